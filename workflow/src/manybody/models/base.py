@@ -1,0 +1,60 @@
+"""What every model offers to training, sampling and evaluation.
+
+Shapes: B sequences, L positions, |V| tokens, N masked copies, d features.
+"""
+
+import torch
+from torch import Tensor, nn
+
+
+class Model(nn.Module):
+    """Maps tokens `(B, L)`, some of them masked, to logits `(B, L, |V|)`.
+
+    A masked model (`causal = False`) is asked for the logits of a position when only that position
+    is masked: `masked_logits`. A causal model is asked for all next-token logits: `forward`.
+    Logits are always a linear `head` of `features`, which lets callers compute only what they need.
+    """
+
+    causal = False
+
+    def __init__(self, architecture: str, vocabulary: int, length: int, **sizes):
+        super().__init__()
+        self.vocabulary, self.length = vocabulary, length
+        self.description = dict(
+            architecture=architecture, vocabulary=vocabulary, length=length, **sizes
+        )
+
+    @property
+    def order(self) -> int | None:
+        """Highest order of interaction that the logits can express; None if only L bounds it."""
+        return None
+
+    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Logits (B, L, |V|) of tokens (B, L) with `mask` (B, L, bool) hidden, all at once."""
+        raise NotImplementedError
+
+    def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
+        """Features (N, d) at `positions` (N,) of sequences `tokens[rows]`, that position masked.
+
+        Each copy has exactly one mask. Work that copies of one sequence share is done once.
+        """
+        raise NotImplementedError
+
+    def all_masked_features(self, tokens: Tensor) -> Tensor:
+        """Features (B, L, d) at every position, each with only that position masked."""
+        batch, length = tokens.shape
+        rows = torch.arange(batch, device=tokens.device).repeat_interleave(length)
+        positions = torch.arange(length, device=tokens.device).repeat(batch)
+        return self.masked_features(tokens, rows, positions).view(batch, length, -1)
+
+    def head(self, features: Tensor) -> Tensor:
+        """Logits (..., |V|) of features (..., d)."""
+        raise NotImplementedError
+
+    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
+        """The logits (...) of one token each, `tokens` (...), without the |V|-wide product."""
+        raise NotImplementedError
+
+    def masked_logits(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
+        """Logits (N, |V|) at `positions`, each in its own copy with only that position masked."""
+        return self.head(self.masked_features(tokens, rows, positions))
