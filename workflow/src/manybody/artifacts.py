@@ -1,0 +1,230 @@
+"""Files that are whole or not there: atomic writes, manifests and leases.
+
+A job whose files depend on its settings declares one output, its manifest, written last. The
+manifest lists every payload file beside it with size and sha256; readers open payload through it.
+"""
+
+import hashlib
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+HEARTBEAT = 5.0  # seconds between two signs of life of a writer
+SILENCE = 60.0  # seconds without one after which a writer on another host counts as dead
+
+
+class ArtifactError(RuntimeError):
+    """A file of the pipeline is missing, altered, foreign or held by another writer."""
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """A temporary path in the folder of `path`, renamed to it when the block ends well.
+
+    The data is on disk before the rename; after an error nothing is left under either name.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(path)
+        _sync_folder(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def to_json(value) -> str:
+    """The one JSON text of `value`: sorted keys, no NaN."""
+    return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_json(path: str | Path, value) -> None:
+    """Writes `value` to `path` atomically, the same bytes for equal values."""
+    with atomic(path) as temporary:
+        temporary.write_text(to_json(value), encoding="utf-8")
+
+
+def read_json(path: str | Path):
+    """The JSON document in `path`; `ArtifactError` names the file when it is not one."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"{path} is not a readable JSON document: {error}") from error
+
+
+def sha256(path: str | Path) -> str:
+    """Hexadecimal sha256 of a file's bytes."""
+    with Path(path).open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def write_manifest(path: str | Path, kind: str, payload: Iterable[str], about: dict) -> None:
+    """Writes the manifest of the files named in `payload`, relative to its folder."""
+    folder = Path(path).parent
+    files = {
+        name: {"bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)}
+        for name in sorted(payload)
+    }
+    write_json(path, {"kind": kind, "about": about, "files": files})
+
+
+class Manifest:
+    """A job's list of payload files. `file` hands them out only while they are unaltered."""
+
+    def __init__(self, path: Path, kind: str, about: dict, files: dict):
+        self.path, self.kind, self.about, self._files = path, kind, about, files
+        self._checked: set[str] = set()
+
+    @classmethod
+    def read(cls, path: str | Path, kind: str) -> "Manifest":
+        """The manifest at `path`; `ArtifactError` if it is missing or not of this `kind`."""
+        document = read_json(path)
+        if not isinstance(document, dict) or document.keys() != {"kind", "about", "files"}:
+            raise ArtifactError(f"{path} is not a manifest: it should hold kind, about and files")
+        if document["kind"] != kind:
+            raise ArtifactError(
+                f"{path} lists files of kind {document['kind']!r}, expected {kind!r}"
+            )
+        return cls(Path(path), kind, document["about"], document["files"])
+
+    def names(self) -> list[str]:
+        """Names of the payload files, sorted."""
+        return sorted(self._files)
+
+    def file(self, name: str) -> Path:
+        """Path of a payload file, its size and sha256 compared with the manifest's once."""
+        if name not in self._files:
+            known = ", ".join(self.names())
+            raise ArtifactError(f"{self.path} lists no file {name!r}; it lists {known}")
+        path = self.path.parent / name
+        if name not in self._checked:
+            expected = self._files[name]
+            if not path.is_file():
+                raise ArtifactError(f"{path} is missing. {self._remake()}")
+            size = path.stat().st_size
+            if size != expected["bytes"] or sha256(path) != expected["sha256"]:
+                raise ArtifactError(
+                    f"{path} is not the file that was written: {size} bytes, expected "
+                    f"{expected['bytes']} with sha256 {expected['sha256']}. {self._remake()}"
+                )
+            self._checked.add(name)
+        return path
+
+    def _remake(self) -> str:
+        return f"Delete {self.path} and run the same snakemake command again to remake it."
+
+
+@contextmanager
+def lease(folder: str | Path, wait: float = 0.0) -> Iterator[None]:
+    """Holds the right to write `folder`; one writer at a time, on any host that shares it.
+
+    A second writer waits up to `wait` seconds, then raises `ArtifactError` that names the first
+    one's host, process and job. A lease whose process is gone (same host) or silent for a minute
+    (another host) is taken over.
+    """
+    path = Path(folder) / ".lease"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mine = {
+        "host": socket.gethostname(),
+        "boot": _boot(),
+        "process": os.getpid(),
+        "started": _started(os.getpid()),
+        "job": os.environ.get("SLURM_JOB_ID", ""),
+    }
+    deadline = time.monotonic() + wait
+    while not _claim(path, mine):
+        if time.monotonic() >= deadline:
+            raise ArtifactError(_held(path))
+        time.sleep(0.5)
+    stop = threading.Event()
+    beat = threading.Thread(target=_beat, args=(path, stop), daemon=True)
+    beat.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        beat.join()
+        path.unlink(missing_ok=True)
+
+
+def _claim(path: Path, mine: dict) -> bool:
+    # The document is complete before it gets its name: link() fails if the name is taken.
+    draft = path.with_name(f".lease.{mine['host']}.{mine['process']}")
+    draft.write_text(to_json(mine), encoding="utf-8")
+    try:
+        if _dead(path, mine):
+            # Two heirs may both see the same dead lease: the one that moves it away goes on.
+            with suppress(FileNotFoundError):
+                grave = path.with_name(f"{draft.name}.dead")
+                path.rename(grave)
+                grave.unlink()
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    finally:
+        draft.unlink()
+    return True
+
+
+def _dead(path: Path, mine: dict) -> bool:
+    try:
+        holder = json.loads(path.read_text(encoding="utf-8"))
+        silence = time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return False
+    except ValueError:
+        return True
+    if (holder["host"], holder["boot"]) == (mine["host"], mine["boot"]):
+        return _started(holder["process"]) != holder["started"]
+    return silence > SILENCE
+
+
+def _held(path: Path) -> str:
+    try:
+        holder, age = read_json(path), time.time() - path.stat().st_mtime
+    except (ArtifactError, FileNotFoundError):
+        return f"{path.parent} is changing hands between writers; run the same command again"
+    job = f", job {holder['job']}" if holder["job"] else ""
+    return (
+        f"{path.parent} is being written by process {holder['process']} on {holder['host']}{job} "
+        f"(last sign of life {age:.0f} s ago). Wait for it or end it, then run again."
+    )
+
+
+def _beat(path: Path, stop: threading.Event) -> None:
+    while not stop.wait(HEARTBEAT):
+        with suppress(FileNotFoundError):
+            os.utime(path)
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _started(process: int) -> str:
+    """Start time of a process in clock ticks since boot; empty if there is no such process."""
+    try:
+        status = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return ""
+    fields = status.rpartition(")")[2].split()
+    return "" if fields[0] == "Z" else fields[19]

@@ -1,0 +1,66 @@
+"""Progress of long work: a bar on a terminal, a line now and then in a log."""
+
+import sys
+import time
+
+from tqdm import tqdm
+
+INTERVAL = 10.0  # seconds between two lines in a log
+
+
+class Progress:
+    """`with Progress(total, "steps", "train n2") as progress: progress.update(1, loss=2.1)`.
+
+    Shows the share done, the rate, the time left and the figures passed with the last update.
+    """
+
+    def __init__(self, total: int, unit: str, label: str, done: int = 0):
+        terminal = sys.stderr.isatty()
+        self._bar = tqdm(
+            total=total,
+            initial=done,
+            unit=f" {unit}",
+            unit_scale=True,
+            desc=label,
+            disable=not terminal,
+            dynamic_ncols=True,
+        )
+        self._terminal = terminal
+        self._label, self._unit, self._total = label, unit, total
+        self._done = self._start = done
+        self._begin = self._last = time.monotonic()
+        self._figures: dict = {}
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_):
+        if self._terminal:
+            self._bar.close()
+        elif self._done > self._start:
+            self._line(time.monotonic())
+
+    def update(self, done: int, **figures) -> None:
+        """Counts `done` more units; `figures` (numbers) are shown beside the bar."""
+        self._done += done
+        self._figures = figures
+        if self._terminal:
+            self._bar.set_postfix(figures, refresh=False)
+            self._bar.update(done)
+            return
+        now = time.monotonic()
+        if now - self._last >= INTERVAL:
+            self._line(now)
+
+    def _line(self, now: float) -> None:
+        self._last = now
+        rate = (self._done - self._start) / max(now - self._begin, 1e-9)
+        left = tqdm.format_interval(max(self._total - self._done, 0) / rate) if rate else "?"
+        figures = "".join(f", {key} {value:.4g}" for key, value in self._figures.items())
+        share = self._done / self._total if self._total else 1.0
+        print(
+            f"{self._label}: {self._done}/{self._total} {self._unit} ({share:.0%}), "
+            f"{rate:.3g} {self._unit}/s, {left} left{figures}",
+            file=sys.stderr,
+            flush=True,
+        )
