@@ -169,10 +169,12 @@ def _claim(path: Path, mine: dict) -> bool:
     draft.write_text(to_json(mine), encoding="utf-8")
     try:
         if _dead(path, mine):
-            # Two heirs may both see the same dead lease: the one that moves it away goes on.
+            # Of two heirs to a dead lease the slower one may find its rival's live lease here.
             with suppress(FileNotFoundError):
                 grave = path.with_name(f"{draft.name}.dead")
                 path.rename(grave)
+                if not _dead(grave, mine):
+                    os.link(grave, path)
                 grave.unlink()
         os.link(draft, path)
     except FileExistsError:

@@ -1,0 +1,23 @@
+"""What a job prints goes to its log, line by line, warnings and tracebacks included."""
+
+import sys
+import traceback
+from pathlib import Path
+
+
+def log_to(path: str | Path) -> None:
+    """Sends this process's standard output and error to `path` from here on.
+
+    An uncaught exception is written there and, as it stands, to the terminal as well.
+    """
+    terminal = sys.stderr
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    # Open until the process ends.
+    log = Path(path).open("w", buffering=1, encoding="utf-8")  # noqa: SIM115
+    sys.stdout = sys.stderr = log
+
+    def report(kind, error, trace):
+        traceback.print_exception(kind, error, trace, file=log)
+        traceback.print_exception(kind, error, trace, file=terminal)
+
+    sys.excepthook = report
