@@ -29,6 +29,25 @@ class Model(nn.Module):
         """Highest order of interaction that the logits can express; None if only L bounds it."""
         return None
 
+    @property
+    def nominal(self) -> bool:
+        """True where `order` is the depth's name only and the logits hold higher orders too."""
+        return False
+
+    @property
+    def row_width(self) -> int:
+        """Numbers per row of a copy in the widest work array; callers size batches by it."""
+        return self.vocabulary
+
+    def check_tokens(self, tokens: Tensor) -> None:
+        """Raise `ValueError` unless tokens are (B, L)."""
+        if tokens.ndim != 2 or tokens.shape[1] != self.length:
+            raise ValueError(
+                f"{self.description['architecture']}: tokens have shape {tuple(tokens.shape)}, "
+                f"expected (B, {self.length}); cut the sequences to length {self.length} or "
+                "build the model for their length"
+            )
+
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Logits (B, L, |V|) of tokens (B, L) with `mask` (B, L, bool) hidden, all at once."""
         raise NotImplementedError

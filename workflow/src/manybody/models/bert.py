@@ -1,0 +1,145 @@
+"""BERT: transformers' pre-LN encoder, with a forward that computes only what one mask needs.
+
+The parameters are those of `RobertaPreLayerNormModel` (learned absolute positions, GELU, no
+dropout, a final LayerNorm) and of an untied linear head with |V| outputs; the input has |V| + 1
+rows, the last one for the mask. A copy with one mask shares with its sequence everything that is
+computed row by row before the first attention, and only its masked row is read at the end.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import RobertaPreLayerNormConfig, RobertaPreLayerNormModel
+
+from manybody.models.base import Model
+
+
+class NoTokenTypes(nn.Module):
+    """Stands where the library adds an embedding of the segment: there is one segment only."""
+
+    def forward(self, token_types: Tensor) -> float:
+        return 0.0
+
+
+class Bert(Model):
+    """`layers` pre-LN layers of `heads` heads, `width` channels, `mlp` hidden units (simplicity)."""
+
+    def __init__(self, vocabulary: int, length: int, layers: int, heads: int, width: int, mlp: int):
+        super().__init__(
+            "bert", vocabulary, length, layers=layers, heads=heads, width=width, mlp=mlp
+        )
+        if width % heads:
+            raise ValueError(f"bert: heads {heads} does not divide width {width}; change either")
+        self.heads = heads
+        self.encoder = RobertaPreLayerNormModel(
+            RobertaPreLayerNormConfig(
+                vocab_size=vocabulary + 1,
+                hidden_size=width,
+                num_hidden_layers=layers,
+                num_attention_heads=heads,
+                intermediate_size=mlp,
+                max_position_embeddings=length,
+                type_vocab_size=1,
+                hidden_dropout_prob=0.0,
+                attention_probs_dropout_prob=0.0,
+                pad_token_id=None,
+                bos_token_id=None,
+                eos_token_id=None,
+                attn_implementation="sdpa",
+            ),
+            add_pooling_layer=False,
+        )
+        self.encoder.embeddings.token_type_embeddings = NoTokenTypes()
+        self.output = nn.Linear(width, vocabulary)
+        nn.init.normal_(self.output.weight, std=self.encoder.config.initializer_range)
+        nn.init.zeros_(self.output.bias)
+
+    @property
+    def row_width(self) -> int:
+        return max(3 * self.encoder.config.hidden_size, self.encoder.config.intermediate_size)
+
+    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The library's own forward, on all rows."""
+        self.check_tokens(tokens)
+        if mask is not None:
+            tokens = tokens.masked_fill(mask, self.vocabulary)
+        places = torch.arange(self.length, device=tokens.device).expand_as(tokens)
+        return self.head(self.encoder(input_ids=tokens, position_ids=places).last_hidden_state)
+
+    def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
+        """Final-norm output (N, width) of the masked row of each copy.
+
+        Embeddings and layer 1's queries, keys and values are computed for the tokens of each
+        sequence and for the L mask symbols, then gathered: a copy differs in one row. The last
+        layer computes keys and values of all rows, all else for the masked row.
+        """
+        self.check_tokens(tokens)
+        length = self.length
+        masks = tokens.new_full((1, length), self.vocabulary)
+        places = torch.arange(length, device=tokens.device)
+        x = self._embed(torch.cat([tokens, masks]), places)
+        index = rows[:, None] * length + places
+        index = torch.where(
+            positions[:, None] == places, tokens.shape[0] * length + positions[:, None], index
+        )
+        copies = torch.arange(len(rows), device=tokens.device) * length + positions
+
+        layers = self.encoder.encoder.layer
+        for number, layer in enumerate(layers):
+            last = number == len(layers) - 1
+            inner = layer.attention.self
+            normed = layer.attention.LayerNorm(x)
+            projections = (
+                [inner.key, inner.value] if last else [inner.query, inner.key, inner.value]
+            )
+            weight = torch.cat([p.weight for p in projections])
+            shift = torch.cat([p.bias for p in projections])
+            mixed = functional.linear(normed, weight, shift)
+            query = None
+            if number == 0:
+                masked = normed.shape[0] - length + positions
+                mixed = mixed.index_select(0, index.flatten())
+                x = x.index_select(0, masked if last else index.flatten())
+                if last:
+                    query = inner.query(normed.index_select(0, masked))
+            elif last:
+                x = x.index_select(0, copies)
+                query = inner.query(normed.index_select(0, copies))
+            x = self._finish(layer, x, self._attend(mixed, query))
+        return self.encoder.LayerNorm(x)
+
+    def head(self, features: Tensor) -> Tensor:
+        return self.output(features)
+
+    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
+        rows = functional.embedding(tokens, self.output.weight)
+        return (features * rows).sum(-1) + self.output.bias[tokens]
+
+    def _embed(self, tokens: Tensor, places: Tensor) -> Tensor:
+        """Normed embeddings (B * L, width) of tokens (B, L); the mask symbol is |V|."""
+        parts = self.encoder.embeddings
+        x = functional.embedding(tokens, parts.word_embeddings.weight)
+        x = x + functional.embedding(places, parts.position_embeddings.weight)
+        return parts.LayerNorm(x).flatten(0, 1)
+
+    def _attend(self, mixed: Tensor, query: Tensor | None) -> Tensor:
+        """Attention output, (N * L, width), or (N, width) where only `query` (N, width) asks.
+
+        `mixed` (N * L, 3 width) holds queries, keys and values; without queries (N * L, 2 width).
+        """
+        heads, length = self.heads, self.length
+        width = self.encoder.config.hidden_size
+        parts = mixed.view(-1, length, mixed.shape[-1] // width, heads, width // heads)
+        parts = parts.permute(2, 0, 3, 1, 4)
+        if query is None:
+            query, key, value = parts.unbind()
+        else:
+            key, value = parts.unbind()
+            query = query.view(-1, heads, 1, width // heads)
+        seen = functional.scaled_dot_product_attention(query, key, value)
+        return seen.transpose(1, 2).reshape(-1, width)
+
+    def _finish(self, layer: nn.Module, x: Tensor, seen: Tensor) -> Tensor:
+        """The rest of a layer: attention's output projection, then the MLP, both with skips."""
+        x = layer.attention.output.dense(seen) + x
+        return layer.output.dense(layer.intermediate(x)) + x

@@ -1,0 +1,65 @@
+"""GPT: transformers' GPT-Neo with a head tied to the embedding, for next-token prediction."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers import GPTNeoConfig, GPTNeoModel
+
+from manybody.models.base import Model
+
+
+class Gpt(Model):
+    """`layers` causal layers, global and local (window 256) in turn, as GPT-Neo has them."""
+
+    causal = True
+
+    def __init__(self, vocabulary: int, length: int, layers: int, heads: int, width: int, mlp: int):
+        super().__init__(
+            "gpt", vocabulary, length, layers=layers, heads=heads, width=width, mlp=mlp
+        )
+        if width % heads:
+            raise ValueError(f"gpt: heads {heads} does not divide width {width}; change either")
+        kinds = [[[("global", "local")[layer % 2]], 1] for layer in range(layers)]
+        self.decoder = GPTNeoModel(
+            GPTNeoConfig(
+                vocab_size=vocabulary,
+                hidden_size=width,
+                num_layers=layers,
+                num_heads=heads,
+                intermediate_size=mlp,
+                max_position_embeddings=length,
+                attention_types=kinds,
+                window_size=256,
+                use_cache=False,
+                bos_token_id=None,
+                eos_token_id=None,
+                attn_implementation="eager",
+            )
+        )
+
+    @property
+    def row_width(self) -> int:
+        width = self.description["width"]
+        return max(3 * width, self.description["mlp"], self.vocabulary)
+
+    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Logits (B, T, |V|) of the token after each of `tokens` (B, T), T <= L."""
+        if mask is not None:
+            raise ValueError("gpt predicts the next token and has no mask symbol; pass no mask")
+        return self.head(self.features(tokens))
+
+    def features(self, tokens: Tensor) -> Tensor:
+        """Final-norm output (B, T, width) of tokens (B, T), T <= L."""
+        if tokens.shape[-1] > self.length:
+            raise ValueError(
+                f"gpt: tokens have length {tokens.shape[-1]}, the model was built for at most "
+                f"{self.length}; give sequences of that length or build a longer model"
+            )
+        places = torch.arange(tokens.shape[-1], device=tokens.device)[None]
+        return self.decoder(input_ids=tokens, position_ids=places).last_hidden_state
+
+    def head(self, features: Tensor) -> Tensor:
+        return functional.linear(features, self.decoder.wte.weight)
+
+    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
+        return (features * functional.embedding(tokens, self.decoder.wte.weight)).sum(-1)

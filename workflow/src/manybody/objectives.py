@@ -1,0 +1,111 @@
+"""What a model is trained and tested on: masked tokens, one mask a copy, or next tokens.
+
+Losses are cross-entropies in nats. B sequences of L tokens give N masked copies; a share of the
+positions or all of them are masked, each in its own copy (nlp-clones, section 3).
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from manybody.models.base import Model
+
+
+class SequenceSums(NamedTuple):
+    """Per sequence (B,), on the CPU: summed loss (float64, nats), correct and all predictions."""
+
+    loss_sum: Tensor
+    correct: Tensor
+    predictions: Tensor
+
+
+def copies_per_sequence(length: int, masks: float | str) -> int:
+    """How many copies a sequence gives: `masks` is a share of its L positions, or "all"."""
+    if masks == "all":
+        return length
+    if isinstance(masks, str) or not 0 < masks <= 1:
+        raise ValueError(f'masks: {masks!r} is not a share in (0, 1] of the positions or "all"')
+    return max(1, round(masks * length))
+
+
+def choose_masks(
+    sequences: int, length: int, masks: float | str, generator: torch.Generator | None = None
+) -> tuple[Tensor, Tensor]:
+    """`rows`, `positions` (N,): which position of which sequence is masked in each copy.
+
+    The copies of a sequence are adjacent, their positions distinct and ascending; they are drawn
+    uniformly from `generator` (a CPU generator), which masks = "all" does not touch.
+    """
+    copies = copies_per_sequence(length, masks)
+    rows = torch.arange(sequences).repeat_interleave(copies)
+    if copies == length:
+        return rows, torch.arange(length).repeat(sequences)
+    keys = torch.rand(sequences, length, generator=generator)
+    chosen = keys.argsort(dim=1, stable=True)[:, :copies].sort(dim=1).values
+    return rows, chosen.flatten()
+
+
+def masked_loss(
+    model: Model, tokens: Tensor, rows: Tensor | None = None, positions: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Loss (N,) in nats and correctness (N, bool) of the masked token of each copy.
+
+    tokens (B, L); copy n masks `positions[n]` of sequence `rows[n]` and nothing else. Without
+    `rows` and `positions` all L positions of all sequences are asked, sequence by sequence.
+    """
+    if rows is None:
+        targets = tokens.flatten()
+        logits = model.head(model.all_masked_features(tokens)).flatten(0, 1)
+    else:
+        targets = tokens[rows, positions]
+        logits = model.masked_logits(tokens, rows, positions)
+    return _cross_entropy(logits, targets)
+
+
+def next_token_loss(model: Model, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Loss (B * (L - 1),) in nats and correctness of tokens 2..L of (B, L), sequence by sequence."""
+    logits = model(tokens[:, :-1])
+    return _cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+
+
+@torch.no_grad()
+def sequence_sums(
+    model: Model,
+    tokens: Tensor,
+    positions: Tensor | None = None,
+    numbers: int = 2**25,
+) -> SequenceSums:
+    """Test loss of each sequence (B, L): masked, or next-token for a causal model.
+
+    positions: (B, m), the masks of each sequence; None for all L. `numbers` bounds the size of
+    the widest work array; it sets the batches, so it may change the last bits of the result.
+    """
+    device = next(model.parameters()).device
+    total, length = tokens.shape
+    copies = 1 if model.causal else length if positions is None else positions.shape[1]
+    size = max(1, numbers // (copies * length * model.row_width))
+    losses, correct = [], []
+    for start in range(0, total, size):
+        part = tokens[start : start + size].to(device).long()
+        if model.causal:
+            loss, right = next_token_loss(model, part)
+        elif positions is None:
+            loss, right = masked_loss(model, part)
+        else:
+            masks = positions[start : start + size].to(device).long()
+            rows = torch.arange(len(part), device=device).repeat_interleave(copies)
+            loss, right = masked_loss(model, part, rows, masks.flatten())
+        losses.append(loss.view(len(part), -1).double().sum(1).cpu())
+        correct.append(right.view(len(part), -1).sum(1).cpu())
+    predictions = length - 1 if model.causal else copies
+    return SequenceSums(torch.cat(losses), torch.cat(correct), torch.full((total,), predictions))
+
+
+def _cross_entropy(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Loss and correctness (N,) of logits (N, |V|); half-precision logits are widened first."""
+    if logits.dtype in (torch.bfloat16, torch.float16):
+        logits = logits.float()
+    loss = functional.cross_entropy(logits, targets, reduction="none")
+    return loss, logits.detach().argmax(-1) == targets
