@@ -22,7 +22,7 @@ class NoTokenTypes(nn.Module):
 
 
 class Bert(Model):
-    """`layers` pre-LN layers of `heads` heads, `width` channels, `mlp` hidden units (simplicity)."""
+    """`layers` pre-LN layers of `heads` heads, `width` channels and `mlp` hidden units."""
 
     def __init__(self, vocabulary: int, length: int, layers: int, heads: int, width: int, mlp: int):
         super().__init__(

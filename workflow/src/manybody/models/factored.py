@@ -4,14 +4,27 @@ One layer maps x to y_i = sum_j A_ij V x_j, where A (L x L) and V (|V| x |V|) ar
 not depend on the input. Layers 1..n-1 are squared and added to their input; the last is linear, so
 the logits are polynomials of degree 2^(n-1) in the context's one-hots and couple at most
 2^(n-1) + 1 tokens.
+
+Masking one position is a rank-one change of layer 1's output Z = A x V^T: in the copy that masks
+i, row k is Z_k - A_ki G_i with G_i = V[:, s_i]. For n = 2 this gives all L copies for the price of
+an unmasked pass (many-body, eq. 7); for n >= 3 the copies part company at the first square. One-hot
+inputs are never multiplied: V x is a gather of V's columns. Only the squares are |V| wide, and they
+are made for so many copies at a time that no array exceeds `BLOCK` numbers.
 """
 
 import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from manybody.models.base import Model
+
+# Numbers in the widest work array: 128 MiB in single precision.
+BLOCK = 2**25
+# A table of all |V| x |V| first-layer values is made where it saves work and is no larger than this.
+TABLE = 2**24
 
 
 class Factored(Model):
@@ -19,7 +32,11 @@ class Factored(Model):
 
     `attention[l]` is A^(l+1), (L, L). Values are V = P Q with `left[l]` = P (|V|, r) and
     `right[l]` = Q (r, |V|); with `rank=None` they are full: `left[l]` = V (|V|, |V|), `right` is
-    empty. `bias` is (|V|,) or None. A masked position is the zero vector.
+    empty. `bias` is (|V|,) or None. A masked position is the zero vector. In `paper` the output of
+    every squared layer, that is the input of layers 2..n, goes through a LayerNorm, which is no
+    polynomial: the order is then nominal.
+
+    Raises `ValueError` for sizes that cannot be.
     """
 
     def __init__(
@@ -34,6 +51,15 @@ class Factored(Model):
         super().__init__(
             "factored", vocabulary, length, layers=layers, rank=rank, bias=bias, variant=variant
         )
+        if layers < 1:
+            raise ValueError(f"factored: layers is {layers}, expected at least 1")
+        if rank is not None and not 1 <= rank <= vocabulary:
+            raise ValueError(
+                f"factored: rank {rank} is not between 1 and |V| = {vocabulary}; "
+                "lower it, or give null for full values"
+            )
+        if variant not in ("exact", "paper"):
+            raise ValueError(f"factored: variant {variant!r} is unknown; known are exact, paper")
         self.layers, self.rank, self.variant = layers, rank, variant
         inner = vocabulary if rank is None else rank
         self.attention = nn.ParameterList(
@@ -53,10 +79,17 @@ class Factored(Model):
 
     @property
     def order(self) -> int:
+        """2^(n-1) + 1; what L allows is at most L."""
         return 2 ** (self.layers - 1) + 1
 
+    @property
+    def nominal(self) -> bool:
+        return self.variant == "paper" and self.layers > 1
+
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        x = nn.functional.one_hot(tokens, self.vocabulary).to(self.attention[0].dtype)
+        """Equation 3 as it is written, on one-hots: the reference, and any number of masks."""
+        self.check_tokens(tokens)
+        x = functional.one_hot(tokens, self.vocabulary).to(self.attention[0].dtype)
         if mask is not None:
             x = x.masked_fill(mask[..., None], 0.0)
         for layer in range(self.layers - 1):
@@ -66,8 +99,179 @@ class Factored(Model):
         logits = self._mix(self.layers - 1, x)
         return logits if self.bias is None else logits + self.bias
 
+    def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
+        self.check_tokens(tokens)
+        each = len(rows) // max(1, len(tokens))
+        if each and len(rows) == each * len(tokens):
+            adjacent = torch.arange(len(tokens), device=rows.device).repeat_interleave(each)
+            if torch.equal(rows, adjacent):
+                return self._blocks(tokens, positions.view(-1, each)).flatten(0, 1)
+        return self._blocks(tokens[rows], positions[:, None]).flatten(0, 1)
+
+    def all_masked_features(self, tokens: Tensor) -> Tensor:
+        self.check_tokens(tokens)
+        return self._blocks(tokens, None)
+
+    def head(self, features: Tensor) -> Tensor:
+        return functional.linear(features, self.left[-1], self.bias)
+
+    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
+        logits = (features * functional.embedding(tokens, self.left[-1])).sum(-1)
+        return logits if self.bias is None else logits + self.bias[tokens]
+
     def _mix(self, layer: int, x: Tensor) -> Tensor:
         """A x V^T for x (..., L, |V|)."""
         if self.rank is not None:
             x = x @ self.right[layer].T
         return self.attention[layer] @ x @ self.left[layer].T
+
+    def _blocks(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
+        """Features (B, m, d) of the copies of tokens (B, L) that mask positions (B, m) or all L.
+
+        Computed for so many sequences, and within one for so many masks, that the widest array
+        stays below `BLOCK`. With more than one block the backward pass computes blocks again.
+        """
+        batch, length = tokens.shape
+        if self.layers == 1:
+            return self._features(tokens, positions)
+        closed = self.layers == 2 and self.variant == "exact"
+        masks = length if positions is None else positions.shape[1]
+        copy = length * self.vocabulary
+        sequences = max(1, BLOCK // (copy * (1 if closed else masks)))
+        some = masks if closed else max(1, BLOCK // copy)
+        if sequences >= batch and some >= masks:
+            return self._features(tokens, positions)
+        if positions is None and some < masks:
+            positions = torch.arange(length, device=tokens.device).expand(batch, length)
+        done = []
+        for start in range(0, batch, sequences):
+            part = tokens[start : start + sequences]
+            if positions is None:
+                groups = [None]
+            else:
+                groups = positions[start : start + sequences].split(some, dim=1)
+            done.append(torch.cat([self._block(part, group) for group in groups], dim=1))
+        return torch.cat(done)
+
+    def _block(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
+        if not torch.is_grad_enabled():
+            return self._features(tokens, positions)
+        return checkpoint(
+            self._features, tokens, positions, use_reentrant=False, preserve_rng_state=False
+        )
+
+    def _features(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
+        """Features (B, m, d); positions (B, m), None for all L."""
+        last = self._per_copy(self.attention[-1], positions)  # (m, L) or (B, m, L)
+        places = torch.arange(self.length, device=tokens.device)
+        masked = (places if positions is None else positions)[..., None] == places
+        direct = self._gather(tokens, last.masked_fill(masked, 0.0))
+        if self.layers == 1:
+            return direct
+        if self.variant == "paper":
+            return self._through(self._normed(tokens, positions, masked, last))
+        summed = self._closed(tokens, positions, last) if self.layers == 2 else None
+        if summed is None:
+            summed = self._copies(tokens, positions, masked, last)
+        return direct + self._through(summed)
+
+    def _closed(self, tokens: Tensor, positions: Tensor | None, last: Tensor) -> Tensor:
+        """Two layers: sum_k A2_ik (Z_k - A1_ki G_i)^2 (B, m, |V|), expanded (many-body, eq. 7)."""
+        z, values = self._first(tokens, positions)
+        back = self._per_copy(self.attention[0].T, positions)
+        mixed = last * back
+        return (
+            last @ z.square()
+            - 2 * values * (mixed @ z)
+            + (mixed * back).sum(-1, keepdim=True) * values.square()
+        )
+
+    def _copies(
+        self, tokens: Tensor, positions: Tensor | None, masked: Tensor, last: Tensor
+    ) -> Tensor:
+        """Three layers or more: sum over l, k of A^n_ik (y^(l)_k)^2 in each copy, (B, m, |V|).
+
+        y^(l) (B, m, L, |V|) is layer l's output before its square. Between squares everything is
+        r wide: the input of layer l is Q^l (x + sum over earlier l' of (y^(l'))^2).
+        """
+        z, values = self._first(tokens, positions)
+        back = self._per_copy(self.attention[0].T, positions)
+        y = torch.addcmul(z[:, None], back[..., None], values[:, :, None], value=-1)
+        inner = range(1, self.layers - 1)
+        kept = (~masked).to(z.dtype)[..., None]
+        inputs = {
+            layer: functional.embedding(tokens, self._reader(layer).T)[:, None] * kept
+            for layer in inner
+        }
+        summed = 0.0
+        for layer in range(self.layers - 1):
+            if layer:
+                mixed = self.attention[layer] @ inputs.pop(layer)
+                y = mixed if self.rank is None else mixed @ self.left[layer].T
+            squares = y.square()
+            summed = summed + (last[..., None, :] @ squares).squeeze(-2)
+            for later in inputs:
+                inputs[later] = inputs[later] + squares @ self._reader(later).T
+        return summed
+
+    def _normed(
+        self, tokens: Tensor, positions: Tensor | None, masked: Tensor, last: Tensor
+    ) -> Tensor:
+        """With LayerNorm: sum_k A^n_ik x^(n-1)_k in each copy, (B, m, |V|), by explicit copies."""
+        z, values = self._first(tokens, positions)
+        back = self._per_copy(self.attention[0].T, positions)
+        y = torch.addcmul(z[:, None], back[..., None], values[:, :, None], value=-1)
+        kept = (~masked).to(z.dtype)[..., None].expand(*y.shape[:3], 1)
+        index = tokens[:, None, :, None].expand(*y.shape[:3], 1)
+        x = self.norms[0](y.square().scatter_add(-1, index, kept))
+        for layer in range(1, self.layers - 1):
+            x = self.norms[layer](x + self._mix(layer, x).square())
+        return (last[..., None, :] @ x).squeeze(-2)
+
+    def _first(self, tokens: Tensor, positions: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Layer 1 unmasked: Z (B, L, |V|), and G (B, m, |V|) at the positions that get masked."""
+        attention, left = self.attention[0], self.left[0]
+        if self.rank is None:
+            table = left.T
+        elif self._table_pays(tokens):
+            table = self.right[0].T @ left.T
+        else:
+            columns = functional.embedding(tokens, self.right[0].T)
+            z = (attention @ columns) @ left.T
+            return z, self._chosen(columns, positions) @ left.T
+        values = functional.embedding(tokens, table)
+        return attention @ values, self._chosen(values, positions)
+
+    def _table_pays(self, tokens: Tensor) -> bool:
+        """Whether G by a |V| x |V| table and A G cost less than P (A (Q x)), per number of Z."""
+        if self.vocabulary**2 > TABLE:
+            return False
+        return self.length + self.rank * self.vocabulary / tokens.numel() < self.rank / 2
+
+    def _gather(self, tokens: Tensor, weights: Tensor) -> Tensor:
+        """sum_j w_ij Q^n s_j (B, m, d) for weights (m, L) or (B, m, L)."""
+        if self.rank is not None:
+            return weights @ functional.embedding(tokens, self.right[-1].T)
+        weights = weights.expand(len(tokens), -1, -1)
+        zeros = weights.new_zeros(*weights.shape[:2], self.vocabulary)
+        return zeros.scatter_add(-1, tokens[:, None].expand_as(weights), weights)
+
+    def _through(self, summed: Tensor) -> Tensor:
+        """Q^n applied to (..., |V|); full values are applied by the head."""
+        return summed if self.rank is None else summed @ self.right[-1].T
+
+    def _reader(self, layer: int) -> Tensor:
+        """What an inner layer applies before it mixes positions: Q (r, |V|), or all of V."""
+        return self.left[layer] if self.rank is None else self.right[layer]
+
+    @staticmethod
+    def _per_copy(matrix: Tensor, positions: Tensor | None) -> Tensor:
+        """Rows of an L x L matrix for each copy: (B, m, L), or (L, L) for all positions."""
+        return matrix if positions is None else functional.embedding(positions, matrix)
+
+    @staticmethod
+    def _chosen(rows: Tensor, positions: Tensor | None) -> Tensor:
+        """rows (B, L, c) at positions (B, m), or all."""
+        if positions is None:
+            return rows
+        return rows.gather(1, positions[..., None].expand(-1, -1, rows.shape[-1]))
