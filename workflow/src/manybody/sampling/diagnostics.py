@@ -1,0 +1,56 @@
+"""Have the chains settled? Autocorrelation time, effective sample size and split R-hat."""
+
+import numpy as np
+from arviz_stats.base import array_stats
+
+FEWEST = 4  # draws of a chain that split statistics need
+
+
+def settled(scores: np.ndarray) -> dict[str, float]:
+    """Statistics of `scores` (sweeps, C), one value a sweep and chain, of the second half.
+
+    `effective_samples` is the effective number of independent draws of the mean among the C chains
+    together (Vehtari et al. 2021, rank-free), `autocorrelation` the integrated autocorrelation time
+    in sweeps, sweeps x C / effective_samples (chains that disagree lengthen it), and `rhat` the
+    split R-hat. NaN where fewer than four sweeps remain or the score does not move.
+    """
+    half = np.ascontiguousarray(scores[(len(scores) + 1) // 2 :].T, dtype=np.float64)
+    nothing = dict(autocorrelation=np.nan, effective_samples=np.nan, rhat=np.nan)
+    if half.shape[0] < 1 or half.shape[1] < FEWEST or np.ptp(half) == 0.0:
+        return nothing
+    effective = float(array_stats.ess(half, chain_axis=0, draw_axis=1, method="mean"))
+    rhat = float(array_stats.rhat(half, chain_axis=0, draw_axis=1, method="split"))
+    return dict(autocorrelation=half.size / effective, effective_samples=effective, rhat=rhat)
+
+
+def trace(
+    energies: np.ndarray,
+    same: np.ndarray,
+    accepted: np.ndarray,
+    changed: np.ndarray,
+    length: int,
+) -> dict[str, np.ndarray]:
+    """The columns of `trace.parquet`, one row a sweep (row 0: the starts).
+
+    `energies` and `changed` are (sweeps + 1, C): E in nats, positions that differ from the start.
+    `same` and `accepted` are (sweeps, C): proposals of a sweep that equal the current token, and
+    accepted ones among the others. `length` is L.
+    """
+    sweeps, chains = same.shape
+    scores = -energies / length
+    error = (
+        scores.std(axis=1, ddof=1) / np.sqrt(chains) if chains > 1 else np.full(len(scores), np.nan)
+    )
+    alike, others = same.sum(axis=1), chains * length - same.sum(axis=1)
+    with np.errstate(invalid="ignore"):  # a sweep without a real proposal has no acceptance
+        taken = accepted.sum(axis=1) / others
+    settings = settled(scores)
+    columns = dict(
+        sweep=np.arange(sweeps + 1),
+        score=scores.mean(axis=1),
+        score_se=error,
+        same=np.append(np.nan, alike / (chains * length)),
+        accepted=np.append(np.nan, taken),
+        changed=changed.mean(axis=1) / length,
+    )
+    return columns | {name: np.full(sweeps + 1, value) for name, value in settings.items()}

@@ -1,0 +1,32 @@
+"""Random numbers that belong to a chain and a sweep, whatever batch the chain moves in."""
+
+import numpy as np
+
+ORDERS = ("left-to-right", "permuted")
+
+
+class Draws:
+    """For each sweep, the positions a chain visits and its uniform numbers.
+
+    One Philox stream a sweep, read in the order of the chains: the numbers of chain c are the same
+    for any number of chains beyond c, any grouping and any restart.
+    """
+
+    def __init__(self, seed: int, chains: int, length: int, order: str):
+        if order not in ORDERS:
+            raise ValueError(f"order is {order!r}; expected one of {', '.join(ORDERS)}")
+        self.seed, self.chains, self.length, self.order = seed, chains, length, order
+
+    def sweep(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (C, L) int64 visited in sweep `number` (1, 2, ...), uniforms (C, L, 2)."""
+        uniforms = self._stream(number, 0).random((self.chains, self.length, 2))
+        if self.order == "left-to-right":
+            visits = np.broadcast_to(np.arange(self.length), (self.chains, self.length))
+        else:
+            keys = self._stream(number, 1).random((self.chains, self.length))
+            visits = np.argsort(keys, axis=1, kind="stable")
+        return visits, uniforms
+
+    def _stream(self, number: int, purpose: int) -> np.random.Generator:
+        entropy = np.random.SeedSequence(self.seed, spawn_key=(number, purpose))
+        return np.random.Generator(np.random.Philox(entropy))

@@ -1,0 +1,148 @@
+"""Chains of any masked model, its masked copies computed one proposal at a time.
+
+The features (what the head reads) of every masked copy of the current state are kept, with the
+score of its token. A proposal at i computes the copies j != i of the new state and nothing of
+position i, whose copy the proposal does not change; accepting it keeps what was computed. So the
+next proposal distribution costs one product with the head and no forward.
+
+Scores: "raw" reads one output row a copy; the gauge's mean over the |V| logits is one more row,
+the mean row of the linear head; "norm" needs all |V| rows of every copy, |V| d products a copy.
+"""
+
+import torch
+from torch import Tensor
+
+from manybody.models.base import Model
+
+WORK = {"cpu": 256 << 20, "cuda": 8 << 30}  # bytes of activations computed at once
+
+
+class MaskedChains:
+    """C chains at `tokens` (C, L); see `backend.Chains`. Caches take C L (d + 1) numbers."""
+
+    full_batches = True
+
+    def __init__(self, model: Model, tokens: Tensor, energy: str, gauge: str):
+        self.model, self.tokens = model, tokens.clone()
+        self.norm = energy == "norm"
+        self.mean_row = None if self.norm or gauge == "none" else _mean_row(model)
+        device = tokens.device
+        self.positions = torch.arange(model.length, device=device)
+        work = WORK[device.type]
+        self.copies_at_once = max(1, work // copy_bytes(model))
+        self.heads_at_once = max(1, work // (24 * model.vocabulary))
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        chains = torch.arange(len(self.tokens), device=self.tokens.device)
+        every = self.positions.expand(len(chains), -1)
+        self.features, self.scores = self._copies(self.tokens[chains], every)
+
+    def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
+        return self.model.head(self.features[chains, positions])
+
+    def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
+        tokens = self.tokens[chains]
+        tokens.scatter_(1, positions[:, None], proposals[:, None])
+        others = self.positions[:-1].expand(len(chains), -1)
+        others = others + (others >= positions[:, None])
+        features, scores = self._copies(tokens, others)
+        change = scores - self.scores[chains].gather(1, others)
+        return change.sum(dim=1), (chains, tokens, others, features, scores)
+
+    def accept(self, handle, accepted: Tensor) -> None:
+        chains, tokens, others, features, scores = (part[accepted] for part in handle)
+        self.tokens[chains] = tokens
+        self.features[chains[:, None], others] = features
+        self.scores[chains[:, None], others] = scores
+
+    def energy(self) -> Tensor:
+        return -self.scores.sum(dim=1)
+
+    def _copies(self, tokens: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Features (n, m, d) and scores (n, m) of tokens (n, L) masked at positions (n, m)."""
+        count, masks = positions.shape
+        parts = []
+        for some in torch.arange(count).split(max(1, self.copies_at_once // max(masks, 1))):
+            chosen = slice(int(some[0]), int(some[-1]) + 1)
+            parts.append(self._some_copies(tokens[chosen], positions[chosen]))
+        features = torch.cat(parts).view(count, masks, -1)
+        return features, self._score(features, tokens.gather(1, positions))
+
+    def _some_copies(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """Features (n m, d); one sequence at a time where even its copies are too many."""
+        rows = torch.arange(len(tokens), device=tokens.device).repeat_interleave(positions.shape[1])
+        pieces = zip(
+            rows.split(self.copies_at_once),
+            positions.flatten().split(self.copies_at_once),
+            strict=True,
+        )
+        return torch.cat([self.model.masked_features(tokens, *piece) for piece in pieces])
+
+    def _score(self, features: Tensor, tokens: Tensor) -> Tensor:
+        """Scores, float64, of tokens (n, m) under the logits of features (n, m, d)."""
+        if self.norm:
+            size = self.heads_at_once
+            pieces = zip(
+                features.flatten(0, 1).split(size), tokens.flatten().split(size), strict=True
+            )
+            return torch.cat([_log_probability(self.model, *piece) for piece in pieces]).view_as(
+                tokens
+            )
+        scores = self.model.head_rows(features, tokens).double()
+        if self.mean_row is not None:
+            weight, shift = self.mean_row
+            scores -= (features @ weight).double() + shift
+        return scores
+
+
+def _log_probability(model: Model, features: Tensor, tokens: Tensor) -> Tensor:
+    logits = model.head(features)
+    chosen = logits.gather(1, tokens[:, None])[:, 0].double()
+    return chosen - torch.logsumexp(logits, dim=1).double()
+
+
+def _mean_row(model: Model) -> tuple[Tensor, Tensor]:
+    """w (d,) and c with mean_a h_a = w . features + c, read off the affine head."""
+    weight, size = next(model.parameters()), feature_count(model)
+    origin = model.head(weight.new_zeros(size)).double()
+    rows = []
+    for unit in torch.eye(size, dtype=weight.dtype, device=weight.device).split(256):
+        rows.append((model.head(unit).double() - origin).mean(dim=1))
+    return torch.cat(rows).to(weight.dtype), origin.mean()
+
+
+def copy_bytes(model: Model) -> int:
+    """An upper bound on the activations of one masked copy while its features are computed."""
+    sizes = model.description
+    if sizes["architecture"] == "bert":
+        # Of each row: residual, its norm, q k v, attention's output twice, hidden units twice.
+        numbers = 8 * sizes["width"] + 2 * sizes["mlp"]
+    else:
+        # Of each row: x, the pre-activation, its square and the norm's output, all |V| wide.
+        numbers = 5 * sizes["vocabulary"]
+    return model.length * numbers * next(model.parameters()).element_size()
+
+
+def feature_count(model: Model) -> int:
+    """d, the numbers that the head reads of one copy."""
+    sizes = model.description
+    if sizes["architecture"] == "bert":
+        return sizes["width"]
+    return sizes["vocabulary"] if sizes["rank"] is None else sizes["rank"]
+
+
+def bytes_needed(model: Model, energy: str, gauge: str) -> tuple[int, int]:
+    """Bytes of work space for all chains together and of caches and proposals for each chain."""
+    weight = next(model.parameters())
+    work = max(WORK[weight.device.type], model.length * copy_bytes(model))
+    # Cached, proposed, and both again while they are gathered or concatenated.
+    features = 4 * model.length * feature_count(model) * weight.element_size()
+    scores = 8 * model.length * 10
+    proposal = model.vocabulary * (3 * 8 + weight.element_size())
+    return 2 * work, features + scores + proposal
+
+
+def open_chains(model: Model, tokens: Tensor, energy: str, gauge: str) -> MaskedChains:
+    """Chains of any masked model; see `backend.open_chains`."""
+    return MaskedChains(model, tokens, energy, gauge)

@@ -1,0 +1,394 @@
+"""Metropolis-Hastings clones of a masked language model (simplicity, section 4 and appendix A).
+
+A step masks position i of a chain, draws b from softmax(h_i) and accepts it with the ratio of
+`backend`. One sweep is L steps, every position once. Chains move independently: each walks through
+the proposals that equal its current token, which cost nothing, to its next real one, so that the
+dear ratios are always computed for full batches.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+from pyarrow import parquet
+from torch import Tensor
+
+from manybody import artifacts, sequences
+from manybody.models.base import Model
+from manybody.progress import Progress
+from manybody.resume import Resume
+from manybody.sampling.backend import Chains, bytes_needed, open_chains
+from manybody.sampling.diagnostics import trace
+from manybody.sampling.draws import Draws
+
+INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
+MEMORY = 4 << 30  # bytes for tables, caches and work space of the chains that move together
+SHOWN = 5  # chains in samples.md
+
+
+class Record:
+    """What C chains did in some sweeps: arrays with one row a sweep.
+
+    `energies` (nats) and `changed` (positions that differ from the start) hold at the end of each
+    sweep, `same` and `accepted` count proposals; `tokens[n]` (C, L) is the state after sweep n.
+    """
+
+    def __init__(self, sweeps: int, chains: int):
+        self.energies = np.zeros((sweeps, chains))
+        self.same = np.zeros((sweeps, chains), dtype=np.int64)
+        self.accepted = np.zeros((sweeps, chains), dtype=np.int64)
+        self.changed = np.zeros((sweeps, chains), dtype=np.int64)
+        self.tokens: dict[int, np.ndarray] = {}
+
+
+def advance(
+    chains: Chains,
+    visits: np.ndarray,
+    uniforms: np.ndarray,
+    starts: np.ndarray,
+    keep: set[int] = frozenset(),
+    report: Callable[[int, Record], None] | None = None,
+) -> Record:
+    """Moves every chain through its steps.
+
+    `visits` (C, S, L) are the positions of S sweeps and `uniforms` (C, S, L, 2) the numbers for
+    proposing and accepting; `starts` (C, L) is what `changed` compares with; `keep` names sweeps
+    (1..S) after which the tokens are recorded; `report` hears after each batch the steps done.
+    """
+    count, sweeps, length = visits.shape
+    visits, uniforms = visits.reshape(count, -1), uniforms.reshape(count, -1, 2)
+    device = chains.tokens.device
+    tokens = chains.tokens.cpu().numpy().copy()
+    energies = chains.energy().cpu().numpy().copy()
+    record = Record(sweeps, count)
+    for sweep in keep:
+        record.tokens[sweep] = np.zeros_like(tokens)
+    step = np.zeros(count, dtype=np.int64)
+    last = sweeps * length
+    ready = np.zeros(count, dtype=bool)  # has a real proposal that waits for its ratio
+    proposals = np.zeros(count, dtype=np.int64)
+    gains = np.zeros(count)  # h_i[b] - h_i[a]
+
+    def finish(which: np.ndarray) -> None:
+        step[which] += 1
+        ended = which[step[which] % length == 0]
+        if not ended.size:
+            return
+        sweep = step[ended] // length
+        record.energies[sweep - 1, ended] = energies[ended]
+        record.changed[sweep - 1, ended] = (tokens[ended] != starts[ended]).sum(axis=1)
+        for number in keep.intersection(sweep.tolist()):
+            kept = ended[sweep == number]
+            record.tokens[number][kept] = tokens[kept]
+
+    while True:
+        waiting = np.flatnonzero(~ready & (step < last))
+        while waiting.size:
+            at = step[waiting]
+            positions = visits[waiting, at]
+            current = tokens[waiting, positions]
+            logits = chains.logits(_indices(waiting, device), _indices(positions, device))
+            drawn, gain = _propose(logits, uniforms[waiting, at, 0], current)
+            same = drawn == current
+            real = waiting[~same]
+            ready[real], proposals[real], gains[real] = True, drawn[~same], gain[~same]
+            waiting, at = waiting[same], at[same]
+            record.same[at // length, waiting] += 1
+            finish(waiting)
+            if not chains.full_batches:
+                break
+            waiting = waiting[step[waiting] < last]
+        moving = np.flatnonzero(ready)
+        if not moving.size:
+            if (step == last).all():
+                break
+            continue
+        at = step[moving]
+        positions = visits[moving, at]
+        ratios, handle = chains.log_ratio(
+            _indices(moving, device),
+            _indices(positions, device),
+            _indices(proposals[moving], device),
+        )
+        with np.errstate(divide="ignore"):  # a uniform number may be exactly 0: accept
+            thresholds = np.log(uniforms[moving, at, 1])
+        ratios = ratios.cpu().numpy()
+        accepted = thresholds < ratios
+        chains.accept(handle, torch.from_numpy(accepted).to(device))
+        taken = moving[accepted]
+        tokens[taken, positions[accepted]] = proposals[taken]
+        energies[taken] -= ratios[accepted] + gains[taken]
+        record.accepted[at[accepted] // length, taken] += 1
+        ready[moving] = False
+        finish(moving)
+        if report is not None:
+            report(int(step.sum()), record)
+    if report is not None:
+        report(count * last, record)
+    return record
+
+
+def _indices(values: np.ndarray, device: torch.device) -> Tensor:
+    return torch.from_numpy(values).to(device)
+
+
+def _propose(
+    logits: Tensor, uniforms: np.ndarray, current: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens (n,) drawn from softmax of logits (n, |V|) by inversion, and h[drawn] - h[current]."""
+    logits = logits.double()
+    weights = (logits - logits.amax(dim=1, keepdim=True)).exp_().cumsum_(dim=1)
+    targets = torch.from_numpy(uniforms).to(logits.device)[:, None] * weights[:, -1:]
+    drawn = torch.searchsorted(weights, targets, right=True).clamp_(max=logits.shape[1] - 1)
+    pair = torch.cat([drawn, torch.from_numpy(current).to(logits.device)[:, None]], dim=1)
+    chosen = logits.gather(1, pair)
+    return drawn[:, 0].cpu().numpy(), (chosen[:, 0] - chosen[:, 1]).cpu().numpy()
+
+
+def group_size(model: Model, energy: str, gauge: str, memory: int = MEMORY) -> int:
+    """How many chains fit into `memory` bytes at once, from the sizes of their caches.
+
+    Raises `MemoryError` when not even one does.
+    """
+    shared, each = bytes_needed(model, energy, gauge)
+    if shared + each > memory:
+        raise MemoryError(
+            f"one chain of this model needs {(shared + each) / 2**30:.2f} GiB (tables "
+            f"{shared / 2**30:.2f}, caches {each / 2**30:.2f}), {memory / 2**30:.2f} GiB are "
+            "allowed; allow more or take a smaller model"
+        )
+    return (memory - shared) // each
+
+
+def choose_starts(
+    available: np.ndarray, chains: int, start: str, vocabulary: int, seed: int
+) -> tuple[np.ndarray, list[int] | None]:
+    """Start sequences (chains, L) and the rows of `available` (N, L) that they are.
+
+    `start` is "test" (chains different rows of `available`, at random) or "unigram" (every token
+    drawn on its own with the frequencies of `available`; no rows).
+    """
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 2)))
+    if start == "test":
+        if chains > len(available):
+            raise ValueError(f"chains is {chains}, but there are only {len(available)} sequences")
+        rows = np.sort(generator.choice(len(available), chains, replace=False))
+        return np.asarray(available[rows], dtype=np.int64), rows.tolist()
+    if start == "unigram":
+        counts = np.bincount(np.asarray(available).reshape(-1), minlength=vocabulary)
+        size = (chains, available.shape[1])
+        return generator.choice(vocabulary, size, p=counts / counts.sum()), None
+    raise ValueError(f"start is {start!r}; expected test or unigram")
+
+
+def sample(
+    model: Model,
+    starts: np.ndarray,
+    out: str | Path,
+    *,
+    energy: str,
+    gauge: str,
+    sweeps: list[int],
+    order: str,
+    seed: int,
+    about: dict,
+    tokenizer=None,
+    threads: int = 1,
+    memory: int = MEMORY,
+    interval: int = INTERVAL,
+) -> Path:
+    """Draws clones of `model` from `starts` (C, L) into the folder `out`; returns its manifest.
+
+    Writes `starts.parquet`, `sweep-{n}.parquet` for each n of `sweeps`, `trace.parquet`, with a
+    `tokenizer` (`decode(list of ids)`) `samples.md`, and last `manifest.json` of kind "clones".
+    `about` (JSON values) goes into every file. Every `interval` sweeps the caches are rebuilt and
+    the state is saved under `resume/`: a run killed at any moment and started again with the same
+    arguments writes the same bytes on a CPU. `memory` bounds the chains that move together.
+
+    Raises `ValueError` for starts that do not fit the model and for sweeps that are not positive.
+    """
+    starts = np.ascontiguousarray(starts, dtype=np.int64)
+    _check(model, starts, sweeps)
+    about = about | dict(
+        energy=energy,
+        gauge=gauge,
+        order=order,
+        chain_seed=seed,
+        chains=len(starts),
+        interval=interval,
+        memory=memory,
+        threads=threads,
+    )
+    group = group_size(model, energy, gauge, memory)
+    out = Path(out)
+    previous = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with artifacts.lease(out), torch.no_grad():
+            run = _Run(out, model, starts, sorted(set(sweeps)), about)
+            _walk(run, model, Draws(seed, len(starts), model.length, order), group)
+            return run.close(tokenizer)
+    finally:
+        torch.set_num_threads(previous)
+
+
+def _check(model: Model, starts: np.ndarray, sweeps: list[int]) -> None:
+    if starts.ndim != 2 or len(starts) < 1 or starts.shape[1] != model.length:
+        raise ValueError(f"starts have shape {starts.shape}; the model takes (C, {model.length})")
+    if starts.min() < 0 or starts.max() >= model.vocabulary:
+        raise ValueError(
+            f"starts hold tokens from {starts.min()} to {starts.max()}; the model knows 0 to "
+            f"{model.vocabulary - 1}"
+        )
+    if not sweeps or min(sweeps) < 1:
+        raise ValueError(f"sweeps to save are {sweeps}; expected a list of numbers from 1 on")
+
+
+def _walk(run: "_Run", model: Model, draws: Draws, group: int) -> None:
+    device = next(model.parameters()).device
+    energy, gauge = run.about["energy"], run.about["gauge"]
+    count, length = run.starts.shape
+    parts = np.array_split(np.arange(count), -(-count // group))
+    chains = None
+    total, done = (sweeps * count * length for sweeps in (run.saves[-1], run.done))
+    with Progress(total, "steps", f"clones {run.out.name}", done) as progress:
+        while run.done < run.saves[-1]:
+            block = range(run.done + 1, min(run.done + run.about["interval"], run.saves[-1]) + 1)
+            visits, uniforms = zip(*(draws.sweep(number) for number in block), strict=True)
+            visits, uniforms = np.stack(visits, axis=1), np.stack(uniforms, axis=1)
+            keep = {number - run.done for number in run.saves if number in block}
+            initial, records = [], []
+            for part in parts:
+                if len(parts) > 1 or chains is None:
+                    chains = None  # the caches of the group before must go first
+                    tokens = torch.from_numpy(run.tokens[part]).to(device)
+                    chains = open_chains(model, tokens, energy, gauge)
+                else:
+                    chains.rebuild()
+                initial.append(chains.energy().cpu().numpy())
+                report = _Report(progress, len(part))
+                records.append(
+                    advance(chains, visits[part], uniforms[part], run.starts[part], keep, report)
+                )
+                run.tokens[part] = chains.tokens.cpu().numpy()
+            run.add(np.concatenate(initial), records)
+
+
+class _Report:
+    """Passes on to the bar what a group of chains has done, about once a step of all of them."""
+
+    def __init__(self, progress: Progress, chains: int):
+        self.progress, self.chains, self.told = progress, chains, 0
+
+    def __call__(self, steps: int, record: Record) -> None:
+        # Summing the record after each batch would cost as much as a cheap model's move.
+        if steps - self.told < 8 * self.chains and steps % record.same.size:
+            return
+        real = max(steps - record.same.sum(), 1)
+        self.progress.update(steps - self.told, acceptance=record.accepted.sum() / real)
+        self.told = steps
+
+
+class _Run:
+    """The files of a clone and what of them is done."""
+
+    def __init__(self, out: Path, model: Model, starts: np.ndarray, saves: list[int], about: dict):
+        self.out, self.starts, self.saves, self.about = out, starts, saves, about
+        self.vocabulary = model.vocabulary
+        identity = about | dict(sweeps=saves, starts=_digest([starts]), weights=_weights(model))
+        self.resume = Resume(out / "resume", identity)
+        self.tokens = starts.copy()
+        count = len(starts)
+        self.energies = np.zeros((0, count))
+        self.same, self.accepted, self.changed = (
+            np.zeros((0, count), dtype=np.int64) for _ in range(3)
+        )
+        found = self.resume.load()
+        if found and all(self._file(n).exists() for n in saves if n <= found[1]["step"]):
+            for name in ("tokens", "energies", "same", "accepted", "changed"):
+                setattr(self, name, found[0][name].numpy().copy())
+
+    @property
+    def done(self) -> int:
+        """Sweeps that all chains have finished."""
+        return len(self.same)
+
+    def _file(self, sweep: int) -> Path:
+        return self.out / f"sweep-{sweep}.parquet"
+
+    def add(self, initial: np.ndarray, records: list[Record]) -> None:
+        """Takes over what all groups did since the last time, writes saved sweeps and the state."""
+        before = self.done
+        if before == 0:
+            self.energies = initial[None]
+            self.changed = np.zeros((1, len(initial)), dtype=np.int64)
+        for name in ("energies", "same", "accepted", "changed"):
+            new = np.concatenate([getattr(record, name) for record in records], axis=1)
+            setattr(self, name, np.concatenate([getattr(self, name), new]))
+        for sweep in sorted(records[0].tokens):
+            tokens = np.concatenate([record.tokens[sweep] for record in records])
+            about = self.about | dict(sweep=before + sweep) | self._shares(before + sweep)
+            sequences.write(self._file(before + sweep), tokens, self.vocabulary, about)
+        arrays = dict(
+            tokens=self.tokens,
+            energies=self.energies,
+            same=self.same,
+            accepted=self.accepted,
+            changed=self.changed,
+        )
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        self.resume.save(self.done, tensors, {})
+
+    def _shares(self, sweeps: int) -> dict[str, float]:
+        """Over the first `sweeps`: share of proposals equal to the token, acceptance of others."""
+        proposals = sweeps * self.starts.size
+        same, accepted = int(self.same[:sweeps].sum()), int(self.accepted[:sweeps].sum())
+        return dict(same=same / proposals, acceptance=accepted / max(proposals - same, 1))
+
+    def close(self, tokenizer) -> Path:
+        """Writes all that is left, the manifest last, and forgets the state."""
+        length = self.starts.shape[1]
+        sequences.write(
+            self.out / "starts.parquet", self.starts, self.vocabulary, self.about | dict(sweep=0)
+        )
+        columns = trace(self.energies, self.same, self.accepted, self.changed, length)
+        with artifacts.atomic(self.out / "trace.parquet") as temporary:
+            parquet.write_table(pa.table(columns), temporary, write_page_checksum=True)
+        names = ["starts.parquet", "trace.parquet", *(self._file(n).name for n in self.saves)]
+        if tokenizer is not None:
+            with artifacts.atomic(self.out / "samples.md") as temporary:
+                temporary.write_text(self._samples(tokenizer), encoding="utf-8")
+            names.append("samples.md")
+        manifest = self.out / "manifest.json"
+        about = self.about | dict(sweeps=self.saves) | self._shares(self.saves[-1])
+        artifacts.write_manifest(manifest, "clones", names, about)
+        self.resume.clear()
+        return manifest
+
+    def _samples(self, tokenizer) -> str:
+        """A few chains as text, at the start and after each saved sweep."""
+        states = {"start": self.starts}
+        for sweep in self.saves:
+            states[f"sweep {sweep}"] = sequences.Sequences.open(self._file(sweep)).tokens
+        lines = [f"# Clones {self.out.name}", ""]
+        for chain in range(min(SHOWN, len(self.starts))):
+            lines += [f"## Chain {chain}", ""]
+            for name, tokens in states.items():
+                text = tokenizer.decode([int(token) for token in tokens[chain]])
+                lines += [f"**{name}**", "", *(f"> {line}" for line in text.split("\n")), ""]
+        return "\n".join(lines)
+
+
+def _weights(model: Model) -> str:
+    return _digest(tensor.detach().cpu().numpy() for tensor in model.state_dict().values())
+
+
+def _digest(arrays) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array))
+    return digest.hexdigest()

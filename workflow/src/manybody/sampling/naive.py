@@ -1,0 +1,146 @@
+"""The sampler that the fast ones are measured against, and the definitions they are tested with.
+
+`NaiveSampler` is the sampler a careful person writes first: all chains in one batch, one forward
+of explicitly masked copies a proposal, the cancelled ratio, the scores of the current state kept,
+b = a skipped, one output row scored a copy. It knows nothing of what copies share.
+"""
+
+import torch
+from torch import Tensor
+
+from manybody.models.base import Model
+
+
+def energy(model: Model, tokens: Tensor, kind: str = "raw", gauge: str = "none") -> Tensor:
+    """E (C,) float64 of tokens (C, L) straight from the definition, by the model's `forward`."""
+    return -_all_scores(model, tokens, kind, gauge).sum(dim=1)
+
+
+def long_log_ratio(
+    model: Model,
+    tokens: Tensor,
+    positions: Tensor,
+    proposals: Tensor,
+    kind: str = "raw",
+    gauge: str = "none",
+) -> Tensor:
+    """log alpha (C,) with nothing cancelled: E(s) - E(s') + log q(s|s') - log q(s'|s)."""
+    chains = torch.arange(len(tokens), device=tokens.device)
+    changed = tokens.clone()
+    changed[chains, positions] = proposals
+    back = _masked_logits(model, changed, positions).log_softmax(dim=1)
+    forth = _masked_logits(model, tokens, positions).log_softmax(dim=1)
+    change = energy(model, tokens, kind, gauge) - energy(model, changed, kind, gauge)
+    return change + back[chains, tokens[chains, positions]] - forth[chains, proposals]
+
+
+def _all_scores(model: Model, tokens: Tensor, kind: str, gauge: str) -> Tensor:
+    columns = []
+    for position in range(model.length):
+        logits = _masked_logits(model, tokens, torch.full_like(tokens[:, 0], position))
+        if kind == "norm":
+            logits = logits.log_softmax(dim=1)
+        elif gauge == "mean":
+            logits = logits - logits.mean(dim=1, keepdim=True)
+        columns.append(logits.gather(1, tokens[:, position : position + 1]))
+    return torch.cat(columns, dim=1)
+
+
+def _masked_logits(model: Model, tokens: Tensor, positions: Tensor) -> Tensor:
+    """Logits (C, |V|), float64, at `positions` (C,) of tokens (C, L), each masked there."""
+    places = torch.arange(model.length, device=tokens.device)
+    logits = model(tokens, places == positions[:, None])
+    return logits[torch.arange(len(tokens), device=tokens.device), positions].double()
+
+
+class NaiveSampler:
+    """C chains at `tokens` (C, L) that all move at the same position."""
+
+    def __init__(self, model: Model, tokens: Tensor, kind: str = "raw", gauge: str = "none"):
+        self.model, self.tokens, self.kind, self.gauge = model, tokens.clone(), kind, gauge
+        self.places = torch.arange(model.length, device=tokens.device)
+        every = self.places.expand(len(tokens), -1)
+        self.scores = self._scores(self.tokens, every)
+
+    def energy(self) -> Tensor:
+        """E (C,) from the kept scores."""
+        return -self.scores.sum(dim=1)
+
+    def step(self, position: int, generator: torch.Generator) -> Tensor:
+        """One proposal of every chain at `position`; returns which chains had a real one (C,)."""
+        at = torch.full_like(self.tokens[:, :1], position)
+        logits = self.model.head(_features(self.model, self.tokens, at))[:, 0]
+        drawn = torch.multinomial(logits.softmax(dim=1), 1, generator=generator)[:, 0]
+        real = drawn != self.tokens[:, position]
+        uniforms = torch.rand(len(drawn), generator=generator, dtype=torch.float64)
+        moving = real.nonzero()[:, 0]
+        if not len(moving):
+            return real
+        changed = self.tokens[moving]
+        changed[:, position] = drawn[moving]
+        others = self.places[self.places != position]
+        scores = self._scores(changed, others.expand(len(moving), -1))
+        ratios = (scores - self.scores[moving][:, others]).sum(dim=1)
+        accepted = uniforms[moving].log() < ratios
+        taken = moving[accepted]
+        self.tokens[taken] = changed[accepted]
+        self.scores[taken[:, None], others] = scores[accepted]
+        # The copy masked at `position` is unchanged, its token is not.
+        self.scores[taken, position] = self._score_logits(logits[taken], drawn[taken])
+        return real
+
+    def _scores(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        features = _features(self.model, tokens, positions)
+        own = tokens.gather(1, positions)
+        if self.kind == "raw" and self.gauge == "none":
+            return self.model.head_rows(features, own).double()
+        return self._score_logits(self.model.head(features), own)
+
+    def _score_logits(self, logits: Tensor, own: Tensor) -> Tensor:
+        if self.kind == "norm":
+            logits = logits.log_softmax(dim=-1)
+        elif self.gauge == "mean":
+            logits = logits - logits.mean(dim=-1, keepdim=True)
+        return logits.gather(-1, own[..., None])[..., 0].double()
+
+
+def _features(model: Model, tokens: Tensor, positions: Tensor) -> Tensor:
+    """What the head reads (n, m, d) of tokens (n, L) masked at positions (n, m), copy by copy."""
+    count, masks = positions.shape
+    copies = tokens.repeat_interleave(masks, dim=0)
+    hidden = torch.arange(model.length, device=tokens.device) == positions.reshape(-1, 1)
+    if model.description["architecture"] == "bert":
+        features = _bert_features(model, copies, hidden, positions.flatten())
+    else:
+        features = _factored_features(model, copies, hidden, positions.flatten())
+    return features.view(count, masks, -1)
+
+
+def _bert_features(model, copies: Tensor, hidden: Tensor, positions: Tensor) -> Tensor:
+    """The library's own encoder on all rows of all copies, of which the masked rows are read."""
+    places = torch.arange(model.length, device=copies.device).expand_as(copies)
+    symbols = copies.masked_fill(hidden, model.vocabulary)
+    output = model.encoder(input_ids=symbols, position_ids=places).last_hidden_state
+    return output[torch.arange(len(copies), device=copies.device), positions]
+
+
+def _factored_features(model, copies: Tensor, hidden: Tensor, positions: Tensor) -> Tensor:
+    """Layer by layer; the linear last layer mixes for the masked row alone."""
+    weights = model.attention[0]
+    x = torch.nn.functional.one_hot(copies, model.vocabulary).to(weights.dtype)
+    x.masked_fill_(hidden[..., None], 0.0)
+    for layer in range(model.layers - 1):
+        mixed = x if model.rank is None else _values(model, layer, copies, hidden, x)
+        mixed = (model.attention[layer] @ mixed) @ model.left[layer].T
+        x = x + mixed.square_()
+        if model.variant == "paper":
+            x = model.norms[layer](x)
+    mixed = (model.attention[-1][positions][:, None] @ x)[:, 0]
+    return mixed if model.rank is None else mixed @ model.right[-1].T
+
+
+def _values(model, layer: int, copies: Tensor, hidden: Tensor, x: Tensor) -> Tensor:
+    """Q x (n, L, r); the first layer's inputs are one-hot, so that Q x are columns of Q."""
+    if layer:
+        return x @ model.right[layer].T
+    return model.right[0].T[copies].masked_fill_(hidden[..., None], 0.0)
