@@ -1,0 +1,51 @@
+"""manybody: which orders of interaction has a sequence model learned, and when?"""
+
+import sys
+from pathlib import Path
+
+from snakemake.utils import min_version
+
+min_version("9.12")
+
+
+configfile: Path(workflow.basedir) / "config" / "config.yaml"
+
+
+# Scripts import the package from here: Snakemake hands its import path on to them.
+sys.path.insert(0, str(Path(workflow.basedir) / "workflow" / "src"))
+
+from manybody.config import ConfigError, check
+
+try:
+    check(config)
+except ConfigError as error:
+    raise WorkflowError(str(error)) from None
+
+
+report: "workflow/report/workflow.rst"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/sequences.smk"
+include: "workflow/rules/training.smk"
+include: "workflow/rules/clones.smk"
+include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/benchmarks.smk"
+
+
+localrules:
+    all,
+    simplicity,
+
+
+rule all:
+    default_target: True
+    input:
+        f"{RESULTS}/scorecard.md",
+        figures(),
+
+
+rule simplicity:
+    input:
+        figures("simplicity"),

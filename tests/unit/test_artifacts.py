@@ -1,0 +1,122 @@
+"""Files are whole or not there; a manifest's payload is refused when altered; one writer."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from manybody.artifacts import ArtifactError, Manifest, atomic, lease, write_json, write_manifest
+
+SOURCE = Path(__file__).resolve().parents[2] / "workflow" / "src"
+
+
+def test_an_error_while_writing_leaves_the_old_file_alone(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def write():
+        with atomic(path) as temporary:
+            temporary.write_text("half")
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        write()
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_json_has_the_same_bytes_whatever_the_order(tmp_path):
+    write_json(tmp_path / "a.json", {"b": 1, "a": [1.5, None]})
+    write_json(tmp_path / "b.json", {"a": [1.5, None], "b": 1})
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "x.bin").write_bytes(b"12345")
+    write_manifest(tmp_path / "manifest.json", "model", ["x.bin"], {"steps": [1]})
+    return tmp_path
+
+
+def test_a_manifest_hands_out_its_files(run):
+    manifest = Manifest.read(run / "manifest.json", "model")
+    assert manifest.about == {"steps": [1]}
+    assert manifest.file("x.bin").read_bytes() == b"12345"
+
+
+@pytest.mark.parametrize("damage", ["12346", "1234", None])
+def test_a_missing_or_altered_file_is_named(run, damage):
+    if damage is None:
+        (run / "x.bin").unlink()
+    else:
+        (run / "x.bin").write_text(damage)
+    with pytest.raises(ArtifactError, match=r"x\.bin.*remake"):
+        Manifest.read(run / "manifest.json", "model").file("x.bin")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"kind": "model"}', '{"kind": 1, "about": 2'])
+def test_a_foreign_manifest_is_refused(run, text):
+    (run / "manifest.json").write_text(text)
+    with pytest.raises(ArtifactError, match=r"manifest\.json"):
+        Manifest.read(run / "manifest.json", "model")
+
+
+def test_a_manifest_of_another_kind_is_refused(run):
+    with pytest.raises(ArtifactError, match="'model', expected 'clones'"):
+        Manifest.read(run / "manifest.json", "clones")
+
+
+HOLD = """
+    import sys, time
+    from manybody.artifacts import lease
+    with lease(sys.argv[1]):
+        print("held", flush=True)
+        time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(HOLD), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_a_second_writer_is_told_who_writes(tmp_path, holder):
+    with (
+        pytest.raises(ArtifactError, match=f"process {holder.pid} on .*sign of life"),
+        lease(tmp_path),
+    ):
+        pass
+
+
+def test_the_lease_of_a_killed_writer_is_taken_over(tmp_path, holder):
+    holder.kill()
+    holder.wait()
+    with lease(tmp_path):
+        document = json.loads((tmp_path / ".lease").read_text())
+        assert document["process"] == os.getpid()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_silent_lease_of_another_host_is_taken_over(tmp_path):
+    foreign = {"host": "elsewhere", "boot": "x", "process": 1, "started": "1", "job": "7"}
+    path = tmp_path / ".lease"
+    path.write_text(json.dumps(foreign))
+    with pytest.raises(ArtifactError, match="elsewhere, job 7"), lease(tmp_path):
+        pass
+    os.utime(path, (0, 0))
+    with lease(tmp_path):
+        assert json.loads(path.read_text())["host"] != "elsewhere"

@@ -1,0 +1,116 @@
+"""The shipped configs pass; each kind of mistake is answered with its path and the way out."""
+
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from manybody.config import ConfigError, check
+
+CONFIG = Path(__file__).resolve().parents[2] / "config"
+
+
+def load(*names):
+    config = {}
+    for name in names:
+        merge(config, yaml.safe_load((CONFIG / name).read_text(encoding="utf-8")))
+    return config
+
+
+def merge(base, overlay):
+    """As Snakemake lays one config file over another: mappings merge, all else is replaced."""
+    for key, value in overlay.items():
+        if isinstance(value, dict) and isinstance(base.get(key), dict):
+            merge(base[key], value)
+        else:
+            base[key] = copy.deepcopy(value)
+
+
+@pytest.fixture
+def config():
+    return load("config.yaml")
+
+
+def put(config, path, value):
+    *parents, last = path.split(".")
+    for key in parents:
+        config = config[key]
+    config[last] = value
+
+
+@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml"])
+def test_shipped_configs_pass(overlay):
+    check(load("config.yaml"))
+    check(load("config.yaml", overlay))
+
+
+@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml"])
+def test_scales_never_mix(overlay):
+    assert load("config.yaml", overlay)["results"] != load("config.yaml")["results"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("models.n2.rnk", 3, ["models.n2.rnk", "did you mean rank"]),
+        ("models.n2.training.stepps", 3, ["models.n2.training.stepps", "did you mean steps"]),
+        ("sourcs", {}, ["sourcs", "did you mean sources"]),
+        ("models.n2.layers", "two", ["models.n2.layers", "'two'", "integer"]),
+        ("models.n2.training.learning_rate", -1, ["models.n2.training.learning_rate", "-1"]),
+        ("models.bert.heads", 5, ["models.bert.heads", "5", "width 64"]),
+        ("models.n2.rank", 401, ["models.n2.rank", "401", "rank <= 400"]),
+        ("clones.n2.model", "n3", ["clones.n2.model", "models.n3", "did you mean n"]),
+        ("clones.n2.model", "gpt", ["clones.n2.model", "gpt", "causal"]),
+        ("clones.n2.step", 99999, ["clones.n2.step", "99999", "2500"]),
+        ("clones.n2.energy", "rww", ["clones.n2.energy", "'rww'", "raw"]),
+        ("models.n2.training.checkpoints.listed", [9999], ["listed", "9999", "2500"]),
+        ("models.n2.training.warmup", 2500, ["warmup", "2500"]),
+        ("models.n2.training.batch", 1, ["models.n2.training.batch", "1 copies"]),
+        ("models.gpt.training.objective", "masked", ["models.gpt.training.objective", "next"]),
+        ("models.n2.training.optimizer", {"name": "lion"}, ["models.n2.training.optimizer"]),
+        ("sources.docs.corpus", "pydoc", ["sources.docs.corpus", "did you mean pydocs"]),
+        ("sources.docs.length", 1, ["sources.docs.length", "1"]),
+        ("sources.docs.vocabulary", 100, ["sources.docs.vocabulary", "100", "256"]),
+    ],
+)
+def test_a_mistake_is_named_with_its_path(config, path, value, expected):
+    put(config, path, value)
+    with pytest.raises(ConfigError) as caught:
+        check(config)
+    for part in expected:
+        assert part in str(caught.value)
+
+
+def test_a_missing_key_is_named(config):
+    del config["models"]["n2"]["training"]["steps"]
+    with pytest.raises(ConfigError, match=r"models\.n2\.training.*steps"):
+        check(config)
+
+
+def test_an_unsaved_sweep_is_refused(config):
+    name, evaluation = next(iter(config["evaluations"].items()))
+    evaluation["targets"]["wrong"] = {"clone": "n2", "sweep": 15}
+    with pytest.raises(ConfigError, match=rf"evaluations\.{name}\.targets\.wrong\.sweep.*15"):
+        check(config)
+
+
+def test_every_key_is_described():
+    """A schema without descriptions is no reference manual."""
+    schema = yaml.safe_load(
+        (CONFIG.parent / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8")
+    )
+
+    def undescribed(node, path=""):
+        for key, value in node.get("properties", {}).items():
+            described = "description" in value or "$ref" in value or "const" in value
+            if value and not described and "enum" not in value:
+                yield f"{path}.{key}"
+            yield from undescribed(value, f"{path}.{key}")
+        for part in node.get("oneOf", []):
+            yield from undescribed(part, path)
+
+    found = [*undescribed(schema)]
+    for name, definition in schema["$defs"].items():
+        found += undescribed(definition, name)
+    assert not found, f"no description: {found}"

@@ -1,0 +1,39 @@
+"""Clones: Metropolis-Hastings chains of a trained model.
+
+Needs   a model's manifest, results/sequences/{source}/{train,test}.parquet and tokenizer.json
+Makes   results/clones/{source}/{clone}/manifest.json, which lists sweep-{n}.parquet,
+        starts.parquet, trace.parquet and samples.md beside it.
+"""
+
+
+rule sample_clones:
+    input:
+        model=lambda wildcards: clone_model(wildcards.clone),
+        reference=lambda wildcards: clone_reference(wildcards.clone),
+        train=f"{SEQUENCES}/train.parquet",
+        test=f"{SEQUENCES}/test.parquet",
+        tokenizer=f"{SEQUENCES}/tokenizer.json",
+    output:
+        manifest=CLONE,
+    log:
+        f"{RESULTS}/logs/sample_clones/{{source}}/{{clone}}.log",
+    benchmark:
+        f"{RESULTS}/usage/sample_clones/{{source}}.{{clone}}.jsonl"
+    threads: lambda wildcards: entry("clones", wildcards.clone)["threads"]
+    priority: 20
+    resources:
+        mem_mb=lambda wildcards, attempt: 3000 * attempt,
+        runtime=lambda wildcards, attempt: 60 * attempt,
+        gpu=config["compute"]["gpus"],
+    params:
+        clone=lambda wildcards: entry("clones", wildcards.clone),
+        device=config["compute"]["device"],
+        code=lambda wildcards: code(
+            "sample_clones.py", entry("models", entry("clones", wildcards.clone)["model"])["architecture"]
+        ),
+    message:
+        "Sampling {wildcards.clone} of {wildcards.source}"
+    conda:
+        "../../envs/learning.yaml"
+    script:
+        "../scripts/sample_clones.py"

@@ -1,0 +1,95 @@
+"""Paths, constraints and the small helpers that rules share. Standard library only."""
+
+import sys
+from pathlib import Path
+
+from manybody.provenance import code_digest
+
+RESULTS = config["results"]
+SEQUENCES = f"{RESULTS}/sequences/{{source}}"
+MODEL = f"{RESULTS}/models/{{source}}/{{model}}/seed-{{seed}}/manifest.json"
+CLONE = f"{RESULTS}/clones/{{source}}/{{clone}}/manifest.json"
+LOSSES = f"{RESULTS}/losses/{{evaluation}}/seed-{{seed}}.parquet"
+SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
+
+
+wildcard_constraints:
+    corpus="[A-Za-z0-9_.-]+",
+    source="[A-Za-z0-9_.-]+",
+    model="[A-Za-z0-9_.-]+",
+    clone="[A-Za-z0-9_.-]+",
+    evaluation="[A-Za-z0-9_.-]+",
+    figure="[A-Za-z0-9_]+",
+    paper="[a-z-]+",
+    seed="[0-9]+",
+
+
+def entry(block, name):
+    """The config's entry `block: name`; an error that names what is there."""
+    if name not in config[block]:
+        known = ", ".join(sorted(config[block]))
+        raise WorkflowError(f"config has no {block}: {name}; it has {known}")
+    return config[block][name]
+
+
+def code(script, architecture=None, plotting=False):
+    """Digest of the code behind a script's numbers, an architecture's module included."""
+    modules = (f"manybody.models.{architecture}",) if architecture else ()
+    return code_digest(SCRIPTS / script, modules, plotting)
+
+
+def model_path(source, model, seed):
+    entry("models", model)
+    return MODEL.format(source=source, model=model, seed=seed)
+
+
+def clone_path(clone):
+    return CLONE.format(source=entry("clones", clone)["source"], clone=clone)
+
+
+def architecture(model):
+    """What rebuilds a model but for |V| and L, which its source gives."""
+    return {
+        key: value
+        for key, value in entry("models", model).items()
+        if key not in ("training", "init_seed")
+    }
+
+
+def training_threads(model):
+    return entry("models", model)["training"]["threads"] * config["compute"]["processes"]
+
+
+def clone_model(clone):
+    """Manifest of the model that a clone is sampled from."""
+    clone = entry("clones", clone)
+    return model_path(clone["source"], clone["model"], clone["seed"])
+
+
+def clone_reference(clone):
+    """Manifest of the model whose final loss picks the checkpoint, if one does."""
+    clone = entry("clones", clone)
+    if not isinstance(clone["step"], dict):
+        return []
+    reference = clone["step"]["loss_of"]
+    return model_path(clone["source"], reference["model"], reference["seed"])
+
+
+def evaluated_model(evaluation, seed):
+    """Manifest of the run that an evaluation tests."""
+    evaluation = entry("evaluations", evaluation)
+    return model_path(evaluation["source"], evaluation["model"], seed)
+
+
+def evaluated_targets(evaluation):
+    """One file per target, in the order of the config: a clone's manifest or a split."""
+    evaluation = entry("evaluations", evaluation)
+    return [
+        target_file(evaluation["source"], target) for target in evaluation["targets"].values()
+    ]
+
+
+def target_file(source, target):
+    if "split" in target:
+        return f"{SEQUENCES.format(source=source)}/{target['split']}.parquet"
+    return clone_path(target.get("clone", target.get("starts")))

@@ -1,0 +1,34 @@
+"""Evaluation: every checkpoint of a run on a list of sequence sets.
+
+Needs   the run's manifest and the sets: clones, the sequences they started from, a split
+Makes   results/losses/{evaluation}/seed-{seed}.parquet, one row a target, step and sequence
+"""
+
+
+rule evaluate_model:
+    input:
+        model=lambda wildcards: evaluated_model(wildcards.evaluation, wildcards.seed),
+        targets=lambda wildcards: evaluated_targets(wildcards.evaluation),
+    output:
+        losses=LOSSES,
+    log:
+        f"{RESULTS}/logs/evaluate_model/{{evaluation}}/seed-{{seed}}.log",
+    benchmark:
+        f"{RESULTS}/usage/evaluate_model/{{evaluation}}.seed-{{seed}}.jsonl"
+    resources:
+        mem_mb=lambda wildcards, attempt: 3000 * attempt,
+        runtime=lambda wildcards, attempt: 60 * attempt,
+        gpu=config["compute"]["gpus"],
+    params:
+        evaluation=lambda wildcards: entry("evaluations", wildcards.evaluation),
+        device=config["compute"]["device"],
+        code=lambda wildcards: code(
+            "evaluate_model.py",
+            entry("models", entry("evaluations", wildcards.evaluation)["model"])["architecture"],
+        ),
+    message:
+        "Evaluating {wildcards.evaluation}, seed {wildcards.seed}"
+    conda:
+        "../../envs/learning.yaml"
+    script:
+        "../scripts/evaluate_model.py"

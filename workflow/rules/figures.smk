@@ -1,0 +1,63 @@
+"""Figures: each is a function of tables, drawn by one module of the package.
+
+Needs   the losses, histories and traces that the figure's block in the config names
+Makes   results/figures/{paper}/{figure}.pdf, .png and .csv (what is drawn),
+        results/checks/{paper}/{figure}.csv (the claims), results/scorecard.md (all of them)
+"""
+
+for paper, figure in figure_names():
+
+    rule:
+        name:
+            f"plot_{paper}_{figure}".replace("-", "_")
+        input:
+            **figure_inputs(paper, figure),
+        output:
+            pdf=report(
+                f"{RESULTS}/figures/{paper}/{figure}.pdf",
+                caption=f"../report/{paper}/{figure}.rst",
+                category=paper,
+                labels={"figure": figure, "format": "pdf"},
+            ),
+            png=report(
+                f"{RESULTS}/figures/{paper}/{figure}.png",
+                caption=f"../report/{paper}/{figure}.rst",
+                category=paper,
+                labels={"figure": figure, "format": "png"},
+            ),
+            csv=f"{RESULTS}/figures/{paper}/{figure}.csv",
+            checks=f"{RESULTS}/checks/{paper}/{figure}.csv",
+        log:
+            f"{RESULTS}/logs/plot_figure/{paper}.{figure}.log",
+        resources:
+            mem_mb=2000,
+            runtime=30,
+        params:
+            paper=paper,
+            figure=figure,
+            block=config["figures"][paper][figure],
+            context=figure_context(paper, figure),
+            code=code("plot_figure.py", plot=(paper, figure)),
+        message:
+            f"Drawing {paper} {figure}"
+        conda:
+            "../../envs/figures.yaml"
+        script:
+            "../scripts/plot_figure.py"
+
+
+rule write_scorecard:
+    input:
+        checks=[f"{RESULTS}/checks/{paper}/{figure}.csv" for paper, figure in figure_names()],
+    output:
+        scorecard=report(f"{RESULTS}/scorecard.md", caption="../report/scorecard.rst", category="scorecard"),
+    log:
+        f"{RESULTS}/logs/write_scorecard.log",
+    params:
+        code=code("write_scorecard.py"),
+    message:
+        "Gathering the scorecard"
+    conda:
+        "../../envs/figures.yaml"
+    script:
+        "../scripts/write_scorecard.py"

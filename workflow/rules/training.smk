@@ -1,0 +1,39 @@
+"""Training: any model of the config on any source of sequences.
+
+Needs   results/sequences/{source}/{train,validation}.parquet
+Makes   results/models/{source}/{model}/seed-{seed}/manifest.json, which lists model.json,
+        step-{n}.safetensors and history.parquet beside it. resume/ holds an unfinished run's state.
+"""
+
+
+rule train_model:
+    input:
+        train=f"{SEQUENCES}/train.parquet",
+        validation=f"{SEQUENCES}/validation.parquet",
+    output:
+        manifest=MODEL,
+    log:
+        f"{RESULTS}/logs/train_model/{{source}}/{{model}}/seed-{{seed}}.log",
+    benchmark:
+        f"{RESULTS}/usage/train_model/{{source}}.{{model}}.seed-{{seed}}.jsonl"
+    threads: lambda wildcards: training_threads(wildcards.model)
+    priority: 10
+    resources:
+        mem_mb=lambda wildcards, attempt: 3000 * attempt,
+        runtime=lambda wildcards, attempt: 60 * attempt,
+        gpu=config["compute"]["gpus"],
+    params:
+        model=lambda wildcards: architecture(wildcards.model),
+        recipe=lambda wildcards: entry("models", wildcards.model)["training"],
+        init_seed=lambda wildcards: entry("models", wildcards.model)["init_seed"],
+        device=config["compute"]["device"],
+        processes=config["compute"]["processes"],
+        code=lambda wildcards: code(
+            "train_model.py", entry("models", wildcards.model)["architecture"]
+        ),
+    message:
+        "Training {wildcards.model} on {wildcards.source}, seed {wildcards.seed}"
+    conda:
+        "../../envs/learning.yaml"
+    script:
+        "../scripts/train_model.py"

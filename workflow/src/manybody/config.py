@@ -1,0 +1,203 @@
+"""Checks of the config beyond its types: that names exist and that choices fit together."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.yaml"
+
+
+class ConfigError(ValueError):
+    """What is wrong with the config: the key's path, the value, what was expected, the way out."""
+
+
+def check(config: dict) -> None:
+    """Raises `ConfigError` with everything that is wrong with `config`, one line each."""
+    problems = list(_schema_problems(config)) or list(_problems(config))
+    if problems:
+        raise ConfigError("the config cannot be used:\n" + "\n".join(f"  {p}" for p in problems))
+
+
+def _schema_problems(config: dict) -> Iterator[str]:
+    import yaml
+    from jsonschema import Draft202012Validator
+
+    validator = Draft202012Validator(yaml.safe_load(SCHEMA.read_text(encoding="utf-8")))
+    for error in validator.iter_errors(config):
+        yield from _sentences(error)
+
+
+def _sentences(error) -> Iterator[str]:
+    """One sentence for each thing wrong, from the alternative that was meant."""
+    if error.validator == "oneOf":
+        chosen = _meant(error)
+        if chosen:
+            for inner in chosen:
+                yield from _sentences(inner)
+            return
+    path = _path(error)
+    about = error.schema.get("description", "") if isinstance(error.schema, dict) else ""
+    if error.validator == "additionalProperties":
+        allowed = sorted(error.schema.get("properties", {}))
+        for key in sorted(set(error.instance) - set(allowed)):
+            near = _nearest(key, allowed)
+            hint = f"did you mean {near}?" if near else f"known keys: {', '.join(allowed)}"
+            yield f"{path}{'.' if path else ''}{key}: this key is not known; {hint}"
+    elif error.validator == "required":
+        missing = [key for key in error.validator_value if key not in error.instance]
+        yield f"{path or 'config'}: missing {', '.join(missing)}; add it as in config/config.yaml"
+    else:
+        found = repr(error.instance)
+        found = found if len(found) <= 80 else found[:77] + "..."
+        yield f"{path}: found {found}; {error.message}" + (f" ({about.strip()})" if about else "")
+
+
+def _meant(error) -> list:
+    """Errors of the alternative whose fixed values (const, enum) match, else of the closest."""
+    branches: dict[int, list] = {}
+    for inner in error.context:
+        branches.setdefault(inner.schema_path[0], []).append(inner)
+
+    def distance(errors):
+        mismatched = sum(e.validator in ("const", "enum", "type") for e in errors)
+        return (mismatched, len(errors))
+
+    ranked = sorted(branches.values(), key=distance)
+    if len(ranked) > 1 and distance(ranked[0]) == distance(ranked[1]):
+        return []
+    return ranked[0]
+
+
+def _path(error) -> str:
+    text = ""
+    for part in error.absolute_path:
+        text += f"[{part}]" if isinstance(part, int) else f"{'.' if text else ''}{part}"
+    return text
+
+
+def _nearest(key: str, allowed: list[str]) -> str:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(key, allowed, 1)), "")
+
+
+def _known(path: str, block: str, name: str, config: dict) -> Iterator[str]:
+    if name not in config[block]:
+        near = _nearest(name, list(config[block]))
+        hint = f"did you mean {near}?" if near else f"defined are {', '.join(config[block])}"
+        yield f"{path}: there is no {block}.{name}; {hint}"
+
+
+def _problems(config: dict) -> Iterator[str]:
+    for name, source in config["sources"].items():
+        yield from _known(f"sources.{name}.corpus", "corpora", source["corpus"], config)
+    for name, model in config["models"].items():
+        yield from _model_problems(f"models.{name}", model)
+    for name, clone in config["clones"].items():
+        yield from _clone_problems(f"clones.{name}", clone, config)
+    for name, evaluation in config["evaluations"].items():
+        yield from _evaluation_problems(f"evaluations.{name}", evaluation, config)
+
+
+def _model_problems(path: str, model: dict) -> Iterator[str]:
+    recipe = model["training"]
+    if model["architecture"] != "factored" and model["width"] % model["heads"]:
+        yield (
+            f"{path}.heads: found {model['heads']}, which does not divide width {model['width']}; "
+            f"take a divisor of the width"
+        )
+    causal = model["architecture"] == "gpt"
+    expected = "next-token" if causal else "masked"
+    if recipe["objective"] != expected:
+        yield (
+            f"{path}.training.objective: found {recipe['objective']}; a {model['architecture']} "
+            f"model is trained with {expected}"
+        )
+    beyond = [step for step in recipe["checkpoints"]["listed"] if step > recipe["steps"]]
+    if beyond:
+        yield (
+            f"{path}.training.checkpoints.listed: found {beyond}, beyond the last step "
+            f"{recipe['steps']}; take them out or train longer"
+        )
+    if recipe["warmup"] >= recipe["steps"]:
+        yield (
+            f"{path}.training.warmup: found {recipe['warmup']}, expected less than the "
+            f"{recipe['steps']} steps of the run; shorten it"
+        )
+
+
+def _fits(path: str, model: str, source: str, config: dict) -> Iterator[str]:
+    """Whether a model can be built for a source's |V| and L."""
+    rank = config["models"][model].get("rank")
+    vocabulary, length = (config["sources"][source][key] for key in ("vocabulary", "length"))
+    if rank and rank > vocabulary:
+        yield (
+            f"models.{model}.rank: found {rank}, more than the |V| = {vocabulary} of source "
+            f"{source}, on which {path} uses it; take rank <= {vocabulary}, or null for full values"
+        )
+    recipe = config["models"][model]["training"]
+    if recipe["objective"] == "masked":
+        masks = length if recipe["masks"] == "all" else max(1, round(recipe["masks"] * length))
+        if recipe["batch"] < masks:
+            yield (
+                f"models.{model}.training.batch: found {recipe['batch']} copies, fewer than the "
+                f"{masks} that one sequence of source {source} gives; take at least {masks}"
+            )
+
+
+def _clone_problems(path: str, clone: dict, config: dict) -> Iterator[str]:
+    missing = [
+        *_known(f"{path}.source", "sources", clone["source"], config),
+        *_known(f"{path}.model", "models", clone["model"], config),
+    ]
+    if isinstance(clone["step"], dict):
+        reference = clone["step"]["loss_of"]["model"]
+        missing += _known(f"{path}.step.loss_of.model", "models", reference, config)
+    if missing:
+        yield from missing
+        return
+    model = config["models"][clone["model"]]
+    if model["architecture"] == "gpt":
+        yield (
+            f"{path}.model: found {clone['model']}, a causal model; chains need the masked logits "
+            f"of a factored or bert model"
+        )
+    if isinstance(clone["step"], int) and clone["step"] > model["training"]["steps"]:
+        yield (
+            f"{path}.step: found {clone['step']}, beyond the last step "
+            f"{model['training']['steps']} of {clone['model']}; take one of its checkpoints or last"
+        )
+    yield from _fits(path, clone["model"], clone["source"], config)
+
+
+def _evaluation_problems(path: str, evaluation: dict, config: dict) -> Iterator[str]:
+    missing = [
+        *_known(f"{path}.source", "sources", evaluation["source"], config),
+        *_known(f"{path}.model", "models", evaluation["model"], config),
+    ]
+    if missing:
+        yield from missing
+        return
+    for name, target in evaluation["targets"].items():
+        yield from _target_problems(f"{path}.targets.{name}", target, evaluation, config)
+    yield from _fits(path, evaluation["model"], evaluation["source"], config)
+
+
+def _target_problems(path: str, target: dict, evaluation: dict, config: dict) -> Iterator[str]:
+    if "split" in target:
+        return
+    key = "clone" if "clone" in target else "starts"
+    missing = list(_known(f"{path}.{key}", "clones", target[key], config))
+    if missing:
+        yield from missing
+        return
+    clone = config["clones"][target[key]]
+    if clone["source"] != evaluation["source"]:
+        yield (
+            f"{path}.{key}: {target[key]} has sequences of source {clone['source']}, the model is "
+            f"trained on {evaluation['source']}; the two must be one"
+        )
+    if key == "clone" and target["sweep"] not in clone["sweeps"]:
+        yield (
+            f"{path}.sweep: found {target['sweep']}, but clones.{target[key]} saves sweeps "
+            f"{clone['sweeps']}; take one of them or add it there"
+        )
