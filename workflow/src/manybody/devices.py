@@ -1,0 +1,45 @@
+"""Where a model is trained: accelerate's choice of device, precision and processes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+
+PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
+
+
+@contextmanager
+def accelerated(device: str, precision: str, threads: int) -> Iterator[Accelerator]:
+    """An accelerator on `device` (auto, cpu or cuda), in one process or those launched together.
+
+    On a CPU torch keeps to `threads` threads and to algorithms that give the same bits each time.
+    What was set for the process before is set again at the end.
+    """
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"device: {device!r} is unknown; choose auto, cpu or cuda")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"device: cuda was asked for, but torch {torch.__version__} sees no CUDA device; "
+            "install the cuda lock, ask for a GPU, or choose device auto"
+        )
+    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    fill = torch.utils.deterministic.fill_uninitialized_memory
+    launched = torch.distributed.is_available() and torch.distributed.is_initialized()
+    # accelerate keeps one state per process and refuses to change its precision.
+    AcceleratorState._reset_state(reset_partial_state=not launched)
+    try:
+        accelerator = Accelerator(cpu=device == "cpu", mixed_precision=PRECISIONS[precision])
+        torch.set_num_threads(threads)  # accelerate may have set another number
+        if accelerator.device.type == "cpu":
+            torch.utils.deterministic.fill_uninitialized_memory = False  # it only costs time
+            torch.use_deterministic_algorithms(True)
+        yield accelerator
+        accelerator.wait_for_everyone()
+        if not launched:
+            accelerator.end_training()
+    finally:
+        torch.set_num_threads(before[0])
+        torch.use_deterministic_algorithms(before[1])
+        torch.utils.deterministic.fill_uninitialized_memory = fill

@@ -1,0 +1,131 @@
+"""A model, its optimizer and one training step."""
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from manybody import models
+from manybody.batches import Batch, torch_seed
+from manybody.objectives import masked_loss, next_token_loss
+from manybody.schedule import learning_rate
+from manybody.weights import copy_into, tensors
+
+
+class Objective(nn.Module):
+    """Summed loss (nats) and number of correct predictions of a batch.
+
+    The model's own methods are called inside this `forward`, because data parallelism and
+    autocast act on the forward of the module that they wrap and on nothing else.
+    """
+
+    def __init__(self, model: nn.Module, objective: str, compiled: bool):
+        super().__init__()
+        self.model, self.objective = model, objective
+        self._call = torch.compile(self._sums) if compiled else self._sums
+
+    def forward(self, tokens: Tensor, *copies: Tensor) -> tuple[Tensor, Tensor]:
+        return self._call(tokens, *copies)
+
+    def _sums(self, tokens: Tensor, *copies: Tensor) -> tuple[Tensor, Tensor]:
+        if self.objective == "masked":
+            losses, correct = masked_loss(self.model, tokens, *copies)
+        else:
+            losses, correct = next_token_loss(self.model, tokens)
+        return losses.sum(), correct.sum()
+
+
+class Learner:
+    """Takes the steps of one run. The initial weights are a function of `init_seed` alone.
+
+    `settings` holds description, recipe, seed and init_seed; `data` is (sequences, L), any integer
+    type; `predictions` counts the predicted tokens of a whole batch, over all processes.
+    """
+
+    def __init__(self, settings: dict, data, predictions: int, accelerator: Accelerator):
+        description, recipe = settings["description"], settings["recipe"]
+        self.recipe, self.data, self.accelerator = recipe, data, accelerator
+        torch.manual_seed(torch_seed(settings["init_seed"], "weights"))
+        self.model = models.build(description)
+        # Whatever a model may draw in its forward (dropout) follows the order of the data.
+        torch.manual_seed(torch_seed(settings["seed"], "forward"))
+        causal = recipe["objective"] == "next-token"
+        if self.model.causal != causal:
+            expected = "next-token" if self.model.causal else "masked"
+            raise ValueError(
+                f"training.objective: {recipe['objective']!r} does not fit the architecture "
+                f"{description['architecture']!r}; expected {expected!r}"
+            )
+        objective = Objective(self.model, recipe["objective"], recipe["compile"])
+        self.objective = accelerator.prepare_model(objective)
+        self.parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self.optimizer = build_optimizer(self.parameters, recipe)
+        # Each process averages over its share; data parallelism averages over processes, whose
+        # shares may differ in size: every prediction of the whole batch gets the same weight.
+        self.weight = accelerator.num_processes / predictions
+
+    def step(self, step: int, batch: Batch) -> Tensor:
+        """One update on this process's share of a batch: its loss sum and correct, (2,) float64."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(step, self.recipe)
+        loss, correct = self.objective(*self._to_device(batch))
+        self.accelerator.backward(loss * self.weight)
+        if self.recipe["clip"] is not None:
+            nn.utils.clip_grad_norm_(self.parameters, self.recipe["clip"], foreach=True)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return torch.stack([loss.detach().double(), correct.double()])
+
+    def state(self) -> dict[str, Tensor]:
+        """Weights, optimizer and generator states by name; reading it changes nothing."""
+        named = {f"model.{name}": tensor for name, tensor in tensors(self.model).items()}
+        for index, state in self.optimizer.state_dict()["state"].items():
+            for name, tensor in state.items():
+                if tensor is not None:
+                    named[f"optimizer.{index}.{name}"] = tensor
+        named["generator.cpu"] = torch.get_rng_state()
+        if self.accelerator.device.type == "cuda":
+            named["generator.cuda"] = torch.cuda.get_rng_state(self.accelerator.device)
+        return named
+
+    def restore(self, named: dict[str, Tensor], origin: str) -> None:
+        """Puts back what `state` returned."""
+        parts: dict[str, dict] = {"model": {}, "optimizer": {}, "generator": {}}
+        for name, tensor in named.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = tensor
+        copy_into(self.model, parts["model"], origin)
+        states: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in parts["optimizer"].items():
+            index, _, rest = name.partition(".")
+            states.setdefault(int(index), {})[rest] = tensor
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": states, "param_groups": groups})
+        torch.set_rng_state(parts["generator"]["cpu"])
+        if self.accelerator.device.type == "cuda":
+            torch.cuda.set_rng_state(parts["generator"]["cuda"], self.accelerator.device)
+
+    def _to_device(self, batch: Batch) -> list[Tensor]:
+        tokens = torch.from_numpy(self.data[batch.sequences].astype("int64"))
+        inputs = [tokens] if batch.rows is None else [tokens, batch.rows, batch.positions]
+        if self.accelerator.device.type == "cpu":
+            return inputs
+        pinned = (tensor.pin_memory() for tensor in inputs)
+        return [tensor.to(self.accelerator.device, non_blocking=True) for tensor in pinned]
+
+
+def build_optimizer(parameters: list[nn.Parameter], recipe: dict) -> torch.optim.Optimizer:
+    """SGD or AdamW in its fused form; weight decay acts on matrices, not on biases and norms."""
+    settings = recipe["optimizer"]
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": settings["weight_decay"]},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    rate = recipe["learning_rate"]
+    if settings["name"] == "sgd":
+        return torch.optim.SGD(groups, lr=rate, momentum=settings["momentum"], fused=True)
+    if settings["name"] == "adamw":
+        return torch.optim.AdamW(groups, lr=rate, betas=tuple(settings["betas"]), fused=True)
+    raise ValueError(
+        f"training.optimizer.name: {settings['name']!r} is unknown; choose sgd or adamw"
+    )
