@@ -8,8 +8,8 @@ the logits are polynomials of degree 2^(n-1) in the context's one-hots and coupl
 Masking one position is a rank-one change of layer 1's output Z = A x V^T: in the copy that masks
 i, row k is Z_k - A_ki G_i with G_i = V[:, s_i]. For n = 2 this gives all L copies for the price of
 an unmasked pass (many-body, eq. 7); for n >= 3 the copies part company at the first square. One-hot
-inputs are never multiplied: V x is a gather of V's columns. Only the squares are |V| wide, and they
-are made for so many copies at a time that no array exceeds `BLOCK` numbers.
+inputs are never multiplied: V x is a gather of V's columns. Only the squares are |V| wide: they are
+made for few copies at a time, and made again on the way back (`Squares`).
 """
 
 import math
@@ -21,9 +21,12 @@ from torch.utils.checkpoint import checkpoint
 
 from manybody.models.base import Model
 
-# Numbers in the widest work array: 128 MiB in single precision.
+# Numbers in the arrays that the backward pass keeps, 128 MiB in single precision: more copies than
+# that are done in several blocks, and computed again on the way back.
 BLOCK = 2**25
-# A table of all |V| x |V| first-layer values is made where it saves work and is no larger than this.
+# Numbers in the |V| wide arrays of the squares, which are never kept: a core's cache holds them.
+CACHED = 2**17
+# A table of all |V| x |V| first-layer values is made where it saves work and is no larger.
 TABLE = 2**24
 
 
@@ -128,15 +131,16 @@ class Factored(Model):
     def _blocks(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
         """Features (B, m, d) of the copies of tokens (B, L) that mask positions (B, m) or all L.
 
-        Computed for so many sequences, and within one for so many masks, that the widest array
-        stays below `BLOCK`. With more than one block the backward pass computes blocks again.
+        Computed for so many sequences, and within one for so many masks, that no array which the
+        backward pass keeps exceeds `BLOCK`; with more than one block it computes blocks again.
         """
         batch, length = tokens.shape
         if self.layers == 1:
             return self._features(tokens, positions)
         closed = self.layers == 2 and self.variant == "exact"
         masks = length if positions is None else positions.shape[1]
-        copy = length * self.vocabulary
+        wide = closed or self.rank is None or self.variant == "paper"
+        copy = length * (self.vocabulary if wide else self.rank)
         sequences = max(1, BLOCK // (copy * (1 if closed else masks)))
         some = masks if closed else max(1, BLOCK // copy)
         if sequences >= batch and some >= masks:
@@ -194,24 +198,32 @@ class Factored(Model):
         y^(l) (B, m, L, |V|) is layer l's output before its square. Between squares everything is
         r wide: the input of layer l is Q^l (x + sum over earlier l' of (y^(l'))^2).
         """
-        z, values = self._first(tokens, positions)
         back = self._per_copy(self.attention[0].T, positions)
-        y = torch.addcmul(z[:, None], back[..., None], values[:, :, None], value=-1)
+        values = functional.embedding(tokens, self._reader(0).T)
+        mixed = torch.addcmul(
+            (self.attention[0] @ values)[:, None],
+            back[..., None],
+            self._chosen(values, positions)[:, :, None],
+            value=-1,
+        )
         inner = range(1, self.layers - 1)
-        kept = (~masked).to(z.dtype)[..., None]
+        kept = (~masked).to(mixed.dtype)[..., None]
         inputs = {
             layer: functional.embedding(tokens, self._reader(layer).T)[:, None] * kept
             for layer in inner
         }
+        last = last.expand(mixed.shape[:3])
         summed = 0.0
         for layer in range(self.layers - 1):
             if layer:
                 mixed = self.attention[layer] @ inputs.pop(layer)
-                y = mixed if self.rank is None else mixed @ self.left[layer].T
-            squares = y.square()
-            summed = summed + (last[..., None, :] @ squares).squeeze(-2)
-            for later in inputs:
-                inputs[later] = inputs[later] + squares @ self._reader(later).T
+            left = None if self.rank is None else self.left[layer]
+            readers = torch.cat([self._reader(later) for later in inputs]) if inputs else None
+            part, read = squares(mixed, left, last, readers)
+            summed = summed + part
+            if inputs:
+                for later, more in zip(inputs, read.chunk(len(inputs), -1), strict=True):
+                    inputs[later] = inputs[later] + more
         return summed
 
     def _normed(
@@ -275,3 +287,74 @@ class Factored(Model):
         if positions is None:
             return rows
         return rows.gather(1, positions[..., None].expand(-1, -1, rows.shape[-1]))
+
+
+class Squares(torch.autograd.Function):
+    """(P z)^2 of copies z (C, L, r): its sums over rows and its products with what follows.
+
+    Returns sum_k w_k (P z_k)^2 (C, |V|) for weights w (C, L), and Q (P z_k)^2 (C, L, q) for
+    readers Q (q, |V|). P (|V|, r) None means z itself; Q None gives an empty second result.
+    The |V| wide arrays live for a few copies at a time and are made again on the way back, so
+    memory does not grow with C * L * |V| and the arrays stay in a core's cache.
+    """
+
+    @staticmethod
+    def forward(ctx, z: Tensor, left: Tensor | None, weights: Tensor, readers: Tensor | None):
+        ctx.save_for_backward(z, left, weights, readers)
+        copies, length, _ = z.shape
+        wide = z.shape[-1] if left is None else left.shape[0]
+        summed = z.new_empty(copies, wide)
+        read = z.new_empty(copies, length, 0 if readers is None else readers.shape[0])
+        for part in _parts(z, wide):
+            y = z[part] if left is None else z[part] @ left.T
+            s = y.square()
+            torch.bmm(weights[part, None], s, out=summed[part, None])
+            if readers is not None:
+                torch.mm(s.flatten(0, 1), readers.T, out=read[part].flatten(0, 1))
+        return summed, read
+
+    @staticmethod
+    def backward(ctx, of_summed: Tensor, of_read: Tensor):
+        z, left, weights, readers = ctx.saved_tensors
+        wide = of_summed.shape[-1]
+        of_z, of_weights = torch.empty_like(z), torch.empty_like(weights)
+        of_left = None if left is None else torch.zeros_like(left)
+        of_readers = None if readers is None else torch.zeros_like(readers)
+        for part in _parts(z, wide):
+            y = z[part] if left is None else z[part] @ left.T
+            s = y.square()
+            of_weights[part] = (s @ of_summed[part, :, None]).squeeze(-1)
+            of_s = weights[part, :, None] * of_summed[part, None]
+            if readers is not None:
+                given = of_read[part].flatten(0, 1)
+                of_readers.addmm_(given.T, s.flatten(0, 1))
+                of_s.flatten(0, 1).addmm_(given, readers)
+            of_y = of_s.mul_(y).mul_(2)
+            if left is None:
+                of_z[part] = of_y
+            else:
+                flat = of_y.flatten(0, 1)
+                of_left.addmm_(flat.T, z[part].flatten(0, 1))
+                torch.mm(flat, left, out=of_z[part].flatten(0, 1))
+        return of_z, of_left, of_weights, of_readers
+
+
+def squares(z: Tensor, left: Tensor | None, weights: Tensor, readers: Tensor | None):
+    """`Squares` of z (..., L, r) with weights (..., L), in the precision that autocast asks for."""
+    device = z.device.type
+    given = (z, left, weights, readers)
+    if torch.is_autocast_enabled(device):
+        kind = torch.get_autocast_dtype(device)
+        given = tuple(None if part is None else part.to(kind) for part in given)
+    z, left, weights, readers = given
+    with torch.autocast(device, enabled=False):
+        summed, read = Squares.apply(
+            z.flatten(0, -3), left, weights.reshape(-1, weights.shape[-1]), readers
+        )
+    return summed.unflatten(0, z.shape[:-2]), read.unflatten(0, z.shape[:-2])
+
+
+def _parts(z: Tensor, wide: int) -> list[slice]:
+    """Slices of the copies of z (C, L, r) whose |V| wide arrays stay within bounds."""
+    size = max(1, (CACHED if z.device.type == "cpu" else BLOCK) // (z.shape[1] * wide))
+    return [slice(start, start + size) for start in range(0, len(z), size)]
