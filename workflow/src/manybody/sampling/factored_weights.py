@@ -1,0 +1,73 @@
+"""The weights of an exact factored model as the incremental forms read them."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from manybody.models.factored import Factored
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Double precision copies; layers count from 0, d is the rank, or |V| for full values.
+
+    `mixing[l]` is A (L, L); `left[l]` is P (|V|, d); `right[l]` is Q^T (|V|, d): row s is what
+    token s sends into layer l. For full values P = V and Q is the identity (`full`).
+    `score_left` and `score_bias` give the scored logits: the last layer's own, or, with the gauge
+    fixed, less their mean over tokens, which is the model of the centred P and bias.
+    """
+
+    mixing: list[Tensor]
+    left: list[Tensor]
+    right: list[Tensor]
+    bias: Tensor
+    score_left: Tensor
+    score_bias: Tensor
+    full: bool
+
+    @property
+    def layers(self) -> int:
+        return len(self.mixing)
+
+    @property
+    def length(self) -> int:
+        return self.mixing[0].shape[0]
+
+    @property
+    def vocabulary(self) -> int:
+        return self.left[0].shape[0]
+
+    def project(self, layer: int, x: Tensor) -> Tensor:
+        """Q x (..., d) of x (..., |V|)."""
+        return x if self.full else x @ self.right[layer]
+
+    def value_rows(self, layer: int) -> Tensor:
+        """V^T (|V|, |V|): row b is V[:, b]."""
+        if self.full:
+            return self.left[layer].T.contiguous()
+        return self.right[layer] @ self.left[layer].T
+
+    def score_rows(self) -> Tensor:
+        """The last layer's V (|V|, |V|) as it is scored: row a reads out logit a."""
+        last = self.layers - 1
+        return self.score_left if self.full else self.score_left @ self.right[last].T
+
+
+@torch.no_grad()
+def read(model: Factored, gauge: str) -> Weights:
+    """The weights of `model` with the raw score in `gauge` ("none" or "mean")."""
+    mixing = [a.detach().double() for a in model.attention]
+    left = [p.detach().double() for p in model.left]
+    full = model.rank is None
+    if full:
+        unit = torch.eye(model.vocabulary, dtype=torch.float64, device=left[0].device)
+        right = [unit] * len(left)
+    else:
+        right = [q.detach().double().T.contiguous() for q in model.right]
+    bias = left[0].new_zeros(model.vocabulary) if model.bias is None else model.bias.double()
+    score_left, score_bias = left[-1], bias
+    if gauge == "mean":
+        score_left = score_left - score_left.mean(0)
+        score_bias = score_bias - score_bias.mean()
+    return Weights(mixing, left, right, bias.detach(), score_left, score_bias.detach(), full)
