@@ -1,0 +1,138 @@
+"""Documents on disk between reading a corpus and tokenising it: Parquet, in pieces, streamed.
+
+A document of any size is a run of pieces of at most 64 Ki characters. Pieces are cut before a
+single space or newline between two other characters, where byte-level BPE never joins a word, so
+that a document cut in pieces has the tokens of the document.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manybody.parquet import Refused, open_document, read_groups, set_document, writing
+
+KIND = "documents"
+PIECE = 2**16  # characters
+GROUP = 2**22  # characters in a row group
+ROWS = 2**15  # pieces in a row group
+SCHEMA = pa.schema(
+    [pa.field("text", pa.string(), nullable=False), pa.field("last", pa.bool_(), nullable=False)]
+)
+
+
+class Piece(NamedTuple):
+    """Some text of a document, and whether the document ends with it."""
+
+    text: str
+    last: bool
+
+
+def pieces(parts: Iterable[str]) -> Iterator[Piece]:
+    """One document, given as consecutive `parts` of text, as pieces; none if it is blank.
+
+    Blank lines at its start and white space at its end are dropped.
+    """
+    buffer, size, begun = [], 0, False
+    for part in parts:
+        if not begun and not part.strip():
+            continue
+        begun = True
+        buffer.append(part)
+        size += len(part)
+        while size > PIECE:
+            text = "".join(buffer)
+            cut = _joint(text, PIECE)
+            yield Piece(text[:cut], False)
+            buffer, size = [text[cut:]], len(text) - cut
+    if begun:
+        yield Piece("".join(buffer).rstrip(), True)
+
+
+def _joint(text: str, limit: int) -> int:
+    """Where to cut `text` at or before `limit`; at `limit` itself if no place is sound."""
+    cut = limit
+    while (cut := max(text.rfind(" ", 1, cut), text.rfind("\n", 1, cut))) > 0:
+        if not text[cut - 1].isspace() and not text[cut + 1].isspace():
+            return cut
+    return limit
+
+
+@contextmanager
+def writer(path: str | Path, about: dict) -> Iterator["DocumentsWriter"]:
+    """Writes pieces one by one; `about` may grow until the end."""
+    with writing(path, SCHEMA, use_dictionary=["last"]) as opened:
+        documents = DocumentsWriter(opened)
+        yield documents
+        documents.finish(about)
+
+
+class DocumentsWriter:
+    """Takes the pieces of documents in order; made by `writer`."""
+
+    def __init__(self, opened: pq.ParquetWriter):
+        self._opened = opened
+        self._pieces: list[Piece] = []
+        self._size = 0
+        self.documents = self.characters = self.bytes = 0
+        self._digest = hashlib.sha256()
+
+    def add(self, piece: Piece) -> None:
+        encoded = piece.text.encode()
+        self._digest.update(encoded)
+        self.bytes += len(encoded)
+        self.characters += len(piece.text)
+        if piece.last:
+            self._digest.update(b"\n")
+            self.documents += 1
+        self._pieces.append(piece)
+        self._size += len(piece.text)
+        if self._size >= GROUP or len(self._pieces) >= ROWS:
+            self._write_group()
+
+    def finish(self, about: dict) -> None:
+        if self._pieces:
+            self._write_group()
+        document = dict(
+            kind=KIND,
+            documents=self.documents,
+            characters=self.characters,
+            bytes=self.bytes,
+            sha256=self._digest.hexdigest(),
+            about=about,
+        )
+        set_document(self._opened, document)
+
+    def _write_group(self) -> None:
+        columns = [list(column) for column in zip(*self._pieces, strict=True)]
+        self._opened.write_table(pa.table(columns, schema=SCHEMA), row_group_size=ROWS)
+        self._pieces, self._size = [], 0
+
+
+class Documents:
+    """The documents of one split on disk; iterating yields their pieces.
+
+    `documents`, `characters`, `bytes` count them; `sha256` is that of their UTF-8 text, each
+    document followed by a newline.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self._opened, document = open_document(path, KIND)
+        if self._opened.schema_arrow != SCHEMA:
+            raise Refused(path, f"its columns are {self._opened.schema_arrow}, expected {SCHEMA}")
+        self.documents: int = document["documents"]
+        self.characters: int = document["characters"]
+        self.bytes: int = document["bytes"]
+        self.sha256: str = document["sha256"]
+        self.about: dict = document["about"]
+
+    def __iter__(self) -> Iterator[Piece]:
+        for group in range(self._opened.num_row_groups):
+            table = read_groups(self.path, self._opened, [group])
+            texts, lasts = table["text"].to_pylist(), table["last"].to_pylist()
+            yield from map(Piece, texts, lasts)
