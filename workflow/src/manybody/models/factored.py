@@ -233,7 +233,7 @@ class Factored(Model):
         z, values = self._first(tokens, positions)
         back = self._per_copy(self.attention[0].T, positions)
         y = torch.addcmul(z[:, None], back[..., None], values[:, :, None], value=-1)
-        kept = (~masked).to(z.dtype)[..., None].expand(*y.shape[:3], 1)
+        kept = (~masked).to(y.dtype)[..., None].expand(*y.shape[:3], 1)
         index = tokens[:, None, :, None].expand(*y.shape[:3], 1)
         x = self.norms[0](y.square().scatter_add(-1, index, kept))
         for layer in range(1, self.layers - 1):
@@ -307,7 +307,7 @@ class Squares(torch.autograd.Function):
         read = z.new_empty(copies, length, 0 if readers is None else readers.shape[0])
         for part in _parts(z, wide):
             y = z[part] if left is None else z[part] @ left.T
-            s = y.square()
+            s = y * y
             torch.bmm(weights[part, None], s, out=summed[part, None])
             if readers is not None:
                 torch.mm(s.flatten(0, 1), readers.T, out=read[part].flatten(0, 1))
@@ -322,20 +322,23 @@ class Squares(torch.autograd.Function):
         of_readers = None if readers is None else torch.zeros_like(readers)
         for part in _parts(z, wide):
             y = z[part] if left is None else z[part] @ left.T
-            s = y.square()
+            s = y * y
             of_weights[part] = (s @ of_summed[part, :, None]).squeeze(-1)
             of_s = weights[part, :, None] * of_summed[part, None]
             if readers is not None:
                 given = of_read[part].flatten(0, 1)
                 of_readers.addmm_(given.T, s.flatten(0, 1))
                 of_s.flatten(0, 1).addmm_(given, readers)
-            of_y = of_s.mul_(y).mul_(2)
+            of_y = of_s.mul_(y)  # half of it: the factor 2 goes to the small results
             if left is None:
                 of_z[part] = of_y
             else:
                 flat = of_y.flatten(0, 1)
                 of_left.addmm_(flat.T, z[part].flatten(0, 1))
                 torch.mm(flat, left, out=of_z[part].flatten(0, 1))
+        of_z.mul_(2)
+        if left is not None:
+            of_left.mul_(2)
         return of_z, of_left, of_weights, of_readers
 
 

@@ -30,6 +30,7 @@ class Gpt(Model):
                 max_position_embeddings=length,
                 attention_types=kinds,
                 window_size=256,
+                activation_function="gelu_pytorch_tanh",  # gelu_new in one operation
                 use_cache=False,
                 bos_token_id=None,
                 eos_token_id=None,

@@ -1,0 +1,291 @@
+"""Every model's fast forward against the plain one: explicit copies, one mask each."""
+
+import json
+
+import pytest
+import torch
+from transformers import GPTNeoConfig, GPTNeoForCausalLM
+
+from manybody.models import ARCHITECTURES, build, factored
+
+BATCH, LENGTH, VOCABULARY = 5, 7, 9
+
+
+def factored_model(layers, rank=4, variant="exact", bias=True, **sizes):
+    return {
+        "architecture": "factored",
+        "vocabulary": VOCABULARY,
+        "length": LENGTH,
+        "layers": layers,
+        "rank": rank,
+        "variant": variant,
+        "bias": bias,
+        **sizes,
+    }
+
+
+def transformer(architecture, layers=2, **sizes):
+    return {
+        "architecture": architecture,
+        "vocabulary": VOCABULARY,
+        "length": LENGTH,
+        "layers": layers,
+        "heads": 2,
+        "width": 8,
+        "mlp": 12,
+        **sizes,
+    }
+
+
+def made(description, dtype=torch.float64, seed=3):
+    """A model with weights large enough that each of its terms shows."""
+    torch.manual_seed(seed)
+    model = build(description).to(dtype)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name.startswith("left"):
+                weight.mul_(4)
+            elif not name.startswith(("attention", "right")):
+                weight.add_(0.3 * torch.randn_like(weight))
+    return model
+
+
+def copies(kind):
+    """rows, positions: a share of each sequence's positions, all of them, or as they come."""
+    if kind == "all":
+        rows, positions = torch.meshgrid(torch.arange(BATCH), torch.arange(LENGTH), indexing="ij")
+    elif kind == "share":
+        rows = torch.arange(BATCH).repeat_interleave(2)
+        positions = torch.tensor([0, 3, 1, 2, 6, 5, 4, 0, 3, 6])
+    else:
+        rows, positions = torch.tensor([4, 0, 0, 2, 4, 1]), torch.tensor([0, 3, 6, 2, 2, 5])
+    return rows.flatten(), positions.flatten()
+
+
+def tokens_of(seed=5):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(VOCABULARY, (BATCH, LENGTH), generator=generator)
+
+
+def explicit(model, tokens, rows, positions):
+    """Logits (N, |V|) by the model's plain forward on copies masked one by one."""
+    mask = torch.arange(LENGTH) == positions[:, None]
+    return model(tokens[rows], mask)[torch.arange(len(rows)), positions]
+
+
+def compare(model, kind, tolerance):
+    """Logits, scored logits and gradients of the fast forward against explicit copies."""
+    tokens, (rows, positions) = tokens_of(), copies(kind)
+    if kind == "all":
+        features = model.all_masked_features(tokens).flatten(0, 1)
+    else:
+        features = model.masked_features(tokens, rows, positions)
+    fast, plain = model.head(features), explicit(model, tokens, rows, positions)
+    scale = plain.abs().max()
+    assert (fast - plain).abs().max() <= tolerance * scale
+    targets = tokens[rows, positions]
+    scored = plain.gather(1, targets[:, None]).squeeze(1)
+    assert (model.head_rows(features, targets) - scored).abs().max() <= tolerance * scale
+
+    weight = torch.randn(plain.shape, generator=torch.Generator().manual_seed(1)).to(plain)
+    parameters = dict(model.named_parameters())
+    got = torch.autograd.grad((fast * weight).sum(), list(parameters.values()))
+    expected = torch.autograd.grad((plain * weight).sum(), list(parameters.values()))
+    largest = max(part.norm() for part in expected)
+    for name, one, other in zip(parameters, got, expected, strict=True):
+        # keys' shifts do not change a softmax: their gradient is rounding and is held to the rest
+        size = largest if name.endswith("key.bias") else other.norm()
+        assert (one - other).norm() <= tolerance * size, name
+
+
+@pytest.mark.parametrize("kind", ["all", "share", "odd"])
+@pytest.mark.parametrize("variant", ["exact", "paper"])
+@pytest.mark.parametrize("rank", [4, VOCABULARY, None])
+@pytest.mark.parametrize("layers", [1, 2, 3, 4, 5])
+def test_factored_copies_equal_explicit_masking(layers, rank, variant, kind):
+    description = factored_model(layers, rank, variant)
+    compare(made(description), kind, 1e-12)
+    if variant == "exact":
+        compare(made(description, torch.float32), kind, 1e-5)
+
+
+@pytest.mark.parametrize("kind", ["all", "share"])
+@pytest.mark.parametrize("variant", ["exact", "paper"])
+@pytest.mark.parametrize("layers", [2, 3, 4])
+def test_factored_blocks_change_nothing(layers, variant, kind, monkeypatch):
+    monkeypatch.setattr(factored, "BLOCK", 2 * LENGTH * VOCABULARY)
+    monkeypatch.setattr(factored, "CACHED", 3 * LENGTH * VOCABULARY)
+    compare(made(factored_model(layers, 4, variant)), kind, 1e-12)
+
+
+@pytest.mark.parametrize("layers", [2, 3])
+def test_factored_table_of_values_changes_nothing(layers, monkeypatch):
+    model = made(factored_model(layers, 8))
+    for table in (0, 2**24):
+        monkeypatch.setattr(factored, "TABLE", table)
+        compare(model, "all", 1e-12)
+
+
+def test_squares_have_the_gradient_of_their_values(monkeypatch):
+    monkeypatch.setattr(factored, "CACHED", 2 * 3 * 6)
+    torch.manual_seed(0)
+    z, left, weights, readers = (
+        torch.randn(shape, dtype=torch.float64, requires_grad=True)
+        for shape in ((5, 3, 2), (6, 2), (5, 3), (4, 6))
+    )
+    wide = torch.randn(5, 3, 6, dtype=torch.float64, requires_grad=True)
+    for given in ((z, left, weights, readers), (z, left, weights, None)):
+        assert torch.autograd.gradcheck(factored.Squares.apply, given)
+    for given in ((wide, None, weights, readers), (wide, None, weights, None)):
+        assert torch.autograd.gradcheck(factored.Squares.apply, given)
+
+
+@pytest.mark.parametrize("variant", ["exact", "paper"])
+@pytest.mark.parametrize("rank", [4, None])
+@pytest.mark.parametrize("layers", [1, 2, 4])
+def test_factored_in_mixed_precision_stays_near(layers, rank, variant):
+    model = made(factored_model(layers, rank, variant), torch.float32)
+    tokens = tokens_of()
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = model.head(model.all_masked_features(tokens))
+    mixed.float().square().sum().backward()
+    full = model.head(model.all_masked_features(tokens))
+    assert (mixed - full).abs().max() < 0.05 * full.abs().max()
+    assert all(torch.isfinite(weight.grad).all() for weight in model.parameters())
+
+
+@pytest.mark.parametrize("kind", ["all", "share", "odd"])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_bert_masked_rows_equal_the_library_on_masked_copies(layers, kind):
+    for dtype, tolerance in {torch.float64: 1e-12, torch.float32: 1e-6}.items():
+        model = made(transformer("bert", layers), dtype)
+        tokens, (rows, positions) = tokens_of(), copies(kind)
+        plain = explicit(model, tokens, rows, positions)
+        fast = model.masked_logits(tokens, rows, positions)
+        assert (fast - plain).abs().max() <= tolerance * plain.abs().max()
+    compare(made(transformer("bert", layers)), kind, 1e-12)
+
+
+def test_gpt_equals_the_library_with_its_own_head():
+    model = made(transformer("gpt", width=16, mlp=20), torch.float32)
+    config = GPTNeoConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=16,
+        num_layers=2,
+        num_heads=2,
+        intermediate_size=20,
+        max_position_embeddings=LENGTH,
+        attention_types=[[["global", "local"], 1]],
+        attn_implementation="eager",
+    )
+    library = GPTNeoForCausalLM(config).eval()
+    library.transformer.load_state_dict(model.decoder.state_dict())
+    library.tie_weights()
+    tokens = tokens_of()
+    expected = library(input_ids=tokens).logits
+    assert (model(tokens) - expected).abs().max() <= 1e-6 * expected.abs().max()
+    features = model.features(tokens)
+    scored = model.head_rows(features, tokens)
+    assert torch.allclose(scored, expected.gather(2, tokens[..., None]).squeeze(2), atol=1e-5)
+
+
+def test_gpt_sees_the_past_only():
+    model = made(transformer("gpt"), torch.float32)
+    tokens = tokens_of()
+    changed = tokens.clone()
+    changed[:, 4:] = (changed[:, 4:] + 1) % VOCABULARY
+    before, after = model(tokens), model(changed)
+    assert torch.equal(before[:, :4], after[:, :4])
+    assert not torch.equal(before[:, 4:], after[:, 4:])
+    assert torch.allclose(model(tokens[:, :3]), before[:, :3], atol=1e-6)
+
+
+DESCRIPTIONS = [
+    factored_model(1, None),
+    factored_model(3, 4, bias=False),
+    factored_model(2, 4, "paper"),
+    transformer("bert"),
+    transformer("gpt"),
+]
+
+
+@pytest.mark.parametrize("description", DESCRIPTIONS[:-1])
+def test_masked_token_is_hidden(description):
+    """A masked position's own token is seen nowhere; the others' are."""
+    model = made(description)
+    tokens, (rows, positions) = tokens_of(), copies("share")
+    each = tokens[rows]
+    hidden = each.clone()
+    hidden[torch.arange(len(rows)), positions] = (
+        hidden.gather(1, positions[:, None])[:, 0] + 1
+    ) % 9
+    seen = each.clone()
+    seen[torch.arange(len(rows)), (positions + 1) % LENGTH] = 0
+    alone = torch.arange(len(rows))
+    before = model.masked_logits(each, alone, positions)
+    assert torch.allclose(model.masked_logits(hidden, alone, positions), before, atol=1e-12)
+    assert not torch.allclose(model.masked_logits(seen, alone, positions), before, atol=1e-6)
+
+
+@pytest.mark.parametrize("description", DESCRIPTIONS)
+def test_description_rebuilds_the_model_and_the_seed_its_weights(description):
+    torch.manual_seed(11)
+    first = build(description)
+    torch.manual_seed(11)
+    again = build(json.loads(json.dumps(first.description)))
+    assert again.description == first.description
+    ours, theirs = first.state_dict(), again.state_dict()
+    assert list(ours) == list(theirs)
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    torch.manual_seed(12)
+    other = build(description).state_dict()
+    assert not all(torch.equal(ours[name], other[name]) for name in ours)
+
+
+@pytest.mark.parametrize("description", DESCRIPTIONS)
+def test_every_parameter_is_used(description):
+    model = made(description)
+    tokens = tokens_of()
+    logits = model(tokens) if model.causal else model.head(model.all_masked_features(tokens))
+    logits.logsumexp(-1).sum().backward()
+    assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
+
+
+def test_order_is_of_the_depth_and_of_factored_models_only():
+    orders = [build(factored_model(layers)).order for layers in range(1, 7)]
+    assert orders == [2, 3, 5, 9, 17, 33]
+    assert [build(factored_model(n, variant="paper")).nominal for n in (1, 2)] == [False, True]
+    assert build(transformer("bert")).order is None
+    assert build(transformer("gpt")).order is None
+
+
+IMPOSSIBLE = [
+    (factored_model(2, rank=10), r"rank 10 .* \|V\| = 9"),
+    (factored_model(2, rank=0), "rank 0"),
+    (factored_model(0), "layers is 0"),
+    (factored_model(2, variant="other"), "variant 'other' .* exact, paper"),
+    (transformer("bert", heads=3), "heads 3 does not divide width 8"),
+    (transformer("gpt", heads=3), "heads 3 does not divide width 8"),
+    ({**factored_model(1), "architecture": "rnn"}, "'rnn' is unknown.*bert.*factored.*gpt"),
+]
+
+
+@pytest.mark.parametrize(("description", "message"), IMPOSSIBLE)
+def test_impossible_sizes_are_refused(description, message):
+    with pytest.raises(ValueError, match=message):
+        build(description)
+
+
+@pytest.mark.parametrize("description", DESCRIPTIONS)
+def test_tokens_of_another_length_are_refused(description):
+    model = build(description)
+    longer = torch.zeros(2, LENGTH + 1, dtype=torch.long)
+    with pytest.raises(ValueError, match="length"):
+        model(longer)
+    if not model.causal:
+        with pytest.raises(ValueError, match=rf"\(2, {LENGTH + 1}\), expected \(B, {LENGTH}\)"):
+            model.all_masked_features(longer)
+
+
+def test_registry_names_every_architecture():
+    assert {description["architecture"] for description in DESCRIPTIONS} == set(ARCHITECTURES)
