@@ -14,7 +14,8 @@ PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
 def accelerated(device: str, precision: str, threads: int) -> Iterator[Accelerator]:
     """An accelerator on `device` (auto, cpu or cuda), in one process or those launched together.
 
-    On a CPU torch keeps to `threads` threads and to algorithms that give the same bits each time.
+    Several processes are started by `torchrun`, or on GPUs by `accelerate launch` (which starts
+    one only on a CPU). On a CPU torch keeps to `threads` threads and to algorithms that give the same bits each time.
     What was set for the process before is set again at the end.
     """
     if device not in ("auto", "cpu", "cuda"):
@@ -24,22 +25,24 @@ def accelerated(device: str, precision: str, threads: int) -> Iterator[Accelerat
             f"device: cuda was asked for, but torch {torch.__version__} sees no CUDA device; "
             "install the cuda lock, ask for a GPU, or choose device auto"
         )
-    before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    cpu = device == "cpu" or not torch.cuda.is_available()
+    before = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     fill = torch.utils.deterministic.fill_uninitialized_memory
     launched = torch.distributed.is_available() and torch.distributed.is_initialized()
     # accelerate keeps one state per process and refuses to change its precision.
     AcceleratorState._reset_state(reset_partial_state=not launched)
     try:
-        accelerator = Accelerator(cpu=device == "cpu", mixed_precision=PRECISIONS[precision])
+        accelerator = Accelerator(cpu=cpu, mixed_precision=PRECISIONS[precision])
         torch.set_num_threads(threads)  # accelerate may have set another number
         if accelerator.device.type == "cpu":
             torch.utils.deterministic.fill_uninitialized_memory = False  # it only costs time
-            torch.use_deterministic_algorithms(True)
+            # use_deterministic_algorithms(True) by a name that does not import the compiler.
+            torch.set_deterministic_debug_mode("error")
         yield accelerator
         accelerator.wait_for_everyone()
         if not launched:
             accelerator.end_training()
     finally:
         torch.set_num_threads(before[0])
-        torch.use_deterministic_algorithms(before[1])
+        torch.set_deterministic_debug_mode(before[1])
         torch.utils.deterministic.fill_uninitialized_memory = fill

@@ -56,7 +56,8 @@ class Learner:
                 f"{description['architecture']!r}; expected {expected!r}"
             )
         objective = Objective(self.model, recipe["objective"], recipe["compile"])
-        self.objective = accelerator.prepare_model(objective)
+        # Without `device_placement` accelerate imports torch's sharded tensors, a second of work.
+        self.objective = accelerator.prepare_model(objective, device_placement=True)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = build_optimizer(self.parameters, recipe)
         # Each process averages over its share; data parallelism averages over processes, whose

@@ -136,6 +136,9 @@ class Run:
 
     def start(self) -> None:
         """Takes up the newest state of this run, or begins with an empty folder."""
+        if self.accelerator.is_main_process:
+            for leftover in [*self.out.glob(".*.tmp"), *self.out.glob("resume/.*.tmp")]:
+                leftover.unlink()  # of a writer that was killed
         saved = self.resume.load()
         if saved is not None and not self._same_checkpoints(saved[1]):
             saved = None
@@ -206,7 +209,8 @@ class Run:
             "loss": seen[-1][0] / self.batches.predictions,
             "tokens/s": rate * self.batches.predictions,
         }
-        self.progress.update(self.taken - self.shown, **figures)
+        if self.accelerator.is_main_process:
+            self.progress.update(self.taken - self.shown, **figures)
         self.shown = self.taken
         self.pending.clear()
         return seen[0][0] > 0
@@ -294,7 +298,7 @@ class Run:
     def _clear(self) -> None:
         self.resume.clear()
         stale = ["manifest.json", "history.parquet", "timing.jsonl", "model.json"]
-        for pattern in [*stale, "step-*.safetensors", ".*.tmp"]:
+        for pattern in [*stale, "step-*.safetensors"]:
             for path in self.out.glob(pattern):
                 path.unlink()
 
