@@ -1,0 +1,50 @@
+# The two commands of this repository: `make figures` and `make test`. Each first makes the
+# virtual environment, which takes a minute or two once and nothing afterwards.
+
+PYTHON ?= python3
+VENV ?= .venv
+LOCKS ?= envs
+TORCH ?=
+ARGS ?=
+
+INSIDE = VIRTUAL_ENV="$(abspath $(VENV))" PATH="$(abspath $(VENV))/bin:$$PATH"
+.DEFAULT_GOAL := help
+.PHONY: help env figures test test-all lock
+
+help: ## this list
+	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo '  TORCH=cpu|cuda  the build of torch, where it should not be the one that pip takes'
+	@echo '  PYTHON=python3  the Python (3.11 to 3.13) that a new environment is made with'
+	@echo '  VENV=.venv      where the environment lies'
+	@echo '  ARGS="..."      more arguments for snakemake (figures) or pytest (test, test-all)'
+	@echo
+	@echo '  One figure: . .venv/bin/activate'
+	@echo '              snakemake --cores all -- results/figures/simplicity/fig4.pdf'
+
+env: ## the virtual environment, from the hash-locked list
+	@command -v $(PYTHON) > /dev/null || { \
+	  echo 'make env: no $(PYTHON) here; install Python 3.11 to 3.13' \
+	    '(Debian: apt-get install python3 python3-venv)' >&2; exit 1; }
+	@$(PYTHON) envs/install.py '$(VENV)' '$(LOCKS)' $(TORCH)
+
+figures: env ## every figure of the default configuration (minutes)
+	$(INSIDE) snakemake --cores all $(ARGS)
+
+test: env ## format, lint and the fast tests
+	$(check)
+	$(INSIDE) pytest --numprocesses 2 -m 'not slow' $(ARGS)
+
+test-all: env ## the same with the slow tests
+	$(check)
+	$(INSIDE) pytest --numprocesses 2 $(ARGS)
+
+lock: env ## the locks and conda environments anew, from envs/requirements.in
+	$(INSIDE) python envs/lock.py
+
+define check
+$(INSIDE) ruff check
+$(INSIDE) ruff format --check
+$(INSIDE) snakefmt --check Snakefile workflow/rules
+$(INSIDE) snakemake --lint
+endef

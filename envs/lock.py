@@ -1,0 +1,187 @@
+"""Write the locks and the conda environments: `make lock`.
+
+    requirements.in ──uv──> requirements-cuda.txt ──> requirements-cpu.txt ──> *.yaml
+                                     torch-cpu.sha256 ──┘   environments.toml ──┘
+
+There is one resolution, for the build of torch on the package index. The cpu lock is that list
+without what only the CUDA build of torch needs, with the digests of the CPU wheels: every other
+package has the same version in both. Versions already locked stay where they still fit; delete
+requirements-cuda.txt first to take the newest of everything.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.markers import Marker
+
+HERE = Path(__file__).resolve().parent
+PYTHONS = ("3.11", "3.12", "3.13")
+MACHINES = ("x86_64", "aarch64")
+ACCELERATOR = re.compile(r"(nvidia|cuda)-.*|triton")  # what the CUDA build of torch adds
+SOURCE_ONLY = "connection-pool"  # the one package without a wheel; install.py builds it
+HEADER = "# {what}. Written by `make lock`: edit requirements.in instead.\n"
+
+
+@dataclass(frozen=True)
+class Package:
+    """One entry of a lock: `parents` are the packages, or the file, that ask for it."""
+
+    version: str
+    hashes: tuple[str, ...]
+    parents: tuple[str, ...]
+
+
+def parse(text: str) -> dict[str, Package]:
+    """The packages of a hash-locked requirements file with `# via` notes, by name."""
+    entry = re.compile(r"^([a-z0-9._-]+)={2,3}([^ ;\\]+)(?: ; (.+?))? \\$")
+    packages: dict[str, Package] = {}
+    for block in re.split(r"\n(?=[a-z0-9])", text):
+        first, *rest = block.strip().splitlines()
+        match = entry.match(first)
+        if match is None:
+            continue
+        name, version, marker = match.groups()
+        if marker is not None and not everywhere(name, marker):
+            continue
+        hashes = tuple(re.findall(r"--hash=(sha256:[0-9a-f]{64})", block))
+        notes = [line.strip().removeprefix("#").strip() for line in rest if "#" in line]
+        parents = tuple(p for note in notes if (p := note.removeprefix("via").strip()))
+        if not hashes or not parents:
+            raise ValueError(f"{name}=={version}: expected hashes and `# via` notes in its entry")
+        packages[name] = Package(version, hashes, parents)
+    return packages
+
+
+def everywhere(name: str, marker: str) -> bool:
+    """Whether a marker holds on all supported machines (True) or on none (False).
+
+    The installer refuses other machines, so the locks can do without markers; a package that
+    only some supported machines need is an error here.
+    """
+    answers = {
+        Marker(marker).evaluate(
+            {
+                "python_version": python,
+                "python_full_version": f"{python}.0",
+                "platform_machine": machine,
+                "sys_platform": "linux",
+                "platform_system": "Linux",
+                "implementation_name": "cpython",
+                "platform_python_implementation": "CPython",
+            }
+        )
+        for python in PYTHONS
+        for machine in MACHINES
+    }
+    if len(answers) == 2:
+        raise ValueError(
+            f"{name}: its marker {marker!r} holds on some of Python {', '.join(PYTHONS)} on "
+            f"{', '.join(MACHINES)} and not on others; pin a release that suits all"
+        )
+    return answers.pop()
+
+
+def closure(packages: dict[str, Package], roots: list[str]) -> set[str]:
+    """The named packages and all that they need in turn."""
+    missing = [root for root in roots if root not in packages]
+    if missing:
+        raise KeyError(f"{', '.join(missing)}: not in the lock; add it to requirements.in")
+    found: set[str] = set()
+    while roots:
+        found.update(roots)
+        roots = [n for n, p in packages.items() if n not in found and found & set(p.parents)]
+    return found
+
+
+def without_accelerator(cuda: dict[str, Package], wheels: str) -> dict[str, Package]:
+    """The cpu lock: `cuda` less what only CUDA needs, torch hashed by the table `wheels`."""
+    direct = {name for name, p in cuda.items() if any(q.startswith("-r ") for q in p.parents)}
+    asked = {name: p for name, p in cuda.items() if not ACCELERATOR.fullmatch(name)}
+    kept = closure(asked, sorted(direct))
+    release = cuda["torch"].version
+    rows = [line.split() for line in wheels.splitlines() if line and not line.startswith("#")]
+    for python in PYTHONS:
+        for machine in MACHINES:
+            start, end = f"torch-{release}+cpu-cp{python.replace('.', '')}-", f"_{machine}.whl"
+            if not any(file.startswith(start) and file.endswith(end) for _, file in rows):
+                raise ValueError(f"torch-cpu.sha256: no line for {start}...{end}")
+    cpu = {
+        name: Package(p.version, p.hashes, tuple(q for q in p.parents if q in kept or " " in q))
+        for name, p in asked.items()
+        if name in kept
+    }
+    hashes = tuple(sorted(f"sha256:{digest}" for digest, _ in rows))
+    cpu["torch"] = Package(f"{release}+cpu", hashes, cuda["torch"].parents)
+    return cpu
+
+
+def requirements(packages: dict[str, Package], what: str) -> str:
+    """A lock as text, for `pip install --require-hashes`.
+
+    torch is pinned by `===`, which compares the version as it is written: `==2.13.0` also takes
+    2.13.0+cpu where pip sees both.
+    """
+    lines = [HEADER.format(what=what)]
+    for name, package in sorted(packages.items()):
+        equals = "===" if name == "torch" else "=="
+        hashes = "".join(f" \\\n    --hash={h}" for h in package.hashes)
+        parents = "".join(f"\n    #   {p}" for p in package.parents)
+        lines.append(f"{name}{equals}{package.version}{hashes}\n    # via{parents}\n")
+    return "".join(lines)
+
+
+def conda_environment(name: str, needs: list[str], packages: dict[str, Package]) -> str:
+    """A conda environment as text: python and pip from conda-forge, the rest as exact pins.
+
+    torch has its plain release, so that pip takes whichever build it finds; the CUDA build pins
+    its own libraries exactly.
+    """
+    pins = [
+        f"      - {package}=={packages[package].version.removesuffix('+cpu')}\n"
+        for package in sorted(closure(packages, needs))
+    ]
+    return (
+        f"# The environment of the {name} rules. Written by `make lock`: edit environments.toml "
+        "instead.\n"
+        f"name: manybody-{name}\n"
+        "channels:\n  - conda-forge\n  - nodefaults\n"
+        "dependencies:\n  - python=3.11\n  - pip=25\n  - pip:\n" + "".join(pins)
+    )
+
+
+def derived(cuda: dict[str, Package]) -> dict[str, str]:
+    """Every generated file, as text by name, from the resolution."""
+    cpu = without_accelerator(cuda, (HERE / "torch-cpu.sha256").read_text(encoding="utf-8"))
+    needs = tomllib.loads((HERE / "environments.toml").read_text(encoding="utf-8"))
+    return {
+        "requirements-cuda.txt": requirements(cuda, "Where pip takes the CUDA build of torch"),
+        "requirements-cpu.txt": requirements(cpu, "Where pip takes the CPU build of torch"),
+        **{f"{name}.yaml": conda_environment(name, needs[name], cpu) for name in needs},
+    }
+
+
+def resolve() -> dict[str, Package]:
+    """Ask uv for a resolution of requirements.in; the machines are in pyproject.toml."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "lock.txt"
+        previous = HERE / "requirements-cuda.txt"
+        if previous.exists():
+            output.write_text(previous.read_text(encoding="utf-8").replace("===", "=="))
+        command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal"]
+        command += ["--python-version", PYTHONS[0], "--fork-strategy", "fewest"]
+        command += ["--only-binary", ":all:", "--no-binary", SOURCE_ONLY]
+        command += ["--generate-hashes", "--no-header", "--output-file", str(output)]
+        command += [f"{HERE.name}/requirements.in"]
+        subprocess.run(command, check=True, cwd=HERE.parent)
+        return parse(output.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    for file, text in derived(resolve()).items():
+        (HERE / file).write_text(text, encoding="utf-8")
+        print(f"envs/{file}: {text.count('==')} packages")

@@ -1,0 +1,21 @@
+"""What all tests share."""
+
+import os
+from pathlib import Path
+
+# Two test processes on two cores: more threads in each would only wait for one another.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder with real text that MANYBODY_TEST_DATA names; skips where it names none."""
+    name = os.environ.get("MANYBODY_TEST_DATA")
+    if not name:
+        pytest.skip("no real text: MANYBODY_TEST_DATA is not set to a folder that holds it")
+    folder = Path(name)
+    if not folder.is_dir():
+        pytest.fail(f"MANYBODY_TEST_DATA={name}: no such folder; unset it to skip these tests")
+    return folder
