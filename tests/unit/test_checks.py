@@ -1,0 +1,295 @@
+"""Rules of decision and saturation, on curves whose answers are known."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manybody import checks, tables
+
+STEPS = [0, 100, 200, 400, 800]
+
+
+def curves(**losses):
+    """A table of curves: target -> one list of losses for each seed."""
+    rows = [
+        (target, seed, step, loss)
+        for target, runs in losses.items()
+        for seed, run in enumerate(runs)
+        for step, loss in zip(STEPS, run, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["target", "seed", "step", "loss"])
+
+
+# --- Saturation ------------------------------------------------------------------------------
+
+
+def test_saturation_is_the_first_checkpoint_with_less_than_five_percent_left():
+    # Total drop 2; 5 % of it is 0.1: 0.2 left at 200, 0.09 at 400.
+    losses = [3.0, 2.0, 1.2, 1.09, 1.0]
+    assert checks.saturation(STEPS, losses) == (400.0, 200.0)
+    assert checks.saturation(STEPS, losses, 0.02) == (800.0, 400.0)
+
+
+def test_a_minimum_followed_by_a_rise_saturates_at_the_minimum():
+    assert checks.saturation(STEPS, [3.0, 2.0, 1.0, 1.5, 2.5]) == (200.0, 100.0)
+
+
+def test_a_curve_that_comes_near_and_leaves_again_has_not_saturated():
+    assert checks.saturation(STEPS, [3.0, 1.05, 1.5, 1.2, 1.0]) == (800.0, 400.0)
+
+
+def test_the_share_itself_has_not_saturated():
+    # Exactly 5 % left (in binary fractions: share 1/4, drop 2, left 1/2).
+    assert checks.saturation(STEPS, [3.0, 2.0, 1.5, 1.25, 1.0], 0.25)[0] == 400.0
+
+
+def test_a_curve_that_only_rises_has_saturated_at_once():
+    assert checks.saturation(STEPS, [1.0, 1.1, 1.2, 1.3, 1.4])[0] == 0.0
+
+
+def test_two_checkpoints_have_no_saturation():
+    assert all(map(math.isnan, checks.saturation([0, 10], [2.0, 1.0])))
+
+
+@given(
+    st.lists(st.integers(0, 100), min_size=3, max_size=20),
+    st.integers(1, 8),
+    st.integers(-50, 50),
+)
+def test_saturation_does_not_depend_on_the_unit_or_the_level_of_the_loss(losses, scale, level):
+    steps = np.arange(len(losses))
+    first = checks.saturation(steps, losses)
+    assert checks.saturation(steps, [scale * loss + level for loss in losses]) == first
+    assert first[0] <= np.argmin(losses)
+
+
+def test_smaller_shares_saturate_later():
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        losses = rng.random(12)
+        loose, tight = (checks.saturation(range(12), losses, share)[0] for share in (0.3, 0.02))
+        assert loose <= tight
+
+
+# --- Decisions -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("differences", "resolution", "holds"),
+    [
+        ([100, 110, 90], 0.0, "yes"),
+        ([100, 110, 90], 50.0, "undecided"),  # three times the spacing of checkpoints
+        ([100, 300, -150], 0.0, "undecided"),
+        ([10, 400, 900, 20, 100], 0.0, "yes"),  # five of five: sign test 1/32
+        ([10, 400, 900, 20], 0.0, "undecided"),  # four of four: 1/16
+        ([-100, -110, -90], 0.0, "no"),
+        ([0, 0, 0], 40.0, "no"),  # the same time in every seed
+        ([0, 0], 40.0, "undecided"),
+        ([100], 0.0, "undecided"),
+        ([math.nan, math.nan], 0.0, "undecided"),
+        ([], 0.0, "undecided"),
+    ],
+)
+def test_differences_over_seeds(differences, resolution, holds):
+    assert checks.positive("c", differences, resolution)["holds"] == holds
+
+
+def test_the_sign_test_leaves_ties_out():
+    assert checks.sign_test(np.array([1.0, 2.0, 0.0, 3.0])) == pytest.approx(1 / 8)
+    assert checks.sign_test(np.array([0.0, 0.0])) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "holds"),
+    [
+        (0.05, 0.01, "yes"),
+        (0.2, 0.01, "no"),
+        (0.09, 0.01, "undecided"),
+        (0.0, math.nan, "undecided"),
+    ],
+)
+def test_bounds_keep_two_standard_errors(value, error, holds):
+    assert checks.within("c", 1 + value, error, 1.0, 0.1)["holds"] == holds
+    assert checks.within("c", 1 - value, error, 1.0, 0.1)["holds"] == holds
+
+
+@pytest.mark.parametrize(("value", "holds"), [(0.31, "yes"), (0.29, "undecided"), (-0.31, "no")])
+def test_gaps_need_three_standard_errors(value, holds):
+    assert checks.gap("c", value, 0.1)["holds"] == holds
+
+
+def test_a_kind_or_an_answer_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="perhaps"):
+        checks.row("c", "paper", "perhaps")
+    with pytest.raises(ValueError, match="guess"):
+        checks.row("c", "guess", "yes")
+
+
+def test_an_identity_holds_up_to_rounding():
+    assert checks.identity("c", 1e-5, 0.0, 1e-4)["holds"] == "yes"
+    assert checks.identity("c", 1e-3, 0.0, 1e-4)["holds"] == "no"
+
+
+# --- Claims about students -------------------------------------------------------------------
+
+LOW = [5.0, 3.0, 2.0, 2.2, 2.5]  # saturates at 200, then rises
+HIGH = [5.0, 3.0, 2.0, 1.5, 1.0]  # falls to the end
+
+
+def test_claims_hold_where_they_were_built_in():
+    many = curves(low=[LOW] * 3, high=[HIGH] * 3, text=[HIGH] * 3)
+    names = {"low": "low", "high": "high"}
+    for row in checks.ordered("6", many, ["low", "high"], names):
+        assert (row["holds"], row["value"]) == ("yes", 600.0)
+    rows = checks.late_changes("7", many, ["low", "high"], names, (200, 800))
+    assert [row["holds"] for row in rows] == ["yes", "yes", "yes"]
+    assert [row["value"] for row in rows] == pytest.approx([0.5, 1.0, 1.5])
+    assert checks.still_falling("10", many, "text")["holds"] == "yes"
+    assert checks.still_falling("10", many, "low")["holds"] == "no"
+    # The drop of the control is 4 and half of it is made at 200 (loss 2 < 3): not yet at 100.
+    assert checks.plateau_end(many, "text") == 100.0
+    (row,) = checks.overlap("9", many, ["low", "high"], names, "text")
+    assert (row["holds"], row["value"]) == ("yes", 1.0)
+
+
+def test_claims_fail_where_the_opposite_was_built_in():
+    many = curves(low=[HIGH] * 3, high=[LOW] * 3, text=[LOW] * 3)
+    names = {"low": "low", "high": "high"}
+    assert {row["holds"] for row in checks.ordered("6", many, ["low", "high"], names)} == {"no"}
+    rows = checks.late_changes("7", many, ["low", "high"], names, (200, 800))
+    assert [row["holds"] for row in rows] == ["no", "no", "no"]
+    ahead = curves(low=[[5.0, 2.0, 1.9, 1.8, 1.7]] * 3, high=[HIGH] * 3, text=[HIGH] * 3)
+    (row,) = checks.overlap("9", ahead, ["low", "high"], names, "text")
+    assert (row["holds"], row["value"]) == ("no", 1.5)
+
+
+def test_one_seed_decides_no_claim_about_times():
+    one = curves(low=[LOW], high=[HIGH], text=[HIGH])
+    names = {"low": "low", "high": "high"}
+    rows = checks.ordered("6", one, ["low", "high"], names)
+    rows += checks.late_changes("7", one, ["low", "high"], names, (200, 800))
+    rows += checks.overlap("9", one, ["low", "high"], names, "text")
+    rows.append(checks.still_falling("10", one, "text"))
+    assert {row["holds"] for row in rows} == {"undecided"}
+
+
+def test_late_steps_that_are_no_checkpoints_leave_the_claim_undecided():
+    many = curves(low=[LOW] * 3, high=[HIGH] * 3)
+    rows = checks.late_changes("7", many, ["low", "high"], {"low": "l", "high": "h"}, (200, 900))
+    assert {row["holds"] for row in rows} == {"undecided"}
+
+
+# --- Tables of losses ------------------------------------------------------------------------
+
+
+def losses(shift=0.0, noise=0.0, target="a", step=0, seed=0, sequences=200):
+    """Sequences of 4 predictions whose difficulty differs much more than `noise`."""
+    difficulty = np.random.default_rng(7).normal(2.0, 0.5, sequences)
+    own = np.random.default_rng(100 + step + seed).normal(shift, noise, sequences)
+    return pd.DataFrame(
+        {
+            "target": target,
+            "step": step,
+            "sequence": np.arange(sequences),
+            "loss_sum": 4 * (difficulty + own),
+            "correct": 1,
+            "predictions": 4,
+            "seed": seed,
+        }
+    )
+
+
+def test_pairing_removes_what_sequences_share():
+    table = pd.concat([losses(step=0), losses(0.1, 0.01, step=5)])
+    first, second = (tables.select(table, "a", step) for step in (0, 5))
+    value, error = tables.paired_difference(first, second)
+    assert value == pytest.approx(0.1, abs=4 * error)
+    assert error == pytest.approx(0.01 / math.sqrt(200), rel=0.3)
+    curve = tables.learning_curves(table)
+    assert curve["loss_se"].tolist() == pytest.approx([0.5 / math.sqrt(200)] * 2, rel=0.2)
+    assert curve["accuracy"].tolist() == [0.25, 0.25]
+
+
+def test_errors_of_ratios_cover_their_truth():
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(300):
+        counts = rng.integers(1, 6, 60)
+        value, error = tables.ratio(rng.normal(2.0 * counts, counts), counts.astype(float))
+        found.append((value - 2.0) / error)
+    assert np.std(found) == pytest.approx(1.0, abs=0.15)
+    assert abs(np.mean(found)) < 0.2
+
+
+def test_losses_are_averaged_over_seeds_within_a_sequence():
+    table = pd.concat([losses(seed=0), losses(1.0, seed=1)])
+    both, one = tables.select(table, "a", 0), tables.select(table, "a", 0, seed=0)
+    value, error = tables.paired_difference(one, both)
+    assert (value, error) == pytest.approx((0.5, 0.0), abs=1e-9)
+
+
+def test_different_sequences_are_not_paired():
+    table = pd.concat([losses(), losses(target="b", sequences=150)])
+    with pytest.raises(ValueError, match="200 and 150"):
+        tables.paired_difference(tables.select(table, "a", 0), tables.select(table, "b", 0))
+
+
+def test_a_step_that_was_not_evaluated_is_named():
+    with pytest.raises(KeyError, match="at step 3"):
+        tables.select(losses(), "a", 3)
+
+
+def test_sweeps_agree_only_where_every_checkpoint_does():
+    frame = pd.DataFrame({"step": [1, 2], "value": [0.001, 0.05], "error": [0.001, 0.001]})
+    row = checks.same_losses("5", frame)
+    assert (row["holds"], row["value"]) == ("no", 0.05)
+    assert checks.same_losses("5", frame[:1])["holds"] == "yes"
+    assert checks.same_losses("5", frame[:0])["holds"] == "undecided"
+    frame["error"] = 0.02
+    assert checks.same_losses("5", frame)["holds"] == "undecided"
+
+
+def test_losses_are_compared_only_after_the_plateau():
+    frames = [
+        losses(shift, target=target, step=step)
+        for step, shift in ((0, 3.0), (10, 2.9), (20, 0.1), (30, 0.0))
+        for target, shift in (("a", shift), ("b", 1.01 * (shift + 2) - 2), ("text", shift))
+    ]
+    table = pd.concat(frames)
+    found = checks.loss_differences(table, tables.learning_curves(table), "a", "b", "text", True)
+    assert found["step"].tolist() == [20, 30]
+    assert found["value"].tolist() == pytest.approx([0.01, 0.01], rel=0.05)
+
+
+# --- Chains ----------------------------------------------------------------------------------
+
+
+def test_a_score_that_settles_and_one_that_still_rises():
+    sweep = np.arange(41)
+    still = pd.DataFrame({"sweep": sweep, "score": 0.1 * sweep, "score_se": 0.1})
+    value, error = checks.drift(still, 40)
+    assert value == pytest.approx(0.25)
+    assert error == pytest.approx(0.0, abs=1e-12)
+    assert checks.settled("4", still, 40)["holds"] == "no"
+    settled = still.assign(score=4.0 - 4.0 * np.exp(-sweep / 3.0))
+    assert checks.settled("4", settled, 40)["holds"] == "yes"
+    assert checks.settled("4", settled, 4)["holds"] == "no"
+
+
+def test_a_trace_that_is_too_short_is_undecided():
+    short = pd.DataFrame({"sweep": [0, 1], "score": [1.0, 2.0], "score_se": [0.1, 0.1]})
+    assert checks.settled("4", short, 1)["holds"] == "undecided"
+
+
+def test_noise_about_a_settled_score_does_not_count_as_drift():
+    rng = np.random.default_rng(0)
+    answers = []
+    for _ in range(40):
+        score = np.r_[0.0, np.full(40, 5.0) + rng.normal(0, 0.1, 40)]
+        trace = pd.DataFrame({"sweep": np.arange(41), "score": score, "score_se": 0.1})
+        answers.append(checks.settled("4", trace, 40)["holds"])
+    assert answers.count("no") <= 4

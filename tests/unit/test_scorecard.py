@@ -1,0 +1,66 @@
+"""The scorecard gathers what the figures' checks say and nothing else."""
+
+import pytest
+
+from manybody import checks, scorecard
+from manybody.artifacts import ArtifactError
+from manybody.plotting import style
+
+
+@pytest.fixture
+def paths(tmp_path):
+    rows = {
+        "simplicity/fig3.csv": [
+            checks.identity("3: energies agree", 1e-7, 0.0, 1e-4),
+            checks.gap("2: n = 4 beats n = 2", 0.5, 0.01),
+        ],
+        "simplicity/fig4.csv": [
+            checks.positive("6: |V| in a name", [100.0, 100.0, 100.0], 20.0),
+            checks.positive("11: later", [-5.0, -5.0, -5.0]),
+            checks.not_run("6: order 33", "n = 6 needs L >= 33, L = 16"),
+        ],
+        "potts/fig3.csv": [checks.within("1: slope", 2.0, 0.01, 1.0, 0.1, "statistical")],
+    }
+    found = []
+    for name, made in rows.items():
+        style.write_csv(checks.table(made), tmp_path / name)
+        found.append(tmp_path / name)
+    return found
+
+
+def test_every_row_is_in_the_scorecard_once(paths, tmp_path):
+    scorecard.write(paths, tmp_path / "scorecard.md")
+    text = (tmp_path / "scorecard.md").read_text()
+    for path in paths:
+        for row in scorecard.read_checks(path):
+            assert text.count(row["claim"].replace("|", "\\|") + " | **") == 1
+    assert text.index("## potts") < text.index("## simplicity") < text.index("### fig4")
+    assert "| exact | 1 | 0 | 0 | 0 |" in text
+    assert "| paper | 2 | 1 | 0 | 1 |" in text
+    assert "| statistical | 0 | 1 | 0 | 0 |" in text
+    assert "| 0.5 ± 0.01 | > 0 (by 0.03) | paper |" in text
+
+
+def test_only_exact_and_statistical_rows_are_gates(paths):
+    (fault,) = scorecard.gates(paths)
+    assert "potts/fig3.csv: 1: slope" in fault
+    assert scorecard.gates(paths[:2]) == []
+
+
+def test_columns_are_those_of_the_checks():
+    assert scorecard.COLUMNS == checks.COLUMNS
+    assert scorecard.ANSWERS == checks.ANSWERS
+    assert set(scorecard.GATES) < set(checks.KINDS)
+
+
+def test_another_table_is_refused_by_name(tmp_path):
+    (tmp_path / "fig1.csv").write_text("panel,series\na,b\n")
+    with pytest.raises(ArtifactError, match=r"fig1\.csv has the columns"):
+        scorecard.read_checks(tmp_path / "fig1.csv")
+
+
+def test_an_unknown_answer_is_refused(tmp_path):
+    row = ",".join(["claim", "paper", "1", "1", "1", "1", "maybe"])
+    (tmp_path / "fig1.csv").write_text(",".join(checks.COLUMNS) + f"\n{row}\n")
+    with pytest.raises(ArtifactError, match="maybe"):
+        scorecard.read_checks(tmp_path / "fig1.csv")

@@ -1,0 +1,376 @@
+"""What a figure says about each claim: rows `claim, kind, value, ..., holds`.
+
+`kind` is `exact` (an identity), `statistical` (our own measured value within its error) or `paper`
+(a claim of the paper, measured here). `holds` is `yes`, `no`, `undecided` or `not-run`. `expected`
+is a number, or a bound such as "> 0" with the margin by which it must be passed in `tolerance`.
+Numbers of claims are those of the table in nlp-clones, section 10. Rules of decision, once:
+
+- over seeds: a difference d > 0 holds if its mean is above 3 sd of d (the checkpoints' spacing is
+  part of the sd where d is a time) or if the one-sided sign test over seeds is below 0.05; it
+  fails if the same is true of -d, or if d <= 0 in each of three or more seeds; one seed decides
+  nothing;
+- over sequences: a gap holds if it is above 3 standard errors, fails if below minus 3;
+- bounds: |value - expected| must be below the tolerance by 2 standard errors; above it by 2, it
+  fails.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest
+
+from manybody import tables
+
+COLUMNS = ["claim", "kind", "value", "standard_error", "expected", "tolerance", "holds"]
+KINDS = ("exact", "statistical", "paper")
+ANSWERS = ("yes", "no", "undecided", "not-run")
+
+SATURATION = (0.05, 0.02)  # shares of the total drop that may remain at saturation
+DEVIATIONS = 3.0  # sd over seeds, or standard errors, by which a difference must differ from zero
+ERRORS = 2.0  # standard errors kept from a bound
+SIGNIFICANCE = 0.05  # of the sign test
+OVERLAP = 0.1  # ratio of early loss drops: 1 +- this
+DRIFT = 0.01  # of the score's total change, over the last quarter of the sweeps
+SWEEPS = 0.02  # relative difference of losses that count as equal (sweeps, starts)
+IDENTITY = 1e-4  # nats per token, between two single-precision sums of the same terms
+
+
+def row(
+    claim: str,
+    kind: str,
+    holds: str,
+    value: float = math.nan,
+    standard_error: float = math.nan,
+    expected: str | float = "",
+    tolerance: float = math.nan,
+) -> dict:
+    """One check. Raises `ValueError` for a kind or an answer that does not exist."""
+    if kind not in KINDS or holds not in ANSWERS:
+        raise ValueError(
+            f"check {claim!r}: found kind {kind!r}, holds {holds!r}; expected one of "
+            f"{', '.join(KINDS)} and one of {', '.join(ANSWERS)}"
+        )
+    expected = expected if isinstance(expected, str) else f"{expected:g}"
+    values = (claim, kind, float(value), float(standard_error), expected, float(tolerance), holds)
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def not_run(claim: str, reason: str, kind: str = "paper") -> dict:
+    """A claim that could not be tested, and why."""
+    return row(f"{claim} [{reason}]", kind, "not-run")
+
+
+def table(rows: Iterable[dict]) -> pd.DataFrame:
+    """The checks of a figure, in the order in which they were made."""
+    return pd.DataFrame(list(rows), columns=COLUMNS)
+
+
+# --- Decisions -----------------------------------------------------------------------------------
+
+
+def identity(claim: str, value: float, expected: float, tolerance: float) -> dict:
+    """An exact row: |value - expected| <= tolerance, where rounding is the only error."""
+    holds = "yes" if abs(value - expected) <= tolerance else "no"
+    return row(claim, "exact", holds, value, 0.0, expected, tolerance)
+
+
+def within(
+    claim: str, value: float, error: float, expected: float, tolerance: float, kind: str = "paper"
+) -> dict:
+    """|value - expected| < tolerance, by two standard errors either way."""
+    distance, margin = abs(value - expected), ERRORS * error
+    if distance + margin < tolerance:
+        holds = "yes"
+    elif distance - margin > tolerance:
+        holds = "no"
+    else:
+        holds = "undecided"  # and so it is when an error is NaN
+    return row(claim, kind, holds, value, error, expected, tolerance)
+
+
+def gap(claim: str, value: float, error: float, kind: str = "paper") -> dict:
+    """A difference above zero by three standard errors over sequences."""
+    margin = DEVIATIONS * error
+    holds = "yes" if value > margin else "no" if value < -margin else "undecided"
+    return row(claim, kind, holds, value, error, "> 0", margin)
+
+
+def positive(claim: str, differences: Sequence[float], resolution: float = 0.0) -> dict:
+    """A difference above zero in runs that differ by their seed, by 3 sd or by the sign test.
+
+    `resolution` is the sd that the spacing of checkpoints gives to a difference of times.
+    """
+    values = np.asarray(differences, dtype=float)
+    seeds = len(values)
+    if seeds == 0 or np.isnan(values).any():
+        return row(claim, "paper", "undecided", expected="> 0")
+    mean = values.mean()
+    if seeds == 1:
+        return row(claim, "paper", "undecided", mean, math.nan, "> 0")
+    sd = math.hypot(values.std(ddof=1), resolution)
+    margin = DEVIATIONS * sd
+    if mean > margin or sign_test(values) < SIGNIFICANCE:
+        holds = "yes"
+    elif mean < -margin or sign_test(-values) < SIGNIFICANCE or (seeds > 2 and (values <= 0).all()):
+        holds = "no"
+    else:
+        holds = "undecided"
+    return row(claim, "paper", holds, mean, sd / math.sqrt(seeds), "> 0", margin)
+
+
+def sign_test(differences: np.ndarray) -> float:
+    """One-sided p value that this many of the differences that are not zero are positive."""
+    signs = np.sign(differences[differences != 0])
+    if len(signs) == 0:
+        return 1.0
+    return float(binomtest(int((signs > 0).sum()), len(signs), alternative="greater").pvalue)
+
+
+# --- Saturation and the plateau ------------------------------------------------------------------
+
+
+def saturation(steps: Sequence[float], losses: Sequence[float], share: float = SATURATION[0]):
+    """Saturation step of a loss curve, and the spacing to the checkpoint before it.
+
+    The first checkpoint from which the drop that remains to the minimum is below `share` of the
+    total drop, from the first checkpoint to the minimum. A minimum followed by a rise counts as
+    saturation at the minimum at the latest. No curve is fitted. (NaN, NaN) below three checkpoints.
+    """
+    steps, losses = np.asarray(steps, float), np.asarray(losses, float)
+    if len(steps) < 3:
+        return math.nan, math.nan
+    lowest = int(losses.argmin())
+    remaining = losses[: lowest + 1] - losses[lowest]
+    above = np.flatnonzero(remaining >= share * remaining[0])
+    first = min(int(above[-1]) + 1, lowest) if len(above) else 0
+    return float(steps[first]), float(steps[first] - steps[max(first - 1, 0)])
+
+
+def saturations(curves: pd.DataFrame, target: str, share: float = SATURATION[0]) -> pd.DataFrame:
+    """Saturation step and spacing for each seed (the index) of a target's curves."""
+    rows = {
+        seed: saturation(curve["step"], curve["loss"], share)
+        for seed, curve in _by_seed(curves, target)
+    }
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["step", "spacing"])
+
+
+def plateau_end(curves: pd.DataFrame, control: str) -> float:
+    """Last checkpoint of the initial plateau: the loss on original text, averaged over seeds, has
+    not yet made half of its total drop. NaN when the drop is not resolved by checkpoints."""
+    curve = mean_curve(curves, control)
+    halfway = (curve.iloc[0] + curve.min()) / 2
+    late = np.flatnonzero(curve.to_numpy() < halfway)
+    return float(curve.index[late[0] - 1]) if len(late) and late[0] > 1 else math.nan
+
+
+def mean_curve(curves: pd.DataFrame, target: str) -> pd.Series:
+    """Loss of a target averaged over seeds, indexed by step."""
+    return curves[curves["target"] == target].groupby("step")["loss"].mean()
+
+
+def _by_seed(curves: pd.DataFrame, target: str):
+    mine = curves[curves["target"] == target].sort_values("step")
+    return mine.groupby("seed", sort=True)
+
+
+def _losses(curves: pd.DataFrame, target: str) -> pd.DataFrame:
+    """Losses of a target, steps x seeds."""
+    mine = curves[curves["target"] == target]
+    return mine.pivot(index="step", columns="seed", values="loss").sort_index()
+
+
+# --- The claims about a student ------------------------------------------------------------------
+
+
+def later(claim: str, curves: pd.DataFrame, early: str, late: str, share: float) -> dict:
+    """Target `late` saturates after target `early`, seed by seed (claims 6, 8, 11, 12)."""
+    first, second = (saturations(curves, target, share) for target in (early, late))
+    # A time known to lie in an interval of width w has the sd w / sqrt(12).
+    widths = first["spacing"] ** 2 + second["spacing"] ** 2
+    resolution = math.sqrt(widths.mean() / 12) if len(widths) else math.nan
+    return positive(claim, (second["step"] - first["step"]).to_numpy(), resolution)
+
+
+def ordered(
+    claim: str, curves: pd.DataFrame, ladder: Sequence[str], labels: dict[str, str]
+) -> list[dict]:
+    """Each target of the ladder, low to high order, saturates before the next and the last."""
+    steps = list(pairwise(ladder))
+    if len(ladder) > 2:
+        steps.append((ladder[0], ladder[-1]))
+    return [
+        later(
+            f"{claim}: {labels[low]} saturates before {labels[high]} ({share:.0%} of the drop)",
+            curves,
+            low,
+            high,
+            share,
+        )
+        for share in SATURATION
+        for low, high in steps
+    ]
+
+
+def late_change(curves: pd.DataFrame, target: str, early: int, late: int) -> pd.Series:
+    """Change of the loss from one checkpoint to a later one (nats per token) for each seed."""
+    losses = _losses(curves, target)
+    missing = [step for step in (early, late) if step not in losses.index]
+    if missing:
+        return pd.Series(math.nan, index=losses.columns)
+    return losses.loc[late] - losses.loc[early]
+
+
+def late_changes(
+    claim: str,
+    curves: pd.DataFrame,
+    ladder: Sequence[str],
+    labels: dict[str, str],
+    steps: tuple[int, int],
+) -> list[dict]:
+    """Claim 7: late in training the lowest order has stopped and the highest goes on falling."""
+    when = f"from step {steps[0]} to {steps[1]}"
+    change = {target: late_change(curves, target, *steps) for target in ladder}
+    lowest, highest = ladder[0], ladder[-1]
+    curve = mean_curve(curves, lowest)
+    drop = curve.iloc[0] - curve.min()
+    rows = [
+        _not_falling(
+            f"{claim}: {labels[lowest]} does not fall {when} "
+            f"(by less than {SATURATION[0]:.0%} of its total drop)",
+            change[lowest],
+            SATURATION[0] * drop,
+        ),
+        positive(f"{claim}: {labels[highest]} falls {when}", -change[highest]),
+    ]
+    rows += [
+        positive(
+            f"{claim}: {labels[highest]} falls by more than {labels[low]} {when}",
+            change[low] - change[highest],
+        )
+        for low in ladder[:-1]
+    ]
+    return rows
+
+
+def _not_falling(claim: str, changes: pd.Series, tolerance: float) -> dict:
+    """The mean change over seeds is above -tolerance, by two standard errors."""
+    mean = changes.mean()
+    error = changes.std(ddof=1) / math.sqrt(len(changes))
+    if mean - ERRORS * error > -tolerance:
+        holds = "yes"
+    elif mean + ERRORS * error < -tolerance:
+        holds = "no"
+    else:
+        holds = "undecided"
+    return row(claim, "paper", holds, mean, error, "> 0", -tolerance)
+
+
+def overlap(
+    claim: str, curves: pd.DataFrame, ladder: Sequence[str], labels: dict[str, str], control: str
+) -> list[dict]:
+    """Claim 9: up to the plateau's end the losses on all clones have dropped alike.
+
+    The drops are those from the first checkpoint to the last of the plateau, over the drop of the
+    highest order.
+    """
+    end = plateau_end(curves, control)
+    highest = ladder[-1]
+    rows = []
+    for low in ladder[:-1]:
+        text = f"{claim}: {labels[low]} and {labels[highest]} have dropped alike"
+        if math.isnan(end):
+            rows.append(
+                row(f"{text} at the plateau's end", "paper", "undecided", expected=1, tolerance=0.1)
+            )
+            continue
+        drops = {target: _losses(curves, target) for target in (low, highest)}
+        drops = {target: loss.iloc[0] - loss.loc[end] for target, loss in drops.items()}
+        ratios = drops[low] / drops[highest]
+        error = ratios.std(ddof=1) / math.sqrt(len(ratios))
+        text = f"{text} at the plateau's end, step {end:.0f}"
+        rows.append(within(text, ratios.mean(), error, 1.0, OVERLAP))
+    return rows
+
+
+def still_falling(claim: str, curves: pd.DataFrame, control: str) -> dict:
+    """Claim 10: the loss on original text ends below that of every earlier checkpoint."""
+    losses = _losses(curves, control)
+    if len(losses) < 3:
+        return row(claim, "paper", "undecided", expected="< 0")
+    rise = losses.iloc[-1] - losses.iloc[:-1].min()
+    mean, error = rise.mean(), rise.std(ddof=1) / math.sqrt(len(rise))
+    margin = ERRORS * error
+    holds = "yes" if mean < -margin else "no" if mean > margin else "undecided"
+    return row(claim, "paper", holds, mean, error, "< 0", margin)
+
+
+def loss_differences(
+    losses: pd.DataFrame, curves: pd.DataFrame, first: str, second: str, control: str, paired: bool
+) -> pd.DataFrame:
+    """second / first - 1 of two targets' losses at the checkpoints after the plateau, and its error.
+
+    Losses are averaged over seeds. Errors are over sequences: within pairs if row i of both targets
+    is the same chain, else as of two independent sets. Columns step, value, error.
+    """
+    end = plateau_end(curves, control)
+    steps = mean_curve(curves, first).index.intersection(mean_curve(curves, second).index)
+    rows = []
+    for step in steps[steps > end]:
+        one, two = (tables.select(losses, target, step) for target in (first, second))
+        (loss, error), (other, other_error) = (
+            tables.ratio(sums["loss_sum"].to_numpy(float), sums["predictions"].to_numpy(float))
+            for sums in (one, two)
+        )
+        error = tables.paired_difference(one, two)[1] if paired else math.hypot(error, other_error)
+        rows.append((step, other / loss - 1, error / loss))
+    return pd.DataFrame(rows, columns=["step", "value", "error"])
+
+
+def same_losses(claim: str, differences: pd.DataFrame, tolerance: float = SWEEPS) -> dict:
+    """Relative differences of losses (`loss_differences`), all below `tolerance` (claim 5).
+
+    The row reports the checkpoint at which the difference is largest; it holds if every one does
+    and fails if any one fails.
+    """
+    if len(differences) == 0:
+        return row(claim, "paper", "undecided", expected=0, tolerance=tolerance)
+    decided = [
+        within(claim, value, error, 0.0, tolerance)
+        for value, error in zip(differences["value"], differences["error"], strict=True)
+    ]
+    largest = max(decided, key=lambda check: abs(check["value"]))
+    answers = {check["holds"] for check in decided}
+    holds = "no" if "no" in answers else "undecided" if "undecided" in answers else "yes"
+    return {**largest, "holds": holds}
+
+
+# --- The claims about chains ---------------------------------------------------------------------
+
+
+def drift(trace: pd.DataFrame, sweep: int) -> tuple[float, float]:
+    """Change of the mean score over the last quarter before `sweep`, over its total change.
+
+    The chains are the same ones throughout and their scores are correlated in time, so two errors
+    are both too large, and the smaller is taken: that of two independent sets of chains, and that
+    of a walk with independent steps from sweep to sweep (their sd times the root of their number).
+    """
+    known = trace.set_index("sweep").loc[:sweep]
+    score = known["score"]
+    start = sweep - max(1, round(sweep / 4))
+    total = score.loc[sweep] - score.loc[0]
+    if len(score) < 3 or total == 0:
+        return math.nan, math.nan
+    steps = score.loc[start:sweep].diff().dropna()
+    walk = steps.std(ddof=1) * math.sqrt(len(steps))
+    apart = math.hypot(known["score_se"].loc[start], known["score_se"].loc[sweep])
+    error = np.nanmin([walk, apart]) if len(steps) > 1 else apart
+    return float((score.loc[sweep] - score.loc[start]) / total), float(error / abs(total))
+
+
+def settled(claim: str, trace: pd.DataFrame, sweep: int) -> dict:
+    """Claim 4: the mean score drifts by less than 1 % of its total change in the last quarter."""
+    return within(claim, *drift(trace, sweep), 0.0, DRIFT)

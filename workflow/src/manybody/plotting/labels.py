@@ -1,0 +1,85 @@
+"""What generators and students are called in legends, with the order of their interactions."""
+
+from manybody.plotting import style
+
+NAMES = {"bert": "BERT", "gpt": "GPT-Neo"}
+
+
+def order(description: dict) -> int | None:
+    """Highest order that a factored model of n layers couples, 2^(n-1) + 1; None if unbounded."""
+    if description["architecture"] != "factored":
+        return None
+    return 2 ** (description["layers"] - 1) + 1
+
+
+def bounded(description: dict) -> bool:
+    """Whether the order is a restriction: it is not if it exceeds the sequence length L."""
+    highest = order(description)
+    return highest is not None and highest <= description["length"]
+
+
+def generator(description: dict) -> str:
+    """`n = 2, order 3`; nominal orders and orders that L is too short for are said to be so."""
+    highest = order(description)
+    if highest is None:
+        return f"{NAMES[description['architecture']]}, any order"
+    nominal = "nominal " if description.get("variant") == "paper" else ""
+    text = f"n = {description['layers']}, {nominal}order {highest}"
+    if bounded(description):
+        return text
+    return f"{text} > L = {description['length']}: any order"
+
+
+def target(document: dict, rank: bool = False) -> str:
+    """A target's label: its generator, and what sets it apart from a clone as in the paper."""
+    if document["original"]:
+        return "original text"
+    made = document["generator"]
+    text = generator(made["description"])
+    if rank:
+        text += f", rank {made['description'].get('rank') or 'full'}"
+    if not made["last"]:
+        text += f", stopped at step {made['step']}"
+    return text
+
+
+def short(document: dict) -> str:
+    """The order alone, for an axis of clones."""
+    if document["original"]:
+        return "original"
+    description = document["generator"]["description"]
+    highest = order(description)
+    if highest is None:
+        return NAMES[description["architecture"]]
+    star = "" if bounded(description) else "\n> L"
+    return f"{highest}{' nominal' if description.get('variant') == 'paper' else ''}{star}"
+
+
+def colour(document: dict) -> str:
+    """Blue to red from low to high order, grey for original text."""
+    if document["original"]:
+        return style.ORIGINAL
+    return generator_colour(document["generator"]["description"])
+
+
+def generator_colour(description: dict) -> str:
+    """The colour of a model: by its depth if factored."""
+    if description["architecture"] != "factored":
+        return style.UNBOUNDED
+    return style.ORDERS.get(description["layers"], style.ORDERS[6])
+
+
+def network(description: dict) -> str:
+    """`BERT 2 x 64`: layers x width; a factored model by its depth and rank."""
+    if description["architecture"] == "factored":
+        return f"factored n = {description['layers']}, rank {description.get('rank') or 'full'}"
+    return f"{NAMES[description['architecture']]} {description['layers']} × {description['width']}"
+
+
+def scale(student: dict, runs: int) -> str:
+    """One line on what was run, from the `about` of a run: network, source, |V|, L, runs."""
+    description = student["description"]
+    return (
+        f"{network(description)} on {student['source']}: |V| = {description['vocabulary']}, "
+        f"L = {description['length']}, {runs} run{'s' if runs > 1 else ''}"
+    )

@@ -1,0 +1,9 @@
+"""Rende, Gerace, Laio and Goldt, A distributional simplicity bias in the learning dynamics of
+transformers (arXiv 2410.19637). One module a figure, each with one function
+
+    draw(files, block, context) -> (figure, what is drawn, checks)
+
+files: named inputs of the rule, lists in the order of `context` (`plotting.needs`): `losses` and
+`runs` (manifests) for `context["runs"]`, `clones` (manifests) for `context["clones"]`, `tokenizer`.
+block: the figure's block in the config.
+"""

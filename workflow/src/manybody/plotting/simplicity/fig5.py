@@ -1,0 +1,8 @@
+"""Figure 5: a causal student learns low orders first."""
+
+from manybody.plotting.simplicity import learning
+
+
+def draw(files, block: dict, context: dict) -> learning.Drawing:
+    """The figure, what is drawn and the checks, from files; see the package's docstring."""
+    return learning.fig5(*learning.read(files, block, context), block)

@@ -1,0 +1,274 @@
+"""Figure 3: the generators' quality, and whether their chains have forgotten where they started."""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import pandas as pd
+
+from manybody import checks, tables
+from manybody.plotting import labels, style
+
+
+class Run(NamedTuple):
+    """An evaluated run: its manifest's `about`, its losses, what is behind its targets."""
+
+    about: dict
+    losses: pd.DataFrame
+    targets: dict
+
+
+class Chains(NamedTuple):
+    """A clone: its manifest's `about` and its trace."""
+
+    about: dict
+    trace: pd.DataFrame
+
+
+@style.styled(style.RC)
+def fig3(generators: dict[str, Run], chains: dict[str, Chains], student: Run, block: dict) -> tuple:
+    """(a) test losses of the generators, (b) mean scores of their chains, (c) two sweeps compared.
+
+    generators: evaluation -> run, each tested on the target `block["test"]`; those of
+    `block["generators"]` from low to high order, and `block["wide_generator"]` if it is there.
+    chains: clone -> chains; those of `block["chains"]` are drawn. student: one run, tested on the
+    pairs of targets `block["pairs"]`, each the same chains at two sweeps, and on
+    `block["control"]`. Returns the figure, the numbers drawn and the checks. Bands are one
+    standard error, over sequences in (a) and over chains in (b).
+    """
+    figure = style.new(10.5, 3.9)
+    quality, scores, sweeps = figure.subplots(1, 3)
+    drawn = [
+        _draw_quality(quality, generators, block),
+        _draw_scores(scores, chains, block),
+        _draw_sweeps(sweeps, student, block),
+    ]
+    found = [
+        *_quality_checks(generators, chains, block),
+        *_energy_checks(generators, chains),
+        *_settled_checks(chains, block),
+        *_sweep_checks(student, block),
+    ]
+    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
+
+
+def _draw_quality(axes, generators: dict[str, Run], block: dict) -> pd.DataFrame:
+    rows = []
+    for name in _tested(block):
+        run = generators[name]
+        curve = tables.learning_curves(run.losses)
+        curve = curve[(curve["target"] == block["test"]) & (curve["step"] > 0)]
+        wide = name == block.get("wide_generator")
+        label = _label(run, rank=wide)
+        colour = labels.generator_colour(run.about["description"])
+        line, marker = ("--", "s") if wide else ("-", "o")
+        axes.plot(curve["step"], curve["loss"], line, marker=marker, markersize=3, color=colour)
+        axes.lines[-1].set(label=label, markerfacecolor="white" if wide else colour)
+        low, high = curve["loss"] - curve["loss_se"], curve["loss"] + curve["loss_se"]
+        axes.fill_between(curve["step"], low, high, color=colour, alpha=0.2, linewidth=0)
+        rows.append(
+            pd.DataFrame(
+                {
+                    "panel": "a",
+                    "series": label,
+                    "seed": run.about["seed"],
+                    "x": curve["step"],
+                    "y": curve["loss"],
+                    "y_err": curve["loss_se"],
+                }
+            )
+        )
+    axes.set_xscale("log")
+    axes.set(xlabel="training step", ylabel="test loss (nats per token)")
+    axes.set_title("(a) the generators on test text")
+    axes.legend()
+    return pd.concat(rows)
+
+
+def _draw_scores(axes, chains: dict[str, Chains], block: dict) -> pd.DataFrame:
+    rows = []
+    for name in block["chains"]:
+        about, trace = chains[name]
+        description = about["generator"]["description"]
+        colour, label = labels.generator_colour(description), labels.generator(description)
+        axes.plot(trace["sweep"], trace["score"], color=colour, label=label)
+        low, high = trace["score"] - trace["score_se"], trace["score"] + trace["score_se"]
+        axes.fill_between(trace["sweep"], low, high, color=colour, alpha=0.2, linewidth=0)
+        rows.append(
+            pd.DataFrame(
+                {
+                    "panel": "b",
+                    "series": label,
+                    "seed": about["chain_seed"],
+                    "x": trace["sweep"],
+                    "y": trace["score"],
+                    "y_err": trace["score_se"],
+                }
+            )
+        )
+    energy = chains[block["chains"][0]].about["energy"]
+    axes.set(xlabel="sweep", ylabel=r"mean score $-E/L$ (nats per position)")
+    axes.set_title(f"(b) the chains, {energy} score")
+    axes.legend()
+    return pd.concat(rows)
+
+
+def _draw_sweeps(axes, student: Run, block: dict) -> pd.DataFrame:
+    rows = []
+    curves = tables.learning_curves(student.losses)
+    for pair in block["pairs"]:
+        for target, line, marker in zip(pair, ("-", "--"), ("o", "D"), strict=True):
+            document = student.targets[target]
+            colour = labels.colour(document)
+            label = f"{labels.target(document)}, {document['sweep']} sweeps"
+            curve = curves[(curves["target"] == target) & (curves["step"] > 0)]
+            face = colour if line == "-" else "white"
+            looks = dict(marker=marker, markersize=3, markerfacecolor=face, color=colour)
+            axes.plot(curve["step"], curve["loss"], line, label=label, **looks)
+            rows.append(
+                pd.DataFrame(
+                    {
+                        "panel": "c",
+                        "series": label,
+                        "seed": student.about["seed"],
+                        "x": curve["step"],
+                        "y": curve["loss"],
+                        "y_err": curve["loss_se"],
+                    }
+                )
+            )
+    axes.set_xscale("log")
+    axes.set(xlabel="training step", ylabel="test loss (nats per token)")
+    axes.set_title(f"(c) a student ({labels.network(student.about['description'])})")
+    axes.legend()
+    return pd.concat(rows)
+
+
+def _tested(block: dict) -> list[str]:
+    return [*block["generators"], *([block["wide_generator"]] if "wide_generator" in block else [])]
+
+
+def _label(run: Run, rank: bool = False) -> str:
+    description = run.about["description"]
+    text = labels.generator(description)
+    return f"{text}, rank {description.get('rank') or 'full'}" if rank else text
+
+
+# --- The checks ----------------------------------------------------------------------------------
+
+
+def _quality_checks(generators: dict[str, Run], chains: dict[str, Chains], block: dict) -> list:
+    """Claim 2, and what claim 11 rests on: pairs of generators equal in test loss."""
+    test, rows = block["test"], []
+    for low, high in pairwise(block["generators"]):
+        better, worse = generators[high], generators[low]
+        value, error = tables.paired_difference(_last(better, test), _last(worse, test))
+        rows.append(
+            checks.gap(f"2 (fig. 3a): {_label(better)} beats {_label(worse)}", value, error)
+        )
+    six = [generators[name].about["description"].get("layers") == 6 for name in block["generators"]]
+    if not any(six):
+        length = generators[block["generators"][0]].about["description"]["length"]
+        reason = "n = 6 was not trained" if length >= 33 else f"n = 6 needs L >= 33, L = {length}"
+        rows.append(checks.not_run("2 (fig. 3a): n = 6 lies between n = 4 and BERT", reason))
+    rows.append(_premise_stopped(generators, chains, block))
+    rows.append(_premise_wide(generators, block))
+    return rows
+
+
+def _last(run: Run, target: str) -> pd.DataFrame:
+    return tables.select(run.losses, target, tables.last_step(run.losses, target))
+
+
+PREMISE = 0.05  # nats per token between generators that are to differ in order alone
+
+
+def _premise_stopped(generators: dict[str, Run], chains: dict[str, Chains], block: dict) -> dict:
+    text = "11, premise (fig. 3a): the generator that is stopped early has the lowest order's loss"
+    if "early_stopped_clone" not in block:
+        return checks.not_run(text, "no generator is stopped early")
+    stopped = chains[block["early_stopped_clone"]].about["generator"]
+    found = [
+        run
+        for run in generators.values()
+        if run.about["description"] == stopped["description"]
+        and stopped["step"] in set(run.losses["step"])
+    ]
+    if not found:
+        return checks.not_run(text, f"step {stopped['step']} of it was not tested")
+    mine = tables.select(found[0].losses, block["test"], stopped["step"])
+    other = _last(generators[block["generators"][0]], block["test"])
+    return checks.within(text, *tables.paired_difference(other, mine), 0.0, PREMISE)
+
+
+def _premise_wide(generators: dict[str, Run], block: dict) -> dict:
+    text = (
+        "11, counterpart's premise (fig. 3a): a wide generator of low order has the highest's loss"
+    )
+    if "wide_generator" not in block:
+        return checks.not_run(text, "no wide generator")
+    wide = _last(generators[block["wide_generator"]], block["test"])
+    highest = _last(generators[block["generators"][-1]], block["test"])
+    return checks.within(text, *tables.paired_difference(highest, wide), 0.0, PREMISE)
+
+
+def _energy_checks(generators: dict[str, Run], chains: dict[str, Chains]) -> list[dict]:
+    """Claim 3, on the chains of this figure: by the norm score, E / L is the generator's own loss.
+
+    The sampler's incremental energy and the evaluation's masked forward passes share no code.
+    """
+    rows = []
+    for run in generators.values():
+        for target, document in run.targets.items():
+            if document["original"] or document["energy"] != "norm":
+                continue
+            made = document["generator"]
+            if made["description"] != run.about["description"] or not made["last"]:
+                continue
+            sums = _last(run, target)
+            loss, _ = tables.ratio(sums["loss_sum"].to_numpy(), sums["predictions"].to_numpy())
+            trace = chains[document["clone"]].trace.set_index("sweep")
+            score = trace["score"].loc[document["sweep"]]
+            rows.append(
+                checks.identity(
+                    f"3 (fig. 3): {_label(run)}: E / L of its chains is its loss on them",
+                    loss + score,
+                    0.0,
+                    checks.IDENTITY,
+                )
+            )
+    text = "3 (fig. 3): E / L of chains by the norm score is their generator's loss on them"
+    return rows or [checks.not_run(text, "no generator is tested on its own clone", "exact")]
+
+
+def _settled_checks(chains: dict[str, Chains], block: dict) -> list[dict]:
+    rows = []
+    for name in block["chains"]:
+        about, trace = chains[name]
+        label = labels.generator(about["generator"]["description"])
+        last = int(trace["sweep"].max())
+        for sweep in sorted({min(20, last), last}):
+            text = (
+                f"4 (fig. 3b): {label}: the score drifts by < 1 % over the last quarter of {sweep}"
+            )
+            rows.append(checks.settled(f"{text} sweeps", trace, sweep))
+    return rows
+
+
+def _sweep_checks(student: Run, block: dict) -> list[dict]:
+    curves = tables.learning_curves(student.losses)
+    rows = []
+    for first, second in block["pairs"]:
+        one, two = (student.targets[target] for target in (first, second))
+        text = (
+            f"5 (fig. 3c): {labels.target(one)}: after {one['sweep']} and {two['sweep']} sweeps "
+            f"the losses are the same"
+        )
+        differences = checks.loss_differences(
+            student.losses, curves, first, second, block["control"], paired=True
+        )
+        rows.append(checks.same_losses(text, differences))
+    if not block["pairs"]:
+        rows.append(
+            checks.not_run("5 (fig. 3c): losses after 20 and 70 sweeps are the same", "no pair")
+        )
+    return rows

@@ -1,0 +1,104 @@
+"""The scorecard: every claim of every figure, with what was measured. Standard library only."""
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+
+from manybody.artifacts import ArtifactError, atomic
+
+COLUMNS = ["claim", "kind", "value", "standard_error", "expected", "tolerance", "holds"]
+GATES = ("exact", "statistical")
+ANSWERS = ("yes", "no", "undecided", "not-run")
+
+PREAMBLE = """# Scorecard
+
+What the figures say about each claim, at the scale at which they were run. Nothing is tuned to make
+a claim hold.
+
+- *holds*: **yes** or **no** with evidence; **undecided** where the difference is within its error,
+  or one seed has nothing to compare with; **not-run** with the reason in brackets.
+- *kind*: `exact` is an identity up to rounding, `statistical` our own value within its error: these
+  two are gates, and a **no** among them is a fault of the pipeline. `paper` is a claim of the paper
+  measured here: a **no** there is a result.
+- *expected*: a number, within the tolerance; or a bound (`> 0`), passed by more than the tolerance
+  (three sd over seeds, or three standard errors). The rules of decision are in
+  `workflow/src/manybody/checks.py`. Losses are in nats per token, times in training steps.
+- The number before a claim is that of the table of claims in the paper's specification.
+"""
+
+
+def read_checks(path: str | Path) -> list[dict]:
+    """The rows of one figure's checks. `ArtifactError` names a file that is not such a table."""
+    with Path(path).open(encoding="utf-8", newline="") as opened:
+        reader = csv.DictReader(opened)
+        rows = list(reader)
+    if reader.fieldnames != COLUMNS:
+        raise ArtifactError(f"{path} has the columns {reader.fieldnames}, expected {COLUMNS}")
+    for row in rows:
+        if row["holds"] not in ANSWERS:
+            raise ArtifactError(f"{path}: {row['claim']!r} holds {row['holds']!r}, not {ANSWERS}")
+    return rows
+
+
+def gates(paths: Iterable[str | Path]) -> list[str]:
+    """Gate rows (exact or statistical) that were measured and do not hold, as `file: claim`."""
+    return [
+        f"{path}: {row['claim']} (found {row['value']}, expected {row['expected']})"
+        for path in sorted(map(str, paths))
+        for row in read_checks(path)
+        if row["kind"] in GATES and row["holds"] == "no"
+    ]
+
+
+def write(paths: Iterable[str | Path], out: str | Path) -> None:
+    """Writes the scorecard of the checks in `paths` ({paper}/{figure}.csv) as Markdown."""
+    found = {(Path(path).parent.name, Path(path).stem): read_checks(path) for path in paths}
+    lines = [PREAMBLE, *_counts(found)]
+    faults = gates(paths)
+    if faults:
+        lines += ["", "**Gates that do not hold:**", "", *(f"- {_cell(fault)}" for fault in faults)]
+    else:
+        lines += ["", "No gate fails."]
+    papers = sorted({paper for paper, _ in found})
+    for paper in papers:
+        lines += ["", f"## {paper}"]
+        for figure in sorted(figure for name, figure in found if name == paper):
+            lines += ["", f"### {figure}", "", *_table(found[paper, figure])]
+    with atomic(out) as temporary:
+        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _counts(found: dict) -> list[str]:
+    rows = [row for rows in found.values() for row in rows]
+    lines = ["| kind | " + " | ".join(ANSWERS) + " |", "| --- " * (len(ANSWERS) + 1) + "|"]
+    for kind in sorted({row["kind"] for row in rows}):
+        counts = [
+            sum(row["kind"] == kind and row["holds"] == answer for row in rows)
+            for answer in ANSWERS
+        ]
+        lines.append(f"| {kind} | " + " | ".join(map(str, counts)) + " |")
+    return lines
+
+
+def _table(rows: list[dict]) -> list[str]:
+    lines = ["| claim | holds | value | expected | kind |", "| --- | --- | --- | --- | --- |"]
+    for row in rows:
+        value = _number(row["value"])
+        if value and float(row["standard_error"] or 0):
+            value += f" ± {_number(row['standard_error'], 2)}"
+        expected = row["expected"]
+        if expected and row["tolerance"]:
+            expected += f" (by {_number(row['tolerance'], 2)})" if expected[0] in "<>" else ""
+            expected += "" if expected[0] in "<>" else f" ± {_number(row['tolerance'], 2)}"
+        cells = [row["claim"], f"**{row['holds']}**", value, expected, row["kind"]]
+        lines.append("| " + " | ".join(map(_cell, cells)) + " |")
+    return lines
+
+
+def _number(text: str, digits: int = 4) -> str:
+    """A shorter form for reading; empty for what was not measured."""
+    return f"{float(text):.{digits}g}" if text else ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,162 @@
+"""Tables of losses: from one row a sequence to curves, errors and paired differences.
+
+A table of losses has the columns `target` (name of a sequence set), `seed` (of the run), `step`
+(checkpoint), `sequence` (row in its set), `loss_sum` (nats), `correct`, `predictions`. Loss always
+means nats per predicted token: sum of loss_sum / sum of predictions.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from manybody import parquet
+from manybody.artifacts import Manifest
+
+KIND = "losses"
+LOSS_SCHEMA = pa.schema(
+    [
+        ("target", pa.string()),
+        ("step", pa.int64()),
+        ("sequence", pa.int64()),
+        ("loss_sum", pa.float64()),
+        ("correct", pa.int64()),
+        ("predictions", pa.int64()),
+    ]
+)
+
+
+def write_losses(path: str | Path, losses: pd.DataFrame, about: dict) -> None:
+    """Writes one run's table of losses and the JSON document `about`, atomically."""
+    table = pa.Table.from_pandas(losses, LOSS_SCHEMA, preserve_index=False)
+    schema = table.schema.remove_metadata()
+    with parquet.writing(path, schema) as writer:
+        writer.write_table(table.replace_schema_metadata())
+        parquet.set_document(writer, {"kind": KIND, "about": about})
+
+
+def read_losses(paths: Mapping[int, str | Path]) -> pd.DataFrame:
+    """The tables of losses of several runs, `seed -> path`, one under the other with a `seed`.
+
+    Raises `ArtifactError` naming a file that is missing, damaged or not a table of losses.
+    """
+    frames = []
+    for seed, path in paths.items():
+        opened, _ = parquet.open_document(path, KIND)
+        groups = list(range(opened.num_row_groups))
+        frame = parquet.read_groups(path, opened, groups).to_pandas()
+        if list(frame.columns) != LOSS_SCHEMA.names:
+            raise parquet.Refused(path, f"it has the columns {', '.join(frame.columns)}")
+        frames.append(frame.assign(seed=int(seed)))
+    return pd.concat(frames, ignore_index=True)
+
+
+def learning_curves(losses: pd.DataFrame) -> pd.DataFrame:
+    """Loss and accuracy of each target, seed and step, each with its standard error.
+
+    Columns target, seed, step, loss, loss_se (nats per predicted token), accuracy, accuracy_se.
+    Sequences are the independent units, so the errors are those of a ratio of two sums over
+    sequences. They are NaN for a single sequence.
+    """
+    keys = ["target", "seed", "step"]
+    rows = []
+    for key, group in losses.groupby(keys, sort=True):
+        predictions = group["predictions"].to_numpy(float)
+        loss, loss_se = ratio(group["loss_sum"].to_numpy(float), predictions)
+        accuracy, accuracy_se = ratio(group["correct"].to_numpy(float), predictions)
+        rows.append((*key, loss, loss_se, accuracy, accuracy_se))
+    return pd.DataFrame(rows, columns=[*keys, "loss", "loss_se", "accuracy", "accuracy_se"])
+
+
+def ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """sum(sums) / sum(counts) and its standard error over the N independent units."""
+    units = len(sums)
+    value = sums.sum() / counts.sum()
+    if units < 2:
+        return float(value), float("nan")
+    spread = ((sums - value * counts) ** 2).sum() / (units * (units - 1))
+    return float(value), float(np.sqrt(spread) / counts.mean())
+
+
+def select(losses: pd.DataFrame, target: str, step: int, seed: int | None = None) -> pd.DataFrame:
+    """Sums of a target at a step, indexed by sequence; over all seeds if none is named.
+
+    Raises `KeyError` with what there is when nothing matches.
+    """
+    rows = (losses["target"] == target) & (losses["step"] == step)
+    if seed is not None:
+        rows &= losses["seed"] == seed
+    if not rows.any():
+        steps = sorted(losses.loc[losses["target"] == target, "step"].unique())
+        known = f"its steps are {steps}" if steps else f"targets are {_names(losses)}"
+        raise KeyError(f"no losses on {target!r} at step {step}; {known}")
+    sums = ["loss_sum", "correct", "predictions"]
+    return losses.loc[rows].groupby("sequence", sort=True)[sums].sum()
+
+
+def _names(losses: pd.DataFrame) -> list[str]:
+    return sorted(losses["target"].unique())
+
+
+def paired_difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float]:
+    """Mean of second minus first, in nats per token, and its standard error over sequences.
+
+    Both come from `select`: two checkpoints, two models, or two sweeps of the same chains. The
+    difference is taken within a sequence, so what sequences share does not enter the error.
+    """
+    if not first.index.equals(second.index):
+        raise ValueError(
+            f"losses on {len(first)} and {len(second)} different sequences cannot be paired"
+        )
+    mine, other = (
+        (frame["loss_sum"] / frame["predictions"]).to_numpy(float) for frame in (first, second)
+    )
+    return ratio(other - mine, np.ones(len(mine)))
+
+
+def last_step(losses: pd.DataFrame, target: str) -> int:
+    """The last checkpoint at which `target` was evaluated."""
+    return int(losses.loc[losses["target"] == target, "step"].max())
+
+
+def read_run(path: str | Path) -> tuple[dict, pd.DataFrame]:
+    """A training run's `about` and its history, from its manifest."""
+    manifest = Manifest.read(path, "model")
+    return manifest.about, pd.read_parquet(manifest.file("history.parquet"))
+
+
+def read_trace(path: str | Path) -> tuple[dict, pd.DataFrame]:
+    """A clone's `about` and its trace, one row a sweep, from its manifest."""
+    manifest = Manifest.read(path, "clones")
+    return manifest.about, pd.read_parquet(manifest.file("trace.parquet"))
+
+
+def steps_per_epoch(history: pd.DataFrame) -> float:
+    """Optimizer steps in one pass over the training data."""
+    last = history.loc[history["step"].idxmax()]
+    return float(last["step"] / last["epoch"])
+
+
+def read_targets(targets: Mapping[str, dict], clones: Mapping[str, str | Path]) -> dict[str, dict]:
+    """What is behind each target of an evaluation: name -> document.
+
+    targets: the evaluation's, as in the config. clones: name -> path of the manifest. A clone's
+    document holds `generator` (model, step, whether it is the last, description), `energy`,
+    `start`, `sweep` and `length` (L); that of original text holds only `original: True`.
+    """
+    documents = {}
+    for name, target in targets.items():
+        if "clone" not in target:
+            documents[name] = {"original": True}
+            continue
+        about = Manifest.read(clones[target["clone"]], "clones").about
+        documents[name] = {
+            "original": False,
+            "clone": target["clone"],
+            "sweep": target["sweep"],
+            "length": about["generator"]["description"]["length"],
+            **{key: about[key] for key in ("generator", "energy", "start")},
+        }
+    return documents
