@@ -47,7 +47,9 @@ def writer(
     The file appears when the block ends well; its bytes do not depend on how rows were batched.
     """
     if vocabulary < 1 or length < 1:
-        raise ValueError(f"sequences need |V| >= 1 and L >= 1, got |V| = {vocabulary}, L = {length}")
+        raise ValueError(
+            f"sequences need |V| >= 1 and L >= 1, got |V| = {vocabulary}, L = {length}"
+        )
     schema = _schema(vocabulary, length)
     encoding = {"tokens.list.element": "BYTE_STREAM_SPLIT"}
     with writing(path, schema, use_dictionary=False, column_encoding=encoding) as opened:
@@ -62,7 +64,7 @@ class SequencesWriter:
     def __init__(self, opened: pq.ParquetWriter, schema: pa.Schema, vocabulary: int, length: int):
         self._opened, self._schema = opened, schema
         self.vocabulary, self.length = vocabulary, length
-        self.count = 0
+        self.added = 0  # sequences so far
         self._rows = group_rows(length)
         self._type = token_type(vocabulary)
         self._pending: list[np.ndarray] = []
@@ -82,6 +84,7 @@ class SequencesWriter:
         # A copy: the caller may reuse the batch before its row group is full.
         self._pending.append(np.array(tokens, dtype=self._type, order="C"))
         self._waiting += len(tokens)
+        self.added += len(tokens)
         while self._waiting >= self._rows:
             self._write_group(self._rows)
 
@@ -92,7 +95,7 @@ class SequencesWriter:
             kind=KIND,
             vocabulary=int(self.vocabulary),
             length=int(self.length),
-            sequences=self.count,
+            sequences=self.added,
             sha256=self._digest.hexdigest(),
             about=about,
         )
@@ -108,7 +111,6 @@ class SequencesWriter:
         )
         table = pa.table([lists], schema=self._schema)
         self._opened.write_table(table, row_group_size=rows)
-        self.count += rows
 
 
 class Sequences:
@@ -235,7 +237,9 @@ def _as_rows(tokens) -> np.ndarray:
     try:
         rows = np.asarray(tokens)
     except ValueError as error:
-        raise ValueError("expected tokens of shape (N, L), got rows of different lengths") from error
+        raise ValueError(
+            "expected tokens of shape (N, L), got rows of different lengths"
+        ) from error
     if rows.ndim != 2 or not rows.shape[1]:
         raise ValueError(f"expected tokens of shape (N, L), got {rows.shape}")
     if rows.dtype.kind not in "iu":

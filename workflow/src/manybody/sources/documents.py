@@ -6,7 +6,7 @@ that a document cut in pieces has the tokens of the document.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -32,25 +32,34 @@ class Piece(NamedTuple):
     last: bool
 
 
-def pieces(parts: Iterable[str]) -> Iterator[Piece]:
-    """One document, given as consecutive `parts` of text, as pieces; none if it is blank.
+class Cutter:
+    """Cuts the text of one document after another into pieces.
 
-    Blank lines at its start and white space at its end are dropped.
+    `add(text)` and `end()` return the pieces that are ready. Blank lines at a document's start and
+    white space at its end are dropped; a blank document gives none.
     """
-    buffer, size, begun = [], 0, False
-    for part in parts:
-        if not begun and not part.strip():
-            continue
-        begun = True
-        buffer.append(part)
-        size += len(part)
-        while size > PIECE:
-            text = "".join(buffer)
+
+    def __init__(self):
+        self._waiting: list[str] = []
+        self._size = 0
+
+    def add(self, text: str) -> list[Piece]:
+        if not self._size and not text.strip():
+            return []
+        self._waiting.append(text)
+        self._size += len(text)
+        ready = []
+        while self._size > PIECE:
+            text = "".join(self._waiting)
             cut = _joint(text, PIECE)
-            yield Piece(text[:cut], False)
-            buffer, size = [text[cut:]], len(text) - cut
-    if begun:
-        yield Piece("".join(buffer).rstrip(), True)
+            ready.append(Piece(text[:cut], False))
+            self._waiting, self._size = [text[cut:]], len(text) - cut
+        return ready
+
+    def end(self) -> list[Piece]:
+        text = "".join(self._waiting).rstrip()
+        begun, self._waiting, self._size = self._size > 0, [], 0
+        return [Piece(text, True)] if begun else []
 
 
 def _joint(text: str, limit: int) -> int:

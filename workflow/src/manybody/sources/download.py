@@ -1,0 +1,151 @@
+"""Downloads that go on where they stopped, and files that may not change afterwards.
+
+The standard library does it: the hub's own client throws its partial file away when it is killed.
+"""
+
+import http.client
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from manybody.artifacts import lease, sha256, write_json
+from manybody.progress import Progress
+from manybody.sources import SourceError
+
+BLOCK = 2**20  # bytes
+TRIES = 5  # in a row without a single new byte
+TIMEOUT = 60.0  # seconds without a byte
+
+
+def fetch(url: str, path: Path, expected: str | None = None, patience: float = 2.0) -> Path:
+    """The file at `path`, downloaded from `url` if it is not there yet.
+
+    What a killed download leaves (`path` + ".part") is continued by an HTTP range request, if the
+    server still has the same file. The sha256 is compared with `expected` or, where none is known,
+    with the one that the first download recorded beside the file. `patience`: seconds before the
+    second try, doubled each time. `SourceError` says what failed and how to do without a download.
+    """
+    record = path.with_name(f"{path.name}.json")
+    with lease(path.parent):
+        recorded = json.loads(record.read_text()) if record.is_file() else {}
+        if path.is_file():
+            _compare(path, sha256(path), expected, recorded)
+            if not recorded:
+                write_json(record, {"url": url, "sha256": sha256(path)})
+            return path
+        part = path.with_name(f"{path.name}.part")
+        _download(url, part, patience)
+        found = sha256(part)
+        try:
+            _compare(path, found, expected, recorded)
+        except SourceError:
+            part.unlink()
+            raise
+        write_json(record, {"url": url, "sha256": found})
+        part.replace(path)
+    return path
+
+
+def _compare(path: Path, found: str, expected: str | None, recorded: dict) -> None:
+    if expected and found != expected:
+        raise SourceError(
+            f"{path} has sha256 {found}, the config's `sha256` expects {expected}. "
+            "Delete the file to download it again, or correct the config"
+        )
+    if not expected and recorded and found != recorded["sha256"]:
+        raise SourceError(
+            f"{path} has sha256 {found}, but {recorded['sha256']} was recorded when it was first "
+            f"downloaded ({path.name}.json). Delete both to accept what the server has now"
+        )
+
+
+def _download(url: str, part: Path, patience: float) -> None:
+    """Completes `part` from `url`; what arrived stays on disk whatever happens."""
+    failures = 0
+    while True:
+        before = part.stat().st_size if part.is_file() else 0
+        try:
+            if _receive(url, part):
+                return
+            reason: object = "the connection ended early"
+        except urllib.error.HTTPError as error:
+            if error.code < 500 and error.code not in (408, 429):
+                raise _unreachable(url, part, error) from error
+            reason = error
+        except (OSError, http.client.HTTPException) as error:
+            reason = error
+        after = part.stat().st_size if part.is_file() else 0
+        failures = 0 if after > before else failures + 1
+        if failures == TRIES:
+            raise _unreachable(url, part, reason)
+        time.sleep(patience * 2**failures)
+
+
+def _unreachable(url: str, part: Path, reason: object) -> SourceError:
+    return SourceError(
+        f"cannot download {url}: {reason}. Run again to go on with what is in {part}, or fetch the "
+        "file elsewhere and name it under the corpus's `files` in the config"
+    )
+
+
+def _receive(url: str, part: Path) -> bool:
+    """One request for what `part` lacks; True if the file is complete."""
+    state = part.with_name(f"{part.name}.json")
+    have = part.stat().st_size if part.is_file() and state.is_file() else 0
+    known = json.loads(state.read_text()) if have else {}
+    request = urllib.request.Request(url, headers={"Accept-Encoding": "identity"})
+    if have:
+        request.add_header("Range", f"bytes={have}-")
+        if known.get("etag"):
+            request.add_header("If-Range", known["etag"])
+    try:
+        response = urllib.request.urlopen(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code != 416:
+            raise
+        # Nothing is left to send: all is here, or the server's file is another one now.
+        total = (error.headers.get("Content-Range") or "").rpartition("/")[2]
+        if total == str(have) == str(known.get("total")):
+            state.unlink()
+            return True
+        part.unlink()
+        return False
+    with response:
+        total, continues = _total(response, have, known)
+        if not continues:
+            have = 0
+        etag = response.headers.get("ETag") or ""
+        write_json(state, {"etag": "" if etag.startswith("W/") else etag, "total": total})
+        label = f"download {part.name.removesuffix('.part')}"
+        with (
+            part.open("ab" if have else "wb") as out,
+            Progress(total or 0, "bytes", label, done=have) as progress,
+        ):
+            while block := response.read1(BLOCK):
+                out.write(block)
+                progress.update(len(block))
+            out.flush()
+            os.fsync(out.fileno())
+    # Without a length, the end of the answer is all there is to know.
+    complete = total is None or part.stat().st_size == total
+    if complete:
+        state.unlink()
+    elif part.stat().st_size > total:
+        part.unlink()
+    return complete
+
+
+def _total(response: http.client.HTTPResponse, have: int, known: dict) -> tuple[int | None, bool]:
+    """Bytes of the whole file, if said, and whether the answer continues what we have."""
+    if response.status == 206:
+        span, _, total = response.headers.get("Content-Range", "").partition("/")
+        if span == f"bytes {have}-{int(total) - 1}" and total == str(known.get("total")):
+            return int(total), True
+        raise urllib.error.HTTPError(
+            response.url, 502, f"unasked range {span}/{total}", response.headers, None
+        )
+    length = response.headers.get("Content-Length")
+    return (int(length) if length else None), False

@@ -1,0 +1,237 @@
+"""Corpora: text from docstrings, published data sets or the user's files, cut into three splits.
+
+`collect` is the whole job: it reads a corpus as the config describes it, as a stream, and writes
+the documents of each split. Which split a document falls into depends on its own text and the
+seed alone: equal documents never straddle, and a longer corpus leaves the others where they were.
+"""
+
+import codecs
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manybody.artifacts import sha256
+from manybody.progress import Progress
+from manybody.sources import SourceError, documents, published, pydocs
+from manybody.sources.documents import Cutter, Piece
+
+SPLITS = ("train", "validation", "test")
+LINE = 2**16  # bytes after which a line is read in parts
+MARKER = "<|endoftext|>"
+HEADING = re.compile(r" = [^=]+ = \n")  # the title of an article in WikiText
+
+
+def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> None:
+    """Writes the documents of `corpus` (its entry in the config) to `out[split]`.
+
+    `corpus`: `kind` (pydocs, tinystories, wikitext103, file) with that kind's keys, and `split`:
+    either "published" (tinystories, wikitext103) or {train, validation, test} shares that sum to 1;
+    `seed` of the cut, 0 if absent. `downloads`: folder for what has to be fetched. `SourceError`
+    says what cannot be read; a split that comes out empty is one such case.
+    """
+    inputs: dict[str, str] = {}
+    kind, seed = corpus["kind"], corpus.get("seed", 0)
+    about = dict(corpus=corpus, inputs=inputs, versions={"pyarrow": pa.__version__})
+    with ExitStack() as stack:
+        writers = {
+            split: stack.enter_context(documents.writer(out[split], {**about, "split": split}))
+            for split in SPLITS
+        }
+        for part, stream in _parts(kind, corpus, Path(downloads), inputs):
+            shares = _shares(corpus["split"], kind, part)
+            target = None
+            for piece in stream:
+                if target is None:
+                    target = writers[_split_of(piece.text, shares, seed)]
+                target.add(piece)
+                if piece.last:
+                    target = None
+        for split, writer in writers.items():
+            if not writer.documents:
+                counts = ", ".join(f"{name} {w.documents}" for name, w in writers.items())
+                raise SourceError(
+                    f"the {split} split of this {kind} corpus comes out empty (documents: "
+                    f"{counts}): give it a larger share in `split`, another `seed`, or more "
+                    "documents (is `boundary` what separates them?)"
+                )
+
+
+def _parts(
+    kind: str, corpus: dict, downloads: Path, inputs: dict[str, str]
+) -> Iterator[tuple[str, Iterable[Piece]]]:
+    """The named parts of a corpus as streams of pieces; `inputs` gets the sha256 of each file."""
+    if kind == "pydocs":
+        paragraphs = pydocs.corpus(corpus["packages"], corpus.get("seed", 0))
+        found = pydocs.digest(paragraphs)
+        if corpus.get("sha256") not in (None, found):
+            raise SourceError(
+                f"the pydocs corpus has sha256 {found}, the config expects {corpus['sha256']}. "
+                "Print the right lines for the config with python -m manybody.sources.pydocs "
+                f"{' '.join(corpus['packages'])}"
+            )
+        inputs.update({"pydocs": found, **corpus["packages"]})
+        yield "all", (Piece(paragraph, True) for paragraph in paragraphs)
+    elif kind == "file":
+        files = list(find_files(corpus["files"]))
+        boundary, column = corpus.get("boundary", "blank-line"), corpus.get("column")
+        marker = corpus.get("marker", MARKER)
+        yield "all", read_files(files, boundary, marker, column, inputs)
+    else:
+        for part, files in published.files(kind, corpus, downloads).items():
+            boundary = published.BOUNDARIES[kind]
+            yield part, read_files(files, boundary, MARKER, "text", inputs)
+
+
+def find_files(names: Iterable[str]) -> Iterator[Path]:
+    """The files named, and those in the folders named (recursively, sorted, hidden ones left out).
+
+    `SourceError` if one does not exist or a folder holds none.
+    """
+    for name in names:
+        path = Path(name).expanduser()
+        if path.is_file():
+            yield path
+            continue
+        if not path.is_dir():
+            raise SourceError(
+                f"no such file or folder: {name} (in the config's `files`; relative paths start "
+                f"at {Path.cwd()})"
+            )
+        inside = sorted(
+            found
+            for found in path.rglob("*")
+            if found.is_file() and not any(p.startswith(".") for p in found.relative_to(path).parts)
+        )
+        if not inside:
+            raise SourceError(f"the folder {name} (in the config's `files`) holds no file")
+        yield from inside
+
+
+def read_files(
+    files: list[Path], boundary: str, marker: str, column: str | None, inputs: dict[str, str]
+) -> Iterator[Piece]:
+    """The documents of text and Parquet files, in order, with a progress bar in bytes.
+
+    `boundary`: "blank-line", "line", "file", "marker" (a line that equals `marker`) or "heading"
+    (a WikiText title, which opens a document). A row of a Parquet `column` is one document, except
+    under "heading", where it is a line. `inputs` gets each file's sha256.
+    """
+    with Progress(sum(path.stat().st_size for path in files), "bytes", "read text") as progress:
+        for path in files:
+            inputs[str(path)] = sha256(path)
+            if path.suffix != ".parquet":
+                yield from split_lines(read_lines(path, progress), boundary, marker)
+            elif boundary == "heading":
+                lines = (row.rstrip("\n") + "\n" for row in read_rows(path, column, progress))
+                yield from split_lines(lines, boundary)
+            else:
+                document = Cutter()
+                for row in read_rows(path, column, progress):
+                    yield from document.add(row)
+                    yield from document.end()
+
+
+def split_lines(lines: Iterable[str], boundary: str, marker: str = MARKER) -> Iterator[Piece]:
+    """The documents in `lines` (with their ends), as pieces; `boundary` as in `read_files`."""
+    document, start = Cutter(), True
+    for line in lines:
+        # A part of a long line that is not its first part is never a boundary.
+        first, start = start, line.endswith("\n")
+        if first and _separates(line, boundary, marker):
+            yield from document.end()
+            continue
+        if first and boundary == "heading" and HEADING.fullmatch(line):
+            yield from document.end()
+        yield from document.add(line)
+        if boundary == "line" and start:
+            yield from document.end()
+    yield from document.end()
+
+
+def _separates(line: str, boundary: str, marker: str) -> bool:
+    if boundary == "blank-line":
+        return not line.strip()
+    return boundary == "marker" and line.strip() == marker
+
+
+def read_lines(path: Path, progress: Progress) -> Iterator[str]:
+    """The lines of a UTF-8 file with their ends as "\\n"; very long ones in several parts.
+
+    `SourceError` names the file and the byte where it is not UTF-8.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with path.open("rb") as opened:
+        offset = 3 if opened.read(3) == codecs.BOM_UTF8 else 0
+        opened.seek(offset)
+        while True:
+            raw = opened.readline(LINE)
+            start = offset - len(decoder.getstate()[0])
+            try:
+                text = decoder.decode(raw, final=not raw)
+            except UnicodeDecodeError as error:
+                raise SourceError(
+                    f"{path} is not UTF-8 text: {error.reason} at byte {start + error.start}. "
+                    "Convert it (iconv -f ... -t UTF-8) or leave it out of `files`"
+                ) from error
+            if not raw:
+                return
+            offset += len(raw)
+            progress.update(len(raw))
+            if text:
+                yield text[:-2] + "\n" if text.endswith("\r\n") else text
+
+
+def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[str]:
+    """The texts in a column of a Parquet file; `SourceError` if it holds anything else."""
+    try:
+        opened = pq.ParquetFile(path, memory_map=True)
+        names = opened.schema_arrow.names
+        if column not in names:
+            raise SourceError(
+                f"{path} has no column {column!r}: its columns are {', '.join(names)}; "
+                "name one in the config's `column`"
+            )
+        kind = opened.schema_arrow.field(column).type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise SourceError(f"column {column!r} of {path} holds {kind}, expected strings")
+        row, size = 0, path.stat().st_size / max(opened.metadata.num_rows, 1)
+        for batch in opened.iter_batches(batch_size=1000, columns=[column]):
+            for text in batch.column(0).to_pylist():
+                if text is None:
+                    raise SourceError(
+                        f"column {column!r} of {path} is null in row {row}: drop such rows"
+                    )
+                row += 1
+                yield text
+            progress.update(round(row * size) - round((row - len(batch)) * size))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path} is not a readable Parquet file: {error}") from error
+
+
+def _shares(split: str | dict[str, float], kind: str, part: str) -> dict[str, float]:
+    """Which share of a part's documents goes to which split."""
+    if split != "published":
+        return {name: split[name] for name in SPLITS}
+    if kind not in ("tinystories", "wikitext103"):
+        raise SourceError(
+            f"a {kind} corpus has no published split: give shares, "
+            "split: {train: 0.9, validation: 0.05, test: 0.05}"
+        )
+    return published.SPLITS[kind][part]
+
+
+def _split_of(text: str, shares: dict[str, float], seed: int) -> str:
+    """The split of a document that starts with `text`: a uniform number made of it, and shares."""
+    hashed = hashlib.blake2b(text.encode(), digest_size=8, salt=seed.to_bytes(16, "little"))
+    uniform = int.from_bytes(hashed.digest(), "little") / 2**64
+    reached = 0.0
+    for split, share in shares.items():
+        reached += share
+        if uniform < reached:
+            return split
+    return max(shares, key=shares.get)  # shares that sum to 1 up to rounding

@@ -1,0 +1,191 @@
+"""Byte-level BPE, trained on the training split only, and full-sentence blocks of L tokens.
+
+All documents of a split are joined in order, tokenised and cut into consecutive blocks of L; a
+block may start and end anywhere, and the tail that is too short is dropped. Between two documents
+stands a newline, or the end-of-document marker as one ordinary token where it is kept.
+"""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from manybody import sequences
+from manybody.artifacts import atomic, sha256
+from manybody.progress import Progress
+from manybody.sources import SourceError
+from manybody.sources.documents import Documents, Piece
+
+MARKER = "<|endoftext|>"
+BATCH = 1000  # pieces that are tokenised together
+BATCH_CHARACTERS = 2**21
+ENDS = ("dropped", "kept")
+
+
+def train(
+    documents: str | Path, vocabulary: int, out: str | Path, end_of_document: str = "dropped"
+) -> None:
+    """Trains a byte-level BPE of |V| = `vocabulary` tokens on a documents file; writes its JSON.
+
+    The alphabet is all 256 bytes, and the marker is token 0 where it is "kept". `SourceError` if
+    |V| is below that, or if the text has too few pairs that occur twice to make |V| tokens.
+    """
+    _check_end(end_of_document)
+    marker = [MARKER] if end_of_document == "kept" else []
+    least = 256 + len(marker)
+    if vocabulary < least:
+        raise SourceError(
+            f"vocabulary: {vocabulary} is below the byte alphabet: give at least {least} "
+            f"(256 bytes{' and the end-of-document marker' if marker else ''})"
+        )
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        min_frequency=2,
+        special_tokens=marker,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    text = Documents(documents)
+    with Progress(text.characters, "characters", f"train a tokenizer on {documents}") as progress:
+        batches = _texts(batched(text), end_of_document, progress)
+        bpe.train_from_iterator(batches, trainer)
+    if bpe.get_vocab_size() < vocabulary:
+        raise SourceError(
+            f"vocabulary: {documents} ({text.characters} characters) yields only "
+            f"{bpe.get_vocab_size()} tokens, {vocabulary} were asked: ask for fewer or give more text"
+        )
+    with atomic(out) as temporary:
+        temporary.write_text(bpe.to_str(pretty=True) + "\n", encoding="utf-8")
+
+
+def encode_split(
+    documents: str | Path,
+    tokenizer: str | Path,
+    length: int,
+    out: str | Path,
+    about: dict,
+    blocks: int | None = None,
+    end_of_document: str = "dropped",
+) -> None:
+    """Tokenises a documents file into the `Sequences` artifact `out`: blocks of L = `length`.
+
+    `blocks`: how many to keep, from the start; all of them if None. `about` is completed with what
+    made the file. `SourceError` if L < 2, there is no block at all, or fewer than asked.
+    """
+    _check_end(end_of_document)
+    if length < 2:
+        raise SourceError(f"length: {length} leaves no context to a token: give at least 2")
+    bpe = load(tokenizer)
+    text = Documents(documents)
+    vocabulary = bpe.get_vocab_size()
+    made = dict(
+        by="byte-level BPE, full-sentence blocks",
+        end_of_document=end_of_document,
+        documents=text.sha256,
+        tokenizer=sha256(tokenizer),
+        versions={name: version(name) for name in ("numpy", "pyarrow", "tokenizers")},
+    )
+    with sequences.writer(out, vocabulary, length, {**about, "made": made}) as writer:
+        rest = np.empty(0, sequences.token_type(vocabulary))
+        for tokens in stream(text, bpe, end_of_document, f"tokenise {documents}"):
+            rest = np.concatenate([rest, tokens])
+            whole = len(rest) // length
+            if blocks is not None:
+                whole = min(whole, blocks - writer.added)
+            writer.add(rest[: whole * length].reshape(whole, length))
+            if writer.added == blocks:
+                break
+            rest = rest[whole * length :]
+        if not writer.added or (blocks is not None and writer.added < blocks):
+            raise SourceError(
+                f"{documents} has {text.characters} characters and makes {writer.added} "
+                f"blocks of {length} tokens, expected {blocks or 'at least 1'}: "
+                "ask for fewer `blocks`, a smaller `length`, or give this split more text"
+            )
+
+
+def stream(
+    documents: Documents, bpe: Tokenizer, end_of_document: str, label: str
+) -> Iterator[np.ndarray]:
+    """The tokens of a split, in order, batch by batch, as 1-d arrays of the artifact's type."""
+    kind = sequences.token_type(bpe.get_vocab_size())
+    marker = bpe.token_to_id(MARKER) if end_of_document == "kept" else None
+    if end_of_document == "kept" and marker is None:
+        raise SourceError(
+            f"the tokenizer has no token {MARKER}: train it with end_of_document: kept"
+        )
+    with (
+        Progress(documents.characters, "characters", label) as progress,
+        ThreadPoolExecutor(1) as ahead,
+    ):
+        # The library tokenises the next batch, without the interpreter's lock, while this one is
+        # turned into an array.
+        waiting = None
+        for batch in batched(documents):
+            texts = _ended(batch, end_of_document)
+            job = ahead.submit(bpe.encode_batch_fast, texts, add_special_tokens=False)
+            if waiting is not None:
+                yield _array(*waiting, marker, kind)
+            waiting = batch, job
+            progress.update(sum(len(piece.text) for piece in batch))
+        if waiting is not None:
+            yield _array(*waiting, marker, kind)
+
+
+def load(path: str | Path) -> Tokenizer:
+    """The tokenizer saved at `path` (a tokenizer.json)."""
+    try:
+        return Tokenizer.from_str(Path(path).read_text(encoding="utf-8"))
+    except Exception as error:  # the library raises plain Exception
+        raise SourceError(
+            f"{path} is not a tokenizer ({error}): delete it and run the same command again"
+        ) from error
+
+
+def batched(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Pieces in lists of at most `BATCH`, and about `BATCH_CHARACTERS` characters."""
+    batch, size = [], 0
+    for piece in pieces:
+        batch.append(piece)
+        size += len(piece.text)
+        if len(batch) == BATCH or size >= BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _ended(batch: list[Piece], end_of_document: str) -> list[str]:
+    """The texts of pieces, with the newline that stands where the marker is dropped."""
+    if end_of_document == "kept":
+        return [piece.text for piece in batch]
+    return [f"{piece.text}\n" if piece.last else piece.text for piece in batch]
+
+
+def _texts(
+    batches: Iterable[list[Piece]], end_of_document: str, progress: Progress
+) -> Iterator[list[str]]:
+    for batch in batches:
+        progress.update(sum(len(piece.text) for piece in batch))
+        yield _ended(batch, end_of_document)
+
+
+def _array(batch: list[Piece], job, marker: int | None, kind: np.dtype) -> np.ndarray:
+    parts = []
+    for piece, encoding in zip(batch, job.result(), strict=True):
+        tokens = encoding.ids
+        if marker is not None and piece.last:
+            tokens.append(marker)
+        parts.append(np.array(tokens, dtype=kind))
+    return np.concatenate(parts)
+
+
+def _check_end(end_of_document: str) -> None:
+    if end_of_document not in ENDS:
+        raise SourceError(f"end_of_document: {end_of_document!r}, expected one of {ENDS}")
