@@ -1,6 +1,8 @@
 """Random numbers that belong to a chain and a sweep, whatever batch the chain moves in."""
 
 import numpy as np
+import torch
+from torch import Tensor
 
 ORDERS = ("left-to-right", "permuted")
 
@@ -30,3 +32,16 @@ class Draws:
     def _stream(self, number: int, purpose: int) -> np.random.Generator:
         entropy = np.random.SeedSequence(self.seed, spawn_key=(number, purpose))
         return np.random.Generator(np.random.Philox(entropy))
+
+
+def propose(
+    logits: Tensor, uniforms: np.ndarray, current: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens (n,) drawn from softmax of logits (n, |V|) by inversion, and h[drawn] - h[current]."""
+    logits = logits.double()
+    weights = (logits - logits.amax(dim=1, keepdim=True)).exp_().cumsum_(dim=1)
+    targets = torch.from_numpy(uniforms).to(logits.device)[:, None] * weights[:, -1:]
+    drawn = torch.searchsorted(weights, targets, right=True).clamp_(max=logits.shape[1] - 1)
+    pair = torch.cat([drawn, torch.from_numpy(current).to(logits.device)[:, None]], dim=1)
+    chosen = logits.gather(1, pair)
+    return drawn[:, 0].cpu().numpy(), (chosen[:, 0] - chosen[:, 1]).cpu().numpy()

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from manybody.sampling.factored_copies import all_copies
 from manybody.sampling.factored_squares import (
     Change,
     DirectSquare,
@@ -52,11 +53,11 @@ class DeepChains:
     `head` maps features to logits in the model's own precision; everything else is double.
     """
 
-    def __init__(self, weights: Weights, tokens: Tensor, energy: str, precision: torch.dtype):
+    def __init__(self, weights: Weights, tokens: Tensor, energy: str):
         self.weights, self.tokens, self.energy_name = weights, tokens.clone(), energy
         self.full_batches = weights.layers > 2 or energy == "norm"
-        self.head_left = weights.left[-1].T.to(precision)
-        self.head_bias = weights.bias.to(precision)
+        self.head_left = weights.left[-1].T.to(weights.precision)
+        self.head_bias = weights.bias.to(weights.precision)
         self.squares = [
             cheaper(weights, layer)(weights, layer) for layer in range(1, weights.layers - 1)
         ]
@@ -64,39 +65,10 @@ class DeepChains:
             self.first = _FirstSquare(weights)
         self.rebuild()
 
-    @torch.no_grad()
     def rebuild(self) -> None:
-        count, length = self.tokens.shape
-        width = self.weights.right[0].shape[1]
-        new = self.weights.left[0].new_empty
-        self.features = new(count, length, width)
-        self.states = [None] * len(self.squares)
-        step = max(1, WORK // (4 * 8 * length * self.weights.vocabulary))
-        for start in range(0, count * length, step):
-            copies = torch.arange(start, min(start + step, count * length))
-            copies = copies.to(self.tokens.device)
-            chains, masked = copies // length, copies % length
-            inputs, features = self._masked_copies(self.tokens[chains], masked)
-            self.features[chains, masked] = features
-            for layer, (square, u) in enumerate(zip(self.squares, inputs, strict=True)):
-                state = square.open(u)
-                if self.states[layer] is None:
-                    self.states[layer] = new(count, length, length, state.shape[-1])
-                self.states[layer][chains, masked] = state
+        inputs, self.features = all_copies(self.weights, self.tokens)
+        self.states = [square.open(u) for square, u in zip(self.squares, inputs, strict=True)]
         self.scores, self.normalizers = self._scores(self.features, self.tokens)
-
-    def _masked_copies(self, tokens: Tensor, masked: Tensor) -> tuple[list[Tensor], Tensor]:
-        """u of squared layers 2.. (N, L, d) and the features (N, d) of explicit copies."""
-        weights, last = self.weights, self.weights.layers - 1
-        x = torch.nn.functional.one_hot(tokens, weights.vocabulary).to(weights.left[0].dtype)
-        clear(x, masked)
-        inputs = []
-        for layer in range(last):
-            u = weights.mixing[layer] @ weights.project(layer, x)
-            x += (u @ weights.left[layer].T).square_()
-            inputs.append(u)
-        gathered = (weights.mixing[last][masked][:, None] @ x).squeeze(1)
-        return inputs[1:], weights.project(last, gathered)
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
         return self._head(self.features[chains, positions])
@@ -156,9 +128,7 @@ class DeepChains:
         for layer, square in enumerate(self.squares, start=1):
             factor = self.first.factors[layer - 1][positions]
             m = layer - 1
-            delta = torch.addcmul(
-                along[m][:, None], factor[..., None], across[m][:, :, None]
-            )
+            delta = torch.addcmul(along[m][:, None], factor[..., None], across[m][:, :, None])
             clear(delta, positions)
             if layer == 1:
                 change = Change(delta, positions, along[m], across[m], factor)
@@ -242,6 +212,10 @@ class _FirstSquare:
             layers = range(1, weights.layers)
             products = torch.stack([weights.project(m, both) for m in layers])
         return products[:, :, :-1], products[:, :, -1]
+
+
+def open_chains(weights: Weights, tokens: Tensor, energy: str) -> DeepChains:
+    return DeepChains(weights, tokens, energy)
 
 
 def bytes_needed(weights: Weights, energy: str) -> tuple[int, int]:

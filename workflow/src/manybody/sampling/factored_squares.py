@@ -114,9 +114,7 @@ class DirectSquare:
             step = change.delta @ left
         else:
             across = (change.across @ left)[:, :, None]
-            step = torch.addcmul(
-                (change.along @ left)[:, None], change.factor[..., None], across
-            )
+            step = torch.addcmul((change.along @ left)[:, None], change.factor[..., None], across)
             clear(step, change.masked)
         squares = state.mul(2.0).add_(step).mul_(step)
         last = weights.layers - 1

@@ -141,7 +141,11 @@ class _OnTensors:
         tokens[chains, positions] = proposals
 
 
-def bytes_needed(weights: Weights) -> tuple[int, int]:
+def open_chains(weights: Weights, tokens: Tensor, energy: str) -> PairedChains:
+    return PairedChains(weights, tokens)
+
+
+def bytes_needed(weights: Weights, energy: str) -> tuple[int, int]:
     """Bytes of the two |V| x |V| tables (and their making), and of one chain's caches."""
     vocabulary, length = weights.vocabulary, weights.length
     return 8 * 3 * vocabulary**2, 8 * (3 * length + 4) * vocabulary

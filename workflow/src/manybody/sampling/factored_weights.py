@@ -14,6 +14,7 @@ class Weights:
 
     `mixing[l]` is A (L, L); `left[l]` is P (|V|, d); `right[l]` is Q^T (|V|, d): row s is what
     token s sends into layer l. For full values P = V and Q is the identity (`full`).
+    `precision` is the model's own.
     `score_left` and `score_bias` give the scored logits: the last layer's own, or, with the gauge
     fixed, less their mean over tokens, which is the model of the centred P and bias.
     """
@@ -25,6 +26,7 @@ class Weights:
     score_left: Tensor
     score_bias: Tensor
     full: bool
+    precision: torch.dtype
 
     @property
     def layers(self) -> int:
@@ -70,4 +72,7 @@ def read(model: Factored, gauge: str) -> Weights:
     if gauge == "mean":
         score_left = score_left - score_left.mean(0)
         score_bias = score_bias - score_bias.mean()
-    return Weights(mixing, left, right, bias.detach(), score_left, score_bias.detach(), full)
+    return Weights(
+        *(mixing, left, right, bias.detach(), score_left, score_bias.detach(), full),
+        precision=model.left[0].dtype,
+    )

@@ -28,7 +28,7 @@ class MaskedChains:
         self.mean_row = None if self.norm or gauge == "none" else _mean_row(model)
         device = tokens.device
         self.positions = torch.arange(model.length, device=device)
-        work = WORK[device.type]
+        work = WORK.get(device.type, WORK["cpu"])
         self.copies_at_once = max(1, work // copy_bytes(model))
         self.heads_at_once = max(1, work // (24 * model.vocabulary))
         self.rebuild()
@@ -48,13 +48,18 @@ class MaskedChains:
         others = others + (others >= positions[:, None])
         features, scores = self._copies(tokens, others)
         change = scores - self.scores[chains].gather(1, others)
-        return change.sum(dim=1), (chains, tokens, others, features, scores)
+        return change.sum(dim=1), (chains, positions, proposals, tokens, others, features, scores)
 
     def accept(self, handle, accepted: Tensor) -> None:
-        chains, tokens, others, features, scores = (part[accepted] for part in handle)
+        chains, positions, proposals, tokens, others, features, scores = (
+            part[accepted] for part in handle
+        )
         self.tokens[chains] = tokens
         self.features[chains[:, None], others] = features
         self.scores[chains[:, None], others] = scores
+        # The copy masked at i is the same as before, its token is not.
+        kept = self.features[chains, positions]
+        self.scores[chains, positions] = self._score(kept[:, None], proposals[:, None])[:, 0]
 
     def energy(self) -> Tensor:
         return -self.scores.sum(dim=1)
@@ -135,7 +140,7 @@ def feature_count(model: Model) -> int:
 def bytes_needed(model: Model, energy: str, gauge: str) -> tuple[int, int]:
     """Bytes of work space for all chains together and of caches and proposals for each chain."""
     weight = next(model.parameters())
-    work = max(WORK[weight.device.type], model.length * copy_bytes(model))
+    work = max(WORK.get(weight.device.type, WORK["cpu"]), model.length * copy_bytes(model))
     # Cached, proposed, and both again while they are gathered or concatenated.
     features = 4 * model.length * feature_count(model) * weight.element_size()
     scores = 8 * model.length * 10

@@ -22,7 +22,7 @@ from manybody.progress import Progress
 from manybody.resume import Resume
 from manybody.sampling.backend import Chains, bytes_needed, open_chains
 from manybody.sampling.diagnostics import trace
-from manybody.sampling.draws import Draws
+from manybody.sampling.draws import Draws, propose
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
 MEMORY = 4 << 30  # bytes for tables, caches and work space of the chains that move together
@@ -91,7 +91,7 @@ def advance(
             positions = visits[waiting, at]
             current = tokens[waiting, positions]
             logits = chains.logits(_indices(waiting, device), _indices(positions, device))
-            drawn, gain = _propose(logits, uniforms[waiting, at, 0], current)
+            drawn, gain = propose(logits, uniforms[waiting, at, 0], current)
             same = drawn == current
             real = waiting[~same]
             ready[real], proposals[real], gains[real] = True, drawn[~same], gain[~same]
@@ -133,19 +133,6 @@ def advance(
 
 def _indices(values: np.ndarray, device: torch.device) -> Tensor:
     return torch.from_numpy(values).to(device)
-
-
-def _propose(
-    logits: Tensor, uniforms: np.ndarray, current: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens (n,) drawn from softmax of logits (n, |V|) by inversion, and h[drawn] - h[current]."""
-    logits = logits.double()
-    weights = (logits - logits.amax(dim=1, keepdim=True)).exp_().cumsum_(dim=1)
-    targets = torch.from_numpy(uniforms).to(logits.device)[:, None] * weights[:, -1:]
-    drawn = torch.searchsorted(weights, targets, right=True).clamp_(max=logits.shape[1] - 1)
-    pair = torch.cat([drawn, torch.from_numpy(current).to(logits.device)[:, None]], dim=1)
-    chosen = logits.gather(1, pair)
-    return drawn[:, 0].cpu().numpy(), (chosen[:, 0] - chosen[:, 1]).cpu().numpy()
 
 
 def group_size(model: Model, energy: str, gauge: str, memory: int = MEMORY) -> int:

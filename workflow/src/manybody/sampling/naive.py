@@ -5,10 +5,12 @@ of explicitly masked copies a proposal, the cancelled ratio, the scores of the c
 b = a skipped, one output row scored a copy. It knows nothing of what copies share.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from manybody.models.base import Model
+from manybody.sampling.draws import propose
 
 
 def energy(model: Model, tokens: Tensor, kind: str = "raw", gauge: str = "none") -> Tensor:
@@ -66,28 +68,28 @@ class NaiveSampler:
         """E (C,) from the kept scores."""
         return -self.scores.sum(dim=1)
 
-    def step(self, position: int, generator: torch.Generator) -> Tensor:
-        """One proposal of every chain at `position`; returns which chains had a real one (C,)."""
+    def step(self, position: int, uniforms: np.ndarray) -> None:
+        """One proposal of every chain at `position` from its two uniform numbers (C, 2)."""
         at = torch.full_like(self.tokens[:, :1], position)
         logits = self.model.head(_features(self.model, self.tokens, at))[:, 0]
-        drawn = torch.multinomial(logits.softmax(dim=1), 1, generator=generator)[:, 0]
-        real = drawn != self.tokens[:, position]
-        uniforms = torch.rand(len(drawn), generator=generator, dtype=torch.float64)
-        moving = real.nonzero()[:, 0]
-        if not len(moving):
-            return real
+        current = self.tokens[:, position].cpu().numpy()
+        drawn, _ = propose(logits, uniforms[:, 0], current)
+        real = np.flatnonzero(drawn != current)
+        if not real.size:
+            return
+        moving = torch.from_numpy(real).to(logits.device)
+        proposals = torch.from_numpy(drawn[real]).to(logits.device)
         changed = self.tokens[moving]
-        changed[:, position] = drawn[moving]
+        changed[:, position] = proposals
         others = self.places[self.places != position]
         scores = self._scores(changed, others.expand(len(moving), -1))
         ratios = (scores - self.scores[moving][:, others]).sum(dim=1)
-        accepted = uniforms[moving].log() < ratios
+        accepted = torch.from_numpy(np.log(uniforms[real, 1])).to(logits.device) < ratios
         taken = moving[accepted]
         self.tokens[taken] = changed[accepted]
         self.scores[taken[:, None], others] = scores[accepted]
-        # The copy masked at `position` is unchanged, its token is not.
-        self.scores[taken, position] = self._score_logits(logits[taken], drawn[taken])
-        return real
+        # The copy masked at `position` is the same as before, its token is not.
+        self.scores[taken, position] = self._score_logits(logits[taken], proposals[accepted])
 
     def _scores(self, tokens: Tensor, positions: Tensor) -> Tensor:
         features = _features(self.model, tokens, positions)

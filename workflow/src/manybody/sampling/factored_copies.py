@@ -1,0 +1,42 @@
+"""All masked copies of chains, made explicitly: what the caches of the fast forms start from."""
+
+import torch
+from torch import Tensor
+
+from manybody.sampling.factored_weights import Weights
+
+BATCH = 2**26
+"""Bytes of one array of copies at a time."""
+
+
+@torch.no_grad()
+def all_copies(weights: Weights, tokens: Tensor) -> tuple[list[Tensor], Tensor]:
+    """What the squared layers 2, 3, ... square, u (C, L copies, L positions, d) of each, and the
+    features (C, L, d) of every copy's masked position."""
+    count, length = tokens.shape
+    width = weights.right[0].shape[1]
+    inputs = [
+        weights.left[0].new_empty(count, length, length, width) for _ in range(weights.layers - 2)
+    ]
+    features = weights.left[0].new_empty(count, length, width)
+    step = max(1, BATCH // (8 * length * weights.vocabulary))
+    for start in range(0, count * length, step):
+        copies = torch.arange(start, min(start + step, count * length), device=tokens.device)
+        chains, masked = copies // length, copies % length
+        batch, features[chains, masked] = _copies(weights, tokens[chains], masked)
+        for kept, u in zip(inputs, batch, strict=True):
+            kept[chains, masked] = u
+    return inputs, features
+
+
+def _copies(weights: Weights, tokens: Tensor, masked: Tensor) -> tuple[list[Tensor], Tensor]:
+    last, rows = weights.layers - 1, torch.arange(len(tokens), device=tokens.device)
+    x = torch.nn.functional.one_hot(tokens, weights.vocabulary).to(weights.left[0].dtype)
+    x[rows, masked] = 0.0
+    inputs = []
+    for layer in range(last):
+        u = weights.mixing[layer] @ weights.project(layer, x)
+        x += (u @ weights.left[layer].T).square_()
+        inputs.append(u)
+    gathered = (weights.mixing[last][masked][:, None] @ x).squeeze(1)
+    return inputs[1:], weights.project(last, gathered)
