@@ -260,9 +260,11 @@ def test_order_is_of_the_depth_and_of_factored_models_only():
 
 
 IMPOSSIBLE = [
-    (factored_model(2, rank=10), r"rank 10 .* \|V\| = 9"),
-    (factored_model(2, rank=0), "rank 0"),
+    (factored_model(2, rank=10), r"rank 10 is above \|V\| = 9.*null"),
+    (factored_model(2, rank=0), "rank is 0, expected at least 1"),
     (factored_model(0), "layers is 0"),
+    (transformer("bert", layers=0), "layers is 0"),
+    (transformer("gpt", mlp=-1), "mlp is -1"),
     (factored_model(2, variant="other"), "variant 'other' .* exact, paper"),
     (transformer("bert", heads=3), "heads 3 does not divide width 8"),
     (transformer("gpt", heads=3), "heads 3 does not divide width 8"),

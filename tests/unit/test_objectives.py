@@ -121,7 +121,7 @@ def test_next_token_loss_is_the_cross_entropy_of_what_follows(tokens):
 
 
 @pytest.mark.parametrize("architecture", ["factored", "bert", "gpt"])
-@pytest.mark.parametrize("numbers", [1, 2000, 2**25])
+@pytest.mark.parametrize("numbers", [1, 2000, None])
 def test_sequence_sums_add_up_whatever_the_batches(architecture, numbers, tokens):
     model = model_of(architecture)
     sums = sequence_sums(model, tokens, numbers=numbers)

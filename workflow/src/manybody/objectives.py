@@ -75,17 +75,20 @@ def sequence_sums(
     model: Model,
     tokens: Tensor,
     positions: Tensor | None = None,
-    numbers: int = 2**25,
+    numbers: int | None = None,
 ) -> SequenceSums:
     """Test loss of each sequence (B, L): masked, or next-token for a causal model.
 
-    positions: (B, m), the masks of each sequence; None for all L. `numbers` bounds the size of
-    the widest work array; it sets the batches, so it may change the last bits of the result.
+    positions: (B, m), the masks of each sequence; None for all L. `numbers` bounds the widest
+    work array and so sets the batches, which may change the last bits of the result; by default
+    it suits a core's cache, or fills an accelerator.
     """
     device = next(model.parameters()).device
     total, length = tokens.shape
     copies = 1 if model.causal else length if positions is None else positions.shape[1]
-    size = max(1, numbers // (copies * length * model.row_width))
+    if numbers is None:
+        numbers = 2**19 if device.type == "cpu" else 2**28
+    size = max(1, numbers // (copies * model.copy_size))
     losses, correct = [], []
     for start in range(0, total, size):
         part = tokens[start : start + size].to(device).long()

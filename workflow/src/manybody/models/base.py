@@ -18,7 +18,11 @@ class Model(nn.Module):
     causal = False
 
     def __init__(self, architecture: str, vocabulary: int, length: int, **sizes):
+        """Sizes that are whole numbers must be at least 1, or `ValueError` names the first."""
         super().__init__()
+        for name, size in {"vocabulary": vocabulary, "length": length, **sizes}.items():
+            if isinstance(size, int) and not isinstance(size, bool) and size < 1:
+                raise ValueError(f"{architecture}: {name} is {size}, expected at least 1")
         self.vocabulary, self.length = vocabulary, length
         self.description = dict(
             architecture=architecture, vocabulary=vocabulary, length=length, **sizes
@@ -35,9 +39,9 @@ class Model(nn.Module):
         return False
 
     @property
-    def row_width(self) -> int:
-        """Numbers per row of a copy in the widest work array; callers size batches by it."""
-        return self.vocabulary
+    def copy_size(self) -> int:
+        """Numbers that a copy takes in the widest work array; callers size batches by it."""
+        return self.length * self.vocabulary
 
     def check_tokens(self, tokens: Tensor) -> None:
         """Raise `ValueError` unless tokens are (B, L)."""

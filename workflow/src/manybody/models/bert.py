@@ -55,8 +55,9 @@ class Bert(Model):
         nn.init.zeros_(self.output.bias)
 
     @property
-    def row_width(self) -> int:
-        return max(3 * self.encoder.config.hidden_size, self.encoder.config.intermediate_size)
+    def copy_size(self) -> int:
+        config = self.encoder.config
+        return self.length * max(3 * config.hidden_size, config.intermediate_size)
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """The library's own forward, on all rows."""

@@ -54,11 +54,9 @@ class Factored(Model):
         super().__init__(
             "factored", vocabulary, length, layers=layers, rank=rank, bias=bias, variant=variant
         )
-        if layers < 1:
-            raise ValueError(f"factored: layers is {layers}, expected at least 1")
-        if rank is not None and not 1 <= rank <= vocabulary:
+        if rank is not None and rank > vocabulary:
             raise ValueError(
-                f"factored: rank {rank} is not between 1 and |V| = {vocabulary}; "
+                f"factored: rank {rank} is above |V| = {vocabulary}; "
                 "lower it, or give null for full values"
             )
         if variant not in ("exact", "paper"):
@@ -89,6 +87,14 @@ class Factored(Model):
     def nominal(self) -> bool:
         return self.variant == "paper" and self.layers > 1
 
+    @property
+    def copy_size(self) -> int:
+        """Kept for the backward pass: of two layers Z, shared by L copies; of more Q x."""
+        if self.layers <= 2 and self.variant == "exact":
+            return self.vocabulary
+        narrow = self.rank is not None and self.variant == "exact"
+        return self.length * (self.rank if narrow else self.vocabulary)
+
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Equation 3 as it is written, on one-hots: the reference, and any number of masks."""
         self.check_tokens(tokens)
@@ -103,13 +109,17 @@ class Factored(Model):
         return logits if self.bias is None else logits + self.bias
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
+        """Layer 1 is computed once a sequence where each has as many copies, all adjacent."""
         self.check_tokens(tokens)
+        sequences = torch.arange(len(tokens), device=rows.device)
         each = len(rows) // max(1, len(tokens))
-        if each and len(rows) == each * len(tokens):
-            adjacent = torch.arange(len(tokens), device=rows.device).repeat_interleave(each)
-            if torch.equal(rows, adjacent):
-                return self._blocks(tokens, positions.view(-1, each)).flatten(0, 1)
-        return self._blocks(tokens[rows], positions[:, None]).flatten(0, 1)
+        if each == 0 or not torch.equal(rows, sequences.repeat_interleave(each)):
+            return self._blocks(tokens[rows], positions[:, None]).flatten(0, 1)
+        positions = positions.view(-1, each)
+        if each == self.length:
+            every = torch.arange(each, device=rows.device).expand_as(positions)
+            positions = None if torch.equal(positions, every) else positions
+        return self._blocks(tokens, positions).flatten(0, 1)
 
     def all_masked_features(self, tokens: Tensor) -> Tensor:
         self.check_tokens(tokens)
@@ -137,12 +147,12 @@ class Factored(Model):
         batch, length = tokens.shape
         if self.layers == 1:
             return self._features(tokens, positions)
-        closed = self.layers == 2 and self.variant == "exact"
         masks = length if positions is None else positions.shape[1]
-        wide = closed or self.rank is None or self.variant == "paper"
-        copy = length * (self.vocabulary if wide else self.rank)
-        sequences = max(1, BLOCK // (copy * (1 if closed else masks)))
-        some = masks if closed else max(1, BLOCK // copy)
+        if self.layers == 2 and self.variant == "exact":
+            sequences, some = max(1, BLOCK // (length * self.vocabulary)), masks
+        else:
+            sequences = max(1, BLOCK // (masks * self.copy_size))
+            some = max(1, BLOCK // self.copy_size)
         if sequences >= batch and some >= masks:
             return self._features(tokens, positions)
         if positions is None and some < masks:
@@ -169,15 +179,14 @@ class Factored(Model):
         last = self._per_copy(self.attention[-1], positions)  # (m, L) or (B, m, L)
         places = torch.arange(self.length, device=tokens.device)
         masked = (places if positions is None else positions)[..., None] == places
+        if self.nominal:
+            return self._through(self._normed(tokens, positions, masked, last))
         direct = self._gather(tokens, last.masked_fill(masked, 0.0))
         if self.layers == 1:
             return direct
-        if self.variant == "paper":
-            return self._through(self._normed(tokens, positions, masked, last))
-        summed = self._closed(tokens, positions, last) if self.layers == 2 else None
-        if summed is None:
-            summed = self._copies(tokens, positions, masked, last)
-        return direct + self._through(summed)
+        if self.layers == 2:
+            return direct + self._through(self._closed(tokens, positions, last))
+        return direct + self._through(self._copies(tokens, positions, masked, last))
 
     def _closed(self, tokens: Tensor, positions: Tensor | None, last: Tensor) -> Tensor:
         """Two layers: sum_k A2_ik (Z_k - A1_ki G_i)^2 (B, m, |V|), expanded (many-body, eq. 7)."""

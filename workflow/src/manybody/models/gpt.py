@@ -39,9 +39,8 @@ class Gpt(Model):
         )
 
     @property
-    def row_width(self) -> int:
-        width = self.description["width"]
-        return max(3 * width, self.description["mlp"], self.vocabulary)
+    def copy_size(self) -> int:
+        return self.length * max(self.vocabulary, self.decoder.config.intermediate_size)
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Logits (B, T, |V|) of the token after each of `tokens` (B, T), T <= L."""
