@@ -1,12 +1,19 @@
 """Figures from small synthetic tables: what is drawn, what is said, and that bytes repeat."""
 
+from functools import cache
+from importlib import import_module
+
 import numpy as np
 import pandas as pd
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
+from manybody import sequences, tables
+from manybody.artifacts import write_manifest
 from manybody.plotting import labels, style
 from manybody.plotting.needs import needs
-from manybody.plotting.simplicity import generators, learning, passages
+from manybody.plotting.simplicity import fig3, generators, learning, passages
 
 STEPS = [0, 1, 3, 10, 30, 100, 150, 200, 300, 400, 600, 800, 1000, 1400, 1800, 2200, 2600, 3000]
 SEQUENCES, LENGTH = 40, 16
@@ -79,7 +86,8 @@ def curve(target, steps=STEPS):
     return plateau + (final - 4.2) * fall + rise * np.log1p(steps / 600) * fall
 
 
-def losses(seeds=(0, 1, 2), steps=STEPS, targets=tuple(TARGETS), predictions=LENGTH):
+@cache
+def losses(seeds=(0, 1, 2), steps=tuple(STEPS), targets=tuple(TARGETS), predictions=LENGTH):
     frames = []
     for seed in seeds:
         # The difficulty of a sequence is its own, whatever the checkpoint.
@@ -113,8 +121,8 @@ def trace(start, end, sweeps=70, scale=8.0, seed=0):
 
 def fig3_inputs(seeds=(0,), steps=STEPS):
     def run(description, target, own):
-        table = losses((0,), steps, (target,)).assign(target="test")
-        own_losses = losses((0,), steps[-1:], (target,)).assign(target="own")
+        table = losses((0,), tuple(steps), (target,)).assign(target="test")
+        own_losses = losses((0,), tuple(steps[-1:]), (target,)).assign(target="own")
         found = {"test": {"original": True}, "own": TARGETS[own]}
         about = dict(description=description, seed=0, source="docs")
         return generators.Run(about, pd.concat([table, own_losses]), found)
@@ -142,7 +150,7 @@ def fig3_inputs(seeds=(0,), steps=STEPS):
         made[name] = generators.Chains(
             {**TARGETS[name], "chain_seed": 5}, trace(score - 1, score).assign(score=score)
         )
-    student = generators.Run(STUDENT, losses(seeds, steps), TARGETS)
+    student = generators.Run(STUDENT, losses(seeds, tuple(steps)), TARGETS)
     return runs, made, student
 
 
@@ -163,3 +171,299 @@ PASSAGES = [
     ("n = 2, order 3", "if if the the"),
     ("n = 6, nominal order 33 > L = 16: any order", "the index is returned as a copy if it is not"),
 ]
+
+
+def learned(draw, seeds=(0, 1, 2), steps=STEPS, block=BLOCK, targets=TARGETS):
+    return draw(losses(seeds, tuple(steps)), targets, STUDENT, block)
+
+
+def answers(table, start):
+    """Claims that start with `start` -> what they come to."""
+    return {row.claim: row.holds for row in table.itertuples() if row.claim.startswith(start)}
+
+
+@pytest.mark.parametrize(("draw", "name"), [(learning.fig4, "fig. 4"), (learning.fig5, "fig. 5")])
+def test_a_learning_figure_draws_the_means_and_runs_of_its_losses(draw, name):
+    figure, drawn, found = learned(draw)
+    assert list(drawn.columns) == style.FIGURE_COLUMNS
+    assert set(drawn["panel"]) == {"loss", "accuracy", "saturation", "late"}
+    table = losses()
+    mine = table[(table["target"] == "n4") & (table["step"] == 600)]
+    runs = mine.groupby("seed")["loss_sum"].sum() / mine.groupby("seed")["predictions"].sum()
+    here = drawn[(drawn["series"] == "n = 4, order 9") & (drawn["x"] == 600)]
+    for panel in ("loss", "late"):
+        rows = here[here["panel"] == panel].set_index("seed")
+        assert rows.loc[["0", "1", "2"], "y"].tolist() == pytest.approx(runs.tolist())
+        assert rows.loc["mean", ["y", "y_err"]].tolist() == pytest.approx([runs.mean(), runs.std()])
+    # The band on the page is the one in the table.
+    left = figure.axes[0]
+    line = next(line for line in left.lines if line.get_label() == "n = 4, order 9")
+    mean = drawn[(drawn["panel"] == "loss") & (drawn["seed"] == "mean")]
+    mean = mean[mean["series"] == "n = 4, order 9"]
+    assert line.get_xydata() == pytest.approx(mean[["x", "y"]].to_numpy())
+    assert left.get_xscale() == "log"
+    assert (drawn["x"] > 0).all()
+    assert found["claim"].str.contains(name, regex=False).all()
+
+
+def test_what_was_built_into_the_losses_is_what_the_checks_find():
+    _, _, found = learned(learning.fig4)
+    assert set(found["kind"]) == {"paper"}
+    first = answers(found, "6 (fig. 4): n = 2, order 3 saturates before n = 4, order 9 (5%")
+    assert list(first.values()) == ["yes"]
+    assert list(answers(found, "11 (fig. 4)").values()) == ["yes"]
+    # The wide n = 2 was given the BERT clone's curve, nearly.
+    assert list(answers(found, "11, counterpart").values()) == ["undecided"]
+    assert set(answers(found, "7 (fig. 4): BERT").values()) == {"yes"}
+    (order_33,) = answers(found, "6 (fig. 4): order 33").items()
+    assert order_33[1] == "not-run"
+    assert "n = 6 needs L >= 33, L = 16" in order_33[0]
+
+
+def test_claims_without_their_clones_are_not_run():
+    block = {key: BLOCK[key] for key in ("evaluation", "ladder", "control", "late_steps")}
+    _, drawn, found = learned(learning.fig4, block=block)
+    for start in ("11 (", "11, counterpart", "12 (", "section 8"):
+        assert list(answers(found, start).values()) == ["not-run"]
+    assert not drawn["series"].str.contains("stopped|rank").any()
+
+
+@pytest.mark.parametrize("draw", [learning.fig1, learning.fig4, learning.fig5])
+@pytest.mark.parametrize(("seeds", "steps"), [((0,), [0, 2, 4]), ((0, 1), [0, 4]), ((3,), [4])])
+def test_a_smoke_run_is_drawn_and_decides_nothing(draw, seeds, steps):
+    block = BLOCK | {"late_steps": [2, 4]}
+    _, drawn, found = learned(draw, seeds, steps, block)
+    assert len(drawn)
+    decided = found[~found["claim"].str.startswith("section 8")]
+    assert set(decided["holds"]) <= {"undecided", "not-run"}
+
+
+def test_figure_1_has_a_linear_axis_of_epochs():
+    figure, drawn, found = learned(learning.fig1)
+    assert figure.axes[0].get_xscale() == "linear"
+    assert "epoch" in figure.axes[0].get_xlabel()
+    assert drawn["x"].max() == pytest.approx(STEPS[-1] / STUDENT["steps_per_epoch"])
+    assert {"6", "9"} == {claim.split()[0] for claim in found["claim"]}
+
+
+def test_one_colour_of_the_config_changes_one_series():
+    plain = learned(learning.fig1)[0].axes[0].lines
+    changed = learned(learning.fig1, block=BLOCK | {"colours": {"n4": "#123456"}})[0].axes[0].lines
+    new = [line.get_color() for line in changed]
+    differing = [
+        one.get_label() for one, two in zip(plain, new, strict=True) if one.get_color() != two
+    ]
+    assert differing == ["n = 4, order 9"]
+    assert "#123456" in new
+
+
+def test_figure_3_draws_generators_chains_and_sweeps():
+    figure, drawn, found = generators.fig3(*fig3_inputs(), FIG3)
+    assert list(drawn.columns) == style.FIGURE_COLUMNS
+    counts = drawn.groupby("panel")["series"].nunique()
+    assert counts.to_dict() == {"a": 4, "b": 3, "c": 4}
+    assert len(drawn[drawn["panel"] == "b"]) == 3 * 71
+    assert [len(axes.lines) for axes in figure.axes] == [4, 3, 4]
+    assert list(answers(found, "2 (fig. 3a): n = 4, order 9 beats").values()) == ["yes"]
+    assert list(answers(found, "2 (fig. 3a): n = 6").values()) == ["not-run"]
+    identities = found[found["kind"] == "exact"]
+    assert len(identities) == 3
+    assert set(identities["holds"]) == {"yes"}
+    assert set(answers(found, "4 (fig. 3b)").values()) >= {"no"}  # twenty sweeps are too few
+    assert len(answers(found, "5 (fig. 3c)")) == 2
+
+
+def test_a_wrong_energy_of_the_sampler_fails_a_gate():
+    runs, chains, student = fig3_inputs()
+    about, trace = chains["n4-norm"]
+    chains["n4-norm"] = generators.Chains(about, trace.assign(score=trace["score"] + 0.001))
+    found = generators.fig3(runs, chains, student, FIG3)[2]
+    assert list(answers(found, "3 (fig. 3): n = 4").values()) == ["no"]
+
+
+def test_an_inversion_of_the_generators_is_a_no():
+    block = FIG3 | {"generators": ["bert-test", "n4-test", "n2-test"]}
+    found = generators.fig3(*fig3_inputs(), block)[2]
+    assert set(answers(found, "2 (fig. 3a): n = ").values()) == {"no", "not-run"}
+
+
+def test_figure_3_of_a_smoke_run_is_drawn():
+    runs, chains, student = fig3_inputs((0,), [0, 4])
+    short = {name: generators.Chains(c.about, c.trace[:3]) for name, c in chains.items()}
+    runs = {name: run._replace(targets={"test": {"original": True}}) for name, run in runs.items()}
+    found = generators.fig3(runs, short, student, FIG3)[2]
+    assert list(answers(found, "3 (fig. 3)").values()) == ["not-run"]
+    assert "yes" not in answers(found, "5 (fig. 3c)").values()
+
+
+def test_table_1_keeps_the_text_as_it_is():
+    figure, drawn, found = passages.table1(PASSAGES, 0, {"sweep": 20})
+    assert drawn.to_numpy().tolist() == [list(passage) for passage in PASSAGES]
+    shown = " ".join(text.get_text() for text in figure.axes[0].texts)
+    assert "value of $ array" in shown
+    assert found["holds"].tolist() == ["yes", "not-run"]
+    assert passages.table1(PASSAGES, 3, {"sweep": 20})[2]["holds"].iloc[0] == "no"
+
+
+def test_files_are_the_same_bytes_each_time(tmp_path):
+    for folder in ("one", "two"):
+        figure, drawn, _ = learned(learning.fig1)
+        style.save(figure, drawn, tmp_path / folder / "fig1")
+    for kind in ("pdf", "png", "csv"):
+        one, two = ((tmp_path / folder / f"fig1.{kind}").read_bytes() for folder in ("one", "two"))
+        assert one == two
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
+        "fig1.csv",
+        "fig1.pdf",
+        "fig1.png",
+    ]
+    assert b"CreationDate" not in (tmp_path / "one" / "fig1.pdf").read_bytes()
+
+
+def test_legends_say_the_order_and_what_it_is_worth():
+    assert labels.generator(factored(2)) == "n = 2, order 3"
+    assert labels.generator(factored(4, variant="paper")) == "n = 4, nominal order 9"
+    assert labels.generator(factored(6)) == "n = 6, order 33 > L = 16: any order"
+    assert labels.generator(factored(6, length=33)) == "n = 6, order 33"
+    assert labels.generator(BERT) == "BERT, any order"
+    assert labels.target(TARGETS["n4-early"]) == "n = 4, order 9, stopped at step 700"
+    assert labels.target(TARGETS["n2-wide"], rank=True) == "n = 2, order 3, rank 160"
+    assert labels.short(TARGETS["n4"]) == "9"
+    assert labels.short(clone(factored(6), "n6")) == "33\n> L"
+
+
+def test_order_33_is_a_rung_like_any_other_where_it_is_a_restriction():
+    targets = {
+        name: document
+        if document["original"]
+        else clone(document["generator"]["description"] | {"length": 64}, name)
+        for name, document in TARGETS.items()
+    }
+    targets["n4-early"] = clone(factored(6, length=64), "n6")
+    block = BLOCK | {"ladder": ["n2", "n4", "n4-early", "bert"]}
+    found = learned(learning.fig1, block=block, targets=targets)[2]
+    assert not answers(found, "6 (fig. 1): order 33")
+    assert answers(found, "6 (fig. 1): n = 4, order 9 saturates before n = 6, order 33 (5%")
+
+
+def test_a_figure_needs_what_its_block_names():
+    evaluations = {
+        "bert": {
+            "seeds": [0, 1],
+            "targets": {"n2": {"clone": "n2", "sweep": 20}, "o": {"starts": "n2"}},
+        },
+        "n2-test": {"seeds": [0], "targets": {"own": {"clone": "n2-norm", "sweep": 20}}},
+    }
+    config = {"evaluations": evaluations}
+    block = {"evaluation": "bert", "seeds": [1], "generators": ["n2-test"], "chains": ["n4"]}
+    found = needs(block, config)
+    assert found["runs"] == [["bert", 1], ["n2-test", 0]]
+    assert found["clones"] == ["n2", "n2-norm", "n4"]
+    assert found["targets"] == {name: entry["targets"] for name, entry in evaluations.items()}
+    assert needs({"evaluation": "bert"}, config)["runs"] == [["bert", 0], ["bert", 1]]
+    assert needs({"clones": ["n4"]}, config) == {"runs": [], "clones": ["n4"], "targets": {}}
+
+
+# --- From files --------------------------------------------------------------------------------
+
+
+def write_run(folder, description, seed):
+    folder.mkdir(parents=True)
+    history = pd.DataFrame({"step": [0, 3000], "epoch": [0.0, 15.0], "loss": [6.0, 1.8]})
+    history.to_parquet(folder / "history.parquet")
+    about = dict(description=description, source="docs", seed=seed)
+    write_manifest(folder / "manifest.json", "model", ["history.parquet"], about)
+    return folder / "manifest.json"
+
+
+def write_clone(folder, document, starts):
+    folder.mkdir(parents=True)
+    trace(5.0, 9.0).to_parquet(folder / "trace.parquet")
+    names = ["trace.parquet", "starts.parquet"]
+    sequences.write(folder / "starts.parquet", starts, 400, {})
+    for sweep in (20, 70):
+        sequences.write(folder / f"sweep-{sweep}.parquet", (starts + sweep) % 400, 400, {})
+        names.append(f"sweep-{sweep}.parquet")
+    about = {key: document[key] for key in ("generator", "energy", "start")} | {"chain_seed": 5}
+    write_manifest(folder / "manifest.json", "clones", names, about)
+    return folder / "manifest.json"
+
+
+@pytest.fixture
+def made(tmp_path):
+    """The config of a figure and the files that the rules before it would have made."""
+    clones = [name for name, document in TARGETS.items() if not document["original"]]
+    targets = {name: {"clone": name, "sweep": TARGETS[name]["sweep"]} for name in clones}
+    targets["original"] = {"starts": "n2"}
+    evaluations = {"bert": {"seeds": [0, 1], "targets": targets}}
+    models = {"n2-test": factored(2), "n4-test": factored(4), "bert-test": BERT}
+    for name in models:
+        evaluations[name] = {"seeds": [0], "targets": {"test": {"split": "test"}}}
+    models |= {"bert": BERT}
+    starts = np.random.default_rng(0).integers(0, 400, (4, LENGTH))
+    paths = {"losses": {}, "runs": {}, "clones": {}}
+    for name in clones:
+        folder = tmp_path / "clones" / name
+        paths["clones"][name] = write_clone(folder, TARGETS[name], starts)
+    for name, evaluation in evaluations.items():
+        for seed in evaluation["seeds"]:
+            run = (name, seed)
+            table = losses((seed,))
+            if name != "bert":
+                table = table[table["target"] == "n2"].assign(target="test")
+            paths["runs"][run] = write_run(tmp_path / name / f"seed-{seed}", models[name], seed)
+            paths["losses"][run] = tmp_path / "losses" / name / f"seed-{seed}.parquet"
+            tables.write_losses(paths["losses"][run], table.drop(columns="seed"), {})
+
+    def files(block):
+        context = needs(block, {"evaluations": evaluations})
+        named = {"clones": [paths["clones"][name] for name in context["clones"]]}
+        for kind in ("losses", "runs"):
+            named[kind] = [paths[kind][tuple(run)] for run in context["runs"]]
+        return named, context
+
+    return files
+
+
+@pytest.mark.parametrize("figure", ["fig1", "fig4", "fig5"])
+def test_learning_figures_are_drawn_from_files(made, figure):
+    files, context = made(BLOCK)
+    module = import_module(f"manybody.plotting.simplicity.{figure}")
+    _, drawn, found = module.draw(files, BLOCK, context)
+    expected = getattr(learning, figure)(losses((0, 1)), TARGETS, STUDENT, BLOCK)
+    pd.testing.assert_frame_equal(drawn, expected[1])
+    pd.testing.assert_frame_equal(found, expected[2])
+
+
+def test_figure_3_is_drawn_from_files(made):
+    block = {key: value for key, value in FIG3.items() if key != "wide_generator"} | {"seeds": [1]}
+    files, context = made(block)
+    _, drawn, found = fig3.draw(files, block, context)
+    student = drawn[drawn["panel"] == "c"]
+    assert set(student["seed"]) == {1}
+    assert set(drawn["panel"]) == {"a", "b", "c"}
+    assert list(answers(found, "11, counterpart").values()) == ["not-run"]
+    # The clone that is stopped at step 700 of a run whose checkpoints leave 700 out.
+    (premise,) = answers(found, "11, premise").items()
+    assert premise[1] == "not-run"
+    assert "step 700" in premise[0]
+
+
+def test_table_1_is_drawn_from_files(made, tmp_path):
+    tokenizer = Tokenizer(WordLevel({f"w{number}": number for number in range(400)}))
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    block = {"clones": ["n2", "bert"], "sweep": 20, "passages": [1, 3]}
+    files, context = made(block)
+    files["tokenizer"] = tmp_path / "tokenizer.json"
+    _, drawn, found = import_module("manybody.plotting.simplicity.table1").draw(
+        files, block, context
+    )
+    assert drawn["series"].tolist()[::2] == ["test text", "n = 2, order 3", "BERT, any order"]
+    first = [int(word[1:]) for word in drawn["text"][0].split()]
+    moved = [int(word[1:]) for word in drawn["text"][2].split()]
+    assert moved == [(token + 20) % 400 for token in first]
+    assert found["holds"].tolist() == ["yes", "not-run"]
+    with pytest.raises(ValueError, match=r"passages \[4\]"):
+        import_module("manybody.plotting.simplicity.table1").draw(
+            files, block | {"passages": [1, 4]}, context
+        )

@@ -311,7 +311,7 @@ def still_falling(claim: str, curves: pd.DataFrame, control: str) -> dict:
 def loss_differences(
     losses: pd.DataFrame, curves: pd.DataFrame, first: str, second: str, control: str, paired: bool
 ) -> pd.DataFrame:
-    """second / first - 1 of two targets' losses at the checkpoints after the plateau, and its error.
+    """second / first - 1 of two targets' losses after the plateau, and its error.
 
     Losses are averaged over seeds. Errors are over sequences: within pairs if row i of both targets
     is the same chain, else as of two independent sets. Columns step, value, error.

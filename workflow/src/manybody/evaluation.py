@@ -21,6 +21,7 @@ def evaluate(
     steps: str = "all",
     seed: int = 0,
     device: str = "cpu",
+    threads: int = 1,
     progress=None,
 ) -> pd.DataFrame:
     """Losses of a run's checkpoints on named sets, in the columns of a table of losses.
@@ -29,13 +30,23 @@ def evaluate(
     sequences; None for all). A masked model is asked for `positions`, "all" L of them or a share
     drawn once from `seed`: the same masks for every checkpoint, every target and every run, so
     that losses can be paired. A causal model predicts tokens 2..L. `steps` is "all" or "last".
-    Losses are sums over a sequence's predicted tokens, in nats. `progress.update(1, loss=...)` is
+    Losses are sums over a sequence's predicted tokens, in nats; on a CPU their last bits depend on
+    `threads` (of torch), and on nothing else of the machine's. `progress.update(1, loss=...)` is
     called once a checkpoint and target.
 
     Raises `ValueError` for a set whose |V| or L is not the model's, or that is too short.
     """
     sets = {name: _read(name, *chosen) for name, chosen in targets.items()}
     run = Manifest.read(manifest, "model")
+    previous = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        return _evaluate(run, sets, positions, steps, seed, device, progress)
+    finally:
+        torch.set_num_threads(previous)
+
+
+def _evaluate(run: Manifest, sets: dict, positions, steps, seed, device, progress) -> pd.DataFrame:
     available = weights.checkpoint_steps(run)
     rows = []
     for step in available if steps == "all" else available[-1:]:
@@ -44,7 +55,7 @@ def evaluate(
             if (model.vocabulary, model.length) != (vocabulary, tokens.shape[1]):
                 raise ValueError(
                     f"target {name}: |V| = {vocabulary} and L = {tokens.shape[1]}, but the model "
-                    f"of {manifest} has |V| = {model.vocabulary} and L = {model.length}; evaluate "
+                    f"of {run.path} has |V| = {model.vocabulary} and L = {model.length}; evaluate "
                     f"it on sequences of its own source"
                 )
             masks = None if model.causal else masked_positions(*tokens.shape, positions, seed)

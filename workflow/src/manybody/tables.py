@@ -60,14 +60,18 @@ def learning_curves(losses: pd.DataFrame) -> pd.DataFrame:
     Sequences are the independent units, so the errors are those of a ratio of two sums over
     sequences. They are NaN for a single sequence.
     """
-    keys = ["target", "seed", "step"]
-    rows = []
-    for key, group in losses.groupby(keys, sort=True):
-        predictions = group["predictions"].to_numpy(float)
-        loss, loss_se = ratio(group["loss_sum"].to_numpy(float), predictions)
-        accuracy, accuracy_se = ratio(group["correct"].to_numpy(float), predictions)
-        rows.append((*key, loss, loss_se, accuracy, accuracy_se))
-    return pd.DataFrame(rows, columns=[*keys, "loss", "loss_se", "accuracy", "accuracy_se"])
+    keys = [losses[key] for key in ("target", "seed", "step")]
+    counts = losses["predictions"].astype(float)
+    columns = {}
+    for name, sums in (("loss", losses["loss_sum"]), ("accuracy", losses["correct"])):
+        total, weight = (part.groupby(keys).transform("sum") for part in (sums, counts))
+        squares = (sums - total / weight * counts) ** 2
+        # The same as `ratio`, for all groups at once.
+        units = counts.groupby(keys).size()
+        spread = squares.groupby(keys).sum() / (units * (units - 1))
+        columns[name] = sums.groupby(keys).sum() / counts.groupby(keys).sum()
+        columns[f"{name}_se"] = np.sqrt(spread) / counts.groupby(keys).mean()
+    return pd.DataFrame(columns).reset_index()
 
 
 def ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
