@@ -42,7 +42,7 @@ def write(path: str | Path, tokens: np.ndarray, vocabulary: int, about: dict) ->
 def writer(
     path: str | Path, vocabulary: int, length: int, about: dict
 ) -> Iterator["SequencesWriter"]:
-    """Writes batch by batch: `with writer(...) as w: w.add(tokens)`; `about` may grow until the end.
+    """Writes batch by batch: `with writer(...) as w: w.add(tokens)`; `about` may grow meanwhile.
 
     The file appears when the block ends well; its bytes do not depend on how rows were batched.
     """

@@ -58,7 +58,8 @@ def train(
     if bpe.get_vocab_size() < vocabulary:
         raise SourceError(
             f"vocabulary: {documents} ({text.characters} characters) yields only "
-            f"{bpe.get_vocab_size()} tokens, {vocabulary} were asked: ask for fewer or give more text"
+            f"{bpe.get_vocab_size()} tokens, {vocabulary} were asked: ask for fewer, or give more "
+            "text"
         )
     with atomic(out) as temporary:
         temporary.write_text(bpe.to_str(pretty=True) + "\n", encoding="utf-8")
