@@ -96,6 +96,9 @@ def _problems(config: dict) -> Iterator[str]:
         yield from _clone_problems(f"clones.{name}", clone, config)
     for name, evaluation in config["evaluations"].items():
         yield from _evaluation_problems(f"evaluations.{name}", evaluation, config)
+    for paper, figures in config["figures"].items():
+        for name, block in figures.items():
+            yield from _figure_problems(f"figures.{paper}.{name}", block, config)
 
 
 def _model_problems(path: str, model: dict) -> Iterator[str]:
@@ -201,3 +204,45 @@ def _target_problems(path: str, target: dict, evaluation: dict, config: dict) ->
             f"{path}.sweep: found {target['sweep']}, but clones.{target[key]} saves sweeps "
             f"{clone['sweeps']}; take one of them or add it there"
         )
+
+
+def _figure_problems(path: str, block: dict, config: dict) -> Iterator[str]:
+    named = {
+        "evaluations": ("evaluation", "wide_generator", "generators"),
+        "clones": ("early_stopped_clone", "clones", "chains"),
+    }
+    for kind, keys in named.items():
+        for key in keys:
+            for name in _listed(block.get(key)):
+                yield from _known(f"{path}.{key}", kind, name, config)
+    if block.get("evaluation") not in config["evaluations"]:
+        return
+    evaluation = config["evaluations"][block["evaluation"]]
+    for key in ("ladder", "control", "early_stopped", "wide", "norm", "starts", "pairs"):
+        for name in _listed(block.get(key)):
+            if name not in evaluation["targets"]:
+                yield (
+                    f"{path}.{key}: evaluations.{block['evaluation']} is not tested on {name}; "
+                    f"its targets are {', '.join(evaluation['targets'])}"
+                )
+    for seed in block.get("seeds", []):
+        if seed not in evaluation["seeds"]:
+            yield (
+                f"{path}.seeds: found {seed}, but evaluations.{block['evaluation']} runs seeds "
+                f"{evaluation['seeds']}; take some of them or add it there"
+            )
+    for name in block.get("clones", []):
+        if name in config["clones"] and block["sweep"] not in config["clones"][name]["sweeps"]:
+            yield (
+                f"{path}.sweep: found {block['sweep']}, but clones.{name} saves sweeps "
+                f"{config['clones'][name]['sweeps']}; take one of them or add it there"
+            )
+
+
+def _listed(value) -> list[str]:
+    """The names in a value of the config: one, a list, or a list of lists."""
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [value]
+    return [name for part in value for name in _listed(part)]
