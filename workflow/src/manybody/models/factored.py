@@ -16,6 +16,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
@@ -323,6 +324,7 @@ class Squares(torch.autograd.Function):
         return summed, read
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, of_summed: Tensor, of_read: Tensor):
         z, left, weights, readers = ctx.saved_tensors
         wide = of_summed.shape[-1]
