@@ -210,6 +210,8 @@ def test_pairing_removes_what_sequences_share():
     assert value == pytest.approx(0.1, abs=4 * error)
     assert error == pytest.approx(0.01 / math.sqrt(200), rel=0.3)
     curve = tables.learning_curves(table)
+    sums = first["loss_sum"].to_numpy(), first["predictions"].to_numpy()
+    assert curve[["loss", "loss_se"]].iloc[0].tolist() == pytest.approx(tables.ratio(*sums))
     assert curve["loss_se"].tolist() == pytest.approx([0.5 / math.sqrt(200)] * 2, rel=0.2)
     assert curve["accuracy"].tolist() == [0.25, 0.25]
 

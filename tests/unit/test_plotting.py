@@ -2,14 +2,20 @@
 
 from functools import cache
 from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
 
+import jinja2
 import numpy as np
 import pandas as pd
 import pytest
+import snakemake.utils
+import yaml
+from docutils.core import publish_parts
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from manybody import sequences, tables
+from manybody import checks, sequences, tables
 from manybody.artifacts import write_manifest
 from manybody.plotting import labels, style
 from manybody.plotting.needs import needs
@@ -362,6 +368,46 @@ def test_a_figure_needs_what_its_block_names():
     assert found["targets"] == {name: entry["targets"] for name, entry in evaluations.items()}
     assert needs({"evaluation": "bert"}, config)["runs"] == [["bert", 0], ["bert", 1]]
     assert needs({"clones": ["n4"]}, config) == {"runs": [], "clones": ["n4"], "targets": {}}
+
+
+@pytest.mark.parametrize(("lag", "expected"), [(300, "after"), (-300, "before")])
+def test_the_figure_says_what_the_controls_show(lag, expected):
+    rows = [
+        checks.positive("11 (fig. 4): stopped", [lag, lag, lag], 10.0),
+        checks.positive("11, counterpart (fig. 4): wide", [lag, lag, lag], 10.0),
+        checks.not_run("11 (fig. 4): another", "not there"),
+    ]
+    stopped, wide = learning._findings(rows)
+    holds = "yes" if lag > 0 else "no"
+    assert f"300 ± 6 steps {expected} its clone" in stopped
+    assert f"after ({holds})" in stopped
+    other = {"after": "before", "before": "after"}[expected]
+    assert f"300 ± 6 steps {other} its clone" in wide
+    assert f"before ({holds})" in wide
+
+
+REPORT = Path(__file__).parents[2] / "workflow" / "report"
+
+
+@pytest.mark.parametrize("scale", ["config", "smoke"])
+@pytest.mark.parametrize("path", sorted(REPORT.rglob("*.rst")), ids=lambda path: path.stem)
+def test_captions_render(path, scale):
+    folder = Path(__file__).parents[2] / "config"
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    if scale != "config":
+        snakemake.utils.update_config(
+            config, yaml.safe_load((folder / f"{scale}.yaml").read_text())
+        )
+    block = config["figures"]["simplicity"].get(path.stem)
+    job = SimpleNamespace(config=config, params=SimpleNamespace(block=block))
+    template = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(path.read_text())
+    text = template.render(snakemake=job)
+    assert "{" not in text
+    publish_parts(text, writer="html", settings_overrides={"halt_level": 2})
+    if path.stem == "fig1":
+        assert "not WikiText-103" in text
+        config["corpora"]["pydocs"]["kind"] = "wikitext103"
+        assert "not WikiText-103" not in template.render(snakemake=job)
 
 
 # --- From files --------------------------------------------------------------------------------

@@ -96,8 +96,12 @@ def _steps_figure(losses, targets, student, block, claims, name) -> Drawing:
     inset.set_facecolor("none")
     drawn.append(_draw_late(right, view, block["late_steps"]))
     handles = [*(_handle(series) for series in view.shown()), _saturation_handle()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, title=_band(view.seeds))
-    return figure, _table(drawn), checks.table(_all_checks(view, block, claims, name))
+    found = _all_checks(view, block, claims, name)
+    title = "\n".join([_band(view.seeds), *_findings(found)])
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=3, title=title, alignment="left"
+    )
+    return figure, _table(drawn), checks.table(found)
 
 
 # --- What is drawn -------------------------------------------------------------------------------
@@ -253,11 +257,36 @@ def _slot_name(series: _Series) -> str:
 
 
 def _handle(series: _Series) -> Line2D:
-    return Line2D([], [], color=series.colour, label=series.label, **series.looks)
+    """The legend's line, with the saturation step and its sd over seeds."""
+    step, sd = series.saturation()[["x", "y_err"]].iloc[0]
+    text = series.label
+    if not math.isnan(step):
+        text += f" (t = {step:.0f})" if math.isnan(sd) else f" (t = {step:.0f} ± {sd:.0f})"
+    return Line2D([], [], color=series.colour, label=text, **series.looks)
+
+
+def _findings(rows: list[dict]) -> list[str]:
+    """What the two controls show, in words, from the checks that were measured on them."""
+    found = []
+    for row in rows:
+        if not row["claim"].startswith("11") or math.isnan(row["value"]):
+            continue
+        wide = row["claim"].startswith("11, counterpart")
+        control = "□ as good as the highest order" if wide else "◇ as poor as the lowest order"
+        # The value is the lag of the one that should come later.
+        behind = (row["value"] > 0) != wide
+        error = "" if math.isnan(row["standard_error"]) else f" ± {row['standard_error']:.0f}"
+        lag = f"{abs(row['value']):.0f}{error} steps {'after' if behind else 'before'}"
+        expected = "before" if wide else "after"
+        found.append(
+            f"control {control}: saturates {lag} its clone. "
+            f"If the order set the time: {expected} ({row['holds']})"
+        )
+    return found
 
 
 def _saturation_handle() -> Line2D:
-    text = f"saturation: {checks.SATURATION[0]:.0%} of the total drop is left"
+    text = f"t: saturation, {checks.SATURATION[0]:.0%} of the drop left"
     return Line2D([], [], color="0.4", marker="v", markersize=6, linestyle="", label=text)
 
 
