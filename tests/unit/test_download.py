@@ -164,6 +164,15 @@ def test_a_file_that_changed_on_the_server_meanwhile_starts_anew(server, path, m
     assert get(server, path).read_bytes() == changed
 
 
+def test_an_answer_that_does_not_continue_the_part_starts_anew(server, path):
+    path.parent.mkdir()
+    (path.parent / "text.txt.part").write_bytes(b"of another file")
+    state = {"etag": "", "total": len(DATA) + 1}
+    (path.parent / "text.txt.part.json").write_text(json.dumps(state))
+    assert get(server, path).read_bytes() == DATA
+    assert server.asked == ["bytes=15-", None]
+
+
 def test_a_part_that_is_already_all_is_not_asked_for_again(server, path):
     path.parent.mkdir()
     (path.parent / "text.txt.part").write_bytes(DATA)

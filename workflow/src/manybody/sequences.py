@@ -166,7 +166,8 @@ class Sequences:
         low, high = min(wanted[0], wanted[-1]), max(wanted[0], wanted[-1])
         first, last = low // self._rows, high // self._rows
         tokens = self._read(list(range(first, last + 1)))
-        return tokens[np.array(wanted) - first * self._rows]
+        start = first * self._rows
+        return tokens[low - start : high - start + 1][:: wanted.step]
 
     @cached_property
     def tokens(self) -> np.ndarray:

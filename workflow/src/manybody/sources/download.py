@@ -114,9 +114,15 @@ def _receive(url: str, part: Path) -> bool:
         part.unlink()
         return False
     with response:
-        total, continues = _total(response, have, known)
-        if not continues:
+        total = _continued(response, have, known)
+        if total is None:
+            # Not what was asked for, or the whole file: what we have belongs to nothing.
             have = 0
+            part.unlink(missing_ok=True)
+            if response.status != 200:
+                return False
+            length = response.headers.get("Content-Length")
+            total = int(length) if length else None
         etag = response.headers.get("ETag") or ""
         write_json(state, {"etag": "" if etag.startswith("W/") else etag, "total": total})
         label = f"download {part.name.removesuffix('.part')}"
@@ -138,14 +144,10 @@ def _receive(url: str, part: Path) -> bool:
     return complete
 
 
-def _total(response: http.client.HTTPResponse, have: int, known: dict) -> tuple[int | None, bool]:
-    """Bytes of the whole file, if said, and whether the answer continues what we have."""
-    if response.status == 206:
-        span, _, total = response.headers.get("Content-Range", "").partition("/")
-        if span == f"bytes {have}-{int(total) - 1}" and total == str(known.get("total")):
-            return int(total), True
-        raise urllib.error.HTTPError(
-            response.url, 502, f"unasked range {span}/{total}", response.headers, None
-        )
-    length = response.headers.get("Content-Length")
-    return (int(length) if length else None), False
+def _continued(response: http.client.HTTPResponse, have: int, known: dict) -> int | None:
+    """Bytes of the whole file if the answer continues what we have, else None."""
+    if response.status != 206:
+        return None
+    total = known.get("total")
+    asked = total is not None and f"bytes {have}-{total - 1}/{total}"
+    return total if response.headers.get("Content-Range") == asked else None

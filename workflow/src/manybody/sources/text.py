@@ -216,6 +216,8 @@ def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[st
 def _shares(split: str | dict[str, float], kind: str, part: str) -> dict[str, float]:
     """Which share of a part's documents goes to which split."""
     if split != "published":
+        if abs(sum(split.values()) - 1) > 1e-9:
+            raise SourceError(f"split: {split} sums to {sum(split.values())}, expected 1")
         return {name: split[name] for name in SPLITS}
     if kind not in ("tinystories", "wikitext103"):
         raise SourceError(

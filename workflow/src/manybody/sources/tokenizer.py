@@ -88,7 +88,7 @@ def encode_split(
     made = dict(
         by="byte-level BPE, full-sentence blocks",
         end_of_document=end_of_document,
-        documents=text.sha256,
+        documents={"sha256": text.sha256, **text.about},
         tokenizer=sha256(tokenizer),
         versions={name: version(name) for name in ("numpy", "pyarrow", "tokenizers")},
     )
