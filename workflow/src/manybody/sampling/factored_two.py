@@ -18,106 +18,97 @@ from manybody.sampling.factored_weights import Weights
 
 
 class PairedChains:
-    """C chains under the raw energy; see `backend.Chains`. Caches: 3 L |V| doubles a chain."""
+    """C chains under the raw energy; see `backend.Chains`.
+
+    Caches: 3 L |V| doubles a chain, which accumulate. A model in single precision is scored from a
+    copy of them in its own precision, renewed with them, so that no error builds up.
+    """
 
     full_batches = False
 
     def __init__(self, weights: Weights, tokens: Tensor):
         self.weights, self.tokens = weights, tokens.clone()
-        self.mixing1, self.mixing2 = (a.contiguous() for a in weights.mixing)
-        self.loop = self.mixing1.T @ (self.mixing2.T * self.mixing1)
-        self.sent, self.read = weights.value_rows(0), weights.score_rows().contiguous()
-        self.alone = (self.mixing2 * self.mixing1.T.square()).sum(1)
-        self.alone_value = (self.read * self.sent.square()).sum(1)
+        mixing1, mixing2 = weights.mixing
+        loop = mixing1.T @ (mixing2.T * mixing1)
+        sent, read = weights.value_rows(0), weights.score_rows()
+        own = (read * sent.square()).sum(1)
+        alone = (mixing2 * mixing1.T.square()).sum(1)
+        self._tables = [table.contiguous() for table in (mixing1, mixing2, loop, sent, read)]
+        self._alone = (alone, own)
+        self._rough = [table.to(weights.precision) for table in self._tables]
+        self._head = [weights.right[1].to(weights.precision)]
+        self._head += [weights.left[1].T.to(weights.precision).contiguous()]
+        self._steps, self._as_given = _OnTensors, lambda tensor: tensor
         if tokens.device.type == "cpu":
-            from manybody.sampling import factored_two_cpu as kernels
+            from manybody.sampling import factored_two_cpu
 
-            self._kernels = _OnArrays(kernels)
-        else:
-            self._kernels = _OnTensors
+            self._steps, self._as_given = factored_two_cpu, Tensor.numpy
         self.rebuild()
 
     def rebuild(self) -> None:
+        mixing1, mixing2, loop, sent_rows, read_rows = self._tables
         shape = (*self.tokens.shape, self.weights.vocabulary)
-        self.w, self.s, self.u = (self.sent.new_empty(shape) for _ in range(3))
+        w, s, u = caches = tuple(sent_rows.new_empty(shape) for _ in range(3))
         for c, tokens in enumerate(self.tokens):
-            sent, read = self.sent[tokens], self.read[tokens]
-            torch.matmul(self.mixing1, sent, out=self.w[c])
-            torch.matmul(self.mixing2.T, read, out=self.s[c])
-            torch.matmul(self.loop, sent * read, out=self.u[c])
+            sent, read = sent_rows[tokens], read_rows[tokens]
+            torch.matmul(mixing1, sent, out=w[c])
+            torch.matmul(mixing2.T, read, out=s[c])
+            torch.matmul(loop, sent * read, out=u[c])
+        copies = tuple(cache.to(self.weights.precision) for cache in caches)
+
+        def given(tensors):
+            return tuple(map(self._as_given, tensors))
+
+        tokens, tables, rough = given([self.tokens]), given(self._tables), given(self._rough)
+        caches, copies = given(caches), given(copies)
+        self._for_values = (*tokens, copies[0], *rough[:2], rough[3])
+        self._for_ratios = (*tokens, *copies, *rough)
+        self._for_moves = (*tokens, *caches, copies, *tables)
+        alone, own = given(self._alone)
+        self._for_scores = (*tokens, *caches, tables[1], alone, *tables[3:], own)
 
     def energy(self) -> Tensor:
-        tokens, rows = self.tokens, torch.arange(self.tokens.shape[1], device=self.tokens.device)
-        energies = torch.empty(len(tokens), dtype=torch.float64, device=tokens.device)
-        for c, (s, w, u) in enumerate(zip(self.s, self.w, self.u, strict=True)):
-            t = tokens[c]
-            pairs = s[rows, t].sum() - (self.mixing2.diagonal() * self.read[t, t]).sum()
-            squares = (s * w.square()).sum() - 2 * (u * self.sent[t]).sum()
-            own = (self.alone * self.alone_value[t] + self.weights.score_bias[t]).sum()
-            energies[c] = -(pairs + squares + own)
-        return energies
+        scores = self._tables[0].new_empty(len(self.tokens))
+        self._steps.raw_scores(*self._for_scores, self._as_given(scores))
+        return -(scores + self.weights.score_bias[self.tokens].sum(1))
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
-        weights = self.weights
-        values = self._kernels.masked_values(
-            chains, positions, self.tokens, self.w, self.mixing1, self.mixing2, self.sent
-        )
-        return weights.project(1, values) @ weights.left[1].T + weights.bias
+        right, left = self._head
+        values = left.new_empty(len(chains), self.weights.vocabulary)
+        where = map(self._as_given, (chains, positions))
+        self._steps.masked_values(*where, *self._for_values, self._as_given(values))
+        if not self.weights.full:
+            values = values @ right
+        return values @ left + self.weights.bias
 
     def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         handle = (chains, positions, proposals)
-        return self._kernels.score_changes(*handle, *self._state()), handle
+        ratios = self._tables[0].new_empty(len(chains))
+        moves = map(self._as_given, handle)
+        self._steps.score_changes(*moves, *self._for_ratios, self._as_given(ratios))
+        return ratios, handle
 
     def accept(self, handle, accepted: Tensor) -> None:
-        self._kernels.replace_tokens(*(index[accepted] for index in handle), *self._state())
-
-    def _state(self):
-        return (
-            *(self.tokens, self.w, self.s, self.u),
-            *(self.mixing1, self.mixing2, self.loop, self.sent, self.read),
-        )
-
-
-class _OnArrays:
-    """The compiled loops, called with the memory of the tensors."""
-
-    def __init__(self, kernels):
-        self._loops = kernels
-
-    def masked_values(self, chains, *state) -> Tensor:
-        out = torch.empty(len(chains), state[-1].shape[1], dtype=torch.float64)
-        self._loops.masked_values(*_arrays(chains, *state, out))
-        return out
-
-    def score_changes(self, chains, *state) -> Tensor:
-        out = torch.empty(len(chains), dtype=torch.float64)
-        self._loops.score_changes(*_arrays(chains, *state, out))
-        return out
-
-    def replace_tokens(self, *state) -> None:
-        self._loops.replace_tokens(*_arrays(*state))
-
-
-def _arrays(*tensors: Tensor):
-    return [tensor.contiguous().numpy() for tensor in tensors]
+        moves = (self._as_given(index[accepted]) for index in handle)
+        self._steps.replace_tokens(*moves, *self._for_moves)
 
 
 class _OnTensors:
-    """The same three steps for all chains at once, for a GPU."""
+    """The loops of `factored_two_cpu` as operations on all chains at once, for a GPU."""
 
     @staticmethod
-    def masked_values(chains, positions, tokens, w, mixing1, mixing2, sent) -> Tensor:
+    def masked_values(chains, positions, tokens, w, mixing1, mixing2, sent, out) -> None:
         states = tokens[chains]
         own = sent[states.gather(1, positions[:, None])]
         values = w[chains] - mixing1.T[positions][..., None] * own
-        total = torch.einsum("nk,nkv->nv", mixing2[positions], values.square())
+        torch.sum(mixing2[positions][..., None] * values.square_(), 1, out=out)
         direct = mixing2[positions].scatter(1, positions[:, None], 0.0)
-        return total.scatter_add_(1, states, direct)
+        out.scatter_add_(1, states, direct)
 
     @staticmethod
     def score_changes(
-        chains, positions, proposals, tokens, w, s, u, mixing1, mixing2, loop, sent, read
-    ) -> Tensor:
+        chains, positions, proposals, tokens, w, s, u, mixing1, mixing2, loop, sent, read, out
+    ) -> None:
         old = tokens[chains, positions]
         step, r = sent[proposals] - sent[old], read[old]
         own, weight = mixing1.T[positions][..., None], mixing2[positions][..., None]
@@ -127,18 +118,28 @@ class _OnTensors:
         change = own * step[:, None]
         squares = (seen * change * (2 * w[chains] + change)).sum((1, 2))
         loops = u[chains, positions] - loop[positions, positions][:, None] * r * sent[old]
-        return direct + squares - 2 * (step * loops).sum(1)
+        out.copy_(direct + squares - 2 * (step * loops).sum(1))
 
     @staticmethod
     def replace_tokens(
-        chains, positions, proposals, tokens, w, s, u, mixing1, mixing2, loop, sent, read
+        chains, positions, proposals, tokens, w, s, u, copies, mixing1, mixing2, loop, sent, read
     ) -> None:
         old = tokens[chains, positions]
         g_old, g_new, r_old, r_new = sent[old], sent[proposals], read[old], read[proposals]
         w[chains] += mixing1.T[positions][..., None] * (g_new - g_old)[:, None]
         s[chains] += mixing2[positions][..., None] * (r_new - r_old)[:, None]
         u[chains] += loop.T[positions][..., None] * (r_new * g_new - r_old * g_old)[:, None]
+        for copy, cache in zip(copies, (w, s, u), strict=True):
+            copy[chains] = cache[chains].to(copy.dtype)
         tokens[chains, positions] = proposals
+
+    @staticmethod
+    def raw_scores(tokens, w, s, u, mixing2, alone, sent, read, own, out) -> None:
+        direct = s.gather(2, tokens[..., None]).squeeze(2)
+        direct = direct - mixing2.diagonal() * read[tokens, tokens] + alone * own[tokens]
+        for c, states in enumerate(tokens):
+            out[c] = (s[c] * w[c].square()).sum() - 2 * (u[c] * sent[states]).sum()
+        out += direct.sum(1)
 
 
 def open_chains(weights: Weights, tokens: Tensor, energy: str) -> PairedChains:
@@ -146,6 +147,7 @@ def open_chains(weights: Weights, tokens: Tensor, energy: str) -> PairedChains:
 
 
 def bytes_needed(weights: Weights, energy: str) -> tuple[int, int]:
-    """Bytes of the two |V| x |V| tables (and their making), and of one chain's caches."""
+    """Bytes of the |V| x |V| tables (and their making), and of one chain's caches."""
     vocabulary, length = weights.vocabulary, weights.length
-    return 8 * 3 * vocabulary**2, 8 * (3 * length + 4) * vocabulary
+    copy = 4 if weights.precision == torch.float32 else 0
+    return (2 * (8 + copy) + 8) * vocabulary**2, 3 * (8 + copy) * (length + 2) * vocabulary

@@ -1,7 +1,7 @@
-"""The three inner loops of `factored_two` for a CPU; shapes and symbols as there.
+"""The inner loops of `factored_two` for a CPU; shapes and symbols as there.
 
-One pass over rows of |V| numbers with nothing allocated: the arrays of one chain stay in cache, and
-small numbers of chains are not held up by the cost of starting tensor operations.
+One pass over rows of |V| numbers with nothing allocated: small numbers of chains are not held up by
+the cost of starting tensor operations. Arithmetic follows the type of the arrays that are read.
 """
 
 from numba import njit
@@ -37,16 +37,17 @@ def score_changes(
         c, i, b = chains[m], positions[m], proposals[m]
         a = tokens[c, i]
         g_old, g_new, r_old = sent[a], sent[b], read[a]
-        total = s[c, i, b] - s[c, i, a] - mixing2[i, i] * (r_old[b] - r_old[a])
+        total = 0.0
+        total += s[c, i, b] - s[c, i, a] - mixing2[i, i] * (r_old[b] - r_old[a])
         for k in range(length):
             own, weight, w_row, s_row = mixing1[k, i], mixing2[i, k], w[c, k], s[c, k]
-            part = 0.0
+            part = own - own
             for v in range(vocabulary):
                 change = own * (g_new[v] - g_old[v])
-                part += (s_row[v] - weight * r_old[v]) * change * (2.0 * w_row[v] + change)
+                part += (s_row[v] - weight * r_old[v]) * change * (w_row[v] + w_row[v] + change)
             total += part
         u_row, own = u[c, i], loop[i, i]
-        part = 0.0
+        part = own - own
         for v in range(vocabulary):
             part += (g_new[v] - g_old[v]) * (u_row[v] - own * r_old[v] * g_old[v])
         out[m] = total - 2.0 * part
@@ -54,18 +55,40 @@ def score_changes(
 
 @njit(fastmath=_SUMS, nogil=True)
 def replace_tokens(
-    chains, positions, proposals, tokens, w, s, u, mixing1, mixing2, loop, sent, read
+    chains, positions, proposals, tokens, w, s, u, copies, mixing1, mixing2, loop, sent, read
 ):
+    """`copies` are what the other loops read: w, s and u themselves or in single precision."""
     length, vocabulary = w.shape[1], w.shape[2]
+    w_copy, s_copy, u_copy = copies
     for m in range(len(chains)):
         c, i, b = chains[m], positions[m], proposals[m]
         a = tokens[c, i]
         g_old, g_new, r_old, r_new = sent[a], sent[b], read[a], read[b]
         for k in range(length):
             own, weight, around = mixing1[k, i], mixing2[i, k], loop[k, i]
-            w_row, s_row, u_row = w[c, k], s[c, k], u[c, k]
             for v in range(vocabulary):
-                w_row[v] += own * (g_new[v] - g_old[v])
-                s_row[v] += weight * (r_new[v] - r_old[v])
-                u_row[v] += around * (r_new[v] * g_new[v] - r_old[v] * g_old[v])
+                w[c, k, v] += own * (g_new[v] - g_old[v])
+                w_copy[c, k, v] = w[c, k, v]
+            for v in range(vocabulary):
+                s[c, k, v] += weight * (r_new[v] - r_old[v])
+                s_copy[c, k, v] = s[c, k, v]
+            for v in range(vocabulary):
+                u[c, k, v] += around * (r_new[v] * g_new[v] - r_old[v] * g_old[v])
+                u_copy[c, k, v] = u[c, k, v]
         tokens[c, i] = b
+
+
+@njit(fastmath=_SUMS, nogil=True)
+def raw_scores(tokens, w, s, u, mixing2, alone, sent, read, own, out):
+    """sum_i h_i[s_i] (C,), `own` (|V|,) weighing what a token adds by itself, biases left out."""
+    count, length, vocabulary = w.shape
+    for c in range(count):
+        total = 0.0
+        for k in range(length):
+            a = tokens[c, k]
+            total += s[c, k, a] - mixing2[k, k] * read[a, a] + alone[k] * own[a]
+            g, part = sent[a], 0.0
+            for v in range(vocabulary):
+                part += s[c, k, v] * w[c, k, v] * w[c, k, v] - 2.0 * u[c, k, v] * g[v]
+            total += part
+        out[c] = total
