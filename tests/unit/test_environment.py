@@ -1,19 +1,32 @@
 """The locks, the conda environments and the stamp of the virtual environment."""
 
 import ast
+import functools
 import importlib.util
 import json
 import re
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import yaml
 
+from manybody import provenance
+
 ROOT = Path(__file__).resolve().parents[2]
 ENVS = ROOT / "envs"
+WORKFLOW = ROOT / "workflow"
+# the families whose modules a script imports by a name from the config
+BY_NAME = {
+    "benchmark_part": ("benchmarks", "models"),
+    "evaluate_model": ("models",),
+    "plot_figure": ("plotting",),
+    "sample_clones": ("models",),
+    "train_model": ("models",),
+}
 
 
 def module(name: str) -> ModuleType:
@@ -108,6 +121,70 @@ def test_conda_environments_are_exact_and_complete(cpu):
             children = {n for n, p in cpu.items() if package in p.parents}
             assert children <= set(pins), f"{name} has {package} without all that it needs"
             assert entry.version.startswith(pins[package])
+
+
+def scripts_of_rules() -> list[tuple[str, str]]:
+    """Each rule's script and the environment that its `conda:` names."""
+    rule = r"^ *rule\b.*?(?=^ *rule\b|\Z)"
+    found = []
+    for file in sorted((WORKFLOW / "rules").glob("*.smk")):
+        for block in re.findall(rule, file.read_text(encoding="utf-8"), re.M | re.S):
+            script = re.search(r'script:\s+"\.\./scripts/(\w+)\.py"', block)
+            if script is not None:
+                named = re.search(r'conda:\s+"\.\./\.\./envs/(\w+)\.yaml"', block)
+                assert named, f"the rule with {script[1]}.py in {file.name} names no environment"
+                found.append((script[1], named[1]))
+    return found
+
+
+distributions = functools.cache(packages_distributions)  # reads every installed file list
+
+
+@functools.cache
+def imported(path: Path) -> set[str]:
+    """The distributions, outside the standard library and this one, that a file imports."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add(node.module.split(".")[0])
+    others = names - sys.stdlib_module_names - {"manybody"}
+    return {re.sub(r"[-_.]+", "-", distributions()[name][0]).lower() for name in others}
+
+
+def test_every_script_has_a_rule_with_an_environment():
+    assert {script for script, _ in scripts_of_rules()} == {
+        path.stem for path in (WORKFLOW / "scripts").glob("*.py")
+    }
+
+
+@pytest.mark.parametrize(("script", "environment"), scripts_of_rules())
+def test_environments_name_what_their_scripts_import(script, environment):
+    """A package that an environment lacks would silently come from Snakemake's own."""
+    needs = tomllib.loads((ENVS / "environments.toml").read_text(encoding="utf-8"))[environment]
+    path = WORKFLOW / "scripts" / f"{script}.py"
+    source = WORKFLOW / "src"
+    named = [
+        ".".join(module.relative_to(source).with_suffix("").parts)
+        for family in BY_NAME.get(script, ())
+        for module in (source / "manybody" / family).rglob("*.py")
+        if module.name != "__init__.py"
+    ]
+    modules = provenance.import_closure(path, tuple(named), plotting=True)
+    places = [source.joinpath(*name.split(".")) for name in {*modules, *provenance.SILENT}]
+    files = [f for p in places for f in (p.with_suffix(".py"), p / "__init__.py") if f.is_file()]
+    missing = {p for file in [path, *files] for p in imported(file)} - set(needs)
+    assert not missing, f"environments.toml: {environment} lacks them, `make lock` after adding"
+
+
+def test_text_of_docstrings_is_locked_in_the_environment_that_reads_it():
+    needs = tomllib.loads((ENVS / "environments.toml").read_text(encoding="utf-8"))["numerics"]
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
+    packages = {p for c in config["corpora"].values() for p in c.get("packages", ())}
+    assert packages
+    assert packages <= set(needs)
+    assert "torch" not in packages  # its files differ between the builds
 
 
 def test_a_need_that_is_not_locked_is_named(cpu):
