@@ -18,12 +18,17 @@ def bounded(description: dict) -> bool:
     return highest is not None and highest <= description["length"]
 
 
+def _nominal(description: dict) -> bool:
+    """Whether LayerNorm between the layers makes the order a name only."""
+    return description.get("variant") == "paper" and description["layers"] > 1
+
+
 def generator(description: dict) -> str:
     """`n = 2, order 3`; nominal orders and orders that L is too short for are said to be so."""
     highest = order(description)
     if highest is None:
         return f"{NAMES[description['architecture']]}, any order"
-    nominal = "nominal " if description.get("variant") == "paper" else ""
+    nominal = "nominal " if _nominal(description) else ""
     text = f"n = {description['layers']}, {nominal}order {highest}"
     if bounded(description):
         return text
@@ -52,7 +57,7 @@ def short(document: dict) -> str:
     if highest is None:
         return NAMES[description["architecture"]]
     star = "" if bounded(description) else "\n> L"
-    return f"{highest}{' nominal' if description.get('variant') == 'paper' else ''}{star}"
+    return f"{highest}{' nominal' if _nominal(description) else ''}{star}"
 
 
 def colour(document: dict) -> str:

@@ -43,6 +43,11 @@ def fig3(generators: dict[str, Run], chains: dict[str, Chains], student: Run, bl
         _draw_sweeps(sweeps, student, block),
     ]
     found = [
+        checks.not_run(
+            "1 (fig. 3): an exact model of n layers couples at most 2^(n-1) + 1 tokens",
+            "shown for any weights in tests/physics/test_order.py",
+            "exact",
+        ),
         *_quality_checks(generators, chains, block),
         *_energy_checks(generators, chains),
         *_settled_checks(chains, block),
@@ -225,6 +230,8 @@ def _energy_checks(generators: dict[str, Run], chains: dict[str, Chains]) -> lis
             if made["description"] != run.about["description"] or not made["last"]:
                 continue
             sums = _last(run, target)
+            if (sums["predictions"] != document["length"]).any():
+                continue  # only all L positions make up E
             loss, _ = tables.ratio(sums["loss_sum"].to_numpy(), sums["predictions"].to_numpy())
             trace = chains[document["clone"]].trace.set_index("sweep")
             score = trace["score"].loc[document["sweep"]]
