@@ -293,10 +293,20 @@ class _Run:
         self.same, self.accepted, self.changed = (
             np.zeros((0, count), dtype=np.int64) for _ in range(3)
         )
+        self._tidy()
         found = self.resume.load()
         if found and all(self._file(n).exists() for n in saves if n <= found[1]["step"]):
             for name in ("tokens", "energies", "same", "accepted", "changed"):
                 setattr(self, name, found[0][name].numpy().copy())
+
+    def _tidy(self) -> None:
+        """Removes what a killed writer or a run with other settings left in the folder."""
+        ours = {self._file(sweep) for sweep in self.saves}
+        for path in self.out.iterdir():
+            unfinished = path.name.startswith(".") and path.suffix == ".tmp"
+            foreign = path.match("sweep-*.parquet") and path not in ours
+            if unfinished or foreign:
+                path.unlink()
 
     @property
     def done(self) -> int:
