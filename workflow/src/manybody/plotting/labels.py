@@ -56,8 +56,9 @@ def short(document: dict) -> str:
     highest = order(description)
     if highest is None:
         return NAMES[description["architecture"]]
-    star = "" if bounded(description) else "\n> L"
-    return f"{highest}{' nominal' if _nominal(description) else ''}{star}"
+    notes = ["nominal"] if _nominal(description) else []
+    notes += [] if bounded(description) else ["> L"]
+    return "\n".join([str(highest), *notes])
 
 
 def colour(document: dict) -> str:

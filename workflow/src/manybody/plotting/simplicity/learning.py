@@ -74,7 +74,7 @@ def fig5(losses: pd.DataFrame, targets: dict, student: dict, block: dict) -> Dra
 @style.styled(style.RC)
 def _steps_figure(losses, targets, student, block, claims, name) -> Drawing:
     view = _View(losses, targets, block)
-    figure = style.new(9.2, 4.6)
+    figure = style.new(9.2, 5.0)
     left, right = figure.subplots(1, 2, width_ratios=(1.55, 1))
     inset = left.inset_axes((0.09, 0.09, 0.36, 0.36))  # early losses are high: it is empty there
     drawn = []
@@ -99,7 +99,7 @@ def _steps_figure(losses, targets, student, block, claims, name) -> Drawing:
     found = _all_checks(view, block, claims, name)
     title = "\n".join([_band(view.seeds), *_findings(found)])
     figure.legend(
-        handles=handles, loc="outside lower center", ncols=3, title=title, alignment="left"
+        handles=handles, loc="outside lower center", ncols=2, title=title, alignment="left"
     )
     return figure, _table(drawn), checks.table(found)
 
@@ -246,8 +246,15 @@ def _draw_late(axes: Axes, view: _View, steps: list[int]) -> pd.DataFrame:
     axes.set_xticks([place for _, place in slots], [_slot_name(series) for series, _ in slots])
     axes.set_xlim(-0.4, slots[-1][1] + 0.4)
     axes.set(xlabel="order of the clone's generator", ylabel="test loss (nats per token)")
-    axes.set_title("the same losses, clone by clone")
-    axes.legend(title="student at")
+    # Above the axes: the losses may be anywhere in them.
+    axes.legend(
+        title="the same losses, clone by clone, at",
+        alignment="left",
+        loc="lower left",
+        bbox_to_anchor=(-0.03, 1.0),
+        ncols=len(steps),
+        columnspacing=1.0,
+    )
     return pd.concat(rows, ignore_index=True)
 
 
