@@ -11,7 +11,7 @@ With delta_jk = p_k + gamma_jk kappa_j the score of a proposal at i changes, ove
     Mu_jk = M_j u_jk     X_k = sum_j A3_jk Mu_jk     N_k = sum_j A3_jk M_j
 
 with Mu, X and N kept for the current state, so that the L^2 d^2 products are made for accepted
-proposals only. All in double precision; compiled for the CPU.
+proposals only. Compiled, for the CPU.
 """
 
 import torch
@@ -31,85 +31,95 @@ def applies(weights: Weights) -> bool:
 
 
 class TripleChains:
-    """C chains under the raw energy; see `backend.Chains`. Caches: 2 L^2 d + L d^2 a chain."""
+    """C chains under the raw energy; see `backend.Chains`.
+
+    Caches: 2 L^2 d + L d^2 doubles a chain.
+    """
 
     full_batches = False
 
     def __init__(self, weights: Weights, tokens: Tensor):
         self.weights, self.tokens = weights, tokens.clone()
+        first, second, last = weights.mixing
         rank = weights.right[0].shape[1]
-        self.mixing = [a.contiguous() for a in weights.mixing]
-        first, second, last = self.mixing
         # gamma_jk = -2 sum_q A2_kq A1_qi A1_qj, indexed [i, j, k]; of the last layer k = j only.
-        self.factor = -2.0 * torch.einsum("kq,qi,qj->ijk", second, first, first)
-        self.last_factor = -2.0 * torch.einsum("jq,qi,qj->ij", last, first, first)
-        self.to_second = table(weights, 0, 1).reshape(rank, -1)
-        self.to_output = table(weights, 0, 2).reshape(rank, -1)
-        squares = table(weights, 1, 2).reshape(rank**2, -1)
-        self.second_to_output = squares
-        self.squares = (weights.score_left @ squares.T).view(-1, rank, rank)
+        factor = -2.0 * torch.einsum("kq,qi,qj->ijk", second, first, first)
+        last_factor = -2.0 * torch.einsum("jq,qi,qj->ij", last, first, first)
+        to_second, to_output, squares = (
+            table(weights, layer, target).reshape(rank**2, rank)
+            for layer, target in ((0, 1), (0, 2), (1, 2))
+        )
+        self._forms = (weights.score_left @ squares.T).view(-1, rank, rank)
+        self._squares_to_output = squares
+        self._head = weights.left[2].T.contiguous()
+        given = self._given
+        self._mixing = given(*weights.mixing)
+        self._squares = given(squares, self._forms)
+        self._changes = given(
+            *(factor, last_factor, *weights.right),
+            *(to_second.view(rank, -1), to_output.view(rank, -1), weights.score_left),
+        )
         self.rebuild()
 
+    def _given(self, *tensors: Tensor) -> tuple:
+        """Contiguous arrays for the compiled loops."""
+        return tuple(tensor.contiguous().numpy() for tensor in tensors)
+
     def rebuild(self) -> None:
-        (self.u,), features = all_copies(self.weights, self.tokens)
-        self.read, last = torch.empty_like(self.u), self.mixing[2]
-        count, length, _, rank = self.u.shape
-        self.summed = self.u.new_empty(count, length, rank)
-        self.forms = self.u.new_empty(count, length, rank, rank)
-        self.direct = torch.empty_like(features)
+        (u,), features = all_copies(self.weights, self.tokens)
+        count, length, _, rank = u.shape
+        last = self.weights.mixing[2]
+        read, direct = torch.empty_like(u), torch.empty_like(features)
+        summed, forms = torch.empty_like(features), u.new_empty(count, length, rank, rank)
         for c, tokens in enumerate(self.tokens):
-            u, squares = self.u[c], self.squares[tokens]
-            torch.matmul(u, squares, out=self.read[c])
-            self.summed[c] = torch.einsum("jk,jkx->kx", last, self.read[c])
-            self.forms[c] = (last.T @ squares.flatten(1)).view(length, rank, rank)
-            products = ((last[..., None] * u).mT @ u).flatten(1)
-            self.direct[c] = features[c] - products @ self.second_to_output
+            squares = self._forms[tokens]
+            torch.matmul(u[c], squares, out=read[c])
+            summed[c] = torch.einsum("jk,jkx->kx", last, read[c])
+            forms[c] = (last.T @ squares.flatten(1)).view(length, rank, rank)
+            products = ((last[..., None] * u[c]).mT @ u[c]).flatten(1)
+            direct[c] = features[c] - products @ self._squares_to_output
+        self.u, self.read, self.direct = u, read, direct
+        self._tokens = self.tokens.numpy()
+        self._caches = self._given(u, read, summed, forms, direct)
 
     def energy(self) -> Tensor:
         energies = torch.empty(len(self.tokens), dtype=torch.float64)
         outputs, bias = self.weights.score_left, self.weights.score_bias
         for c, tokens in enumerate(self.tokens):
-            squares = (self.mixing[2] * (self.u[c] * self.read[c]).sum(-1)).sum()
+            products = (self.u[c] * self.read[c]).sum(-1)
             direct = (self.direct[c] * outputs[tokens]).sum() + bias[tokens].sum()
-            energies[c] = -(squares + direct)
+            energies[c] = -((self.weights.mixing[2] * products).sum() + direct)
         return energies
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
-        features = torch.empty(len(chains), self.u.shape[-1], dtype=torch.float64)
-        _run(
-            kernels.masked_features,
-            *(chains, positions, self.u, self.direct, self.mixing[2]),
-            *(self.second_to_output, features),
+        u, _, _, _, direct = self._caches
+        features = self._head.new_empty(len(chains), len(self._head))
+        kernels.masked_features(
+            *(chains.numpy(), positions.numpy(), u, direct),
+            *(self._mixing[2], self._squares[0], features.numpy()),
         )
-        return features @ self.weights.left[2].T + self.weights.bias
+        return features @ self._head + self.weights.bias
 
     def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
-        count, (length, rank) = len(chains), self.u.shape[2:]
-        along, across, rises = (self.u.new_empty(count, length, rank) for _ in range(3))
-        ratios = self.u.new_empty(count)
-        weights = self.weights
-        _run(
-            kernels.score_changes,
-            *(chains, positions, proposals, self.tokens, self.read, self.summed, self.forms),
-            *(*self.mixing, self.factor, self.last_factor, *weights.right),
-            *(self.to_second, self.to_output, weights.score_left, self.squares),
-            *(along, across, rises, ratios),
+        moves = (chains.numpy(), positions.numpy(), proposals.numpy())
+        shape = (len(chains), *self.direct.shape[1:])
+        changes = tuple(self.direct.new_empty(shape).numpy() for _ in range(3))
+        ratios = torch.empty(len(chains), dtype=torch.float64)
+        _, *caches, _ = self._caches
+        kernels.score_changes(
+            *(*moves, self._tokens, *caches, *self._mixing, *self._changes, self._squares[1]),
+            *(*changes, ratios.numpy()),
         )
-        return ratios, (chains, positions, proposals, along, across, rises)
+        return ratios, (*moves, *changes)
 
     def accept(self, handle, accepted: Tensor) -> None:
-        if not accepted.any():
-            return
-        chains, positions, proposals, *changes = (part[accepted] for part in handle)
-        _run(
-            kernels.replace_tokens,
-            *(chains, positions, proposals, self.tokens, self.u, self.read, self.summed),
-            *(self.forms, self.direct, self.mixing[2], self.factor, self.squares, *changes),
-        )
-
-
-def _run(loop, *tensors: Tensor) -> None:
-    loop(*(tensor.contiguous().numpy() for tensor in tensors))
+        which = accepted.numpy()
+        if which.any():
+            *moves, along, across, rises = (part[which] for part in handle)
+            kernels.replace_tokens(
+                *(*moves, self._tokens, *self._caches, self._mixing[2], self._changes[0]),
+                *(self._squares[1], along, across, rises),
+            )
 
 
 def open_chains(weights: Weights, tokens: Tensor, energy: str) -> TripleChains:
@@ -120,4 +130,4 @@ def bytes_needed(weights: Weights, energy: str) -> tuple[int, int]:
     """Bytes of the tables, and of one chain's caches with a proposal's changes."""
     length, rank = weights.length, weights.right[0].shape[1]
     tables = weights.vocabulary * rank**2 + 3 * rank**3 + length**3
-    return 8 * tables, 8 * (2 * length**2 * rank + length * rank**2 + 5 * length * rank)
+    return 8 * tables, 8 * (3 * length**2 * rank + length * rank**2 + 5 * length * rank)

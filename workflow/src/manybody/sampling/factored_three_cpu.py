@@ -37,7 +37,7 @@ def mix(weights, rows, out):
 
 @njit(fastmath=_SUMS, nogil=True)
 def dot(x, y):
-    total = 0.0
+    total = x[0] - x[0]
     for v in range(len(x)):
         total += x[v] * y[v]
     return total
@@ -46,8 +46,8 @@ def dot(x, y):
 @njit(nogil=True)
 def masked_features(chains, positions, u, direct, mixing3, to_output, out):
     length, rank = u.shape[2], u.shape[3]
-    products = np.empty((rank, rank))
-    weighted = np.empty(length)
+    products = np.empty((rank, rank), u.dtype)
+    weighted = np.empty(length, u.dtype)
     for m in range(len(chains)):
         c, i = chains[m], positions[m]
         rows = u[c, i]
@@ -67,10 +67,11 @@ def score_changes(
     along, across, rises, out,
 ):  # fmt: skip
     length, rank = along.shape[1], along.shape[2]
-    maps = np.empty((rank, rank))
-    read3, across3 = np.empty((length, rank)), np.empty((length, rank))
-    mixed, step, own = np.empty((length, rank)), np.empty(rank), np.empty(rank)
-    weighted, row = np.empty(length), np.empty(rank)
+    kind = read.dtype
+    maps = np.empty((rank, rank), kind)
+    read3, across3 = np.empty((length, rank), kind), np.empty((length, rank), kind)
+    mixed, step, own = np.empty((length, rank), kind), np.empty(rank, kind), np.empty(rank, kind)
+    weighted, row = np.empty(length, kind), np.empty(rank, kind)
     for m in range(len(chains)):
         c, i, b = chains[m], positions[m], proposals[m]
         a = tokens[c, i]
@@ -100,12 +101,12 @@ def score_changes(
             row[:] = 0.0
             add_rows(row, along[m, k], forms[c, k])
             for x in range(rank):
-                row[x] += 2.0 * summed[c, k, x]
+                row[x] += summed[c, k, x] + summed[c, k, x]
             total += dot(row, along[m, k])
             row[:] = 0.0
             add_rows(row, along[m, k], form)
             for x in range(rank):
-                row[x] += 2.0 * read[c, i, k, x]
+                row[x] += read[c, i, k, x] + read[c, i, k, x]
             total -= mixing3[i, k] * dot(row, along[m, k])
 
         for j in range(length):
@@ -119,13 +120,12 @@ def score_changes(
                 square += weighted[k] * factor[i, j, k]
             own[:] = 0.0
             add_rows(own, weighted, read[c, j])
-            part = dot(own, across[m, j])
-            for x in range(rank):
-                own[x] = 0.5 * square * across[m, j, x]
+            total += 2.0 * dot(own, across[m, j])
+            own[:] = 0.0
             add_rows(own, weighted, along[m])
             row[:] = 0.0
             add_rows(row, across[m, j], squares[tokens[c, j]])
-            total += 2.0 * (part + dot(own, row))
+            total += 2.0 * dot(own, row) + square * dot(across[m, j], row)
         out[m] = total
 
 
@@ -149,7 +149,7 @@ def respond(across, own, mixing1, position, new, old, out):
     for k in range(len(out)):
         alpha = mixing1[k, position]
         for x in range(len(own)):
-            out[k, x] = alpha * (2.0 * out[k, x] + alpha * own[x])
+            out[k, x] = alpha * (out[k, x] + out[k, x] + alpha * own[x])
     for x in range(len(own)):
         out[position, x] += new[x] - old[x]
 
@@ -160,7 +160,7 @@ def replace_tokens(
     along, across, rises,
 ):  # fmt: skip
     length, rank = along.shape[1], along.shape[2]
-    row, of_copy = np.empty(rank), np.empty(rank)
+    row, of_copy = np.empty(rank, u.dtype), np.empty(rank, u.dtype)
     for m in range(len(chains)):
         c, i, b = chains[m], positions[m], proposals[m]
         a = tokens[c, i]
