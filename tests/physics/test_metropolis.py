@@ -255,8 +255,7 @@ PAPER_MODELS = {
 def test_620_chains_at_paper_size_fit_in_16_gib(name, kind, gauge):
     with torch.device("meta"):
         model = models.build(PAPER | PAPER_MODELS[name])
-    allowed = 12 << 30  # the rest is for weights, libraries and the states of all chains
-    group = min(620, metropolis.group_size(model, kind, gauge, allowed))
+    group = min(620, metropolis.group_size(model, kind, gauge))
     shared, each = bytes_needed(model, kind, gauge)
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     states_of_all = 620 * PAPER["length"] * (8 + 5 * 3 * 8)

@@ -20,10 +20,10 @@ def autoregressive(memory, sweeps=400, chains=60, seed=0):
 
 @pytest.mark.parametrize("memory", [0.0, 0.5, 0.8])
 def test_autocorrelation_time_of_an_autoregressive_process(memory):
-    found = settled(autoregressive(memory))
+    found = settled(autoregressive(memory, sweeps=4000, chains=20))
     expected = (1 + memory) / (1 - memory)
     assert found["autocorrelation"] == pytest.approx(expected, rel=0.15)
-    assert found["effective_samples"] == pytest.approx(200 * 60 / expected, rel=0.15)
+    assert found["effective_samples"] == pytest.approx(2000 * 20 / expected, rel=0.15)
     assert found["rhat"] == pytest.approx(1, abs=0.02)
 
 
@@ -31,7 +31,7 @@ def test_split_rhat_sees_chains_that_differ_and_chains_that_drift():
     noise = autoregressive(0.0, sweeps=40)
     apart = settled(noise + np.arange(60))
     assert apart["rhat"] > 5
-    assert apart["effective_samples"] < 100
+    assert apart["effective_samples"] < 0.1 * noise.size / 2
     assert settled(noise + np.arange(40)[:, None])["rhat"] > 3
 
 

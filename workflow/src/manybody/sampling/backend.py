@@ -19,6 +19,7 @@ from manybody.models.base import Model
 
 ENERGIES = ("raw", "norm")
 GAUGES = ("none", "mean")
+MEMORY = 12 << 30  # bytes for tables, caches and work space of the chains that move together
 
 
 class Chains(Protocol):
@@ -74,11 +75,13 @@ def bytes_needed(model: Model, energy: str, gauge: str) -> tuple[int, int]:
 
 
 def _module(model: Model, energy: str, gauge: str):
-    # Imported when asked for: the numbers of a BERT clone do not depend on the factored forms.
     if model.description["architecture"] == "factored":
         from manybody.sampling import factored
 
-        if factored.supports(model, energy, gauge):
+        # Of many layers the tables outgrow any machine: explicit masked copies then.
+        if factored.supports(model, energy, gauge) and (
+            sum(factored.bytes_needed(model, energy, gauge)) <= MEMORY
+        ):
             return factored
     from manybody.sampling import masked
 

@@ -20,12 +20,11 @@ from manybody import artifacts, sequences
 from manybody.models.base import Model
 from manybody.progress import Progress
 from manybody.resume import Resume
-from manybody.sampling.backend import Chains, bytes_needed, open_chains
+from manybody.sampling.backend import MEMORY, Chains, bytes_needed, open_chains
 from manybody.sampling.diagnostics import trace
 from manybody.sampling.draws import Draws, propose
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
-MEMORY = 4 << 30  # bytes for tables, caches and work space of the chains that move together
 SHOWN = 5  # chains in samples.md
 
 
