@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 import torch
 
-from manybody import evaluation, models, sequences, tables, weights
-from manybody.artifacts import ArtifactError, write_json, write_manifest
+from manybody import checks, evaluation, models, sequences, tables, weights
+from manybody.artifacts import ArtifactError, Manifest, write_json, write_manifest
+from manybody.sampling.metropolis import sample
 
 VOCABULARY, LENGTH = 7, 6
 FACTORED = dict(
@@ -167,3 +168,29 @@ def test_a_table_of_losses_comes_back_as_it_was_written(tmp_path, sets):
     paths[0].write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ArtifactError, match=r"seed-0\.parquet"):
         tables.read_losses(paths)
+
+
+@pytest.mark.parametrize("layers", [2, 3])
+def test_the_energy_of_chains_is_their_generators_loss(tmp_path, layers):
+    """By the norm score -E / L is minus the mean loss at all positions: two codes, one number."""
+    description = FACTORED | {"layers": layers}
+    run = finished_run(tmp_path / "run", description)
+    starts = written(tmp_path / "a.parquet", 12, 0)
+    manifest = sample(
+        weights.load_model(run),
+        starts,
+        tmp_path / "clone",
+        energy="norm",
+        gauge="none",
+        sweeps=[3, 7],
+        order="left-to-right",
+        seed=1,
+        about={},
+    )
+    clone = Manifest.read(manifest, "clones")
+    score = tables.read_trace(manifest)[1].set_index("sweep")["score"]
+    for sweep in (3, 7):
+        path = clone.file(f"sweep-{sweep}.parquet")
+        sums = evaluation.evaluate(run, {"own": (path, None)}, steps="last")
+        loss = sums["loss_sum"].sum() / sums["predictions"].sum()
+        assert loss == pytest.approx(-score.loc[sweep], abs=checks.IDENTITY / 10)
