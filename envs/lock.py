@@ -138,8 +138,8 @@ def requirements(packages: dict[str, Package], what: str) -> str:
 def conda_environment(name: str, needs: list[str], packages: dict[str, Package]) -> str:
     """A conda environment as text: python and pip from conda-forge, the rest as exact pins.
 
-    torch has its plain release, so that pip takes whichever build it finds; the CUDA build pins
-    its own libraries exactly.
+    torch has its plain release, so that pip takes whichever build it finds; the CUDA build brings
+    libraries of its own, at the versions that it names (cuda-bindings within a range).
     """
     pins = [
         f"      - {package}=={packages[package].version.removesuffix('+cpu')}\n"
