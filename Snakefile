@@ -43,9 +43,9 @@ rule all:
     default_target: True
     input:
         f"{RESULTS}/scorecard.md",
-        figures(),
+        figure_files(),
 
 
 rule simplicity:
     input:
-        figures("simplicity"),
+        figure_files("simplicity"),

@@ -18,7 +18,7 @@ rule benchmark_part:
         mem_mb=8000,
         runtime=60,
     params:
-        code=lambda wildcards: code("benchmark_part.py", modules=[f"manybody.benchmarks.{wildcards.part}"]),
+        code=lambda wildcards: code("benchmark_part.py", f"benchmarks.{wildcards.part}"),
     message:
         "Measuring {wildcards.part} against its baseline"
     conda:

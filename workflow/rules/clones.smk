@@ -29,7 +29,7 @@ rule sample_clones:
         clone=lambda wildcards: entry("clones", wildcards.clone),
         device=config["compute"]["device"],
         code=lambda wildcards: code(
-            "sample_clones.py", entry("models", entry("clones", wildcards.clone)["model"])["architecture"]
+            "sample_clones.py", model_module(entry("clones", wildcards.clone)["model"])
         ),
     message:
         "Sampling {wildcards.clone} of {wildcards.source}"

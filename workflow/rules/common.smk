@@ -1,8 +1,8 @@
 """Paths, constraints and the small helpers that rules share. Standard library only."""
 
-import sys
 from pathlib import Path
 
+from manybody.plotting.needs import needs
 from manybody.provenance import code_digest
 
 RESULTS = config["results"]
@@ -10,6 +10,7 @@ SEQUENCES = f"{RESULTS}/sequences/{{source}}"
 MODEL = f"{RESULTS}/models/{{source}}/{{model}}/seed-{{seed}}/manifest.json"
 CLONE = f"{RESULTS}/clones/{{source}}/{{clone}}/manifest.json"
 LOSSES = f"{RESULTS}/losses/{{evaluation}}/seed-{{seed}}.parquet"
+SPLITS = ("train", "validation", "test")
 SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
 
 
@@ -22,6 +23,7 @@ wildcard_constraints:
     figure="[A-Za-z0-9_]+",
     paper="[a-z-]+",
     seed="[0-9]+",
+    split="|".join(SPLITS),
 
 
 def entry(block, name):
@@ -32,10 +34,37 @@ def entry(block, name):
     return config[block][name]
 
 
-def code(script, architecture=None, plotting=False):
-    """Digest of the code behind a script's numbers, an architecture's module included."""
-    modules = (f"manybody.models.{architecture}",) if architecture else ()
+def code(script, *modules, plotting=False):
+    """Digest of the code behind a script's numbers; `modules` are imported by name at run time."""
+    modules = tuple(f"manybody.{module}" for module in modules)
     return code_digest(SCRIPTS / script, modules, plotting)
+
+
+def model_module(model):
+    return f"models.{entry('models', model)['architecture']}"
+
+
+def corpus_files(corpus):
+    """The user's own files that a corpus is read from; those in a folder one by one."""
+    files = entry("corpora", corpus).get("files", [])
+    if isinstance(files, dict):
+        files = [name for part in files.values() for name in part]
+    found = []
+    for name in files:
+        path = Path(name).expanduser()
+        inside = sorted(str(inner) for inner in path.rglob("*") if inner.is_file())
+        found += inside if path.is_dir() else [str(path)]
+    return found
+
+
+def corpus_modules(corpus):
+    kind = entry("corpora", corpus)["kind"]
+    modules = {"pydocs": ["sources.pydocs"], "file": []}
+    return modules.get(kind, ["sources.published"])
+
+
+def documents(source, split):
+    return f"{RESULTS}/corpora/{entry('sources', source)['corpus']}/{split}.parquet"
 
 
 def model_path(source, model, seed):
@@ -93,3 +122,32 @@ def target_file(source, target):
     if "split" in target:
         return f"{SEQUENCES.format(source=source)}/{target['split']}.parquet"
     return clone_path(target.get("clone", target.get("starts")))
+
+
+def figure_names(paper=None):
+    """(paper, figure) of all figures of the config, or of one paper."""
+    papers = config["figures"] if paper is None else [paper]
+    return [(name, figure) for name in papers for figure in config["figures"].get(name, {})]
+
+
+def figure_files(paper=None):
+    return [
+        f"{RESULTS}/figures/{name}/{figure}.{ending}"
+        for name, figure in figure_names(paper)
+        for ending in ("pdf", "png", "csv")
+    ]
+
+
+def figure_inputs(paper, figure):
+    """Named inputs of a figure: tables of losses, manifests of runs and clones, a tokenizer."""
+    block = config["figures"][paper][figure]
+    needed = needs(block, config)
+    inputs = {
+        "losses": [LOSSES.format(evaluation=name, seed=seed) for name, seed in needed["runs"]],
+        "runs": [evaluated_model(name, seed) for name, seed in needed["runs"]],
+        "clones": [clone_path(name) for name in needed["clones"]],
+    }
+    if "passages" in block:
+        source = entry("clones", needed["clones"][0])["source"]
+        inputs["tokenizer"] = f"{SEQUENCES.format(source=source)}/tokenizer.json"
+    return inputs

@@ -23,8 +23,7 @@ rule evaluate_model:
         evaluation=lambda wildcards: entry("evaluations", wildcards.evaluation),
         device=config["compute"]["device"],
         code=lambda wildcards: code(
-            "evaluate_model.py",
-            entry("models", entry("evaluations", wildcards.evaluation)["model"])["architecture"],
+            "evaluate_model.py", model_module(entry("evaluations", wildcards.evaluation)["model"])
         ),
     message:
         "Evaluating {wildcards.evaluation}, seed {wildcards.seed}"

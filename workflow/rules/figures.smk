@@ -36,8 +36,8 @@ for paper, figure in figure_names():
             paper=paper,
             figure=figure,
             block=config["figures"][paper][figure],
-            context=figure_context(paper, figure),
-            code=code("plot_figure.py", plot=(paper, figure)),
+            context=needs(config["figures"][paper][figure], config),
+            code=code("plot_figure.py", f"plotting.{paper}.{figure}", plotting=True),
         message:
             f"Drawing {paper} {figure}"
         conda:

@@ -29,7 +29,7 @@ rule train_model:
         device=config["compute"]["device"],
         processes=config["compute"]["processes"],
         code=lambda wildcards: code(
-            "train_model.py", entry("models", wildcards.model)["architecture"]
+            "train_model.py", model_module(wildcards.model)
         ),
     message:
         "Training {wildcards.model} on {wildcards.source}, seed {wildcards.seed}"

@@ -18,14 +18,7 @@ def accelerated(device: str, precision: str, threads: int) -> Iterator[Accelerat
     one only on a CPU). On a CPU torch keeps to `threads` threads and to algorithms that give the same bits each time.
     What was set for the process before is set again at the end.
     """
-    if device not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"device: {device!r} is unknown; choose auto, cpu or cuda")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            f"device: cuda was asked for, but torch {torch.__version__} sees no CUDA device; "
-            "install the cuda lock, ask for a GPU, or choose device auto"
-        )
-    cpu = device == "cpu" or not torch.cuda.is_available()
+    cpu = pick(device) == "cpu"
     before = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     fill = torch.utils.deterministic.fill_uninitialized_memory
     launched = torch.distributed.is_available() and torch.distributed.is_initialized()
@@ -46,3 +39,15 @@ def accelerated(device: str, precision: str, threads: int) -> Iterator[Accelerat
         torch.set_num_threads(before[0])
         torch.set_deterministic_debug_mode(before[1])
         torch.utils.deterministic.fill_uninitialized_memory = fill
+
+
+def pick(device: str) -> str:
+    """cpu or cuda for a config's auto, cpu or cuda; `ValueError` if there is no such device."""
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"device: {device!r} is unknown; choose auto, cpu or cuda")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"device: cuda was asked for, but torch {torch.__version__} sees no CUDA device; "
+            "install the cuda lock, ask for a GPU, or choose device auto"
+        )
+    return "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"

@@ -128,5 +128,18 @@ def checkpoint_at_loss(manifest: str | Path | Manifest, target: float) -> int:
     return int(table["step"].iloc[int((table["loss"] - target).abs().argmin())])
 
 
+def chosen_step(
+    manifest: str | Path | Manifest, step: int | str | dict, reference: str | Path | None = None
+) -> int:
+    """The kept step that a config's `step` means: "last", a number, or {"loss_of": ...}.
+
+    The last takes the checkpoint nearest to the final validation loss of the run at `reference`.
+    """
+    if isinstance(step, dict):
+        final = Manifest.read(reference, "model").about["final"]
+        return checkpoint_at_loss(manifest, final["validation_loss"])
+    return checkpoint_steps(manifest)[-1] if step == "last" else step
+
+
 def _run(manifest: str | Path | Manifest) -> Manifest:
     return manifest if isinstance(manifest, Manifest) else Manifest.read(manifest, "model")

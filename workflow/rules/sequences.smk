@@ -1,0 +1,82 @@
+"""Sequences: text to documents, a tokenizer, and blocks of L tokens.
+
+Needs   a corpus of the config: docstrings of installed packages, a download, the user's files
+Makes   results/corpora/{corpus}/{train,validation,test}.parquet, the documents of each split
+        results/sequences/{source}/tokenizer.json, trained on the training split
+        results/sequences/{source}/{train,validation,test}.parquet, the sequences
+"""
+
+
+rule collect_corpus:
+    input:
+        files=lambda wildcards: corpus_files(wildcards.corpus),
+    output:
+        **{split: f"{RESULTS}/corpora/{{corpus}}/{split}.parquet" for split in SPLITS},
+    log:
+        f"{RESULTS}/logs/collect_corpus/{{corpus}}.log",
+    benchmark:
+        f"{RESULTS}/usage/collect_corpus/{{corpus}}.jsonl"
+    priority: 50
+    resources:
+        mem_mb=2000,
+        runtime=240,
+    params:
+        corpus=lambda wildcards: entry("corpora", wildcards.corpus),
+        downloads=f"{RESULTS}/downloads",
+        code=lambda wildcards: code("collect_corpus.py", *corpus_modules(wildcards.corpus)),
+    message:
+        "Collecting the documents of {wildcards.corpus}"
+    conda:
+        "../../envs/numerics.yaml"
+    script:
+        "../scripts/collect_corpus.py"
+
+
+rule train_tokenizer:
+    input:
+        documents=lambda wildcards: documents(wildcards.source, "train"),
+    output:
+        tokenizer=f"{SEQUENCES}/tokenizer.json",
+    log:
+        f"{RESULTS}/logs/train_tokenizer/{{source}}.log",
+    benchmark:
+        f"{RESULTS}/usage/train_tokenizer/{{source}}.jsonl"
+    priority: 50
+    resources:
+        mem_mb=4000,
+        runtime=120,
+    params:
+        vocabulary=lambda wildcards: entry("sources", wildcards.source)["vocabulary"],
+        end_of_document=lambda wildcards: entry("sources", wildcards.source)["end_of_document"],
+        code=code("train_tokenizer.py"),
+    message:
+        "Training the tokenizer of {wildcards.source}"
+    conda:
+        "../../envs/numerics.yaml"
+    script:
+        "../scripts/train_tokenizer.py"
+
+
+rule encode_sequences:
+    input:
+        documents=lambda wildcards: documents(wildcards.source, wildcards.split),
+        tokenizer=f"{SEQUENCES}/tokenizer.json",
+    output:
+        sequences=f"{SEQUENCES}/{{split}}.parquet",
+    log:
+        f"{RESULTS}/logs/encode_sequences/{{source}}.{{split}}.log",
+    benchmark:
+        f"{RESULTS}/usage/encode_sequences/{{source}}.{{split}}.jsonl"
+    priority: 50
+    resources:
+        mem_mb=2000,
+        runtime=120,
+    params:
+        source=lambda wildcards: entry("sources", wildcards.source),
+        code=code("encode_sequences.py"),
+    message:
+        "Tokenising the {wildcards.split} split of {wildcards.source}"
+    conda:
+        "../../envs/numerics.yaml"
+    script:
+        "../scripts/encode_sequences.py"

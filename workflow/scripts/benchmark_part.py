@@ -1,0 +1,15 @@
+"""Measures one part of the package against its baseline."""
+
+import csv
+from importlib import import_module
+
+from manybody.artifacts import atomic
+from manybody.logs import log_to
+
+log_to(snakemake.log[0])
+
+rows = import_module(f"manybody.benchmarks.{snakemake.wildcards.part}").measure()
+with atomic(snakemake.output.table) as temporary, temporary.open("w", newline="") as opened:
+    writer = csv.DictWriter(opened, rows[0].keys())
+    writer.writeheader()
+    writer.writerows(rows)

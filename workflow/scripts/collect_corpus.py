@@ -1,0 +1,8 @@
+"""Collects the documents of one corpus and cuts them into three splits."""
+
+from manybody.logs import log_to
+from manybody.sources.text import collect
+
+log_to(snakemake.log[0])
+
+collect(snakemake.params.corpus, dict(snakemake.output.items()), snakemake.params.downloads)

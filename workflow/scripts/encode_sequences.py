@@ -1,0 +1,17 @@
+"""Tokenises one split of a source and cuts it into blocks."""
+
+from manybody.logs import log_to
+from manybody.sources.tokenizer import encode_split
+
+log_to(snakemake.log[0])
+
+source, split = snakemake.params.source, snakemake.wildcards.split
+encode_split(
+    snakemake.input.documents,
+    snakemake.input.tokenizer,
+    source["length"],
+    snakemake.output.sequences,
+    {"source": snakemake.wildcards.source, "split": split, "corpus": source["corpus"]},
+    source.get("blocks", {}).get(split),
+    source["end_of_document"],
+)

@@ -1,0 +1,43 @@
+"""Tests every checkpoint of one run on the sequence sets of an evaluation."""
+
+from manybody.artifacts import Manifest
+from manybody.devices import pick
+from manybody.evaluation import evaluate
+from manybody.logs import log_to
+from manybody.progress import Progress
+from manybody.tables import write_losses
+from manybody.weights import checkpoint_steps
+
+log_to(snakemake.log[0])
+
+
+def place(target: dict, path: str) -> tuple:
+    """Where a target's sequences are, and how many of them to take."""
+    if "split" in target:
+        return path, target["sequences"]
+    name = f"sweep-{target['sweep']}.parquet" if "clone" in target else "starts.parquet"
+    return Manifest.read(path, "clones").file(name), None
+
+
+evaluation, run = snakemake.params.evaluation, snakemake.input.model
+targets = {
+    name: place(target, path)
+    for (name, target), path in zip(
+        evaluation["targets"].items(), snakemake.input.targets, strict=True
+    )
+}
+steps = len(checkpoint_steps(run)) if evaluation["steps"] == "all" else 1
+with Progress(steps * len(targets), "sets", f"evaluate {snakemake.wildcards.evaluation}") as bar:
+    losses = evaluate(
+        run,
+        targets,
+        evaluation["positions"],
+        evaluation["steps"],
+        device=pick(snakemake.params.device),
+        progress=bar,
+    )
+write_losses(
+    snakemake.output.losses,
+    losses,
+    {"evaluation": snakemake.wildcards.evaluation, "seed": int(snakemake.wildcards.seed)},
+)

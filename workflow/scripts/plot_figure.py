@@ -1,0 +1,15 @@
+"""Draws one figure; writes it, the numbers in it, and what they say of the paper's claims."""
+
+from importlib import import_module
+from pathlib import Path
+
+from manybody.logs import log_to
+from manybody.plotting import style
+
+log_to(snakemake.log[0])
+
+params = snakemake.params
+module = import_module(f"manybody.plotting.{params.paper}.{params.figure}")
+figure, drawn, checks = module.draw(dict(snakemake.input.items()), params.block, params.context)
+style.save(figure, drawn, Path(snakemake.output.pdf).with_suffix(""))
+style.write_csv(checks, snakemake.output.checks)

@@ -1,0 +1,50 @@
+"""Draws Metropolis-Hastings clones of one trained model."""
+
+from pathlib import Path
+
+from manybody.devices import pick
+from manybody.logs import log_to
+from manybody.sampling.metropolis import choose_starts, sample
+from manybody.sequences import Sequences
+from manybody.sources.tokenizer import load
+from manybody.weights import checkpoint_steps, chosen_step, load_model
+
+log_to(snakemake.log[0])
+
+clone, run = snakemake.params.clone, snakemake.input.model
+step = chosen_step(run, clone["step"], snakemake.input.reference or None)
+model = load_model(run, step, pick(snakemake.params.device))
+split = "test" if clone["start"] == "test" else "train"
+available = Sequences.open(snakemake.input[split])
+starts, rows = choose_starts(
+    available.tokens, clone["chains"], clone["start"], model.vocabulary, clone["chain_seed"]
+)
+generator = {
+    "model": clone["model"],
+    "seed": clone["seed"],
+    "step": step,
+    "last": step == checkpoint_steps(run)[-1],
+    "description": model.description,
+    "order": model.order,
+    "nominal": model.nominal,
+}
+sample(
+    model,
+    starts,
+    Path(snakemake.output.manifest).parent,
+    energy=clone["energy"],
+    gauge=clone["gauge"],
+    sweeps=clone["sweeps"],
+    order=clone["order"],
+    seed=clone["chain_seed"],
+    about={
+        "source": clone["source"],
+        "generator": generator,
+        "start": clone["start"],
+        "split": split,
+        "rows": rows,
+        "code": snakemake.params.code,
+    },
+    tokenizer=load(snakemake.input.tokenizer),
+    threads=clone["threads"],
+)

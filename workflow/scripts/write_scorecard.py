@@ -1,0 +1,8 @@
+"""Gathers the checks of all figures."""
+
+from manybody import scorecard
+from manybody.logs import log_to
+
+log_to(snakemake.log[0])
+
+scorecard.write(snakemake.input.checks, snakemake.output.scorecard)
