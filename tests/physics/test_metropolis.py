@@ -211,6 +211,25 @@ def test_moves_do_not_depend_on_the_batch(name):
         assert np.array_equal(found[0], other)
 
 
+@pytest.mark.parametrize("kind", ["raw", "norm"])
+def test_bfloat16_makes_the_same_moves(kind):
+    model = build(MODELS["bert"], scale=2.0).float()
+    starts = torch.randint(7, (16, 6), generator=torch.Generator().manual_seed(5))
+    visits, uniforms = numbers(16, 6, 6)
+    fine = open_chains(model, starts, kind)
+    coarse = open_chains(model, starts, kind, precision="bfloat16")
+    assert 0.05 < coarse.margin < 5
+    asked = []
+    refine = coarse.refine
+    coarse.refine = lambda handle, which: asked.append(len(which)) or refine(handle, which)
+    record = advance(coarse, visits, uniforms, starts.numpy())
+    advance(fine, visits, uniforms, starts.numpy())
+    assert torch.equal(fine.tokens, coarse.tokens)
+    assert 0 < sum(asked) < record.same.size * 6 - record.same.sum()
+    with pytest.raises(ValueError, match="BERT"):
+        open_chains(build(MODELS["n=2"]), starts, precision="bfloat16")
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
 @pytest.mark.parametrize("name", ["n=2", "n=3", "n=4", "n=3 paper", "bert"])

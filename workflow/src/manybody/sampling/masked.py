@@ -15,6 +15,8 @@ from torch import Tensor
 from manybody.models.base import Model
 
 WORK = {"cpu": 256 << 20, "cuda": 8 << 30}  # bytes of activations computed at once
+PROBES = 16  # moves on which the error of coarse ratios is measured
+SIGMAS = 8.0  # the margin in units of that error
 
 
 class MaskedChains:
@@ -99,6 +101,51 @@ class MaskedChains:
             weight, shift = self.mean_row
             scores -= (features @ weight).double() + shift
         return scores
+
+
+class CoarseChains(MaskedChains):
+    """The same with the copies of ratios computed in bfloat16, whose errors decide nothing.
+
+    log alpha adds up L - 1 differences of logits, each with a relative error of 2^-9. The driver
+    asks `refine` for every ratio within `margin` nats of its threshold: the copies of both states
+    in the model's own type. Proposals are drawn from one such copy too, since their law must be
+    that of the energy. `margin` is `SIGMAS` times the root mean square error, measured on moves
+    from the current states whenever the caches are rebuilt.
+    """
+
+    def rebuild(self) -> None:
+        self.exactly = False
+        super().rebuild()
+        count, length = self.tokens.shape
+        chains = torch.arange(min(count, PROBES), device=self.tokens.device)
+        positions = chains * max(1, length // PROBES) % length
+        proposals = (self.tokens[chains, positions] + 1) % self.model.vocabulary
+        coarse, handle = self.log_ratio(chains, positions, proposals)
+        errors = coarse - self.refine(handle, chains)
+        self.margin = SIGMAS * errors.square().mean().sqrt().item()
+
+    def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
+        tokens = self.tokens[chains]
+        rows = torch.arange(len(chains), device=tokens.device)
+        pieces = zip(
+            rows.split(self.copies_at_once), positions.split(self.copies_at_once), strict=True
+        )
+        return self.model.head(
+            torch.cat([self.model.masked_features(tokens, *piece) for piece in pieces])
+        )
+
+    def refine(self, handle, which: Tensor) -> Tensor:
+        """log alpha (n,) float64 of the moves `which` (n,) of a handle, in the model's own type."""
+        chains, _, _, tokens, others = (part[which] for part in handle[:5])
+        self.exactly = True
+        after, before = (self._copies(state, others)[1] for state in (tokens, self.tokens[chains]))
+        self.exactly = False
+        return (after - before).sum(dim=1)
+
+    def _some_copies(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        with torch.autocast(tokens.device.type, torch.bfloat16, enabled=not self.exactly):
+            features = super()._some_copies(tokens, positions)
+        return features.to(self.model.output.weight.dtype)
 
 
 def _log_probability(model: Model, features: Tensor, tokens: Tensor) -> Tensor:

@@ -115,6 +115,9 @@ def advance(
         with np.errstate(divide="ignore"):  # a uniform number may be exactly 0: accept
             thresholds = np.log(uniforms[moving, at, 1])
         ratios = ratios.cpu().numpy()
+        doubtful = np.flatnonzero(np.abs(ratios - thresholds) < getattr(chains, "margin", 0.0))
+        if doubtful.size:  # coarse arithmetic does not decide there
+            ratios[doubtful] = chains.refine(handle, _indices(doubtful, device)).cpu().numpy()
         accepted = thresholds < ratios
         chains.accept(handle, torch.from_numpy(accepted).to(device))
         taken = moving[accepted]
@@ -185,6 +188,7 @@ def sample(
     threads: int = 1,
     memory: int = MEMORY,
     interval: int = INTERVAL,
+    precision: str = "float32",
 ) -> Path:
     """Draws clones of `model` from `starts` (C, L) into the folder `out`; returns its manifest.
 
@@ -192,7 +196,8 @@ def sample(
     `tokenizer` (`decode(list of ids)`) `samples.md`, and last `manifest.json` of kind "clones".
     `about` (JSON values) goes into every file. Every `interval` sweeps the caches are rebuilt and
     the state is saved under `resume/`: a run killed at any moment and started again with the same
-    arguments writes the same bytes on a CPU. `memory` bounds the chains that move together.
+    arguments writes the same bytes on a CPU. `memory` (bytes) bounds the
+    chains that move together, `precision` is that of `open_chains`.
 
     Raises `ValueError` for starts that do not fit the model and for sweeps that are not positive.
     """
@@ -207,6 +212,7 @@ def sample(
         interval=interval,
         memory=memory,
         threads=threads,
+        precision=precision,
     )
     group = group_size(model, energy, gauge, memory)
     out = Path(out)
@@ -251,7 +257,7 @@ def _walk(run: "_Run", model: Model, draws: Draws, group: int) -> None:
                 if len(parts) > 1 or chains is None:
                     chains = None  # the caches of the group before must go first
                     tokens = torch.from_numpy(run.tokens[part]).to(device)
-                    chains = open_chains(model, tokens, energy, gauge)
+                    chains = open_chains(model, tokens, energy, gauge, run.about["precision"])
                 else:
                     chains.rebuild()
                 initial.append(chains.energy().cpu().numpy())
