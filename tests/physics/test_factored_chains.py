@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from manybody.models.factored import Factored
-from manybody.sampling import factored
+from manybody.sampling import factored, factored_deep, factored_two, factored_weights
 from manybody.sampling.backend import bytes_needed, open_chains
 
 # layers, rank, |V|, L: every backend, and within the deep one both forms of every square.
@@ -189,8 +189,6 @@ def test_single_precision_stays_near_the_naive_double_energy(
 
 
 def test_proposals_in_several_batches_are_the_same_proposals(monkeypatch):
-    from manybody.sampling import factored_deep
-
     model, tokens = make_model(4, 2, 19, 5), make_tokens(5, 5, 19)
     every, at, new = torch.arange(5), torch.arange(5), torch.arange(5) + 7
     whole = open_chains(model, tokens)
@@ -204,6 +202,36 @@ def test_proposals_in_several_batches_are_the_same_proposals(monkeypatch):
     torch.testing.assert_close(same, ratios, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(parts.energy(), whole.energy(), rtol=1e-12, atol=1e-12)
     assert torch.equal(parts.tokens, whole.tokens)
+
+
+@pytest.mark.parametrize("rank", [None, 3])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_tensor_operations_equal_the_compiled_loops(rank, dtype):
+    """What two layers do on a GPU, and three layers there, done on a CPU."""
+    tolerance = 1e-11 if dtype == torch.float64 else 1e-4
+    every, generator = torch.arange(4), torch.Generator().manual_seed(4)
+    for layers in (2, 3):
+        model, tokens = make_model(layers, rank, 9, 6, dtype=dtype), make_tokens(4, 6, 9)
+        compiled, weights = open_chains(model, tokens), factored_weights.read(model, "none")
+        if layers == 2:
+            batched = factored_two.PairedChains(weights, tokens)
+            batched._steps, batched._as_given = factored_two._OnTensors, lambda tensor: tensor
+            batched.rebuild()
+        else:
+            batched = factored_deep.DeepChains(weights, tokens, "raw")
+        for _ in range(20):
+            at = torch.randint(6, (4,), generator=generator)
+            new = torch.randint(9, (4,), generator=generator)
+            taken = torch.rand(4, generator=generator) < 0.6
+            close = dict(rtol=tolerance, atol=tolerance)
+            logits = [chains.logits(every, at).double() for chains in (compiled, batched)]
+            torch.testing.assert_close(*logits, **close)
+            proposals = [chains.log_ratio(every, at, new) for chains in (compiled, batched)]
+            torch.testing.assert_close(proposals[0][0], proposals[1][0], **close)
+            for chains, (_, handle) in zip((compiled, batched), proposals, strict=True):
+                chains.accept(handle, taken)
+            torch.testing.assert_close(compiled.energy(), batched.energy(), **close)
+            assert torch.equal(compiled.tokens, batched.tokens)
 
 
 def test_layer_norm_has_no_such_form():

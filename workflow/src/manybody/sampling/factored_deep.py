@@ -23,9 +23,9 @@ from manybody.sampling.factored_copies import all_copies
 from manybody.sampling.factored_squares import (
     Change,
     DirectSquare,
+    acting_tables,
     cheaper,
     clear,
-    table,
     table_bytes,
 )
 from manybody.sampling.factored_weights import Weights
@@ -168,8 +168,7 @@ class _FirstSquare:
         self.table = None
         cost = rank**3 + length * rank**2
         if not weights.full and cost < length * vocabulary * rank:
-            tables = [table(weights, 0, target) for target in range(1, last + 1)]
-            self.table = torch.stack(tables).permute(1, 0, 3, 2).reshape(rank, -1)
+            self.table = acting_tables(weights, 0, range(1, last + 1))
         else:
             self.sent = weights.value_rows(0)
         # factor^m_jk = -2 sum_k' A^m_kk' A1_k'i A1_k'j, indexed [i, j, k]; last layer: k = j only.

@@ -39,16 +39,35 @@ def clear(values: Tensor, copies: Tensor) -> Tensor:
     return values
 
 
-def table(weights: Weights, layer: int, target: int) -> Tensor:
+def table(weights: Weights, layer: int, target: int, out: Tensor | None = None) -> Tensor:
     """beta (d, d, d) from `layer` to `target`, indexed [x, y, result]; |V| d^2 (d + 1) / 2 MAC."""
     left, right = weights.left[layer], weights.right[target]
     rank = left.shape[1]
-    beta = left.new_empty(rank, rank, right.shape[1])
+    beta = left.new_empty(rank, rank, rank) if out is None else out
     for x in range(rank):
         row = (left[:, x:] * left[:, x : x + 1]).T @ right
         beta[x, x:] = row
         beta[x:, x] = row
     return beta
+
+
+def acting_tables(weights: Weights, layer: int, targets: range) -> Tensor:
+    """The tables to all `targets` as (d, targets * d * d), indexed [x, (target, result, y)]:
+    contracted with x they are matrices beta(x, .) that act on y."""
+    rank = weights.left[layer].shape[1]
+    tables = weights.left[layer].new_empty(rank, len(targets), rank, rank)
+    for place, target in enumerate(targets):
+        table(weights, layer, target, tables[:, place].transpose(1, 2))
+    return tables.view(rank, -1)
+
+
+def listing_tables(weights: Weights, layer: int, targets: range) -> Tensor:
+    """The tables to all `targets` as (d * d, targets * d), indexed [(x, y), (target, result)]."""
+    rank = weights.left[layer].shape[1]
+    tables = weights.left[layer].new_empty(rank, rank, len(targets), rank)
+    for place, target in enumerate(targets):
+        table(weights, layer, target, tables[:, :, place])
+    return tables.view(rank**2, -1)
 
 
 class TableSquare:
@@ -59,13 +78,10 @@ class TableSquare:
         self.rank = weights.left[layer].shape[1]
         self.outer = weights.mixing[last]
         self.targets = range(layer + 1, last)
-        self.to_output = table(weights, layer, last).reshape(self.rank**2, -1)
+        self.to_output = listing_tables(weights, layer, range(last, last + 1))
         if self.targets:
-            between = torch.stack([table(weights, layer, target) for target in self.targets])
-            if layer == 1:  # [x, (target, result, y)]: contracted with x, matrices that act on y
-                self.between = between.permute(1, 0, 3, 2).reshape(self.rank, -1)
-            else:  # [(x, y), (target, result)]
-                self.between = between.permute(1, 2, 0, 3).reshape(self.rank**2, -1)
+            tables = acting_tables if layer == 1 else listing_tables
+            self.between = tables(weights, layer, self.targets)
 
     def open(self, u: Tensor) -> Tensor:
         return u

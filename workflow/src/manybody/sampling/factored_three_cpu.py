@@ -11,7 +11,7 @@ from numba import njit
 _SUMS = {"reassoc", "contract", "nsz"}
 
 
-@njit(fastmath=_SUMS, nogil=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True)
 def add_rows(total, weights, rows):
     """total (d) += weights (m) @ rows (m, d), four rows at a time."""
     count = len(weights)
@@ -27,7 +27,7 @@ def add_rows(total, weights, rows):
             total[y] += weights[q] * rows[q, y]
 
 
-@njit(fastmath=_SUMS, nogil=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True)
 def mix(weights, rows, out):
     """out (m, d) = weights (m, L) @ rows (L, d)."""
     out[:] = 0.0
@@ -35,7 +35,7 @@ def mix(weights, rows, out):
         add_rows(out[k], weights[k], rows)
 
 
-@njit(fastmath=_SUMS, nogil=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True)
 def dot(x, y):
     total = x[0] - x[0]
     for v in range(len(x)):
@@ -43,7 +43,7 @@ def dot(x, y):
     return total
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def masked_features(chains, positions, u, direct, mixing3, to_output, out):
     length, rank = u.shape[2], u.shape[3]
     products = np.empty((rank, rank), u.dtype)
@@ -60,7 +60,7 @@ def masked_features(chains, positions, u, direct, mixing3, to_output, out):
         add_rows(out[m], products.reshape(rank * rank), to_output)
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def score_changes(
     chains, positions, proposals, tokens, read, summed, forms, mixing1, mixing2, mixing3,
     factor, last_factor, sent, inputs2, inputs3, to_second, to_output, outputs, squares,
@@ -129,7 +129,7 @@ def score_changes(
         out[m] = total
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def products(step, table, tokens, sent, maps, across, own):
     """across_j = beta(step, q_j) and own = beta(step, step)."""
     rank = len(step)
@@ -142,7 +142,7 @@ def products(step, table, tokens, sent, maps, across, own):
     add_rows(own, step, maps)
 
 
-@njit(fastmath=_SUMS, nogil=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True)
 def respond(across, own, mixing1, position, new, old, out):
     """Change of Q^m x^(1) (L, d) in the copies that see the token, but for their own mask."""
     mix(mixing1, across, out)
@@ -154,7 +154,7 @@ def respond(across, own, mixing1, position, new, old, out):
         out[position, x] += new[x] - old[x]
 
 
-@njit(fastmath=_SUMS, nogil=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True)
 def replace_tokens(
     chains, positions, proposals, tokens, u, read, summed, forms, direct, mixing3, factor, squares,
     along, across, rises,

@@ -10,7 +10,7 @@ from numba import njit
 _SUMS = {"reassoc", "contract", "nsz"}
 
 
-@njit(fastmath=_SUMS, nogil=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True)
 def masked_values(chains, positions, tokens, w, mixing1, mixing2, sent, out):
     length, vocabulary = w.shape[1], w.shape[2]
     for m in range(len(chains)):
@@ -28,7 +28,7 @@ def masked_values(chains, positions, tokens, w, mixing1, mixing2, sent, out):
                 total[tokens[c, k]] += mixing2[i, k]
 
 
-@njit(fastmath=_SUMS, nogil=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True)
 def score_changes(
     chains, positions, proposals, tokens, w, s, u, mixing1, mixing2, loop, sent, read, out
 ):
@@ -53,7 +53,7 @@ def score_changes(
         out[m] = total - 2.0 * part
 
 
-@njit(fastmath=_SUMS, nogil=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True)
 def replace_tokens(
     chains, positions, proposals, tokens, w, s, u, copies, mixing1, mixing2, loop, sent, read
 ):
@@ -78,7 +78,7 @@ def replace_tokens(
         tokens[c, i] = b
 
 
-@njit(fastmath=_SUMS, nogil=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True)
 def raw_scores(tokens, w, s, u, mixing2, alone, sent, read, own, out):
     """sum_i h_i[s_i] (C,), `own` (|V|,) weighing what a token adds by itself, biases left out."""
     count, length, vocabulary = w.shape
