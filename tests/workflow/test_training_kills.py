@@ -11,16 +11,17 @@ import pytest
 
 from manybody import weights
 
+# Far fewer checkpoints than saved states, so that runs are taken up between checkpoints as well.
 RECIPE = {
     "objective": "masked",
-    "steps": 60,
+    "steps": 160,
     "batch": 15,
     "masks": 0.25,
     "learning_rate": 0.01,
     "schedule": "cosine",
     "warmup": 5,
     "clip": 1.0,
-    "checkpoints": {"logarithmic": 5, "listed": [30]},
+    "checkpoints": {"logarithmic": 2, "listed": [20]},
     "validation": 33,
     "precision": "float32",
     "compile": False,
@@ -71,7 +72,7 @@ def runs(tmp_path_factory):
             job(killed, **common),
         ]
     jobs += [
-        job(folder / "resumed", *CASES["factored-sgd"], die_at_write=15),
+        job(folder / "resumed", *CASES["factored-sgd"], die_at_write=16),
         job(folder / "resumed", *CASES["factored-sgd"]),
         job(folder / "two", *CASES["bert-adamw"], processes=2),
     ]
