@@ -26,8 +26,9 @@ rule collect_corpus:
         code=lambda wildcards: code("collect_corpus.py", *corpus_modules(wildcards.corpus)),
     message:
         "Collecting the documents of {wildcards.corpus}"
+    # The docstrings are those of what torch and transformers bring along.
     conda:
-        "../../envs/numerics.yaml"
+        "../../envs/learning.yaml"
     script:
         "../scripts/collect_corpus.py"
 
