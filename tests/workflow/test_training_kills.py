@@ -1,6 +1,7 @@
 """A training that is killed at any moment and started again ends with the same bytes."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -41,6 +42,12 @@ CASES = {
     "factored-sgd": (FACTORED, {"name": "sgd", "momentum": 0.9, "weight_decay": 0.01}),
     "bert-adamw": (BERT, {"name": "adamw", "betas": [0.9, 0.98], "weight_decay": 0.01}),
 }
+# The helper forks, which is safest without the threads that libraries start on import.
+FEW_THREADS = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
 KILLED = [-signal.SIGKILL]
 
 
@@ -79,6 +86,7 @@ def runs(tmp_path_factory):
     done = subprocess.run(
         [sys.executable, Path(__file__).with_name("training_jobs.py")],
         input=json.dumps(jobs),
+        env={**os.environ, **FEW_THREADS},
         capture_output=True,
         text=True,
         timeout=300,

@@ -4,6 +4,7 @@ Reads a JSON list of jobs from standard input, runs each in forked children (tor
 once) and prints the list of their exit codes.
 """
 
+import faulthandler
 import json
 import os
 import signal
@@ -67,6 +68,7 @@ def fork(job: dict, environment: dict) -> int:
     child = os.fork()
     if child:
         return child
+    faulthandler.dump_traceback_later(120, exit=True)
     try:
         os.environ.update(environment)
         if job.get("die_at_write"):
@@ -96,7 +98,14 @@ def run(job: dict) -> list[int]:
         time.sleep(job["kill_after"])
         for child in children:
             os.kill(child, signal.SIGKILL)
-    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    codes: dict[int, int] = {}
+    while len(codes) < len(children):
+        child, status = os.wait()
+        codes[child] = os.waitstatus_to_exitcode(status)
+        if codes[child]:  # the others would wait for it
+            for other in set(children) - codes.keys():
+                os.kill(other, signal.SIGKILL)
+    return [codes[child] for child in children]
 
 
 if __name__ == "__main__":
