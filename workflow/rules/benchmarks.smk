@@ -12,6 +12,8 @@ rule benchmark_part:
         f"{RESULTS}/logs/benchmark_part/{{part}}.log",
     wildcard_constraints:
         part="sequences|training|clones",
+    conda:
+        "../../envs/learning.yaml"
     # The whole machine, so that no other job disturbs the clock; the measurement uses one thread.
     threads: workflow.cores or 1
     resources:
@@ -21,7 +23,5 @@ rule benchmark_part:
         code=lambda wildcards: code("benchmark_part.py", f"benchmarks.{wildcards.part}"),
     message:
         "Measuring {wildcards.part} against its baseline"
-    conda:
-        "../../envs/learning.yaml"
     script:
         "../scripts/benchmark_part.py"

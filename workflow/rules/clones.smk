@@ -19,8 +19,10 @@ rule sample_clones:
         f"{RESULTS}/logs/sample_clones/{{source}}/{{clone}}.log",
     benchmark:
         f"{RESULTS}/usage/sample_clones/{{source}}.{{clone}}.jsonl"
-    threads: lambda wildcards: entry("clones", wildcards.clone)["threads"]
     priority: 20
+    conda:
+        "../../envs/learning.yaml"
+    threads: lambda wildcards: entry("clones", wildcards.clone)["threads"]
     resources:
         mem_mb=lambda wildcards, attempt: 3000 * attempt,
         runtime=lambda wildcards, attempt: 60 * attempt,
@@ -33,7 +35,5 @@ rule sample_clones:
         ),
     message:
         "Sampling {wildcards.clone} of {wildcards.source}"
-    conda:
-        "../../envs/learning.yaml"
     script:
         "../scripts/sample_clones.py"

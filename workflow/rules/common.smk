@@ -113,9 +113,7 @@ def evaluated_model(evaluation, seed):
 def evaluated_targets(evaluation):
     """One file per target, in the order of the config: a clone's manifest or a split."""
     evaluation = entry("evaluations", evaluation)
-    return [
-        target_file(evaluation["source"], target) for target in evaluation["targets"].values()
-    ]
+    return [target_file(evaluation["source"], target) for target in evaluation["targets"].values()]
 
 
 def target_file(source, target):

@@ -15,6 +15,8 @@ rule evaluate_model:
         f"{RESULTS}/logs/evaluate_model/{{evaluation}}/seed-{{seed}}.log",
     benchmark:
         f"{RESULTS}/usage/evaluate_model/{{evaluation}}.seed-{{seed}}.jsonl"
+    conda:
+        "../../envs/learning.yaml"
     resources:
         mem_mb=lambda wildcards, attempt: 3000 * attempt,
         runtime=lambda wildcards, attempt: 60 * attempt,
@@ -27,7 +29,5 @@ rule evaluate_model:
         ),
     message:
         "Evaluating {wildcards.evaluation}, seed {wildcards.seed}"
-    conda:
-        "../../envs/learning.yaml"
     script:
         "../scripts/evaluate_model.py"

@@ -29,6 +29,8 @@ for paper, figure in figure_names():
             checks=f"{RESULTS}/checks/{paper}/{figure}.csv",
         log:
             f"{RESULTS}/logs/plot_figure/{paper}.{figure}.log",
+        conda:
+            "../../envs/figures.yaml"
         resources:
             mem_mb=2000,
             runtime=30,
@@ -40,8 +42,6 @@ for paper, figure in figure_names():
             code=code("plot_figure.py", f"plotting.{paper}.{figure}", plotting=True),
         message:
             f"Drawing {paper} {figure}"
-        conda:
-            "../../envs/figures.yaml"
         script:
             "../scripts/plot_figure.py"
 
@@ -50,14 +50,16 @@ rule write_scorecard:
     input:
         checks=[f"{RESULTS}/checks/{paper}/{figure}.csv" for paper, figure in figure_names()],
     output:
-        scorecard=report(f"{RESULTS}/scorecard.md", caption="../report/scorecard.rst", category="scorecard"),
+        scorecard=report(
+            f"{RESULTS}/scorecard.md", caption="../report/scorecard.rst", category="scorecard"
+        ),
     log:
         f"{RESULTS}/logs/write_scorecard.log",
+    conda:
+        "../../envs/figures.yaml"
     params:
         code=code("write_scorecard.py"),
     message:
         "Gathering the scorecard"
-    conda:
-        "../../envs/figures.yaml"
     script:
         "../scripts/write_scorecard.py"

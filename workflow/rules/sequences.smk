@@ -17,6 +17,9 @@ rule collect_corpus:
     benchmark:
         f"{RESULTS}/usage/collect_corpus/{{corpus}}.jsonl"
     priority: 50
+    # The docstrings are those of what torch and transformers bring along.
+    conda:
+        "../../envs/learning.yaml"
     resources:
         mem_mb=2000,
         runtime=240,
@@ -26,9 +29,6 @@ rule collect_corpus:
         code=lambda wildcards: code("collect_corpus.py", *corpus_modules(wildcards.corpus)),
     message:
         "Collecting the documents of {wildcards.corpus}"
-    # The docstrings are those of what torch and transformers bring along.
-    conda:
-        "../../envs/learning.yaml"
     script:
         "../scripts/collect_corpus.py"
 
@@ -43,6 +43,8 @@ rule train_tokenizer:
     benchmark:
         f"{RESULTS}/usage/train_tokenizer/{{source}}.jsonl"
     priority: 50
+    conda:
+        "../../envs/numerics.yaml"
     resources:
         mem_mb=4000,
         runtime=120,
@@ -52,8 +54,6 @@ rule train_tokenizer:
         code=code("train_tokenizer.py"),
     message:
         "Training the tokenizer of {wildcards.source}"
-    conda:
-        "../../envs/numerics.yaml"
     script:
         "../scripts/train_tokenizer.py"
 
@@ -69,6 +69,8 @@ rule encode_sequences:
     benchmark:
         f"{RESULTS}/usage/encode_sequences/{{source}}.{{split}}.jsonl"
     priority: 50
+    conda:
+        "../../envs/numerics.yaml"
     resources:
         mem_mb=2000,
         runtime=120,
@@ -77,7 +79,5 @@ rule encode_sequences:
         code=code("encode_sequences.py"),
     message:
         "Tokenising the {wildcards.split} split of {wildcards.source}"
-    conda:
-        "../../envs/numerics.yaml"
     script:
         "../scripts/encode_sequences.py"

@@ -16,8 +16,10 @@ rule train_model:
         f"{RESULTS}/logs/train_model/{{source}}/{{model}}/seed-{{seed}}.log",
     benchmark:
         f"{RESULTS}/usage/train_model/{{source}}.{{model}}.seed-{{seed}}.jsonl"
-    threads: lambda wildcards: training_threads(wildcards.model)
     priority: 10
+    conda:
+        "../../envs/learning.yaml"
+    threads: lambda wildcards: training_threads(wildcards.model)
     resources:
         mem_mb=lambda wildcards, attempt: 3000 * attempt,
         runtime=lambda wildcards, attempt: 60 * attempt,
@@ -28,12 +30,8 @@ rule train_model:
         init_seed=lambda wildcards: entry("models", wildcards.model)["init_seed"],
         device=config["compute"]["device"],
         processes=config["compute"]["processes"],
-        code=lambda wildcards: code(
-            "train_model.py", model_module(wildcards.model)
-        ),
+        code=lambda wildcards: code("train_model.py", model_module(wildcards.model)),
     message:
         "Training {wildcards.model} on {wildcards.source}, seed {wildcards.seed}"
-    conda:
-        "../../envs/learning.yaml"
     script:
         "../scripts/train_model.py"

@@ -2,22 +2,25 @@
 
 from pathlib import Path
 
+from manybody.devices import launch
 from manybody.logs import log_to
-from manybody.sequences import Sequences
-from manybody.training import train
+from manybody.training import train_files
 
-log_to(snakemake.log[0])
-
-data = {split: Sequences.open(snakemake.input[split]) for split in ("train", "validation")}
-wildcards, params = snakemake.wildcards, snakemake.params
-train(
-    {**params.model, "vocabulary": data["train"].vocabulary, "length": data["train"].length},
-    params.recipe,
-    data,
-    Path(snakemake.output.manifest).parent,
-    seed=int(wildcards.seed),
-    init_seed=params.init_seed,
-    about={"source": wildcards.source, "model": wildcards.model},
-    device=params.device,
-    code=params.code,
-)
+# The processes that `launch` starts import this file once more.
+if __name__ == "__main__":
+    log_to(snakemake.log[0])
+    wildcards, params = snakemake.wildcards, snakemake.params
+    launch(
+        params.processes,
+        snakemake.log[0],
+        train_files,
+        description=params.model,
+        recipe=params.recipe,
+        paths={split: snakemake.input[split] for split in ("train", "validation")},
+        out=Path(snakemake.output.manifest).parent,
+        seed=int(wildcards.seed),
+        init_seed=params.init_seed,
+        about={"source": wildcards.source, "model": wildcards.model},
+        device=params.device,
+        code=params.code,
+    )

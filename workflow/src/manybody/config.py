@@ -77,7 +77,8 @@ def _path(error) -> str:
 def _nearest(key: str, allowed: list[str]) -> str:
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(key, allowed, 1)), "")
+    # Short names such as n2 and n3 are near at half their letters.
+    return next(iter(get_close_matches(key, allowed, 1, cutoff=0.5)), "")
 
 
 def _known(path: str, block: str, name: str, config: dict) -> Iterator[str]:

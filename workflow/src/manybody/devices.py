@@ -1,11 +1,16 @@
 """Where a model is trained: accelerate's choice of device, precision and processes."""
 
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from torch.multiprocessing import start_processes
+
+from manybody.logs import log_to
 
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
 
@@ -14,8 +19,9 @@ PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
 def accelerated(device: str, precision: str, threads: int) -> Iterator[Accelerator]:
     """An accelerator on `device` (auto, cpu or cuda), in one process or those launched together.
 
-    Several processes are started by `torchrun`, or on GPUs by `accelerate launch` (which starts
-    one only on a CPU). On a CPU torch keeps to `threads` threads and to algorithms that give the same bits each time.
+    Several processes are started by `launch` or `torchrun`, or on GPUs by `accelerate launch`
+    (which starts one only on a CPU). On a CPU torch keeps to `threads` threads and to algorithms
+    that give the same bits each time.
     What was set for the process before is set again at the end.
     """
     cpu = pick(device) == "cpu"
@@ -51,3 +57,31 @@ def pick(device: str) -> str:
             "install the cuda lock, ask for a GPU, or choose device auto"
         )
     return "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+def launch(processes: int, log: str, call, **arguments) -> None:
+    """Runs `call(**arguments)` here, or in that many data-parallel processes, a GPU each.
+
+    What the first process prints goes to `log`, the others' to files beside it. An error in any
+    process ends all and is raised here.
+    """
+    if processes == 1:
+        call(**arguments)
+        return
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    start_processes(_one_of, (processes, port, log, call, arguments), processes)
+
+
+def _one_of(rank: int, processes: int, port: int, log: str, call, arguments: dict) -> None:
+    log_to(log if rank == 0 else f"{log}.process-{rank}")
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(processes),
+        "LOCAL_WORLD_SIZE": str(processes),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    call(**arguments)

@@ -24,6 +24,7 @@ from manybody.objectives import sequence_sums
 from manybody.progress import Progress
 from manybody.resume import Resume
 from manybody.schedule import checkpoint_steps, learning_rate
+from manybody.sequences import Sequences
 
 log = logging.getLogger(__name__)
 CHECK = 16  # steps between two looks at the losses: on a GPU each look waits for the device
@@ -37,6 +38,13 @@ HISTORY = {
     "accuracy": "float64",
     "tokens": "int64",
 }
+
+
+def train_files(description: dict, paths: dict, **settings) -> Path:
+    """`train` on the Sequences files in `paths`, which give the model its |V| and L."""
+    data = {split: Sequences.open(path) for split, path in paths.items()}
+    sizes = {"vocabulary": data["train"].vocabulary, "length": data["train"].length}
+    return train({**description, **sizes}, data=data, **settings)
 
 
 class NonFiniteLoss(RuntimeError):
