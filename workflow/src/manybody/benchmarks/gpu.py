@@ -125,7 +125,7 @@ def sampling_rate(precision: str, chains: int = 620, steps: int = 8) -> tuple[fl
     counted = Counted(model)
     starts = np.random.default_rng(7).integers(0, VOCABULARY, (chains, LENGTH))
     with torch.no_grad():
-        state = open_chains(model, torch.from_numpy(starts).cuda(), **_options(precision))
+        state = open_chains(model, torch.from_numpy(starts).cuda(), precision=precision)
         visits, uniforms = Draws(7, chains, LENGTH, "left-to-right").sweep(1)
         visits, uniforms = visits[:, None], uniforms[:, None]
         advance(state, visits[..., :2], uniforms[:, :, :2], starts)
@@ -136,10 +136,6 @@ def sampling_rate(precision: str, chains: int = 620, steps: int = 8) -> tuple[fl
         torch.cuda.synchronize()
         seconds = time.perf_counter() - begin
     return counted.flop / seconds, chains * steps / seconds
-
-
-def _options(precision: str) -> dict:
-    return dict(energy="raw", gauge="none", precision=precision)
 
 
 def measure() -> list[dict]:
