@@ -421,7 +421,8 @@ def test_captions_render(path, scale):
     publish_parts(text, writer="html", settings_overrides={"halt_level": 2})
     if path.stem == "fig1":
         assert "not WikiText-103" in text
-        config["corpora"]["pydocs"]["kind"] = "wikitext103"
+        for corpus in config["corpora"].values():
+            corpus["kind"] = "wikitext103"
         assert "not WikiText-103" not in template.render(snakemake=job)
 
 
