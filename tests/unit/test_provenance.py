@@ -1,5 +1,6 @@
 """The code digest follows what a script imports, and ignores what cannot change a number."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -52,34 +53,52 @@ def test_plots_count_for_figures_only(tree):
     assert before[1] != after[1]
 
 
-@pytest.mark.parametrize(
-    ("script", "modules", "plotting"),
-    [
-        ("collect_corpus.py", (), False),
-        ("train_tokenizer.py", (), False),
-        ("encode_sequences.py", (), False),
-        ("train_model.py", ("manybody.models.factored",), False),
-        ("train_model.py", ("manybody.models.gpt",), False),
-        ("sample_clones.py", ("manybody.models.bert",), False),
-        ("sample_clones.py", ("manybody.models.factored",), False),
-        ("evaluate_model.py", ("manybody.models.bert",), False),
-        ("write_scorecard.py", (), False),
-    ],
-)
-def test_the_closure_is_what_is_really_imported(script, modules, plotting):
-    """Imports everything in the static closure and looks at what the package loaded besides."""
-    closure = provenance.import_closure(SCRIPTS / script, modules, plotting)
-    program = (
-        "import sys, importlib\n"
-        "for name in sys.argv[1:]: importlib.import_module(name)\n"
-        "print(*sorted(m for m in sys.modules if m.split('.')[0] == 'manybody'))\n"
-    )
+JOBS = {  # script: modules that its rule names besides
+    "collect_corpus.py": (),
+    "train_tokenizer.py": (),
+    "encode_sequences.py": (),
+    "train_model.py": ("manybody.models.factored",),
+    "sample_clones.py": ("manybody.models.bert",),
+    "evaluate_model.py": ("manybody.models.gpt",),
+    "write_scorecard.py": (),
+}
+IMPORT_ALL = """
+import importlib, json, sys
+loaded = {}
+for script, closure in json.load(sys.stdin).items():
+    for name in [name for name in sys.modules if name.split(".")[0] == "manybody"]:
+        del sys.modules[name]
+    for name in closure:
+        importlib.import_module(name)
+    loaded[script] = [name for name in sys.modules if name.split(".")[0] == "manybody"]
+print(json.dumps(loaded))
+"""
+
+
+@pytest.fixture(scope="module")
+def closures():
+    """The static closure of each script, and what importing all of it loads of the package.
+
+    One process for all, in which libraries are loaded once and the package anew each time.
+    """
+    static = {
+        script: provenance.import_closure(SCRIPTS / script, modules)
+        for script, modules in JOBS.items()
+    }
     done = subprocess.run(
-        [sys.executable, "-c", program, *closure],
+        [sys.executable, "-c", IMPORT_ALL],
+        input=json.dumps(static),
         env={"PYTHONPATH": str(ROOT / "workflow" / "src"), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
         check=True,
     )
-    loaded = set(done.stdout.split())
-    assert loaded - set(closure) <= provenance.SILENT
+    loaded = json.loads(done.stdout)
+    return {script: (set(static[script]), set(loaded[script])) for script in JOBS}
+
+
+@pytest.mark.parametrize("script", JOBS)
+def test_the_closure_is_what_is_really_imported(closures, script):
+    static, loaded = closures[script]
+    assert static <= loaded
+    assert loaded - static <= provenance.SILENT

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SILENT = {"manybody.progress"}  # shows numbers, never makes them
+SILENT = {"manybody.logs", "manybody.progress"}  # show numbers, never make them
 
 
 def code_digest(script: str | Path, modules: tuple[str, ...] = (), plotting: bool = False) -> str:
