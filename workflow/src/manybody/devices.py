@@ -75,7 +75,7 @@ def launch(processes: int, log: str, call, **arguments) -> None:
 
 
 def _one_of(rank: int, processes: int, port: int, log: str, call, arguments: dict) -> None:
-    log_to(log if rank == 0 else f"{log}.process-{rank}")
+    log_to(log if rank == 0 else f"{log}.process-{rank}", keep=rank == 0)
     os.environ |= {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),

@@ -5,15 +5,18 @@ import traceback
 from pathlib import Path
 
 
-def log_to(path: str | Path) -> None:
+def log_to(path: str | Path, keep: bool = False) -> None:
     """Sends this process's standard output and error to `path` from here on.
 
-    An uncaught exception is written there and, as it stands, to the terminal as well.
+    What the file holds is kept if `keep`, else dropped. An uncaught exception is written there
+    and, as it stands, to the terminal as well.
     """
     terminal = sys.stderr
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    # Open until the process ends.
-    log = Path(path).open("w", buffering=1, encoding="utf-8")  # noqa: SIM115
+    # Open until the process ends, and for appending: several processes may write to one file.
+    log = Path(path).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115
+    if not keep:
+        log.truncate(0)
     sys.stdout = sys.stderr = log
 
     def report(kind, error, trace):
