@@ -5,19 +5,18 @@ from torch import Tensor
 
 from manybody.sampling.factored_weights import Weights
 
-BATCH = 2**26
-"""Bytes of one array of copies at a time."""
+BATCH = 2**20
+"""Bytes of one array of copies at a time: as much as stays in the cache of a processor."""
 
 
 @torch.no_grad()
-def all_copies(weights: Weights, tokens: Tensor) -> tuple[list[Tensor], Tensor]:
-    """What the squared layers 2, 3, ... square, u (C, L copies, L positions, d) of each, and the
+def all_copies(weights: Weights, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """What the squared layers 2, 3, ... square, u (layers, C, L copies, L positions, d), and the
     features (C, L, d) of every copy's masked position."""
     count, length = tokens.shape
     width = weights.right[0].shape[1]
-    inputs = [
-        weights.left[0].new_empty(count, length, length, width) for _ in range(weights.layers - 2)
-    ]
+    squares = max(weights.layers - 2, 0)
+    inputs = weights.left[0].new_empty(squares, count, length, length, width)
     features = weights.left[0].new_empty(count, length, width)
     step = max(1, BATCH // (8 * length * weights.vocabulary))
     for start in range(0, count * length, step):
@@ -33,9 +32,11 @@ def _copies(weights: Weights, tokens: Tensor, masked: Tensor) -> tuple[list[Tens
     last, rows = weights.layers - 1, torch.arange(len(tokens), device=tokens.device)
     x = torch.nn.functional.one_hot(tokens, weights.vocabulary).to(weights.left[0].dtype)
     x[rows, masked] = 0.0
+    read = weights.right[0][tokens]
+    read[rows, masked] = 0.0
     inputs = []
     for layer in range(last):
-        u = weights.mixing[layer] @ weights.project(layer, x)
+        u = weights.mixing[layer] @ (weights.project(layer, x) if layer else read)
         x += (u @ weights.left[layer].T).square_()
         inputs.append(u)
     gathered = (weights.mixing[last][masked][:, None] @ x).squeeze(1)

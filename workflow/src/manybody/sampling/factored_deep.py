@@ -11,7 +11,7 @@ a part that no copy tells apart and one vector for each copy. So u^m changes, as
 first square, by delta_jk = along_k + factor_jk * across_j (exact; nlp-clones.md section 7, item 1,
 with its tables K reduced to the row that a proposal touches), and the second square is a bilinear
 form with these 2 L vectors. Higher squares take all L^2 changes (`factored_squares`). Copy i does
-not see the token and does not change.
+not see the token and does not change. On a CPU the same runs in compiled loops (`factored_loops`).
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ from manybody.sampling.factored_copies import all_copies
 from manybody.sampling.factored_squares import (
     Change,
     DirectSquare,
+    TableSquare,
     acting_tables,
     cheaper,
     clear,
@@ -63,11 +64,18 @@ class DeepChains:
         ]
         if weights.layers > 1:
             self.first = _FirstSquare(weights)
+        self.loops = None
+        if tokens.device.type == "cpu" and self._tables_alone():
+            # Compiled loops: imported where they are used.
+            from manybody.sampling.factored_loops import Loops
+
+            self.loops = Loops(weights, self.first.factors, self.first.last_factor)
         self.rebuild()
 
     def rebuild(self) -> None:
         inputs, self.features = all_copies(self.weights, self.tokens)
         self.states = [square.open(u) for square, u in zip(self.squares, inputs, strict=True)]
+        self.inputs = inputs if self.loops is not None else None  # the states themselves then
         self.scores, self.normalizers = self._scores(self.features, self.tokens)
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
@@ -114,8 +122,14 @@ class DeepChains:
         part = _Proposals(chains, positions, proposals, changes, features, scores, normalizers)
         return rises.sum(1), part
 
+    def _tables_alone(self) -> bool:
+        """Whether there are squares above the first, and all go through tables."""
+        return bool(self.squares) and all(isinstance(s, TableSquare) for s in self.squares)
+
     def _changes(self, chains, tokens, positions, proposals):
         """Changes of the states of the squared layers, and of the features (n, L, d)."""
+        if self.loops is not None:
+            return self.loops.changes(self.inputs, self.tokens, chains, positions, proposals)
         weights, last = self.weights, self.weights.layers - 1
         old = tokens.gather(1, positions[:, None]).squeeze(1)
         if last == 0:

@@ -17,7 +17,7 @@ proposals only. Compiled, for the CPU.
 import torch
 from torch import Tensor
 
-from manybody.sampling import factored_three_cpu as kernels
+from manybody.sampling import factored_cpu as kernels
 from manybody.sampling.factored_copies import all_copies
 from manybody.sampling.factored_squares import table
 from manybody.sampling.factored_weights import Weights

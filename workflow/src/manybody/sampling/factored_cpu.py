@@ -1,7 +1,8 @@
-"""The inner loops of `factored_three` for a CPU; shapes and symbols as there.
+"""The inner loops of `factored_three` and `factored_deep` for a CPU; shapes and symbols as there.
 
-Every step is a sum of weighted rows (`add_rows`), done chain by chain in arrays that stay in cache:
-the matrices are too small for calls of a linear algebra library to pay.
+Every step is a sum of weighted rows, done proposal by proposal in arrays that stay in cache: the
+matrices are too small for calls of a linear algebra library to pay. All in one file, since the
+cache of compiled loops is renewed only with the file that a loop is in.
 """
 
 import numpy as np
@@ -28,11 +29,32 @@ def add_rows(total, weights, rows):
 
 
 @njit(fastmath=_SUMS, nogil=True, cache=True)
+def add_products(total, weights, rows):
+    """total (n, d) += weights (n, m) @ rows (m, d), two by four rows at a time."""
+    pairs, count = len(total) - len(total) % 2, len(rows)
+    done = count - count % 4
+    for k in range(0, pairs, 2):
+        for q in range(0, done, 4):
+            v0, v1, v2, v3 = weights[k, q], weights[k, q + 1], weights[k, q + 2], weights[k, q + 3]
+            w0, w1 = weights[k + 1, q], weights[k + 1, q + 1]
+            w2, w3 = weights[k + 1, q + 2], weights[k + 1, q + 3]
+            for y in range(total.shape[1]):
+                r0, r1, r2, r3 = rows[q, y], rows[q + 1, y], rows[q + 2, y], rows[q + 3, y]
+                total[k, y] += (v0 * r0 + v1 * r1) + (v2 * r2 + v3 * r3)
+                total[k + 1, y] += (w0 * r0 + w1 * r1) + (w2 * r2 + w3 * r3)
+        for q in range(done, count):
+            for y in range(total.shape[1]):
+                total[k, y] += weights[k, q] * rows[q, y]
+                total[k + 1, y] += weights[k + 1, q] * rows[q, y]
+    for k in range(pairs, len(total)):
+        add_rows(total[k], weights[k], rows)
+
+
+@njit(nogil=True, cache=True)
 def mix(weights, rows, out):
     """out (m, d) = weights (m, L) @ rows (L, d)."""
     out[:] = 0.0
-    for k in range(len(out)):
-        add_rows(out[k], weights[k], rows)
+    add_products(out, weights, rows)
 
 
 @njit(fastmath=_SUMS, nogil=True, cache=True)
@@ -192,3 +214,94 @@ def replace_tokens(
                 for y in range(rank):
                     forms[c, k, x, y] += weight * (squares[b, x, y] - squares[a, x, y])
         tokens[c, i] = b
+
+
+@njit(nogil=True, cache=True)
+def deep_changes(
+    chains, positions, proposals, tokens, states, mixing, factors, inputs, first, to_output,
+    between, last_factor, deltas, rises,
+):  # fmt: skip
+    """`deltas` of the input of every squared layer above the first, `rises` of the features.
+
+    Tables: `first[t]` leads from the first square to the t-th layer above it, `between[s, t]` from
+    the s-th of the squares above it to the t-th, `to_output[s]` to the last layer.
+    """
+    squares, length, rank = len(states), rises.shape[1], rises.shape[2]
+    kind = rises.dtype
+    step, own = np.empty(rank, kind), np.empty(rank, kind)
+    form, mixed = np.empty((rank, rank), kind), np.empty((length, rank), kind)
+    along = np.empty((squares + 1, length, rank), kind)
+    across = np.empty((squares + 1, length, rank), kind)
+    read = np.empty((squares, length, length, rank), kind)
+    both = np.empty((length, length, rank), kind)
+    turned, heard = np.empty_like(both), np.empty_like(both)
+    of_each = np.empty((length, rank, rank), kind)
+    weighted, responses = np.empty((rank, length), kind), np.empty((length, rank), kind)
+    for n in range(len(chains)):
+        c, i, b = chains[n], positions[n], proposals[n]
+        a = tokens[c, i]
+        for x in range(rank):
+            step[x] = inputs[0, b, x] - inputs[0, a, x]
+        for t in range(squares + 1):
+            products(step, first[t], tokens[c], inputs[0], form, across[t], own)
+            respond(across[t], own, mixing[0], i, inputs[t + 1, b], inputs[t + 1, a], mixed)
+            mix(mixing[t + 1], mixed, along[t])
+        rise = rises[n]
+        for j in range(length):
+            for x in range(rank):
+                rise[j, x] = along[-1, j, x] + last_factor[i, j] * across[-1, j, x]
+        read[:] = 0.0
+        for s in range(squares):
+            delta = deltas[s, n]
+            for j in range(length):
+                for k in range(length):
+                    for x in range(rank):
+                        delta[j, k, x] = along[s, k, x] + factors[s, i, j, k] * across[s, j, x]
+                if s:
+                    add_products(delta[j], mixing[s + 1], read[s, j])
+            delta[i] = 0.0
+            state = states[s, c]
+            for j in range(length):
+                for k in range(length):
+                    for x in range(rank):
+                        both[j, k, x] = state[j, k, x] + state[j, k, x] + delta[j, k, x]
+            for t in range(s + 1, squares):
+                if s:
+                    for j in range(length):
+                        bilinear(delta[j], both[j], between[s, t], of_each, read[t, j])
+                    continue
+                # delta_jk = along_k + factor_jk across_j: L + L forms instead of L^2.
+                forms_of(along[0], between[0, t], of_each)
+                for k in range(length):
+                    for j in range(length):
+                        turned[k, j] = both[j, k]
+                    mix(turned[k], of_each[k], heard[k])
+                forms_of(across[0], between[0, t], of_each)
+                for j in range(length):
+                    mix(both[j], of_each[j], responses)
+                    for k in range(length):
+                        for x in range(rank):
+                            read[t, j, k, x] += (
+                                heard[k, j, x] + factors[0, i, j, k] * responses[k, x]
+                            )
+            for j in range(length):
+                for k in range(length):
+                    for x in range(rank):
+                        weighted[x, k] = mixing[-1, j, k] * delta[j, k, x]
+                mix(weighted, both[j], of_each[j])
+            add_products(rise, of_each.reshape(length, rank * rank), to_output[s])
+        rise[i] = 0.0
+
+
+@njit(nogil=True, cache=True)
+def forms_of(vectors, table, out):
+    """out (m, d, d): the matrices beta(x, .), [y, result], of vectors x (m, d)."""
+    mix(vectors, table, out.reshape(len(out), table.shape[1]))
+
+
+@njit(nogil=True, cache=True)
+def bilinear(left, right, table, forms, total):
+    """total (m, d) += beta(left, right), row by row of (m, d)."""
+    forms_of(left, table, forms)
+    for k in range(len(total)):
+        add_rows(total[k], right[k], forms[k])
