@@ -5,6 +5,8 @@ from pathlib import Path
 
 # Two test processes on two cores: more threads in each would only wait for one another.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Arrow's allocator starts a thread on import, with which the helpers that fork would not be safe.
+os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 
 import pytest
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -120,3 +121,19 @@ def test_a_silent_lease_of_another_host_is_taken_over(tmp_path):
     os.utime(path, (0, 0))
     with lease(tmp_path):
         assert json.loads(path.read_text())["host"] != "elsewhere"
+
+
+def test_drafts_of_killed_claimants_are_removed_and_those_of_live_ones_kept(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    here = socket.gethostname()
+    names = {name: f".lease.{name}" for name in ("else.where.5", "else.where.6")}
+    names |= {"live": f".lease.{here}.{os.getppid()}", "dead": f".lease.{here}.{ended.pid}"}
+    names |= {"grave": f".lease.{here}.{ended.pid}.dead"}
+    for name in names.values():
+        (tmp_path / name).touch()
+    os.utime(tmp_path / names["else.where.5"], (0, 0))
+    with lease(tmp_path):
+        pass
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {names["live"], names["else.where.6"]}

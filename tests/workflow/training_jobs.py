@@ -1,14 +1,13 @@
-"""Runs tiny trainings in processes of their own, killed or launched together, for the tests.
+"""Runs tiny trainings in processes of their own, some killed, for the tests.
 
-Reads a JSON list of jobs from standard input, runs each in forked children (torch is imported
-once) and prints the list of their exit codes.
+Reads a JSON list of jobs from standard input, runs each in a forked child (torch is imported once,
+before) and prints the list of their exit codes.
 """
 
 import faulthandler
 import json
 import os
 import signal
-import socket
 import sys
 import time
 from importlib import import_module
@@ -64,54 +63,32 @@ def die_at_write(count: int) -> None:
     Path.replace = replace
 
 
-def fork(job: dict, environment: dict) -> int:
+def run(job: dict) -> int:
+    """Exit code of the job; minus the signal if it was killed."""
     child = os.fork()
-    if child:
-        return child
-    faulthandler.dump_traceback_later(120, exit=True)
-    try:
-        os.environ.update(environment)
-        if job.get("die_at_write"):
-            die_at_write(job["die_at_write"])
-        train(job)
-    except BaseException as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        os._exit(1)
-    os._exit(0)
-
-
-def run(job: dict) -> list[int]:
-    """Exit codes of the job's processes; minus the signal for one that was killed."""
-    processes = job.get("processes", 1)
-    environments = [{}]
-    if processes > 1:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
-        common |= {"WORLD_SIZE": str(processes), "LOCAL_WORLD_SIZE": str(processes)}
-        environments = [
-            {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(processes)
-        ]
-    children = [fork(job, environment) for environment in environments]
+    if not child:
+        faulthandler.dump_traceback_later(120, exit=True)
+        try:
+            if job.get("die_at_write"):
+                die_at_write(job["die_at_write"])
+            train(job)
+        except BaseException as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
     if job.get("kill_after") is not None:
         time.sleep(job["kill_after"])
-        for child in children:
-            os.kill(child, signal.SIGKILL)
-    codes: dict[int, int] = {}
-    while len(codes) < len(children):
-        child, status = os.wait()
-        codes[child] = os.waitstatus_to_exitcode(status)
-        if codes[child]:  # the others would wait for it
-            for other in set(children) - codes.keys():
-                os.kill(other, signal.SIGKILL)
-    return [codes[child] for child in children]
+        os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 if __name__ == "__main__":
     jobs = json.load(sys.stdin)
     needed = ["manybody.training", "torch._dynamo", "pyarrow.parquet"]
     needed += {f"manybody.models.{job['description']['architecture']}" for job in jobs}
-    for name in needed:  # once, before forking, and with no thread started
+    for name in needed:
         import_module(name)
+    threads = [Path(task, "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+    if len(threads) > 1:
+        sys.exit(f"a library started threads, with which forking is not safe: {threads}")
     print(json.dumps([run(job) for job in jobs]))

@@ -152,6 +152,7 @@ def lease(folder: str | Path, wait: float = 0.0) -> Iterator[None]:
         if time.monotonic() >= deadline:
             raise ArtifactError(_held(path))
         time.sleep(0.5)
+    _tidy(path, mine)
     stop = threading.Event()
     beat = threading.Thread(target=_beat, args=(path, stop), daemon=True)
     beat.start()
@@ -182,6 +183,19 @@ def _claim(path: Path, mine: dict) -> bool:
     finally:
         draft.unlink()
     return True
+
+
+def _tidy(path: Path, mine: dict) -> None:
+    """Removes what writers that were killed while they claimed the lease left beside it."""
+    for draft in path.parent.glob(f"{path.name}.*"):
+        host, _, process = draft.name.removesuffix(".dead")[len(path.name) + 1 :].rpartition(".")
+        with suppress(FileNotFoundError):
+            if host == mine["host"]:
+                dead = not _started(process)
+            else:
+                dead = time.time() - draft.stat().st_mtime > SILENCE
+            if dead:
+                draft.unlink()
 
 
 def _dead(path: Path, mine: dict) -> bool:
@@ -222,7 +236,7 @@ def _boot() -> str:
         return ""
 
 
-def _started(process: int) -> str:
+def _started(process: int | str) -> str:
     """Start time of a process in clock ticks since boot; empty if there is no such process."""
     try:
         status = Path(f"/proc/{process}/stat").read_text()
