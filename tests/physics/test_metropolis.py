@@ -9,8 +9,8 @@ import torch
 from manybody import models
 from manybody.sampling import masked, metropolis, naive
 from manybody.sampling.backend import bytes_needed, open_chains
-from manybody.sampling.draws import Draws
-from manybody.sampling.metropolis import advance
+from manybody.sampling.draws import Draws, invert_on_tensors, propose
+from manybody.sampling.metropolis import advance, choose_starts
 
 ENERGIES = [("raw", "none"), ("raw", "mean"), ("norm", "none")]
 FACTORED = dict(architecture="factored", vocabulary=7, length=6)
@@ -123,6 +123,41 @@ def test_single_precision_stays_close_after_many_moves(name, kind, gauge):
     deviation = ((chains.energy() - exact).abs() / scale).max()
     allowed = max(1e-6, 3 * ((plain - exact).abs() / scale).max().item())
     assert deviation <= allowed
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_proposals_are_drawn_from_the_softmax(dtype):
+    """Inversion, on one row at a time and on all: u falls into the drawn token's share."""
+    generator = np.random.default_rng(2)
+    logits = torch.from_numpy(generator.normal(size=(500, 7), scale=3.0)).to(dtype)
+    uniforms, current = generator.random(500), generator.integers(7, size=500)
+    uniforms[:2] = 0.0, 1.0 - 2.0**-53
+    shares = np.cumsum(logits.double().softmax(dim=1).numpy(), axis=1)
+    expected = np.minimum((shares <= uniforms[:, None]).sum(axis=1), 6)
+    rows, own = np.arange(500), logits.double().numpy()
+    for draw in (propose, invert_on_tensors):
+        drawn, gains = draw(logits, uniforms, current)
+        assert np.array_equal(drawn, expected)
+        assert np.array_equal(gains, own[rows, drawn] - own[rows, current])
+
+
+def test_starts_are_different_test_sequences_or_noise_with_their_frequencies():
+    available = np.random.default_rng(3).choice(5, size=(400, 6), p=[0.4, 0.3, 0.2, 0.1, 0.0])
+    starts, rows = choose_starts(available, 50, "test", 5, seed=1)
+    assert len(set(rows)) == 50
+    assert np.array_equal(starts, available[rows])
+    assert rows == choose_starts(available, 50, "test", 5, seed=1)[1]
+    assert rows != choose_starts(available, 50, "test", 5, seed=2)[1]
+    noise, none = choose_starts(available, 3000, "unigram", 5, seed=1)
+    assert none is None
+    assert noise.shape == (3000, 6)
+    shares = np.bincount(available.reshape(-1), minlength=5) / available.size
+    error = np.sqrt(shares * (1 - shares) / noise.size)
+    found = np.bincount(noise.reshape(-1), minlength=5) / noise.size
+    assert (np.abs(found - shares) <= 5 * error).all()
+    for wrong in (dict(chains=401, start="test"), dict(chains=2, start="validation")):
+        with pytest.raises(ValueError, match=r"chains is 401|start is 'validation'"):
+            choose_starts(available, vocabulary=5, seed=1, **wrong)
 
 
 SMALL = {

@@ -38,6 +38,20 @@ def propose(
     logits: Tensor, uniforms: np.ndarray, current: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tokens (n,) drawn from softmax of logits (n, |V|) by inversion, and h[drawn] - h[current]."""
+    if logits.device.type != "cpu":
+        return invert_on_tensors(logits, uniforms, current)
+    # Compiled loops: imported where they are used.
+    from manybody.sampling.draws_cpu import invert
+
+    drawn, gains = np.empty_like(current), np.empty_like(uniforms)
+    invert(logits.numpy(), uniforms, current, drawn, gains)
+    return drawn, gains
+
+
+def invert_on_tensors(
+    logits: Tensor, uniforms: np.ndarray, current: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same on all rows at once, for a GPU."""
     logits = logits.double()
     weights = (logits - logits.amax(dim=1, keepdim=True)).exp_().cumsum_(dim=1)
     targets = torch.from_numpy(uniforms).to(logits.device)[:, None] * weights[:, -1:]

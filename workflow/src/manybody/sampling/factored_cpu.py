@@ -178,12 +178,12 @@ def respond(across, own, mixing1, position, new, old, out):
 
 @njit(fastmath=_SUMS, nogil=True, cache=True)
 def replace_tokens(
-    chains, positions, proposals, tokens, u, read, summed, forms, direct, mixing3, factor, squares,
-    along, across, rises,
+    chains, positions, proposals, accepted, tokens, u, read, summed, forms, direct, mixing3, factor,
+    squares, along, across, rises,
 ):  # fmt: skip
     length, rank = along.shape[1], along.shape[2]
     row, of_copy = np.empty(rank, u.dtype), np.empty(rank, u.dtype)
-    for m in range(len(chains)):
+    for m in np.flatnonzero(accepted):
         c, i, b = chains[m], positions[m], proposals[m]
         a = tokens[c, i]
         for j in range(length):

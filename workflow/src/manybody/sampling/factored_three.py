@@ -110,16 +110,14 @@ class TripleChains:
             *(*moves, self._tokens, *caches, *self._mixing, *self._changes, self._squares[1]),
             *(*changes, ratios.numpy()),
         )
-        return ratios, (*moves, *changes)
+        return ratios, (moves, changes)
 
     def accept(self, handle, accepted: Tensor) -> None:
-        which = accepted.numpy()
-        if which.any():
-            *moves, along, across, rises = (part[which] for part in handle)
-            kernels.replace_tokens(
-                *(*moves, self._tokens, *self._caches, self._mixing[2], self._changes[0]),
-                *(self._squares[1], along, across, rises),
-            )
+        moves, changes = handle
+        kernels.replace_tokens(
+            *(*moves, accepted.numpy(), self._tokens, *self._caches, self._mixing[2]),
+            *(self._changes[0], self._squares[1], *changes),
+        )
 
 
 def open_chains(weights: Weights, tokens: Tensor, energy: str) -> TripleChains:

@@ -89,7 +89,7 @@ class PairedChains:
         return ratios, handle
 
     def accept(self, handle, accepted: Tensor) -> None:
-        moves = (self._as_given(index[accepted]) for index in handle)
+        moves = map(self._as_given, (*handle, accepted))
         self._steps.replace_tokens(*moves, *self._for_moves)
 
 
@@ -122,8 +122,10 @@ class _OnTensors:
 
     @staticmethod
     def replace_tokens(
-        chains, positions, proposals, tokens, w, s, u, copies, mixing1, mixing2, loop, sent, read
-    ) -> None:
+        chains, positions, proposals, accepted, tokens, w, s, u, copies, mixing1, mixing2, loop,
+        sent, read,
+    ) -> None:  # fmt: skip
+        chains, positions, proposals = (some[accepted] for some in (chains, positions, proposals))
         old = tokens[chains, positions]
         g_old, g_new, r_old, r_new = sent[old], sent[proposals], read[old], read[proposals]
         w[chains] += mixing1.T[positions][..., None] * (g_new - g_old)[:, None]

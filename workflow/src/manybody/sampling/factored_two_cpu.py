@@ -4,6 +4,7 @@ One pass over rows of |V| numbers with nothing allocated: small numbers of chain
 the cost of starting tensor operations. Arithmetic follows the type of the arrays that are read.
 """
 
+import numpy as np
 from numba import njit
 
 # Sums over tokens may be regrouped (by the compiler, once) so that they use vector instructions.
@@ -55,12 +56,13 @@ def score_changes(
 
 @njit(fastmath=_SUMS, nogil=True, cache=True)
 def replace_tokens(
-    chains, positions, proposals, tokens, w, s, u, copies, mixing1, mixing2, loop, sent, read
-):
+    chains, positions, proposals, accepted, tokens, w, s, u, copies, mixing1, mixing2, loop, sent,
+    read,
+):  # fmt: skip
     """`copies` are what the other loops read: w, s and u themselves or in single precision."""
     length, vocabulary = w.shape[1], w.shape[2]
     w_copy, s_copy, u_copy = copies
-    for m in range(len(chains)):
+    for m in np.flatnonzero(accepted):
         c, i, b = chains[m], positions[m], proposals[m]
         a = tokens[c, i]
         g_old, g_new, r_old, r_new = sent[a], sent[b], read[a], read[b]
