@@ -15,17 +15,16 @@ class Progress:
     """
 
     def __init__(self, total: int, unit: str, label: str, done: int = 0):
-        terminal = sys.stderr.isatty()
-        self._bar = tqdm(
-            total=total,
-            initial=done,
-            unit=f" {unit}",
-            unit_scale=True,
-            desc=label,
-            disable=not terminal,
-            dynamic_ncols=True,
-        )
-        self._terminal = terminal
+        self._bar = None  # one that is switched off would still start a thread
+        if sys.stderr.isatty():
+            self._bar = tqdm(
+                total=total,
+                initial=done,
+                unit=f" {unit}",
+                unit_scale=True,
+                desc=label,
+                dynamic_ncols=True,
+            )
         self._label, self._unit, self._total = label, unit, total
         self._done = self._start = done
         self._begin = self._last = time.monotonic()
@@ -35,7 +34,7 @@ class Progress:
         return self
 
     def __exit__(self, *_):
-        if self._terminal:
+        if self._bar is not None:
             self._bar.close()
         elif self._done > self._start:
             self._line(time.monotonic())
@@ -44,7 +43,7 @@ class Progress:
         """Counts `done` more units; `figures` (numbers) are shown beside the bar."""
         self._done += done
         self._figures = figures
-        if self._terminal:
+        if self._bar is not None:
             self._bar.set_postfix(figures, refresh=False)
             self._bar.update(done)
             return
