@@ -163,3 +163,11 @@ def test_history_has_the_contracts_columns_and_types(run):
 def test_checkpoint_at_loss_is_the_nearest_validation_loss(run, target, step):
     """Of equally near ones the earlier; the training loss of 2.1 at step 10 does not count."""
     assert weights.checkpoint_at_loss(run, target) == step
+
+
+def test_a_configs_step_is_the_last_a_number_or_another_runs_loss(run, tmp_path):
+    assert weights.chosen_step(run, "last") == 20
+    assert weights.chosen_step(run, 5) == 5
+    other = tmp_path / "other.json"
+    write_manifest(other, "model", [], {"final": {"validation_loss": 1.2, "train_loss": 3.0}})
+    assert weights.chosen_step(run, {"loss_of": {"model": "n2", "seed": 0}}, other) == 10

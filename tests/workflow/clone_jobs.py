@@ -5,17 +5,14 @@ happen once, before) and prints the list of their exit codes.
 """
 
 import json
-import os
-import signal
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "src"))
 
 import numpy as np
 import torch
-from training_jobs import die_at_write
+from training_jobs import run
 
 from manybody import models
 from manybody.sampling import metropolis
@@ -49,30 +46,12 @@ def sample(job: dict) -> None:
     )
 
 
-def run(job: dict) -> int:
-    """Exit code of the job; minus the signal if it was killed."""
-    child = os.fork()
-    if not child:
-        try:
-            if job.get("die_at_write"):
-                die_at_write(job["die_at_write"])
-            sample(job)
-        except BaseException as error:
-            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
-            os._exit(1)
-        os._exit(0)
-    if job.get("kill_after") is not None:
-        time.sleep(job["kill_after"])
-        os.kill(child, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 def main(jobs: list[dict]) -> list[int]:
     """The first job of each model runs right here: what it compiles, all children inherit."""
     codes, warm = [], []
     for job in jobs:
         if job["description"] in warm:
-            codes.append(run(job))
+            codes.append(run(job, sample))
         else:
             warm.append(job["description"])
             sample(job)

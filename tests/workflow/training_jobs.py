@@ -63,15 +63,15 @@ def die_at_write(count: int) -> None:
     Path.replace = replace
 
 
-def run(job: dict) -> int:
-    """Exit code of the job; minus the signal if it was killed."""
+def run(job: dict, work) -> int:
+    """Exit code of `work(job)` in a child; minus the signal if it was killed."""
     child = os.fork()
     if not child:
         faulthandler.dump_traceback_later(120, exit=True)
         try:
             if job.get("die_at_write"):
                 die_at_write(job["die_at_write"])
-            train(job)
+            work(job)
         except BaseException as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
             os._exit(1)
@@ -91,4 +91,4 @@ if __name__ == "__main__":
     threads = [Path(task, "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
     if len(threads) > 1:
         sys.exit(f"a library started threads, with which forking is not safe: {threads}")
-    print(json.dumps([run(job) for job in jobs]))
+    print(json.dumps([run(job, train) for job in jobs]))

@@ -70,18 +70,8 @@ def _draw_quality(axes, generators: dict[str, Run], block: dict) -> pd.DataFrame
         axes.lines[-1].set(label=label, markerfacecolor="white" if wide else colour)
         low, high = curve["loss"] - curve["loss_se"], curve["loss"] + curve["loss_se"]
         axes.fill_between(curve["step"], low, high, color=colour, alpha=0.2, linewidth=0)
-        rows.append(
-            pd.DataFrame(
-                {
-                    "panel": "a",
-                    "series": label,
-                    "seed": run.about["seed"],
-                    "x": curve["step"],
-                    "y": curve["loss"],
-                    "y_err": curve["loss_se"],
-                }
-            )
-        )
+        points = curve["step"], curve["loss"], curve["loss_se"]
+        rows.append(_table("a", label, run.about["seed"], *points))
     axes.set_xscale("log")
     axes.set(xlabel="training step", ylabel="test loss (nats per token)")
     axes.set_title("(a) the generators on test text")
@@ -98,18 +88,8 @@ def _draw_scores(axes, chains: dict[str, Chains], block: dict) -> pd.DataFrame:
         axes.plot(trace["sweep"], trace["score"], color=colour, label=label)
         low, high = trace["score"] - trace["score_se"], trace["score"] + trace["score_se"]
         axes.fill_between(trace["sweep"], low, high, color=colour, alpha=0.2, linewidth=0)
-        rows.append(
-            pd.DataFrame(
-                {
-                    "panel": "b",
-                    "series": label,
-                    "seed": about["chain_seed"],
-                    "x": trace["sweep"],
-                    "y": trace["score"],
-                    "y_err": trace["score_se"],
-                }
-            )
-        )
+        points = trace["sweep"], trace["score"], trace["score_se"]
+        rows.append(_table("b", label, about["chain_seed"], *points))
     energy = chains[block["chains"][0]].about["energy"]
     axes.set(xlabel="sweep", ylabel=r"mean score $-E/L$ (nats per position)")
     axes.set_title(f"(b) the chains, {energy} score")
@@ -129,23 +109,19 @@ def _draw_sweeps(axes, student: Run, block: dict) -> pd.DataFrame:
             face = colour if line == "-" else "white"
             looks = dict(marker=marker, markersize=3, markerfacecolor=face, color=colour)
             axes.plot(curve["step"], curve["loss"], line, label=label, **looks)
-            rows.append(
-                pd.DataFrame(
-                    {
-                        "panel": "c",
-                        "series": label,
-                        "seed": student.about["seed"],
-                        "x": curve["step"],
-                        "y": curve["loss"],
-                        "y_err": curve["loss_se"],
-                    }
-                )
-            )
+            points = curve["step"], curve["loss"], curve["loss_se"]
+            rows.append(_table("c", label, student.about["seed"], *points))
     axes.set_xscale("log")
     axes.set(xlabel="training step", ylabel="test loss (nats per token)")
     axes.set_title(f"(c) a student ({labels.network(student.about['description'])})")
     axes.legend()
     return pd.concat(rows)
+
+
+def _table(panel: str, series: str, seed: int, x, y, errors) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"panel": panel, "series": series, "seed": seed, "x": x, "y": y, "y_err": errors}
+    )
 
 
 def _tested(block: dict) -> list[str]:
