@@ -4,7 +4,13 @@ import pytest
 import torch
 
 from manybody.models.factored import Factored
-from manybody.sampling import factored, factored_deep, factored_two, factored_weights
+from manybody.sampling import (
+    factored,
+    factored_deep,
+    factored_loops,
+    factored_two,
+    factored_weights,
+)
 from manybody.sampling.backend import bytes_needed, open_chains
 
 # layers, rank, |V|, L: every backend, and within the deep one both forms of every square.
@@ -232,6 +238,40 @@ def test_tensor_operations_equal_the_compiled_loops(rank, dtype):
                 chains.accept(handle, taken)
             torch.testing.assert_close(compiled.energy(), batched.energy(), **close)
             assert torch.equal(compiled.tokens, batched.tokens)
+
+
+@pytest.mark.parametrize(
+    ("layers", "rank", "vocabulary", "length"), [(3, 2, 19, 6), (4, 2, 19, 5), (5, 2, 19, 4)]
+)
+@pytest.mark.parametrize("energy", ["raw", "norm", "raw, features first"])
+def test_deep_models_in_tensors_equal_those_in_loops(
+    layers, rank, vocabulary, length, energy, monkeypatch
+):
+    """What deep models do on a GPU, and for vocabularies whose tables are too large."""
+    if energy == "raw, features first":
+        monkeypatch.setattr(factored_loops, "_form_bytes", lambda weights: 2**31)
+    energy = energy.split(",")[0]
+    weights = factored_weights.read(make_model(layers, rank, vocabulary, length), "none")
+    assert factored_loops.applies(weights)
+    tokens = make_tokens(4, length, vocabulary)
+    both = [
+        kind(weights, tokens, energy)
+        for kind in (factored_loops.LoopedChains, factored_deep.DeepChains)
+    ]
+    every, generator = torch.arange(4), torch.Generator().manual_seed(4)
+    for _ in range(20):
+        at = torch.randint(length, (4,), generator=generator)
+        new = torch.randint(vocabulary, (4,), generator=generator)
+        taken = torch.rand(4, generator=generator) < 0.6
+        proposals = [chains.log_ratio(every, at, new) for chains in both]
+        scale = both[1].scores.abs().sum(1)
+        assert ((proposals[0][0] - proposals[1][0]).abs() / scale).max() < TOLERANCE
+        for chains, (_, handle) in zip(both, proposals, strict=True):
+            chains.accept(handle, taken)
+        assert torch.equal(both[0].tokens, both[1].tokens)
+        assert ((both[0].energy() - both[1].energy()).abs() / scale).max() < TOLERANCE
+        logits = [chains.logits(every, at) for chains in both]
+        assert (logits[0] - logits[1]).abs().max() < TOLERANCE * logits[1].abs().max()
 
 
 def test_layer_norm_has_no_such_form():

@@ -220,7 +220,7 @@ def test_histogram_of_chains_is_the_target(name, kind, gauge):
     assert np.abs(found - warmer).sum() / 2 > 1.3 * floor
 
 
-@pytest.mark.parametrize("name", ["n=2", "n=3", "bert"])
+@pytest.mark.parametrize("name", ["n=2", "n=3", "n=4", "bert"])
 def test_moves_do_not_depend_on_the_batch(name):
     """Full or partial batches, groups of chains, and the naive sampler: the same chains."""
     model = build(MODELS[name])

@@ -2,7 +2,7 @@
 
 Under the raw energy two layers have a closed form (`factored_two`), and with three the last square
 is free (`factored_three`). Every other depth, and the norm energy, follow what a token changes
-layer by layer (`factored_deep`). The norm energy has no closed
+layer by layer (`factored_deep`; in compiled loops `factored_loops`). The norm energy has no closed
 form, since each of its L terms is the log of a sum of |V| exponentials: it costs L |V| d
 multiplications more for each proposal.
 """
@@ -37,12 +37,14 @@ def bytes_needed(model: Model, energy: str, gauge: str) -> tuple[int, int]:
 def _form(weights: Weights, energy: str) -> ModuleType:
     if energy == "raw" and weights.layers == 2:
         return factored_two
-    if energy == "raw" and weights.layers == 3 and weights.left[0].device.type == "cpu":
+    if weights.layers > 2 and weights.left[0].device.type == "cpu":
         # Compiled loops: imported where they are used.
-        from manybody.sampling import factored_three
+        from manybody.sampling import factored_loops, factored_three
 
-        if factored_three.applies(weights):
+        if energy == "raw" and weights.layers == 3 and factored_three.applies(weights):
             return factored_three
+        if factored_loops.applies(weights):
+            return factored_loops
     return factored_deep
 
 

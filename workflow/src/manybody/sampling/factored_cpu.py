@@ -219,17 +219,21 @@ def replace_tokens(
 @njit(nogil=True, cache=True)
 def deep_changes(
     chains, positions, proposals, tokens, states, mixing, factors, inputs, first, to_output,
-    between, last_factor, deltas, rises,
+    between, last_factor, forms, outputs, deltas, rises, ratios,
 ):  # fmt: skip
     """`deltas` of the input of every squared layer above the first, `rises` of the features.
 
     Tables: `first[t]` leads from the first square to the t-th layer above it, `between[s, t]` from
-    the s-th of the squares above it to the t-th, `to_output[s]` to the last layer.
+    the s-th of the squares above it to the t-th, `to_output[s]` to the last layer. With `forms`,
+    M_a of every token and square (none for the norm energy), `ratios` is the rise of the raw score
+    and `rises` lacks what `complete_rises` adds.
     """
+    raw = len(forms) > 0
     squares, length, rank = len(states), rises.shape[1], rises.shape[2]
     kind = rises.dtype
+    ratios[:] = 0.0
     step, own = np.empty(rank, kind), np.empty(rank, kind)
-    form, mixed = np.empty((rank, rank), kind), np.empty((length, rank), kind)
+    maps, mixed = np.empty((rank, rank), kind), np.empty((length, rank), kind)
     along = np.empty((squares + 1, length, rank), kind)
     across = np.empty((squares + 1, length, rank), kind)
     read = np.empty((squares, length, length, rank), kind)
@@ -243,7 +247,7 @@ def deep_changes(
         for x in range(rank):
             step[x] = inputs[0, b, x] - inputs[0, a, x]
         for t in range(squares + 1):
-            products(step, first[t], tokens[c], inputs[0], form, across[t], own)
+            products(step, first[t], tokens[c], inputs[0], maps, across[t], own)
             respond(across[t], own, mixing[0], i, inputs[t + 1, b], inputs[t + 1, a], mixed)
             mix(mixing[t + 1], mixed, along[t])
         rise = rises[n]
@@ -284,13 +288,40 @@ def deep_changes(
                             read[t, j, k, x] += (
                                 heard[k, j, x] + factors[0, i, j, k] * responses[k, x]
                             )
-            for j in range(length):
-                for k in range(length):
-                    for x in range(rank):
-                        weighted[x, k] = mixing[-1, j, k] * delta[j, k, x]
-                mix(weighted, both[j], of_each[j])
-            add_products(rise, of_each.reshape(length, rank * rank), to_output[s])
+            gather_products(mixing[-1], delta, both, weighted, of_each)
+            if raw:
+                for j in range(length):
+                    form = forms[s, tokens[c, j]]
+                    ratios[n] += dot(of_each[j].reshape(rank * rank), form)
+            else:
+                add_products(rise, of_each.reshape(length, rank * rank), to_output[s])
         rise[i] = 0.0
+        if raw:
+            for j in range(length):
+                ratios[n] += dot(rise[j], outputs[tokens[c, j]])
+
+
+@njit(nogil=True, cache=True)
+def complete_rises(chains, states, deltas, mixing, to_output, rises):
+    """Adds to `rises` what goes through the squares above the first, whose input changes."""
+    length, rank = rises.shape[1], rises.shape[2]
+    weighted = np.empty((rank, length), rises.dtype)
+    of_each = np.empty((length, rank, rank), rises.dtype)
+    for n in range(len(chains)):
+        for s in range(len(states)):
+            both = 2.0 * states[s, chains[n]] + deltas[s, n]
+            gather_products(mixing[-1], deltas[s, n], both, weighted, of_each)
+            add_products(rises[n], of_each.reshape(length, rank * rank), to_output[s])
+
+
+@njit(nogil=True, cache=True)
+def gather_products(mixing, delta, both, weighted, out):
+    """out_j (d, d) = sum_k A_jk delta_jk (x) both_jk."""
+    for j in range(len(out)):
+        for k in range(delta.shape[1]):
+            for x in range(delta.shape[2]):
+                weighted[x, k] = mixing[j, k] * delta[j, k, x]
+        mix(weighted, both[j], out[j])
 
 
 @njit(nogil=True, cache=True)

@@ -23,7 +23,6 @@ from manybody.sampling.factored_copies import all_copies
 from manybody.sampling.factored_squares import (
     Change,
     DirectSquare,
-    TableSquare,
     acting_tables,
     cheaper,
     clear,
@@ -36,7 +35,7 @@ WORK = 2**28
 
 
 @dataclass
-class _Proposals:
+class Proposals:
     """Proposals (n,) and what accepting them changes."""
 
     chains: Tensor
@@ -44,8 +43,15 @@ class _Proposals:
     tokens: Tensor
     states: list[Tensor]
     features: Tensor
-    scores: Tensor
+    scores: Tensor | None
     normalizers: Tensor | None
+
+    def only(self, which: Tensor) -> "Proposals":
+        """Those of a mask (n,)."""
+        chosen = [part[which] for part in (self.chains, self.positions, self.tokens)]
+        states = [change[which] for change in self.states]
+        rest = (self.features, self.scores, self.normalizers)
+        return Proposals(*chosen, states, *(None if part is None else part[which] for part in rest))
 
 
 class DeepChains:
@@ -64,18 +70,11 @@ class DeepChains:
         ]
         if weights.layers > 1:
             self.first = _FirstSquare(weights)
-        self.loops = None
-        if tokens.device.type == "cpu" and self._tables_alone():
-            # Compiled loops: imported where they are used.
-            from manybody.sampling.factored_loops import Loops
-
-            self.loops = Loops(weights, self.first.factors, self.first.last_factor)
         self.rebuild()
 
     def rebuild(self) -> None:
         inputs, self.features = all_copies(self.weights, self.tokens)
         self.states = [square.open(u) for square, u in zip(self.squares, inputs, strict=True)]
-        self.inputs = inputs if self.loops is not None else None  # the states themselves then
         self.scores, self.normalizers = self._scores(self.features, self.tokens)
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
@@ -98,14 +97,17 @@ class DeepChains:
     def accept(self, handle, accepted: Tensor) -> None:
         for part in handle:
             here, accepted = accepted[: len(part.chains)], accepted[len(part.chains) :]
-            rows = part.chains[here]
-            self.tokens[rows, part.positions[here]] = part.tokens[here]
-            for state, change in zip(self.states, part.states, strict=True):
-                state[rows] += change[here]
-            self.features[rows] = part.features[here]
-            self.scores[rows] = part.scores[here]
-            if part.normalizers is not None:
-                self.normalizers[rows] = part.normalizers[here]
+            self._take(part.only(here))
+
+    def _take(self, moves: Proposals) -> None:
+        rows = moves.chains
+        self.tokens[rows, moves.positions] = moves.tokens
+        for state, change in zip(self.states, moves.states, strict=True):
+            state[rows] += change
+        self.features[rows] = moves.features
+        self.scores[rows] = moves.scores
+        if moves.normalizers is not None:
+            self.normalizers[rows] = moves.normalizers
 
     @property
     def batch(self) -> int:
@@ -119,17 +121,11 @@ class DeepChains:
         tokens = tokens.scatter(1, positions[:, None], proposals[:, None])
         scores, normalizers = self._scores(features, tokens)
         rises = clear(scores - self.scores[chains], positions)
-        part = _Proposals(chains, positions, proposals, changes, features, scores, normalizers)
+        part = Proposals(chains, positions, proposals, changes, features, scores, normalizers)
         return rises.sum(1), part
-
-    def _tables_alone(self) -> bool:
-        """Whether there are squares above the first, and all go through tables."""
-        return bool(self.squares) and all(isinstance(s, TableSquare) for s in self.squares)
 
     def _changes(self, chains, tokens, positions, proposals):
         """Changes of the states of the squared layers, and of the features (n, L, d)."""
-        if self.loops is not None:
-            return self.loops.changes(self.inputs, self.tokens, chains, positions, proposals)
         weights, last = self.weights, self.weights.layers - 1
         old = tokens.gather(1, positions[:, None]).squeeze(1)
         if last == 0:
