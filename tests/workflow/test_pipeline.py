@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SMOKE = ("--configfile", "config/smoke.yaml")
 FIGURES = ("fig1", "fig3", "fig4", "fig5", "table1")
 
 
@@ -33,9 +32,13 @@ class Checkout:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
 
-    def snakemake(self, *arguments, cores=2, check=True):
+    def snakemake(self, *arguments, overlay="", check=True):
+        """Runs snakemake at smoke scale, with the YAML text `overlay` laid over the config."""
+        mine = self.folder / "mine.yaml"
+        mine.write_text(overlay or "{}")
+        configs = ("--configfile", "config/smoke.yaml", mine.name)
         done = subprocess.run(
-            [sys.executable, "-m", "snakemake", "--cores", str(cores), *SMOKE, *arguments],
+            [sys.executable, "-m", "snakemake", "--cores", "2", *configs, *arguments],
             cwd=self.folder,
             env={**os.environ, "COLUMNS": "200"},
             capture_output=True,
@@ -47,9 +50,9 @@ class Checkout:
             assert done.returncode == 0, self.output[-8000:]
         return done.returncode
 
-    def planned(self, *arguments) -> set[str]:
+    def planned(self, overlay="") -> set[str]:
         """The messages of the jobs that a dry run would start."""
-        self.snakemake("-n", *arguments)
+        self.snakemake("-n", overlay=overlay)
         return set(re.findall(r"^Job \d+: (.*)$", self.output, re.MULTILINE))
 
     def counted(self, *arguments) -> dict[str, int]:
@@ -162,7 +165,7 @@ def test_one_figures_module_redraws_it_only(smoke):
 
 
 def test_a_hyper_parameter_reruns_its_model_and_what_follows(smoke):
-    jobs = smoke.planned("--config", "models={n4: {training: {learning_rate: 0.002}}}")
+    jobs = smoke.planned("models: {n4: {training: {learning_rate: 0.002}}}")
     trained = {job for job in jobs if job.startswith("Training")}
     assert trained == {"Training n4 on docs, seed 0"}
     sampled = {job for job in jobs if job.startswith("Sampling")}
@@ -194,13 +197,13 @@ def test_docstrings_and_plots_retrain_nothing(smoke):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ("models={n2: {rnk: 3}}", ["models.n2.rnk", "did you mean rank"]),
-        ("models={bert: {heads: 5}}", ["models.bert.heads", "does not divide"]),
-        ("clones={n2: {model: n3}}", ["clones.n2.model", "did you mean"]),
+        ("models: {n2: {rnk: 3}}", ["models.n2.rnk", "did you mean rank"]),
+        ("models: {bert: {heads: 5}}", ["models.bert.heads", "does not divide"]),
+        ("clones: {n2: {model: n3}}", ["clones.n2.model", "did you mean"]),
     ],
 )
 def test_a_mistake_in_the_config_is_answered_in_sentences(smoke, change, expected):
-    assert smoke.snakemake("-n", "--config", change, check=False) != 0
+    assert smoke.snakemake("-n", overlay=change, check=False) != 0
     for part in expected:
         assert part in smoke.output
     assert "Traceback" not in smoke.output
