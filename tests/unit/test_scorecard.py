@@ -64,3 +64,13 @@ def test_an_unknown_answer_is_refused(tmp_path):
     (tmp_path / "fig1.csv").write_text(",".join(checks.COLUMNS) + f"\n{row}\n")
     with pytest.raises(ArtifactError, match="maybe"):
         scorecard.read_checks(tmp_path / "fig1.csv")
+
+
+def test_the_page_holds_the_same_tables(paths, tmp_path):
+    scorecard.write(paths, tmp_path / "scorecard.md")
+    scorecard.write_page(tmp_path / "scorecard.md", tmp_path / "scorecard.html")
+    page = (tmp_path / "scorecard.html").read_text()
+    rows = sum(len(scorecard.read_checks(path)) for path in paths)
+    assert page.count("<td>claim</td>") == 0
+    assert page.count("<strong>") >= rows
+    assert "<td>6: |V| in a name" in page

@@ -50,8 +50,9 @@ rule write_scorecard:
     input:
         checks=[f"{RESULTS}/checks/{paper}/{figure}.csv" for paper, figure in figure_names()],
     output:
-        scorecard=report(
-            f"{RESULTS}/scorecard.md", caption="../report/scorecard.rst", category="scorecard"
+        scorecard=f"{RESULTS}/scorecard.md",
+        page=report(
+            f"{RESULTS}/scorecard.html", caption="../report/scorecard.rst", category="scorecard"
         ),
     log:
         f"{RESULTS}/logs/write_scorecard.log",

@@ -6,3 +6,4 @@ from manybody.logs import log_to
 log_to(snakemake.log[0])
 
 scorecard.write(snakemake.input.checks, snakemake.output.scorecard)
+scorecard.write_page(snakemake.output.scorecard, snakemake.output.page)

@@ -1,4 +1,4 @@
-"""The scorecard: every claim of every figure, with what was measured. Standard library only."""
+"""The scorecard: every claim of every figure, with what was measured."""
 
 import csv
 from collections.abc import Iterable
@@ -66,6 +66,25 @@ def write(paths: Iterable[str | Path], out: str | Path) -> None:
             lines += ["", f"### {figure}", "", *_table(found[paper, figure])]
     with atomic(out) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+PAGE = """<!doctype html>
+<meta charset="utf-8"><title>Scorecard</title>
+<style>
+body {{ font: 14px sans-serif; margin: 2em; max-width: 70em }}
+table {{ border-collapse: collapse }}
+td, th {{ border-bottom: 1px solid #ccc; padding: 0.25em 0.6em; text-align: left; vertical-align: top }}
+</style>
+{body}"""
+
+
+def write_page(scorecard: str | Path, out: str | Path) -> None:
+    """Writes a scorecard (Markdown) as an HTML page, which the report can show."""
+    from markdown_it import MarkdownIt
+
+    body = MarkdownIt("js-default").render(Path(scorecard).read_text(encoding="utf-8"))
+    with atomic(out) as temporary:
+        temporary.write_text(PAGE.format(body=body), encoding="utf-8")
 
 
 def _counts(found: dict) -> list[str]:
