@@ -1,5 +1,6 @@
 """Clones whose drawing is killed at any moment and started again have the same bytes."""
 
+import functools
 import json
 import signal
 import subprocess
@@ -38,41 +39,51 @@ CASES = {
 KILLED = -signal.SIGKILL
 
 
+NAMES = ["factored", "groups", pytest.param("bert", marks=pytest.mark.slow)]
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """The folder of all runs and the exit codes of each one, by name, in order.
+    """For an architecture, the folder of all runs and the exit codes of each one, in order.
 
     `killed` is stopped at seeded writes (before the rename or after it), then at seeded times.
     """
-    folder = tmp_path_factory.mktemp("clones")
-    draw = np.random.default_rng(4)
-    jobs = []
-    for name, case in CASES.items():
-        killed = case | {"out": str(folder / "killed" / name)}
-        jobs += [
-            case | {"out": str(folder / "whole" / name)},
-            *(killed | {"die_at_write": count} for count in (1, 2, 3, 6)),
-            *(killed | {"kill_after": wait} for wait in draw.uniform(0.01, 0.1, 3)),
-            killed | {"die_at_write": 4},
-            killed,
-        ]
-    done = subprocess.run(
-        [sys.executable, Path(__file__).with_name("clone_jobs.py")],
-        input=json.dumps(jobs),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    codes: dict[str, list] = {}
-    for job, code in zip(jobs, json.loads(done.stdout), strict=True):
-        codes.setdefault(str(Path(job["out"]).relative_to(folder)), []).append(code)
-    return folder, codes
+
+    @functools.cache
+    def of(architecture):
+        folder = tmp_path_factory.mktemp("clones")
+        draw = np.random.default_rng(4)
+        jobs = []
+        for name, case in CASES.items():
+            if case["description"]["architecture"] != architecture:
+                continue
+            killed = case | {"out": str(folder / "killed" / name)}
+            jobs += [
+                case | {"out": str(folder / "whole" / name)},
+                *(killed | {"die_at_write": count} for count in (1, 2, 3, 6)),
+                *(killed | {"kill_after": wait} for wait in draw.uniform(0.01, 0.1, 3)),
+                killed | {"die_at_write": 4},
+                killed,
+            ]
+        done = subprocess.run(
+            [sys.executable, Path(__file__).with_name("clone_jobs.py")],
+            input=json.dumps(jobs),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        codes: dict[str, list] = {}
+        for job, code in zip(jobs, json.loads(done.stdout), strict=True):
+            codes.setdefault(str(Path(job["out"]).relative_to(folder)), []).append(code)
+        return folder, codes
+
+    return lambda name: of(CASES[name]["description"]["architecture"])
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_bytes_do_not_depend_on_kills(runs, name):
-    folder, codes = runs
+    folder, codes = runs(name)
     whole, killed = folder / "whole" / name, folder / "killed" / name
     assert codes[f"whole/{name}"] == [0]
     assert codes[f"killed/{name}"][:4] == [KILLED] * 4
@@ -83,9 +94,9 @@ def test_bytes_do_not_depend_on_kills(runs, name):
         assert (whole / file).read_bytes() == (killed / file).read_bytes(), file
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_artifact_is_whole_and_says_what_it_is(runs, name):
-    folder, _ = runs
+    folder, _ = runs(name)
     manifest = Manifest.read(folder / "whole" / name / "manifest.json", "clones")
     states = ["starts", "sweep-2", "sweep-5", "sweep-9"]
     expected = sorted([*(f"{state}.parquet" for state in states), "trace.parquet", "samples.md"])
