@@ -58,7 +58,11 @@ def advance(
     (1..S) after which the tokens are recorded; `report` hears after each batch the steps done.
     """
     count, sweeps, length = visits.shape
-    visits, uniforms = visits.reshape(count, -1), uniforms.reshape(count, -1, 2)
+    last = sweeps * length
+    # Everything that a step looks up, flat: the entries of step t of chain c are at c * last + t.
+    visits, proposing = visits.reshape(-1), uniforms[..., 0].reshape(-1)
+    with np.errstate(divide="ignore"):  # a uniform number may be exactly 0: accept
+        accepting = np.log(uniforms[..., 1]).reshape(-1)
     device = chains.tokens.device
     tokens = chains.tokens.cpu().numpy().copy()
     energies = chains.energy().cpu().numpy().copy()
@@ -66,14 +70,15 @@ def advance(
     for sweep in keep:
         record.tokens[sweep] = np.zeros_like(tokens)
     step = np.zeros(count, dtype=np.int64)
-    last = sweeps * length
+    margin = getattr(chains, "margin", 0.0)
     ready = np.zeros(count, dtype=bool)  # has a real proposal that waits for its ratio
     proposals = np.zeros(count, dtype=np.int64)
     gains = np.zeros(count)  # h_i[b] - h_i[a]
 
     def finish(which: np.ndarray) -> None:
-        step[which] += 1
-        ended = which[step[which] % length == 0]
+        done = step[which] + 1
+        step[which] = done
+        ended = which[done % length == 0]
         if not ended.size:
             return
         sweep = step[ended] // length
@@ -84,13 +89,14 @@ def advance(
             record.tokens[number][kept] = tokens[kept]
 
     while True:
-        waiting = np.flatnonzero(~ready & (step < last))
+        (waiting,) = (~ready & (step < last)).nonzero()
         while waiting.size:
             at = step[waiting]
-            positions = visits[waiting, at]
-            current = tokens[waiting, positions]
+            place = waiting * last + at
+            positions = visits[place]
+            current = tokens.take(waiting * length + positions)
             logits = chains.logits(_indices(waiting, device), _indices(positions, device))
-            drawn, gain = propose(logits, uniforms[waiting, at, 0], current)
+            drawn, gain = propose(logits, proposing[place], current)
             same = drawn == current
             real = waiting[~same]
             ready[real], proposals[real], gains[real] = True, drawn[~same], gain[~same]
@@ -100,24 +106,25 @@ def advance(
             if not chains.full_batches:
                 break
             waiting = waiting[step[waiting] < last]
-        moving = np.flatnonzero(ready)
+        (moving,) = ready.nonzero()
         if not moving.size:
             if (step == last).all():
                 break
             continue
         at = step[moving]
-        positions = visits[moving, at]
+        place = moving * last + at
+        positions = visits[place]
         ratios, handle = chains.log_ratio(
             _indices(moving, device),
             _indices(positions, device),
             _indices(proposals[moving], device),
         )
-        with np.errstate(divide="ignore"):  # a uniform number may be exactly 0: accept
-            thresholds = np.log(uniforms[moving, at, 1])
+        thresholds = accepting[place]
         ratios = ratios.cpu().numpy()
-        doubtful = np.flatnonzero(np.abs(ratios - thresholds) < getattr(chains, "margin", 0.0))
-        if doubtful.size:  # coarse arithmetic does not decide there
-            ratios[doubtful] = chains.refine(handle, _indices(doubtful, device)).cpu().numpy()
+        if margin:  # coarse arithmetic does not decide within it
+            (doubtful,) = (np.abs(ratios - thresholds) < margin).nonzero()
+            if doubtful.size:
+                ratios[doubtful] = chains.refine(handle, _indices(doubtful, device)).cpu().numpy()
         accepted = thresholds < ratios
         chains.accept(handle, torch.from_numpy(accepted).to(device))
         taken = moving[accepted]
