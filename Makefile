@@ -33,11 +33,11 @@ figures: env ## every figure of the default configuration (minutes)
 
 test: env ## format, lint and the fast tests
 	$(check)
-	$(INSIDE) pytest --numprocesses 2 -m 'not slow' $(ARGS)
+	$(INSIDE) pytest --numprocesses 2 --dist loadscope -m 'not slow' $(ARGS)
 
 test-all: env ## the same with the slow tests
 	$(check)
-	$(INSIDE) pytest --numprocesses 2 $(ARGS)
+	$(INSIDE) pytest --numprocesses 2 --dist loadscope $(ARGS)
 
 lock: env ## the locks and conda environments anew, from envs/requirements.in
 	$(INSIDE) python envs/lock.py
