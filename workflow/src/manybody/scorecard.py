@@ -73,7 +73,8 @@ PAGE = """<!doctype html>
 <style>
 body {{ font: 14px sans-serif; margin: 2em; max-width: 70em }}
 table {{ border-collapse: collapse }}
-td, th {{ border-bottom: 1px solid #ccc; padding: 0.25em 0.6em; text-align: left; vertical-align: top }}
+td, th {{ border-bottom: 1px solid #ccc; padding: 0.25em 0.6em }}
+td, th {{ text-align: left; vertical-align: top }}
 </style>
 {body}"""
 
