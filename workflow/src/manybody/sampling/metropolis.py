@@ -59,7 +59,7 @@ def advance(
     """
     count, sweeps, length = visits.shape
     last = sweeps * length
-    # Everything that a step looks up, flat: the entries of step t of chain c are at c * last + t.
+    # The numbers of all steps, flat: those of step t of chain c are at c * last + t.
     visits, proposing = visits.reshape(-1), uniforms[..., 0].reshape(-1)
     with np.errstate(divide="ignore"):  # a uniform number may be exactly 0: accept
         accepting = np.log(uniforms[..., 1]).reshape(-1)
@@ -94,7 +94,7 @@ def advance(
             at = step[waiting]
             place = waiting * last + at
             positions = visits[place]
-            current = tokens.take(waiting * length + positions)
+            current = tokens[waiting, positions]
             logits = chains.logits(_indices(waiting, device), _indices(positions, device))
             drawn, gain = propose(logits, proposing[place], current)
             same = drawn == current
