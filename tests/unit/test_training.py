@@ -13,7 +13,7 @@ from manybody import learner, training, weights
 from manybody.artifacts import ArtifactError, Manifest, lease
 from manybody.batches import Batches, validation_set
 from manybody.models import build
-from manybody.schedule import checkpoint_steps, learning_rate
+from manybody.schedule import check_schedule, checkpoint_steps, learning_rate
 from manybody.training import NonFiniteLoss, train
 
 VOCABULARY, LENGTH = 7, 8
@@ -82,12 +82,42 @@ def test_rate_warms_up_then_falls_as_a_half_cosine_to_zero():
     assert learning_rate(20, {**recipe, "schedule": "constant"}) == 2.0
 
 
+def test_the_cosine_waits_for_the_hold_and_still_ends_at_zero():
+    recipe = {"learning_rate": 2.0, "warmup": 4, "hold": 10, "steps": 34, "schedule": "cosine"}
+    assert [learning_rate(step, recipe) for step in range(4)] == [0.5, 1.0, 1.5, 2.0]
+    assert {learning_rate(step, recipe) for step in range(4, 15)} == {2.0}
+    assert learning_rate(19, recipe) == pytest.approx(1 + math.cos(math.pi / 4))
+    assert learning_rate(24, recipe) == pytest.approx(1.0)
+    assert learning_rate(34, recipe) == 0.0
+    plain = {key: value for key, value in recipe.items() if key != "hold"}
+    for step in range(35):
+        assert learning_rate(step, {**recipe, "hold": 0}) == learning_rate(step, plain)
+    check_schedule({**recipe, "hold": 30})
+    assert learning_rate(33, {**recipe, "hold": 30}) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hold": -1}, "-1 steps at the full rate, expected 0 or more"),
+        ({"hold": 3, "schedule": "constant"}, "3 steps .* remove hold or choose schedule cosine"),
+        ({"hold": 36}, "36 steps .* a warmup of 5 go beyond the last of 40; choose at most 35"),
+    ],
+)
+def test_a_hold_that_does_not_fit_is_refused(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=rf"training\.hold: {message}"):
+        run(tmp_path / "run", changes)
+
+
 @pytest.mark.parametrize(
     ("checkpoints", "expected"),
     [
         ({}, [0, 1000]),
         ({"logarithmic": 4, "listed": [600, 10]}, [0, 1, 10, 100, 600, 1000]),
         ({"logarithmic": 0, "listed": [0, 1000]}, [0, 1000]),
+        ({"every": 300, "listed": [600, 10]}, [0, 10, 300, 600, 900, 1000]),
+        ({"every": 500}, [0, 500, 1000]),
+        ({"every": 1001}, [0, 1000]),
     ],
 )
 def test_first_last_spaced_and_listed_steps_are_kept(checkpoints, expected):
@@ -97,6 +127,11 @@ def test_first_last_spaced_and_listed_steps_are_kept(checkpoints, expected):
 def test_a_listed_step_beyond_the_last_is_refused():
     with pytest.raises(ValueError, match="step 1001 is not between 0 and the last step, 1000"):
         checkpoint_steps({"steps": 1000, "checkpoints": {"listed": [5, 1001]}})
+
+
+def test_checkpoints_every_no_step_are_refused():
+    with pytest.raises(ValueError, match=r"checkpoints\.every: 0 steps .* expected at least 1"):
+        checkpoint_steps({"steps": 1000, "checkpoints": {"every": 0}})
 
 
 # --- batches
@@ -227,6 +262,21 @@ def test_the_loop_equals_a_plain_one(tmp_path, optimizer):
         assert not torch.allclose(tensor, start.get_parameter(name), rtol=1e-2, atol=1e-3)
 
 
+def test_the_summed_loss_equals_the_mean_at_a_rate_times_the_predictions_of_a_sequence(tmp_path):
+    plain = {"optimizer": {**SGD, "weight_decay": 0.0}, "clip": None, "batch": 16}
+    summed = run(tmp_path / "sum", {**plain, "loss": "sum", "learning_rate": 0.05})
+    mean = run(tmp_path / "mean", {**plain, "loss": "mean", "learning_rate": 0.1})  # 2 of 8 masked
+    same = run(tmp_path / "same", {**plain, "learning_rate": 0.1})
+    start, one, two = (weights.load_model(*which) for which in [(mean, 0), (summed,), (mean,)])
+    for name, tensor in two.named_parameters():
+        torch.testing.assert_close(one.get_parameter(name), tensor, rtol=1e-4, atol=1e-6)
+        assert not torch.allclose(start.get_parameter(name), tensor, rtol=1e-2, atol=1e-3)
+    ours, theirs, default = (weights.history(manifest) for manifest in (summed, mean, same))
+    np.testing.assert_allclose(ours["loss"], theirs["loss"], rtol=1e-5)  # nats per token in both
+    assert ours["tokens"].equals(theirs["tokens"])
+    assert default.equals(theirs)
+
+
 def test_history_says_what_happened(finished):
     table = weights.history(finished)
     validation = table[table["split"] == "validation"].reset_index(drop=True)
@@ -302,6 +352,17 @@ def test_same_seeds_same_bytes_other_seeds_other_runs(tmp_path, finished):
     assert not torch.allclose(elsewhere.attention[0], start.attention[0])
 
 
+def test_each_seed_can_draw_its_own_start(tmp_path):
+    """The start is that of a run whose init_seed is the run's own seed, which the manifest names."""
+    recipe = {"steps": 3, "checkpoints": {}}
+    each = run(tmp_path / "each", recipe, seed=9, init_seed="each")
+    assert payload(each) == payload(run(tmp_path / "nine", recipe, seed=9, init_seed=9))
+    assert Manifest.read(each, "model").about["init_seed"] == 9
+    starts = [weights.load_model(each, 0)]
+    starts.append(weights.load_model(run(tmp_path / "two", recipe, seed=2, init_seed="each"), 0))
+    assert not torch.allclose(*(model.attention[0] for model in starts))
+
+
 def test_settings_of_the_process_are_left_as_they_were(tmp_path):
     threads, state = torch.get_num_threads(), torch.get_rng_state()
     run(tmp_path / "run", {"steps": 2, "threads": threads + 1, "checkpoints": {}})
@@ -365,6 +426,7 @@ def test_bfloat16_changes_the_arithmetic_and_not_the_stored_weights(tmp_path, fi
     [
         ({"objective": "next-token"}, {}, "training.objective: 'next-token' does not fit"),
         ({"optimizer": {"name": "adam", "weight_decay": 0}}, {}, "name: 'adam' is unknown"),
+        ({"loss": "total"}, {}, "training.loss: 'total' is unknown; choose mean or sum"),
         ({"checkpoints": {"listed": [41]}}, {}, "step 41 is not between 0 and the last step, 40"),
         ({}, {"device": "tpu"}, "device: 'tpu' is unknown; choose auto, cpu or cuda"),
         ({}, {"data": {**DATA, "train": sequences(50, length=9)}}, "have length 9, the model 8"),

@@ -56,7 +56,11 @@ class Batches:
     `recipe["batch"]` counts masked copies for the masked objective (one sequence of a batch may
     give fewer copies than the others) and sequences for the next-token objective. Batches run
     through one permutation of the data after the other, without a gap between epochs.
-    Raises `ValueError` for a batch that the recipe or the data cannot fill.
+
+    `sequences` and `predictions` are those of a whole batch. Its summed loss divided by `divisor`
+    is what training descends: the mean over predictions, or, with `loss: sum`, the sum over those
+    of a sequence averaged over sequences, whose gradient is about L times larger (many-body,
+    section 4). Raises `ValueError` for a batch that the recipe or the data cannot fill.
     """
 
     def __init__(self, count: int, length: int, recipe: dict, seed: int):
@@ -69,6 +73,11 @@ class Batches:
             copies = copies_per_sequence(length, self.masks)
             _check_copies(batch, copies, length, self.masks)
             self.sequences, self.predictions = -(-batch // copies), batch
+        divisors = {"mean": self.predictions, "sum": self.sequences}
+        loss = recipe.get("loss", "mean")
+        if loss not in divisors:
+            raise ValueError(f"training.loss: {loss!r} is unknown; choose mean or sum")
+        self.divisor = divisors[loss]
         if self.sequences > count:
             raise ValueError(
                 f"training.batch: {batch} takes {self.sequences} sequences a step, but the "

@@ -38,10 +38,10 @@ class Learner:
     """Takes the steps of one run. The initial weights are a function of `init_seed` alone.
 
     `settings` holds description, recipe, seed and init_seed; `data` is (sequences, L), any integer
-    type; `predictions` counts the predicted tokens of a whole batch, over all processes.
+    type; the summed loss of a whole batch, over all processes, is divided by `divisor`.
     """
 
-    def __init__(self, settings: dict, data, predictions: int, accelerator: Accelerator):
+    def __init__(self, settings: dict, data, divisor: int, accelerator: Accelerator):
         description, recipe = settings["description"], settings["recipe"]
         self.recipe, self.data, self.accelerator = recipe, data, accelerator
         torch.manual_seed(torch_seed(settings["init_seed"], "weights"))
@@ -60,9 +60,9 @@ class Learner:
         self.objective = accelerator.prepare_model(objective, device_placement=True)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = build_optimizer(self.parameters, recipe)
-        # Each process averages over its share; data parallelism averages over processes, whose
-        # shares may differ in size: every prediction of the whole batch gets the same weight.
-        self.weight = accelerator.num_processes / predictions
+        # Data parallelism averages over processes, whose shares may differ in size: every
+        # prediction of the whole batch gets the same weight.
+        self.weight = accelerator.num_processes / divisor
 
     def step(self, step: int, batch: Batch) -> Tensor:
         """One update on this process's share of a batch: its loss sum and correct, (2,) float64."""

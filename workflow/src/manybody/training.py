@@ -23,7 +23,7 @@ from manybody.learner import Learner
 from manybody.objectives import sequence_sums
 from manybody.progress import Progress
 from manybody.resume import Resume
-from manybody.schedule import checkpoint_steps, learning_rate
+from manybody.schedule import check_schedule, checkpoint_steps, learning_rate
 from manybody.sequences import Sequences
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ def train(
     data: dict,
     out: str | Path,
     seed: int,
-    init_seed: int,
+    init_seed: int | str,
     about: dict,
     device: str = "auto",
     code: str = "",
@@ -67,7 +67,8 @@ def train(
 
     `data` has two splits, `train` and `validation`, with `tokens` (sequences, L). `recipe` is the
     config's `training` block. `init_seed` sets the initial weights and nothing else; `seed` the
-    order of the data and the masks. `about` (JSON) is kept in the manifest. Every `save_every`
+    order of the data and the masks, and with `init_seed` = "each" the initial weights as well:
+    the manifest says which number that was. `about` (JSON) is kept there. Every `save_every`
     seconds and at each checkpoint the state is saved in `out/resume/`; it is taken up only by a
     run with the same arguments, data, `code` (a digest of it) and torch.
 
@@ -82,7 +83,7 @@ def train(
         "description": description,
         "recipe": recipe,
         "seed": seed,
-        "init_seed": init_seed,
+        "init_seed": seed if init_seed == "each" else init_seed,
     }
     threads = recipe.get("threads", 1)
     with (
@@ -120,8 +121,9 @@ class Run:
             )
         chosen, self.masks = validation_set(len(held_out), length, recipe)
         self.validation = torch.from_numpy(np.asarray(held_out[chosen]).astype("int64"))
+        check_schedule(recipe)
         self.checkpoints = checkpoint_steps(recipe)
-        self.learner = Learner(settings, tokens, self.batches.predictions, accelerator)
+        self.learner = Learner(settings, tokens, self.batches.divisor, accelerator)
         self.about = {
             **settings,
             "order": self.learner.model.order,
