@@ -27,6 +27,18 @@ LOSS_SCHEMA = pa.schema(
     ]
 )
 
+THEORY = "theory"
+THEORY_SCHEMA = pa.schema(
+    [
+        ("quantity", pa.string()),
+        ("series", pa.string()),
+        ("seed", pa.int64()),
+        ("x", pa.float64()),
+        ("y", pa.float64()),
+        ("y_err", pa.float64()),
+    ]
+)
+
 
 def write_losses(path: str | Path, losses: pd.DataFrame, about: dict) -> None:
     """Writes one run's table of losses and the JSON document `about`, atomically."""
@@ -51,6 +63,40 @@ def read_losses(paths: Mapping[int, str | Path]) -> pd.DataFrame:
             raise parquet.Refused(path, f"it has the columns {', '.join(frame.columns)}")
         frames.append(frame.assign(seed=int(seed)))
     return pd.concat(frames, ignore_index=True)
+
+
+def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
+    """Writes numbers of a calculation, one a row, and the JSON document `about`, atomically.
+
+    frame: columns quantity, series, seed, x, y, y_err (NaN where a number has no error), in any
+    order, and no others. Equal rows and documents give the same bytes. Raises `ValueError` for
+    other columns.
+    """
+    if set(frame.columns) != set(THEORY_SCHEMA.names):
+        raise ValueError(
+            f"{path}: found the columns {', '.join(map(str, frame.columns))}; a table of theory "
+            f"has {', '.join(THEORY_SCHEMA.names)}"
+        )
+    # NaN is a number of these columns, not a missing value.
+    columns = [
+        pa.array(frame[field.name].to_numpy(), field.type, from_pandas=False)
+        for field in THEORY_SCHEMA
+    ]
+    with parquet.writing(path, THEORY_SCHEMA) as writer:
+        writer.write_table(pa.Table.from_arrays(columns, schema=THEORY_SCHEMA))
+        parquet.set_document(writer, {"kind": THEORY, "about": about})
+
+
+def read_theory(path: str | Path) -> tuple[pd.DataFrame, dict]:
+    """A table written by `write_theory`, in its order of rows, and its document.
+
+    Raises `ArtifactError` naming a file that is missing, damaged or not such a table.
+    """
+    opened, document = parquet.open_document(path, THEORY)
+    table = parquet.read_groups(path, opened, list(range(opened.num_row_groups)))
+    if table.schema.remove_metadata() != THEORY_SCHEMA:
+        raise parquet.Refused(path, f"it has the columns {', '.join(table.column_names)}")
+    return table.to_pandas(), document["about"]
 
 
 def learning_curves(losses: pd.DataFrame) -> pd.DataFrame:
