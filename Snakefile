@@ -30,6 +30,7 @@ include: "workflow/rules/sequences.smk"
 include: "workflow/rules/training.smk"
 include: "workflow/rules/clones.smk"
 include: "workflow/rules/evaluation.smk"
+include: "workflow/rules/theory.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/benchmarks.smk"
 

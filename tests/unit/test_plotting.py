@@ -382,7 +382,22 @@ def test_a_figure_needs_what_its_block_names():
     assert found["clones"] == ["n2", "n2-norm", "n4"]
     assert found["targets"] == {name: entry["targets"] for name, entry in evaluations.items()}
     assert needs({"evaluation": "bert"}, config)["runs"] == [["bert", 0], ["bert", 1]]
-    assert needs({"clones": ["n4"]}, config) == {"runs": [], "clones": ["n4"], "targets": {}}
+    assert needs({"clones": ["n4"]}, config)["clones"] == ["n4"]
+    config["sources"] = {"potts": {"length": 10}}
+    part = {
+        "source": "potts",
+        "networks": [{"model": "n1", "seeds": [0, 2]}],
+        "protocols": [{"model": "n1", "seeds": [2, 3]}],
+        "lines": ["pair"],
+        "truth": "true",
+    }
+    runs = [["n1", 0], ["n1", 2], ["n1", 3], ["pair", 0], ["true", 0]]
+    for block in (part, {"parts": [part, part]}):
+        found = needs(block, config)
+        assert found["models"] == [["potts", *run] for run in runs]
+        assert found["sources"] == config["sources"]
+    assert needs({**part, "exact": "identities"}, config)["theory"] == ["identities"]
+    assert needs({"theory": "flow"}, config)["theory"] == ["flow"]
 
 
 @pytest.mark.parametrize(("lag", "expected"), [(300, "after"), (-300, "before")])

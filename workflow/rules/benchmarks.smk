@@ -15,7 +15,7 @@ rule benchmark_part:
     log:
         f"{RESULTS}/logs/benchmark_part/{{part}}.log",
     wildcard_constraints:
-        part="sequences|training|clones",
+        part="sequences|training|clones|many-body",
     conda:
         "../../envs/learning.yaml"
     # More than any machine has, which snakemake cuts down to --cores: no other job may disturb the
@@ -25,7 +25,9 @@ rule benchmark_part:
         mem_mb=8000,
         runtime=60,
     params:
-        code=lambda wildcards: code("benchmark_part.py", f"benchmarks.{wildcards.part}"),
+        code=lambda wildcards: code(
+            "benchmark_part.py", f"benchmarks.{wildcards.part.replace('-', '_')}"
+        ),
     message:
         "Measuring {wildcards.part} against its baseline"
     script:

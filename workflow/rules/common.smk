@@ -1,5 +1,6 @@
 """Paths, constraints and the small helpers that rules share. Standard library only."""
 
+import re
 from pathlib import Path
 
 from manybody.plotting.needs import needs
@@ -10,6 +11,8 @@ SEQUENCES = f"{RESULTS}/sequences/{{source}}"
 MODEL = f"{RESULTS}/models/{{source}}/{{model}}/seed-{{seed}}/manifest.json"
 CLONE = f"{RESULTS}/clones/{{source}}/{{clone}}/manifest.json"
 LOSSES = f"{RESULTS}/losses/{{evaluation}}/seed-{{seed}}.parquet"
+HAMILTONIAN = f"{SEQUENCES}/hamiltonian.safetensors"
+THEORY = f"{RESULTS}/theory/{{theory}}.parquet"
 SPLITS = ("train", "validation", "test")
 SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
 
@@ -24,6 +27,7 @@ wildcard_constraints:
     paper="[a-z-]+",
     seed="[0-9]+",
     split="|".join(SPLITS),
+    theory="[A-Za-z0-9_.-]+",
 
 
 def entry(block, name):
@@ -34,6 +38,15 @@ def entry(block, name):
     return config[block][name]
 
 
+def named(names):
+    """A constraint that only these names meet."""
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def sources_of(kind):
+    return [name for name, source in config["sources"].items() if source["kind"] == kind]
+
+
 def code(script, *modules, plotting=False):
     """Digest of the code behind a script's numbers; `modules` are imported by name at run time."""
     modules = tuple(f"manybody.{module}" for module in modules)
@@ -42,6 +55,21 @@ def code(script, *modules, plotting=False):
 
 def model_module(model):
     return f"models.{entry('models', model)['architecture']}"
+
+
+def theory_module(theory):
+    return f"theory.{entry('theory', theory)['kind'].replace('-', '_')}"
+
+
+def is_trained(model):
+    """Whether a model is trained, not given the weights of its source."""
+    return "training" in entry("models", model)
+
+
+def training_modules(model):
+    """The modules that a training imports by name."""
+    fitted = entry("models", model)["training"]["optimizer"]["name"] == "lbfgs"
+    return [model_module(model), *(["fitting"] if fitted else [])]
 
 
 def corpus_files(corpus):
@@ -61,6 +89,13 @@ def corpus_modules(corpus):
     kind = entry("corpora", corpus)["kind"]
     modules = {"pydocs": ["sources.pydocs"], "file": []}
     return modules.get(kind, ["sources.published"])
+
+
+def tensor_files(source):
+    """The user's own interactions that a many-body source is made of."""
+    source = entry("sources", source)
+    parts = [source[key] for key in ("couplings", "colours") if isinstance(source[key], dict)]
+    return [part["file"] for part in parts if "file" in part]
 
 
 def documents(source, split):
@@ -144,6 +179,12 @@ def figure_inputs(paper, figure):
         "losses": [LOSSES.format(evaluation=name, seed=seed) for name, seed in needed["runs"]],
         "runs": [evaluated_model(name, seed) for name, seed in needed["runs"]],
         "clones": [clone_path(name) for name in needed["clones"]],
+        "models": [model_path(*run) for run in needed["models"]],
+        "sequences": [
+            f"{SEQUENCES}/validation.parquet".format(source=s) for s in needed["sources"]
+        ],
+        "hamiltonians": [HAMILTONIAN.format(source=source) for source in needed["sources"]],
+        "theory": [THEORY.format(theory=name) for name in needed["theory"]],
     }
     if "passages" in block:
         source = entry("clones", needed["clones"][0])["source"]

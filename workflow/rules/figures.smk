@@ -1,6 +1,6 @@
 """Figures: each is a function of tables, drawn by one module of the package.
 
-Needs   the losses, histories and traces that the figure's block in the config names
+Needs   the losses, histories, traces and theory that the figure's block in the config names
 Makes   results/figures/{paper}/{figure}.pdf, .png and .csv (what is drawn),
         results/checks/{paper}/{figure}.csv (the claims), results/scorecard.md (all of them)
 """

@@ -1,9 +1,11 @@
-"""Sequences: text to documents, a tokenizer, and blocks of L tokens.
+"""Sequences: text to documents, a tokenizer, and blocks of L tokens; samples of a Hamiltonian.
 
-Needs   a corpus of the config: docstrings of installed packages, a download, the user's files
+Needs   a corpus of the config: docstrings of installed packages, a download, the user's files;
+        or a many-body model of the config, and the user's own interactions if it names any
 Makes   results/corpora/{corpus}/{train,validation,test}.parquet, the documents of each split
         results/sequences/{source}/tokenizer.json, trained on the training split
         results/sequences/{source}/{train,validation,test}.parquet, the sequences
+        results/sequences/{source}/hamiltonian.safetensors, J, U and beta of a many-body model
 """
 
 
@@ -68,6 +70,8 @@ rule encode_sequences:
         f"{RESULTS}/logs/encode_sequences/{{source}}.{{split}}.log",
     benchmark:
         f"{RESULTS}/usage/encode_sequences/{{source}}.{{split}}.jsonl"
+    wildcard_constraints:
+        source=named(sources_of("text")),
     priority: 50
     conda:
         "../../envs/numerics.yaml"
@@ -81,3 +85,31 @@ rule encode_sequences:
         "Tokenising the {wildcards.split} split of {wildcards.source}"
     script:
         "../scripts/encode_sequences.py"
+
+
+rule sample_many_body:
+    input:
+        tensors=lambda wildcards: tensor_files(wildcards.source),
+    output:
+        **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
+        hamiltonian=HAMILTONIAN,
+    log:
+        f"{RESULTS}/logs/sample_many_body/{{source}}.log",
+    benchmark:
+        f"{RESULTS}/usage/sample_many_body/{{source}}.jsonl"
+    wildcard_constraints:
+        source=named(sources_of("many-body")),
+    priority: 50
+    conda:
+        "../../envs/numerics.yaml"
+    threads: 4
+    resources:
+        mem_mb=2000,
+        runtime=120,
+    params:
+        source=lambda wildcards: entry("sources", wildcards.source),
+        code=code("sample_many_body.py"),
+    message:
+        "Sampling {wildcards.source}"
+    script:
+        "../scripts/sample_many_body.py"

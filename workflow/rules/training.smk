@@ -1,6 +1,7 @@
 """Training: any model of the config on any source of sequences.
 
-Needs   results/sequences/{source}/{train,validation}.parquet
+Needs   results/sequences/{source}/{train,validation}.parquet, and hamiltonian.safetensors beside
+        them for a model that takes its weights from there
 Makes   results/models/{source}/{model}/seed-{seed}/manifest.json, which lists model.json,
         step-{n}.safetensors and history.parquet beside it. resume/ holds an unfinished run's state.
 """
@@ -16,6 +17,8 @@ rule train_model:
         f"{RESULTS}/logs/train_model/{{source}}/{{model}}/seed-{{seed}}.log",
     benchmark:
         f"{RESULTS}/usage/train_model/{{source}}.{{model}}.seed-{{seed}}.jsonl"
+    wildcard_constraints:
+        model=named(name for name in config["models"] if is_trained(name)),
     priority: 10
     conda:
         "../../envs/learning.yaml"
@@ -30,8 +33,35 @@ rule train_model:
         init_seed=lambda wildcards: entry("models", wildcards.model)["init_seed"],
         device=config["compute"]["device"],
         processes=config["compute"]["processes"],
-        code=lambda wildcards: code("train_model.py", model_module(wildcards.model)),
+        code=lambda wildcards: code("train_model.py", *training_modules(wildcards.model)),
     message:
         "Training {wildcards.model} on {wildcards.source}, seed {wildcards.seed}"
     script:
         "../scripts/train_model.py"
+
+
+rule adopt_weights:
+    input:
+        train=f"{SEQUENCES}/train.parquet",
+        validation=f"{SEQUENCES}/validation.parquet",
+        hamiltonian=HAMILTONIAN,
+    output:
+        manifest=MODEL,
+    log:
+        f"{RESULTS}/logs/adopt_weights/{{source}}/{{model}}/seed-{{seed}}.log",
+    benchmark:
+        f"{RESULTS}/usage/adopt_weights/{{source}}.{{model}}.seed-{{seed}}.jsonl"
+    wildcard_constraints:
+        model=named(name for name in config["models"] if not is_trained(name)),
+    conda:
+        "../../envs/learning.yaml"
+    resources:
+        mem_mb=3000,
+        runtime=60,
+    params:
+        model=lambda wildcards: architecture(wildcards.model),
+        code=lambda wildcards: code("adopt_weights.py", model_module(wildcards.model)),
+    message:
+        "Writing the conditionals of {wildcards.source} as the model {wildcards.model}"
+    script:
+        "../scripts/adopt_weights.py"

@@ -8,7 +8,8 @@ from manybody.logs import log_to
 
 log_to(snakemake.log[0])
 
-rows = import_module(f"manybody.benchmarks.{snakemake.wildcards.part}").measure()
+part = snakemake.wildcards.part.replace("-", "_")
+rows = import_module(f"manybody.benchmarks.{part}").measure()
 with atomic(snakemake.output.table) as temporary, temporary.open("w", newline="") as opened:
     writer = csv.DictWriter(opened, rows[0].keys())
     writer.writeheader()

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from manybody.plotting.needs import parts
+
 SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "config.schema.yaml"
 
 
@@ -90,7 +92,7 @@ def _known(path: str, block: str, name: str, config: dict) -> Iterator[str]:
 
 def _problems(config: dict) -> Iterator[str]:
     for name, source in config["sources"].items():
-        yield from _known(f"sources.{name}.corpus", "corpora", source["corpus"], config)
+        yield from _source_problems(f"sources.{name}", source, config)
     for name, model in config["models"].items():
         yield from _model_problems(f"models.{name}", model)
     for name, clone in config["clones"].items():
@@ -102,9 +104,32 @@ def _problems(config: dict) -> Iterator[str]:
             yield from _figure_problems(f"figures.{paper}.{name}", block, config)
 
 
+def _source_problems(path: str, source: dict, config: dict) -> Iterator[str]:
+    if source["kind"] == "text":
+        yield from _known(f"{path}.corpus", "corpora", source["corpus"], config)
+    elif source["length"] < source["order"]:
+        yield (
+            f"{path}.length: found {source['length']}, fewer sites than the order "
+            f"{source['order']} of the interaction; take at least {source['order']}"
+        )
+
+
 def _model_problems(path: str, model: dict) -> Iterator[str]:
+    start, rank = model.get("start"), model.get("rank")
+    if start is not None and rank is not None:
+        yield (
+            f"{path}.start: found {start} with rank {rank}; a uniform start is that of full "
+            f"values, so set rank to null or leave start out"
+        )
+    if isinstance(start, list) and len(start) != model["layers"]:
+        yield (
+            f"{path}.start: found {len(start)} scales for {model['layers']} layers; give one for "
+            f"each, or one number for all"
+        )
+    if "training" not in model or model["training"]["optimizer"]["name"] == "lbfgs":
+        return
     recipe = model["training"]
-    if model["architecture"] != "factored" and model["width"] % model["heads"]:
+    if "width" in model and model["width"] % model["heads"]:
         yield (
             f"{path}.heads: found {model['heads']}, which does not divide width {model['width']}; "
             f"take a divisor of the width"
@@ -122,6 +147,17 @@ def _model_problems(path: str, model: dict) -> Iterator[str]:
             f"{path}.training.checkpoints.listed: found {beyond}, beyond the last step "
             f"{recipe['steps']}; take them out or train longer"
         )
+    hold = recipe.get("hold", 0)
+    if hold and recipe["schedule"] != "cosine":
+        yield (
+            f"{path}.training.hold: found {hold} with schedule {recipe['schedule']}, which holds "
+            f"the rate anyway; leave it out or take schedule cosine"
+        )
+    if hold and recipe["warmup"] + hold > recipe["steps"]:
+        yield (
+            f"{path}.training.hold: found {hold}, expected at most "
+            f"{recipe['steps'] - recipe['warmup']}, the steps after the warm-up; shorten it"
+        )
     if recipe["warmup"] >= recipe["steps"]:
         yield (
             f"{path}.training.warmup: found {recipe['warmup']}, expected less than the "
@@ -131,20 +167,37 @@ def _model_problems(path: str, model: dict) -> Iterator[str]:
 
 def _fits(path: str, model: str, source: str, config: dict) -> Iterator[str]:
     """Whether a model can be built for a source's |V| and L."""
-    rank = config["models"][model].get("rank")
-    vocabulary, length = (config["sources"][source][key] for key in ("vocabulary", "length"))
+    sizes, given = config["models"][model], config["sources"][source]
+    rank, vocabulary, length = sizes.get("rank"), given["vocabulary"], given["length"]
     if rank and rank > vocabulary:
         yield (
             f"models.{model}.rank: found {rank}, more than the |V| = {vocabulary} of source "
             f"{source}, on which {path} uses it; take rank <= {vocabulary}, or null for full values"
         )
-    recipe = config["models"][model]["training"]
-    if recipe["objective"] == "masked":
+    order = sizes.get("order")
+    if order and order > length:
+        yield (
+            f"models.{model}.order: found {order}, above the L = {length} of source {source}, on "
+            f"which {path} uses it; take at most {length}"
+        )
+    if order and "weights" in sizes and order != given.get("order"):
+        yield (
+            f"models.{model}.order: found {order}, but source {source}, whose weights {path} "
+            f"takes, is of order {given.get('order', 'none: it is a text')}; the two must be one"
+        )
+    recipe = sizes.get("training", {})
+    if recipe.get("objective") == "masked" and "batch" in recipe:
         masks = length if recipe["masks"] == "all" else max(1, round(recipe["masks"] * length))
         if recipe["batch"] < masks:
             yield (
                 f"models.{model}.training.batch: found {recipe['batch']} copies, fewer than the "
                 f"{masks} that one sequence of source {source} gives; take at least {masks}"
+            )
+        elif recipe["masks"] == "all" and recipe["batch"] % length:
+            yield (
+                f"models.{model}.training.batch: found {recipe['batch']} copies, no multiple of "
+                f"the {length} that each sequence of source {source} gives; take "
+                f"{recipe['batch'] // length * length}"
             )
 
 
@@ -216,6 +269,11 @@ def _figure_problems(path: str, block: dict, config: dict) -> Iterator[str]:
         for key in keys:
             for name in _listed(block.get(key)):
                 yield from _known(f"{path}.{key}", kind, name, config)
+    for key in ("theory", "exact"):
+        for name in _listed(block.get(key)):
+            yield from _known(f"{path}.{key}", "theory", name, config)
+    for part in parts(block):
+        yield from _part_problems(path, part, config)
     if block.get("evaluation") not in config["evaluations"]:
         return
     evaluation = config["evaluations"][block["evaluation"]]
@@ -238,6 +296,35 @@ def _figure_problems(path: str, block: dict, config: dict) -> Iterator[str]:
                 f"{path}.sweep: found {block['sweep']}, but clones.{name} saves sweeps "
                 f"{config['clones'][name]['sweeps']}; take one of them or add it there"
             )
+
+
+def _part_problems(path: str, part: dict, config: dict) -> Iterator[str]:
+    """Networks, lines and truth on one source, as in figure 2."""
+    missing = list(_known(f"{path}.source", "sources", part["source"], config))
+    if not missing and config["sources"][part["source"]]["kind"] != "many-body":
+        kind = config["sources"][part["source"]]["kind"]
+        missing.append(
+            f"{path}.source: found {part['source']}, a {kind} source; expected a many-body source"
+        )
+    expected = {"networks": "factored", "protocols": "factored", "lines": "energy"}
+    networks = [(key, entry) for key in ("networks", "protocols") for entry in part.get(key, [])]
+    named = [(key, entry["model"]) for key, entry in networks]
+    named += [("lines", name) for name in part["lines"]] + [("truth", part["truth"])]
+    for key, name in named:
+        missing += _known(f"{path}.{key}", "models", name, config)
+    if missing:
+        yield from missing
+        return
+    for key, name in named:
+        model = config["models"][name]
+        if key == "truth" and model.get("weights") != "source":
+            yield f"{path}.truth: found {name}; expected an energy model with weights: source"
+        elif key != "truth" and model["architecture"] != expected[key]:
+            yield (
+                f"{path}.{key}: found {name}, a {model['architecture']} model; expected "
+                f"{expected[key]} models"
+            )
+        yield from _fits(f"{path}.{key}", name, part["source"], config)
 
 
 def _listed(value) -> list[str]:

@@ -2,12 +2,16 @@
 
 
 def needs(block: dict, config: dict) -> dict:
-    """What `block` draws: `runs`, pairs of evaluation and seed; `clones`; `targets`.
+    """What `block` draws: `runs`, pairs of evaluation and seed; `clones`; `targets`; `models`,
+    triples of source, model and seed; `sources`; `theory`.
 
     The student's `evaluation` comes with all its seeds or the block's own `seeds`; `generators`
     and `wide_generator` name evaluations as well. Clones are those that the evaluations are
     tested on, and the block's `chains`, `early_stopped_clone` and `clones`. `targets` gives each
-    evaluation's targets as the config has them. Raises `KeyError` for a name that is not defined.
+    evaluation's targets as the config has them. Models are those of the block's `networks`,
+    `protocols`, `lines` and `truth`, or of its `parts`; theory is its `theory` and `exact`.
+    `sources` gives each of their sources as the config has it. Raises `KeyError` for a name that
+    is not defined.
     """
     runs, targets = [], {}
     names = [block["evaluation"]] if "evaluation" in block else []
@@ -22,7 +26,28 @@ def needs(block: dict, config: dict) -> dict:
         runs += [[name, seed] for seed in seeds]
         targets[name] = evaluation["targets"]
         clones += [target["clone"] for target in targets[name].values() if "clone" in target]
-    return {"runs": runs, "clones": sorted(set(clones)), "targets": targets}
+    models = [run for part in parts(block) for run in _models(part)]
+    return {
+        "runs": runs,
+        "clones": sorted(set(clones)),
+        "targets": targets,
+        "models": [list(run) for run in dict.fromkeys(models)],
+        "sources": {part["source"]: config["sources"][part["source"]] for part in parts(block)},
+        "theory": [*_one(block, "theory"), *_one(block, "exact")],
+    }
+
+
+def parts(block: dict) -> list[dict]:
+    """The parts of a block that each compare networks with lines on one source."""
+    return block.get("parts", [block] if "networks" in block else [])
+
+
+def _models(part: dict) -> list[tuple[str, str, int]]:
+    """(source, model, seed) of the runs of one part: networks, other protocols, lines, truth."""
+    source = part["source"]
+    networks = [*part["networks"], *part.get("protocols", [])]
+    runs = [(source, entry["model"], seed) for entry in networks for seed in entry["seeds"]]
+    return runs + [(source, name, 0) for name in [*part["lines"], part["truth"]]]
 
 
 def _one(block: dict, key: str) -> list[str]:

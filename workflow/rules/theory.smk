@@ -1,0 +1,26 @@
+"""Theory: what is computed without data: flows, curves, identities.
+
+Needs   an entry `theory` of the config
+Makes   results/theory/{theory}.parquet, a long table quantity, series, seed, x, y, y_err
+"""
+
+
+rule compute_theory:
+    output:
+        table=THEORY,
+    log:
+        f"{RESULTS}/logs/compute_theory/{{theory}}.log",
+    benchmark:
+        f"{RESULTS}/usage/compute_theory/{{theory}}.jsonl"
+    conda:
+        "../../envs/learning.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=60,
+    params:
+        entry=lambda wildcards: entry("theory", wildcards.theory),
+        code=lambda wildcards: code("compute_theory.py", theory_module(wildcards.theory)),
+    message:
+        "Computing {wildcards.theory}"
+    script:
+        "../scripts/compute_theory.py"
