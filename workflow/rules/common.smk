@@ -66,10 +66,14 @@ def is_trained(model):
     return "training" in entry("models", model)
 
 
+def is_fitted(model):
+    """Whether a model is fitted to all sequences at once, which is done on the CPU."""
+    return entry("models", model)["training"]["optimizer"]["name"] == "lbfgs"
+
+
 def training_modules(model):
     """The modules that a training imports by name."""
-    fitted = entry("models", model)["training"]["optimizer"]["name"] == "lbfgs"
-    return [model_module(model), *(["fitting"] if fitted else [])]
+    return [model_module(model), *(["fitting"] if is_fitted(model) else [])]
 
 
 def corpus_files(corpus):
@@ -120,8 +124,25 @@ def architecture(model):
     }
 
 
+def training_device(model):
+    """Where a model trains: a recipe may keep a small network on the CPU."""
+    if is_fitted(model):
+        return "cpu"
+    return entry("models", model)["training"].get("device", config["compute"]["device"])
+
+
+def training_gpus(model):
+    return 0 if training_device(model) == "cpu" else config["compute"]["gpus"]
+
+
+def training_processes(model):
+    """Data-parallel processes; one for a fit, and for what stays on the CPU beside GPUs."""
+    alone = is_fitted(model) or training_device(model) != config["compute"]["device"]
+    return 1 if alone else config["compute"]["processes"]
+
+
 def training_threads(model):
-    return entry("models", model)["training"]["threads"] * config["compute"]["processes"]
+    return entry("models", model)["training"]["threads"] * training_processes(model)
 
 
 def clone_model(clone):

@@ -26,13 +26,13 @@ rule train_model:
     resources:
         mem_mb=lambda wildcards, attempt: 3000 * attempt,
         runtime=lambda wildcards, attempt: 60 * attempt,
-        gpu=config["compute"]["gpus"],
+        gpu=lambda wildcards: training_gpus(wildcards.model),
     params:
         model=lambda wildcards: architecture(wildcards.model),
         recipe=lambda wildcards: entry("models", wildcards.model)["training"],
         init_seed=lambda wildcards: entry("models", wildcards.model)["init_seed"],
-        device=config["compute"]["device"],
-        processes=config["compute"]["processes"],
+        device=lambda wildcards: training_device(wildcards.model),
+        processes=lambda wildcards: training_processes(wildcards.model),
         code=lambda wildcards: code("train_model.py", *training_modules(wildcards.model)),
     message:
         "Training {wildcards.model} on {wildcards.source}, seed {wildcards.seed}"
