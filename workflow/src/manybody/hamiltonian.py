@@ -1,0 +1,224 @@
+"""The k-body Hamiltonian of many-body data, eq. 1-3 of the paper (section 3) for any order k.
+
+    p(s) = exp(-beta H) / Z,   H(s) = k! sum_{i1 < ... < ik} J_{i1...ik} U_{s_i1 ... s_ik}
+    P(s_i = a | rest) = softmax_a(-beta h_i(a)),   h_i(a) = k! sum_t J_{i t} U_{a s_t}
+
+with t running over the unordered (k-1)-subsets of the other sites. J is symmetric and zero where
+two sites coincide, U is symmetric. numpy only and exact; `sampling.gibbs` is the fast sampler.
+"""
+
+import json
+from functools import cached_property
+from math import factorial, perm
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from manybody.artifacts import ArtifactError, atomic
+from manybody.tuples import colour_bins, site_tuples, sorted_colours
+
+KEY = "manybody"  # the one metadata key, as in manybody.weights
+ORDERS = (2, 3, 4)
+ROUNDING = 1e-6  # of the largest entry: asymmetry that single precision may leave
+BLOCK = 2**22  # tuples of all sequences looked at together
+
+
+class Hamiltonian:
+    """J (L,)*k, U (|V|,)*k and the inverse temperature beta, in double precision.
+
+    `ValueError` names the tensor and entry that is not as above, its value and what was expected.
+    """
+
+    def __init__(self, couplings: np.ndarray, colours: np.ndarray, beta: float):
+        self.couplings = np.ascontiguousarray(couplings, dtype=np.float64)
+        self.colours = np.ascontiguousarray(colours, dtype=np.float64)
+        self.beta = float(beta)
+        check_tensor("couplings", self.couplings)
+        check_tensor("colours", self.colours)
+        check_distinct("couplings", self.couplings)
+        if self.couplings.ndim != self.colours.ndim:
+            raise ValueError(
+                f"colours: {self.colours.ndim} indices, but couplings has {self.couplings.ndim}; "
+                "both are of one order k"
+            )
+        self.order = self.couplings.ndim
+        self.length, self.vocabulary = len(self.couplings), len(self.colours)
+        if self.length < self.order:
+            raise ValueError(f"couplings: L = {self.length}, expected at least k = {self.order}")
+        if self.vocabulary < 2:
+            raise ValueError(f"colours: |V| = {self.vocabulary}, expected at least 2")
+        if not 0 < self.beta < np.inf:
+            raise ValueError(f"beta: {self.beta}, expected a positive number")
+
+    def variances(self) -> np.ndarray:
+        """Var_1 .. Var_k, the m-body parts of Var H under uniform colours (eq. 4): (k,)."""
+        return variances(self.couplings, self.colours)
+
+    def shares(self) -> np.ndarray:
+        """f_m = (m/L) Var_m / sigma_h^2, which sum to 1: (k,)."""
+        weighted = self.variances() * np.arange(1, self.order + 1)
+        return weighted / weighted.sum()
+
+    def logit_scale(self) -> float:
+        """S = beta sigma_h, in nats."""
+        return self.beta * field_scale(self.couplings, self.colours)
+
+    @cached_property
+    def packed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Per site its tuples (L, T, k-1) and k! J of them (L, T); U by colour bin (bins, |V|)."""
+        tuples = site_tuples(self.length, self.order - 1)
+        sites = np.arange(self.length)[:, None]
+        weights = factorial(self.order) * self.couplings[sites, *np.moveaxis(tuples, 2, 0)]
+        rows = sorted_colours(self.vocabulary, self.order - 1)
+        return tuples, weights, self.colours[tuple(rows.T)]
+
+    def fields(self, tokens: np.ndarray) -> np.ndarray:
+        """h_i(a), energy of colour a at site i given the others: tokens (N, L) -> (N, L, |V|)."""
+        tuples, weights, folded = self.packed
+        bins = colour_bins(self.vocabulary, self.order - 1)
+        tokens = np.asarray(tokens, dtype=np.int64)
+        found = np.empty((len(tokens), self.length, self.vocabulary))
+        step = max(1, BLOCK // tuples.shape[1])
+        for start in range(0, len(tokens), step):
+            part = tokens[start : start + step]
+            offsets = len(folded) * np.arange(len(part))[:, None]
+            for i in range(self.length):
+                where = bins[tuple(part[:, tuples[i, :, m]] for m in range(self.order - 1))]
+                sums = np.bincount(
+                    (where + offsets).ravel(),
+                    np.broadcast_to(weights[i], where.shape).ravel(),
+                    len(part) * len(folded),
+                )
+                found[start : start + step, i] = sums.reshape(len(part), -1) @ folded
+        return found
+
+    def log_conditionals(self, tokens: np.ndarray) -> np.ndarray:
+        """log P(s_i = a | rest), eq. 3, in nats: tokens (N, L) -> (N, L, |V|)."""
+        logits = -self.beta * self.fields(tokens)
+        logits -= logits.max(axis=2, keepdims=True)
+        return logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
+
+    def energies(self, tokens: np.ndarray) -> np.ndarray:
+        """H(s), eq. 1 (without beta): tokens (N, L) -> (N,)."""
+        tokens = np.asarray(tokens, dtype=np.int64)
+        own = np.take_along_axis(self.fields(tokens), tokens[:, :, None], axis=2)
+        return own.sum(axis=(1, 2)) / self.order
+
+    def save(self, path: str | Path, about: dict) -> None:
+        """Writes `couplings`, `colours`, `beta` (1,) and the JSON document `about`, atomically."""
+        document = json.dumps(about, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        named = dict(
+            couplings=self.couplings, colours=self.colours, beta=np.array([self.beta], np.float64)
+        )
+        with atomic(path) as temporary:
+            temporary.touch()
+            mode = temporary.stat().st_mode
+            save_file(named, temporary, metadata={KEY: document})
+            temporary.chmod(mode)  # the library leaves it readable by its owner only
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Hamiltonian":
+        """What `save` wrote; `ArtifactError` names a file that is damaged or not a Hamiltonian."""
+        named = [read_tensor(path, name) for name in ("couplings", "colours", "beta")]
+        if named[2].shape != (1,):
+            raise ArtifactError(f"{path}: beta has shape {named[2].shape}, expected (1,)")
+        try:
+            return cls(named[0], named[1], named[2][0])
+        except ValueError as error:
+            raise ArtifactError(f"{path}: {error}") from error
+
+
+def read_tensor(path: str | Path, name: str) -> np.ndarray:
+    """The tensor `name` of a safetensors file; `ArtifactError` if it cannot be had."""
+    try:
+        with safe_open(path, framework="numpy") as opened:
+            names = sorted(opened.keys())
+            if name not in names:
+                raise ArtifactError(f"{path} holds no tensor {name!r}; it holds {', '.join(names)}")
+            return opened.get_tensor(name)
+    except (OSError, ValueError, TypeError, SafetensorError) as error:
+        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
+
+
+def read_about(path: str | Path) -> dict:
+    """The JSON document saved with a Hamiltonian: order, S, sigma_h, shares, parameters, seed."""
+    try:
+        with safe_open(path, framework="numpy") as opened:
+            return json.loads((opened.metadata() or {})[KEY])
+    except KeyError:
+        raise ArtifactError(f"{path} has no metadata under {KEY!r}: not written here") from None
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
+
+
+def variances(couplings: np.ndarray, colours: np.ndarray) -> np.ndarray:
+    """Var_m, m = 1 .. k, of eq. 4:
+
+    sum over site m-sets of [k!/(k-m)! sum_{other sites, ordered} J]^2 * mean(U^(m)^2): (k,).
+    """
+    order = couplings.ndim
+    found = np.empty(order)
+    for m in range(1, order + 1):
+        summed = perm(order, m) * couplings.sum(axis=tuple(range(m, order)))
+        part = colours.mean(axis=tuple(range(m, order)))
+        for axis in range(m):
+            part = part - part.mean(axis=axis, keepdims=True)
+        found[m - 1] = (summed**2).sum() / factorial(m) * (part**2).mean()
+    return found
+
+
+def field_scale(couplings: np.ndarray, colours: np.ndarray) -> float:
+    """sigma_h, sigma_h^2 = sum_m (m/L) Var_m: what one site's colour moves H by, at beta = 0."""
+    parts = variances(couplings, colours)
+    return float(np.sqrt((np.arange(1, len(parts) + 1) * parts).sum() / len(couplings)))
+
+
+def check_tensor(name: str, tensor: np.ndarray) -> None:
+    """`ValueError` unless `tensor` is finite, of order 2 to 4, and symmetric in its indices."""
+    if tensor.ndim not in ORDERS:
+        raise ValueError(f"{name}: {tensor.ndim} indices, expected k = 2, 3 or 4")
+    if len(set(tensor.shape)) > 1 or not tensor.size:
+        raise ValueError(f"{name}: shape {tensor.shape}, expected all sides alike and not empty")
+    if not np.isfinite(tensor).all():
+        where = _first(~np.isfinite(tensor))
+        raise ValueError(f"{name}{where} = {tensor[tuple(where)]}, expected finite numbers")
+    for axis in range(tensor.ndim - 1):
+        # Exchanges of neighbouring indices make all permutations.
+        swapped = tensor.swapaxes(axis, axis + 1)
+        differs = np.abs(tensor - swapped) > ROUNDING * np.abs(tensor).max()
+        if differs.any():
+            where = _first(differs)
+            other = where.copy()
+            other[axis], other[axis + 1] = other[axis + 1], other[axis]
+            raise ValueError(
+                f"{name}{where} = {tensor[tuple(where)]:.6g} but {name}{other} = "
+                f"{tensor[tuple(other)]:.6g}: expected a tensor that is symmetric in its indices. "
+                "Average it over their permutations"
+            )
+
+
+def check_distinct(name: str, tensor: np.ndarray) -> None:
+    """`ValueError` unless `tensor` is zero wherever two indices coincide."""
+    wrong = (tensor != 0) & coincident(len(tensor), tensor.ndim)
+    if wrong.any():
+        where = _first(wrong)
+        raise ValueError(
+            f"{name}{where} = {tensor[tuple(where)]:.6g}: expected 0 where two sites coincide "
+            "(such terms are interactions of lower order). Set them to zero"
+        )
+
+
+def coincident(length: int, order: int) -> np.ndarray:
+    """Where at least two of the sites are the same: bool, (L,) * order."""
+    sites = np.indices((length,) * order, sparse=True)
+    found = np.zeros((length,) * order, dtype=bool)
+    for a in range(order):
+        for b in range(a):
+            found |= sites[a] == sites[b]
+    return found
+
+
+def _first(where: np.ndarray) -> list[int]:
+    return [int(index) for index in np.argwhere(where)[0]]

@@ -1,0 +1,236 @@
+"""Many-body data: sequences drawn from p(s) ~ exp(-beta H) with k-body interactions (eq. 1-4).
+
+J comes from P random vectors and U from vectors or as Potts' delta, or both from the user's files.
+The temperature is set by the scale S of the logits. Every data set is tested before it is written:
+on exact samples the cross entropy of the true conditionals equals their mean entropy.
+"""
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from manybody import sequences
+from manybody.artifacts import ArtifactError
+from manybody.hamiltonian import (
+    ORDERS,
+    Hamiltonian,
+    check_distinct,
+    check_tensor,
+    coincident,
+    field_scale,
+    read_tensor,
+)
+from manybody.sampling import gibbs
+from manybody.sources import SourceError
+
+SPLITS = ("train", "validation", "test")
+VARIABLES = {"signs": (1.0, -1.0), "bits": (1.0, 0.0)}  # value with `probability`, and otherwise
+FROZEN = 1e-3  # share of visits that change a colour below which chains count as frozen
+MOVING = 1e-2  # the share at the S that is proposed instead
+PROBES = 256  # chains that find out
+ERRORS = 4.0  # standard errors that the self-test may be off by
+BLOCK = 1024  # sequences tested at a time
+
+
+def make(
+    source: dict, name: str, hamiltonian: str | Path, out: dict[str, str | Path], threads: int = 1
+) -> None:
+    """Samples the source (its entry in the config) called `name`.
+
+    Writes the Hamiltonian, and the sequences of each split to `out[split]`. `SourceError` names
+    the key that is wrong, or says that chains are frozen or not equilibrated; nothing is written
+    then.
+    """
+    check(source)
+    model, about = draw(source)
+    streams = _streams(source["seed"])
+    sweeps = source["sweeps"]
+    _refuse_frozen(model, source, streams["probe"], threads)
+    made = {}
+    for split in SPLITS:
+        count = source["sequences"][split]
+        stream, label = streams[split], f"sample {name} {split}"
+        tokens, changed = gibbs.sample(model, count, sweeps, stream, threads, label)
+        test = self_test(model, tokens)
+        refuse_unequal(test, split, source)
+        made[split] = tokens, dict(self_test=test, changed=float(changed[-1]))
+    model.save(hamiltonian, {**about, "source": name})
+    for split, (tokens, found) in made.items():
+        document = {**about, **found, "source": name, "split": split}
+        sequences.write(out[split], tokens, source["vocabulary"], document)
+
+
+def check(source: dict) -> None:
+    """`SourceError` names the first key of the config's entry whose value makes no sense."""
+    order, length = source["order"], source["length"]
+    if order not in ORDERS:
+        raise SourceError(f"order: {order}, expected k = 2, 3 or 4")
+    if length < order:
+        raise SourceError(f"length: {length}, expected at least order = {order} distinct sites")
+    if source["vocabulary"] < 2:
+        raise SourceError(f"vocabulary: {source['vocabulary']}, expected at least 2 colours")
+    for key in ("couplings", "colours"):
+        if isinstance(source[key], dict) and "file" not in source[key]:
+            _check_vectors(key, source[key])
+        elif source[key] != "potts" and not isinstance(source[key], dict):
+            raise SourceError(
+                f"{key}: {source[key]!r}, expected vectors, a file or (colours) potts"
+            )
+    if source["couplings"] == "potts":
+        raise SourceError("couplings: 'potts', which colours can be; expected vectors or a file")
+    if not 0 < source["logit_scale"] < math.inf:
+        raise SourceError(f"logit_scale: S = {source['logit_scale']}, expected a positive number")
+    if source["sweeps"] < 0:
+        raise SourceError(f"sweeps: {source['sweeps']}, expected at least 0")
+    for split in SPLITS:
+        if source["sequences"][split] < 2:
+            raise SourceError(
+                f"sequences.{split}: {source['sequences'][split]}, expected at least 2, so that "
+                "the self-test has an error"
+            )
+
+
+def _check_vectors(key: str, law: dict) -> None:
+    if law["vectors"] < 1:
+        raise SourceError(f"{key}.vectors: P = {law['vectors']}, expected at least 1")
+    if law["variables"] not in VARIABLES:
+        known = " or ".join(VARIABLES)
+        raise SourceError(f"{key}.variables: {law['variables']!r}, expected {known}")
+    if not 0 < law["probability"] < 1:
+        raise SourceError(f"{key}.probability: {law['probability']}, expected one inside (0, 1)")
+
+
+def draw(source: dict) -> tuple[Hamiltonian, dict]:
+    """The Hamiltonian of a source, and what is to be known of it: order, S, sigma_h, shares,
+    parameters, seed. Depends on neither `sequences` nor `sweeps`."""
+    streams = _streams(source["seed"])
+    order, scale = source["order"], source["logit_scale"]
+    couplings = _tensor(source, "couplings", source["length"], streams["couplings"])
+    colours = _tensor(source, "colours", source["vocabulary"], streams["colours"])
+    sigma = field_scale(couplings, colours)
+    if not sigma > 0:
+        raise SourceError(
+            "couplings, colours: H is the same for all sequences (zero variance), so that no "
+            "temperature gives it the logit_scale. Draw them with another seed, more vectors or "
+            "another probability"
+        )
+    hamiltonian = Hamiltonian(couplings, colours, scale / sigma)
+    parameters = {
+        key: source[key] for key in ("order", "length", "vocabulary", "couplings", "colours")
+    }
+    about = dict(
+        order=order, S=float(scale), sigma_h=sigma, beta=hamiltonian.beta, sweeps=source["sweeps"],
+        shares=hamiltonian.shares().tolist(), parameters=parameters, seed=source["seed"],
+    )  # fmt: skip
+    return hamiltonian, about
+
+
+def vectors_tensor(vectors: np.ndarray, order: int) -> np.ndarray:
+    """(1/P) sum_p v_i^p v_j^p ...: vectors (P, n) -> (n,) * order, eq. 2."""
+    count, size = vectors.shape
+    powers = [np.ones((count, 1))]
+    for _ in range((order + 1) // 2):
+        powers.append((powers[-1][:, :, None] * vectors[:, None, :]).reshape(count, -1))
+    product = powers[order // 2].T @ powers[order - order // 2]
+    return product.reshape((size,) * order) / count
+
+
+def _tensor(source: dict, key: str, size: int, stream: np.random.SeedSequence) -> np.ndarray:
+    """J or U, (size,) * order."""
+    order, law = source["order"], source[key]
+    if law == "potts":
+        tensor = np.zeros((size,) * order)
+        tensor[(np.arange(size),) * order] = 1.0
+    elif "file" in law:
+        tensor = _from_file(key, law["file"], (size,) * order)
+    else:
+        draws = np.random.default_rng(stream).random((law["vectors"], size))
+        high, low = VARIABLES[law["variables"]]
+        # Whole numbers, whose sums are exact: the same J whatever the order of summation.
+        tensor = vectors_tensor(np.where(draws < law["probability"], high, low), order)
+        if key == "couplings":
+            tensor[coincident(size, order)] = 0.0
+    return tensor
+
+
+def _from_file(key: str, path: str, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        tensor = read_tensor(path, key).astype(np.float64)
+        if tensor.shape != shape:
+            raise ValueError(f"{key}: shape {tensor.shape}, expected {shape} for this source")
+        check_tensor(key, tensor)
+        if key == "couplings":
+            check_distinct(key, tensor)
+    except (ArtifactError, ValueError) as error:
+        raise SourceError(f"{key}.file: {path}: {error}") from error
+    return tensor
+
+
+def self_test(hamiltonian: Hamiltonian, tokens: np.ndarray) -> dict[str, float]:
+    """Cross entropy of the true conditionals on tokens (N, L), their mean entropy, the difference
+    and its standard error over sequences, all in nats per site; equal on exact samples."""
+    cross, entropy = np.empty(len(tokens)), np.empty(len(tokens))
+    for start in range(0, len(tokens), BLOCK):
+        part = slice(start, start + BLOCK)
+        logs = hamiltonian.log_conditionals(tokens[part])
+        own = np.take_along_axis(logs, tokens[part, :, None], axis=2)
+        cross[part] = -own.mean(axis=(1, 2))
+        entropy[part] = -(np.exp(logs) * logs).sum(axis=2).mean(axis=1)
+    difference = cross - entropy
+    return dict(
+        cross_entropy=float(cross.mean()),
+        entropy=float(entropy.mean()),
+        difference=float(difference.mean()),
+        standard_error=float(difference.std(ddof=1) / math.sqrt(len(tokens))),
+    )
+
+
+def refuse_unequal(test: dict[str, float], split: str, source: dict) -> None:
+    """`SourceError` if cross entropy and entropy differ by more than `ERRORS` standard errors."""
+    difference, sites = test["difference"], source["sequences"][split] * source["length"]
+    # A colour so unlikely that none of the sites is expected to show it adds to the entropy only.
+    error = math.hypot(test["standard_error"], math.log(sites) / sites)
+    if abs(difference) > ERRORS * error:
+        raise SourceError(
+            f"sweeps: after {source['sweeps']} sweeps the {split} split is not a sample of the "
+            f"Boltzmann law: the cross entropy of the true conditionals is "
+            f"{test['cross_entropy']:.5f} nats a site, their mean entropy {test['entropy']:.5f}; "
+            f"they differ by {difference:.5f}, expected 0 within {ERRORS:.0f} x the standard error "
+            f"{error:.5f}. Give the chains more sweeps, or lower "
+            f"logit_scale (S = {source['logit_scale']})"
+        )
+
+
+def _refuse_frozen(
+    hamiltonian: Hamiltonian, source: dict, stream: np.random.SeedSequence, threads: int
+) -> None:
+    """`SourceError` with an S that would do, if chains at this temperature do not move."""
+    sweeps = max(2, source["sweeps"])
+
+    def moved(scale: float) -> float:
+        """Share of visits in the second half of a short run that change a colour."""
+        beta = hamiltonian.beta * scale / source["logit_scale"]
+        hotter = Hamiltonian(hamiltonian.couplings, hamiltonian.colours, beta)
+        _, changed = gibbs.sample(hotter, PROBES, sweeps, stream, threads, f"probe S = {scale:.3g}")
+        return float(changed[sweeps // 2 :].mean())
+
+    frozen = source["logit_scale"]
+    share = moved(frozen)
+    if share >= FROZEN:
+        return
+    moving = frozen / 2
+    while moved(moving) < MOVING:
+        frozen, moving = moving, moving / 2
+    for _ in range(5):
+        middle = math.sqrt(frozen * moving)
+        frozen, moving = (frozen, middle) if moved(middle) >= MOVING else (middle, moving)
+    raise SourceError(
+        f"logit_scale: at S = {source['logit_scale']} the chains are frozen: {share:.2%} of the "
+        f"visits change a colour, expected at least {FROZEN:.1%}. S = {moving:.2g} would do"
+    )
+
+
+def _streams(seed: int) -> dict[str, np.random.SeedSequence]:
+    names = ("couplings", "colours", "probe", *SPLITS)
+    return dict(zip(names, np.random.SeedSequence(seed).spawn(len(names)), strict=True))
