@@ -21,6 +21,8 @@ MODELS = {
     "n=3 full": FACTORED | dict(layers=3, rank=None),
     "n=4": FACTORED | dict(layers=4, rank=3),
     "n=3 paper": FACTORED | dict(layers=3, rank=4, variant="paper"),
+    "n=2, two heads": FACTORED | dict(layers=2, rank=4, heads=2),
+    "n=3 full, two heads": FACTORED | dict(layers=3, rank=None, heads=2, start=0.6),
     "bert": dict(
         architecture="bert", vocabulary=7, length=6, layers=2, heads=2, width=8, mlp=12
     ),

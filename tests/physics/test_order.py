@@ -16,7 +16,7 @@ from manybody.models import build
 LENGTH, VOCABULARY, POSITION = 12, 6, 4
 
 
-def model_of(layers: int, variant: str, rank: int | None):
+def model_of(layers: int, variant: str, rank: int | None, heads: int = 1):
     torch.manual_seed(7)
     model = build(
         {
@@ -26,6 +26,7 @@ def model_of(layers: int, variant: str, rank: int | None):
             "layers": layers,
             "rank": rank,
             "variant": variant,
+            "heads": heads,
         }
     ).double()
     with torch.no_grad():
@@ -65,6 +66,16 @@ def test_exact_model_has_order_two_to_the_layers_minus_one_plus_one(layers, rank
     for context in range(model.order, LENGTH):
         assert relative_size(model, context) < 1e-12
     assert relative_size(model, model.order - 1) > 1e-4  # just below it does not vanish
+
+
+@pytest.mark.parametrize("rank", [None, 4])
+@pytest.mark.parametrize("layers", [1, 2, 3, 4])
+def test_heads_do_not_change_the_order(layers, rank):
+    model = model_of(layers, "exact", rank, heads=2)
+    assert model.order == 2 ** (layers - 1) + 1
+    for context in range(model.order, LENGTH):
+        assert relative_size(model, context) < 1e-12
+    assert relative_size(model, model.order - 1) > 1e-4
 
 
 @pytest.mark.parametrize("layers", [2, 3, 4])

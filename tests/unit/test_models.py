@@ -1,12 +1,13 @@
 """Every model's fast forward against the plain one: explicit copies, one mask each."""
 
+import itertools
 import json
 
 import pytest
 import torch
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
-from manybody.models import ARCHITECTURES, build, factored
+from manybody.models import ARCHITECTURES, build, factored, squares
 
 BATCH, LENGTH, VOCABULARY = 5, 7, 9
 
@@ -109,13 +110,74 @@ def test_factored_copies_equal_explicit_masking(layers, rank, variant, kind):
         compare(made(description, torch.float32), kind, 1e-5)
 
 
+@pytest.mark.parametrize("kind", ["all", "share", "odd"])
+@pytest.mark.parametrize("rank", [4, None])
+@pytest.mark.parametrize("layers", [1, 2, 3, 4])
+@pytest.mark.parametrize("heads", [2, 3])
+def test_copies_of_several_heads_equal_explicit_masking(heads, layers, rank, kind):
+    description = factored_model(layers, rank, heads=heads)
+    compare(made(description), kind, 1e-12)
+    compare(made(description, torch.float32), kind, 1e-5)
+
+
+@pytest.mark.parametrize("rank", [4, None])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_heads_that_share_their_attention_are_one_head(layers, rank):
+    """sum_h A x V^h = A x (sum_h V^h), and heads without values add nothing."""
+    single, double = made(factored_model(layers, rank)), made(factored_model(layers, rank, heads=2))
+    with torch.no_grad():
+        for layer in range(layers):
+            for head in (0, 1):
+                double.attention[layer][head] = single.attention[layer]
+                double.left[layer][head] = single.left[layer] * (0.3, 0.7)[head]
+                if rank is not None:
+                    double.right[layer][head] = single.right[layer]
+        double.bias.copy_(single.bias)
+    tokens = tokens_of()
+    for masked in (None, torch.rand(BATCH, LENGTH, generator=torch.Generator()) < 0.3):
+        assert torch.allclose(double(tokens, masked), single(tokens, masked), atol=1e-12)
+    logits = double.head(double.all_masked_features(tokens))
+    expected = single.head(single.all_masked_features(tokens))
+    assert torch.allclose(logits, expected, atol=1e-12)
+
+
+def test_one_head_is_what_it_always_was():
+    for description in (factored_model(3), factored_model(2, None, bias=False)):
+        torch.manual_seed(11)
+        plain = build(description)
+        torch.manual_seed(11)
+        single = build({**description, "heads": 1, "start": None})
+        assert single.description == plain.description == description
+        for name, weight in plain.named_parameters():
+            assert weight.ndim <= 2
+            assert torch.equal(single.get_parameter(name), weight)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize(("start", "scales"), [(0.2, (0.2, 0.2)), ([0.1, 2], (0.1, 2))])
+def test_start_scales_are_the_bounds_of_uniform_weights(start, scales, heads):
+    torch.manual_seed(4)
+    description = {"vocabulary": 30, "length": 20, "heads": heads, "start": start}
+    model = build(factored_model(2, None, bias=False) | description)
+    assert model.description["start"] == start
+    assert sum(1 for _ in model.parameters()) == 4
+    for layer, scale in enumerate(scales):
+        for weights, size in ((model.attention[layer], 20), (model.left[layer], 30)):
+            bound = scale * (3 / size) ** 0.5
+            assert 0.98 * bound < weights.abs().max() <= bound
+            deviation = weights.var() * size / scale**2 - 1  # the variance is g^2 / N
+            assert abs(deviation) < 5 * (0.8 / weights.numel()) ** 0.5
+
+
 @pytest.mark.parametrize("kind", ["all", "share"])
 @pytest.mark.parametrize("variant", ["exact", "paper"])
 @pytest.mark.parametrize("layers", [2, 3, 4])
 def test_factored_blocks_change_nothing(layers, variant, kind, monkeypatch):
     monkeypatch.setattr(factored, "BLOCK", 2 * LENGTH * VOCABULARY)
-    monkeypatch.setattr(factored, "CACHED", 3 * LENGTH * VOCABULARY)
+    monkeypatch.setattr(squares, "CACHED", 3 * LENGTH * VOCABULARY)
     compare(made(factored_model(layers, 4, variant)), kind, 1e-12)
+    if variant == "exact":
+        compare(made(factored_model(layers, 4, heads=2)), kind, 1e-12)
 
 
 @pytest.mark.parametrize("layers", [2, 3])
@@ -127,17 +189,17 @@ def test_factored_table_of_values_changes_nothing(layers, monkeypatch):
 
 
 def test_squares_have_the_gradient_of_their_values(monkeypatch):
-    monkeypatch.setattr(factored, "CACHED", 2 * 3 * 6)
+    monkeypatch.setattr(squares, "CACHED", 2 * 3 * 6)
     torch.manual_seed(0)
     z, left, weights, readers = (
         torch.randn(shape, dtype=torch.float64, requires_grad=True)
-        for shape in ((5, 3, 2), (6, 2), (5, 3), (4, 6))
+        for shape in ((5, 3, 2), (6, 2), (5, 2, 3), (4, 6))
     )
     wide = torch.randn(5, 3, 6, dtype=torch.float64, requires_grad=True)
-    for given in ((z, left, weights, readers), (z, left, weights, None)):
-        assert torch.autograd.gradcheck(factored.Squares.apply, given)
-    for given in ((wide, None, weights, readers), (wide, None, weights, None)):
-        assert torch.autograd.gradcheck(factored.Squares.apply, given)
+    one = torch.randn(5, 1, 3, dtype=torch.float64, requires_grad=True)
+    for rows, following in itertools.product((one, weights), (readers, None)):
+        for given in ((z, left, rows, following), (wide, None, rows, following)):
+            assert torch.autograd.gradcheck(squares.Squares.apply, given)
 
 
 @pytest.mark.parametrize("variant", ["exact", "paper"])
@@ -204,6 +266,7 @@ DESCRIPTIONS = [
     factored_model(1, None),
     factored_model(3, 4, bias=False),
     factored_model(2, 4, "paper"),
+    factored_model(3, None, heads=2, start=[0.2, 0.4, 0.4]),
     transformer("bert"),
     transformer("gpt"),
 ]
@@ -263,6 +326,13 @@ IMPOSSIBLE = [
     (factored_model(2, rank=10), r"rank 10 is above \|V\| = 9.*null"),
     (factored_model(2, rank=0), "rank is 0, expected at least 1"),
     (factored_model(0), "layers is 0"),
+    (factored_model(2, heads=0), "heads is 0, expected at least 1"),
+    (factored_model(2, variant="paper", heads=2), "heads is 2.*'paper' has one head"),
+    (factored_model(2, start=0.2), "start 0.2 .* rank is 4; give rank null"),
+    (factored_model(2, None, start=0), "start is 0; expected one number above 0"),
+    (factored_model(2, None, start=True), "start is True; expected one number"),
+    (factored_model(2, None, start=[0.2] * 3), r"start is \[0.2.*a list of 2"),
+    (factored_model(2, None, start=[0.2, float("nan")]), "start is .*nan"),
     (transformer("bert", layers=0), "layers is 0"),
     (transformer("gpt", mlp=-1), "mlp is -1"),
     (factored_model(2, variant="other"), "variant 'other' .* exact, paper"),

@@ -16,17 +16,16 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from manybody.models import factored_heads
 from manybody.models.base import Model
+from manybody.models.squares import squares
 
 # Numbers in the arrays that the backward pass keeps, 128 MiB in single precision: more copies than
 # that are done in several blocks, and computed again on the way back.
 BLOCK = 2**25
-# Numbers in the |V| wide arrays of the squares, which are never kept: a core's cache holds them.
-CACHED = 2**17
 # A table of all |V| x |V| first-layer values is made where it saves work and is no larger.
 TABLE = 2**24
 
@@ -40,7 +39,14 @@ class Factored(Model):
     every squared layer, that is the input of layers 2..n, goes through a LayerNorm, which is no
     polynomial: the order is then nominal.
 
-    Raises `ValueError` for sizes that cannot be.
+    With `heads` = H > 1 (`exact` only) a layer is sum_h A^h x V^h and the lists hold stacks: (H, L,
+    L), (H, |V|, r) or (H, |V|, |V|), and (H, r, |V|). The order does not change.
+
+    `start` is one scale g, or one for each layer: A is then uniform in +-g sqrt(3 / L) and V, which
+    must be full, in +-g sqrt(3 / |V|) (many-body, section 3). None is a normal start at the scale
+    that suits text.
+
+    Raises `ValueError` for sizes or scales that cannot be.
     """
 
     def __init__(
@@ -51,9 +57,14 @@ class Factored(Model):
         rank: int | None = None,
         bias: bool = True,
         variant: str = "exact",
+        heads: int = 1,
+        start: float | list[float] | None = None,
     ):
+        # What is as it always was stays unsaid: descriptions of older models keep their bytes.
+        sizes = {} if heads == 1 else {"heads": heads}
         super().__init__(
-            "factored", vocabulary, length, layers=layers, rank=rank, bias=bias, variant=variant
+            *("factored", vocabulary, length),
+            **dict(layers=layers, rank=rank, bias=bias, variant=variant, **sizes),
         )
         if rank is not None and rank > vocabulary:
             raise ValueError(
@@ -62,18 +73,36 @@ class Factored(Model):
             )
         if variant not in ("exact", "paper"):
             raise ValueError(f"factored: variant {variant!r} is unknown; known are exact, paper")
-        self.layers, self.rank, self.variant = layers, rank, variant
-        inner = vocabulary if rank is None else rank
-        self.attention = nn.ParameterList(
-            torch.randn(length, length) / math.sqrt(length) for _ in range(layers)
-        )
-        scales = [0.12] * (layers - 1) + [0.1]
-        self.left = nn.ParameterList(
-            torch.randn(vocabulary, inner) * scale / math.sqrt(inner) for scale in scales
-        )
-        self.right = nn.ParameterList(
-            torch.randn(rank, vocabulary) for _ in range(layers) if rank is not None
-        )
+        if heads > 1 and variant != "exact":
+            raise ValueError(
+                f"factored: heads is {heads}, but variant {variant!r} has one head; "
+                "choose variant exact, or heads 1"
+            )
+        self.layers, self.rank, self.variant, self.heads = layers, rank, variant, heads
+        each = () if heads == 1 else (heads,)
+        if start is not None:
+            scales = _start_scales(start, layers, rank)
+            self.description["start"] = start
+            self.attention = nn.ParameterList(
+                _uniform(scale, *each, length, length) for scale in scales
+            )
+            self.left = nn.ParameterList(
+                _uniform(scale, *each, vocabulary, vocabulary) for scale in scales
+            )
+            self.right = nn.ParameterList()
+        else:
+            inner = vocabulary if rank is None else rank
+            self.attention = nn.ParameterList(
+                torch.randn(*each, length, length) / math.sqrt(length) for _ in range(layers)
+            )
+            scales = [0.12] * (layers - 1) + [0.1]
+            self.left = nn.ParameterList(
+                torch.randn(*each, vocabulary, inner) * scale / math.sqrt(heads * inner)
+                for scale in scales
+            )
+            self.right = nn.ParameterList(
+                torch.randn(*each, rank, vocabulary) for _ in range(layers) if rank is not None
+            )
         self.bias = nn.Parameter(torch.zeros(vocabulary)) if bias else None
         self.norms = nn.ModuleList(
             nn.LayerNorm(vocabulary) for _ in range(layers - 1) if variant == "paper"
@@ -92,9 +121,9 @@ class Factored(Model):
     def copy_size(self) -> int:
         """Kept for the backward pass: of two layers Z, shared by L copies; of more Q x."""
         if self.layers <= 2 and self.variant == "exact":
-            return self.vocabulary
+            return self.heads * self.vocabulary
         narrow = self.rank is not None and self.variant == "exact"
-        return self.length * (self.rank if narrow else self.vocabulary)
+        return self.length * self.heads * (self.rank if narrow else self.vocabulary)
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Equation 3 as it is written, on one-hots: the reference, and any number of masks."""
@@ -127,17 +156,25 @@ class Factored(Model):
         return self._blocks(tokens, None)
 
     def head(self, features: Tensor) -> Tensor:
-        return functional.linear(features, self.left[-1], self.bias)
+        return functional.linear(features, self._output(), self.bias)
 
     def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
-        logits = (features * functional.embedding(tokens, self.left[-1])).sum(-1)
+        logits = (features * functional.embedding(tokens, self._output())).sum(-1)
         return logits if self.bias is None else logits + self.bias[tokens]
 
+    def _output(self) -> Tensor:
+        """The last layer's P, or V if full: (|V|, d), those of several heads side by side."""
+        left = self.left[-1]
+        return left if self.heads == 1 else left.transpose(0, 1).flatten(1)
+
     def _mix(self, layer: int, x: Tensor) -> Tensor:
-        """A x V^T for x (..., L, |V|)."""
+        """A x V^T for x (..., L, |V|), summed over heads."""
+        if self.heads > 1:
+            x = x[..., None, :, :]
         if self.rank is not None:
-            x = x @ self.right[layer].T
-        return self.attention[layer] @ x @ self.left[layer].T
+            x = x @ self.right[layer].mT
+        mixed = self.attention[layer] @ x @ self.left[layer].mT
+        return mixed if self.heads == 1 else mixed.sum(-3)
 
     def _blocks(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
         """Features (B, m, d) of the copies of tokens (B, L) that mask positions (B, m) or all L.
@@ -177,6 +214,8 @@ class Factored(Model):
 
     def _features(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
         """Features (B, m, d); positions (B, m), None for all L."""
+        if self.heads > 1:
+            return factored_heads.features(self, tokens, positions)
         last = self._per_copy(self.attention[-1], positions)  # (m, L) or (B, m, L)
         places = torch.arange(self.length, device=tokens.device)
         masked = (places if positions is None else positions)[..., None] == places
@@ -229,8 +268,8 @@ class Factored(Model):
                 mixed = self.attention[layer] @ inputs.pop(layer)
             left = None if self.rank is None else self.left[layer]
             readers = torch.cat([self._reader(later) for later in inputs]) if inputs else None
-            part, read = squares(mixed, left, last, readers)
-            summed = summed + part
+            part, read = squares(mixed, left, last[..., None, :], readers)
+            summed = summed + part.squeeze(-2)
             if inputs:
                 for later, more in zip(inputs, read.chunk(len(inputs), -1), strict=True):
                     inputs[later] = inputs[later] + more
@@ -299,76 +338,23 @@ class Factored(Model):
         return rows.gather(1, positions[..., None].expand(-1, -1, rows.shape[-1]))
 
 
-class Squares(torch.autograd.Function):
-    """(P z)^2 of copies z (C, L, r): its sums over rows and its products with what follows.
-
-    Returns sum_k w_k (P z_k)^2 (C, |V|) for weights w (C, L), and Q (P z_k)^2 (C, L, q) for
-    readers Q (q, |V|). P (|V|, r) None means z itself; Q None gives an empty second result.
-    The |V| wide arrays live for a few copies at a time and are made again on the way back, so
-    memory does not grow with C * L * |V| and the arrays stay in a core's cache.
-    """
-
-    @staticmethod
-    def forward(ctx, z: Tensor, left: Tensor | None, weights: Tensor, readers: Tensor | None):
-        ctx.save_for_backward(z, left, weights, readers)
-        copies, length, _ = z.shape
-        wide = z.shape[-1] if left is None else left.shape[0]
-        summed = z.new_empty(copies, wide)
-        read = z.new_empty(copies, length, 0 if readers is None else readers.shape[0])
-        for part in _parts(z, wide):
-            y = z[part] if left is None else z[part] @ left.T
-            s = y * y
-            torch.bmm(weights[part, None], s, out=summed[part, None])
-            if readers is not None:
-                torch.mm(s.flatten(0, 1), readers.T, out=read[part].flatten(0, 1))
-        return summed, read
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, of_summed: Tensor, of_read: Tensor):
-        z, left, weights, readers = ctx.saved_tensors
-        wide = of_summed.shape[-1]
-        of_z, of_weights = torch.empty_like(z), torch.empty_like(weights)
-        of_left = None if left is None else torch.zeros_like(left)
-        of_readers = None if readers is None else torch.zeros_like(readers)
-        for part in _parts(z, wide):
-            y = z[part] if left is None else z[part] @ left.T
-            s = y * y
-            of_weights[part] = (s @ of_summed[part, :, None]).squeeze(-1)
-            of_s = weights[part, :, None] * of_summed[part, None]
-            if readers is not None:
-                given = of_read[part].flatten(0, 1)
-                of_readers.addmm_(given.T, s.flatten(0, 1))
-                of_s.flatten(0, 1).addmm_(given, readers)
-            of_y = of_s.mul_(y)  # half of it: the factor 2 goes to the small results
-            if left is None:
-                of_z[part] = of_y
-            else:
-                flat = of_y.flatten(0, 1)
-                of_left.addmm_(flat.T, z[part].flatten(0, 1))
-                torch.mm(flat, left, out=of_z[part].flatten(0, 1))
-        of_z.mul_(2)
-        if left is not None:
-            of_left.mul_(2)
-        return of_z, of_left, of_weights, of_readers
-
-
-def squares(z: Tensor, left: Tensor | None, weights: Tensor, readers: Tensor | None):
-    """`Squares` of z (..., L, r) with weights (..., L), in the precision that autocast asks for."""
-    device = z.device.type
-    given = (z, left, weights, readers)
-    if torch.is_autocast_enabled(device):
-        kind = torch.get_autocast_dtype(device)
-        given = tuple(None if part is None else part.to(kind) for part in given)
-    z, left, weights, readers = given
-    with torch.autocast(device, enabled=False):
-        summed, read = Squares.apply(
-            z.flatten(0, -3), left, weights.reshape(-1, weights.shape[-1]), readers
+def _start_scales(start: float | list[float], layers: int, rank: int | None) -> list[float]:
+    """g of each layer; `ValueError` for scales that do not fit."""
+    scales = start if isinstance(start, list) else [start] * layers
+    numbers = all(isinstance(g, (int, float)) and not isinstance(g, bool) for g in scales)
+    if len(scales) != layers or not numbers or not all(0 < g < math.inf for g in scales):
+        raise ValueError(
+            f"factored: start is {start!r}; expected one number above 0, or a list of {layers}, "
+            "one for each layer"
         )
-    return summed.unflatten(0, z.shape[:-2]), read.unflatten(0, z.shape[:-2])
+    if rank is not None:
+        raise ValueError(
+            f"factored: start {start!r} sets the scale of full values, but rank is {rank}; "
+            "give rank null, or no start"
+        )
+    return scales
 
 
-def _parts(z: Tensor, wide: int) -> list[slice]:
-    """Slices of the copies of z (C, L, r) whose |V| wide arrays stay within bounds."""
-    size = max(1, (CACHED if z.device.type == "cpu" else BLOCK) // (z.shape[1] * wide))
-    return [slice(start, start + size) for start in range(0, len(z), size)]
+def _uniform(scale: float, *shape: int) -> Tensor:
+    """Weights (..., N, N) of variance g^2 / N."""
+    return (2 * torch.rand(shape) - 1) * (scale * math.sqrt(3 / shape[-1]))

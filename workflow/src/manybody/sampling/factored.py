@@ -18,8 +18,9 @@ from manybody.sampling.factored_weights import Weights
 
 
 def supports(model: Model, energy: str, gauge: str) -> bool:
-    """Whether the forms hold, whatever the energy and gauge: no LayerNorm between the layers."""
-    return model.description["architecture"] == "factored" and model.variant == "exact"
+    """Whether the forms hold, whatever the energy and gauge: one head, and no LayerNorm."""
+    factored = model.description["architecture"] == "factored"
+    return factored and model.variant == "exact" and model.heads == 1
 
 
 def open_chains(model: Model, tokens: Tensor, energy: str, gauge: str) -> Chains:

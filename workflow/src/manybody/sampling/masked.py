@@ -171,8 +171,9 @@ def copy_bytes(model: Model) -> int:
         # Of each row: residual, its norm, q k v, attention's output twice, hidden units twice.
         numbers = 8 * sizes["width"] + 2 * sizes["mlp"]
     else:
-        # Of each row: x, the pre-activation, its square and the norm's output, all |V| wide.
-        numbers = 5 * sizes["vocabulary"]
+        # Of each row: x, the pre-activation, its square and the norm's output, all |V| wide, and
+        # what each of several heads reads, in two layouts.
+        numbers = 5 * sizes["vocabulary"] + 4 * (model.heads - 1) * feature_count(model)
     return model.length * numbers * next(model.parameters()).element_size()
 
 
@@ -181,7 +182,8 @@ def feature_count(model: Model) -> int:
     sizes = model.description
     if sizes["architecture"] == "bert":
         return sizes["width"]
-    return sizes["vocabulary"] if sizes["rank"] is None else sizes["rank"]
+    each = sizes["vocabulary"] if sizes["rank"] is None else sizes["rank"]
+    return model.heads * each
 
 
 def bytes_needed(model: Model, energy: str, gauge: str) -> tuple[int, int]:

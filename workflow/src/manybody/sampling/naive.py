@@ -127,7 +127,9 @@ def _bert_features(model, copies: Tensor, hidden: Tensor, positions: Tensor) -> 
 
 
 def _factored_features(model, copies: Tensor, hidden: Tensor, positions: Tensor) -> Tensor:
-    """Layer by layer; the linear last layer mixes for the masked row alone."""
+    """Layer by layer; the linear last layer mixes for the masked row alone. One head only."""
+    if model.heads > 1:
+        raise ValueError(f"the naive sampler reads one head, the model has {model.heads}")
     weights = model.attention[0]
     x = torch.nn.functional.one_hot(copies, model.vocabulary).to(weights.dtype)
     x.masked_fill_(hidden[..., None], 0.0)
