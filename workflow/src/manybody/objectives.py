@@ -56,6 +56,9 @@ def masked_loss(
     `rows` and `positions` all L positions of all sequences are asked, sequence by sequence.
     """
     if rows is None:
+        compiled = model.all_masked_loss(tokens)
+        if compiled is not None:
+            return compiled
         targets = tokens.flatten()
         logits = model.head(model.all_masked_features(tokens)).flatten(0, 1)
     else:

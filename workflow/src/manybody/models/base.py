@@ -70,6 +70,13 @@ class Model(nn.Module):
         positions = torch.arange(length, device=tokens.device).repeat(batch)
         return self.masked_features(tokens, rows, positions).view(batch, length, -1)
 
+    def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Loss (B * L,) in nats and correctness (B * L, bool) of every token, it alone masked.
+
+        None where going by the logits is as fast.
+        """
+        return None
+
     def head(self, features: Tensor) -> Tensor:
         """Logits (..., |V|) of features (..., d)."""
         raise NotImplementedError

@@ -28,6 +28,8 @@ from manybody.models.squares import squares
 BLOCK = 2**25
 # A table of all |V| x |V| first-layer values is made where it saves work and is no larger.
 TABLE = 2**24
+# L * |V| up to which the compiled loops, which take one-hots as numbers, are faster.
+LOOPS = 2**9
 
 
 class Factored(Model):
@@ -154,6 +156,20 @@ class Factored(Model):
     def all_masked_features(self, tokens: Tensor) -> Tensor:
         self.check_tokens(tokens)
         return self._blocks(tokens, None)
+
+    def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Compiled, on a CPU, for full values of few tokens (`factored_loops`)."""
+        self.check_tokens(tokens)
+        plain = self.rank is None and self.heads == 1 and self.variant == "exact"
+        if not plain or self.layers > 3 or self.length * self.vocabulary > LOOPS:
+            return None
+        if tokens.device.type != "cpu" or torch.compiler.is_compiling():
+            return None
+        if torch.is_autocast_enabled("cpu"):
+            return None
+        from manybody.models.factored_loops import all_masked_loss  # compiles what is not cached
+
+        return all_masked_loss(tokens, self.attention, self.left, self.bias)
 
     def head(self, features: Tensor) -> Tensor:
         return functional.linear(features, self._output(), self.bias)

@@ -1,0 +1,324 @@
+"""Lanes: arithmetic on as many sequences at once as a vector of the processor is wide.
+
+An array (rows, columns, LANES) holds the same number of `LANES` sequences next to each other, so a
+weight that all of them share multiplies whole vectors, whatever |V| and L are. In compiled code
+`get` and `put` move LANES numbers between an array and a vector, on which + - * act; `add_mixed`
+and `add_products` are products of small matrices that keep a tile of sums in registers. A compiler
+does not find these forms in loops over a short last axis, so they are given to it as they are.
+"""
+
+import operator
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.datamodel import models
+from numba.extending import intrinsic, overload, register_model
+
+LANES = 8
+WIDTH = 5  # columns of a tile; with 2 rows the sums, operands and a weight fit in 16 registers
+_FLAGS = ("contract",)  # a product and a sum may become one instruction
+
+
+class Lanes(types.Type):
+    """LANES numbers of one kind in a register."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+        super().__init__(name=f"Lanes({dtype})")
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        number = ir.FloatType() if kind.dtype == types.float32 else ir.DoubleType()
+        super().__init__(manager, kind, ir.VectorType(number, LANES))
+
+
+@intrinsic
+def get(typing, array, row, column):
+    """array[row, column, :]"""
+    kind = Lanes(array.dtype)
+
+    def generate(context, builder, signature, arguments):
+        array, *place = arguments
+        array = context.make_array(signature.args[0])(context, builder, array)
+        return _load(context, builder, array, context.get_value_type(kind), *place)
+
+    return kind(array, types.intp, types.intp), generate
+
+
+@intrinsic
+def put(typing, array, row, column, lanes):
+    """array[row, column, :] = lanes"""
+
+    def generate(context, builder, signature, arguments):
+        array, *place, lanes = arguments
+        array = context.make_array(signature.args[0])(context, builder, array)
+        _store(context, builder, array, lanes, *place)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, lanes), generate
+
+
+@intrinsic
+def spread(typing, array, number):
+    """Lanes that all hold `number`, of the kind of `array`."""
+    kind = Lanes(array.dtype)
+
+    def generate(context, builder, signature, arguments):
+        number = context.cast(builder, arguments[1], signature.args[1], kind.dtype)
+        return _spread(builder, number)
+
+    return kind(array, number), generate
+
+
+def _arithmetic(name, instruction):
+    @intrinsic
+    def of_lanes(typing, first, second):
+        kind = first if isinstance(first, Lanes) else second
+
+        def generate(context, builder, signature, arguments):
+            values = [
+                value
+                if isinstance(given, Lanes)
+                else _spread(builder, context.cast(builder, value, given, kind.dtype))
+                for given, value in zip(signature.args, arguments, strict=True)
+            ]
+            return getattr(builder, instruction)(*values, flags=_FLAGS)
+
+        return kind(first, second), generate
+
+    @overload(name)
+    def operate(first, second):
+        if isinstance(first, Lanes) or isinstance(second, Lanes):
+            return lambda first, second: of_lanes(first, second)
+        return None
+
+
+_arithmetic(operator.add, "fadd")
+_arithmetic(operator.sub, "fsub")
+_arithmetic(operator.mul, "fmul")
+
+
+@intrinsic
+def where_greater(typing, first, second, chosen, other):
+    """`chosen` in the lanes where first > second, `other` elsewhere and where one is no number."""
+
+    def generate(context, builder, signature, arguments):
+        first, second, chosen, other = arguments
+        return builder.select(builder.fcmp_ordered(">", first, second), chosen, other)
+
+    return chosen(first, second, chosen, other), generate
+
+
+@intrinsic
+def _power_of_two(typing, lanes):
+    """2^n of lanes that hold whole numbers n, by the exponent bits of the number."""
+    bits, mantissa, bias = (32, 23, 127) if lanes.dtype == types.float32 else (64, 52, 1023)
+
+    def generate(context, builder, signature, arguments):
+        whole = ir.VectorType(ir.IntType(bits), LANES)
+        exponent = builder.add(
+            builder.fptosi(arguments[0], whole), ir.Constant(whole, [bias] * LANES)
+        )
+        shifted = builder.shl(exponent, ir.Constant(whole, [mantissa] * LANES))
+        return builder.bitcast(shifted, arguments[0].type)
+
+    return lanes(lanes), generate
+
+
+def _constants(dtype):
+    """Of exp: terms of its series, the least argument, a number that rounds, ln 2 in two parts."""
+    single = dtype == types.float32
+    kind = np.float32 if single else np.float64
+    high = kind(0.693359375)
+    rounding = kind(1.5 * 2.0 ** (23 if single else 52))
+    return (
+        7 if single else 13,
+        kind(-87.0 if single else -708.0),
+        rounding,
+        kind(1 / np.log(2)),
+        high,
+        kind(np.log(np.longdouble(2)) - np.longdouble(high)),
+    )
+
+
+def exponential(array, lanes):
+    """exp of lanes <= 0, no less than the least normal number; what is no number stays none."""
+    raise NotImplementedError
+
+
+@overload(exponential)
+def _exponential(array, lanes):
+    terms, least, rounding, inverse, high, low = _constants(lanes.dtype)
+    kind = type(least)
+    inverses = tuple(kind(1 / n) for n in range(terms, 0, -1))
+
+    def of_lanes(array, lanes):
+        bound = spread(array, least)
+        lanes = where_greater(bound, lanes, bound, lanes)
+        turns = (lanes * inverse + rounding) - rounding
+        rest = (lanes - turns * high) - turns * low
+        total = spread(array, kind_one)
+        for factor in inverses:
+            total = total * (rest * factor) + kind_one
+        return total * _power_of_two(turns)
+
+    kind_one = kind(1)
+    return of_lanes
+
+
+def _address(context, builder, array, kind, *indices):
+    """Pointer to array[indices], the axes left out at 0; no bounds are checked."""
+    strides = cgutils.unpack_tuple(builder, array.strides)
+    offset = context.get_constant(types.intp, 0)
+    for index, stride in zip(indices, strides, strict=False):
+        offset = builder.add(offset, builder.mul(index, stride))
+    return cgutils.pointer_add(builder, array.data, offset, kind.as_pointer())
+
+
+def _load(context, builder, array, kind, *indices):
+    number = kind.element if isinstance(kind, ir.VectorType) else kind
+    align = 4 if isinstance(number, ir.FloatType) else 8
+    return builder.load(_address(context, builder, array, kind, *indices), align=align)
+
+
+def _store(context, builder, array, lanes, *indices):
+    align = 4 if isinstance(lanes.type.element, ir.FloatType) else 8
+    builder.store(lanes, _address(context, builder, array, lanes.type, *indices), align=align)
+
+
+def _spread(builder, number):
+    empty = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
+    first = ir.IntType(32)(0)
+    places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(builder.insert_element(empty, number, first), empty, places)
+
+
+@intrinsic(prefer_literal=True)
+def _tile(typing, first, second, out, row, column, height, width, weighted):
+    """out[row + r, column + c] += sum over m of products, for r < height and c < width.
+
+    weighted 1: first[row + r, m] * second[m, column + c], a weight times lanes.
+    weighted 0: first[row + r, m] * second[column + c, m], lanes times lanes.
+    Height, width and weighted are numbers known when this is compiled.
+    """
+    rows, columns = range(height.literal_value), range(width.literal_value)
+    weights = bool(weighted.literal_value)
+    kind = Lanes(out.dtype)
+
+    def generate(context, builder, signature, arguments):
+        left, right, total = (
+            context.make_array(array)(context, builder, argument)
+            for array, argument in zip(signature.args[:3], arguments[:3], strict=True)
+        )
+        vector = context.get_value_type(kind)
+        at_rows = [builder.add(arguments[3], arguments[3].type(r)) for r in rows]
+        at_columns = [builder.add(arguments[4], arguments[4].type(c)) for c in columns]
+        sums = {}
+        for r in rows:
+            for c in columns:
+                sums[r, c] = cgutils.alloca_once(builder, vector)
+                start = _load(context, builder, total, vector, at_rows[r], at_columns[c])
+                builder.store(start, sums[r, c])
+        count = cgutils.unpack_tuple(builder, left.shape)[1]
+        with cgutils.for_range(builder, count) as loop:
+            places = [(loop.index, at) if weights else (at, loop.index) for at in at_columns]
+            factors = [_load(context, builder, right, vector, *place) for place in places]
+            for r in rows:
+                place = at_rows[r], loop.index
+                if weights:
+                    weight = _load(context, builder, left, vector.element, *place)
+                    weight = _spread(builder, weight)
+                else:
+                    weight = _load(context, builder, left, vector, *place)
+                for c in columns:
+                    product = builder.fmul(weight, factors[c], flags=_FLAGS)
+                    more = builder.fadd(builder.load(sums[r, c]), product, flags=_FLAGS)
+                    builder.store(more, sums[r, c])
+        for (r, c), held in sums.items():
+            _store(context, builder, total, builder.load(held), at_rows[r], at_columns[c])
+        return context.get_dummy_value()
+
+    signature = types.void(first, second, out, types.intp, types.intp, height, width, weighted)
+    return signature, generate
+
+
+@njit(nogil=True, cache=True)
+def add_mixed(weights, rows, out):
+    """out (m, c, LANES) += weights (m, k) @ rows (k, c, LANES); the last axis must be dense."""
+    column = 0
+    for tiles in range((out.shape[1] + WIDTH - 1) // WIDTH, 0, -1):
+        width = (out.shape[1] - column + tiles - 1) // tiles
+        row = 0
+        while row + 2 <= len(out):
+            if width == 5:
+                _tile(weights, rows, out, row, column, 2, 5, 1)
+            elif width == 4:
+                _tile(weights, rows, out, row, column, 2, 4, 1)
+            elif width == 3:
+                _tile(weights, rows, out, row, column, 2, 3, 1)
+            elif width == 2:
+                _tile(weights, rows, out, row, column, 2, 2, 1)
+            else:
+                _tile(weights, rows, out, row, column, 2, 1, 1)
+            row += 2
+        if row < len(out):
+            if width == 5:
+                _tile(weights, rows, out, row, column, 1, 5, 1)
+            elif width == 4:
+                _tile(weights, rows, out, row, column, 1, 4, 1)
+            elif width == 3:
+                _tile(weights, rows, out, row, column, 1, 3, 1)
+            elif width == 2:
+                _tile(weights, rows, out, row, column, 1, 2, 1)
+            else:
+                _tile(weights, rows, out, row, column, 1, 1, 1)
+        column += width
+
+
+@njit(nogil=True, cache=True)
+def add_products(left, right, out):
+    """out (m, k, LANES) += sum over c of left (m, c, LANES) * right (k, c, LANES), lane by lane."""
+    column = 0
+    for tiles in range((out.shape[1] + WIDTH - 1) // WIDTH, 0, -1):
+        width = (out.shape[1] - column + tiles - 1) // tiles
+        row = 0
+        while row + 2 <= len(out):
+            if width == 5:
+                _tile(left, right, out, row, column, 2, 5, 0)
+            elif width == 4:
+                _tile(left, right, out, row, column, 2, 4, 0)
+            elif width == 3:
+                _tile(left, right, out, row, column, 2, 3, 0)
+            elif width == 2:
+                _tile(left, right, out, row, column, 2, 2, 0)
+            else:
+                _tile(left, right, out, row, column, 2, 1, 0)
+            row += 2
+        if row < len(out):
+            if width == 5:
+                _tile(left, right, out, row, column, 1, 5, 0)
+            elif width == 4:
+                _tile(left, right, out, row, column, 1, 4, 0)
+            elif width == 3:
+                _tile(left, right, out, row, column, 1, 3, 0)
+            elif width == 2:
+                _tile(left, right, out, row, column, 1, 2, 0)
+            else:
+                _tile(left, right, out, row, column, 1, 1, 0)
+        column += width
+
+
+@njit(nogil=True, cache=True)
+def add_mixed_column(weights, rows, out, column):
+    """The same for one column of `rows` and `out`."""
+    row = 0
+    while row + 5 <= len(out):
+        _tile(weights, rows, out, row, column, 5, 1, 1)
+        row += 5
+    while row < len(out):
+        _tile(weights, rows, out, row, column, 1, 1, 1)
+        row += 1
