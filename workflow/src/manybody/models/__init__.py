@@ -12,6 +12,7 @@ ARCHITECTURES = {
     "factored": ("manybody.models.factored", "Factored"),
     "bert": ("manybody.models.bert", "Bert"),
     "gpt": ("manybody.models.gpt", "Gpt"),
+    "energy": ("manybody.models.energy", "Energy"),
 }
 
 

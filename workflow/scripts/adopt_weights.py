@@ -1,0 +1,18 @@
+"""Writes the conditionals of a source's Hamiltonian as a run of a model."""
+
+from pathlib import Path
+
+from manybody.fitting import adopt
+from manybody.logs import log_to
+
+log_to(snakemake.log[0])
+
+wildcards = snakemake.wildcards
+adopt(
+    snakemake.params.model,
+    snakemake.input.hamiltonian,
+    {split: snakemake.input[split] for split in ("train", "validation")},
+    Path(snakemake.output.manifest).parent,
+    int(wildcards.seed),
+    {"source": wildcards.source, "model": wildcards.model},
+)

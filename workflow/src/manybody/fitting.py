@@ -1,0 +1,374 @@
+"""Models fitted to all their sequences at once by L-BFGS, or given weights that are known.
+
+For the reference lines of many-body data (many-body, section 4): small models of any architecture
+with the masked objective, whose best training loss is wanted rather than a path that leads there.
+The forms are products of parameters and have local minima and saddles: several random starts are
+followed until they are nearly flat, and the best of them to the end. A run leaves what training
+leaves: weights, history and, last of all, the manifest.
+"""
+
+import logging
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manybody import models, weights
+from manybody.artifacts import lease, write_json, write_manifest
+from manybody.batches import torch_seed, validation_set
+from manybody.devices import accelerated
+from manybody.hamiltonian import Hamiltonian
+from manybody.objectives import masked_loss, sequence_sums
+from manybody.progress import Progress
+from manybody.resume import Resume
+from manybody.sequences import Sequences
+from manybody.training import NonFiniteLoss, fingerprint, write_history
+
+log = logging.getLogger(__name__)
+LOOK = 10  # iterations between two looks at the loss
+ROUGH, FINE = 1e-4, 1e-6  # relative fall of the loss from look to look below which it is flat
+BLOCK = {"cpu": 2**22, "cuda": 2**26}  # numbers in the widest array of sequences done together
+
+
+class Diverged(Exception):
+    """The loss of a start became infinite or not a number."""
+
+
+def fit(
+    description: dict,
+    recipe: dict,
+    data: dict,
+    out: str | Path,
+    seed: int,
+    init_seed: int | str,
+    about: dict,
+    device: str = "auto",
+    code: str = "",
+) -> Path:
+    """Fits the model of `description` to `data["train"]` and returns the path of its manifest.
+
+    Arguments as in `training.train`; `recipe` is the config's `training` block with the optimizer
+    `lbfgs`: `steps` are iterations at most, `optimizer.ridge` times half the squared weights is
+    added to the mean loss (nats per masked token), `starts` are drawn one after the other from
+    `init_seed`. The weights after n iterations of the best start are kept as step n. In the
+    history an epoch is one evaluation of loss and gradient. The manifest's `starts` has, for each,
+    the objective (None if it diverged) and iterations when it was nearly flat.
+
+    Every finished start is saved in `out/resume/` and taken up as `training.train` does.
+
+    Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when all starts diverge.
+    """
+    _check(recipe)
+    out = Path(out)
+    settings = {
+        **about,
+        "description": description,
+        "recipe": recipe,
+        "seed": seed,
+        "init_seed": seed if init_seed == "each" else init_seed,
+    }
+    with (
+        torch.random.fork_rng(devices=[]),
+        accelerated(device, "float32", recipe["threads"]) as accelerator,
+    ):
+        if accelerator.is_main_process:
+            with lease(out):
+                Fit(settings, data, out, accelerator.device, code).run()
+        accelerator.wait_for_everyone()
+    return out / "manifest.json"
+
+
+class Fit:
+    """The starts of one fit, one after the other."""
+
+    def __init__(self, settings: dict, data: dict, out: Path, device: torch.device, code: str):
+        description, recipe = settings["description"], settings["recipe"]
+        self.settings, self.recipe, self.out, self.device = settings, recipe, out, device
+        splits = {split: data[split].tokens for split in ("train", "validation")}
+        prints = {split: fingerprint(tokens, description) for split, tokens in splits.items()}
+        chosen, _ = validation_set(len(splits["validation"]), description["length"], recipe)
+        self.train = _tensor(splits["train"]).to(device)
+        self.validation = _tensor(splits["validation"][chosen])
+        self.predictions = self.train.numel()
+        self.model = models.build(description).to(device, getattr(torch, recipe["precision"]))
+        if self.model.causal:
+            raise ValueError(
+                f"training.optimizer.name: lbfgs fits masked models, but the architecture "
+                f"{description['architecture']!r} predicts the next token; choose adamw"
+            )
+        self.parameters = list(self.model.parameters())
+        identity = {
+            "about": settings,
+            "data": prints,
+            "code": code,
+            "torch": torch.__version__,
+            "device": device.type,
+        }
+        self.resume = Resume(out / "resume", identity)
+        self.starts: list[dict] = []  # what became of each
+        self.best: dict | None = None  # start, vector, rows, iterations and evaluations so far
+
+    def run(self) -> None:
+        for leftover in [*self.out.glob(".*.tmp"), *self.out.glob("resume/.*.tmp")]:
+            leftover.unlink()  # of a writer that was killed
+        self._take_up()
+        steps, starts = self.recipe["steps"], self.recipe["starts"]
+        label = f"fit {self.out.parent.name or self.out.name} seed {self.settings['seed']}"
+        done = len(self.starts) * steps
+        with Progress((starts + 1) * steps, "iterations", label, done=done) as self.progress:
+            for start in range(len(self.starts), starts):
+                self._first(start)
+                self._save()
+            if self.best is None:
+                raise NonFiniteLoss(
+                    f"the loss of each of {starts} starts became infinite or not a number; raise "
+                    "training.starts, set training.optimizer.ridge or use precision float64"
+                )
+            try:
+                self._descend(self.best, FINE)
+            except Diverged as error:
+                log.warning(
+                    "start %d stops where it was last finite: %s", self.best["start"], error
+                )
+        self._write()
+
+    def _first(self, start: int) -> None:
+        """Follows a start until it is nearly flat, and keeps it if it is the best so far."""
+        torch.manual_seed(torch_seed(self.settings["init_seed"], "weights", start))
+        kind = self.parameters[0].dtype
+        self.model.load_state_dict(models.build(self.settings["description"]).state_dict())
+        vector = torch.cat([p.detach().flatten() for p in self.parameters]).to(kind).double()
+        path = {"start": start, "vector": vector, "rows": [], "iterations": 0, "evaluations": 0}
+        try:
+            objective = self._descend(path, ROUGH)
+        except Diverged as error:
+            log.warning("start %d diverged: %s", start, error)
+            self.starts.append({"objective": None, "iterations": path["iterations"]})
+            return
+        self.starts.append({"objective": objective, "iterations": path["iterations"]})
+        if self.best is None or objective < self.best["objective"]:
+            self.best = {**path, "objective": objective}
+
+    def _descend(self, path: dict, flat: float) -> float:
+        """Moves `path["vector"]` until the objective is flat; returns the last objective seen.
+
+        It is the one some iterations before the end, which is lower still.
+        """
+        vector, before = path["vector"].clone().requires_grad_(), math.inf
+        optimizer = torch.optim.LBFGS(
+            [vector],
+            max_eval=100 * LOOK,
+            tolerance_grad=0.0,
+            tolerance_change=0.0,
+            history_size=self.recipe["optimizer"]["history"],
+            line_search_fn="strong_wolfe",
+        )
+        origin, allowed = path["iterations"], self.recipe["steps"]
+        while path["iterations"] < allowed:
+            seen: list[tuple] = []
+
+            def closure(seen=seen):
+                objective, *sums = self._evaluate(vector)
+                path["evaluations"] += 1
+                seen.append((objective, *sums, path["evaluations"]))
+                return objective
+
+            optimizer.param_groups[0]["max_iter"] = min(LOOK, allowed - path["iterations"])
+            optimizer.step(closure)
+            objective, *sums = seen[0]  # at the weights that the last look left
+            path["rows"].append([path["iterations"], *sums])
+            taken = origin + optimizer.state[vector]["n_iter"] - path["iterations"]
+            path["iterations"] += taken
+            path["vector"] = vector.detach().clone()
+            self.progress.update(taken, loss=sums[0])
+            if before - objective <= flat * abs(objective) or not taken:
+                break
+            before = objective
+        self.progress.update(allowed - path["iterations"])
+        return float(objective)
+
+    def _evaluate(self, vector: Tensor) -> tuple[Tensor, float, float]:
+        """Objective (its gradient is left in `vector.grad`), mean loss and accuracy."""
+        self._put(vector.detach())
+        for parameter in self.parameters:
+            parameter.grad = None
+        total, correct = 0.0, 0
+        numbers = BLOCK.get(self.device.type, BLOCK["cpu"])
+        size = max(1, numbers // (self.model.length * self.model.copy_size))
+        for part in self.train.split(size):
+            losses, right = masked_loss(self.model, part)
+            loss = losses.double().sum() / self.predictions
+            loss.backward()
+            total += loss.item()
+            correct += int(right.sum())
+        if not math.isfinite(total):
+            raise Diverged(f"the training loss is {total}")
+        ridge = self.recipe["optimizer"]["ridge"]
+        slopes = torch.cat([p.grad.flatten() for p in self.parameters]).cpu().double()
+        vector.grad = slopes.add_(vector.detach(), alpha=ridge)
+        objective = total + 0.5 * ridge * vector.detach().square().sum()
+        return objective, total, correct / self.predictions
+
+    @torch.no_grad()
+    def _put(self, vector: Tensor) -> None:
+        place = 0
+        for parameter in self.parameters:
+            size = parameter.numel()
+            parameter.copy_(vector[place : place + size].view_as(parameter))
+            place += size
+
+    def _save(self) -> None:
+        tensors = {} if self.best is None else {"vector": self.best["vector"]}
+        best = {} if self.best is None else {**self.best, "vector": None}
+        self.resume.save(len(self.starts), tensors, {"starts": self.starts, "best": best})
+
+    def _take_up(self) -> None:
+        saved = self.resume.load()
+        if saved is None:
+            _clear(self.out, self.resume)
+            return
+        tensors, progress = saved
+        self.starts = progress["starts"]
+        self.best = {**progress["best"], **tensors} if tensors else None
+
+    def _write(self) -> None:
+        best = self.best
+        self._put(best["vector"])
+        model = self.model.float().cpu()
+        common = {"learning_rate": math.nan, "loss_se": None, "split": "train"}
+        rows = [
+            {
+                **common,
+                "step": step,
+                "epoch": float(evaluations),
+                "loss": loss,
+                "accuracy": accuracy,
+                "tokens": evaluations * self.predictions,
+            }
+            for step, loss, accuracy, evaluations in best["rows"]
+            if step < best["iterations"]
+        ]
+        end = (best["iterations"], best["evaluations"])
+        rows += _rows(model, self.train.cpu(), self.validation, *end)
+        about = {**self.settings, "starts": self.starts, "kept": best["start"]}
+        _write_run(self.out, model, about, rows)
+        self.resume.clear()
+
+
+def adopt(
+    description: dict, hamiltonian: str | Path, paths: dict, out: str | Path, seed: int, about: dict
+) -> Path:
+    """Writes the conditionals of a Hamiltonian (eq. 3) as a run of the architecture `energy`.
+
+    `description` has the config's `architecture`, `order` and `weights`; `paths` the Sequences of
+    `train` and `validation`, on all of which the history's one step, 0, is tested. Returns the
+    path of the manifest. `ValueError` if the order or the sequences are not the Hamiltonian's.
+    """
+    out, law = Path(out), Hamiltonian.load(hamiltonian)
+    sizes = {"vocabulary": law.vocabulary, "length": law.length, "order": law.order}
+    if description["architecture"] != "energy" or description["order"] != law.order:
+        raise ValueError(
+            f"the model is {description['architecture']} of order {description['order']}, but "
+            f"{hamiltonian} is of order {law.order}; give the model architecture energy and order "
+            f"{law.order}"
+        )
+    description = {"architecture": "energy", **sizes}
+    data = {split: Sequences.open(path).tokens for split, path in paths.items()}
+    for tokens in data.values():
+        fingerprint(tokens, description)
+    model = conditionals(law)
+    rows = _rows(model, _tensor(data["train"]), _tensor(data["validation"]), 0, 1)
+    with lease(out):
+        _clear(out, Resume(out / "resume", {}))
+        _write_run(out, model, {**about, "description": description, "seed": seed}, rows)
+    return out / "manifest.json"
+
+
+def conditionals(law: Hamiltonian) -> torch.nn.Module:
+    """The energy model whose softmax is eq. 3: J on the subsets, -k! beta U on sorted colours."""
+    sizes = {"vocabulary": law.vocabulary, "length": law.length, "order": law.order}
+    with torch.random.fork_rng(devices=[]):
+        model = models.build({"architecture": "energy", **sizes})
+    tuples, couplings, colours = law.packed  # couplings hold k!
+    del tuples
+    with torch.no_grad():
+        model.couplings.copy_(torch.from_numpy(couplings / math.factorial(law.order)))
+        model.colours.copy_(torch.from_numpy(-math.factorial(law.order) * law.beta * colours.T))
+    return model
+
+
+def _check(recipe: dict) -> None:
+    """`ValueError` names the key of a recipe that cannot be followed."""
+    settings = recipe["optimizer"]
+    for name, value in {
+        "steps": recipe["steps"],
+        "starts": recipe["starts"],
+        "optimizer.history": settings["history"],
+    }.items():
+        if value < 1:
+            raise ValueError(f"training.{name}: {value}, expected at least 1")
+    if not settings["ridge"] >= 0:
+        raise ValueError(f"training.optimizer.ridge: {settings['ridge']}, expected 0 or more")
+    for name, found, wanted in [
+        ("optimizer.name", settings["name"], ("lbfgs",)),
+        ("objective", recipe["objective"], ("masked",)),
+        ("masks", recipe["masks"], ("all",)),
+        ("precision", recipe["precision"], ("float32", "float64")),
+    ]:
+        if found not in wanted:
+            raise ValueError(
+                f"training.{name}: {found!r} does not fit lbfgs, which takes all masked tokens of "
+                f"all sequences at once; expected {' or '.join(wanted)}"
+            )
+
+
+def _tensor(tokens) -> Tensor:
+    return torch.from_numpy(np.asarray(tokens[:]).astype("int64"))
+
+
+def _rows(model, train: Tensor, validation: Tensor, step: int, evaluations: int) -> list[dict]:
+    """The history's rows of the finished model: all masks of both sets."""
+    rows = []
+    for split, tokens in {"train": train, "validation": validation}.items():
+        sums = sequence_sums(model, tokens)
+        total = int(sums.predictions.sum())
+        means = (sums.loss_sum / sums.predictions).numpy()
+        error = float(means.std(ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else None
+        rows.append(
+            {
+                "step": step,
+                "epoch": float(evaluations),
+                "learning_rate": math.nan,
+                "split": split,
+                "loss": float(sums.loss_sum.sum()) / total,
+                "loss_se": None if split == "train" else error,
+                "accuracy": int(sums.correct.sum()) / total,
+                "tokens": evaluations * total if split == "train" else total,
+            }
+        )
+    return rows
+
+
+def _write_run(out: Path, model, about: dict, rows: list[dict]) -> None:
+    """What training leaves, with the one checkpoint that the last rows are of."""
+    step = rows[-1]["step"]
+    last = {row["split"]: row for row in rows if row["step"] == step}
+    final = {f"{split}_{key}": last[split][key] for split in last for key in ("loss", "accuracy")}
+    names = ("description", "seed", "init_seed")
+    kept = {"step": step, **{name: about[name] for name in names if name in about}}
+    write_json(out / "model.json", about["description"])
+    weights.save(out / f"step-{step}.safetensors", model, kept)
+    write_history(out / "history.parquet", rows)
+    payload = ["model.json", "history.parquet", f"step-{step}.safetensors"]
+    about = {**about, "order": model.order, "steps": [step], "final": final}
+    write_manifest(out / "manifest.json", "model", payload, about)
+
+
+def _clear(out: Path, resume: Resume) -> None:
+    """An empty folder for a new run."""
+    resume.clear()
+    for pattern in ("manifest.json", "history.parquet", "model.json", "step-*.safetensors"):
+        for path in out.glob(pattern):
+            path.unlink()

@@ -1,0 +1,137 @@
+"""Exact conditionals of an energy with interactions of k sites (many-body, section 4).
+
+    logits_i[a] = sum over unordered (k - 1)-subsets t of the other sites, J_it U_a,colours(t)
+
+J is free for every site i and subset t, that is not tied over the k roles which a site can have in
+one interaction; U is symmetric in the k - 1 colours. With J and U tied over the roles these are
+the conditionals of p(s) ~ exp(-beta H), up to the factor -k! beta (many-body, eq. 3).
+
+The sum over subsets is taken first: `sums` adds up the couplings of the subsets whose colours are
+those of one bin, then U acts on the bins.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from manybody.models import energy_loops
+from manybody.models.base import Model
+from manybody.tuples import colour_bins, site_tuples
+
+ORDERS = (2, 3, 4)
+SCALE = 0.15  # of the random weights; 0.1 to 0.2 finds good minima of the bilinear form
+
+
+class Energy(Model):
+    """k-body conditionals, k = `order`.
+
+    `couplings` (L, C(L - 1, k - 1)) is J, in the order of `tuples.site_tuples`; `colours`
+    (|V|, C(|V| + k - 2, k - 1)) is U, one column for every sorted tuple of colours
+    (`tuples.sorted_colours`). A masked site belongs to no subset.
+
+    Raises `ValueError` for an order that is not 2, 3 or 4, or is above L.
+    """
+
+    def __init__(self, vocabulary: int, length: int, order: int):
+        super().__init__("energy", vocabulary, length, order=order)
+        if order not in ORDERS:
+            raise ValueError(f"energy: order is {order!r}, expected 2, 3 or 4")
+        if order > length:
+            raise ValueError(
+                f"energy: order {order} is above L = {length}: no interaction has that many "
+                f"sites; take an order of at most {length} or longer sequences"
+            )
+        size = order - 1
+        self.size = size
+        sites = list(itertools.combinations(range(length), size))
+        number = {subset: t for t, subset in enumerate(sites)}
+        around = site_tuples(length, size)
+        which = [[number[tuple(subset)] for subset in subsets] for subsets in around.tolist()]
+        tables = {
+            "sites": np.array(sites),  # (T, k - 1), all subsets of all sites
+            "around": around,  # (L, C(L - 1, k - 1), k - 1), those of the sites other than i
+            "which": np.array(which),  # (L, C(L - 1, k - 1)), their places in `sites`
+            "bins": colour_bins(vocabulary, size).ravel(),
+        }
+        for name, table in tables.items():
+            self.register_buffer(name, torch.from_numpy(table), persistent=False)
+        bins = math.comb(vocabulary + size - 1, size)
+        self.couplings = nn.Parameter(SCALE * torch.randn(length, around.shape[1]))
+        self.colours = nn.Parameter(SCALE * torch.randn(vocabulary, bins))
+
+    @property
+    def order(self) -> int:
+        return self.size + 1
+
+    @property
+    def copy_size(self) -> int:
+        """Kept for the backward pass: the sums of one site, a number for every bin."""
+        kept = self.colours.shape[1]
+        return kept if self._in_loops else max(kept, self.size * self.couplings.shape[1])
+
+    @property
+    def _in_loops(self) -> bool:
+        return self.couplings.device.type == "cpu"
+
+    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The sum as it is written, and any number of masks."""
+        self.check_tokens(tokens)
+        code = torch.zeros_like(tokens)[:, None, None]
+        for colour in tokens[:, self.around].unbind(-1):
+            code = code * self.vocabulary + colour
+        weights = self.couplings.expand(len(tokens), -1, -1)
+        if mask is not None:
+            weights = weights.masked_fill(mask[:, self.around].any(-1), 0.0)
+        sums = weights.new_zeros(*tokens.shape, self.colours.shape[1])
+        return sums.scatter_add(2, self.bins[code], weights) @ self.colours.T
+
+    def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
+        """The logits: no site's depend on its own token, so one pass serves all its copies."""
+        return self.all_masked_features(tokens)[rows, positions]
+
+    def all_masked_features(self, tokens: Tensor) -> Tensor:
+        self.check_tokens(tokens)
+        if not self._in_loops:
+            return self(tokens)
+        weights = self.couplings.new_zeros(len(self.sites), self.length)
+        columns = torch.arange(self.length)[:, None].expand_as(self.which)
+        weights = weights.index_put((self.which, columns), self.couplings)
+        return Loops.apply(tokens, weights, self.colours, self.sites, self.bins)
+
+    def head(self, features: Tensor) -> Tensor:
+        return features
+
+    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
+        return features.gather(-1, tokens[..., None])[..., 0]
+
+
+class Loops(torch.autograd.Function):
+    """Logits (B, L, |V|) of tokens (B, L); arguments and layout as in `energy_loops.forward`."""
+
+    @staticmethod
+    def forward(ctx, tokens, weights, colours, sites, bins):
+        batch, length = tokens.shape
+        kept = batch if any(ctx.needs_input_grad) else min(batch, 1)
+        width = energy_loops.GROUP * length
+        groups = -(-kept // energy_loops.GROUP)
+        found = np.empty((kept, len(sites)), np.int32)
+        sums = weights.new_empty(groups, colours.shape[1], width)
+        logits = weights.new_empty(batch, length, len(colours))
+        given = (tokens.contiguous(), sites, bins, weights.detach(), colours.detach())
+        energy_loops.forward(*map(Tensor.numpy, given), found, sums.numpy(), logits.numpy())
+        ctx.save_for_backward(colours, torch.from_numpy(found), sums)
+        ctx.tuples = weights.shape
+        return logits
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, slopes):
+        colours, found, sums = ctx.saved_tensors
+        to_weights, to_colours = colours.new_zeros(ctx.tuples), torch.zeros_like(colours)
+        given = (found, sums, colours.detach().T.contiguous(), slopes.contiguous())
+        energy_loops.backward(*map(Tensor.numpy, (*given, to_weights, to_colours)))
+        return None, to_weights, to_colours, None, None
