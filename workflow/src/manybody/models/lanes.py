@@ -100,6 +100,7 @@ def _arithmetic(name, instruction):
 _arithmetic(operator.add, "fadd")
 _arithmetic(operator.sub, "fsub")
 _arithmetic(operator.mul, "fmul")
+_arithmetic(operator.truediv, "fdiv")
 
 
 @intrinsic
@@ -198,12 +199,13 @@ def _spread(builder, number):
 
 
 @intrinsic(prefer_literal=True)
-def _tile(typing, first, second, out, row, column, height, width, weighted):
+def _tile(typing, first, second, out, turned, row, column, height, width, weighted):
     """out[row + r, column + c] += sum over m of products, for r < height and c < width.
 
     weighted 1: first[row + r, m] * second[m, column + c], a weight times lanes.
     weighted 0: first[row + r, m] * second[column + c, m], lanes times lanes.
-    Height, width and weighted are numbers known when this is compiled.
+    Where `turned`, arrays of lanes count as transposed, but not the `out` of weighted 0. Height,
+    width and weighted are numbers known when this is compiled.
     """
     rows, columns = range(height.literal_value), range(width.literal_value)
     weights = bool(weighted.literal_value)
@@ -215,110 +217,152 @@ def _tile(typing, first, second, out, row, column, height, width, weighted):
             for array, argument in zip(signature.args[:3], arguments[:3], strict=True)
         )
         vector = context.get_value_type(kind)
-        at_rows = [builder.add(arguments[3], arguments[3].type(r)) for r in rows]
-        at_columns = [builder.add(arguments[4], arguments[4].type(c)) for c in columns]
+        turn = builder.trunc(arguments[3], ir.IntType(1))
+
+        def place(array, turns):
+            """Address of an element or vector, by row and column."""
+            strides = cgutils.unpack_tuple(builder, array.strides)[:2]
+            if turns:
+                strides = [
+                    builder.select(turn, other, own)
+                    for own, other in zip(strides, strides[::-1], strict=True)
+                ]
+            one = vector if array is not left or not weights else vector.element
+
+            def address(*indices):
+                steps = [
+                    builder.mul(index, stride)
+                    for index, stride in zip(indices, strides, strict=True)
+                ]
+                return cgutils.pointer_add(
+                    builder, array.data, builder.add(*steps), one.as_pointer()
+                )
+
+            return address
+
+        align = 4 if isinstance(vector.element, ir.FloatType) else 8
+        of_left, of_right = place(left, not weights), place(right, True)
+        of_total = place(total, weights)
+        at_rows = [builder.add(arguments[4], arguments[4].type(r)) for r in rows]
+        at_columns = [builder.add(arguments[5], arguments[5].type(c)) for c in columns]
         sums = {}
         for r in rows:
             for c in columns:
                 sums[r, c] = cgutils.alloca_once(builder, vector)
-                start = _load(context, builder, total, vector, at_rows[r], at_columns[c])
+                start = builder.load(of_total(at_rows[r], at_columns[c]), align=align)
                 builder.store(start, sums[r, c])
-        count = cgutils.unpack_tuple(builder, left.shape)[1]
+        shape = cgutils.unpack_tuple(builder, left.shape)
+        count = shape[1] if weights else builder.select(turn, shape[0], shape[1])
         with cgutils.for_range(builder, count) as loop:
-            places = [(loop.index, at) if weights else (at, loop.index) for at in at_columns]
-            factors = [_load(context, builder, right, vector, *place) for place in places]
+            m = loop.index
+            factors = [
+                builder.load(of_right(m, at) if weights else of_right(at, m), align=align)
+                for at in at_columns
+            ]
             for r in rows:
-                place = at_rows[r], loop.index
-                if weights:
-                    weight = _load(context, builder, left, vector.element, *place)
-                    weight = _spread(builder, weight)
-                else:
-                    weight = _load(context, builder, left, vector, *place)
+                weight = builder.load(of_left(at_rows[r], m), align=align)
+                weight = _spread(builder, weight) if weights else weight
                 for c in columns:
                     product = builder.fmul(weight, factors[c], flags=_FLAGS)
                     more = builder.fadd(builder.load(sums[r, c]), product, flags=_FLAGS)
                     builder.store(more, sums[r, c])
         for (r, c), held in sums.items():
-            _store(context, builder, total, builder.load(held), at_rows[r], at_columns[c])
+            pointer = of_total(at_rows[r], at_columns[c])
+            builder.store(builder.load(held), pointer, align=align)
         return context.get_dummy_value()
 
-    signature = types.void(first, second, out, types.intp, types.intp, height, width, weighted)
-    return signature, generate
+    integer = types.intp
+    given = (first, second, out, types.boolean, integer, integer, height, width, weighted)
+    return types.void(*given), generate
 
 
 @njit(nogil=True, cache=True)
-def add_mixed(weights, rows, out):
-    """out (m, c, LANES) += weights (m, k) @ rows (k, c, LANES); the last axis must be dense."""
+def add_mixed(weights, rows, out, turned):
+    """out (m, c, LANES) += weights (m, k) @ rows (k, c, LANES); `turned`: both are transposed."""
+    count = len(weights)
+    columns = out.shape[0] if turned else out.shape[1]
     column = 0
-    for tiles in range((out.shape[1] + WIDTH - 1) // WIDTH, 0, -1):
-        width = (out.shape[1] - column + tiles - 1) // tiles
+    for tiles in range((columns + WIDTH - 1) // WIDTH, 0, -1):
+        width = (columns - column + tiles - 1) // tiles
         row = 0
-        while row + 2 <= len(out):
+        while row + 2 <= count:
             if width == 5:
-                _tile(weights, rows, out, row, column, 2, 5, 1)
+                _tile(weights, rows, out, turned, row, column, 2, 5, 1)
             elif width == 4:
-                _tile(weights, rows, out, row, column, 2, 4, 1)
+                _tile(weights, rows, out, turned, row, column, 2, 4, 1)
             elif width == 3:
-                _tile(weights, rows, out, row, column, 2, 3, 1)
+                _tile(weights, rows, out, turned, row, column, 2, 3, 1)
             elif width == 2:
-                _tile(weights, rows, out, row, column, 2, 2, 1)
+                _tile(weights, rows, out, turned, row, column, 2, 2, 1)
             else:
-                _tile(weights, rows, out, row, column, 2, 1, 1)
+                _tile(weights, rows, out, turned, row, column, 2, 1, 1)
             row += 2
-        if row < len(out):
+        if row < count:
             if width == 5:
-                _tile(weights, rows, out, row, column, 1, 5, 1)
+                _tile(weights, rows, out, turned, row, column, 1, 5, 1)
             elif width == 4:
-                _tile(weights, rows, out, row, column, 1, 4, 1)
+                _tile(weights, rows, out, turned, row, column, 1, 4, 1)
             elif width == 3:
-                _tile(weights, rows, out, row, column, 1, 3, 1)
+                _tile(weights, rows, out, turned, row, column, 1, 3, 1)
             elif width == 2:
-                _tile(weights, rows, out, row, column, 1, 2, 1)
+                _tile(weights, rows, out, turned, row, column, 1, 2, 1)
             else:
-                _tile(weights, rows, out, row, column, 1, 1, 1)
-        column += width
-
-
-@njit(nogil=True, cache=True)
-def add_products(left, right, out):
-    """out (m, k, LANES) += sum over c of left (m, c, LANES) * right (k, c, LANES), lane by lane."""
-    column = 0
-    for tiles in range((out.shape[1] + WIDTH - 1) // WIDTH, 0, -1):
-        width = (out.shape[1] - column + tiles - 1) // tiles
-        row = 0
-        while row + 2 <= len(out):
-            if width == 5:
-                _tile(left, right, out, row, column, 2, 5, 0)
-            elif width == 4:
-                _tile(left, right, out, row, column, 2, 4, 0)
-            elif width == 3:
-                _tile(left, right, out, row, column, 2, 3, 0)
-            elif width == 2:
-                _tile(left, right, out, row, column, 2, 2, 0)
-            else:
-                _tile(left, right, out, row, column, 2, 1, 0)
-            row += 2
-        if row < len(out):
-            if width == 5:
-                _tile(left, right, out, row, column, 1, 5, 0)
-            elif width == 4:
-                _tile(left, right, out, row, column, 1, 4, 0)
-            elif width == 3:
-                _tile(left, right, out, row, column, 1, 3, 0)
-            elif width == 2:
-                _tile(left, right, out, row, column, 1, 2, 0)
-            else:
-                _tile(left, right, out, row, column, 1, 1, 0)
+                _tile(weights, rows, out, turned, row, column, 1, 1, 1)
         column += width
 
 
 @njit(nogil=True, cache=True)
 def add_mixed_column(weights, rows, out, column):
-    """The same for one column of `rows` and `out`."""
+    """out (c, m, LANES) += the same for one column, of transposed `rows` (c, k, LANES)."""
     row = 0
-    while row + 5 <= len(out):
-        _tile(weights, rows, out, row, column, 5, 1, 1)
+    while row + 5 <= len(weights):
+        _tile(weights, rows, out, True, row, column, 5, 1, 1)
         row += 5
-    while row < len(out):
-        _tile(weights, rows, out, row, column, 1, 1, 1)
+    while row < len(weights):
+        _tile(weights, rows, out, True, row, column, 1, 1, 1)
         row += 1
+
+
+@njit(nogil=True, cache=True)
+def add_products(left, right, out, turned):
+    """out (m, k, LANES) += sum over c of left (m, c, LANES) * right (k, c, LANES), lane by lane.
+
+    `turned`: left and right are transposed.
+    """
+    column = 0
+    for tiles in range((out.shape[1] + WIDTH - 1) // WIDTH, 0, -1):
+        width = (out.shape[1] - column + tiles - 1) // tiles
+        row = 0
+        while row + 2 <= len(out):
+            if width == 5:
+                _tile(left, right, out, turned, row, column, 2, 5, 0)
+            elif width == 4:
+                _tile(left, right, out, turned, row, column, 2, 4, 0)
+            elif width == 3:
+                _tile(left, right, out, turned, row, column, 2, 3, 0)
+            elif width == 2:
+                _tile(left, right, out, turned, row, column, 2, 2, 0)
+            else:
+                _tile(left, right, out, turned, row, column, 2, 1, 0)
+            row += 2
+        if row < len(out):
+            if width == 5:
+                _tile(left, right, out, turned, row, column, 1, 5, 0)
+            elif width == 4:
+                _tile(left, right, out, turned, row, column, 1, 4, 0)
+            elif width == 3:
+                _tile(left, right, out, turned, row, column, 1, 3, 0)
+            elif width == 2:
+                _tile(left, right, out, turned, row, column, 1, 2, 0)
+            else:
+                _tile(left, right, out, turned, row, column, 1, 1, 0)
+        column += width
+
+
+@njit(nogil=True, cache=True)
+def clear(array):
+    """array (rows, columns, LANES) = 0"""
+    zero = spread(array, 0.0)
+    for row in range(array.shape[0]):
+        for column in range(array.shape[1]):
+            put(array, row, column, zero)
