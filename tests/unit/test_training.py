@@ -353,7 +353,7 @@ def test_same_seeds_same_bytes_other_seeds_other_runs(tmp_path, finished):
 
 
 def test_each_seed_can_draw_its_own_start(tmp_path):
-    """The start is that of a run whose init_seed is the run's own seed, which the manifest names."""
+    """The start is that of a run whose init_seed is that seed, which the manifest names."""
     recipe = {"steps": 3, "checkpoints": {}}
     each = run(tmp_path / "each", recipe, seed=9, init_seed="each")
     assert payload(each) == payload(run(tmp_path / "nine", recipe, seed=9, init_seed=9))

@@ -87,11 +87,12 @@ class Batches:
 
     def at(self, step: int) -> Batch:
         """The batch of step `step` (0, 1, ...)."""
-        first = step * self.sequences
-        places = np.arange(first, first + self.sequences)
-        epochs = places // self.count
-        chosen = [self._order(e)[places[epochs == e] % self.count] for e in np.unique(epochs)]
-        return Batch(np.concatenate(chosen), *self._copies(step))
+        epoch, start = divmod(step * self.sequences, self.count)
+        chosen = self._order(epoch)[start : start + self.sequences]
+        if len(chosen) < self.sequences:
+            rest = self._order(epoch + 1)[: self.sequences - len(chosen)]
+            chosen = np.concatenate([chosen, rest])
+        return Batch(chosen, *self._copies(step))
 
     def epoch(self, step: int) -> float:
         """How often the data were seen before step `step`."""

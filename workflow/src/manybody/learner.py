@@ -1,5 +1,8 @@
 """A model, its optimizer and one training step."""
 
+from inspect import unwrap
+
+import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
@@ -64,17 +67,21 @@ class Learner:
         # prediction of the whole batch gets the same weight.
         self.weight = accelerator.num_processes / divisor
 
-    def step(self, step: int, batch: Batch) -> Tensor:
-        """One update on this process's share of a batch: its loss sum and correct, (2,) float64."""
+    def step(self, step: int, batch: Batch) -> tuple[Tensor, Tensor]:
+        """One update on this process's share of a batch: its loss sum and number correct."""
+        rate = learning_rate(step, self.recipe)
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(step, self.recipe)
+            group["lr"] = rate
         loss, correct = self.objective(*self._to_device(batch))
-        self.accelerator.backward(loss * self.weight)
+        # Not accelerate's backward: what it adds is for losses that half precision would flush to
+        # zero, which bfloat16 does not.
+        (loss * self.weight).backward()
         if self.recipe["clip"] is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.recipe["clip"], foreach=True)
         self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        return torch.stack([loss.detach().double(), correct.double()])
+        for parameter in self.parameters:
+            parameter.grad = None
+        return loss.detach(), correct
 
     def state(self) -> dict[str, Tensor]:
         """Weights, optimizer and generator states by name; reading it changes nothing."""
@@ -106,12 +113,27 @@ class Learner:
             torch.cuda.set_rng_state(parts["generator"]["cuda"], self.accelerator.device)
 
     def _to_device(self, batch: Batch) -> list[Tensor]:
-        tokens = torch.from_numpy(self.data[batch.sequences].astype("int64"))
+        tokens = torch.from_numpy(np.take(self.data, batch.sequences, axis=0).astype("int64"))
         inputs = [tokens] if batch.rows is None else [tokens, batch.rows, batch.positions]
         if self.accelerator.device.type == "cpu":
             return inputs
         pinned = (tensor.pin_memory() for tensor in inputs)
         return [tensor.to(self.accelerator.device, non_blocking=True) for tensor in pinned]
+
+
+def lean(kind: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
+    """An optimizer of torch without the wrappers that import its compiler, a second of work.
+
+    They also name each step to a profiler, which takes longer than the step of a small model.
+    """
+    step = torch.no_grad()(unwrap(kind.step))
+    step.hooked = True  # torch's word for a step that needs no such wrapper
+    others = ("add_param_group", "state_dict", "load_state_dict")
+    methods = {name: unwrap(getattr(kind, name)) for name in others}
+    return type(kind.__name__, (kind,), {**methods, "step": step})
+
+
+SGD, AdamW = lean(torch.optim.SGD), lean(torch.optim.AdamW)
 
 
 def build_optimizer(parameters: list[nn.Parameter], recipe: dict) -> torch.optim.Optimizer:
@@ -124,9 +146,9 @@ def build_optimizer(parameters: list[nn.Parameter], recipe: dict) -> torch.optim
     groups = [group for group in groups if group["params"]]
     rate = recipe["learning_rate"]
     if settings["name"] == "sgd":
-        return torch.optim.SGD(groups, lr=rate, momentum=settings["momentum"], fused=True)
+        return SGD(groups, lr=rate, momentum=settings["momentum"], fused=True)
     if settings["name"] == "adamw":
-        return torch.optim.AdamW(groups, lr=rate, betas=tuple(settings["betas"]), fused=True)
+        return AdamW(groups, lr=rate, betas=tuple(settings["betas"]), fused=True)
     raise ValueError(
         f"training.optimizer.name: {settings['name']!r} is unknown; choose sgd or adamw"
     )

@@ -10,10 +10,12 @@ import logging
 import math
 import time
 from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from manybody import weights
 from manybody.artifacts import atomic, lease, sha256, write_json, write_manifest
@@ -41,10 +43,15 @@ HISTORY = {
 
 
 def train_files(description: dict, paths: dict, **settings) -> Path:
-    """`train` on the Sequences files in `paths`, which give the model its |V| and L."""
+    """`train` on the Sequences files in `paths`, which give the model its |V| and L.
+
+    A recipe with the optimizer lbfgs goes to `fitting.fit`, imported when it is needed.
+    """
     data = {split: Sequences.open(path) for split, path in paths.items()}
     sizes = {"vocabulary": data["train"].vocabulary, "length": data["train"].length}
-    return train({**description, **sizes}, data=data, **settings)
+    fitted = settings["recipe"]["optimizer"]["name"] == "lbfgs"
+    call = import_module("manybody.fitting").fit if fitted else train
+    return call({**description, **sizes}, data=data, **settings)
 
 
 class NonFiniteLoss(RuntimeError):
@@ -142,7 +149,8 @@ class Run:
         self.rows: list[dict] = []  # of the history
         self.kept: dict[int, str] = {}  # sha256 of the weights of each checkpoint so far
         self.sums = [0.0, 0.0, 0]  # loss, correct, predictions since the last checkpoint
-        self.pending: list[torch.Tensor] = []  # (2,) of each step that nobody looked at yet
+        # Loss and correct of each step that nobody looked at yet.
+        self.pending: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def start(self) -> None:
         """Takes up the newest state of this run, or begins with an empty folder."""
@@ -195,8 +203,11 @@ class Run:
         self.resume.clear()
 
     def _step(self) -> None:
-        parts = list(self.batches.at(self.taken).split(self.accelerator.num_processes))
-        self.pending.append(self.learner.step(self.taken, parts[self.accelerator.process_index]))
+        batch = self.batches.at(self.taken)
+        if self.accelerator.num_processes > 1:
+            parts = list(batch.split(self.accelerator.num_processes))
+            batch = parts[self.accelerator.process_index]
+        self.pending.append(self.learner.step(self.taken, batch))
         self.taken += 1
 
     def _look(self) -> bool:
@@ -205,8 +216,9 @@ class Run:
         Raises `NonFiniteLoss` before anything that followed such a loss can be written.
         """
         due = time.monotonic() - self.saved >= self.save_every
-        due = torch.full((1, 2), float(due), dtype=torch.float64, device=self.pending[0].device)
-        seen = self.accelerator.reduce(torch.cat([due, torch.stack(self.pending)])).tolist()
+        sums = [torch.stack(part).double() for part in zip(*self.pending, strict=True)]
+        sums = functional.pad(torch.stack(sums, dim=1), (0, 0, 1, 0), value=float(due))
+        seen = self.accelerator.reduce(sums).tolist()
         for offset, (loss, correct) in enumerate(seen[1:]):
             step = self.taken - len(self.pending) + offset
             if not math.isfinite(loss):
@@ -355,8 +367,19 @@ def write_history(path: Path, rows: list[dict]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    columns = {name: [row[name] for row in rows] for name in HISTORY}
-    columns["loss_se"] = [math.nan if error is None else error for error in columns["loss_se"]]
-    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in HISTORY.items()])
+    # From buffers: made of lists or arrays, columns would cost the import of pandas.
+    columns = []
+    for name, kind in HISTORY.items():
+        values = [row[name] for row in rows]
+        if kind == "string":
+            text = [value.encode() for value in values]
+            starts = np.cumsum([0, *map(len, text)], dtype="int32")
+            buffers = [pa.py_buffer(starts), pa.py_buffer(b"".join(text))]
+        else:
+            values = [math.nan if value is None else value for value in values]
+            buffers = [pa.py_buffer(np.array(values, kind))]
+        kind = getattr(pa, kind)()
+        columns.append(pa.Array.from_buffers(kind, len(rows), [None, *buffers], null_count=0))
+    table = pa.Table.from_arrays(columns, list(HISTORY))
     with atomic(path) as temporary:
-        parquet.write_table(pa.table(columns, schema), temporary, write_page_checksum=True)
+        parquet.write_table(table, temporary, write_page_checksum=True)
