@@ -1,0 +1,343 @@
+"""Gradient flow of two layers: equations against definitions, closed forms and simulations.
+
+Exact expectations come from Gauss-Hermite nodes: three in each direction integrate polynomials of
+degree five in every variable, and the loss is of degree four.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from manybody.plotting.simplicity import gradient_flow as figure
+from manybody.theory import gradient_flow as gf
+
+LENGTH = 3
+TIMES = np.linspace(0.0, 20.0, 41)
+ENTRY = {
+    "kind": "gradient-flow",
+    "length": 3,
+    "time": 40.0,
+    "scales": [0.2],
+    "decay": 0.2,
+    "skewness": 0.6,
+    "samples": 5000,
+    "seed": 3,
+}
+
+
+def joint(seed=0, length=LENGTH):
+    """A covariance with components of a* of both signs."""
+    W = np.random.default_rng(seed).normal(size=(length + 1, 2 * length + 2))
+    return W @ W.T / (2 * length + 2)
+
+
+def skewness(seed=1, length=LENGTH):
+    Q = np.random.default_rng(seed).normal(size=(length, length))
+    return 0.2 * (Q + Q.T)
+
+
+def weights(seed=2, length=LENGTH, scale=0.5):
+    generator = np.random.default_rng(seed)
+    a, B = generator.normal(size=length), generator.normal(size=(length, length))
+    return a, scale * B
+
+
+def nodes(covariance, Q):
+    """Nodes (N, L+1) of (x_0, x) and weights (N,): expectations of degree four are exact."""
+    at, weight = np.polynomial.hermite_e.hermegauss(3)
+    corners = np.array(list(product(range(3), repeat=len(covariance))))
+    tokens = at[corners] @ np.linalg.cholesky(covariance).T
+    x = tokens[:, 1:]
+    tokens[:, 0] += np.sum((x @ Q) * x, axis=1) - np.trace(Q @ covariance[1:, 1:])
+    weight = weight / weight.sum()
+    return tokens, weight[corners].prod(axis=1)
+
+
+def expected(tokens, weight, a, B):
+    """Loss (8) and flow (9) by their definitions."""
+    x = tokens[:, 1:]
+    lam = x @ B.T
+    phi = x + lam**2
+    r = tokens[:, 0] - phi @ a
+    mean = weight * r
+    return 0.5 * mean @ r, mean @ phi, 2 * a[:, None] * ((lam.T * mean) @ x)
+
+
+@pytest.mark.parametrize("Q", [np.zeros((LENGTH, LENGTH)), skewness()], ids=["gaussian", "skewed"])
+def test_loss_and_flow_are_those_of_the_definition(Q):
+    data = gf.gaussian(joint(), Q)
+    tokens, weight = nodes(joint(), Q)
+    for seed in range(4):
+        a, B = weights(seed)
+        loss, da, dB = expected(tokens, weight, a, B)
+        assert gf.loss(data, a, B) == pytest.approx(loss, rel=1e-12)
+        for found, exact in zip(gf.velocity(data, a, B), (da, dB), strict=True):
+            np.testing.assert_allclose(found, exact, rtol=0, atol=1e-11)
+
+
+def test_the_equations_are_those_of_the_specification():
+    """(10) to (12), term by term."""
+    covariance = joint()
+    C, h, variance = covariance[1:, 1:], covariance[0, 1:], covariance[0, 0]
+    a, B = weights()
+    G = B @ C @ B.T
+    g = np.diag(G)
+    da = h - C @ a - (np.outer(g, g) + 2 * G * G) @ a
+    dB = np.zeros_like(B)
+    for k in range(LENGTH):
+        mixed = sum(a[j] * G[j, k] * (B @ C)[j] for j in range(LENGTH))
+        dB[k] = -2 * a[k] * ((a @ g) * (B @ C)[k] + 2 * mixed)
+    loss = 0.5 * (variance - 2 * h @ a + a @ C @ a + (a @ g) ** 2 + 2 * a @ (G * G) @ a)
+    data = gf.gaussian(covariance)
+    assert gf.loss(data, a, B) == pytest.approx(loss, rel=1e-13)
+    for found, exact in zip(gf.velocity(data, a, B), (da, dB), strict=True):
+        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.3])
+def test_the_flow_is_minus_the_central_difference_of_the_loss(decay):
+    data, step = gf.gaussian(joint(), skewness()), 1e-4
+    a, B = weights()
+    da, dB = gf.velocity(data, a, B, decay)
+
+    def penalised(a, B):
+        return gf.loss(data, a, B) + decay / 2 * (a @ a + (B * B).sum())
+
+    assert gf.loss(data, a, B, decay) == pytest.approx(penalised(a, B), rel=1e-14)
+    for j in range(LENGTH):
+        e = step * np.eye(LENGTH)[j]
+        slope = (penalised(a + e, B) - penalised(a - e, B)) / (2 * step)
+        assert da[j] == pytest.approx(-slope, abs=1e-8)
+        for m in range(LENGTH):
+            E = np.outer(e, np.eye(LENGTH)[m])
+            slope = (penalised(a, B + E) - penalised(a, B - E)) / (2 * step)
+            # The loss is quartic in B: its third derivative leaves an error of order step^2.
+            assert dB[j, m] == pytest.approx(-slope, abs=1e-6)
+    assert gf.gradient_error(data, a, B, decay) < 1e-12
+
+
+def test_sampled_moments_give_the_average_over_the_samples():
+    """Of any law: expectations over the samples themselves are exact."""
+    generator = np.random.default_rng(5)
+    tokens = generator.exponential(size=(gf.CHUNK + 500, LENGTH + 1))
+    tokens[:, 1:] += tokens[:, :1] ** 2
+    tokens /= tokens.std(axis=0)
+    data = gf.sampled(tokens)
+    a, B = weights()
+    centred = tokens - tokens.mean(axis=0)
+    loss, da, dB = expected(centred, np.full(len(tokens), 1 / len(tokens)), a, B)
+    assert gf.loss(data, a, B) == pytest.approx(loss, rel=1e-11)
+    found = gf.velocity(data, a, B)
+    np.testing.assert_allclose(found[0], da, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(found[1], dB, rtol=1e-10, atol=1e-10)
+
+
+def test_isserlis_moments_are_those_of_many_samples():
+    generator, Q, count = np.random.default_rng(8), skewness(), 200_000
+    tokens = generator.multivariate_normal(np.zeros(LENGTH + 1), joint(), size=count)
+    x = tokens[:, 1:].copy()
+    tokens[:, 0] += np.sum((x @ Q) * x, axis=1) - np.trace(Q @ joint()[1:, 1:])
+    exact, found = gf.gaussian(joint(), Q), gf.sampled(tokens)
+    products = tokens[:, :1, None] * x[:, :, None] * x[:, None, :]
+    error = products.std(axis=0) / np.sqrt(count)
+    assert (np.abs(found.target - exact.target) < 5 * error).all()
+    spread = (tokens[:, 0] ** 2).std() / np.sqrt(count)
+    assert found.variance == pytest.approx(exact.variance, abs=5 * spread)
+    _, B = weights()
+    for one, two in zip(exact.features(B), found.features(B), strict=True):
+        np.testing.assert_allclose(one, two, atol=0.05 * np.abs(one).max())
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_without_b_the_flow_follows_the_closed_form(decay):
+    data = gf.gaussian(joint())
+    start = np.array([1.0, -2.0, 0.5])
+    path = gf.flow(data, start, np.zeros((LENGTH, LENGTH)), TIMES, decay)
+    assert not path.B.any()
+    exact = gf.closed_form(data, start, TIMES, decay)
+    np.testing.assert_allclose(exact[0], start, atol=1e-14)
+    np.testing.assert_allclose(path.a, exact, rtol=0, atol=1e-9)
+    # Mode by mode, as (13) is written.
+    D, U = np.linalg.eigh(data.covariance)
+    D = D + decay
+    limit = data.correlation @ U / D
+    modes = limit + (start @ U - limit) * np.exp(-np.outer(TIMES, D))
+    np.testing.assert_allclose(path.a @ U, modes, rtol=0, atol=1e-9)
+    assert (gf.modes(data, gf.linear_optimum(data)) > 0).all()
+
+
+def test_gaussian_data_never_let_b_grow():
+    data = gf.gaussian(joint())
+    a, B = weights(scale=0.8)
+    path = gf.flow(data, a, B, TIMES)
+    assert (np.diff(path.norms) < 0).all()
+    assert path.norms[-1] > 0.2 * path.norms[0]  # and it does not vanish without a decay
+    assert (np.diff(path.losses(data)) < 1e-12).all()
+    slow = np.linspace(0.0, 200.0, 41)
+    decaying = gf.flow(data, a, B, slow, 0.1)
+    rates = np.diff(np.log(decaying.norms)) / np.diff(slow)
+    assert (rates < -0.1 + 1e-6).all()
+    assert rates[-1] == pytest.approx(-0.1, rel=1e-4)
+    C = data.covariance + 0.1 * np.eye(LENGTH)
+    np.testing.assert_allclose(C @ decaying.a[-1], data.correlation, atol=1e-7)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.05])
+def test_growth_rates_are_those_of_the_linearised_flow(decay):
+    """Against a numerical Jacobian of the flow at a*, B = 0."""
+    data = gf.gaussian(joint(), skewness())
+    a, step = gf.linear_optimum(data, decay), 1e-6
+    columns = []
+    for k, m in product(range(LENGTH), repeat=2):
+        B = np.zeros((LENGTH, LENGTH))
+        B[k, m] = step
+        columns.append(gf.velocity(data, a, B, decay)[1].ravel() / step)
+    jacobian = np.sort(np.linalg.eigvals(np.array(columns).T).real)
+    rates, _ = gf.growth_rates(data, decay)
+    np.testing.assert_allclose(np.sort(rates.ravel()), jacobian, atol=1e-8)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_sign_of_the_top_rate_decides_whether_b_grows(sign):
+    covariance = gf.example(4, np.random.default_rng(0))
+    data = gf.gaussian(covariance, sign * 0.2 * np.eye(4))
+    a, B = gf.linear_optimum(data), 1e-5 * weights(length=4)[1]
+    rates, _ = gf.growth_rates(data)
+    assert (a > 0).all()
+    assert np.sign(rates.max()) == sign
+    times = np.linspace(0.0, 60.0, 121)
+    path = gf.flow(data, a, B, times)
+    law = gf.linear_growth(data, B, times)
+    small = law < 1e-3
+    np.testing.assert_allclose(path.norms[small], law[small], rtol=1e-3)
+    fall = gf.loss(data, a, 0 * B) - path.losses(data)[-1]
+    if sign > 0:
+        assert path.norms[-1] > 0.1
+        assert fall > 1e-3
+    else:
+        assert (np.diff(path.norms) < 0).all()
+        assert abs(fall) < 1e-9
+
+
+def test_a_simulation_by_small_steps_ends_where_the_flow_does():
+    data = gf.gaussian(joint(), skewness())
+    a, B = weights(scale=0.2)
+    path = gf.flow(data, a, B, np.array([0.0, 2.0]))
+    ends = []
+    for steps in (1000, 2000):
+        now = (a, B)
+        for _ in range(steps):
+            speed = gf.velocity(data, *now)
+            now = tuple(x + 2.0 / steps * v for x, v in zip(now, speed, strict=True))
+        ends.append(now)
+    # Euler's error is of first order: extrapolate.
+    for coarse, fine, exact in zip(*ends, (path.a[-1], path.B[-1]), strict=True):
+        np.testing.assert_allclose(2 * fine - coarse, exact, atol=1e-5)
+
+
+def test_the_spectrum_of_the_papers_test_has_no_factor_two():
+    covariance = joint(length=1)
+    data = gf.gaussian(covariance, np.array([[0.3]]))
+    rates, _ = gf.growth_rates(data)
+    assert rates[0, 0] == pytest.approx(2 * gf.symmetric_spectrum(data)[0])
+    T = 2 * 0.3 * covariance[1, 1] ** 2
+    assert rates[0, 0] == pytest.approx(2 * T * covariance[0, 1] / covariance[1, 1])
+
+
+# --- The table and its figure --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def computed():
+    return gf.compute(ENTRY)
+
+
+def test_the_table_depends_on_its_entry_alone(computed):
+    frame, about = gf.compute(dict(ENTRY))
+    assert frame.equals(computed[0])
+    assert about == computed[1]
+    assert about["entry"] == ENTRY
+    assert not frame[["x", "y"]].isna().any().any()
+
+
+def test_every_check_of_the_figure_holds(computed):
+    _, drawn, found = figure.gradient_flow(*computed)
+    assert set(found["holds"]) <= {"yes", "not-run"}
+    assert (found["holds"] == "not-run").sum() == 1  # the sampled control has no growth to see
+    assert list(drawn["panel"].unique()) == list("abcdef")
+    grows = found[found["claim"].str.contains("grows$")]["claim"].tolist()
+    assert [claim.split(": ")[0].removeprefix("3.1, ") for claim in grows][:3] == [
+        "product",
+        "product, decay",
+        "squares",
+    ]
+
+
+@pytest.mark.parametrize("skew", [0.0, -0.5])
+def test_the_checks_follow_the_prediction(skew):
+    """No skewness, no growth; the other sign, and the two cases of squares change places."""
+    found = figure.claims(*gf.compute(ENTRY | {"skewness": skew}))
+    assert set(found["holds"]) <= {"yes", "not-run"}
+    claims = found["claim"]
+    assert claims.str.contains(r"^3\.1, squares: .* does not grow$").sum() == 1
+    assert claims.str.contains(r"^3\.1, minus squares: .* grows$").sum() == (skew < 0)
+
+
+def test_checks_fail_where_the_numbers_are_wrong(computed):
+    frame, about = computed
+    for quantity, claim in (
+        ("gradient error", "numerical derivative"),
+        ("mode (13)", "closed form (13)"),
+        ("limit", "(C + decay)^-1 h"),
+        ("small deviation", "fourth power"),
+        ("norm", "no weight decay"),
+        ("late norm", "late rate"),
+        ("noise", "in standard errors"),
+        ("rate", "measured rate"),
+        ("best linear", "falls below the best linear"),
+    ):
+        spoiled = frame.copy()
+        rows = np.flatnonzero(spoiled["quantity"] == quantity)
+        values = spoiled["y"].to_numpy().copy()
+        values[rows[-1]] = values[rows[-1]] * 1.5 + 0.3
+        if quantity in ("rate", "best linear"):
+            values[rows] -= 0.2
+        spoiled["y"] = values
+        found = figure.claims(spoiled, about)
+        failed = found[found["holds"] == "no"]["claim"]
+        assert failed.str.contains(claim, regex=False).any(), quantity
+
+
+# --- Bad input -----------------------------------------------------------------------------------
+
+
+def test_bad_input_is_named():
+    good = joint()
+    with pytest.raises(ValueError, match=r"joint: found shape \(4, 3\), expected a square matrix"):
+        gf.gaussian(good[:, :3])
+    bent = good.copy()
+    bent[0, 1] += 0.1
+    with pytest.raises(ValueError, match=r"joint: found a matrix that differs from its transpose"):
+        gf.gaussian(bent)
+    with pytest.raises(ValueError, match=r"joint: found the eigenvalue -.*positive definite"):
+        gf.gaussian(good - 2 * np.eye(4))
+    with pytest.raises(ValueError, match=r"joint: found numbers that are not finite"):
+        gf.gaussian(good * np.nan)
+    with pytest.raises(ValueError, match=r"joint: found one token"):
+        gf.gaussian(np.eye(1))
+    with pytest.raises(ValueError, match=r"quadratic: found shape \(2, 2\), expected \(3, 3\)"):
+        gf.gaussian(good, np.eye(2))
+    with pytest.raises(ValueError, match=r"quadratic: .*differs from its transpose"):
+        gf.gaussian(good, np.triu(np.ones((3, 3))))
+    with pytest.raises(ValueError, match=r"tokens: found shape \(3, 4\)"):
+        gf.sampled(np.ones((3, 4)))
+    data, (a, B) = gf.gaussian(good), weights()
+    with pytest.raises(ValueError, match=r"decay: found -0\.1"):
+        gf.flow(data, a, B, TIMES, -0.1)
+    with pytest.raises(ValueError, match=r"decay: found -1"):
+        gf.growth_rates(data, -1)
+    with pytest.raises(ValueError, match=r"a, B: found shapes \(2,\) and \(3, 3\)"):
+        gf.flow(data, a[:2], B, TIMES)
+    with pytest.raises(ValueError, match="times: expected two or more"):
+        gf.flow(data, a, B, TIMES[::-1])

@@ -1,0 +1,505 @@
+"""Gradient flow of two layers of factored attention on real tokens (many-body, section 5).
+
+A token x_0 is predicted from L others, x_1..x_L, all of mean zero; times are in units of the
+learning rate, and a, B have the units that make a.x and a (B x)^2 those of x_0:
+
+    y_0 = a.phi,   phi_j = x_j + lambda_j^2,   lambda = B x,   r = x_0 - y_0
+    loss = 1/2 E r^2                                                                          (8)
+    da/dt = E[r phi],   dB/dt = 2 diag(a) B K,   K = E[r x x^T]                               (9)
+
+a (L,) is the second layer's row of the predicted token and B (L, L) the first layer's matrix.
+Weight decay adds decay/2 (|a|^2 + |B|^2) to the loss. The flow needs moments of the data up to
+order four and no more (`Moments`): those of Gaussian data are exact, as are those of a skewed x_0,
+a polynomial of Gaussians, so that no sampling noise enters.
+
+`compute` makes the numbers of the figure; the other functions take any covariance and size.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.integrate import solve_ivp
+
+# At these tolerances 1e-12 from (13); DOP853 is 3e-10 from it between its long steps.
+METHOD, RELATIVE, ABSOLUTE = "LSODA", 1e-12, 1e-14
+
+POINTS = 240  # intervals of time at which flows are recorded
+NOISE = 0.3  # sd of what no function of the other tokens predicts
+SMALL = 1e-5  # sd of the entries of B(0) where the linear law (14) is followed
+LINEAR = 1e-3  # |B| up to which the flow is compared with it
+FEW = (1e-3, 2e-3)  # scales of B(0) at which the deviation from (13) is a power law
+FADED = 5.0  # lifetimes of a mode that returns to 0, over which its rate is measured
+LIFETIMES = 15  # of the weight decay, after which a is compared with its limit
+TRIALS = 5  # random points at which gradients are compared with numerical derivatives
+STEP = 1e-30  # imaginary: the derivative of a polynomial then has no truncation error
+CHUNK = 10_000  # samples whose products are held at once
+
+
+# --- Data ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What the flow knows of the data: moments of x_0 and of the tokens x (indices 1..L).
+
+    variance: E x_0^2. correlation h: (L,), E[x_0 x_l]. covariance C: (L, L), E[x_l x_m]. target:
+    (L, L), E[x_0 x_l x_m]. third: (L, L, L) and fourth: (L, L, L, L), moments of the tokens alone;
+    None where the tokens are Gaussian, whose third moments vanish and whose fourth follow from C.
+    """
+
+    variance: float
+    correlation: np.ndarray
+    covariance: np.ndarray
+    target: np.ndarray
+    third: np.ndarray | None = None
+    fourth: np.ndarray | None = None
+
+    @property
+    def length(self) -> int:
+        return len(self.correlation)
+
+    def features(self, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """E[x_0 phi] (L,) and E[phi phi^T] (L, L); for Gaussian data h and C + g g^T + 2 G o G.
+
+        G = B C B^T and g = diag G: the terms of (10) and (12).
+        """
+        with_target = self.correlation + _quadratic(B, self.target)
+        if self.fourth is None:
+            G = B @ self.covariance @ B.T
+            g = np.diag(G)
+            return with_target, self.covariance + np.outer(g, g) + 2 * G * G
+        outer = (B[:, :, None] * B[:, None, :]).reshape(self.length, -1)
+        mixed = self.third.reshape(self.length, -1) @ outer.T  # E[x_j lambda_k^2]
+        squares = outer @ self.fourth.reshape(outer.shape[1], -1) @ outer.T
+        return with_target, self.covariance + mixed + mixed.T + squares
+
+    def residual(self, a: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """K = E[r x x^T] (L, L), symmetric; at B = 0 it is T of (14).
+
+        For Gaussian data K = -(a.g) C - 2 (B C)^T diag(a) B C, which makes (9) equation (11).
+        """
+        if self.fourth is None:
+            BC = B @ self.covariance
+            g = np.sum(BC * B, axis=1)
+            return self.target - (a @ g) * self.covariance - 2 * (BC.T * a) @ BC
+        K = self.target - np.tensordot(a, self.third, 1)
+        return K - np.tensordot((B.T * a) @ B, self.fourth, 2)
+
+
+def gaussian(joint: np.ndarray, quadratic: np.ndarray | None = None) -> Moments:
+    """Exact moments of Gaussian tokens, and of an x_0 that is Gaussian or skewed by a square.
+
+    joint: (L+1, L+1), covariance of (x_0, x_1..x_L) before x_0 gains x.Q x - E[x.Q x]. quadratic:
+    Q, (L, L), symmetric; the example x_0 += s (x_1 x_2 - E x_1 x_2) has Q_12 = Q_21 = s/2. By
+    Isserlis' theorem E[x_0 x_l x_m] = 2 (C Q C)_lm, E x_0^2 gains 2 tr(C Q C Q), h nothing. Raises
+    `ValueError` for a matrix that is not symmetric, of the wrong shape or not positive definite.
+    """
+    joint = _symmetric("joint", joint)
+    if len(joint) < 2:
+        raise ValueError("joint: found one token, expected x_0 and at least one other")
+    lowest = float(np.linalg.eigvalsh(joint)[0])
+    if lowest <= 0:
+        raise ValueError(
+            f"joint: found the eigenvalue {lowest:.3g}, expected a positive definite covariance; "
+            f"take out tokens that others determine"
+        )
+    C = joint[1:, 1:]
+    Q = np.zeros_like(C) if quadratic is None else _symmetric("quadratic", quadratic)
+    if Q.shape != C.shape:
+        raise ValueError(f"quadratic: found shape {Q.shape}, expected {C.shape}")
+    gained = 2 * np.trace(C @ Q @ C @ Q)
+    return Moments(float(joint[0, 0] + gained), joint[0, 1:], C, 2 * C @ Q @ C)
+
+
+def sampled(tokens: np.ndarray) -> Moments:
+    """Moments of samples (N, L+1) of (x_0, x_1..x_L), each token's mean taken off first.
+
+    Whatever their law; each moment carries the sampling error sd / sqrt(N) of its products.
+    """
+    tokens = np.asarray(tokens, dtype=float)
+    if tokens.ndim != 2 or tokens.shape[1] < 2 or len(tokens) <= tokens.shape[1]:
+        raise ValueError(
+            f"tokens: found shape {tokens.shape}, expected (samples, L + 1) with more samples than "
+            f"tokens"
+        )
+    tokens = tokens - tokens.mean(axis=0)
+    first, x = tokens[:, 0], tokens[:, 1:]
+    count, length = x.shape
+    target, third, fourth = 0.0, 0.0, 0.0
+    for begin in range(0, count, CHUNK):
+        part = x[begin : begin + CHUNK]
+        pairs = (part[:, :, None] * part[:, None, :]).reshape(len(part), -1)
+        target += first[begin : begin + CHUNK] @ pairs
+        third += part.T @ pairs
+        fourth += pairs.T @ pairs
+    shape = (length,) * 4
+    return Moments(
+        variance=float(first @ first / count),
+        correlation=first @ x / count,
+        covariance=x.T @ x / count,
+        target=target.reshape(shape[:2]) / count,
+        third=third.reshape(shape[:3]) / count,
+        fourth=fourth.reshape(shape) / count,
+    )
+
+
+def _symmetric(name: str, matrix: np.ndarray) -> np.ndarray:
+    matrix = np.asarray(matrix, dtype=float)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name}: found shape {matrix.shape}, expected a square matrix")
+    if not np.isfinite(matrix).all():
+        raise ValueError(f"{name}: found numbers that are not finite")
+    apart = float(np.abs(matrix - matrix.T).max(initial=0.0))
+    if apart > 1e-12 * np.abs(matrix).max(initial=1.0):
+        raise ValueError(f"{name}: found a matrix that differs from its transpose by {apart:.3g}")
+    return matrix
+
+
+def _quadratic(B: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """diag(B M B^T), (L,)."""
+    return np.sum((B @ M) * B, axis=1)
+
+
+# --- Loss, flow and its closed form --------------------------------------------------------------
+
+
+def loss(data: Moments, a: np.ndarray, B: np.ndarray, decay: float = 0.0) -> float:
+    """1/2 E (x_0 - y_0)^2 + decay/2 (|a|^2 + |B|^2); (12) for Gaussian data without decay.
+
+    Complex a and B are taken as they come (no conjugates), for derivatives by complex steps.
+    """
+    with_target, among = data.features(B)
+    misfit = data.variance - 2 * with_target @ a + a @ among @ a
+    return 0.5 * (misfit + decay * (a @ a + np.sum(B * B)))
+
+
+def velocity(
+    data: Moments, a: np.ndarray, B: np.ndarray, decay: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """da/dt (L,) and dB/dt (L, L): equation (9), with the moments of (10) and (11) if Gaussian."""
+    with_target, among = data.features(B)
+    da = with_target - among @ a - decay * a
+    dB = 2 * a[:, None] * (B @ data.residual(a, B)) - decay * B
+    return da, dB
+
+
+def linear_optimum(data: Moments, decay: float = 0.0) -> np.ndarray:
+    """a* = (C + decay)^-1 h, (L,), where a ends at B = 0: without decay the best linear y_0."""
+    _check_decay(decay)
+    return np.linalg.solve(data.covariance + decay * np.eye(data.length), data.correlation)
+
+
+def closed_form(
+    data: Moments, start: np.ndarray, times: np.ndarray, decay: float = 0.0
+) -> np.ndarray:
+    """a(t) at B = 0, (times, L), from a(0) = `start` (L,): equation (13), with C + decay for C."""
+    rates, U = np.linalg.eigh(data.covariance)
+    end = linear_optimum(data, decay)
+    amplitudes = np.exp(-np.outer(times, rates + decay)) * ((start - end) @ U)
+    return end + amplitudes @ U.T
+
+
+def modes(data: Moments, a: np.ndarray) -> np.ndarray:
+    """a (..., L) on the eigenvectors of C, slowest mode first; signs make each a*_j positive."""
+    _, U = np.linalg.eigh(data.covariance)
+    return a @ (U * np.sign(linear_optimum(data) @ U))
+
+
+@dataclass(frozen=True)
+class Path:
+    """A solution: times (T,), a (T, L), B (T, L, L)."""
+
+    times: np.ndarray
+    a: np.ndarray
+    B: np.ndarray
+
+    @property
+    def norms(self) -> np.ndarray:
+        """|B| (T,), Frobenius."""
+        return np.linalg.norm(self.B, axis=(1, 2))
+
+    def losses(self, data: Moments, decay: float = 0.0) -> np.ndarray:
+        """The loss (T,), which never rises under the flow with the same decay."""
+        return np.array([loss(data, a, B, decay) for a, B in zip(self.a, self.B, strict=True)])
+
+
+def flow(
+    data: Moments, a: np.ndarray, B: np.ndarray, times: np.ndarray, decay: float = 0.0
+) -> Path:
+    """Solves (9) from a (L,) and B (L, L) at times[0]; recorded at `times` (T,), which must rise.
+
+    Raises `ValueError` for shapes that do not fit or decay < 0, `RuntimeError` if the integrator
+    gives up.
+    """
+    length = data.length
+    a, B, times = (np.asarray(part, dtype=float) for part in (a, B, times))
+    if a.shape != (length,) or B.shape != (length, length):
+        raise ValueError(
+            f"a, B: found shapes {a.shape} and {B.shape}, expected {(length,)} and "
+            f"{(length, length)} for the {length} tokens of the data"
+        )
+    if times.ndim != 1 or len(times) < 2 or (np.diff(times) <= 0).any():
+        raise ValueError("times: expected two or more numbers, each above the one before it")
+    _check_decay(decay)
+
+    def move(_, state):
+        return np.concatenate(
+            [part.ravel() for part in velocity(data, *_split(state, length), decay)]
+        )
+
+    # B moves on the scale of its start, however small that is.
+    scale = min(1.0, np.abs(B).max()) or 1.0
+    solved = solve_ivp(
+        move,
+        (times[0], times[-1]),
+        np.concatenate([a, B.ravel()]),
+        method=METHOD,
+        t_eval=times,
+        rtol=RELATIVE,
+        atol=ABSOLUTE * np.repeat([1.0, scale], [length, length**2]),
+    )
+    if not solved.success:
+        raise RuntimeError(f"gradient flow stopped at t = {solved.t[-1]:.4g}: {solved.message}")
+    return Path(times, solved.y[:length].T, solved.y[length:].T.reshape(-1, length, length))
+
+
+def _split(state: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+    return state[:length], state[length:].reshape(length, length)
+
+
+def _check_decay(decay: float) -> None:
+    if not decay >= 0:
+        raise ValueError(f"decay: found {decay}, expected a weight decay of 0 or more")
+
+
+# --- Growth of B around the linear optimum -------------------------------------------------------
+
+
+def growth_rates(data: Moments, decay: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Rates (L, L) at which B leaves or returns to 0 at a*, and the directions U (L, L).
+
+    rates[k, m] = 2 a*_k tau_m - decay is that of B's row k along column m of U, an eigenvector of
+    T = E[r x x^T] with eigenvalue tau_m, ascending: equation (14). B = 0 is unstable if one rate is
+    positive.
+    """
+    a = linear_optimum(data, decay)
+    tau, U = np.linalg.eigh(data.residual(a, np.zeros_like(data.covariance)))
+    return 2 * np.outer(a, tau) - decay, U
+
+
+def linear_growth(
+    data: Moments, B: np.ndarray, times: np.ndarray, decay: float = 0.0
+) -> np.ndarray:
+    """|B|(t) (T,) by the linear law (14), from B (L, L) at t = 0."""
+    rates, U = growth_rates(data, decay)
+    amplitudes = (B @ U) * np.exp(times[:, None, None] * rates)
+    return np.linalg.norm(amplitudes, axis=(1, 2))
+
+
+def symmetric_spectrum(data: Moments) -> np.ndarray:
+    """Eigenvalues (L,) of sym(G), G_lk = a*_k T_lk: the paper's test of stability, ascending.
+
+    The paper perturbs the diagonal of B and reads the sign of G, which is not symmetric; the rates
+    (14) are what decides.
+    """
+    a = linear_optimum(data)
+    G = data.residual(a, np.zeros_like(data.covariance)) * a
+    return np.linalg.eigvalsh((G + G.T) / 2)
+
+
+def gradient_error(data: Moments, a: np.ndarray, B: np.ndarray, decay: float = 0.0) -> float:
+    """Largest difference between the flow (9) and minus the numerical derivatives of the loss."""
+    state = np.concatenate([a, B.ravel()]).astype(complex)
+    slopes = np.empty(len(state))
+    for place in range(len(state)):
+        moved = state.copy()
+        moved[place] += 1j * STEP
+        slopes[place] = loss(data, *_split(moved, data.length), decay).imag / STEP
+    found = np.concatenate([part.ravel() for part in velocity(data, a, B, decay)])
+    return float(np.abs(found + slopes).max())
+
+
+# --- The numbers of the figure -------------------------------------------------------------------
+
+
+def example(length: int, generator: np.random.Generator) -> np.ndarray:
+    """A covariance (L+1, L+1) of (x_0, x_1..x_L): unit variances of the tokens, x_0 = a*.x + noise.
+
+    Every a*_k is positive, so that growth hangs on the signs of T alone.
+    """
+    W = generator.normal(size=(length, 2 * length))
+    C = W @ W.T
+    scale = np.sqrt(np.diag(C))
+    C = C / np.outer(scale, scale)
+    a = generator.uniform(0.2, 1.0, size=length) / np.sqrt(length)
+    h = C @ a
+    return np.block([[a @ h + NOISE**2, h], [h[:, None], C]])
+
+
+def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
+    """The table of theory of one entry of the config, and what it was made from.
+
+    entry: `length` (L), `time` (the flows' end), `scales` (sd of the entries of B(0)), `decay`,
+    `skewness` (s), `samples` (of the Gaussian control), `seed`. Quantities, by series:
+
+    - `gradient error`: data; x the trial, y the largest error of a component of the flow;
+    - `mode`, `mode (13)`: mode; x the time, y a on an eigenvector of C, from a = B = 0;
+    - `mode with decay`, `mode with decay (13)`: the same with weight decay;
+    - `deviation`: x the scale of B(0), y the largest distance of a mode from (13); `small
+      deviation`: the same at two small scales;
+    - `norm`, `norm with decay`: scale; x the time, y |B|, Gaussian data;
+    - `late norm`: with decay, over its last lifetimes; x the time, y |B|, smallest scale;
+    - `limit`: flow and (C + decay)^-1 h; x the token, y a, largest scale;
+    - `growth`, `linear law`, `loss`: case; x the time, y |B| of the flow and of (14), and the
+      loss (with its weight decay), from a* and small B;
+    - `fastest mode`: case; x the time while (14) holds, y the flow's part in that mode;
+    - `best linear`: case; y the loss of a* at B = 0;
+    - `rate`, `symmetric`: case; x the rank, y the rates (14) and the eigenvalues of sym(G);
+    - `noise`: the sampled control; y an entry of T, y_err its standard error.
+    """
+    length, seed, decay = entry["length"], entry["seed"], entry["decay"]
+    streams = np.random.SeedSequence(seed).spawn(4)
+    covariance, start, samples, trials = (np.random.default_rng(stream) for stream in streams)
+    joint = example(length, covariance)
+    data = gaussian(joint)
+    direction = start.normal(size=(length, length))
+    times = np.linspace(0.0, entry["time"], POINTS + 1)
+    drawn = samples.multivariate_normal(
+        np.zeros(length + 1), joint, size=entry["samples"], method="cholesky"
+    )
+    control = sampled(drawn)
+    cases = {
+        name: (gaussian(joint, entry["skewness"] * shape), rate)
+        for name, shape, rate in _shapes(length, decay)
+    }
+    cases["Gaussian"] = (data, 0.0)
+    cases["Gaussian, sampled"] = (control, 0.0)
+    parts = [
+        _gradients({"Gaussian": data, "skewed": cases["product"][0], "sampled": control}, trials),
+        *_gaussian_flows(data, direction, times, entry["scales"], decay),
+        *(
+            part
+            for name, (moments, rate) in cases.items()
+            for part in _case(name, moments, SMALL * direction, times, rate)
+        ),
+        _noise(drawn, control),
+    ]
+    frame = pd.concat(parts, ignore_index=True).assign(seed=seed)
+    about = {
+        "entry": entry,
+        "covariance": joint[1:, 1:].tolist(),
+        "correlation": joint[0, 1:].tolist(),
+        "variance": float(joint[0, 0]),
+        "decays": {name: rate for name, (_, rate) in cases.items()},
+    }
+    return frame[["quantity", "series", "seed", "x", "y", "y_err"]], about
+
+
+def _shapes(length: int, decay: float) -> list[tuple[str, np.ndarray, float]]:
+    """Cases in which x_0 gains s (x.Q x - E x.Q x): name, Q (L, L), weight decay."""
+    product = np.zeros((length, length))
+    product[0, 1] = product[1, 0] = 0.5
+    squares = np.eye(length) / length
+    return [
+        ("product", product, 0.0),
+        ("product, decay", product, decay),
+        ("squares", squares, 0.0),
+        ("minus squares", -squares, 0.0),
+    ]
+
+
+def _rows(quantity: str, series: str, x, y, y_err=np.nan) -> pd.DataFrame:
+    columns = {"quantity": quantity, "series": series, "x": np.asarray(x, float)}
+    return pd.DataFrame(columns | {"y": np.asarray(y, float), "y_err": y_err})
+
+
+def _gradients(kinds: dict[str, Moments], generator: np.random.Generator) -> pd.DataFrame:
+    """Errors of the flow at random a and B, with a weight decay of 0.1."""
+    rows = []
+    for name, data in kinds.items():
+        errors = []
+        for _ in range(TRIALS):
+            a = generator.normal(size=data.length)
+            B = generator.normal(scale=0.3, size=(data.length, data.length))
+            errors.append(gradient_error(data, a, B, 0.1))
+        rows.append(_rows("gradient error", name, range(TRIALS), errors))
+    return pd.concat(rows)
+
+
+def _gaussian_flows(
+    data: Moments, direction: np.ndarray, times: np.ndarray, scales: list[float], decay: float
+) -> list[pd.DataFrame]:
+    start = np.zeros(data.length)
+    parts = []
+    for name, rate in (("mode", 0.0), ("mode with decay", decay)):
+        exact = modes(data, closed_form(data, start, times, rate))
+        found = modes(data, flow(data, start, 0 * direction, times, rate).a)
+        for mode in range(data.length):
+            for title, curves in ((name, found), (f"{name} (13)", exact)):
+                parts.append(_rows(title, str(mode + 1), times, curves[:, mode]))
+    exact = closed_form(data, start, times)
+
+    def deviation(path):
+        return np.abs(modes(data, path.a - exact)).max()
+
+    for scale in FEW:
+        path = flow(data, start, scale * direction, times)
+        parts.append(_rows("small deviation", "", [scale], [deviation(path)]))
+    for scale in sorted(scales):
+        path = flow(data, start, scale * direction, times)
+        decaying = flow(data, start, scale * direction, times, decay)
+        parts += [
+            _rows("deviation", "", [scale], [deviation(path)]),
+            _rows("norm", f"{scale:g}", times, path.norms),
+            _rows("norm with decay", f"{scale:g}", times, decaying.norms),
+        ]
+    late = np.linspace(0.0, LIFETIMES / decay, POINTS + 1)
+    slowly = flow(data, start, min(scales) * direction, late, decay)
+    last = late >= 0.8 * late[-1]
+    end = flow(data, start, max(scales) * direction, late, decay).a[-1]
+    tokens = range(1, data.length + 1)
+    return [
+        *parts,
+        _rows("late norm", f"{min(scales):g}", late[last], slowly.norms[last]),
+        _rows("limit", "flow", tokens, end),
+        _rows("limit", "(C + decay)^-1 h", tokens, linear_optimum(data, decay)),
+    ]
+
+
+def _case(
+    name: str, data: Moments, B: np.ndarray, times: np.ndarray, decay: float
+) -> list[pd.DataFrame]:
+    """Growth of B (L, L) from the linear optimum, beside the linear law (14)."""
+    a = linear_optimum(data, decay)
+    path = flow(data, a, B, times, decay)
+    law = linear_growth(data, B, times, decay)
+    rates, U = growth_rates(data, decay)
+    row, mode = np.unravel_index(rates.argmax(), rates.shape)
+    # The same flow once more, only while |B| is small enough for (14) and large enough to measure.
+    top = rates.max()
+    room = np.log(LINEAR / np.linalg.norm(B)) if top > 0 else FADED
+    early = np.linspace(0.0, times[-1] if top == 0 else min(times[-1], room / abs(top)), 11)
+    linear = np.abs(flow(data, a, B, early, decay).B[:, row] @ U[:, mode])
+    ranks = range(1, rates.size + 1)
+    return [
+        _rows("growth", name, times, path.norms),
+        _rows("linear law", name, times, law),
+        _rows("fastest mode", name, early, linear),
+        _rows("loss", name, times, path.losses(data, decay)),
+        _rows("best linear", name, [0], [loss(data, a, 0 * B, decay)]),
+        _rows("rate", name, ranks, np.sort(rates.ravel())),
+        _rows("symmetric", name, range(1, data.length + 1), symmetric_spectrum(data)),
+    ]
+
+
+def _noise(tokens: np.ndarray, data: Moments) -> pd.DataFrame:
+    """Entries of T of samples (N, L+1) and their standard errors; zero for a Gaussian law."""
+    tokens = tokens - tokens.mean(axis=0)
+    x = tokens[:, 1:]
+    r = tokens[:, 0] - x @ linear_optimum(data)
+    pairs = np.triu_indices(data.length)
+    products = [r * x[:, one] * x[:, two] for one, two in zip(*pairs, strict=True)]
+    errors = [product.std(ddof=1) / np.sqrt(len(product)) for product in products]
+    means = [product.mean() for product in products]
+    return _rows("noise", "Gaussian, sampled", range(1, len(means) + 1), means, errors)
