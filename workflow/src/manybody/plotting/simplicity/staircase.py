@@ -1,0 +1,400 @@
+"""Figure 2 and its relatives: networks of growing depth on samples of a known Hamiltonian.
+
+Panels have the letters of the paper: (b) held-out loss against the epoch with the reference lines,
+(c) mean square displacement of the layers of one run; and a new one, (d) where every run ended.
+What is read and measured is in `staircase_runs`, what is decided in `staircase_checks`.
+
+Each function takes parts (`staircase_runs.read_parts`) and returns the figure, the numbers drawn
+and the checks. Numbers that are not points of a panel have a panel of their own in the table:
+`lines`, `shares` (f_k of the Hamiltonian), `classes` (x: runs, y: their share), `escapes` (x:
+layer, y: epoch at which it has moved, empty if it has not), `plateaus` (x: order, y: epochs on its
+line).
+"""
+
+import math
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from manybody import checks
+from manybody.plotting import style
+from manybody.plotting.simplicity import staircase_checks
+from manybody.plotting.simplicity.staircase_runs import (
+    MOVED,
+    Group,
+    Lines,
+    Part,
+    classes,
+    classify,
+)
+
+Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
+
+TRUTH = "black"
+NOWHERE = "0.55"  # of runs that rest on no line
+LAYERS = ((0, (1, 1)), (0, (4, 1.2)), "-")  # dashes from the first layer to the last
+RING = dict(marker="o", color="black", markersize=8, markerfacecolor="none", markeredgewidth=0.9)
+SPREAD = 0.34  # half the width of a strip of points, in columns
+APART = 0.062  # smallest distance of two labels of lines, as a share of the axis
+
+
+@style.styled(style.RC)
+def fig2(part: Part, theory: pd.DataFrame | None) -> Drawing:
+    """(b) losses, (c) displacements below, (d) all ends beside, on the same axis of losses.
+
+    theory: the numbers of `manybody.theory.many_body_exact`, for the checks, or None.
+    """
+    figure = style.new(7.0, 5.2)
+    panels = [["b", "d"], ["c", "words"]]
+    axes = figure.subplot_mosaic(panels, width_ratios=(2.1, 1), height_ratios=(1.4, 1))
+    axes["c"].sharex(axes["b"])
+    axes["d"].sharey(axes["b"])
+    drawn = [
+        draw_losses(axes["b"], part.networks, part.lines),
+        draw_ends(axes["d"], part.groups, part.lines),
+        draw_displacements(axes["c"], part.deepest),
+        *numbers(part),
+    ]
+    axes["b"].set_title(f"(b) {data(part)}")
+    axes["b"].tick_params(labelbottom=False)
+    axes["b"].set_ylabel("held-out loss (nats per token)")
+    _depth_legend(axes["b"], part.networks, columns=3)
+    axes["c"].set_title(f"(c) n = {part.deepest.layers}, seed {part.deepest.chosen}")
+    axes["c"].set_xlabel("training epoch")
+    axes["d"].set_title("(d) at the end")
+    axes["d"].set_xlabel("layers n")
+    axes["d"].tick_params(labelleft=False)
+    axes["words"].axis("off")
+    _class_legend(axes["words"], _last(part), part.lines)
+    found = staircase_checks.all_rows(part, "fig. 2") + staircase_checks.exact_rows(
+        theory, "fig. 2"
+    )
+    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
+
+
+@style.styled(style.RC)
+def literal(parts: list[Part]) -> Drawing:
+    """A row of panels (b), (d), (c) for each part: as it comes out."""
+    figure = style.new(7.0, 2.45 * len(parts))
+    rows = figure.subplots(len(parts), 3, width_ratios=(2.0, 1.0, 1.5), squeeze=False)
+    drawn, found = [], []
+    for part, (losses, ends, moves) in zip(parts, rows, strict=True):
+        ends.sharey(losses)
+        tables = [
+            draw_losses(losses, part.networks, part.lines),
+            draw_ends(ends, part.groups, part.lines),
+            draw_displacements(moves, part.deepest),
+            *numbers(part),
+        ]
+        losses.set_title(f"(b) {part.name}: {data(part)}", fontsize=8)
+        losses.set(xlabel="training epoch", ylabel="held-out loss\n(nats per token)")
+        _depth_legend(losses, part.networks, columns=1)
+        ends.tick_params(labelleft=False)
+        ends.set_xlabel("(d) layers n")
+        moves.set_title(f"(c) n = {part.deepest.layers}, seed {part.deepest.chosen}", fontsize=8)
+        moves.set_xlabel("training epoch")
+        drawn += [
+            table.assign(panel=f"{part.name}: " + table["panel"].astype(str)) for table in tables
+        ]
+        found += staircase_checks.all_rows(part, f"fig. 2 literal, {part.name}")
+    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
+
+
+@style.styled(style.RC)
+def seeds(part: Part) -> Drawing:
+    """A panel of losses for the deepest network by each recipe, each seed coloured by its end."""
+    groups, order = _last(part), part.lines.order
+    columns = min(len(groups), 3)
+    rows = -(-len(groups) // columns)
+    figure = style.new(7.0, 2.3 * rows + 1.0)
+    panels = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+    drawn = []
+    for axes, group in zip(panels, groups, strict=False):
+        drawn.append(draw_losses(axes, [group], part.lines, by_end=True))
+        reached = group.counts(part.lines)["reached"]
+        axes.set_title(f"{group.label}: {reached} of {len(group.runs)} seeds reach order {order}")
+        axes.set_xlabel("training epoch")
+    for axes in panels[len(groups) :]:
+        axes.axis("off")
+    for axes in panels[::columns]:
+        axes.set_ylabel("held-out loss (nats per token)")
+    _label_lines(panels[len(groups) - 1], part.lines)
+    figure.legend(
+        handles=_class_handles(groups, part.lines),
+        title=_class_title(groups),
+        alignment="left",
+        loc="outside lower center",
+        ncols=3,
+    )
+    drawn += [_ends_table(groups, part.lines), *numbers(part)]
+    found = staircase_checks.seed_rows(part, "fig. 2 seeds")
+    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
+
+
+def _last(part: Part) -> list[Group]:
+    """The deepest network by the first recipe and by the others."""
+    return [part.deepest, *part.protocols]
+
+
+# --- Panels --------------------------------------------------------------------------------------
+
+
+def draw_losses(
+    axes: Axes, groups: list[Group], lines: Lines, by_end: bool = False
+) -> pd.DataFrame:
+    """Loss curves of all seeds, the chosen one of each group thick, and the reference lines."""
+    _draw_lines(axes, lines)
+    tables = []
+    for group in groups:
+        for seed, run in group.runs.items():
+            curve = run.curve
+            chosen = seed == group.chosen and not by_end
+            colour = depth_colour(group.layers)
+            if by_end:
+                colour = class_colour(classify(run.end, lines), lines)
+            looks = dict(linewidth=1.8, zorder=3) if chosen else dict(linewidth=0.7, alpha=0.7)
+            axes.plot(curve["epoch"], curve["loss"], color=colour, **looks)
+            tables.append(
+                _rows("b", group.label, seed, curve["epoch"], curve["loss"], curve["loss_se"])
+            )
+    axes.set_xlim(0, None)
+    axes.set_ylim(*_limits(lines))
+    return pd.concat(tables)
+
+
+def draw_ends(axes: Axes, groups: list[Group], lines: Lines) -> pd.DataFrame:
+    """Final losses, a column of points for each group, by class; the lines with their values.
+
+    The chosen run of each group is ringed. Runs that diverged are crosses on the upper edge.
+    """
+    _draw_lines(axes, lines)
+    for column, group in enumerate(groups):
+        ranked = sorted(group.runs, key=lambda seed: (group.runs[seed].end, seed))
+        for rank, seed in enumerate(ranked):
+            end = group.runs[seed].end
+            place = column + SPREAD * (2 * (rank + 0.5) / len(ranked) - 1)
+            looks = class_looks(classify(end, lines), lines)
+            if math.isfinite(end):
+                axes.plot(place, end, linestyle="", clip_on=False, zorder=3, **looks)
+                if seed == group.chosen:
+                    axes.plot(place, end, linestyle="", clip_on=False, zorder=4, **RING)
+            else:
+                at_top = axes.get_xaxis_transform()
+                axes.plot(place, 1.0, linestyle="", transform=at_top, clip_on=False, **looks)
+    names = [group.label.removeprefix("n = ").replace(", ", "\n") for group in groups]
+    axes.set_xticks(range(len(groups)), names)
+    axes.set_xlim(-0.6, len(groups) - 0.4)
+    axes.set_ylim(*_limits(lines))
+    _label_lines(axes, lines)
+    return _ends_table(groups, lines)
+
+
+def draw_displacements(axes: Axes, group: Group) -> pd.DataFrame:
+    """Mean square displacement of each layer of the group's chosen run."""
+    run = group.runs[group.chosen]
+    table = run.displacement[run.displacement.index > 0]  # zero has no place on a log axis
+    tables = []
+    layers = list(table.columns)
+    for layer in layers:
+        line = LAYERS[max(len(LAYERS) - 1 - (layers[-1] - layer), 0)]
+        colour = style.TIMES[min(layers[-1] - layer, 2)] if layer != layers[-1] else "black"
+        axes.plot(table.index, table[layer], linestyle=line, color=colour, label=f"layer {layer}")
+        tables.append(_rows("c", f"layer {layer}", group.chosen, table.index, table[layer]))
+    axes.axhline(MOVED, color="0.8", linewidth=0.8, zorder=0)
+    axes.set_xlim(0, None)
+    axes.set_yscale("log")
+    axes.set_ylabel("mean square displacement")
+    axes.legend()
+    return pd.concat(tables) if tables else _rows("c", "", group.chosen, [], [])
+
+
+def _draw_lines(axes: Axes, lines: Lines) -> None:
+    for _, value, colour, dashes in _named_lines(lines):
+        axes.axhline(value, color=colour, linestyle=dashes, linewidth=1.0, zorder=1)
+
+
+def _label_lines(axes: Axes, lines: Lines) -> None:
+    """The lines' names and values at the right edge, moved apart where they would overlap."""
+    low, high = _limits(lines)
+    named = sorted(_named_lines(lines), key=lambda line: line[1])
+    places = [(value - low) / (high - low) for _, value, _, _ in named]
+    for index in range(1, len(places)):
+        places[index] = max(places[index], places[index - 1] + APART)
+    for (name, value, colour, _), place in zip(named, places, strict=True):
+        axes.annotate(
+            f"{name} {value:.4f}",
+            xy=(1.0, (value - low) / (high - low)),
+            xytext=(1.07, place),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            va="center",
+            fontsize=7,
+            color=colour,
+            arrowprops=dict(arrowstyle="-", color=colour, linewidth=0.6, shrinkA=0, shrinkB=0),
+            annotation_clip=False,
+        )
+
+
+def _named_lines(lines: Lines) -> list[tuple[str, float, str, str]]:
+    """Name, loss, colour and dashes of each line."""
+    fits = [
+        (f"{order}-body fit", loss, style.ORDERS[order], "--")
+        for order, (loss, _) in sorted(lines.fits.items())
+    ]
+    return [
+        ("single sites", lines.marginals[0], NOWHERE, "--"),
+        *fits,
+        (f"true {lines.order}-body", lines.truth[0], TRUTH, ":"),
+    ]
+
+
+def _limits(lines: Lines) -> tuple[float, float]:
+    """The axis of losses: from below the lowest line to above the highest."""
+    values = [value for _, value, _, _ in _named_lines(lines)]
+    pad = 0.06 * (max(values) - min(values)) or 0.01
+    return min(values) - pad, max(values) + pad
+
+
+# --- Looks and words -----------------------------------------------------------------------------
+
+
+def depth_colour(layers: int) -> str:
+    """The colour of the line at which a network of this depth is expected to stop."""
+    return style.ORDERS.get(layers + 1, style.ORDERS[6])
+
+
+def class_colour(name: str, lines: Lines) -> str:
+    """Of the line that the run rests on; grey on none."""
+    if name == "reached":
+        return style.ORDERS[lines.order]
+    if name.startswith("on "):
+        return style.ORDERS[int(name[3:])]
+    return style.UNBOUNDED if name == "diverged" else NOWHERE
+
+
+def class_looks(name: str, lines: Lines) -> dict:
+    """Marker and colour of a run's end."""
+    marker = {"between": "D", "above": "^", "diverged": "x"}.get(name, "o")
+    colour = class_colour(name, lines)
+    face = "white" if name in ("between", "above") else colour
+    edge = "white" if marker == "o" else colour
+    looks = dict(marker=marker, color=colour, markerfacecolor=face, markeredgecolor=edge)
+    return looks | dict(markersize=5, markeredgewidth=0.5 if marker == "o" else 1.0)
+
+
+def class_words(name: str, lines: Lines) -> str:
+    """A class in words."""
+    if name.startswith("on "):
+        return f"rests on the {name[3:]}-body line"
+    under = list(lines.under())
+    top = f"the {under[0]}-body line" if under else "single sites"
+    return {
+        "reached": f"reached the {lines.order}-body region",
+        "between": "between lines",
+        "above": f"still above {top}",
+        "diverged": "diverged",
+    }[name]
+
+
+def _class_handles(groups: list[Group], lines: Lines) -> list[Line2D]:
+    """A mark for each class that occurs, and the two best, with the number of runs."""
+    handles = []
+    for name in classes(lines):
+        counts = [group.counts(lines)[name] for group in groups]
+        if any(counts) or name == "reached" or name.startswith("on "):
+            text = f"{' | '.join(map(str, counts))}  {class_words(name, lines)}"
+            looks = class_looks(name, lines)
+            handles.append(Line2D([], [], linestyle="", label=text, **looks))
+    return handles
+
+
+def _class_title(groups: list[Group]) -> str:
+    return "runs of " + " | ".join(f"{group.label} ({len(group.runs)})" for group in groups)
+
+
+def _class_legend(axes: Axes, groups: list[Group], lines: Lines) -> None:
+    axes.legend(
+        handles=[
+            *_class_handles(groups, lines),
+            Line2D([], [], linestyle="", label="the run drawn thick", **RING),
+        ],
+        title=_class_title(groups),
+        alignment="left",
+        loc="center left",
+        bbox_to_anchor=(-0.1, 0.5),
+        fontsize=7.5,
+        handletextpad=0.2,
+        borderpad=0,
+    )
+
+
+def _depth_legend(axes: Axes, groups: list[Group], columns: int) -> None:
+    """In the room above the lines and below single sites, which runs leave early."""
+    handles = []
+    for group in groups:
+        count = len(group.runs)
+        text = f"{group.label} ({count} seed{'s' if count > 1 else ''})"
+        handles.append(Line2D([], [], color=depth_colour(group.layers), linewidth=1.8, label=text))
+    axes.legend(
+        handles=handles,
+        loc="upper right",
+        bbox_to_anchor=(1.0, 0.94),
+        ncols=columns,
+        fontsize=7,
+        columnspacing=1.0,
+        handlelength=1.2,
+    )
+
+
+def data(part: Part) -> str:
+    """The source in a few words: L, |V|, how large the shares of each order are."""
+    source = part.source
+    shares = " ".join(f"{share:.2f}" for share in part.shares)
+    sizes = f"L = {source['length']}, |V| = {source['vocabulary']}"
+    return f"{sizes}, 1- to {part.lines.order}-body shares {shares}"
+
+
+# --- Numbers -------------------------------------------------------------------------------------
+
+
+def _rows(panel: str, series: str, seed, x, y, errors=math.nan) -> pd.DataFrame:
+    frame = pd.DataFrame({"x": list(x), "y": list(y)}, dtype=float)
+    errors = errors if isinstance(errors, float) else list(errors)
+    return frame.assign(panel=panel, series=series, seed=str(seed), y_err=errors)
+
+
+def _ends_table(groups: list[Group], lines: Lines) -> pd.DataFrame:
+    """Panel d: x is the column; the series says the class."""
+    tables = []
+    for column, group in enumerate(groups):
+        for seed, run in group.runs.items():
+            series = f"{group.label}: {class_words(classify(run.end, lines), lines)}"
+            error = float(run.curve["loss_se"].iloc[-1])
+            tables.append(_rows("d", series, seed, [column], [run.end], error))
+    return pd.concat(tables)
+
+
+def numbers(part: Part) -> list[pd.DataFrame]:
+    """Lines, shares, classes, escapes and plateaus, each a panel of its own."""
+    lines = part.lines
+    errors = [lines.marginals[1], *(lines.fits[order][1] for order in sorted(lines.fits))]
+    errors.append(lines.truth[1])
+    tables = [
+        _rows("lines", name, "", [math.nan], [value], error)
+        for (name, value, _, _), error in zip(_named_lines(lines), errors, strict=True)
+    ]
+    tables.append(_rows("shares", "f_k", "", range(1, len(part.shares) + 1), part.shares))
+    for group in part.groups:
+        for name, count in group.counts(lines).items():
+            share = count / len(group.runs)
+            series = f"{group.label}: {class_words(name, lines)}"
+            tables.append(_rows("classes", series, "all", [count], [share]))
+        for seed, run in group.runs.items():
+            moved = run.escapes().replace(math.inf, math.nan)
+            tables.append(_rows("escapes", group.label, seed, moved.index, moved))
+            for order, value in lines.under().items():
+                series = f"{group.label} on the {order}-body line"
+                tables.append(_rows("plateaus", series, seed, [order], [run.dwell(value)]))
+    return tables

@@ -1,0 +1,313 @@
+"""What figure 2 reads: networks and reference lines on samples of a known Hamiltonian.
+
+Losses are nats per token on the validation set, the same for networks and lines, every position
+masked in its own copy; times are epochs. (many-body, sections 3 and 6)
+"""
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from safetensors import safe_open
+
+from manybody import hamiltonian
+from manybody.artifacts import Manifest
+from manybody.sequences import Sequences
+
+ON_LINE = 0.004  # nats per token: a loss this near to a line is on it
+REACHED = 0.8  # share of the way from the line below to the true conditionals
+MOVED = 0.1  # mean square displacement at which a layer has moved
+LAYER = re.compile(r"(attention|left|right)\.(\d+)")  # a parameter of one layer
+
+
+@dataclass
+class Lines:
+    """Reference losses: `marginals` of single sites, `fits` by order, `truth` of order `order`.
+
+    Each is (loss, standard error over sequences). `train` has the losses of the fits on the
+    training set, by order.
+    """
+
+    marginals: tuple[float, float]
+    fits: dict[int, tuple[float, float]]
+    truth: tuple[float, float]
+    order: int
+    train: dict[int, float]
+
+    def below(self) -> int:
+        """The highest order under that of the data that has a line; 1 is single-site marginals."""
+        return max((order for order in self.fits if order < self.order), default=1)
+
+    def loss(self, order: int) -> float:
+        """The line of an order below that of the data."""
+        return self.marginals[0] if order == 1 else self.fits[order][0]
+
+    def under(self) -> dict[int, float]:
+        """The fitted lines below the order of the data, from low to high order."""
+        return {order: self.loss(order) for order in sorted(self.fits) if order < self.order}
+
+    def fraction(self, loss: float) -> float:
+        """How far `loss` has come from the line below the data's order to the true conditionals.
+
+        NaN where that line is not above the true one: there is no way to go.
+        """
+        way = self.loss(self.below()) - self.truth[0]
+        return (self.loss(self.below()) - loss) / way if way > 0 else math.nan
+
+
+def classify(end: float, lines: Lines) -> str:
+    """Where a run ended: one of `classes(lines)`.
+
+    `reached` has come 80 % of the way from the line below the data's order to the true
+    conditionals; `on k` is within 0.004 nats of the k-body line (the nearest one); `above` has
+    not come down to the lowest line; `between` is anything else; `diverged` is not finite.
+    """
+    if not math.isfinite(end):
+        return "diverged"
+    if lines.fraction(end) >= REACHED:
+        return "reached"
+    under = lines.under()
+    if under:
+        order = min(under, key=lambda order: abs(under[order] - end))
+        if abs(under[order] - end) <= ON_LINE:
+            return f"on {order}"
+    top = max(under.values(), default=lines.marginals[0])
+    return "above" if end > top else "between"
+
+
+def classes(lines: Lines) -> list[str]:
+    """All classes, from the best to the worst end."""
+    resting = [f"on {order}" for order in reversed(lines.under())]
+    return ["reached", *resting, "between", "above", "diverged"]
+
+
+@dataclass
+class Run:
+    """One run: its manifest's `about`, its losses at each checkpoint, how far its layers went.
+
+    curve: columns epoch, loss, loss_se. displacement: indexed by epoch, a column for each layer.
+    """
+
+    about: dict
+    curve: pd.DataFrame
+    displacement: pd.DataFrame
+
+    @property
+    def end(self) -> float:
+        """Loss at the last step; infinite if it is not a number."""
+        last = float(self.curve["loss"].iloc[-1])
+        return last if math.isfinite(last) else math.inf
+
+    @property
+    def spacing(self) -> float:
+        """Mean time between checkpoints."""
+        epochs = self.curve["epoch"]
+        return float((epochs.iloc[-1] - epochs.iloc[0]) / max(len(epochs) - 1, 1))
+
+    def dwell(self, line: float) -> float:
+        """Epochs within 0.004 nats of `line`; a checkpoint stands for half the way to its
+        neighbours. Not one stretch: at constant rate the loss fluctuates by more than that."""
+        epochs = self.curve["epoch"].to_numpy(float)
+        near = (self.curve["loss"] - line).abs().to_numpy() <= ON_LINE
+        return float(_weights(epochs)[near].sum())
+
+    def escapes(self) -> pd.Series:
+        """The first checkpoint at which each layer has moved (mean square displacement > 0.1);
+        infinite if it has not."""
+        moved = self.displacement > MOVED
+        return moved.idxmax().where(moved.any(), math.inf).astype(float)
+
+
+def _weights(epochs: np.ndarray) -> np.ndarray:
+    steps = np.diff(epochs)
+    return (np.append(steps, 0.0) + np.insert(steps, 0, 0.0)) / 2
+
+
+@dataclass
+class Group:
+    """The runs of one network by one recipe, by seed."""
+
+    model: str
+    label: str
+    runs: dict[int, Run]
+
+    @property
+    def layers(self) -> int:
+        return next(iter(self.runs.values())).about["description"]["layers"]
+
+    @property
+    def ends(self) -> pd.Series:
+        return pd.Series({seed: run.end for seed, run in self.runs.items()})
+
+    @property
+    def chosen(self) -> int:
+        """The seed that is shown: the lower median of the final loss, ties to the lower seed."""
+        ranked = sorted(self.runs, key=lambda seed: (self.runs[seed].end, seed))
+        return ranked[(len(ranked) - 1) // 2]
+
+    def counts(self, lines: Lines) -> dict[str, int]:
+        """How many runs ended in each class."""
+        found = Counter(classify(end, lines) for end in self.ends)
+        return {name: found[name] for name in classes(lines)}
+
+
+@dataclass
+class Part:
+    """One source: its config, its lines, its networks by depth and the other protocols.
+
+    shares: f_1 to f_k of its Hamiltonian. self_test: of the samples, as `Sequences` keep it.
+    predictions: how many tokens each model's held-out loss is the mean of.
+    """
+
+    source: dict
+    name: str
+    lines: Lines
+    networks: list[Group]
+    protocols: list[Group]
+    shares: list[float]
+    self_test: dict
+    predictions: dict[str, int]
+
+    @property
+    def groups(self) -> list[Group]:
+        return [*self.networks, *self.protocols]
+
+    @cached_property
+    def deepest(self) -> Group:
+        return max(self.networks, key=lambda group: group.layers)
+
+    def of_depth(self, layers: int) -> Group | None:
+        return next((group for group in self.networks if group.layers == layers), None)
+
+
+# --- Reading -------------------------------------------------------------------------------------
+
+
+def read_parts(files, block: dict, context: dict) -> list[Part]:
+    """The parts of a figure (the block itself, or its `parts`) from the files of its rule.
+
+    files: `models`, the manifests of `context["models"]` (source, model, seed); `sequences` and
+    `hamiltonians`, the validation split and the Hamiltonian of each of `context["sources"]`.
+    """
+    runs = [tuple(run) for run in context["models"]]
+    manifests = dict(zip(runs, files["models"], strict=True))
+    held_out = dict(zip(context["sources"], files["sequences"], strict=True))
+    hamiltonians = dict(zip(context["sources"], files["hamiltonians"], strict=True))
+    return [
+        _part(
+            part,
+            context["sources"][part["source"]],
+            manifests,
+            held_out[part["source"]],
+            hamiltonians[part["source"]],
+        )
+        for part in block.get("parts", [block])
+    ]
+
+
+def _part(part: dict, source: dict, manifests: dict, held_out, energy) -> Part:
+    name = part["source"]
+    sequences = Sequences.open(held_out)
+    models = {
+        model: read_run(manifests[name, model, 0]) for model in [*part["lines"], part["truth"]]
+    }
+    truth = models[part["truth"]]
+    fits = {models[model].about["description"]["order"]: models[model] for model in part["lines"]}
+    lines = Lines(
+        marginals=marginal_loss(sequences.tokens, sequences.vocabulary),
+        fits={order: _final(fit) for order, fit in fits.items()},
+        truth=_final(truth),
+        order=source["order"],
+        train={order: _train_loss(fit) for order, fit in fits.items()},
+    )
+    networks = [_group(name, entry, manifests) for entry in part["networks"]]
+    networks.sort(key=lambda group: group.layers)
+    protocols = [
+        _group(name, entry, manifests, networks[-1].model) for entry in part.get("protocols", [])
+    ]
+    groups = {group.model: group.runs[group.chosen] for group in [*networks, *protocols]}
+    predictions = {
+        model: int(run.curve["tokens"].iloc[-1]) for model, run in (models | groups).items()
+    }
+    return Part(
+        source=source,
+        name=name,
+        lines=lines,
+        networks=networks,
+        protocols=protocols,
+        shares=hamiltonian.read_about(energy)["shares"],
+        self_test=sequences.about["self_test"],
+        predictions=predictions,
+    )
+
+
+def _group(source: str, entry: dict, manifests: dict, base: str = "") -> Group:
+    runs = {seed: read_run(manifests[source, entry["model"], seed]) for seed in entry["seeds"]}
+    layers = next(iter(runs.values())).about["description"]["layers"]
+    own = entry["model"].removeprefix(base).strip("-_.") if base else ""
+    return Group(entry["model"], f"n = {layers}{', ' if own else ''}{own}", runs)
+
+
+def read_run(path) -> Run:
+    """A run from its manifest; a model without layers has no displacement."""
+    manifest = Manifest.read(path, "model")
+    history = pd.read_parquet(manifest.file("history.parquet"))
+    held_out = history[history["split"] == "validation"].sort_values("step", kind="stable")
+    curve = held_out[["step", "epoch", "loss", "loss_se", "tokens"]].reset_index(drop=True)
+    if "layers" not in manifest.about["description"]:
+        return Run(manifest.about, curve, pd.DataFrame())
+    epochs = dict(zip(curve["step"], curve["epoch"], strict=True))
+    return Run(manifest.about, curve, displacements(manifest, epochs))
+
+
+def displacements(manifest: Manifest, epochs: dict[int, float]) -> pd.DataFrame:
+    """Mean square displacement of each layer since step 0 at each kept step.
+
+    The mean over all entries of A and V of a layer of (W(t) - W(0))^2. Indexed by epoch, one
+    column for each layer, 1 to n.
+    """
+    rows, start = {}, None
+    for step in manifest.about["steps"]:
+        weights = _layers(manifest.file(f"step-{step}.safetensors"))
+        start = start or weights
+        rows[epochs[step]] = {
+            layer: float(np.mean((weights[layer] - start[layer]) ** 2)) for layer in start
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").sort_index(axis=1)
+
+
+def _layers(path) -> dict[int, np.ndarray]:
+    """All parameters of each layer, 1 to n, as one vector."""
+    found: dict[int, list[np.ndarray]] = {}
+    with safe_open(path, framework="numpy") as opened:
+        for name in sorted(opened.keys()):
+            if match := LAYER.fullmatch(name):
+                layer = found.setdefault(int(match[2]) + 1, [])
+                layer.append(opened.get_tensor(name).astype(np.float64).ravel())
+    return {layer: np.concatenate(found[layer]) for layer in found}
+
+
+def _final(run: Run) -> tuple[float, float]:
+    last = run.curve.iloc[-1]
+    return float(last["loss"]), float(last["loss_se"])
+
+
+def _train_loss(run: Run) -> float:
+    return run.about["final"].get("train_loss", math.nan)
+
+
+def marginal_loss(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
+    """Loss of the single-site marginals of tokens (N, L) on themselves, and its standard error.
+
+    The mean entropy of a site (nats); the error is over sequences.
+    """
+    counts = np.stack([np.bincount(site, minlength=vocabulary) for site in tokens.T])
+    with np.errstate(divide="ignore"):
+        loss = -np.log(counts / len(tokens))  # (L, |V|); infinite only where nothing is
+    each = np.take_along_axis(loss, tokens.T.astype(np.int64), axis=1).mean(axis=0)
+    error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
+    return float(each.mean()), float(error)
