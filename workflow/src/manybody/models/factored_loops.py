@@ -180,14 +180,14 @@ def do_chunks(
             _read(tokens, weights, start, stop, x, scores)
             if layers == 1:
                 clear(features)
-                add_mixed(mixing[0], x, features, False)
+                add_mixed(mixing[0], x, features, 0)
                 for i in range(length):
                     _predict(
                         i, gradients, x, scores, last_v, last_vt, bias, features, errors,
                         of_features,
                     )  # fmt: skip
                 if gradients:
-                    add_products(of_features, x, lanes_mixing[0], False)
+                    add_products(of_features, x, lanes_mixing[0], 0)
             elif layers == 2:
                 _two_layers(
                     gradients, x, scores, mixing, mixing_t, values, values_t, bias, squares,
@@ -200,7 +200,7 @@ def do_chunks(
                     errors, of_features, arrays, lanes_mixing, lanes_values,
                 )  # fmt: skip
             if gradients:
-                add_products(errors, features, lanes_values[layers - 1], True)
+                add_products(errors, features, lanes_values[layers - 1], 1)
                 for i in range(length):
                     for a in range(vocabulary):
                         put(lanes_bias, 0, a, get(lanes_bias, 0, a) + get(errors, i, a))
@@ -241,13 +241,13 @@ def _two_layers(
     clear(z)
     clear(features)
     clear(crossed)
-    add_mixed(values[0], x, first, True)
-    add_mixed(mixing[0], first, z, False)
+    add_mixed(values[0], x, first, 1)
+    add_mixed(mixing[0], first, z, 0)
     for k in range(length):
         for a in range(vocabulary):
             put(inputs, k, a, get(z, k, a) * get(z, k, a) + get(x, k, a))
-    add_mixed(mixing[1], inputs, features, False)
-    add_mixed(mixing[2], z, crossed, False)
+    add_mixed(mixing[1], inputs, features, 0)
+    add_mixed(mixing[2], z, crossed, 0)
     for i in range(length):
         own, square = mixing[1, i, i], squares[0, i]
         for a in range(vocabulary):
@@ -259,9 +259,9 @@ def _two_layers(
         )  # fmt: skip
     if not gradients:
         return
-    add_products(of_features, inputs, lanes_last, False)
+    add_products(of_features, inputs, lanes_last, 0)
     clear(of_inputs)
-    add_mixed(mixing_t[1], of_features, of_inputs, False)
+    add_mixed(mixing_t[1], of_features, of_inputs, 0)
     for i in range(length):
         square = squares[0, i]
         of_own, of_square = get(lanes_last, i, i), get(lanes_squares, 0, i)
@@ -276,8 +276,8 @@ def _two_layers(
             put(of_z, i, a, half + half)
         put(lanes_last, i, i, of_own)
         put(lanes_squares, 0, i, of_square)
-    add_products(of_crossed, z, lanes_mixing[2], False)
-    add_mixed(mixing_t[2], of_crossed, of_z, False)
+    add_products(of_crossed, z, lanes_mixing[2], 0)
+    add_mixed(mixing_t[2], of_crossed, of_z, 0)
     _first_layer_back(
         x, mixing_t[0], first, of_z, of_first, lanes_mixing[0], lanes_values[0]
     )  # fmt: skip
@@ -298,8 +298,8 @@ def _three_layers(
     clear(first)
     clear(z)
     clear(of_z)
-    add_mixed(values[0], x, first, True)
-    add_mixed(first_a, first, z, False)
+    add_mixed(values[0], x, first, 1)
+    add_mixed(first_a, first, z, 0)
     zero = spread(x, 0.0)
     for i in range(length):
         for k in range(length):
@@ -310,8 +310,8 @@ def _three_layers(
                 put(y, k, a, value * value + get(x, k, a) * kept)
                 put(mixed, k, a, zero)
                 put(deep, k, a, zero)
-        add_mixed(second_a, y, mixed, False)
-        add_mixed(second_v, mixed, deep, True)
+        add_mixed(second_a, y, mixed, 0)
+        add_mixed(second_v, mixed, deep, 1)
         for a in range(vocabulary):
             total = zero
             for k in range(length):
@@ -332,14 +332,14 @@ def _three_layers(
                 put(deep, k, a, half + half)
                 put(of_mixed, k, a, zero)
             put(lanes_third, i, k, total)
-        add_products(deep, mixed, lanes_second_v, True)
-        add_mixed(second_vt, deep, of_mixed, True)
-        add_products(of_mixed, y, lanes_second, False)
+        add_products(deep, mixed, lanes_second_v, 1)
+        add_mixed(second_vt, deep, of_mixed, 1)
+        add_products(of_mixed, y, lanes_second, 0)
         for k in range(length):
             weight = third_a[i, k]
             for a in range(vocabulary):
                 put(y, k, a, get(of_features, i, a) * weight)
-        add_mixed(second_at, of_mixed, y, False)  # y holds its own gradient from here on
+        add_mixed(second_at, of_mixed, y, 0)  # y holds its own gradient from here on
         for a in range(vocabulary):
             put(of_first, i, a, zero)
         for k in range(length):
@@ -358,9 +358,9 @@ def _three_layers(
 @njit(nogil=True, cache=True)
 def _first_layer_back(x, mixing_t, first, of_z, of_first, lanes_mixing, lanes_values):
     """From the gradients of Z, and of G where it is used apart from Z."""
-    add_products(of_z, first, lanes_mixing, False)
-    add_mixed(mixing_t, of_z, of_first, False)
-    add_products(of_first, x, lanes_values, True)
+    add_products(of_z, first, lanes_mixing, 0)
+    add_mixed(mixing_t, of_z, of_first, 0)
+    add_products(of_first, x, lanes_values, 1)
 
 
 @njit(nogil=True, cache=True)

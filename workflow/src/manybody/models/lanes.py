@@ -17,7 +17,7 @@ from numba.core.datamodel import models
 from numba.extending import intrinsic, overload, register_model
 
 LANES = 8
-WIDTH = 5  # columns of a tile; with 2 rows the sums, operands and a weight fit in 16 registers
+HEIGHT, WIDTH = 2, 5  # of a tile: its sums, one row of operands and a weight fit in 16 registers
 _FLAGS = ("contract",)  # a product and a sum may become one instruction
 
 
@@ -204,8 +204,9 @@ def _tile(typing, first, second, out, turned, row, column, height, width, weight
 
     weighted 1: first[row + r, m] * second[m, column + c], a weight times lanes.
     weighted 0: first[row + r, m] * second[column + c, m], lanes times lanes.
-    Where `turned`, arrays of lanes count as transposed, but not the `out` of weighted 0. Height,
-    width and weighted are numbers known when this is compiled.
+    Rows and columns beyond the last are the last, done again. Where `turned` is 1, arrays of lanes
+    count as transposed, but not the `out` of weighted 0. Height, width and weighted are known when
+    this is compiled.
     """
     rows, columns = range(height.literal_value), range(width.literal_value)
     weights = bool(weighted.literal_value)
@@ -217,7 +218,7 @@ def _tile(typing, first, second, out, turned, row, column, height, width, weight
             for array, argument in zip(signature.args[:3], arguments[:3], strict=True)
         )
         vector = context.get_value_type(kind)
-        turn = builder.trunc(arguments[3], ir.IntType(1))
+        turn = builder.icmp_signed("!=", arguments[3], arguments[3].type(0))
 
         def place(array, turns):
             """Address of an element or vector, by row and column."""
@@ -243,16 +244,31 @@ def _tile(typing, first, second, out, turned, row, column, height, width, weight
         align = 4 if isinstance(vector.element, ir.FloatType) else 8
         of_left, of_right = place(left, not weights), place(right, True)
         of_total = place(total, weights)
-        at_rows = [builder.add(arguments[4], arguments[4].type(r)) for r in rows]
-        at_columns = [builder.add(arguments[5], arguments[5].type(c)) for c in columns]
+        shapes = [cgutils.unpack_tuple(builder, array.shape)[:2] for array in (left, total)]
+        of_rows, of_columns = shapes[1]
+        if weights:
+            of_rows, of_columns = (
+                builder.select(turn, other, own)
+                for own, other in ((of_rows, of_columns), (of_columns, of_rows))
+            )
+
+        def places(first, size, limit):
+            last = builder.sub(limit, limit.type(1))
+            for step in range(size):
+                place = builder.add(first, limit.type(step))
+                beyond = builder.icmp_signed(">", place, last)
+                yield builder.select(beyond, last, place)
+
+        at_rows = list(places(arguments[4], len(rows), of_rows))
+        at_columns = list(places(arguments[5], len(columns), of_columns))
         sums = {}
         for r in rows:
             for c in columns:
                 sums[r, c] = cgutils.alloca_once(builder, vector)
                 start = builder.load(of_total(at_rows[r], at_columns[c]), align=align)
                 builder.store(start, sums[r, c])
-        shape = cgutils.unpack_tuple(builder, left.shape)
-        count = shape[1] if weights else builder.select(turn, shape[0], shape[1])
+        short, long = shapes[0]
+        count = long if weights else builder.select(turn, short, long)
         with cgutils.for_range(builder, count) as loop:
             m = loop.index
             factors = [
@@ -272,55 +288,24 @@ def _tile(typing, first, second, out, turned, row, column, height, width, weight
         return context.get_dummy_value()
 
     integer = types.intp
-    given = (first, second, out, types.boolean, integer, integer, height, width, weighted)
+    given = (first, second, out, integer, integer, integer, height, width, weighted)
     return types.void(*given), generate
 
 
 @njit(nogil=True, cache=True)
 def add_mixed(weights, rows, out, turned):
     """out (m, c, LANES) += weights (m, k) @ rows (k, c, LANES); `turned`: both are transposed."""
-    count = len(weights)
     columns = out.shape[0] if turned else out.shape[1]
-    column = 0
-    for tiles in range((columns + WIDTH - 1) // WIDTH, 0, -1):
-        width = (columns - column + tiles - 1) // tiles
-        row = 0
-        while row + 2 <= count:
-            if width == 5:
-                _tile(weights, rows, out, turned, row, column, 2, 5, 1)
-            elif width == 4:
-                _tile(weights, rows, out, turned, row, column, 2, 4, 1)
-            elif width == 3:
-                _tile(weights, rows, out, turned, row, column, 2, 3, 1)
-            elif width == 2:
-                _tile(weights, rows, out, turned, row, column, 2, 2, 1)
-            else:
-                _tile(weights, rows, out, turned, row, column, 2, 1, 1)
-            row += 2
-        if row < count:
-            if width == 5:
-                _tile(weights, rows, out, turned, row, column, 1, 5, 1)
-            elif width == 4:
-                _tile(weights, rows, out, turned, row, column, 1, 4, 1)
-            elif width == 3:
-                _tile(weights, rows, out, turned, row, column, 1, 3, 1)
-            elif width == 2:
-                _tile(weights, rows, out, turned, row, column, 1, 2, 1)
-            else:
-                _tile(weights, rows, out, turned, row, column, 1, 1, 1)
-        column += width
+    for column in range(0, columns, WIDTH):
+        for row in range(0, len(weights), HEIGHT):
+            _tile(weights, rows, out, turned, row, column, HEIGHT, WIDTH, 1)
 
 
 @njit(nogil=True, cache=True)
 def add_mixed_column(weights, rows, out, column):
     """out (c, m, LANES) += the same for one column, of transposed `rows` (c, k, LANES)."""
-    row = 0
-    while row + 5 <= len(weights):
-        _tile(weights, rows, out, True, row, column, 5, 1, 1)
-        row += 5
-    while row < len(weights):
-        _tile(weights, rows, out, True, row, column, 1, 1, 1)
-        row += 1
+    for row in range(0, len(weights), WIDTH):
+        _tile(weights, rows, out, 1, row, column, WIDTH, 1, 1)
 
 
 @njit(nogil=True, cache=True)
@@ -329,34 +314,9 @@ def add_products(left, right, out, turned):
 
     `turned`: left and right are transposed.
     """
-    column = 0
-    for tiles in range((out.shape[1] + WIDTH - 1) // WIDTH, 0, -1):
-        width = (out.shape[1] - column + tiles - 1) // tiles
-        row = 0
-        while row + 2 <= len(out):
-            if width == 5:
-                _tile(left, right, out, turned, row, column, 2, 5, 0)
-            elif width == 4:
-                _tile(left, right, out, turned, row, column, 2, 4, 0)
-            elif width == 3:
-                _tile(left, right, out, turned, row, column, 2, 3, 0)
-            elif width == 2:
-                _tile(left, right, out, turned, row, column, 2, 2, 0)
-            else:
-                _tile(left, right, out, turned, row, column, 2, 1, 0)
-            row += 2
-        if row < len(out):
-            if width == 5:
-                _tile(left, right, out, turned, row, column, 1, 5, 0)
-            elif width == 4:
-                _tile(left, right, out, turned, row, column, 1, 4, 0)
-            elif width == 3:
-                _tile(left, right, out, turned, row, column, 1, 3, 0)
-            elif width == 2:
-                _tile(left, right, out, turned, row, column, 1, 2, 0)
-            else:
-                _tile(left, right, out, turned, row, column, 1, 1, 0)
-        column += width
+    for column in range(0, out.shape[1], WIDTH):
+        for row in range(0, len(out), HEIGHT):
+            _tile(left, right, out, turned, row, column, HEIGHT, WIDTH, 0)
 
 
 @njit(nogil=True, cache=True)
