@@ -30,11 +30,10 @@ class Resume:
     def save(self, step: int, tensors: dict[str, Tensor], progress: dict) -> None:
         """Writes the state after `step` steps, then forgets all but the two newest."""
         tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-        document = {"identity": self.identity, "progress": {**progress, "step": step}}
-        document = json.loads(json.dumps(document))  # as it will be read: keys are text
-        digest = _digest(document, tensors)
+        # Made into text once: with many checkpoints it is most of what a state costs.
+        text = json.dumps({"identity": self.identity, "progress": {**progress, "step": step}})
         path = self.folder / f"state-{step:012d}.safetensors"
-        write_tensors(path, tensors, {**document, "sha256": digest})
+        write_tensors(path, tensors, {"document": text, "sha256": _digest(text, tensors)})
         for old in self._states()[GENERATIONS:]:
             old.unlink()
 
@@ -58,20 +57,20 @@ class Resume:
         return sorted(self.folder.glob("state-*.safetensors"), reverse=True)
 
     def _read(self, path: Path) -> tuple[dict[str, Tensor], dict]:
-        tensors, document = read_tensors(path)
-        if not isinstance(document, dict) or document.keys() != {"identity", "progress", "sha256"}:
+        tensors, sealed = read_tensors(path)
+        if not isinstance(sealed, dict) or sealed.keys() != {"document", "sha256"}:
             raise ArtifactError(f"{path} is not a saved state")
-        digest = document.pop("sha256")
-        if _digest(document, tensors) != digest:
+        if _digest(sealed["document"], tensors) != sealed["sha256"]:
             raise ArtifactError(f"{path} was altered after it was written")
+        document = json.loads(sealed["document"])
         if document["identity"] != self.identity:
             changed = _differences(document["identity"], self.identity)
             raise ArtifactError(f"{path} belongs to a run with another {', '.join(changed)}")
         return tensors, document["progress"]
 
 
-def _digest(document: dict, tensors: dict[str, Tensor]) -> str:
-    digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode())
+def _digest(document: str, tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256(document.encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(memoryview(tensor.detach().reshape(-1).numpy()).cast("B"))
