@@ -54,7 +54,7 @@ def fit(
     added to the mean loss (nats per masked token), `starts` are drawn one after the other from
     `init_seed`. The weights after n iterations of the best start are kept as step n. In the
     history an epoch is one evaluation of loss and gradient. The manifest's `starts` has, for each,
-    the objective (None if it diverged) and iterations when it was nearly flat.
+    the objective (None if it diverged at once) and the iterations when it was nearly flat.
 
     Every finished start is saved in `out/resume/` and taken up as `training.train` does.
 
@@ -126,37 +126,29 @@ class Fit:
                     f"the loss of each of {starts} starts became infinite or not a number; raise "
                     "training.starts, set training.optimizer.ridge or use precision float64"
                 )
-            try:
-                self._descend(self.best, FINE)
-            except Diverged as error:
-                log.warning(
-                    "start %d stops where it was last finite: %s", self.best["start"], error
-                )
+            self._descend(self.best, FINE)
         self._write()
 
     def _first(self, start: int) -> None:
         """Follows a start until it is nearly flat, and keeps it if it is the best so far."""
         torch.manual_seed(torch_seed(self.settings["init_seed"], "weights", start))
-        kind = self.parameters[0].dtype
         self.model.load_state_dict(models.build(self.settings["description"]).state_dict())
-        vector = torch.cat([p.detach().flatten() for p in self.parameters]).to(kind).double()
+        vector = torch.cat([p.detach().flatten() for p in self.parameters]).cpu().double()
         path = {"start": start, "vector": vector, "rows": [], "iterations": 0, "evaluations": 0}
-        try:
-            objective = self._descend(path, ROUGH)
-        except Diverged as error:
-            log.warning("start %d diverged: %s", start, error)
-            self.starts.append({"objective": None, "iterations": path["iterations"]})
-            return
-        self.starts.append({"objective": objective, "iterations": path["iterations"]})
-        if self.best is None or objective < self.best["objective"]:
-            self.best = {**path, "objective": objective}
+        path["objective"] = None
+        self._descend(path, ROUGH)
+        self.starts.append({key: path[key] for key in ("objective", "iterations")})
+        if path["objective"] is not None and (
+            self.best is None or path["objective"] < self.best["objective"]
+        ):
+            self.best = path
 
-    def _descend(self, path: dict, flat: float) -> float:
-        """Moves `path["vector"]` until the objective is flat; returns the last objective seen.
+    def _descend(self, path: dict, flat: float) -> None:
+        """Moves `path["vector"]` until the objective is flat, or to where it was last finite.
 
-        It is the one some iterations before the end, which is lower still.
+        `path["objective"]` is the one at the last look but one: None if not even that is finite.
         """
-        vector, before = path["vector"].clone().requires_grad_(), math.inf
+        vector = path["vector"].clone().requires_grad_()
         optimizer = torch.optim.LBFGS(
             [vector],
             max_eval=100 * LOOK,
@@ -165,7 +157,7 @@ class Fit:
             history_size=self.recipe["optimizer"]["history"],
             line_search_fn="strong_wolfe",
         )
-        origin, allowed = path["iterations"], self.recipe["steps"]
+        before, origin, allowed = math.inf, path["iterations"], self.recipe["steps"]
         while path["iterations"] < allowed:
             seen: list[tuple] = []
 
@@ -176,20 +168,23 @@ class Fit:
                 return objective
 
             optimizer.param_groups[0]["max_iter"] = min(LOOK, allowed - path["iterations"])
-            optimizer.step(closure)
+            try:
+                optimizer.step(closure)
+            except Diverged as error:
+                log.warning("start %d goes no further: %s", path["start"], error)
+                break
             objective, *sums = seen[0]  # at the weights that the last look left
             path["rows"].append([path["iterations"], *sums])
             taken = origin + optimizer.state[vector]["n_iter"] - path["iterations"]
             path["iterations"] += taken
-            path["vector"] = vector.detach().clone()
+            path["vector"], path["objective"] = vector.detach().clone(), objective
             self.progress.update(taken, loss=sums[0])
             if before - objective <= flat * abs(objective) or not taken:
                 break
             before = objective
         self.progress.update(allowed - path["iterations"])
-        return float(objective)
 
-    def _evaluate(self, vector: Tensor) -> tuple[Tensor, float, float]:
+    def _evaluate(self, vector: Tensor) -> tuple[float, float, float]:
         """Objective (its gradient is left in `vector.grad`), mean loss and accuracy."""
         self._put(vector.detach())
         for parameter in self.parameters:
@@ -199,17 +194,17 @@ class Fit:
         size = max(1, numbers // (self.model.length * self.model.copy_size))
         for part in self.train.split(size):
             losses, right = masked_loss(self.model, part)
-            loss = losses.double().sum() / self.predictions
-            loss.backward()
-            total += loss.item()
+            losses.sum().backward()  # a plain sum: some models make its slopes with the losses
+            total += losses.detach().double().sum().item()
             correct += int(right.sum())
         if not math.isfinite(total):
-            raise Diverged(f"the training loss is {total}")
-        ridge = self.recipe["optimizer"]["ridge"]
+            raise Diverged(f"the training loss is {total / self.predictions}")
+        mean, ridge = total / self.predictions, self.recipe["optimizer"]["ridge"]
         slopes = torch.cat([p.grad.flatten() for p in self.parameters]).cpu().double()
-        vector.grad = slopes.add_(vector.detach(), alpha=ridge)
-        objective = total + 0.5 * ridge * vector.detach().square().sum()
-        return objective, total, correct / self.predictions
+        here = vector.detach()
+        vector.grad = slopes.div_(self.predictions).add_(here, alpha=ridge)
+        objective = mean + 0.5 * ridge * here.square().sum().item()
+        return objective, mean, correct / self.predictions
 
     @torch.no_grad()
     def _put(self, vector: Tensor) -> None:

@@ -80,7 +80,7 @@ class Energy(Model):
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """The sum as it is written, and any number of masks."""
         self.check_tokens(tokens)
-        code = torch.zeros_like(tokens)[:, None, None]
+        code: int | Tensor = 0
         for colour in tokens[:, self.around].unbind(-1):
             code = code * self.vocabulary + colour
         weights = self.couplings.expand(len(tokens), -1, -1)

@@ -167,6 +167,8 @@ def _mean_row(model: Model) -> tuple[Tensor, Tensor]:
 def copy_bytes(model: Model) -> int:
     """An upper bound on the activations of one masked copy while its features are computed."""
     sizes = model.description
+    if sizes["architecture"] == "energy":
+        return model.copy_size * next(model.parameters()).element_size()
     if sizes["architecture"] == "bert":
         # Of each row: residual, its norm, q k v, attention's output twice, hidden units twice.
         numbers = 8 * sizes["width"] + 2 * sizes["mlp"]
@@ -182,6 +184,8 @@ def feature_count(model: Model) -> int:
     sizes = model.description
     if sizes["architecture"] == "bert":
         return sizes["width"]
+    if sizes["architecture"] == "energy":
+        return sizes["vocabulary"]
     each = sizes["vocabulary"] if sizes["rank"] is None else sizes["rank"]
     return model.heads * each
 
