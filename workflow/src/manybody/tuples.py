@@ -22,16 +22,17 @@ def sorted_colours(vocabulary: int, size: int) -> np.ndarray:
     There are C(|V| + size - 1, size) of them; row b holds the colours of bin b.
     """
     rows = list(combinations_with_replacement(range(vocabulary), size))
-    return np.array(rows, dtype=np.int64).reshape(-1, size)
+    return np.array(rows, dtype=np.int64).reshape(len(rows), size)
 
 
 def colour_bins(vocabulary: int, size: int) -> np.ndarray:
     """The bin of any ordered tuple of colours: int64, (|V|,) * size, a row of `sorted_colours`."""
-    bins = np.empty((vocabulary,) * size, dtype=np.int64)
+    bins = np.empty(vocabulary**size, dtype=np.int64)
     rows = sorted_colours(vocabulary, size)
+    powers = vocabulary ** np.arange(size)
     for order in permutations(range(size)):
-        bins[tuple(rows[:, list(order)].T)] = np.arange(len(rows))
-    return bins
+        bins[rows[:, order] @ powers] = np.arange(len(rows))
+    return bins.reshape((vocabulary,) * size)
 
 
 def multiplicities(vocabulary: int, size: int) -> np.ndarray:

@@ -75,7 +75,8 @@ class AllMaskedLoss(torch.autograd.Function):
     def backward(ctx, of_loss: Tensor, _):
         if of_loss.stride() == (0,):  # one number for all, as the gradient of a sum is
             factor = of_loss[0].numpy()
-            gradients = [part * factor for part in ctx.of_sum]
+            with np.errstate(over="ignore", invalid="ignore"):
+                gradients = [part * factor for part in ctx.of_sum]
         else:
             gradients = all_masked(*ctx.given, of_loss.contiguous().numpy(), True)[2]
         of_attention, of_values, of_bias = (torch.from_numpy(part) for part in gradients)
@@ -83,6 +84,7 @@ class AllMaskedLoss(torch.autograd.Function):
         return None, None, of_bias, *of_attention.unbind(), *of_values.unbind()
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a diverged loss is the caller's to judge
 def all_masked(tokens, attention, values, bias, weights, gradients: bool):
     """Losses and correctness (B * L,), and gradients of the losses summed with weights (B * L,).
 

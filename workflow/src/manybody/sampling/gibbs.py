@@ -12,7 +12,7 @@ import numpy as np
 from manybody.hamiltonian import Hamiltonian
 from manybody.progress import Progress
 from manybody.sampling.gibbs_loops import sample_chains
-from manybody.tuples import colour_bins
+from manybody.tuples import colour_bins, sorted_colours
 
 CHUNK = 64  # chains that a thread takes at a time
 
@@ -35,7 +35,7 @@ def sample(
     parts = [slice(start, start + CHUNK) for start in range(0, chains, CHUNK)]
 
     def run(part: slice) -> int:
-        sample_chains(tokens[part], states[part], changes[part], *tables)
+        sample_chains(tokens[part], states[part], changes[part], hamiltonian.order, *tables)
         return len(tokens[part])
 
     with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:
@@ -44,9 +44,22 @@ def sample(
     return tokens, changes.sum(axis=0) / (chains * length)
 
 
-def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, ...]:
-    """The arrays that the compiled loops read."""
-    tuples, weights, folded = hamiltonian.packed
-    scaled = (-hamiltonian.beta * folded).astype(np.float32)
-    bins = colour_bins(hamiltonian.vocabulary, hamiltonian.order - 1)
-    return tuples, weights.astype(np.float32), scaled, bins
+def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`weights`, `prefixes` and `table` of `gibbs_loops`; single precision, as the logits are."""
+    order, vocabulary = hamiltonian.order, hamiltonian.vocabulary
+    tuples, weights, _ = hamiltonian.packed
+    # Ascending subsets in colexicographic order: sorted by their last site, then the one before.
+    colex = np.lexsort(tuples[-1].T)
+    rows = sorted_colours(vocabulary, order - 2)
+    table = -hamiltonian.beta * hamiltonian.colours[:, :, *rows.T].reshape(
+        vocabulary, vocabulary, -1
+    )
+    needed = (table != 0).any(axis=(0, 1))
+    numbers = np.where(needed, np.cumsum(needed) - 1, needed.sum())
+    prefixes = numbers[colour_bins(vocabulary, order - 2)]
+    prefixes = prefixes.reshape((-1, vocabulary) if order > 2 else (1, 1))
+    return (
+        weights[:, colex].astype(np.float32),
+        prefixes.astype(np.uint32),
+        np.ascontiguousarray(table[:, :, needed], dtype=np.float32),
+    )
