@@ -59,17 +59,17 @@ def list_prefixes(order, others, prefixes, bins, listed, ends):
         listed[0, 0], listed[1, 0] = 0, 0
         ends[:] = 1
     elif order == 3:
-        for l in range(len(others)):
-            ends[l] = count
-            number = prefixes[0, others[l]]
-            listed[0, count], listed[1, count] = l, number
+        for last in range(len(others)):
+            ends[last] = count
+            number = prefixes[0, others[last]]
+            listed[0, count], listed[1, count] = last, number
             count += number < bins
     else:
         pair = 0
-        for l in range(len(others)):
-            ends[l] = count
-            row = prefixes[others[l]]
-            for j in range(l):
+        for last in range(len(others)):
+            ends[last] = count
+            row = prefixes[others[last]]
+            for j in range(last):
                 number = row[others[j]]
                 listed[0, count], listed[1, count] = pair, number
                 count += number < bins
@@ -81,11 +81,11 @@ def sum_by_colours(order, others, weights, listed, ends, sums):
     """sums[c, b] = sum of the weights of subsets with last colour c and colours b before it."""
     sums[:] = 0
     start = 0
-    for l in range(order - 2, len(others)):
-        row = sums[others[l]]
-        for p in range(ends[l]):
+    for last in range(order - 2, len(others)):
+        row = sums[others[last]]
+        for p in range(ends[last]):
             row[listed[1, p]] += weights[start + listed[0, p]]
-        start += 1 if order == 2 else (l if order == 3 else l * (l - 1) // 2)
+        start += 1 if order == 2 else (last if order == 3 else last * (last - 1) // 2)
 
 
 @njit(fastmath=_SUMS, nogil=True, cache=True)
