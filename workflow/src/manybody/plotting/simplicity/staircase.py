@@ -206,7 +206,7 @@ def draw_displacements(axes: Axes, group: Group) -> pd.DataFrame:
     axes.set_xlim(0, None)
     axes.set_yscale("log")
     axes.set_ylabel("mean square displacement")
-    axes.legend()
+    axes.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize=7)
     return pd.concat(tables) if tables else _rows("c", "", group.chosen, [], [])
 
 
@@ -353,7 +353,7 @@ def data(part: Part) -> str:
     source = part.source
     shares = " ".join(f"{share:.2f}" for share in part.shares)
     sizes = f"L = {source['length']}, |V| = {source['vocabulary']}"
-    return f"{sizes}, 1- to {part.lines.order}-body shares {shares}"
+    return f"{sizes}, shares {shares}"
 
 
 # --- Numbers -------------------------------------------------------------------------------------
