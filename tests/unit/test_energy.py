@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
 
 from manybody import fitting, training, weights
 from manybody.artifacts import Manifest
@@ -89,6 +90,37 @@ def test_slopes_of_the_loops_are_those_of_the_sum(order):
         slopes.append([parameter.grad for parameter in model.parameters()])
     for one, two in zip(*slopes, strict=True):
         assert (one - two).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("way", ["summed", "weighted", "no gradient"])
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_losses_in_one_pass_are_those_of_the_logits(order, way):
+    found = []
+    for fast in (True, False):
+        model, tokens = model_of(order), tokens_of(21)
+        shares = torch.rand(21 * LENGTH, dtype=torch.float64, generator=torch.manual_seed(5))
+        with torch.set_grad_enabled(way != "no gradient"):
+            if fast:
+                losses, correct = masked_loss(model, tokens)
+            else:
+                logits = model(tokens).flatten(0, 1)
+                losses = cross_entropy(logits, tokens.flatten(), reduction="none")
+                correct = logits.argmax(-1) == tokens.flatten()
+        if way != "no gradient":
+            (losses.sum() * 0.3 if way == "summed" else (losses * shares).sum()).backward()
+        slopes = [p.grad for p in model.parameters() if p.grad is not None]
+        found.append([losses.detach(), *slopes])
+        found[-1].append(correct.double())
+    assert len(found[0]) == (2 if way == "no gradient" else 4)
+    for one, two in zip(*found, strict=True):
+        assert (one - two).abs().max() < 1e-12
+
+
+def test_tokens_beyond_the_vocabulary_are_refused():
+    tokens = tokens_of(3)
+    tokens[1, 2] = VOCABULARY
+    with pytest.raises(IndexError, match="tokens run from 0 to 4, expected 0 to 3"):
+        masked_loss(model_of(3), tokens)
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])

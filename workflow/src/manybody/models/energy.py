@@ -97,10 +97,25 @@ class Energy(Model):
         self.check_tokens(tokens)
         if not self._in_loops:
             return self(tokens)
+        return Logits.apply(tokens, self._spread(), self.colours, self.sites, self.bins)
+
+    def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Compiled, on a CPU."""
+        self.check_tokens(tokens)
+        if not self._in_loops:
+            return None
+        least, most = tokens.aminmax()
+        if least < 0 or most >= self.vocabulary:
+            raise IndexError(
+                f"tokens run from {least} to {most}, expected 0 to {self.vocabulary - 1}"
+            )
+        return Losses.apply(tokens, self._spread(), self.colours, self.sites, self.bins)
+
+    def _spread(self) -> Tensor:
+        """J by subset of all sites and site (T, L), zero where the site is in the subset."""
         weights = self.couplings.new_zeros(len(self.sites), self.length)
         columns = torch.arange(self.length)[:, None].expand_as(self.which)
-        weights = weights.index_put((self.which, columns), self.couplings)
-        return Loops.apply(tokens, weights, self.colours, self.sites, self.bins)
+        return weights.index_put((self.which, columns), self.couplings)
 
     def head(self, features: Tensor) -> Tensor:
         return features
@@ -109,8 +124,8 @@ class Energy(Model):
         return features.gather(-1, tokens[..., None])[..., 0]
 
 
-class Loops(torch.autograd.Function):
-    """Logits (B, L, |V|) of tokens (B, L); arguments and layout as in `energy_loops.forward`."""
+class Logits(torch.autograd.Function):
+    """Logits (B, L, |V|) of tokens (B, L); those as in `energy_loops.forward`."""
 
     @staticmethod
     def forward(ctx, tokens, weights, colours, sites, bins):
@@ -135,3 +150,40 @@ class Loops(torch.autograd.Function):
         given = (found, sums, colours.detach().T.contiguous(), slopes.contiguous())
         energy_loops.backward(*map(Tensor.numpy, (*given, to_weights, to_colours)))
         return None, to_weights, to_colours, None, None
+
+
+class Losses(torch.autograd.Function):
+    """Loss (B * L,) in nats and correctness of every token; arguments as those of `Logits`.
+
+    The gradients of the summed loss are made with the loss. A way back that weights all losses
+    alike scales them; any other makes them anew.
+    """
+
+    @staticmethod
+    def forward(ctx, tokens, weights, colours, sites, bins):
+        ctx.given = tokens.contiguous(), weights.detach(), colours.detach(), sites, bins
+        every = weights.new_ones(1, tokens.shape[1])
+        ctx.slopes = any(ctx.needs_input_grad)
+        loss, correct, *ctx.of_sum = _losses(*ctx.given, every, ctx.slopes)
+        ctx.mark_non_differentiable(correct)
+        return loss.flatten(), correct.flatten()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, of_loss, _):
+        if of_loss.stride() == (0,):  # one number for all, as the gradient of a sum is
+            of_weights, of_colours = (slope * of_loss[0] for slope in ctx.of_sum)
+        else:
+            shares = of_loss.reshape(ctx.given[0].shape).contiguous()
+            _, _, of_weights, of_colours = _losses(*ctx.given, shares, True)
+        return None, of_weights, of_colours, None, None
+
+
+def _losses(tokens, weights, colours, sites, bins, shares, slopes) -> tuple[Tensor, ...]:
+    """Losses and correctness (B, L), and the gradients by `weights` and `colours`."""
+    loss = weights.new_empty(tokens.shape)
+    correct = torch.empty(tokens.shape, dtype=torch.bool)
+    found = loss, correct, torch.zeros_like(weights), torch.zeros_like(colours)
+    given = (tokens, sites, bins, weights, colours, colours.T.contiguous(), shares)
+    energy_loops.losses(*map(Tensor.numpy, given), slopes, *map(Tensor.numpy, found))
+    return found

@@ -55,6 +55,26 @@ def add_dots(total, left, right):
 
 
 @njit(fastmath=_SUMS, nogil=True, cache=True)
+def fill_bins(tokens, sites, table, weights, vocabulary, found, own):
+    """own (bins, L): the weights added up in each bin; found (T): the bins of the tuples."""
+    find_bins(tokens, sites, table, vocabulary, found)
+    own[:] = 0.0
+    for t in range(len(sites)):
+        b = found[t]
+        for i in range(own.shape[1]):
+            own[b, i] += weights[t, i]
+
+
+@njit(fastmath=_SUMS, nogil=True, cache=True)
+def read_bins(found, own, to_weights):
+    """to_weights (T, L) += what its bin has for each tuple."""
+    for t in range(len(found)):
+        b = found[t]
+        for i in range(own.shape[1]):
+            to_weights[t, i] += own[b, i]
+
+
+@njit(fastmath=_SUMS, nogil=True, cache=True)
 def forward(tokens, sites, table, weights, colours, found, sums, logits):
     """logits (B, L, |V|) of tokens (B, L), and what the way back needs.
 
@@ -71,13 +91,7 @@ def forward(tokens, sites, table, weights, colours, found, sums, logits):
         stop = min(start + GROUP, len(tokens))
         rows[:, (stop - start) * length :] = 0.0
         for n in range(start, stop):
-            bins = found[n if keep else 0]
-            find_bins(tokens[n], sites, table, vocabulary, bins)
-            own[:] = 0.0
-            for t in range(len(sites)):
-                b = bins[t]
-                for i in range(length):
-                    own[b, i] += weights[t, i]
+            fill_bins(tokens[n], sites, table, weights, vocabulary, found[n if keep else 0], own)
             rows[:, (n - start) * length : (n - start + 1) * length] = own
         scores[:] = 0.0
         add_products(scores, colours, rows)
@@ -109,7 +123,56 @@ def backward(found, sums, by_bin, slopes, to_weights, to_colours):
         add_products(rows, by_bin, scores)
         for n in range(start, stop):
             own[:] = rows[:, (n - start) * length : (n - start + 1) * length]
-            for t in range(found.shape[1]):
-                b = found[n, t]
-                for i in range(length):
-                    to_weights[t, i] += own[b, i]
+            read_bins(found[n], own, to_weights)
+
+
+@njit(fastmath=_SUMS, nogil=True, cache=True)
+def losses(
+    tokens, sites, table, weights, colours, by_bin, shares, slopes,
+    loss, correct, to_weights, to_colours,
+):  # fmt: skip
+    """loss and correct (B, L) of every token; with `slopes`, the gradients of shares * loss.
+
+    As `forward` and `backward` with the cross-entropy (nats) between them, a group of sequences at
+    a time, so that all of it stays in cache. shares (B, L), or (1, L) for all sequences alike.
+    """
+    length, vocabulary, width = tokens.shape[1], len(colours), GROUP * tokens.shape[1]
+    scores = np.empty((vocabulary, width), weights.dtype)
+    rows = np.empty((len(by_bin), width), weights.dtype)
+    own = np.empty((len(by_bin), length), weights.dtype)
+    found = np.empty((GROUP, len(sites)), np.int32)
+    for start in range(0, len(tokens), GROUP):
+        stop = min(start + GROUP, len(tokens))
+        rows[:, (stop - start) * length :] = 0.0
+        for n in range(start, stop):
+            first = (n - start) * length
+            fill_bins(tokens[n], sites, table, weights, vocabulary, found[n - start], own)
+            rows[:, first : first + length] = own
+        scores[:] = 0.0
+        add_products(scores, colours, rows)
+        for n in range(start, stop):
+            for i in range(length):
+                x, token, best = (n - start) * length + i, tokens[n, i], 0
+                for a in range(1, vocabulary):
+                    if scores[a, x] > scores[best, x]:
+                        best = a
+                top, own_score = scores[best, x], scores[token, x]
+                total = top - top
+                for a in range(vocabulary):
+                    scores[a, x] = np.exp(scores[a, x] - top)
+                    total += scores[a, x]
+                loss[n, i] = np.log(total) + top - own_score
+                correct[n, i] = best == token
+                share = shares[n if len(shares) > 1 else 0, i]
+                for a in range(vocabulary):
+                    scores[a, x] *= share / total
+                scores[token, x] -= share
+        if not slopes:
+            continue
+        scores[:, (stop - start) * length :] = 0.0
+        add_dots(to_colours, scores, rows)
+        rows[:] = 0.0
+        add_products(rows, by_bin, scores)
+        for n in range(start, stop):
+            own[:] = rows[:, (n - start) * length : (n - start + 1) * length]
+            read_bins(found[n - start], own, to_weights)
