@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from manybody.models import build
+from manybody.theory.many_body_exact import coefficient_sizes
 
 LENGTH, VOCABULARY, POSITION = 12, 6, 4
 
@@ -40,7 +41,7 @@ def model_of(layers: int, variant: str, rank: int | None, heads: int = 1):
 
 @torch.no_grad()
 def relative_size(model, context: int) -> float:
-    """Alternating sum over `context` positions, relative to the largest logit."""
+    """The coefficient that couples `context` positions, relative to the largest logit."""
     generator = torch.Generator().manual_seed(context)
     chosen = torch.randperm(LENGTH - 1, generator=generator)[:context]
     chosen = chosen + (chosen >= POSITION)
@@ -48,13 +49,8 @@ def relative_size(model, context: int) -> float:
         torch.randint(VOCABULARY, (LENGTH,), generator=generator),
         torch.randint(1, VOCABULARY, (LENGTH,), generator=generator),
     )
-    bits = torch.tensor(list(itertools.product((0, 1), repeat=context)))
-    tokens = first.repeat(len(bits), 1)
-    tokens[:, chosen] = (first[chosen] + bits * second[chosen]) % VOCABULARY
-    positions = torch.full((len(bits),), POSITION)
-    logits = model.masked_logits(tokens, torch.arange(len(bits)), positions)
-    signs = (-1.0) ** bits.sum(1, keepdim=True).double()
-    return float((signs * logits).sum(0).abs().max() / logits.abs().max())
+    pair = torch.stack([first, (first + second) % VOCABULARY])
+    return float(coefficient_sizes(model, pair, chosen, POSITION)[context])
 
 
 @pytest.mark.parametrize("rank", [None, 4])
