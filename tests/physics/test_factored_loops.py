@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from manybody.models import build
-from manybody.models.lanes import LANES
+from manybody.models.factored_loops import LANES
 from manybody.objectives import masked_loss, sequence_sums
 
 SIZES = [(10, 5), (7, 3), (4, 11)]  # L and |V|: multiples of a tile's sides, and none

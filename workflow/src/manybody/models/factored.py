@@ -29,7 +29,7 @@ BLOCK = 2**25
 # A table of all |V| x |V| first-layer values is made where it saves work and is no larger.
 TABLE = 2**24
 # L * |V| up to which the compiled loops, which take one-hots as numbers, are faster.
-LOOPS = 2**9
+LOOPS = 2**10
 
 
 class Factored(Model):
@@ -158,7 +158,7 @@ class Factored(Model):
         return self._blocks(tokens, None)
 
     def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Compiled, on a CPU, for full values of few tokens (`factored_loops`)."""
+        """Compiled, on a CPU, for full values of few tokens (`factored_loss`)."""
         self.check_tokens(tokens)
         plain = self.rank is None and self.heads == 1 and self.variant == "exact"
         if not plain or self.layers > 3 or self.length * self.vocabulary > LOOPS:
@@ -167,7 +167,7 @@ class Factored(Model):
             return None
         if torch.is_autocast_enabled("cpu"):
             return None
-        from manybody.models.factored_loops import all_masked_loss  # compiles what is not cached
+        from manybody.models.factored_loss import all_masked_loss  # compiles what is not cached
 
         return all_masked_loss(tokens, self.attention, self.left, self.bias)
 

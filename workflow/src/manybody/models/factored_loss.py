@@ -1,0 +1,140 @@
+"""Loss and gradients of all L masked copies of one to three layers of factored attention, compiled.
+
+The closed forms of `Factored` (`exact`, one head, full values), LANES sequences at a time in arrays
+that stay in the first levels of cache. Each group of sequences goes forward and back at once:
+nothing is kept for a later backward pass.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from manybody.models.factored_loops import CHUNK, LANES, WORK, do_chunks
+
+
+def all_masked_loss(tokens: Tensor, attention, values, bias) -> tuple[Tensor, Tensor]:
+    """Loss (B * L,) in nats and correctness (B * L, bool) of every token, it alone masked.
+
+    tokens (B, L) int64; lists of n matrices A (L, L) and V (|V|, |V|); bias (|V|,) or None.
+    Raises `IndexError` for a token that is none of the |V|.
+    """
+    if tokens.numel():
+        least, most = (int(end) for end in tokens.aminmax())
+        vocabulary = len(values[0])
+        if least < 0 or most >= vocabulary:
+            raise IndexError(f"tokens run from {least} to {most}, expected 0 to {vocabulary - 1}")
+    matrices = [*attention, *values]
+    given = matrices if bias is None else [bias, *matrices]
+    gradients = torch.is_grad_enabled() and any(weight.requires_grad for weight in given)
+    return AllMaskedLoss.apply(tokens, gradients, bias, *matrices)
+
+
+class AllMaskedLoss(torch.autograd.Function):
+    """`all_masked_loss`, and whether its gradients will be asked for.
+
+    The gradients of the summed loss are made with the loss. A backward pass that weights all
+    losses alike scales them; any other makes them anew.
+    """
+
+    @staticmethod
+    def forward(ctx, tokens: Tensor, gradients: bool, bias: Tensor | None, *matrices: Tensor):
+        layers = len(matrices) // 2
+        attention = np.stack([matrix.detach().numpy() for matrix in matrices[:layers]])
+        values = np.stack([matrix.detach().numpy() for matrix in matrices[layers:]])
+        offset = np.zeros_like(values[0, 0]) if bias is None else bias.detach().numpy().copy()
+        ctx.given = tokens.contiguous().numpy(), attention, values, offset
+        ctx.biased = bias is not None
+        loss, correct, ctx.of_sum = all_masked(*ctx.given, None, gradients)
+        correct = torch.from_numpy(correct)
+        ctx.mark_non_differentiable(correct)
+        return torch.from_numpy(loss), correct
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, of_loss: Tensor, _):
+        if of_loss.stride() == (0,):  # one number for all, as the gradient of a sum is
+            factor = of_loss[0].numpy()
+            with np.errstate(over="ignore", invalid="ignore"):
+                gradients = [part * factor for part in ctx.of_sum]
+        else:
+            gradients = all_masked(*ctx.given, of_loss.contiguous().numpy(), True)[2]
+        of_attention, of_values, of_bias = (torch.from_numpy(part) for part in gradients)
+        of_bias = of_bias if ctx.biased else None
+        return None, None, of_bias, *of_attention.unbind(), *of_values.unbind()
+
+
+@np.errstate(over="ignore", invalid="ignore")  # a diverged loss is the caller's to judge
+def all_masked(tokens, attention, values, bias, weights, gradients: bool):
+    """Losses and correctness (B * L,), and gradients of the losses summed with weights (B * L,).
+
+    Arrays: tokens (B, L) int64, A (n, L, L), V (n, |V|, |V|), bias (|V|,), float32 or float64;
+    weights None are ones. Runs on as many threads as torch; the result does not depend on them.
+    """
+    batch, length = tokens.shape
+    kind = attention.dtype
+    chunks = -(-batch // CHUNK)
+    mixing, squares = attention, np.zeros((1, length), kind)
+    if len(attention) == 1:
+        mixing = attention.copy()
+        np.fill_diagonal(mixing[0], 0)
+    elif len(attention) == 2:
+        back = attention[0].T
+        mixed = attention[1] * back
+        mixing = np.concatenate([attention, mixed[None]])
+        squares = (mixed * back).sum(1)[None]
+    loss, correct = np.empty((batch, length), kind), np.empty((batch, length), np.bool_)
+    weights = np.ones((batch, length), kind) if weights is None else weights.reshape(batch, length)
+    parts = [
+        np.empty((chunks if gradients else 0, *weight.shape), kind)
+        for weight in (mixing, values, bias[None], squares)
+    ]
+    arrays = (
+        tokens, weights, mixing, np.ascontiguousarray(mixing.swapaxes(1, 2)),
+        values, np.ascontiguousarray(values.swapaxes(1, 2)), bias, squares,
+        loss, correct, *parts,
+    )  # fmt: skip
+    threads = min(torch.get_num_threads(), chunks)
+    edges = [chunks * part // threads for part in range(threads + 1)] if threads else [0, 0]
+    waiting = [
+        _pool(threads - 1).submit(_chunks, edges[part], edges[part + 1], gradients, arrays)
+        for part in range(1, threads)
+    ]
+    _chunks(edges[0], edges[1], gradients, arrays)
+    for one in waiting:
+        one.result()
+    if not gradients:
+        return loss.ravel(), correct.ravel(), None
+    of_mixing, of_values, of_bias, of_squares = (part.sum(0) for part in parts)
+    of_attention = of_mixing[: len(attention)]
+    if len(attention) == 1:
+        np.fill_diagonal(of_attention[0], 0)
+    elif len(attention) == 2:
+        # squares_i = sum_j A2_ij A1_ji^2 and mixed_ij = A2_ij A1_ji
+        share = of_squares[0, :, None] * back
+        of_attention[1] += (of_mixing[2] + share) * back
+        of_attention[0] += ((of_mixing[2] + 2 * share) * attention[1]).T
+    return loss.ravel(), correct.ravel(), (of_attention, of_values, of_bias[0])
+
+
+def _chunks(first: int, last: int, gradients: bool, arrays: tuple) -> None:
+    _, _, mixing, _, values, *_ = arrays
+    layers, length, _ = mixing.shape
+    vocabulary, kind = values.shape[1], values.dtype
+    do_chunks(
+        first, last, gradients, *arrays,
+        np.empty((WORK, length, vocabulary, LANES), kind),
+        np.empty((3, length, LANES), kind),
+        np.empty((layers, length, length, LANES), kind),
+        np.empty((len(values), vocabulary, vocabulary, LANES), kind),
+        np.empty((1, vocabulary, LANES), kind),
+        np.empty((1, length, LANES), kind),
+    )  # fmt: skip
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="factored-loops")
