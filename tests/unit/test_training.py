@@ -466,6 +466,29 @@ def test_a_diverging_run_stops_and_names_step_rate_and_last_good_checkpoint(tmp_
         assert all(t.double().isfinite().all() for t in weights.read_tensors(path)[0].values())
 
 
+def test_a_run_may_end_where_it_diverges(tmp_path, monkeypatch):
+    step = learner.Learner.step
+
+    def spoil(self, number, batch):
+        if number == 25:
+            with torch.no_grad():
+                self.model.bias.fill_(math.inf)
+        return step(self, number, batch)
+
+    whole = Manifest.read(run(tmp_path / "whole"), "model")
+    monkeypatch.setattr(learner.Learner, "step", spoil)
+    cut = Manifest.read(run(tmp_path / "cut", {**RECIPE, "divergence": "keep"}), "model")
+    kept = [step for step in whole.about["steps"] if step <= 25]
+    assert cut.about["diverged"] == 25
+    assert cut.about["steps"] == kept
+    assert "diverged" not in whole.about
+    assert weights.history(cut)["step"].max() == kept[-1]
+    for step in kept:
+        name = f"step-{step}.safetensors"
+        assert cut.file(name).read_bytes() == whole.file(name).read_bytes()
+    assert not (tmp_path / "cut/resume").exists()
+
+
 def test_a_second_writer_is_refused(tmp_path):
     with lease(tmp_path / "run"), pytest.raises(ArtifactError, match="is being written by"):
         run(tmp_path / "run")

@@ -28,7 +28,7 @@ from manybody.training import NonFiniteLoss, fingerprint, write_history
 
 log = logging.getLogger(__name__)
 LOOK = 10  # iterations between two looks at the loss
-ROUGH, FINE = 1e-4, 1e-6  # relative fall of the loss from look to look below which it is flat
+ROUGH, FINE = 1e-4, 1e-5  # relative fall of the loss from look to look below which it is flat
 BLOCK = {"cpu": 2**22, "cuda": 2**26}  # numbers in the widest array of sequences done together
 
 

@@ -55,7 +55,9 @@ def train_files(description: dict, paths: dict, **settings) -> Path:
 
 
 class NonFiniteLoss(RuntimeError):
-    """The loss became infinite or not a number."""
+    """The loss became infinite or not a number at step `step`."""
+
+    step: int | None = None
 
 
 def train(
@@ -82,6 +84,9 @@ def train(
     `device` is auto, cpu or cuda. Started in several processes by accelerate, each takes its
     share of every batch, and the result is that of one process to rounding.
 
+    A recipe with `divergence: keep` ends a run that diverges with the checkpoints it has, and its
+    manifest says at which step (`diverged`).
+
     Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when training diverges.
     """
     out = Path(out)
@@ -100,7 +105,12 @@ def train(
     ):
         run = Run(settings, data, out, accelerator, code, save_every)
         run.start()
-        run.advance()
+        try:
+            run.advance()
+        except NonFiniteLoss as error:
+            if recipe.get("divergence") != "keep" or not run.kept:
+                raise
+            run.cut(error)
         if accelerator.is_main_process:
             run.finish()
         accelerator.wait_for_everyone()
@@ -188,6 +198,13 @@ class Run:
                     self._checkpoint()
                 elif len(self.pending) == CHECK and self._look():
                     self._save()
+
+    def cut(self, error: NonFiniteLoss) -> None:
+        """Ends the run at its last checkpoint, the loss having diverged after it."""
+        log.warning("kept as diverged: %s", error)
+        self.checkpoints = sorted(self.kept)
+        self.taken = self.checkpoints[-1]
+        self.about = {**self.about, "steps": self.checkpoints, "diverged": error.step}
 
     def finish(self) -> None:
         """Writes the manifest, last of all, and forgets the state."""
@@ -302,11 +319,14 @@ class Run:
     def _refuse(self, what: str, value: float, step: int) -> None:
         good = [kept for kept in self.kept if kept <= step]
         kept = f"{self.out}/step-{max(good)}.safetensors" if good else "none was reached"
-        raise NonFiniteLoss(
+        error = NonFiniteLoss(
             f"{what} is {value} at step {step}, learning rate "
             f"{learning_rate(step, self.recipe):g}; the last good checkpoint is {kept}. Lower "
-            "training.learning_rate, lengthen training.warmup or set training.clip."
+            "training.learning_rate, lengthen training.warmup or set training.clip; training."
+            "divergence: keep takes a run that diverges for a result."
         )
+        error.step = step
+        raise error
 
     def _same_checkpoints(self, progress: dict) -> bool:
         """Whether the weights that the saved state counts on are still what was written."""

@@ -98,9 +98,8 @@ class Run:
 
     @property
     def end(self) -> float:
-        """Loss at the last step; infinite if it is not a number."""
-        last = float(self.curve["loss"].iloc[-1])
-        return last if math.isfinite(last) else math.inf
+        """Loss at the last step; infinite if training diverged."""
+        return math.inf if "diverged" in self.about else float(self.curve["loss"].iloc[-1])
 
     @property
     def spacing(self) -> float:
