@@ -21,11 +21,13 @@ ENVS = ROOT / "envs"
 WORKFLOW = ROOT / "workflow"
 # the families whose modules a script imports by a name from the config
 BY_NAME = {
+    "adopt_weights": ("models",),
+    "compute_theory": ("theory",),
     "benchmark_part": ("benchmarks", "models"),
     "evaluate_model": ("models",),
     "plot_figure": ("plotting",),
     "sample_clones": ("models",),
-    "train_model": ("models",),
+    "train_model": ("models", "fitting"),
 }
 
 
@@ -168,7 +170,8 @@ def test_environments_name_what_their_scripts_import(script, environment):
     named = [
         ".".join(module.relative_to(source).with_suffix("").parts)
         for family in BY_NAME.get(script, ())
-        for module in (source / "manybody" / family).rglob("*.py")
+        for pattern in (f"{family}.py", f"{family}/**/*.py")
+        for module in (source / "manybody").glob(pattern)
         if module.name != "__init__.py"
     ]
     modules = provenance.import_closure(path, tuple(named), plotting=True)

@@ -267,6 +267,7 @@ DESCRIPTIONS = [
     factored_model(3, 4, bias=False),
     factored_model(2, 4, "paper"),
     factored_model(3, None, heads=2, start=[0.2, 0.4, 0.4]),
+    dict(architecture="energy", vocabulary=VOCABULARY, length=LENGTH, order=3),
     transformer("bert"),
     transformer("gpt"),
 ]

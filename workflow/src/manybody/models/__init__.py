@@ -13,6 +13,8 @@ ARCHITECTURES = {
     "bert": ("manybody.models.bert", "Bert"),
     "gpt": ("manybody.models.gpt", "Gpt"),
     "energy": ("manybody.models.energy", "Energy"),
+    "encoder": ("manybody.models.encoder", "Encoder"),
+    "interpolated": ("manybody.models.interpolated", "Interpolated"),
 }
 
 

@@ -41,6 +41,11 @@ class Factored(Model):
     every squared layer, that is the input of layers 2..n, goes through a LayerNorm, which is no
     polynomial: the order is then nominal.
 
+    With `attention` = softmax the maps are A = softmax_j(W), positive with unit row sums, and
+    `attention[l]` is W; `mixing` has A in either case. A masked token is zero, so that in one layer
+    the diagonal is a slack entry: what it takes, the row sum over the other positions lacks (potts,
+    section 2).
+
     With `heads` = H > 1 (`exact` only) a layer is sum_h A^h x V^h and the lists hold stacks: (H, L,
     L), (H, |V|, r) or (H, |V|, |V|), and (H, r, |V|). The order does not change.
 
@@ -61,9 +66,12 @@ class Factored(Model):
         variant: str = "exact",
         heads: int = 1,
         start: float | list[float] | None = None,
+        attention: str = "free",
     ):
         # What is as it always was stays unsaid: descriptions of older models keep their bytes.
         sizes = {} if heads == 1 else {"heads": heads}
+        if attention != "free":
+            sizes["attention"] = attention
         super().__init__(
             *("factored", vocabulary, length),
             **dict(layers=layers, rank=rank, bias=bias, variant=variant, **sizes),
@@ -80,7 +88,12 @@ class Factored(Model):
                 f"factored: heads is {heads}, but variant {variant!r} has one head; "
                 "choose variant exact, or heads 1"
             )
+        if attention not in ("free", "softmax"):
+            raise ValueError(
+                f"factored: attention {attention!r} is unknown; known are free, softmax"
+            )
         self.layers, self.rank, self.variant, self.heads = layers, rank, variant, heads
+        self.normalised = attention == "softmax"
         each = () if heads == 1 else (heads,)
         if start is not None:
             scales = _start_scales(start, layers, rank)
@@ -127,6 +140,11 @@ class Factored(Model):
         narrow = self.rank is not None and self.variant == "exact"
         return self.length * self.heads * (self.rank if narrow else self.vocabulary)
 
+    def mixing(self, layer: int) -> Tensor:
+        """A of a layer, (L, L) or one for each head (H, L, L)."""
+        weights = self.attention[layer]
+        return weights.softmax(-1) if self.normalised else weights
+
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Equation 3 as it is written, on one-hots: the reference, and any number of masks."""
         self.check_tokens(tokens)
@@ -169,7 +187,8 @@ class Factored(Model):
             return None
         from manybody.models.factored_loss import all_masked_loss  # compiles what is not cached
 
-        return all_masked_loss(tokens, self.attention, self.left, self.bias)
+        mixing = [self.mixing(layer) for layer in range(self.layers)]
+        return all_masked_loss(tokens, mixing, self.left, self.bias)
 
     def head(self, features: Tensor) -> Tensor:
         return functional.linear(features, self._output(), self.bias)
@@ -189,7 +208,7 @@ class Factored(Model):
             x = x[..., None, :, :]
         if self.rank is not None:
             x = x @ self.right[layer].mT
-        mixed = self.attention[layer] @ x @ self.left[layer].mT
+        mixed = self.mixing(layer) @ x @ self.left[layer].mT
         return mixed if self.heads == 1 else mixed.sum(-3)
 
     def _blocks(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
@@ -232,7 +251,7 @@ class Factored(Model):
         """Features (B, m, d); positions (B, m), None for all L."""
         if self.heads > 1:
             return factored_heads.features(self, tokens, positions)
-        last = self._per_copy(self.attention[-1], positions)  # (m, L) or (B, m, L)
+        last = self._per_copy(self.mixing(-1), positions)  # (m, L) or (B, m, L)
         places = torch.arange(self.length, device=tokens.device)
         masked = (places if positions is None else positions)[..., None] == places
         if self.nominal:
@@ -247,7 +266,7 @@ class Factored(Model):
     def _closed(self, tokens: Tensor, positions: Tensor | None, last: Tensor) -> Tensor:
         """Two layers: sum_k A2_ik (Z_k - A1_ki G_i)^2 (B, m, |V|), expanded (many-body, eq. 7)."""
         z, values = self._first(tokens, positions)
-        back = self._per_copy(self.attention[0].T, positions)
+        back = self._per_copy(self.mixing(0).T, positions)
         mixed = last * back
         return (
             last @ z.square()
@@ -263,10 +282,10 @@ class Factored(Model):
         y^(l) (B, m, L, |V|) is layer l's output before its square. Between squares everything is
         r wide: the input of layer l is Q^l (x + sum over earlier l' of (y^(l'))^2).
         """
-        back = self._per_copy(self.attention[0].T, positions)
+        back = self._per_copy(self.mixing(0).T, positions)
         values = functional.embedding(tokens, self._reader(0).T)
         mixed = torch.addcmul(
-            (self.attention[0] @ values)[:, None],
+            (self.mixing(0) @ values)[:, None],
             back[..., None],
             self._chosen(values, positions)[:, :, None],
             value=-1,
@@ -281,7 +300,7 @@ class Factored(Model):
         summed = 0.0
         for layer in range(self.layers - 1):
             if layer:
-                mixed = self.attention[layer] @ inputs.pop(layer)
+                mixed = self.mixing(layer) @ inputs.pop(layer)
             left = None if self.rank is None else self.left[layer]
             readers = torch.cat([self._reader(later) for later in inputs]) if inputs else None
             part, read = squares(mixed, left, last[..., None, :], readers)
@@ -296,7 +315,7 @@ class Factored(Model):
     ) -> Tensor:
         """With LayerNorm: sum_k A^n_ik x^(n-1)_k in each copy, (B, m, |V|), by explicit copies."""
         z, values = self._first(tokens, positions)
-        back = self._per_copy(self.attention[0].T, positions)
+        back = self._per_copy(self.mixing(0).T, positions)
         y = torch.addcmul(z[:, None], back[..., None], values[:, :, None], value=-1)
         kept = (~masked).to(y.dtype)[..., None].expand(*y.shape[:3], 1)
         index = tokens[:, None, :, None].expand(*y.shape[:3], 1)
@@ -307,7 +326,7 @@ class Factored(Model):
 
     def _first(self, tokens: Tensor, positions: Tensor | None) -> tuple[Tensor, Tensor]:
         """Layer 1 unmasked: Z (B, L, |V|), and G (B, m, |V|) at the positions that get masked."""
-        attention, left = self.attention[0], self.left[0]
+        attention, left = self.mixing(0), self.left[0]
         if self.rank is None:
             table = left.T
         elif self._table_pays(tokens):

@@ -18,7 +18,7 @@ from manybody.models.squares import squares
 
 def features(model, tokens: Tensor, positions: Tensor | None) -> Tensor:
     """Features (B, m, H d) of the copies of tokens (B, L) that mask positions (B, m), or all."""
-    last = _rows(model.attention[-1], positions)
+    last = _rows(model.mixing(-1), positions)
     places = torch.arange(model.length, device=tokens.device)
     masked = (places if positions is None else positions)[..., None] == places  # ([B], m, L)
     read = _gather(model, tokens, last.masked_fill(masked[..., None, :], 0.0))
@@ -48,9 +48,9 @@ def _closed(model, tokens: Tensor, positions, masked: Tensor, last: Tensor) -> T
     Gram matrix (H, H) of the rows that masking takes away.
     """
     values = _values(model, tokens)
-    z = torch.einsum("hkj,bjhv->bkv", model.attention[0], values)
+    z = torch.einsum("hkj,bjhv->bkv", model.mixing(0), values)
     taken = _chosen(values, positions)[:, :, None]  # G (B, m, 1, H, |V|)
-    back = _rows(model.attention[0].mT, positions)
+    back = _rows(model.mixing(0).mT, positions)
     mixed = last[..., :, None, :] * back[..., None, :, :]  # ([B], m, H of A2, H of A1, L)
     gram = mixed @ back[..., None, :, :].mT
     crossed = gram @ taken - 2 * (mixed.flatten(-4, -2) @ z).unflatten(1, mixed.shape[-4:-1])
@@ -91,8 +91,8 @@ def _copies(model, tokens: Tensor, positions, masked: Tensor, last: Tensor) -> T
 
 def _first(model, tokens: Tensor, positions) -> Tensor:
     """Layer 1 of each copy before its square: (B, m, L, |V|), or (B, m, L, H r) for P to read."""
-    back = _rows(model.attention[0].mT, positions).mT  # ([B], m, L, H)
-    attention = model.attention[0]
+    back = _rows(model.mixing(0).mT, positions).mT  # ([B], m, L, H)
+    attention = model.mixing(0)
     if model.rank is None:
         values = _values(model, tokens)
         z = torch.einsum("hkj,bjhv->bkv", attention, values)
@@ -105,7 +105,7 @@ def _first(model, tokens: Tensor, positions) -> Tensor:
 
 def _mix(model, layer: int, read: Tensor) -> Tensor:
     """The heads' A applied to what they read (B, m, L, H d): y (B, m, L, |V|), or (.., H r)."""
-    attention = model.attention[layer]
+    attention = model.mixing(layer)
     heads = read.unflatten(-1, (model.heads, -1)).transpose(-2, -3)  # (B, m, H, L, d)
     if model.rank is None:
         return attention.transpose(0, 1).flatten(1) @ heads.flatten(-3, -2)

@@ -59,7 +59,7 @@ class Weights:
 @torch.no_grad()
 def read(model: Factored, gauge: str) -> Weights:
     """The weights of `model` with the raw score in `gauge` ("none" or "mean")."""
-    mixing = [a.detach().double() for a in model.attention]
+    mixing = [model.mixing(layer).detach().double() for layer in range(model.layers)]
     left = [p.detach().double() for p in model.left]
     full = model.rank is None
     if full:

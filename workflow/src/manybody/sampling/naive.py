@@ -130,16 +130,16 @@ def _factored_features(model, copies: Tensor, hidden: Tensor, positions: Tensor)
     """Layer by layer; the linear last layer mixes for the masked row alone. One head only."""
     if model.heads > 1:
         raise ValueError(f"the naive sampler reads one head, the model has {model.heads}")
-    weights = model.attention[0]
+    weights = model.mixing(0)
     x = torch.nn.functional.one_hot(copies, model.vocabulary).to(weights.dtype)
     x.masked_fill_(hidden[..., None], 0.0)
     for layer in range(model.layers - 1):
         mixed = x if model.rank is None else _values(model, layer, copies, hidden, x)
-        mixed = (model.attention[layer] @ mixed) @ model.left[layer].T
+        mixed = (model.mixing(layer) @ mixed) @ model.left[layer].T
         x = x + mixed.square_()
         if model.variant == "paper":
             x = model.norms[layer](x)
-    mixed = (model.attention[-1][positions][:, None] @ x)[:, 0]
+    mixed = (model.mixing(-1)[positions][:, None] @ x)[:, 0]
     return mixed if model.rank is None else mixed @ model.right[-1].T
 
 
