@@ -1,0 +1,282 @@
+"""Multiple alignments of proteins, RNA or DNA in FASTA, A3M or Stockholm format.
+
+The gap is a colour, number 0. Letters that stand for several residues become gaps and are counted;
+any other letter is refused. Sequences are weighted by how many are alike (`reweighting`) and cut
+into three splits: by clusters of alike sequences, so that what is held out has no near copy among
+the training sequences, or at random.
+"""
+
+import gzip
+import io
+import logging
+import math
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from Bio import AlignIO
+from Bio.SeqIO.FastaIO import SimpleFastaParser
+
+from manybody import reweighting, sequences
+from manybody.artifacts import sha256
+from manybody.sources import SourceError
+
+log = logging.getLogger(__name__)
+
+SPLITS = ("train", "validation", "test")
+GAP = 0
+GAPS = "-.~"
+# Residues in the order of their colours from 1, and what else is understood.
+ALPHABETS = {
+    "protein": dict(residues="ACDEFGHIKLMNPQRSTVWY", ambiguous="BJOUXZ", read_as={}),
+    "rna": dict(residues="ACGU", ambiguous="BDHKMNRSVWXY", read_as={"T": "U"}),
+    "dna": dict(residues="ACGT", ambiguous="BDHKMNRSVWXY", read_as={"U": "T"}),
+}
+AMBIGUOUS, UNKNOWN = 254, 255
+ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp")  # rows of an A3M that are no sequences
+INSERTIONS = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz."))
+ENOUGH = 0.5  # of its share: what clusters must at least give a held-out split
+
+
+def make(
+    source: dict, name: str, out: dict[str, str | Path], weights: str | Path, threads: int = 1
+) -> None:
+    """Writes the splits of the source (its entry in the config) called `name`, and the weights of
+    the training sequences. `SourceError` names what cannot be read; nothing is written then."""
+    check(source)
+    path = Path(source["file"])
+    names, rows = read(path, source["format"])
+    tokens, ambiguous = encode(path, names, rows, source["alphabet"])
+    _refuse_empty_columns(path, tokens)
+    parts, clusters = split(tokens, source, threads)
+    train = tokens[parts["train"]]
+    found = reweighting.neighbours(train, source["identity"], threads)
+    each = 1.0 / found.counts
+    about = dict(
+        source=name, seed=source["seed"], identity=source["identity"], split_by=_by(source),
+        alphabet="-" + ALPHABETS[source["alphabet"]]["residues"], gap=GAP,
+        kind=source["alphabet"], format=source["format"], file=str(path), file_sha256=sha256(path),
+        ambiguous=ambiguous, records=len(tokens),
+        sequences={key: len(part) for key, part in parts.items()},
+        effective=float(each.sum()), clusters=clusters,
+    )  # fmt: skip
+    log.info(
+        "%s: %d sequences of %d columns; %s; %d of training count as %.1f at identity %g; "
+        "%d ambiguous letters were read as gaps",
+        *(path, *tokens.shape, about["sequences"], len(train), each.sum(), source["identity"]),
+        ambiguous,
+    )
+    vocabulary = len(about["alphabet"])
+    for key in SPLITS:
+        document = {**about, "split": key}
+        sequences.write(out[key], tokens[parts[key]], vocabulary, document)
+    reweighting.write(weights, each, out["train"], about)
+
+
+def check(source: dict) -> None:
+    """`SourceError` names the first key of the config's entry whose value makes no sense."""
+    for key, known in {"format": ("fasta", "a3m", "stockholm"), "alphabet": ALPHABETS}.items():
+        if source[key] not in known:
+            raise SourceError(f"{key}: {source[key]!r}, expected {', '.join(known)}")
+    if not 0 < source["identity"] <= 1:
+        raise SourceError(f"identity: {source['identity']}, expected a share above 0, at most 1")
+    shares = [source["split"][key] for key in SPLITS]
+    if min(shares) <= 0 or not math.isclose(sum(shares), 1, abs_tol=1e-9):
+        raise SourceError(f"split: the shares {shares} of {', '.join(SPLITS)} must sum to 1")
+    if _by(source) not in ("clusters", "random"):
+        raise SourceError(f"split.by: {_by(source)!r}, expected clusters or random")
+
+
+def _by(source: dict) -> str:
+    return source["split"].get("by", "clusters")
+
+
+# --- Reading -------------------------------------------------------------------------------------
+
+
+def read(path: Path, form: str) -> tuple[list[str], list[str]]:
+    """Names and aligned letters of the records of a file, gzipped or not.
+
+    `SourceError` if it has fewer than two, or their lengths differ.
+    """
+    text = _text(path)
+    if not text.strip():
+        raise SourceError(f"{path} is empty: expected an alignment in {form} format")
+    try:
+        records = list(_records(text, form, path))
+    except SourceError:
+        raise
+    except ValueError as error:
+        # The library does not say which row of a Stockholm file is too short.
+        ragged = _ragged_blocks(text) if form == "stockholm" else None
+        if ragged:
+            raise SourceError(_ragged(path, form, *ragged)) from error
+        reason = " ".join(str(error).split())[:120]
+        raise SourceError(f"{path} is not an alignment in {form} format: {reason}") from error
+    if len(records) < 2:
+        raise SourceError(
+            f"{path} holds {len(records)} sequences in {form} format, expected at least two "
+            "(is `format` right?)"
+        )
+    length = len(records[0][1])
+    if not length:
+        raise SourceError(f"{path}: record {records[0][0]} has no letters, expected aligned ones")
+    for name, letters in records:
+        if len(letters) != length:
+            raise SourceError(_ragged(path, form, name, len(letters), length))
+    names, rows = zip(*records, strict=True)
+    return list(names), list(rows)
+
+
+def _text(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+        if raw[:2] == b"\x1f\x8b":
+            raw = gzip.decompress(raw)
+    except FileNotFoundError as error:
+        raise SourceError(
+            f"no such file: {path} (in the config's `file`; relative paths start at {Path.cwd()})"
+        ) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise SourceError(f"{path} cannot be read: {error}") from error
+    return raw.decode("utf-8", errors="replace")  # names may hold anything; letters are tested
+
+
+def _records(text: str, form: str, path: Path) -> Iterator[tuple[str, str]]:
+    if form == "stockholm":
+        alignments = list(AlignIO.parse(io.StringIO(text), "stockholm"))
+        if len(alignments) > 1:
+            raise SourceError(
+                f"{path} holds {len(alignments)} alignments; give a file with the one you mean"
+            )
+        yield from ((record.id, str(record.seq)) for found in alignments for record in found)
+        return
+    lines = (line for line in text.splitlines() if line.strip() and line[0] != "#")
+    first = next(lines, "")
+    if not first.startswith(">"):
+        raise ValueError(f"expected a line that starts with '>', found {first[:40]!r}")
+    # Names are the first words of titles; the other flavours of the library's parser are stricter
+    # about what comes before the first record, or lose names.
+    for title, letters in SimpleFastaParser(io.StringIO(text, newline=None)):
+        name = next(iter(title.split()), "without a name")
+        if form == "fasta":
+            yield name, letters
+        elif not name.startswith(ANNOTATION):
+            yield name, letters.translate(INSERTIONS)
+
+
+def _ragged_blocks(text: str) -> tuple[str, int, int] | None:
+    """Name, length and expected length of the first row of a Stockholm file that differs."""
+    lengths: dict[str, int] = {}
+    for line in text.splitlines():
+        if not line.startswith(("#", "//")) and len(line.split()) == 2:
+            name, letters = line.split()
+            lengths[name] = lengths.get(name, 0) + len(letters)
+    expected = next(iter(lengths.values()), 0)
+    return next(((n, found, expected) for n, found in lengths.items() if found != expected), None)
+
+
+def _ragged(path: Path, form: str, name: str, found: int, expected: int) -> str:
+    hint = {
+        "a3m": "in A3M, upper-case letters and '-' are the columns",
+        "fasta": "rows with lower-case insertions are A3M: give `format: a3m`",
+    }.get(form, "every row must have all columns")
+    where = f"column {min(found, expected) + 1}"
+    return (
+        f"{path}: record {name} has {found} columns, the first record has {expected}; they part at "
+        f"{where}. Align it to the others or leave it out ({hint})"
+    )
+
+
+def encode(path: Path, names: list[str], rows: list[str], kind: str) -> tuple[np.ndarray, int]:
+    """Tokens (N, L) uint8, and how many letters were ambiguous and became gaps.
+
+    `SourceError` names record and column of a letter that the alphabet does not know.
+    """
+    length = len(rows[0])
+    raw = "".join(rows).encode("ascii", errors="replace")
+    tokens = _colours(kind)[np.frombuffer(raw, np.uint8)].reshape(-1, length)
+    unknown = np.argwhere(tokens == UNKNOWN)
+    if len(unknown):
+        row, column = unknown[0]
+        others = f" ({len(unknown)} letters like this)" if len(unknown) > 1 else ""
+        raise SourceError(
+            f"{path}: record {names[row]}, column {column + 1}: {rows[row][column]!r} is no letter "
+            f"of the alphabet {kind}{others}. Expected {ALPHABETS[kind]['residues']}, "
+            f"{ALPHABETS[kind]['ambiguous']} (read as gaps) or a gap ({' '.join(GAPS)}); is "
+            "`alphabet` right?"
+        )
+    doubtful = tokens == AMBIGUOUS
+    tokens[doubtful] = GAP
+    return tokens, int(doubtful.sum())
+
+
+def _colours(kind: str) -> np.ndarray:
+    """The colour of each byte, upper case or lower."""
+    alphabet, colours = ALPHABETS[kind], np.full(256, UNKNOWN, np.uint8)
+    numbers = {letter: number for number, letter in enumerate(alphabet["residues"], 1)}
+    numbers |= dict.fromkeys(alphabet["ambiguous"], AMBIGUOUS)
+    numbers |= {letter: numbers[same] for letter, same in alphabet["read_as"].items()}
+    for letter, number in numbers.items():
+        colours[[ord(letter), ord(letter.lower())]] = number
+    colours[[ord(letter) for letter in GAPS]] = GAP
+    return colours
+
+
+def _refuse_empty_columns(path: Path, tokens: np.ndarray) -> None:
+    empty = np.flatnonzero((tokens == GAP).all(axis=0)) + 1
+    if len(empty):
+        shown = ", ".join(map(str, empty[:5])) + (", ..." if len(empty) > 5 else "")
+        raise SourceError(
+            f"{path}: {len(empty)} of {tokens.shape[1]} columns hold gaps only, and nothing can be "
+            f"learnt there: column {shown}. Delete them from the alignment (for example with "
+            "esl-alimask --gapthresh 0.99, or trimal -noallgaps)"
+        )
+
+
+# --- Splits --------------------------------------------------------------------------------------
+
+
+def split(tokens: np.ndarray, source: dict, threads: int) -> tuple[dict, int | None]:
+    """The rows of each split, ascending, and the number of clusters (None for a random split).
+
+    By clusters, whole clusters in random order fill the test and then the validation split as
+    long as they fit; the others, the large ones among them, are for training.
+    """
+    wanted = {
+        key: max(2, round(source["split"][key] * len(tokens))) for key in ("test", "validation")
+    }
+    if len(tokens) - sum(wanted.values()) < 2:
+        raise SourceError(
+            f"split: {len(tokens)} sequences are too few for {wanted}; two must be left to train on"
+        )
+    generator = np.random.default_rng(source["seed"])
+    if _by(source) == "random":
+        order = generator.permutation(len(tokens))
+        groups, clusters = order[:, None], None
+    else:
+        labels = reweighting.neighbours(tokens, source["identity"], threads).clusters
+        _, members = np.unique(labels, return_inverse=True)
+        rows = np.argsort(members, kind="stable")
+        groups = np.split(rows, np.cumsum(np.bincount(members))[:-1])
+        clusters = len(groups)
+        groups = [groups[number] for number in generator.permutation(clusters)]
+    parts = {key: [] for key in SPLITS}
+    sizes = dict.fromkeys(SPLITS, 0)
+    for group in groups:
+        fits = (key for key, most in wanted.items() if sizes[key] + len(group) <= most)
+        key = next(fits, "train")
+        parts[key].append(group)
+        sizes[key] += len(group)
+    for key in SPLITS:
+        least = max(2, math.ceil(ENOUGH * wanted.get(key, 2)))
+        if sizes[key] < least:
+            raise SourceError(
+                f"split: at identity {source['identity']} the {len(tokens)} sequences make "
+                f"{clusters} clusters, the largest of {max(map(len, groups))}; the {key} split "
+                f"comes out with {sizes[key]} sequences, expected at least {least}. Raise "
+                "`identity`, or give `split` the key `by: random` (held-out sequences then have "
+                "near copies among the training ones)"
+            )
+    return {key: np.sort(np.concatenate(part)) for key, part in parts.items()}, clusters
