@@ -1,0 +1,1 @@
+"""Couplings inferred from sequences: gauges, errors, scores."""

@@ -1,0 +1,122 @@
+"""How far inferred factored attention is from true couplings, its gauge fixed (potts, section 2).
+
+The masked loss of logits_k = sum_j A_kj V s_j does not change under (A, V) -> (c A, V / c) for any
+c but 0, nor under V -> V + 1 w^T: neither may enter an error. Nor does the diagonal of A, which
+multiplies the masked token. Truth is J (L, L) and beta U (|V|, |V|), as A = beta J, V = U up to
+the gauge. numpy only.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class CouplingError(NamedTuple):
+    """Of a map A against the true J, over the off-diagonal entries."""
+
+    scale: float  # c = <A, J> / <A, A>: c A is nearest to J
+    error: float  # |c A - J|^2 / |J|^2
+    pearson: float  # of c A and J, so that the sign of A does not matter
+    mean_square: float  # |c A - J|^2 / (L (L - 1))
+
+
+def coupling_error(attention: np.ndarray, couplings: np.ndarray) -> CouplingError:
+    """Errors of A (L, L) against J (L, L), sign and scale of A fixed by the best fit.
+
+    A map that has nothing in common with J, zero for one, has error 1 and correlation 0 or NaN.
+    Raises `ValueError` for shapes that differ, or a J that is zero off the diagonal.
+    """
+    first, second = _off_diagonal(attention, couplings)
+    scale = _best_scale(first, second)
+    squared = float(((scale * first - second) ** 2).sum())
+    return CouplingError(
+        scale=scale,
+        error=squared / float(second @ second),
+        pearson=_correlation(scale * first, second),
+        mean_square=squared / len(first),
+    )
+
+
+def entry_errors(attention: np.ndarray, couplings: np.ndarray) -> np.ndarray:
+    """(J - c A)^2 of each entry (L, L), as the paper shows it; NaN on the diagonal."""
+    scale = coupling_error(attention, couplings).scale
+    errors = (np.asarray(couplings, np.float64) - scale * np.asarray(attention, np.float64)) ** 2
+    np.fill_diagonal(errors, np.nan)
+    return errors
+
+
+def symmetrised(attention: np.ndarray) -> np.ndarray:
+    """(A + A^T) / 2: the best estimate of J, which is symmetric."""
+    attention = np.asarray(attention, np.float64)
+    return (attention + attention.T) / 2
+
+
+def renormalised(attention: np.ndarray) -> np.ndarray:
+    """A (..., L, L) with its diagonal dropped and rows that sum to 1 again."""
+    attention = np.array(attention, np.float64)
+    sites = np.arange(attention.shape[-1])
+    attention[..., sites, sites] = 0
+    return attention / attention.sum(-1, keepdims=True)
+
+
+def centred(values: np.ndarray) -> np.ndarray:
+    """V (|V|, |V|) less its column means: the same gauge for every V + 1 w^T.
+
+    Rows are the colours that logits are of, columns those that are attended to.
+    """
+    values = np.asarray(values, np.float64)
+    return values - values.mean(axis=0, keepdims=True)
+
+
+def value_error(
+    values: np.ndarray, colours: np.ndarray, frequencies: np.ndarray, scale: float | None = None
+) -> float:
+    """sum_b f_b |V_b / c - U_b|^2 / sum_b f_b |U_b|^2 over columns b, both matrices centred.
+
+    `colours` is beta U, `frequencies` (|V|,) how often each colour is in the data: a colour that
+    was not seen says nothing about its column. `scale` c is that of `coupling_error`, the other
+    half of the same gauge; None takes the scale at which V itself is nearest to beta U.
+
+    Raises `ValueError` for shapes that differ.
+    """
+    values, colours = np.asarray(values), np.asarray(colours)
+    if not values.shape == colours.shape == 2 * np.shape(frequencies):
+        raise ValueError(
+            f"V has shape {values.shape}, U {colours.shape} and the frequencies "
+            f"{np.shape(frequencies)}; expected (|V|, |V|), the same, and (|V|,)"
+        )
+    weights = np.sqrt(np.asarray(frequencies, np.float64))
+    first = (centred(values) * weights).ravel()
+    second = (centred(colours) * weights).ravel()
+    factor = _best_scale(first, second) if scale is None else 1 / scale
+    return float(((factor * first - second) ** 2).sum() / (second @ second))
+
+
+def colour_frequencies(tokens: np.ndarray, vocabulary: int) -> np.ndarray:
+    """Share (|V|,) of each colour in tokens (N, L)."""
+    counts = np.bincount(np.asarray(tokens, np.int64).ravel(), minlength=vocabulary)
+    return counts / counts.sum()
+
+
+def _off_diagonal(attention, couplings) -> tuple[np.ndarray, np.ndarray]:
+    pair = [np.asarray(matrix, np.float64) for matrix in (attention, couplings)]
+    shapes = [matrix.shape for matrix in pair]
+    if shapes[0] != shapes[1] or pair[0].ndim != 2 or shapes[0][0] != shapes[0][1]:
+        raise ValueError(f"A has shape {shapes[0]} and J {shapes[1]}; expected (L, L) for both")
+    apart = ~np.eye(len(pair[0]), dtype=bool)
+    first, second = pair[0][apart], pair[1][apart]
+    if not second.any():
+        raise ValueError("J is zero off the diagonal: nothing to compare A with")
+    return first, second
+
+
+def _best_scale(first: np.ndarray, second: np.ndarray) -> float:
+    """c for which c * first is nearest to second."""
+    square = float(first @ first)
+    return float(first @ second) / square if square else 0.0
+
+
+def _correlation(first: np.ndarray, second: np.ndarray) -> float:
+    first, second = first - first.mean(), second - second.mean()
+    size = float(np.sqrt((first @ first) * (second @ second)))
+    return float(first @ second) / size if size else float("nan")

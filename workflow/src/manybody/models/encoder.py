@@ -1,0 +1,103 @@
+"""The vanilla transformer encoder that factored attention is set against (potts, section 2).
+
+Post-LayerNorm layers with a ReLU feed-forward and no dropout, on the sum of a learnt embedding of
+|V| + 1 tokens, the last of them the mask, and of learnt positions; a linear map to |V| logits. The
+layers are torch's own; the forward of masked copies computes the last layer for the masked row
+only.
+
+B sequences, L positions, N masked copies, d channels.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from manybody.models.base import Model
+
+
+class Encoder(Model):
+    """`layers` post-LN layers of `heads` heads, `width` channels and `mlp` hidden units.
+
+    Raises `ValueError` if the heads do not divide the width.
+    """
+
+    def __init__(self, vocabulary: int, length: int, layers: int, heads: int, width: int, mlp: int):
+        super().__init__(
+            "encoder", vocabulary, length, layers=layers, heads=heads, width=width, mlp=mlp
+        )
+        if width % heads:
+            raise ValueError(f"encoder: heads {heads} does not divide width {width}; change either")
+        self.heads = heads
+        self.embedding = nn.Embedding(vocabulary + 1, width)
+        self.positions = nn.Embedding(length, width)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(width, heads, mlp, dropout=0.0, batch_first=True)
+            for _ in range(layers)
+        )
+        self.output = nn.Linear(width, vocabulary)
+
+    @property
+    def copy_size(self) -> int:
+        layer = self.layers[0]
+        widest = max(3 * layer.linear1.in_features, layer.linear1.out_features)
+        return self.length * max(widest, self.heads * self.length)
+
+    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The library's own forward, on all rows."""
+        x = self._embed(tokens, mask)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+    def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
+        """Last LayerNorm's output (N, d) of the masked row of each copy."""
+        self.check_tokens(tokens)
+        copies = tokens[rows].scatter(1, positions[:, None], self.vocabulary)
+        x = functional.embedding(copies, self.embedding.weight) + self.positions.weight
+        for layer in self.layers[:-1]:
+            x = self._layer(layer, x, x)
+        asked = x[torch.arange(len(x), device=x.device), positions][:, None]
+        return self._layer(self.layers[-1], x, asked)[:, 0]
+
+    def head(self, features: Tensor) -> Tensor:
+        return self.output(features)
+
+    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
+        rows = functional.embedding(tokens, self.output.weight)
+        return (features * rows).sum(-1) + self.output.bias[tokens]
+
+    @torch.no_grad()
+    def attention_maps(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Attention (layers, B, L, L) of tokens (B, L) with `mask` hidden, the mean over heads.
+
+        Row k holds the weights that position k gives to all positions; they sum to 1.
+        """
+        x, maps = self._embed(tokens, mask), []
+        for layer in self.layers:
+            maps.append(layer.self_attn(x, x, x)[1])
+            x = layer(x)
+        return torch.stack(maps)
+
+    def _embed(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
+        self.check_tokens(tokens)
+        if mask is not None:
+            tokens = tokens.masked_fill(mask, self.vocabulary)
+        return self.embedding(tokens) + self.positions.weight
+
+    def _layer(self, layer: nn.Module, x: Tensor, asked: Tensor) -> Tensor:
+        """A layer's output for the rows `asked` (N, m, d) of its input x (N, L, d)."""
+        attention, width = layer.self_attn, x.shape[-1]
+        weight, bias = attention.in_proj_weight, attention.in_proj_bias
+        if asked is x:
+            query, key, value = self._split(functional.linear(x, weight, bias), 3)
+        else:
+            (query,) = self._split(functional.linear(asked, weight[:width], bias[:width]), 1)
+            key, value = self._split(functional.linear(x, weight[width:], bias[width:]), 2)
+        seen = functional.scaled_dot_product_attention(query, key, value)
+        seen = seen.transpose(1, 2).flatten(2)
+        asked = layer.norm1(asked + attention.out_proj(seen))
+        return layer.norm2(asked + layer.linear2(layer.linear1(asked).relu()))
+
+    def _split(self, mixed: Tensor, parts: int) -> tuple[Tensor, ...]:
+        """Queries, keys or values, each (N, heads, m, d / heads), of (N, m, parts * d)."""
+        return mixed.unflatten(-1, (parts, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind()
