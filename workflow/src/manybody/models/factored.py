@@ -35,16 +35,15 @@ LOOPS = 2**10
 class Factored(Model):
     """n layers of factored attention; `exact` bounds the order, `paper` adds LayerNorm.
 
-    `attention[l]` is A^(l+1), (L, L). Values are V = P Q with `left[l]` = P (|V|, r) and
-    `right[l]` = Q (r, |V|); with `rank=None` they are full: `left[l]` = V (|V|, |V|), `right` is
-    empty. `bias` is (|V|,) or None. A masked position is the zero vector. In `paper` the output of
-    every squared layer, that is the input of layers 2..n, goes through a LayerNorm, which is no
-    polynomial: the order is then nominal.
-
-    With `attention` = softmax the maps are A = softmax_j(W), positive with unit row sums, and
-    `attention[l]` is W; `mixing` has A in either case. A masked token is zero, so that in one layer
-    the diagonal is a slack entry: what it takes, the row sum over the other positions lacks (potts,
-    section 2).
+    `attention[l]` is A^(l+1), (L, L). Values are V = P Q with `left[l]` = P (|V|, r) and `right[l]`
+    = Q (r, |V|); with `rank=None` they are full: `left[l]` = V (|V|, |V|), `right` is empty. `bias`
+    is (|V|,) or None; with `bias="site"`, for one layer, each position has its own, (L, |V|): the
+    fields of a Potts model, whose columns differ in their frequencies. A masked position is the
+    zero vector. In `paper` the output of every squared layer, that is the input of layers 2..n,
+    goes through a LayerNorm, which is no polynomial: the order is then nominal. With `attention` =
+    softmax the maps are A = softmax_j(W), positive with unit row sums, and `attention[l]` is W;
+    `mixing` has A in either case. A masked token is zero, so that in one layer the diagonal is a
+    slack entry: what it takes, the row sum over the other positions lacks (potts, section 2).
 
     With `heads` = H > 1 (`exact` only) a layer is sum_h A^h x V^h and the lists hold stacks: (H, L,
     L), (H, |V|, r) or (H, |V|, |V|), and (H, r, |V|). The order does not change.
@@ -62,7 +61,7 @@ class Factored(Model):
         length: int,
         layers: int,
         rank: int | None = None,
-        bias: bool = True,
+        bias: bool | str = True,
         variant: str = "exact",
         heads: int = 1,
         start: float | list[float] | None = None,
@@ -92,6 +91,13 @@ class Factored(Model):
             raise ValueError(
                 f"factored: attention {attention!r} is unknown; known are free, softmax"
             )
+        if bias == "site" and layers > 1:
+            raise ValueError(
+                f"factored: bias 'site' is for one layer, but layers is {layers}; choose bias true "
+                "or false"
+            )
+        if bias not in (True, False, "site"):
+            raise ValueError(f"factored: bias {bias!r} is unknown; known are true, false, site")
         self.layers, self.rank, self.variant, self.heads = layers, rank, variant, heads
         self.normalised = attention == "softmax"
         each = () if heads == 1 else (heads,)
@@ -118,7 +124,8 @@ class Factored(Model):
             self.right = nn.ParameterList(
                 torch.randn(*each, rank, vocabulary) for _ in range(layers) if rank is not None
             )
-        self.bias = nn.Parameter(torch.zeros(vocabulary)) if bias else None
+        biases = (length, vocabulary) if bias == "site" else (vocabulary,)
+        self.bias = nn.Parameter(torch.zeros(biases)) if bias else None
         self.norms = nn.ModuleList(
             nn.LayerNorm(vocabulary) for _ in range(layers - 1) if variant == "paper"
         )
@@ -144,6 +151,15 @@ class Factored(Model):
         """A of a layer, (L, L) or one for each head (H, L, L)."""
         weights = self.attention[layer]
         return weights.softmax(-1) if self.normalised else weights
+
+    def values(self, layer: int) -> Tensor:
+        """V = P Q of a layer, (|V|, |V|) or one for each head (H, |V|, |V|)."""
+        return self.left[layer] if self.rank is None else self.left[layer] @ self.right[layer]
+
+    @property
+    def fields(self) -> Tensor | None:
+        """The bias of each position (L, |V|); None where all have the same, or none."""
+        return None if self.bias is None or self.bias.ndim == 1 else self.bias
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Equation 3 as it is written, on one-hots: the reference, and any number of masks."""
@@ -179,6 +195,7 @@ class Factored(Model):
         """Compiled, on a CPU, for full values of few tokens (`factored_loss`)."""
         self.check_tokens(tokens)
         plain = self.rank is None and self.heads == 1 and self.variant == "exact"
+        plain = plain and self.fields is None
         if not plain or self.layers > 3 or self.length * self.vocabulary > LOOPS:
             return None
         if tokens.device.type != "cpu" or torch.compiler.is_compiling():
@@ -191,16 +208,25 @@ class Factored(Model):
         return all_masked_loss(tokens, mixing, self.left, self.bias)
 
     def head(self, features: Tensor) -> Tensor:
-        return functional.linear(features, self._output(), self.bias)
+        return functional.linear(features, self._output(), self._shift())
 
     def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
         logits = (features * functional.embedding(tokens, self._output())).sum(-1)
-        return logits if self.bias is None else logits + self.bias[tokens]
+        shift = self._shift()
+        return logits if shift is None else logits + shift[tokens]
+
+    def _shift(self) -> Tensor | None:
+        """The bias that all positions have; that of each position is among its features."""
+        return self.bias if self.fields is None else None
 
     def _output(self) -> Tensor:
-        """The last layer's P, or V if full: (|V|, d), those of several heads side by side."""
+        """The last layer's P, or V if full: (|V|, d), those of several heads side by side, and
+        the identity beside them for the features that are fields."""
         left = self.left[-1]
-        return left if self.heads == 1 else left.transpose(0, 1).flatten(1)
+        left = left if self.heads == 1 else left.transpose(0, 1).flatten(1)
+        if self.fields is None:
+            return left
+        return torch.cat([left, torch.eye(len(left), dtype=left.dtype, device=left.device)], 1)
 
     def _mix(self, layer: int, x: Tensor) -> Tensor:
         """A x V^T for x (..., L, |V|), summed over heads."""
@@ -219,7 +245,11 @@ class Factored(Model):
         """
         batch, length = tokens.shape
         if self.layers == 1:
-            return self._features(tokens, positions)
+            features = self._features(tokens, positions)
+            if self.fields is None:
+                return features
+            own = self._per_copy(self.fields, positions).expand(*features.shape[:2], -1)
+            return torch.cat([features, own], -1)
         masks = length if positions is None else positions.shape[1]
         if self.layers == 2 and self.variant == "exact":
             sequences, some = max(1, BLOCK // (length * self.vocabulary)), masks

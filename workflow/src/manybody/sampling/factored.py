@@ -18,9 +18,10 @@ from manybody.sampling.factored_weights import Weights
 
 
 def supports(model: Model, energy: str, gauge: str) -> bool:
-    """Whether the forms hold, whatever the energy and gauge: one head, and no LayerNorm."""
+    """Whether the forms hold, whatever the energy and gauge: one head, no LayerNorm, and a bias
+    that all positions share."""
     factored = model.description["architecture"] == "factored"
-    return factored and model.variant == "exact" and model.heads == 1
+    return factored and model.variant == "exact" and model.heads == 1 and model.fields is None
 
 
 def open_chains(model: Model, tokens: Tensor, energy: str, gauge: str) -> Chains:
