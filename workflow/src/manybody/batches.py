@@ -133,11 +133,25 @@ def _check_copies(batch: int, copies: int, length: int, masks: float | str) -> N
         )
 
 
+def training_set(tokens, recipe: dict):
+    """The first `subset` sequences of tokens (N, L), or all where the recipe names no subset."""
+    subset = recipe.get("subset")
+    if subset is None:
+        return tokens
+    if not 0 < subset <= len(tokens):
+        raise ValueError(
+            f"training.subset: {subset} sequences asked for, the training split has "
+            f"{len(tokens)}; choose between 1 and {len(tokens)}"
+        )
+    return tokens[:subset]
+
+
 def validation_set(available: int, length: int, recipe: dict) -> tuple[np.ndarray, Tensor | None]:
     """Sequences (n,), evenly spaced, and masks (n, m) that every checkpoint is validated on.
 
     They depend on no seed, so losses of different seeds and models are over the same tokens.
-    The masks are None if every token is predicted.
+    The masks are None if every token is predicted: with `validation_masks: all` also where each
+    training step masks a share only.
     """
     wanted = recipe["validation"]
     if not 0 < wanted <= available:
@@ -146,8 +160,11 @@ def validation_set(available: int, length: int, recipe: dict) -> tuple[np.ndarra
             f"{available}; choose between 1 and {available}"
         )
     sequences = np.arange(wanted) * available // wanted
-    if recipe["objective"] != "masked" or recipe["masks"] == "all":
+    if recipe["objective"] != "masked":
+        return sequences, None
+    masks = recipe.get("validation_masks", recipe["masks"])
+    if masks == "all":
         return sequences, None
     draw = torch.Generator().manual_seed(torch_seed(0, "validation masks"))
-    _, positions = choose_masks(wanted, length, recipe["masks"], draw)
+    _, positions = choose_masks(wanted, length, masks, draw)
     return sequences, positions.view(wanted, -1)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from manybody import models, weights
 from manybody.artifacts import lease, write_json, write_manifest
-from manybody.batches import torch_seed, validation_set
+from manybody.batches import torch_seed, training_set, validation_set
 from manybody.devices import accelerated
 from manybody.hamiltonian import Hamiltonian
 from manybody.objectives import masked_loss, sequence_sums
@@ -86,7 +86,10 @@ class Fit:
     def __init__(self, settings: dict, data: dict, out: Path, device: torch.device, code: str):
         description, recipe = settings["description"], settings["recipe"]
         self.settings, self.recipe, self.out, self.device = settings, recipe, out, device
-        splits = {split: data[split].tokens for split in ("train", "validation")}
+        splits = {
+            "train": training_set(data["train"].tokens, recipe),
+            "validation": data["validation"].tokens,
+        }
         prints = {split: fingerprint(tokens, description) for split, tokens in splits.items()}
         chosen, _ = validation_set(len(splits["validation"]), description["length"], recipe)
         self.train = _tensor(splits["train"]).to(device)

@@ -39,6 +39,18 @@ THEORY_SCHEMA = pa.schema(
     ]
 )
 
+MAPS = "maps"
+MAPS_SCHEMA = pa.schema(
+    [
+        ("name", pa.string()),
+        ("step", pa.int64()),
+        ("layer", pa.int64()),
+        ("row", pa.int64()),
+        ("column", pa.int64()),
+        ("value", pa.float64()),
+    ]
+)
+
 
 def write_losses(path: str | Path, losses: pd.DataFrame, about: dict) -> None:
     """Writes one run's table of losses and the JSON document `about`, atomically."""
@@ -97,6 +109,43 @@ def read_theory(path: str | Path) -> tuple[pd.DataFrame, dict]:
     if table.schema.remove_metadata() != THEORY_SCHEMA:
         raise parquet.Refused(path, f"it has the columns {', '.join(table.column_names)}")
     return table.to_pandas(), document["about"]
+
+
+def write_maps(path: str | Path, maps: pd.DataFrame, about: dict) -> None:
+    """Writes the maps of one run, an entry a row, and the JSON document `about`, atomically.
+
+    name: A, V or attention; step: of the checkpoint; layer: 1 .. n, or 0 for the mean of the last
+    two; row, column: from 0.
+    """
+    table = pa.Table.from_pandas(maps, MAPS_SCHEMA, preserve_index=False)
+    with parquet.writing(path, MAPS_SCHEMA) as writer:
+        writer.write_table(table.replace_schema_metadata())
+        parquet.set_document(writer, {"kind": MAPS, "about": about})
+
+
+def read_maps(path: str | Path) -> tuple[pd.DataFrame, dict]:
+    """A table written by `write_maps`, and its document.
+
+    Raises `ArtifactError` naming a file that is missing, damaged or not such a table.
+    """
+    opened, document = parquet.open_document(path, MAPS)
+    table = parquet.read_groups(path, opened, list(range(opened.num_row_groups)))
+    if table.schema.remove_metadata() != MAPS_SCHEMA:
+        raise parquet.Refused(path, f"it has the columns {', '.join(table.column_names)}")
+    return table.to_pandas(), document["about"]
+
+
+def select_map(
+    maps: pd.DataFrame, name: str, step: int | str = "last", layer: int = 1
+) -> np.ndarray:
+    """One matrix of a table of maps; `KeyError` with what there is if it is not there."""
+    if step == "last":
+        step = int(maps["step"].max())
+    rows = maps[(maps["name"] == name) & (maps["step"] == step) & (maps["layer"] == layer)]
+    if rows.empty:
+        known = sorted(set(zip(maps["name"], maps["step"], maps["layer"], strict=True)))
+        raise KeyError(f"no map {name!r} of layer {layer} at step {step}; there are {known}")
+    return rows.pivot(index="row", columns="column", values="value").to_numpy()
 
 
 def learning_curves(losses: pd.DataFrame) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from manybody import weights
 from manybody.artifacts import atomic, lease, sha256, write_json, write_manifest
-from manybody.batches import Batches, validation_set
+from manybody.batches import Batches, training_set, validation_set
 from manybody.devices import accelerated
 from manybody.learner import Learner
 from manybody.objectives import sequence_sums
@@ -122,7 +122,7 @@ class Run:
 
     def __init__(self, settings: dict, data: dict, out: Path, accelerator, code, save_every):
         description, recipe = settings["description"], settings["recipe"]
-        tokens, held_out = data["train"].tokens, data["validation"].tokens
+        tokens, held_out = training_set(data["train"].tokens, recipe), data["validation"].tokens
         fingerprints = {
             "train": fingerprint(tokens, description),
             "validation": fingerprint(held_out, description),

@@ -8,6 +8,8 @@ only.
 B sequences, L positions, N masked copies, d channels.
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -73,9 +75,15 @@ class Encoder(Model):
         Row k holds the weights that position k gives to all positions; they sum to 1.
         """
         x, maps = self._embed(tokens, mask), []
-        for layer in self.layers:
-            maps.append(layer.self_attn(x, x, x)[1])
-            x = layer(x)
+        for number, layer in enumerate(self.layers):
+            attention, width = layer.self_attn, x.shape[-1]
+            weight, bias = attention.in_proj_weight, attention.in_proj_bias
+            mixed = functional.linear(x, weight[: 2 * width], bias[: 2 * width])
+            query, key = self._split(mixed, 2)
+            scores = query @ key.mT / math.sqrt(width // self.heads)
+            maps.append(scores.softmax(-1).mean(1))
+            if number < len(self.layers) - 1:
+                x = self._layer(layer, x, x)
         return torch.stack(maps)
 
     def _embed(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
