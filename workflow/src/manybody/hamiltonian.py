@@ -4,7 +4,9 @@
     P(s_i = a | rest) = softmax_a(-beta h_i(a)),   h_i(a) = k! sum_t J_{i t} U_{a s_t}
 
 with t running over the unordered (k-1)-subsets of the other sites. J is symmetric and zero where
-two sites coincide, U is symmetric. numpy only and exact; `sampling.gibbs` is the fast sampler.
+two sites coincide, U is symmetric. Optional energies E_i(a) of the sites alone, which an external
+field gives, are added: sum_i E_i(s_i) to H and E_i(a) to h_i(a). numpy only and exact;
+`sampling.gibbs` and, for k = 2, `sampling.potts` are the fast samplers.
 """
 
 import json
@@ -20,18 +22,26 @@ from manybody.artifacts import ArtifactError, atomic
 from manybody.tuples import colour_bins, site_tuples, sorted_colours
 
 KEY = "manybody"  # the one metadata key, as in manybody.weights
+FIELDS = "fields"  # the tensor of a file that holds E, the energies of the sites alone
 ORDERS = (2, 3, 4)
 ROUNDING = 1e-6  # of the largest entry: asymmetry that single precision may leave
 BLOCK = 2**22  # tuples of all sequences looked at together
 
 
 class Hamiltonian:
-    """J (L,)*k, U (|V|,)*k and the inverse temperature beta, in double precision.
+    """J (L,)*k, U (|V|,)*k, the inverse temperature beta and, if there are any, the sites' own
+    energies E (L, |V|), `alone`, in double precision.
 
     `ValueError` names the tensor and entry that is not as above, its value and what was expected.
     """
 
-    def __init__(self, couplings: np.ndarray, colours: np.ndarray, beta: float):
+    def __init__(
+        self,
+        couplings: np.ndarray,
+        colours: np.ndarray,
+        beta: float,
+        alone: np.ndarray | None = None,
+    ):
         self.couplings = np.ascontiguousarray(couplings, dtype=np.float64)
         self.colours = np.ascontiguousarray(colours, dtype=np.float64)
         self.beta = float(beta)
@@ -51,10 +61,14 @@ class Hamiltonian:
             raise ValueError(f"colours: |V| = {self.vocabulary}, expected at least 2")
         if not 0 < self.beta < np.inf:
             raise ValueError(f"beta: {self.beta}, expected a positive number")
+        self.alone = None
+        if alone is not None:
+            self.alone = np.ascontiguousarray(alone, dtype=np.float64)
+            check_alone(self.alone, (self.length, self.vocabulary))
 
     def variances(self) -> np.ndarray:
         """Var_1 .. Var_k, the m-body parts of Var H under uniform colours (eq. 4): (k,)."""
-        return variances(self.couplings, self.colours)
+        return variances(self.couplings, self.colours, self.alone)
 
     def shares(self) -> np.ndarray:
         """f_m = (m/L) Var_m / sigma_h^2, which sum to 1: (k,)."""
@@ -63,7 +77,7 @@ class Hamiltonian:
 
     def logit_scale(self) -> float:
         """S = beta sigma_h, in nats."""
-        return self.beta * field_scale(self.couplings, self.colours)
+        return self.beta * field_scale(self.couplings, self.colours, self.alone)
 
     @cached_property
     def packed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -92,7 +106,7 @@ class Hamiltonian:
                     len(part) * len(folded),
                 )
                 found[start : start + step, i] = sums.reshape(len(part), -1) @ folded
-        return found
+        return found if self.alone is None else found + self.alone
 
     def log_conditionals(self, tokens: np.ndarray) -> np.ndarray:
         """log P(s_i = a | rest), eq. 3, in nats: tokens (N, L) -> (N, L, |V|)."""
@@ -104,14 +118,22 @@ class Hamiltonian:
         """H(s), eq. 1 (without beta): tokens (N, L) -> (N,)."""
         tokens = np.asarray(tokens, dtype=np.int64)
         own = np.take_along_axis(self.fields(tokens), tokens[:, :, None], axis=2)
-        return own.sum(axis=(1, 2)) / self.order
+        total = own.sum(axis=(1, 2)) / self.order
+        if self.alone is None:
+            return total
+        # The division is for interactions, which count once for each of their sites.
+        alone = self.alone[np.arange(self.length), tokens].sum(axis=1)
+        return total + (1 - 1 / self.order) * alone
 
     def save(self, path: str | Path, about: dict) -> None:
-        """Writes `couplings`, `colours`, `beta` (1,) and the JSON document `about`, atomically."""
+        """Writes `couplings`, `colours`, `beta` (1,), `fields` (L, |V|) if there are energies of
+        the sites alone, and the JSON document `about`, atomically."""
         document = json.dumps(about, sort_keys=True, ensure_ascii=False, allow_nan=False)
         named = dict(
             couplings=self.couplings, colours=self.colours, beta=np.array([self.beta], np.float64)
         )
+        if self.alone is not None:
+            named[FIELDS] = self.alone
         with atomic(path) as temporary:
             temporary.touch()
             mode = temporary.stat().st_mode
@@ -124,19 +146,29 @@ class Hamiltonian:
         named = [read_tensor(path, name) for name in ("couplings", "colours", "beta")]
         if named[2].shape != (1,):
             raise ArtifactError(f"{path}: beta has shape {named[2].shape}, expected (1,)")
+        alone = read_tensor(path, FIELDS) if FIELDS in tensor_names(path) else None
         try:
-            return cls(named[0], named[1], named[2][0])
+            return cls(named[0], named[1], named[2][0], alone)
         except ValueError as error:
             raise ArtifactError(f"{path}: {error}") from error
 
 
-def read_tensor(path: str | Path, name: str) -> np.ndarray:
-    """The tensor `name` of a safetensors file; `ArtifactError` if it cannot be had."""
+def tensor_names(path: str | Path) -> list[str]:
+    """The tensors of a safetensors file, sorted; `ArtifactError` if it is not one."""
     try:
         with safe_open(path, framework="numpy") as opened:
-            names = sorted(opened.keys())
-            if name not in names:
-                raise ArtifactError(f"{path} holds no tensor {name!r}; it holds {', '.join(names)}")
+            return sorted(opened.keys())
+    except (OSError, ValueError, TypeError, SafetensorError) as error:
+        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
+
+
+def read_tensor(path: str | Path, name: str) -> np.ndarray:
+    """The tensor `name` of a safetensors file; `ArtifactError` if it cannot be had."""
+    names = tensor_names(path)
+    if name not in names:
+        raise ArtifactError(f"{path} holds no tensor {name!r}; it holds {', '.join(names)}")
+    try:
+        with safe_open(path, framework="numpy") as opened:
             return opened.get_tensor(name)
     except (OSError, ValueError, TypeError, SafetensorError) as error:
         raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
@@ -153,10 +185,13 @@ def read_about(path: str | Path) -> dict:
         raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
 
 
-def variances(couplings: np.ndarray, colours: np.ndarray) -> np.ndarray:
+def variances(
+    couplings: np.ndarray, colours: np.ndarray, alone: np.ndarray | None = None
+) -> np.ndarray:
     """Var_m, m = 1 .. k, of eq. 4:
 
     sum over site m-sets of [k!/(k-m)! sum_{other sites, ordered} J]^2 * mean(U^(m)^2): (k,).
+    Energies `alone` (L, |V|) of the sites add to the part of one body, m = 1.
     """
     order = couplings.ndim
     found = np.empty(order)
@@ -166,12 +201,17 @@ def variances(couplings: np.ndarray, colours: np.ndarray) -> np.ndarray:
         for axis in range(m):
             part = part - part.mean(axis=axis, keepdims=True)
         found[m - 1] = (summed**2).sum() / factorial(m) * (part**2).mean()
+        if m == 1 and alone is not None:
+            of_site = summed[:, None] * part + alone - alone.mean(axis=1, keepdims=True)
+            found[0] = (of_site**2).mean(axis=1).sum()
     return found
 
 
-def field_scale(couplings: np.ndarray, colours: np.ndarray) -> float:
+def field_scale(
+    couplings: np.ndarray, colours: np.ndarray, alone: np.ndarray | None = None
+) -> float:
     """sigma_h, sigma_h^2 = sum_m (m/L) Var_m: what one site's colour moves H by, at beta = 0."""
-    parts = variances(couplings, colours)
+    parts = variances(couplings, colours, alone)
     return float(np.sqrt((np.arange(1, len(parts) + 1) * parts).sum() / len(couplings)))
 
 
@@ -197,6 +237,15 @@ def check_tensor(name: str, tensor: np.ndarray) -> None:
                 f"{tensor[tuple(other)]:.6g}: expected a tensor that is symmetric in its indices. "
                 "Average it over their permutations"
             )
+
+
+def check_alone(alone: np.ndarray, shape: tuple[int, int]) -> None:
+    """`ValueError` unless the energies of the sites alone are finite and of `shape` (L, |V|)."""
+    if alone.shape != shape:
+        raise ValueError(f"{FIELDS}: shape {alone.shape}, expected (L, |V|) = {shape}")
+    if not np.isfinite(alone).all():
+        where = _first(~np.isfinite(alone))
+        raise ValueError(f"{FIELDS}{where} = {alone[tuple(where)]}, expected finite numbers")
 
 
 def check_distinct(name: str, tensor: np.ndarray) -> None:

@@ -53,7 +53,7 @@ def make(
         stream, label = streams[split], f"sample {name} {split}"
         tokens, changed = gibbs.sample(model, count, sweeps, stream, threads, label)
         test = self_test(model, tokens)
-        refuse_unequal(test, split, source)
+        refuse_unequal(test, split, source, f"lower logit_scale (S = {source['logit_scale']})")
         made[split] = tokens, dict(self_test=test, changed=float(changed[-1]))
     model.save(hamiltonian, {**about, "source": name})
     for split, (tokens, found) in made.items():
@@ -143,7 +143,7 @@ def _tensor(source: dict, key: str, size: int, stream: np.random.SeedSequence) -
         tensor = np.zeros((size,) * order)
         tensor[(np.arange(size),) * order] = 1.0
     elif "file" in law:
-        tensor = _from_file(key, law["file"], (size,) * order)
+        tensor = own_tensor(key, law["file"], (size,) * order)
     else:
         draws = np.random.default_rng(stream).random((law["vectors"], size))
         high, low = VARIABLES[law["variables"]]
@@ -154,7 +154,12 @@ def _tensor(source: dict, key: str, size: int, stream: np.random.SeedSequence) -
     return tensor
 
 
-def _from_file(key: str, path: str, shape: tuple[int, ...]) -> np.ndarray:
+def own_tensor(key: str, path: str, shape: tuple[int, ...]) -> np.ndarray:
+    """J or U, the tensor `key` of the user's safetensors file, in double precision.
+
+    `SourceError` names the key, the file and the entry that is not finite, not symmetric, or not
+    zero where two sites of J coincide.
+    """
     try:
         tensor = read_tensor(path, key).astype(np.float64)
         if tensor.shape != shape:
@@ -186,8 +191,11 @@ def self_test(hamiltonian: Hamiltonian, tokens: np.ndarray) -> dict[str, float]:
     )
 
 
-def refuse_unequal(test: dict[str, float], split: str, source: dict) -> None:
-    """`SourceError` if cross entropy and entropy differ by more than `ERRORS` standard errors."""
+def refuse_unequal(test: dict[str, float], split: str, source: dict, warmer: str) -> None:
+    """`SourceError` if cross entropy and entropy differ by more than `ERRORS` standard errors.
+
+    `warmer` says which key gives a higher temperature, as part of a sentence.
+    """
     difference, sites = test["difference"], source["sequences"][split] * source["length"]
     # A colour so unlikely that none of the sites is expected to show it adds to the entropy only.
     error = math.hypot(test["standard_error"], math.log(sites) / sites)
@@ -197,8 +205,7 @@ def refuse_unequal(test: dict[str, float], split: str, source: dict) -> None:
             f"Boltzmann law: the cross entropy of the true conditionals is "
             f"{test['cross_entropy']:.5f} nats a site, their mean entropy {test['entropy']:.5f}; "
             f"they differ by {difference:.5f}, expected 0 within {ERRORS:.0f} x the standard error "
-            f"{error:.5f}. Give the chains more sweeps, or lower "
-            f"logit_scale (S = {source['logit_scale']})"
+            f"{error:.5f}. Give the chains more sweeps, or {warmer}"
         )
 
 
