@@ -16,7 +16,7 @@ if __name__ == "__main__":
         train_files,
         description=params.model,
         recipe=params.recipe,
-        paths={split: snakemake.input[split] for split in ("train", "validation")},
+        paths=dict(snakemake.input.items()),
         out=Path(snakemake.output.manifest).parent,
         seed=int(wildcards.seed),
         init_seed=params.init_seed,

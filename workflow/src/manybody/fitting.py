@@ -5,8 +5,16 @@ with the masked objective, whose best training loss is wanted rather than a path
 The forms are products of parameters and have local minima and saddles: several random starts are
 followed until they are nearly flat, and the best of them to the end. A run leaves what training
 leaves: weights, history and, last of all, the manifest.
+
+Sequences may have weights; the training loss is then their weighted mean. One layer of factored
+attention is fitted on a CPU by the compiled pseudo-likelihood (`inference.pseudolikelihood`), whose
+cost does not grow with the number of heads. Its couplings J_ij(a, b) = sum_h A^h_ij V^h_ab are a
+matrix of L^2 rows and |V|^2 columns of rank H: with as many heads as the rank of that matrix, |V|^2
+at most, it is the full model. Half the squared A and V, which the ridge costs, is at its least the
+sum of that matrix's singular values, so that the ridge keeps the number of couplings' patterns low.
 """
 
+import hashlib
 import logging
 import math
 from pathlib import Path
@@ -20,6 +28,7 @@ from manybody.artifacts import lease, write_json, write_manifest
 from manybody.batches import torch_seed, training_set, validation_set
 from manybody.devices import accelerated
 from manybody.hamiltonian import Hamiltonian
+from manybody.inference.pseudolikelihood import Counted, Heads, loss_and_slopes
 from manybody.objectives import masked_loss, sequence_sums
 from manybody.progress import Progress
 from manybody.resume import Resume
@@ -55,6 +64,7 @@ def fit(
     `init_seed`. The weights after n iterations of the best start are kept as step n. In the
     history an epoch is one evaluation of loss and gradient. The manifest's `starts` has, for each,
     the objective (None if it diverged at once) and the iterations when it was nearly flat.
+    `data["weights"]` (N,), optional, are the weights of the N training sequences.
 
     Every finished start is saved in `out/resume/` and taken up as `training.train` does.
 
@@ -94,7 +104,11 @@ class Fit:
         chosen, _ = validation_set(len(splits["validation"]), description["length"], recipe)
         self.train = _tensor(splits["train"]).to(device)
         self.validation = _tensor(splits["validation"][chosen])
+        self.given = _given_weights(data, len(self.train))
+        alike = torch.ones(len(self.train), dtype=torch.float64)
+        self.weights = (alike if self.given is None else self.given).to(device)
         self.predictions = self.train.numel()
+        self.total = float(self.weights.sum()) * description["length"]
         self.model = models.build(description).to(device, getattr(torch, recipe["precision"]))
         if self.model.causal:
             raise ValueError(
@@ -102,9 +116,13 @@ class Fit:
                 f"{description['architecture']!r} predicts the next token; choose adamw"
             )
         self.parameters = list(self.model.parameters())
+        self.counted = None
+        if device.type == "cpu" and _one_layer(description):
+            tokens, weights = self.train.numpy(), self.weights.numpy()
+            self.counted = Counted(tokens, description["vocabulary"], weights)
         identity = {
             "about": settings,
-            "data": prints,
+            "data": {**prints, "weights": _digest(data.get("weights"))},
             "code": code,
             "torch": torch.__version__,
             "device": device.type,
@@ -187,27 +205,56 @@ class Fit:
             before = objective
         self.progress.update(allowed - path["iterations"])
 
-    def _evaluate(self, vector: Tensor) -> tuple[float, float, float]:
-        """Objective (its gradient is left in `vector.grad`), mean loss and accuracy."""
+    def _evaluate(self, vector: Tensor) -> tuple[float, float, float | None]:
+        """Objective (its gradient is left in `vector.grad`), mean loss and accuracy or None."""
         self._put(vector.detach())
         for parameter in self.parameters:
             parameter.grad = None
-        total, correct = 0.0, 0
-        numbers = BLOCK.get(self.device.type, BLOCK["cpu"])
-        size = max(1, numbers // (self.model.length * self.model.copy_size))
-        for part in self.train.split(size):
-            losses, right = masked_loss(self.model, part)
-            losses.sum().backward()  # a plain sum: some models make its slopes with the losses
-            total += losses.detach().double().sum().item()
-            correct += int(right.sum())
+        total, correct = self._batches() if self.counted is None else self._site_by_site()
         if not math.isfinite(total):
-            raise Diverged(f"the training loss is {total / self.predictions}")
-        mean, ridge = total / self.predictions, self.recipe["optimizer"]["ridge"]
+            raise Diverged(f"the training loss is {total / self.total}")
+        mean, ridge = total / self.total, self.recipe["optimizer"]["ridge"]
         slopes = torch.cat([p.grad.flatten() for p in self.parameters]).cpu().double()
         here = vector.detach()
-        vector.grad = slopes.div_(self.predictions).add_(here, alpha=ridge)
+        vector.grad = slopes.div_(self.total).add_(here, alpha=ridge)
         objective = mean + 0.5 * ridge * here.square().sum().item()
-        return objective, mean, correct / self.predictions
+        return objective, mean, correct
+
+    def _batches(self) -> tuple[float, float]:
+        """Summed loss, its slopes left in the parameters, and accuracy, from masked copies."""
+        total, correct = 0.0, 0.0
+        numbers = BLOCK.get(self.device.type, BLOCK["cpu"])
+        size = max(1, numbers // (self.model.length * self.model.copy_size))
+        parts = zip(self.train.split(size), self.weights.split(size), strict=True)
+        for part, own in parts:
+            losses, right = masked_loss(self.model, part)
+            each = own.to(losses).repeat_interleave(self.model.length)
+            # A plain sum where weights are one: some models make its slopes with the losses.
+            (losses if self.given is None else losses * each).sum().backward()
+            total += (losses.detach() * each).double().sum().item()
+            correct += float((right * each).double().sum())
+        return total, correct / self.total
+
+    def _site_by_site(self) -> tuple[float, None]:
+        """The same of one layer, compiled; without the accuracy."""
+        model, length = self.model, self.model.length
+        bias = torch.zeros(model.vocabulary) if model.bias is None else model.bias
+        parts = [
+            model.mixing(0).reshape(-1, length, length),
+            model.values(0).reshape(-1, model.vocabulary, model.vocabulary),
+            bias.expand(length, -1),
+        ]
+        numbers = Heads(*(np.ascontiguousarray(part.detach().double().numpy()) for part in parts))
+        total, slopes = loss_and_slopes(self.counted, numbers, self.recipe["threads"])
+        pairs = [
+            (part, torch.from_numpy(np.ascontiguousarray(slope)).to(part))
+            for part, slope in zip(
+                parts, (slopes.attention, slopes.values, slopes.fields), strict=True
+            )
+            if part.requires_grad
+        ]
+        torch.autograd.backward(*map(list, zip(*pairs, strict=True)))
+        return total, None
 
     @torch.no_grad()
     def _put(self, vector: Tensor) -> None:
@@ -249,7 +296,7 @@ class Fit:
             if step < best["iterations"]
         ]
         end = (best["iterations"], best["evaluations"])
-        rows += _rows(model, self.train.cpu(), self.validation, *end)
+        rows += _rows(model, self.train.cpu(), self.validation, *end, self.given)
         about = {**self.settings, "starts": self.starts, "kept": best["start"]}
         _write_run(self.out, model, about, rows)
         self.resume.clear()
@@ -272,7 +319,7 @@ def adopt(
             f"{hamiltonian} is of order {law.order}; give the model architecture energy and order "
             f"{law.order}"
         )
-    description = {"architecture": "energy", **sizes}
+    description = describe(law)
     data = {split: Sequences.open(path).tokens for split, path in paths.items()}
     for tokens in data.values():
         fingerprint(tokens, description)
@@ -285,16 +332,25 @@ def adopt(
 
 
 def conditionals(law: Hamiltonian) -> torch.nn.Module:
-    """The energy model whose softmax is eq. 3: J on the subsets, -k! beta U on sorted colours."""
-    sizes = {"vocabulary": law.vocabulary, "length": law.length, "order": law.order}
+    """The energy model whose softmax is eq. 3: J on the subsets, -k! beta U on sorted colours, and
+    -beta E where sites have energies of their own."""
     with torch.random.fork_rng(devices=[]):
-        model = models.build({"architecture": "energy", **sizes})
+        model = models.build(describe(law))
     tuples, couplings, colours = law.packed  # couplings hold k!
     del tuples
     with torch.no_grad():
         model.couplings.copy_(torch.from_numpy(couplings / math.factorial(law.order)))
         model.colours.copy_(torch.from_numpy(-math.factorial(law.order) * law.beta * colours.T))
+        if law.alone is not None:
+            model.alone.copy_(torch.from_numpy(-law.beta * law.alone))
     return model
+
+
+def describe(law: Hamiltonian) -> dict:
+    """The description of the energy model of a Hamiltonian's conditionals."""
+    sizes = {"vocabulary": law.vocabulary, "length": law.length, "order": law.order}
+    fields = {} if law.alone is None else {"fields": True}
+    return {"architecture": "energy", **sizes, **fields}
 
 
 def _check(recipe: dict) -> None:
@@ -326,12 +382,44 @@ def _tensor(tokens) -> Tensor:
     return torch.from_numpy(np.asarray(tokens[:]).astype("int64"))
 
 
-def _rows(model, train: Tensor, validation: Tensor, step: int, evaluations: int) -> list[dict]:
-    """The history's rows of the finished model: all masks of both sets."""
+def _one_layer(description: dict) -> bool:
+    """Whether the model is a pseudo-likelihood of pair couplings."""
+    factored = description["architecture"] == "factored"
+    return factored and description["layers"] == 1 and description["variant"] == "exact"
+
+
+def _digest(weights) -> str | None:
+    return None if weights is None else hashlib.sha256(np.asarray(weights).tobytes()).hexdigest()
+
+
+def _given_weights(data: dict, sequences: int) -> Tensor | None:
+    """The training sequences' weights (N,) in double precision, None if they have none."""
+    if "weights" not in data:
+        return None
+    weights = torch.tensor(data["weights"], dtype=torch.float64)
+    if weights.shape != (sequences,):
+        raise ValueError(
+            f"training.weights: {len(weights)} weights for {sequences} training sequences; they "
+            "are counted among all of them, so leave training.subset out"
+        )
+    return weights
+
+
+def _rows(
+    model, train: Tensor, validation: Tensor, step: int, evaluations: int, weights=None
+) -> list[dict]:
+    """The history's rows of the finished model: all masks of both sets.
+
+    The training loss is weighted as in the fit; held-out sequences count alike."""
     rows = []
     for split, tokens in {"train": train, "validation": validation}.items():
         sums = sequence_sums(model, tokens)
         total = int(sums.predictions.sum())
+        each = sums.loss_sum / sums.predictions, sums.correct.double() / sums.predictions
+        if split == "train" and weights is not None:
+            loss, accuracy = (float(part @ weights / weights.sum()) for part in each)
+        else:
+            loss, accuracy = float(sums.loss_sum.sum()) / total, int(sums.correct.sum()) / total
         means = (sums.loss_sum / sums.predictions).numpy()
         error = float(means.std(ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else None
         rows.append(
@@ -340,9 +428,9 @@ def _rows(model, train: Tensor, validation: Tensor, step: int, evaluations: int)
                 "epoch": float(evaluations),
                 "learning_rate": math.nan,
                 "split": split,
-                "loss": float(sums.loss_sum.sum()) / total,
+                "loss": loss,
                 "loss_se": None if split == "train" else error,
-                "accuracy": int(sums.correct.sum()) / total,
+                "accuracy": accuracy,
                 "tokens": evaluations * total if split == "train" else total,
             }
         )

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from manybody import weights
+from manybody import reweighting, weights
 from manybody.artifacts import atomic, lease, sha256, write_json, write_manifest
 from manybody.batches import Batches, training_set, validation_set
 from manybody.devices import accelerated
@@ -45,11 +45,20 @@ HISTORY = {
 def train_files(description: dict, paths: dict, **settings) -> Path:
     """`train` on the Sequences files in `paths`, which give the model its |V| and L.
 
-    A recipe with the optimizer lbfgs goes to `fitting.fit`, imported when it is needed.
+    A recipe with the optimizer lbfgs goes to `fitting.fit`, imported when it is needed. With
+    `weights: identity` it takes the weights of the training sequences from `paths["weights"]`.
     """
-    data = {split: Sequences.open(path) for split, path in paths.items()}
+    data = {split: Sequences.open(paths[split]) for split in ("train", "validation")}
     sizes = {"vocabulary": data["train"].vocabulary, "length": data["train"].length}
     fitted = settings["recipe"]["optimizer"]["name"] == "lbfgs"
+    weighted = settings["recipe"].get("weights")
+    if weighted not in (None, "identity") or (weighted and not fitted):
+        raise ValueError(
+            f"training.weights: {weighted!r} with the optimizer "
+            f"{settings['recipe']['optimizer']['name']}; expected identity, with lbfgs"
+        )
+    if weighted:
+        data["weights"] = reweighting.read(paths["weights"], data["train"])
     call = import_module("manybody.fitting").fit if fitted else train
     return call({**description, **sizes}, data=data, **settings)
 
