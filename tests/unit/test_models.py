@@ -268,6 +268,9 @@ DESCRIPTIONS = [
     factored_model(2, 4, "paper"),
     factored_model(3, None, heads=2, start=[0.2, 0.4, 0.4]),
     dict(architecture="energy", vocabulary=VOCABULARY, length=LENGTH, order=3),
+    factored_model(1, None, attention="softmax"),
+    transformer("encoder"),
+    dict(architecture="interpolated", vocabulary=VOCABULARY, length=LENGTH, a=0.5),
     transformer("bert"),
     transformer("gpt"),
 ]
@@ -339,6 +342,10 @@ IMPOSSIBLE = [
     (factored_model(2, variant="other"), "variant 'other' .* exact, paper"),
     (transformer("bert", heads=3), "heads 3 does not divide width 8"),
     (transformer("gpt", heads=3), "heads 3 does not divide width 8"),
+    (transformer("encoder", heads=3), "heads 3 does not divide width 8"),
+    (factored_model(1, attention="linear"), "attention 'linear' is unknown.*free, softmax"),
+    (dict(architecture="interpolated", vocabulary=9, length=7, a=-0.1), "a is -0.1, expected"),
+    (dict(architecture="interpolated", vocabulary=9, length=7, a=True), "a is True, expected"),
     ({**factored_model(1), "architecture": "rnn"}, "'rnn' is unknown.*bert.*factored.*gpt"),
 ]
 

@@ -69,7 +69,7 @@ def mean_maps(model: Model, tokens: Tensor) -> np.ndarray:
     (layers, L, L), double precision; the diagonal is 0 and rows sum to 1.
     """
     length = model.length
-    size = max(1, COPIES // model.copy_size)
+    size = max(1, COPIES // max(model.copy_size, length * max(length, model.vocabulary)))
     total: Tensor | float = 0.0
     for part in tokens.split(size):
         rows = []

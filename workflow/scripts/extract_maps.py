@@ -1,0 +1,24 @@
+"""Makes the table of one run's maps: A and V, or attention averaged over validation sequences."""
+
+from manybody.logs import log_to
+from manybody.maps import extract
+from manybody.progress import Progress
+from manybody.tables import write_maps
+from manybody.weights import checkpoint_steps
+
+log_to(snakemake.log[0])
+
+inputs, params, wildcards = snakemake.input, snakemake.params, snakemake.wildcards
+checkpoints = len(checkpoint_steps(inputs.model)) if params.steps == "all" else 1
+with Progress(checkpoints, "checkpoints", f"maps {wildcards.model} seed {wildcards.seed}") as bar:
+    maps = extract(
+        inputs.model,
+        inputs.validation,
+        params.steps,
+        params.sequences,
+        threads=snakemake.threads,
+        progress=bar,
+    )
+names = ("source", "model")
+about = {name: wildcards[name] for name in names} | {"seed": int(wildcards.seed)}
+write_maps(snakemake.output.maps, maps, about)
