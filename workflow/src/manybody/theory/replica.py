@@ -260,11 +260,11 @@ def independent_teacher(given: Problem, gamma: float) -> Problem:
 
 
 def _check_positive(lowest: float, length: int) -> None:
+    """lowest: eigenvalue or pivot."""
     if not lowest > 0:
         raise ValueError(
-            f"precision: found the eigenvalue {lowest:.3g} at L = {length}, expected a positive "
-            f"definite matrix; K = gamma - G is one for gamma well above 2, the more so the "
-            f"smaller L"
+            f"precision: found a matrix that is not positive definite at L = {length} (a pivot is "
+            f"{lowest:.3g}); K = gamma - G is, for gamma well above 2, the more so the smaller L"
         )
 
 
@@ -491,12 +491,9 @@ def simulate(
     _check_ridge(ridge)
     try:
         factor = np.linalg.cholesky(precision)
-    except np.linalg.LinAlgError as error:
-        lowest = np.linalg.eigvalsh(precision)[0]
-        raise ValueError(
-            f"precision: found the eigenvalue {lowest:.3g} at L = {length}, expected a positive "
-            f"definite matrix"
-        ) from error
+    except np.linalg.LinAlgError:
+        _check_positive(float(np.linalg.eigvalsh(precision)[0]), length)
+        raise
     noise = generator.standard_normal((counts[-1], length))
     drawn = dtrsm(1.0, factor, noise.T, lower=1, trans_a=1, overwrite_b=1).T  # (M, L)
     y, x = drawn[:, 0], drawn[:, 1:]
@@ -570,10 +567,10 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         label = f"simulate L = {length}"
         with Progress(entry["realisations"], "realisations", label) as progress:
             seeds = streams[0].spawn(entry["realisations"])
-            for seed, found in enumerate(
-                pool.map(lambda stream: _realisation(gamma, ridge, length, counts, stream), seeds)
+            for found in pool.map(
+                lambda job: _realisation(gamma, ridge, length, counts, *job), enumerate(seeds)
             ):
-                parts += [part.assign(seed=seed) for part in found]
+                parts += found
                 progress.update(1)
         for size, stream in zip(entry["sizes"], streams[1].spawn(len(entry["sizes"])), strict=True):
             parts += _size(entry, size, np.random.default_rng(stream))
@@ -611,13 +608,18 @@ def _counts(alphas: Sequence[float], length: int) -> list[int]:
     return counts
 
 
-def _rows(quantity: str, series: str, x, y, y_err=np.nan) -> pd.DataFrame:
-    columns = {"quantity": quantity, "series": series, "seed": 0, "x": np.asarray(x, float)}
+def _rows(quantity: str, series: str, x, y, y_err=np.nan, seed=0) -> pd.DataFrame:
+    columns = {"quantity": quantity, "series": series, "seed": seed, "x": np.asarray(x, float)}
     return pd.DataFrame(columns | {"y": np.asarray(y, float), "y_err": y_err})
 
 
 def _realisation(
-    gamma: float, ridge: float, length: int, counts: list[int], stream: np.random.SeedSequence
+    gamma: float,
+    ridge: float,
+    length: int,
+    counts: list[int],
+    seed: int,
+    stream: np.random.SeedSequence,
 ) -> list[pd.DataFrame]:
     """Simulation and theory of one G."""
     generator = np.random.default_rng(stream)
@@ -638,8 +640,8 @@ def _realisation(
         ("objective", "simulation"): fits.objectives,
         ("residual", "simulation"): fits.residuals,
     }
-    found = [_rows(*names, alphas, values) for names, values in theory.items()]
-    return [*found, _rows("start", "", [0], [given.signal + given.noise])]
+    found = [_rows(*names, alphas, values, seed=seed) for names, values in theory.items()]
+    return [*found, _rows("start", "", [0], [given.signal + given.noise], seed=seed)]
 
 
 def _size(entry: dict, size: int, generator: np.random.Generator) -> list[pd.DataFrame]:
@@ -648,14 +650,11 @@ def _size(entry: dict, size: int, generator: np.random.Generator) -> list[pd.Dat
     alphas = np.array(_counts(entry["alphas"], size)) / size
     drawn = tridiagonal(gamma, size, entry["size_realisations"], generator)
     losses = tridiagonal_losses(*drawn, alphas, ridge)
-    parts = [
-        _rows("size", str(size), alphas, found).assign(seed=seed)
-        for seed, found in enumerate(losses)
-    ]
+    seeds = np.repeat(np.arange(len(losses)), len(alphas))
     per_input = size / (size - 1)
     inputs = closed_form(gamma, ridge * per_input, alphas * per_input)
     return [
-        *parts,
+        _rows("size", str(size), np.tile(alphas, len(losses)), losses.ravel(), seed=seeds),
         _rows("size limit", str(size), alphas, closed_form(gamma, ridge, alphas)),
         _rows("size limit, inputs", str(size), alphas, inputs),
     ]

@@ -1,0 +1,565 @@
+"""Replica theory: equations against identities, closed forms, the specification and simulation."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.linalg import hessenberg
+from scipy.stats import norm
+
+from manybody.plotting.potts import fig3
+from manybody.theory import replica as rp
+
+GAMMA, RIDGE = 2.5, 1e-3
+ALPHAS = np.array([0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0])
+ENTRY = {
+    "kind": "replica",
+    "gamma": GAMMA,
+    "ridge": 1e-2,
+    "length": 60,
+    "alphas": [0.1, 0.5, 1.0, 2.0, 4.0],
+    "realisations": 24,
+    "sizes": [30, 60, 120],
+    "size_realisations": 1000,
+    "seed": 4,
+    "threads": 1,
+}
+
+
+def precision(length, seed=0, gamma=GAMMA):
+    return gamma * np.eye(length) - rp.goe(length, np.random.default_rng(seed))
+
+
+def general(inputs=12, seed=0, length=None):
+    """Correlated inputs and any teacher."""
+    generator = np.random.default_rng(seed)
+    W = generator.normal(size=(inputs, 2 * inputs))
+    teacher = generator.normal(size=inputs) / math.sqrt(inputs)
+    return rp.problem(W @ W.T / (2 * inputs), teacher, 0.3, length)
+
+
+# --- Any covariance and teacher ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given", [general(), general(seed=1, length=9), general(seed=2, length=30)]
+)
+@pytest.mark.parametrize("ridge", [1e-3, 0.1, 10.0])
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 2.0])
+def test_six_equations_and_one_unknown_have_the_same_fixed_point(given, ridge, alpha):
+    saddle = rp.saddle_point(given, alpha, ridge)
+    assert rp.saddle_loss(given, saddle) == pytest.approx(rp.loss(given, alpha, ridge), rel=1e-10)
+    assert rp.kappa(given, alpha, ridge) == pytest.approx(ridge / saddle.Vh, rel=1e-11)
+
+
+def test_the_six_equations_are_those_of_the_specification():
+    """(7) with matrices and traces, from its text."""
+    generator, n, length, alpha, ridge, noise = np.random.default_rng(3), 7, 8, 0.8, 0.05, 0.2
+    W = generator.normal(size=(n, 12))
+    sigma, w = W @ W.T / 12, generator.normal(size=n) / 3
+    given = rp.problem(sigma, w, noise, length)
+    s = rp.saddle_point(given, alpha, ridge)
+    theta = math.sqrt(length) * w
+    inverse = np.linalg.inv(ridge * np.eye(n) + s.Vh * sigma)
+    rho = theta @ sigma @ theta / length
+    rank = s.mh**2 * sigma @ np.outer(theta, theta) @ sigma
+    equations = {
+        "V": np.trace(sigma @ inverse) / length,
+        "Vh": alpha / (1 + s.V),
+        "m": s.mh / length * theta @ sigma @ inverse @ sigma @ theta,
+        "mh": alpha / (1 + s.V),
+        "q": np.trace((s.qh * sigma + rank) @ sigma @ inverse @ inverse) / length,
+        "qh": alpha * (rho + noise - 2 * s.m + s.q) / (1 + s.V) ** 2,
+    }
+    for name, value in equations.items():
+        assert getattr(s, name) == pytest.approx(value, rel=1e-11), name
+    assert rp.saddle_loss(given, s) == pytest.approx(rho + noise - 2 * s.m + s.q, rel=1e-12)
+    entropic = np.trace((s.qh * sigma + rank) @ inverse) / (2 * length)
+    energetic = -0.5 * (rho + noise - 2 * s.m + s.q) / (1 + s.V)
+    f = 0.5 * (s.q * s.Vh - s.V * s.qh) - s.m * s.mh + entropic + alpha * energetic
+    assert rp.free_energy(given, alpha, ridge, s) == pytest.approx(-f, rel=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 2.0])
+def test_the_free_energy_is_stationary_at_the_fixed_point_and_nowhere_near(alpha):
+    given, ridge = general(seed=4), 0.05
+    saddle = rp.saddle_point(given, alpha, ridge)
+
+    def slopes(at):
+        return {
+            name: rp.free_energy(given, alpha, ridge, replace(at, **{name: value + 1e-30j})).imag
+            / 1e-30
+            for name, value in vars(at).items()
+        }
+
+    scale = rp.free_energy(given, alpha, ridge, saddle)
+    for name, slope in slopes(saddle).items():
+        assert abs(slope * getattr(saddle, name)) < 1e-10 * scale, name
+    for name in vars(saddle):
+        away = replace(saddle, **{name: 1.1 * getattr(saddle, name)})
+        assert max(abs(slope) for slope in slopes(away).values()) > 1e-3 * scale, name
+
+
+def test_the_free_energy_gives_the_norm_of_the_weights_and_the_training_error():
+    """df/d lambda is |a|^2 / 2L of (6), and what is left of f is the training error."""
+    given, alpha, step = general(seed=5), 0.7, 1e-4
+
+    def f(ridge):
+        return rp.free_energy(given, alpha, ridge, rp.saddle_point(given, alpha, ridge))
+
+    slope = (f(0.1 + step) - f(0.1 - step)) / (2 * step)
+    error = rp.training_error(given, alpha, rp.saddle_point(given, alpha, 0.1))
+    assert f(0.1) == pytest.approx(error + 0.1 * slope, rel=1e-7)
+
+
+@pytest.mark.parametrize("alpha", [0.4, 1.0, 3.0])
+def test_uncorrelated_inputs_follow_the_known_ridge_formula(alpha):
+    """Sigma = 1: kappa solves a quadratic, and without a ridge eps is the textbook's."""
+    n, ridge, noise, signal = 50, 0.2, 0.3, 0.7
+    teacher = np.zeros(n)
+    teacher[3] = math.sqrt(signal)
+    given = rp.problem(np.eye(n), teacher, noise)
+    b = alpha - 1 - ridge
+    kappa = (-b + math.sqrt(b * b + 4 * alpha * ridge)) / (2 * alpha)
+    assert rp.kappa(given, alpha, ridge) == pytest.approx(kappa, rel=1e-12)
+    df = 1 / (1 + kappa)
+    expected = (noise + signal * kappa**2 * df**2) / (1 - df**2 / alpha)
+    assert rp.loss(given, alpha, ridge) == pytest.approx(expected, rel=1e-12)
+    without = {0.4: (noise + 0.6**2 * signal) / 0.6, 1.0: math.inf, 3.0: noise * 3 / 2}[alpha]
+    assert rp.loss(given, alpha, 0) == pytest.approx(without, rel=1e-12)
+
+
+def test_no_samples_and_many_samples():
+    given = general()
+    power = given.signal + given.noise
+    assert rp.loss(given, 1e-9, 0.1) == pytest.approx(power, rel=1e-6)
+    assert rp.loss(given, 1e7, 0.1) == pytest.approx(given.noise, rel=1e-5)
+
+
+def test_theory_of_correlated_inputs_against_simulation():
+    """A covariance that is not that of the model, through its joint precision."""
+    length, alphas, ridge, runs = 80, np.array([0.5, 1.0, 2.0]), 0.05, 60
+    generator = np.random.default_rng(6)
+    W = generator.normal(size=(length, 3 * length))
+    joint = W @ W.T / length
+    K = np.linalg.inv(joint)
+    K = (K + K.T) / 2
+    given = rp.conditional(K)
+    # The same problem from its parts: Sigma, w* and Delta by regression on the joint covariance.
+    w = np.linalg.solve(joint[1:, 1:], joint[0, 1:])
+    same = rp.problem(joint[1:, 1:], w, joint[0, 0] - w @ joint[0, 1:], length)
+    counts = [round(alpha * length) for alpha in alphas]
+    fits = [rp.simulate(K, ridge, counts, generator) for _ in range(runs)]
+    for place, alpha in enumerate(alphas):
+        saddle = rp.saddle_point(given, alpha, ridge)
+        assert rp.loss(same, alpha, ridge) == pytest.approx(rp.loss(given, alpha, ridge), rel=1e-9)
+        for found, expected in (
+            ([fit.losses[place] for fit in fits], rp.loss(given, alpha, ridge)),
+            (
+                [fit.objectives[place] for fit in fits],
+                rp.free_energy(given, alpha, ridge, saddle),
+            ),
+            ([fit.residuals[place] for fit in fits], rp.training_error(given, alpha, saddle)),
+        ):
+            error = np.std(found, ddof=1) / math.sqrt(runs)
+            # Deterministic equivalents leave a difference of order 1 / L.
+            assert abs(np.mean(found) - expected) < 4 * error + expected / length
+
+
+# --- The GOE precision model ---------------------------------------------------------------------
+
+
+def test_the_conditional_is_that_of_the_joint_law():
+    K = precision(9)
+    joint = np.linalg.inv(K)
+    given = rp.conditional(K)
+    sigma = joint[1:, 1:]
+    w = np.linalg.solve(sigma, joint[0, 1:])
+    np.testing.assert_allclose(np.sort(given.eigenvalues), np.linalg.eigvalsh(sigma), rtol=1e-12)
+    assert given.noise == pytest.approx(joint[0, 0] - w @ joint[0, 1:], rel=1e-12)
+    assert given.signal == pytest.approx(w @ sigma @ w, rel=1e-12)
+    assert given.signal + given.noise == pytest.approx(joint[0, 0], rel=1e-12)
+    # (15), and the components of w* on the eigenvectors, by a function of Sigma and w*.
+    G = GAMMA * np.eye(9) - K
+    np.testing.assert_allclose(w, G[0, 1:] / (GAMMA - G[0, 0]), rtol=1e-10)
+    moment = given.teacher**2 @ given.eigenvalues**3
+    assert moment == pytest.approx(w @ sigma @ sigma @ sigma @ w, rel=1e-11)
+
+
+def test_goe_has_its_variances_and_spectrum():
+    length, draws = 40, [rp.goe(40, np.random.default_rng(seed)) for seed in range(300)]
+    G = np.array(draws)
+    np.testing.assert_array_equal(G, G.transpose(0, 2, 1))
+    off = G[:, *np.triu_indices(length, 1)]
+    assert off.var() * length == pytest.approx(1.0, abs=4 * math.sqrt(2 / off.size))
+    diagonal = np.diagonal(G, axis1=1, axis2=2)
+    assert diagonal.var() * length == pytest.approx(2.0, abs=8 * math.sqrt(2 / diagonal.size))
+    edges = np.abs(np.linalg.eigvalsh(rp.goe(400, np.random.default_rng(1)))[[0, -1]])
+    np.testing.assert_allclose(edges, 2.0, atol=0.1)
+
+
+def test_tridiagonal_losses_are_those_of_the_dense_matrix():
+    """A Householder reduction leaves the first site alone, hence its loss."""
+    matrices = [precision(30, seed) for seed in range(3)]
+    forms = [hessenberg(K) for K in matrices]
+    diagonal = np.array([np.diag(form) for form in forms])
+    beside = np.array([np.diag(form, 1) for form in forms])
+    for ridge in (1e-6, 1e-3, 5.0):
+        found = rp.tridiagonal_losses(diagonal, beside, ALPHAS, ridge)
+        for K, losses in zip(matrices, found, strict=True):
+            dense = [rp.loss(rp.conditional(K), alpha, ridge) for alpha in ALPHAS]
+            np.testing.assert_allclose(losses, dense, rtol=1e-9)
+
+
+def test_tridiagonal_draws_have_the_law_of_dense_ones():
+    """Mean and spread of the loss, and the moments of K that fix them."""
+    length, count = 25, 1500
+    diagonal, beside = rp.tridiagonal(GAMMA, length, count, np.random.default_rng(7))
+    found = np.log(rp.tridiagonal_losses(diagonal, beside, [0.5, 2.0], 0.1))
+    dense = np.log(
+        [
+            [rp.loss(rp.conditional(precision(length, seed)), alpha, 0.1) for alpha in (0.5, 2.0)]
+            for seed in range(500)
+        ]
+    )
+    error = np.hypot(found.std(axis=0) / math.sqrt(count), dense.std(axis=0) / math.sqrt(500))
+    assert (np.abs(found.mean(axis=0) - dense.mean(axis=0)) < 4 * error).all()
+    np.testing.assert_allclose(found.std(axis=0), dense.std(axis=0), rtol=0.15)
+    squares = (beside**2).mean(axis=0)
+    np.testing.assert_allclose(squares, np.arange(length - 1, 0, -1) / length, rtol=0.15)
+
+
+def test_simulated_fits_are_ridge_regressions():
+    """Dual and primal against plain normal equations on the same samples, one count at a time."""
+    length, ridge, counts = 12, 0.05, [3, 8, 10, 11, 12, 40]
+    K = precision(length, 2)
+    fits = rp.simulate(K, ridge, counts, np.random.default_rng(9))
+    noise = np.random.default_rng(9).standard_normal((counts[-1], length))
+    x = np.linalg.solve(np.linalg.cholesky(K).T, noise.T).T
+    covariance = np.linalg.inv(K)
+    for place, count in enumerate(counts):
+        inputs, y = x[:count, 1:], x[:count, 0]
+        system = inputs.T @ inputs + length * ridge * np.eye(length - 1)
+        w = np.linalg.solve(system, inputs.T @ y)
+        direction = np.append(1.0, -w)
+        assert fits.losses[place] == pytest.approx(direction @ covariance @ direction, rel=1e-9)
+        residual = ((y - inputs @ w) ** 2).sum() / 2 / length
+        assert fits.residuals[place] == pytest.approx(residual, rel=1e-8)
+        assert fits.objectives[place] == pytest.approx(residual + ridge / 2 * w @ w, rel=1e-8)
+
+
+def test_the_independent_teacher_is_the_mean_over_gaussian_teachers():
+    given = rp.conditional(precision(40))
+    other = rp.independent_teacher(given, GAMMA)
+    generator, alpha, ridge = np.random.default_rng(1), 0.4, 0.05
+    teachers = generator.normal(size=(4000, 39)) / (GAMMA * math.sqrt(40))
+    losses = [
+        rp.loss(rp.Problem(given.eigenvalues, teacher, 1 / GAMMA, 40), alpha, ridge)
+        for teacher in teachers
+    ]
+    error = np.std(losses) / math.sqrt(len(losses))
+    assert abs(np.mean(losses) - rp.loss(other, alpha, ridge)) < 4 * error
+
+
+# --- The limit -----------------------------------------------------------------------------------
+
+CORRELATED = [
+    *(0.5381, 0.6186, 0.8691, 1.5826, 2.987, 4.236),
+    *(3.1405, 1.8591, 1.1769, 0.7960, 0.5993, 0.4998),
+]
+INDEPENDENT = [
+    *(0.5258, 0.6137, 0.8698, 1.5842, 2.988, 4.237),
+    *(3.1405, 1.8591, 1.1769, 0.7960, 0.5993, 0.4998),
+]
+
+
+@pytest.mark.parametrize(("independent", "table"), [(False, CORRELATED), (True, INDEPENDENT)])
+def test_the_table_of_the_specification(independent, table):
+    found = rp.closed_form(GAMMA, RIDGE, ALPHAS, independent)
+    digits = [3 if alpha in (0.9, 1.0) else 4 for alpha in ALPHAS]
+    for value, printed, places in zip(found, table, digits, strict=True):
+        assert round(value, places) == pytest.approx(printed, abs=1e-9)
+
+
+@pytest.mark.parametrize("gamma", [2.05, 2.5, 4.0])
+@pytest.mark.parametrize("ridge", [0.0, 1e-4, 0.1])
+def test_the_rational_forms_are_those_of_the_specification(gamma, ridge):
+    """alpha(s) and eps(s) as the specification writes them, with g, g', h and h'."""
+    for s in (0.01, 0.3, 2.0, 20.0):
+        z = gamma + s
+        root = math.sqrt(z * z - 4)
+        g, slope = (z - root) / 2, (1 - z / root) / 2
+        h, h_slope = gamma * g / (gamma - g), gamma**2 * slope / (gamma - g) ** 2
+        alpha = ridge * s + s * g
+        left = 1 + s**2 * slope / alpha
+        expected = (1 / gamma + (h + s * h_slope) / gamma**2) / left
+        other = (1 / gamma + (g + s * slope) / gamma**2) / left
+        assert rp.samples(gamma, ridge, g) == pytest.approx(alpha, rel=1e-10)
+        assert rp.closed_form(gamma, ridge, alpha) == pytest.approx(expected, rel=1e-9)
+        assert rp.closed_form(gamma, ridge, alpha, True) == pytest.approx(other, rel=1e-9)
+
+
+def test_the_limit_is_reached_by_the_semicircle_of_a_large_matrix():
+    """Quadrature instead of a random G: what is left is the discretisation."""
+    length, alpha, ridge = 20_000, 0.7, 1e-2
+    edges = 2 * np.cos((np.arange(length) + 0.5) * math.pi / length)
+    weights = 2 / length * np.sin((np.arange(length) + 0.5) * math.pi / length) ** 2
+    given = rp.Problem(1 / (GAMMA - edges), np.sqrt(weights) / GAMMA, 1 / GAMMA, length)
+
+    def excess(kappa):  # df1 with the semicircle's weights
+        return ridge / kappa + weights @ (1 / (1 + kappa * (GAMMA - edges))) - alpha
+
+    low, high = 1e-6, 1e3
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    r = 1 / (1 + low * (GAMMA - edges))
+    bias = weights @ ((GAMMA - edges) * low**2 * r**2) / GAMMA**2
+    expected = (given.noise + bias) / (1 - weights @ r**2 / alpha)
+    assert rp.closed_form(GAMMA, ridge, alpha, True) == pytest.approx(expected, rel=1e-8)
+
+
+def test_peaks_are_those_of_the_specification():
+    for ridge, place, height in ((1e-2, 1.012, 1.51), (1e-3, 1.00, 4.24), (1e-4, 1.0001, 12.9)):
+        found = rp.peak(GAMMA, ridge)
+        assert found[0] == pytest.approx(place, abs=2e-3)
+        assert found[1] == pytest.approx(height, rel=5e-3)
+        beside = rp.closed_form(GAMMA, ridge, found[0] * np.array([0.999, 1.001]))
+        assert (beside < found[1]).all()
+    assert rp.peak(GAMMA, 0.0) == (1.0, math.inf)
+    assert all(math.isnan(value) for value in rp.peak(GAMMA, 10.0))
+
+
+def test_without_a_ridge_the_loss_diverges_at_one_and_decays_to_the_noise():
+    found = rp.closed_form(GAMMA, 0.0, np.array([0.5, 1.0, 1.5, 100.0]))
+    assert found[1] == math.inf
+    assert found[2] == pytest.approx(3 / GAMMA, rel=1e-12)
+    assert rp.closed_form(GAMMA, 1e-9, 0.5) == pytest.approx(found[0], rel=1e-7)
+    assert rp.closed_form(GAMMA, 1e-9, 1.5) == pytest.approx(found[2], rel=1e-7)
+    for (first, last), printed in {
+        (10, 20): 1.08,
+        (20, 50): 1.03,
+        (50, 100): 1.015,
+        (100, 1000): 1.004,
+    }.items():
+        assert rp.exponent(GAMMA, RIDGE, first, last) == pytest.approx(printed, abs=6e-3)
+
+
+def test_the_sign_of_the_first_step_follows_gamma():
+    assert rp.rising_gamma(0.0) == pytest.approx(3 / math.sqrt(2), rel=1e-14)
+    for ridge in (0.0, 1e-3, 0.3):
+        at = rp.rising_gamma(ridge)
+        assert rp.initial_slope(at, ridge) == pytest.approx(0.0, abs=1e-14)
+        for gamma in (at - 0.02, at + 0.02, 3.0):
+            near = rp.closed_form(gamma, ridge, 1e-5) - rp.variance(gamma)
+            slope = rp.initial_slope(gamma, ridge)
+            assert near / 1e-5 == pytest.approx(slope, rel=2e-3, abs=1e-4)
+            assert (slope > 0) == (gamma > at)
+    # The dip of the specification: 2 % at alpha = 0.07.
+    dip = rp.closed_form(2.05, 1e-3, 0.07) / rp.variance(2.05)
+    assert dip == pytest.approx(0.98, abs=0.003)
+
+
+# --- The table and its figure --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def computed():
+    return rp.compute(ENTRY)
+
+
+def logistic(ridges=(1e-3, 1e-2, 0.1), shift=1.0):
+    """Curves of the shape that the specification found, with scatter over realisations."""
+    generator, sizes = (
+        np.random.default_rng(0),
+        np.array([2, 6, 14, 20, 28, 36, 44, 60, 80, 100, 120, 140, 170, 200]),
+    )
+    rows = []
+    for rank, ridge in enumerate(ridges):
+        test = 1 + (30 / 3**rank) * np.exp(-(np.log(sizes / (40 * shift)) ** 2))
+        train = 0.7 / (1 + (75 * shift / sizes) ** 4)
+        for seed in range(12):
+            for quantity, values in (("test", test), ("train", train)):
+                scatter = np.exp(0.05 * generator.normal(size=len(sizes)))
+                rows += [
+                    (quantity, f"ridge {ridge:g}", seed, size, value, np.nan)
+                    for size, value in zip(sizes, values * scatter, strict=True)
+                ]
+    rows.append(("optimum", "", 0, np.nan, 0.69, np.nan))
+    columns = ["quantity", "series", "seed", "x", "y", "y_err"]
+    return pd.DataFrame(rows, columns=columns), {"length": 20}
+
+
+def test_the_table_depends_on_its_entry_alone(computed):
+    frame, about = rp.compute(ENTRY | {"threads": 2})
+    assert frame.equals(computed[0])
+    assert about == computed[1]
+    assert "threads" not in about["entry"]
+    assert not frame[["x", "y"]].isna().any().any()
+    other, _ = rp.compute(ENTRY | {"seed": 5})
+    assert not other.equals(frame)
+
+
+def test_every_check_of_the_figure_holds(computed):
+    _, drawn, found = fig3.fig3(computed, logistic())
+    assert set(drawn["panel"]) == {"left", "right"}
+    assert list(drawn.columns) == ["panel", "series", "seed", "x", "y", "y_err"]
+    assert not found["claim"].duplicated().any()
+    assert set(found["kind"]) == {"exact", "statistical", "paper"}
+    open_rows = found[found["holds"] != "yes"]
+    # So few and small realisations do not tell the two teachers apart.
+    assert open_rows["claim"].str.contains("independent of the inputs").all(), open_rows.to_string()
+    assert (open_rows["holds"] == "undecided").all()
+
+
+def test_checks_fail_where_the_numbers_are_wrong(computed):
+    frame, about = computed
+    for quantity, series, claim in (
+        ("loss", "six equations", "six saddle-point equations"),
+        ("loss", "finite L", "simulated loss"),
+        ("objective", "free energy", "free energy"),
+        ("residual", "theory", "training error"),
+        ("size", "120", "at each alpha"),
+        ("exponent", "50-100", "alpha 50 to 100"),
+        ("slope", "curve", "from alpha = 0"),
+        ("start", "", "no decay at first"),
+        ("loss", "independent teacher", "independent of the inputs"),
+    ):
+        spoiled = frame.copy()
+        rows = (spoiled["quantity"] == quantity) & (spoiled["series"] == series)
+        assert rows.any(), (quantity, series)
+        spoiled.loc[rows, "y"] = -2.0 if quantity == "slope" else spoiled.loc[rows, "y"] * 1.5
+        answers = fig3.fig3((spoiled, about), logistic())[2].set_index("claim")["holds"]
+        found = answers[answers.index.str.contains(claim, regex=False)]
+        assert (found == "no").any(), claim
+
+
+def test_the_expected_sign_follows_gamma():
+    entry = ENTRY | {"gamma": 2.1, "ridge": 1e-3, "length": 200, "sizes": [200, 300]}
+    entry |= {"realisations": 4, "size_realisations": 50}
+    found = fig3.fig3(rp.compute(entry), logistic())[2].set_index("claim")
+    falls = found[found.index.str.contains("the loss first falls from alpha = 0")]
+    assert falls["holds"].tolist() == ["yes"]
+    assert falls["expected"].tolist() == ["<= 0"]
+
+
+def test_few_realisations_leave_finite_sizes_open(computed):
+    found = fig3.fig3(rp.compute(ENTRY | {"size_realisations": 20}), logistic())[2]
+    open_rows = found[found["holds"] == "not-run"]
+    assert len(open_rows) == 3
+    assert open_rows["claim"].str.contains("20 realisations, 50 are needed").all()
+
+
+def test_the_logistic_rows_follow_the_place_of_the_peak(computed):
+    def rows(*curve):
+        found = fig3.fig3(computed, logistic(*curve))[2].set_index("claim")["holds"]
+        return found[found.index.str.startswith("fig. 3 right")]
+
+    late = rows((1e-3, 1e-2, 0.1), 3.0)
+    places = late[late.index.str.contains("at M between 28 and 60")]
+    assert len(places) == 3
+    assert set(places) == {"no"}
+    at_the_edge = rows((1e-3,), 20.0)
+    assert at_the_edge[at_the_edge.index.str.contains("interior")].tolist() == ["no"]
+    strong = rows((0.1, 0.2))
+    assert strong.tolist() == ["not-run"]
+
+
+def test_places_on_a_curve_lie_between_its_points():
+    sizes = np.array([2.0, 10, 30, 50, 100, 300])
+    loss = np.exp(3 - 0.5 * np.log(sizes / 41) ** 2)
+    assert fig3._peak(sizes, loss) == pytest.approx(41, rel=1e-9)
+    assert math.isnan(fig3._peak(sizes, sizes))
+    assert fig3._crossing(sizes, np.log(sizes), math.log(41)) == pytest.approx(41, rel=1e-9)
+    assert math.isnan(fig3._crossing(sizes, sizes, 1.0))
+    assert math.isnan(fig3._crossing(sizes, sizes, 300.0))
+    losses = pd.DataFrame([loss, loss * 1.1, loss * 0.8], columns=sizes)
+    found, error = fig3._resampled(losses, fig3._peak)
+    assert found == pytest.approx(41, rel=1e-9)
+    assert error == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_largest_of_many_may_be_larger():
+    """A difference of 3.5 standard errors is one in 200 of one alpha, not of twelve."""
+    generator = np.random.default_rng(2)
+    noise = generator.normal(size=(1000, 12))
+    noise -= noise.mean(axis=0)
+    noise /= noise.std(axis=0, ddof=1) / math.sqrt(1000)
+    for shift, columns, holds in ((2.9, 12, "yes"), (3.5, 12, "undecided"), (3.5, 1, "no")):
+        differences = pd.DataFrame(noise[:, :columns])
+        differences[0] += shift
+        found = fig3._agree("claim", differences)
+        assert found["value"] == pytest.approx(shift, rel=1e-9)
+        assert found["holds"] == holds
+    assert norm.sf(3) * 2 == pytest.approx(0.0027, abs=1e-4)
+
+
+# --- Bad input -----------------------------------------------------------------------------------
+
+
+def test_bad_input_is_named():
+    eye, w = np.eye(3), np.ones(3)
+    for arguments, message in (
+        ((eye[:2], w, 0.1), r"covariance: found shape \(2, 3\), expected a square matrix"),
+        ((eye - 2 * np.diag([0, 0, 1]), w, 0.1), r"covariance: found the eigenvalue -1.*definite"),
+        ((eye + np.triu(np.ones((3, 3))), w, 0.1), r"covariance: .*differs from its transpose"),
+        ((eye * np.nan, w, 0.1), "covariance: found numbers that are not finite"),
+        ((eye, w[:2], 0.1), r"teacher: found shape \(2,\), expected \(3,\)"),
+        ((eye, w, -0.1), r"noise: found -0\.1"),
+        ((eye, w, 0.1, 0), "length: found 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rp.problem(*arguments)
+    given = general()
+    for call in (rp.saddle_point, rp.loss, rp.kappa):
+        for alpha in (0.0, -1.0, math.inf, math.nan):
+            with pytest.raises(ValueError, match=r"alpha: found .*above 0"):
+                call(given, alpha, 0.1)
+        with pytest.raises(ValueError, match=r"ridge: found -0\.1, expected a number of 0 or more"):
+            call(given, 1.0, -0.1)
+    with pytest.raises(ValueError, match="ridge: found 0, expected a number above 0"):
+        rp.saddle_point(given, 1.0, 0)
+    for gamma in (2.0, -3.0, math.nan):
+        with pytest.raises(ValueError, match=r"gamma: found .*above 2, the edge"):
+            rp.closed_form(gamma, RIDGE, 1.0)
+    with pytest.raises(ValueError, match=r"alpha: found -1"):
+        rp.closed_form(GAMMA, RIDGE, [1.0, -1.0])
+    with pytest.raises(ValueError, match=r"ridge: found -1"):
+        rp.peak(GAMMA, -1.0)
+    for call in (rp.conditional, lambda K: rp.simulate(K, 0.1, [3], np.random.default_rng(0))):
+        with pytest.raises(ValueError, match=r"precision: .*not positive definite at L = 9"):
+            call(precision(9, gamma=0.5))
+    with pytest.raises(ValueError, match=r"precision: .*not positive definite at L = 20"):
+        rp.tridiagonal_losses(
+            *rp.tridiagonal(2.001, 20, 200, np.random.default_rng(0)), [1.0], 1e-3
+        )
+    with pytest.raises(ValueError, match=r"counts: found \[5, 3\], expected rising"):
+        rp.simulate(precision(9), 0.1, [5, 3], np.random.default_rng(0))
+
+
+def test_an_iteration_that_does_not_converge_says_so(monkeypatch):
+    monkeypatch.setattr(rp, "STEPS", 5)
+    with pytest.raises(RuntimeError, match=r"alpha = 1, ridge = 0\.001: not converged in 5 steps"):
+        rp.saddle_point(general(), 1.0, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"gamma": 1.9}, r"gamma: found 1\.9"),
+        ({"ridge": 0.0}, "ridge: found 0, expected a number above 0"),
+        ({"ridge": -1.0}, r"ridge: found -1\.0"),
+        ({"alphas": [0.5, -1.0]}, r"alpha: found -1\.0"),
+        ({"alphas": [0.001, 1.0]}, r"alphas: .* at L = 60 are \[0, 60\] samples"),
+        ({"alphas": [1.0, 1.001]}, r"alphas: .* at L = 60 are \[60, 60\] samples"),
+        ({"realisations": 1}, "realisations: found 1, expected 2 or more"),
+        ({"sizes": [80]}, r"sizes: found \[80\], expected two or more rising"),
+        ({"length": 2}, "length, sizes: found 2"),
+        ({"threads": 0}, "threads: found 0"),
+    ],
+)
+def test_bad_entries_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        rp.compute(ENTRY | changes)

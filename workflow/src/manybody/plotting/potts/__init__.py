@@ -1,0 +1,8 @@
+"""Rende, Gerace, Laio and Goldt, Mapping of attention mechanisms to a generalized Potts model
+(arXiv 2304.07235). One module a figure, each with one function
+
+    draw(files, block, context) -> (figure, what is drawn, checks)
+
+files: named inputs of the rule, lists in the order of `context` (`plotting.needs`): `theory` and
+`curves` (tables), `models` and `maps`. block: the figure's block in the config.
+"""
