@@ -26,6 +26,12 @@ MODELS = {
     "bert": dict(
         architecture="bert", vocabulary=7, length=6, layers=2, heads=2, width=8, mlp=12
     ),
+    "n=1 softmax": FACTORED | dict(layers=1, attention="softmax"),
+    "n=2 softmax": FACTORED | dict(layers=2, attention="softmax"),
+    "encoder": dict(
+        architecture="encoder", vocabulary=7, length=6, layers=2, heads=2, width=8, mlp=12
+    ),
+    "interpolated": dict(architecture="interpolated", vocabulary=7, length=6, a=0.7),
 }  # fmt: skip
 
 
@@ -44,11 +50,13 @@ def build(description, scale=1.0, dtype=torch.float64):
         torch.manual_seed(3)
         model = models.build(description).to(dtype).eval().requires_grad_(False)
         tokens = torch.randint(model.vocabulary, (64, model.length))
-        if description["architecture"] == "bert":
+        if description["architecture"] != "factored":
             for parameter in model.parameters():
                 parameter += 0.4 * torch.randn_like(parameter)
             spread = model(tokens).std(dim=0).mean()
-            model.output.weight *= scale / spread
+            last = model.values if description["architecture"] == "interpolated" else None
+            last = model.output.weight if last is None else last
+            last *= scale / spread
             return model
         for left in model.left[:-1]:
             left *= 3.0

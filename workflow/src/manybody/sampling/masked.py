@@ -169,7 +169,10 @@ def copy_bytes(model: Model) -> int:
     sizes = model.description
     if sizes["architecture"] == "energy":
         return model.copy_size * next(model.parameters()).element_size()
-    if sizes["architecture"] == "bert":
+    if sizes["architecture"] == "interpolated":
+        # The features with what is added to them, and as wide the maps with their parts.
+        return 10 * model.copy_size * next(model.parameters()).element_size()
+    if sizes["architecture"] in ("bert", "encoder"):
         # Of each row: residual, its norm, q k v, attention's output twice, hidden units twice.
         numbers = 8 * sizes["width"] + 2 * sizes["mlp"]
     else:
@@ -182,8 +185,10 @@ def copy_bytes(model: Model) -> int:
 def feature_count(model: Model) -> int:
     """d, the numbers that the head reads of one copy."""
     sizes = model.description
-    if sizes["architecture"] == "bert":
+    if sizes["architecture"] in ("bert", "encoder"):
         return sizes["width"]
+    if sizes["architecture"] == "interpolated":
+        return model.size
     if sizes["architecture"] == "energy":
         return sizes["vocabulary"]
     each = sizes["vocabulary"] if sizes["rank"] is None else sizes["rank"]
