@@ -2,9 +2,10 @@
 
     logits_i[a] = sum over unordered (k - 1)-subsets t of the other sites, J_it U_a,colours(t)
 
-J is free for every site i and subset t, that is not tied over the k roles which a site can have in
-one interaction; U is symmetric in the k - 1 colours. With J and U tied over the roles these are
-the conditionals of p(s) ~ exp(-beta H), up to the factor -k! beta (many-body, eq. 3).
+plus h_i[a] where the sites have `fields` of their own, as the Hamiltonian of a source can. J is
+free for every site i and subset t, that is not tied over the k roles which a site can have in one
+interaction; U is symmetric in the k - 1 colours. With J and U tied over the roles these are the
+conditionals of p(s) ~ exp(-beta H), up to the factor -k! beta (many-body, eq. 3).
 
 The sum over subsets is taken first: `sums` adds up the couplings of the subsets whose colours are
 those of one bin, then U acts on the bins.
@@ -31,13 +32,15 @@ class Energy(Model):
 
     `couplings` (L, C(L - 1, k - 1)) is J, in the order of `tuples.site_tuples`; `colours`
     (|V|, C(|V| + k - 2, k - 1)) is U, one column for every sorted tuple of colours
-    (`tuples.sorted_colours`). A masked site belongs to no subset.
+    (`tuples.sorted_colours`). A masked site belongs to no subset. `alone` (L, |V|) is h if the
+    model has `fields`, zero at first.
 
     Raises `ValueError` for an order that is not 2, 3 or 4, or is above L.
     """
 
-    def __init__(self, vocabulary: int, length: int, order: int):
-        super().__init__("energy", vocabulary, length, order=order)
+    def __init__(self, vocabulary: int, length: int, order: int, fields: bool = False):
+        sizes = {"fields": True} if fields else {}  # the description of others stays what it was
+        super().__init__("energy", vocabulary, length, order=order, **sizes)
         if order not in ORDERS:
             raise ValueError(f"energy: order is {order!r}, expected 2, 3 or 4")
         if order > length:
@@ -62,6 +65,7 @@ class Energy(Model):
         bins = math.comb(vocabulary + size - 1, size)
         self.couplings = nn.Parameter(SCALE * torch.randn(length, around.shape[1]))
         self.colours = nn.Parameter(SCALE * torch.randn(vocabulary, bins))
+        self.alone = nn.Parameter(torch.zeros(length, vocabulary)) if fields else None
 
     @property
     def order(self) -> int:
@@ -87,7 +91,7 @@ class Energy(Model):
         if mask is not None:
             weights = weights.masked_fill(mask[:, self.around].any(-1), 0.0)
         sums = weights.new_zeros(*tokens.shape, self.colours.shape[1])
-        return sums.scatter_add(2, self.bins[code], weights) @ self.colours.T
+        return self._with_fields(sums.scatter_add(2, self.bins[code], weights) @ self.colours.T)
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """The logits: no site's depend on its own token, so one pass serves all its copies."""
@@ -97,12 +101,13 @@ class Energy(Model):
         self.check_tokens(tokens)
         if not self._in_loops:
             return self(tokens)
-        return Logits.apply(tokens, self._spread(), self.colours, self.sites, self.bins)
+        logits = Logits.apply(tokens, self._spread(), self.colours, self.sites, self.bins)
+        return self._with_fields(logits)
 
     def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Compiled, on a CPU."""
+        """Compiled, on a CPU and without fields."""
         self.check_tokens(tokens)
-        if not self._in_loops:
+        if not self._in_loops or self.alone is not None:
             return None
         least, most = tokens.aminmax()
         if least < 0 or most >= self.vocabulary:
@@ -110,6 +115,9 @@ class Energy(Model):
                 f"tokens run from {least} to {most}, expected 0 to {self.vocabulary - 1}"
             )
         return Losses.apply(tokens, self._spread(), self.colours, self.sites, self.bins)
+
+    def _with_fields(self, logits: Tensor) -> Tensor:
+        return logits if self.alone is None else logits + self.alone
 
     def _spread(self) -> Tensor:
         """J by subset of all sites and site (T, L), zero where the site is in the subset."""

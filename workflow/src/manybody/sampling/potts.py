@@ -52,18 +52,18 @@ def sample(
     tokens = np.empty((chains, length), dtype=np.int64)
     if start is not None:
         tokens[:] = start
-    changes = np.zeros((chains, sweeps), dtype=np.int64)
     traced = np.zeros((chains, sweeps if energies else 0))
     parts = [slice(first, first + CHUNK) for first in range(0, chains, CHUNK)]
+    changes = np.zeros((len(parts), sweeps), dtype=np.int64)
 
-    def run(part: slice) -> int:
+    def run(part: slice, changed: np.ndarray) -> int:
         if start is None:
             scatter(tokens[part], states[part], vocabulary)
-        loops(tokens[part], states[part], changes[part], traced[part], *tables)
+        loops(tokens[part], states[part], changed, traced[part], *tables)
         return len(tokens[part])
 
     with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:
-        for done in pool.map(run, parts):
+        for done in pool.map(run, parts, changes):
             progress.update(done)
     return Run(tokens, changes.sum(axis=0) / (chains * length), traced)
 

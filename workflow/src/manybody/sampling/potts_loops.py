@@ -109,10 +109,10 @@ def pick(typing, row, left_out, target):
 
 @njit(nogil=True, cache=True)
 def move(tokens, states, changes, energies, graph, tables, colours):
-    """Moves chains `tokens` (n, L) by changes.shape[1] sweeps, sites from left to right.
+    """Moves chains `tokens` (n, L) by len(changes) sweeps, sites from left to right.
 
     states: (n, 4) uint64, of the random numbers; they are moved on
-    changes: (n, sweeps) int64, gets the number of changed colours
+    changes: (sweeps,) int64, to which the numbers of changed colours are added
     energies: (n, sweeps) float64, gets H after each sweep; (n, 0) for none
     graph: starts (L + 1,), others (2 P,), pairs (2 P,) uint32: the neighbours of site i and the
         numbers of their pairs are entries starts[i] .. starts[i + 1]; J of them (2 P,) float64
@@ -130,7 +130,7 @@ def move(tokens, states, changes, energies, graph, tables, colours):
     for n in range(len(tokens)):
         state[:] = states[n]
         chain[:] = tokens[n]
-        for sweep in range(changes.shape[1]):
+        for sweep in range(len(changes)):
             if sweep % REFRESH == 0:
                 refresh(chain, starts, others, pairs, factors, alone, ones, weights, totals)
             changed = 0
@@ -145,7 +145,7 @@ def move(tokens, states, changes, energies, graph, tables, colours):
                 for entry in range(starts[i], starts[i + 1]):
                     j, pair = others[entry], pairs[entry]
                     totals[j] = scale(weights[j], factors[pair, new], reciprocals[pair, old])
-            changes[n, sweep] = changed
+            changes[sweep] += changed
             if energies.shape[1]:
                 energies[n, sweep] = energy(chain, starts, others, strengths, colours, sites)
         tokens[n] = chain
@@ -175,7 +175,7 @@ def move_wide(tokens, states, changes, energies, graph, tables, colours):
     for n in range(len(tokens)):
         state[:] = states[n]
         chain[:] = tokens[n]
-        for sweep in range(changes.shape[1]):
+        for sweep in range(len(changes)):
             if sweep % REFRESH == 0:
                 logits[:] = alone
                 for i in range(length):
@@ -197,7 +197,7 @@ def move_wide(tokens, states, changes, energies, graph, tables, colours):
                     row, strength = logits[others[entry]], strengths[entry]
                     for a in range(vocabulary):
                         row[a] += strength * (coupled[a, new] - coupled[a, old])
-            changes[n, sweep] = changed
+            changes[sweep] += changed
             if energies.shape[1]:
                 energies[n, sweep] = energy(chain, starts, others, strengths, colours, sites)
         tokens[n] = chain

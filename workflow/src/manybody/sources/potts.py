@@ -185,7 +185,7 @@ def doubly_stochastic(weights: np.ndarray) -> np.ndarray:
     for step in range(1, 200_001):
         scales = np.sqrt(scales / (weights @ scales))
         if step % 2000 == 0:
-            scaled = scales[:, None] * weights * scales
+            scaled = weights * np.outer(scales, scales)  # symmetric to the last digit
             if np.abs(scaled.sum(axis=1) - 1).max() < SETTLED:
                 return scaled
     raise SourceError(
