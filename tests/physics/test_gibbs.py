@@ -9,7 +9,7 @@ import pytest
 from manybody.benchmarks.gibbs import Bincount, OneHot, sweep
 from manybody.hamiltonian import Hamiltonian, field_scale
 from manybody.sampling import gibbs
-from manybody.sampling.gibbs_loops import list_prefixes, logits, sum_by_colours
+from manybody.sampling.gibbs_loops import RENEWAL, buffers, move_logits, start_logits
 from manybody.sources.many_body import draw
 
 VECTORS = dict(vectors=40, variables="signs", probability=0.8)
@@ -36,19 +36,27 @@ def boltzmann(hamiltonian: Hamiltonian, states: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
-def logits_of_loops(hamiltonian: Hamiltonian, tokens: np.ndarray) -> np.ndarray:
-    """What the compiled loops draw from, before the softmax: (N, L, |V|)."""
-    order, (count, length) = hamiltonian.order, tokens.shape
-    weights, prefixes, table = gibbs.prepare(hamiltonian)
-    listed, ends = np.empty((2, length**2), np.uint32), np.empty(length, np.int64)
-    sums = np.empty((hamiltonian.vocabulary, table.shape[2]), np.float32)
-    found = np.empty((count, length, hamiltonian.vocabulary))
-    for n, i in product(range(count), range(length)):
-        others = np.delete(tokens[n], i).astype(np.uint32)
-        list_prefixes(order, others, prefixes, table.shape[2], listed, ends)
-        sum_by_colours(order, others, weights[i], listed, ends, sums)
-        logits(sums, table, found[n, i])
-    return found
+class Loops:
+    """What the compiled loops draw from, before the softmax."""
+
+    def __init__(self, hamiltonian: Hamiltonian):
+        self.length, self.vocabulary = hamiltonian.length, hamiltonian.vocabulary
+        self.model = gibbs.prepare(hamiltonian)
+        weights = self.model[0]
+        self.given = hamiltonian.order, (0,) * weights.shape[2], self.model, buffers(self.model)
+        self.found = np.zeros((self.vocabulary, *weights.shape[2:]), np.float32)
+
+    def start(self, chain: np.ndarray) -> None:
+        start_logits(chain.astype(np.uint32), *self.given, self.found)
+
+    def move(self, chain: np.ndarray, site: int, colour: int) -> None:
+        move_logits(site, chain.astype(np.uint32), np.uint32(colour), *self.given, self.found)
+        chain[site] = colour
+
+    @property
+    def logits(self) -> np.ndarray:
+        """(L, |V|)"""
+        return self.found.reshape(self.vocabulary, -1)[:, : self.length].T
 
 
 @pytest.mark.parametrize(("order", "colours"), CASES)
@@ -90,8 +98,29 @@ def test_loops_have_the_exact_conditionals_to_single_precision(order, colours, l
     hamiltonian = model(order, colours, length, vocabulary)
     tokens = np.random.default_rng(0).integers(0, vocabulary, (30, length))
     expected = -hamiltonian.beta * hamiltonian.fields(tokens)
-    found = logits_of_loops(hamiltonian, tokens)
-    np.testing.assert_allclose(found, expected, atol=3e-6 * max(1, np.abs(expected).max()))
+    loops = Loops(hamiltonian)
+    for chain, logits in zip(tokens, expected, strict=True):
+        loops.start(chain)
+        scale = max(1, np.abs(expected).max())
+        np.testing.assert_allclose(loops.logits, logits, atol=3e-6 * scale)
+
+
+@pytest.mark.parametrize(("order", "colours"), CASES)
+def test_logits_stay_those_of_the_chain_while_its_colours_change(order, colours):
+    """As many changes as there may be until the logits are summed anew."""
+    length, vocabulary = 12, 5
+    hamiltonian = model(order, colours, length, vocabulary)
+    rng = np.random.default_rng(0)
+    chain = rng.integers(0, vocabulary, length)
+    loops = Loops(hamiltonian)
+    loops.start(chain)
+    largest = 1.0
+    for change in range(RENEWAL * length):
+        site, colour = change % length, (chain[change % length] + rng.integers(1, vocabulary))
+        loops.move(chain, site, colour % vocabulary)
+        expected = -hamiltonian.beta * hamiltonian.fields(chain[None])[0]
+        largest = max(largest, np.abs(expected).max())
+        np.testing.assert_allclose(loops.logits, expected, atol=1e-5 * largest)
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])

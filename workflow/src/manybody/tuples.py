@@ -13,7 +13,7 @@ def site_tuples(length: int, size: int) -> np.ndarray:
     """
     others = [[j for j in range(length) if j != i] for i in range(length)]
     table = [list(combinations(sites, size)) for sites in others]
-    return np.array(table, dtype=np.int64).reshape(length, -1, size)
+    return np.array(table, dtype=np.int64).reshape(length, len(table[0]), size)
 
 
 def sorted_colours(vocabulary: int, size: int) -> np.ndarray:

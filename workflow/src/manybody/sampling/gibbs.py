@@ -6,15 +6,15 @@ the same for any number of threads, and those of the first chains for any number
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from math import factorial
 
 import numpy as np
 
 from manybody.hamiltonian import Hamiltonian
+from manybody.models.factored_loops import LANES
 from manybody.progress import Progress
-from manybody.sampling.gibbs_loops import sample_chains
-from manybody.tuples import colour_bins, sorted_colours
-
-CHUNK = 64  # chains that a thread takes at a time
+from manybody.sampling.gibbs_loops import CHUNK, sample_chains
+from manybody.tuples import colour_bins, site_tuples, sorted_colours
 
 
 def sample(
@@ -27,7 +27,8 @@ def sample(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tokens (chains, L) int64 after `sweeps` sweeps, and the share of visits that changed a
     colour in each sweep (sweeps,)."""
-    tables = prepare(hamiltonian)
+    model = prepare(hamiltonian)
+    vectors = (0,) * model[0].shape[2]
     length = hamiltonian.length
     states = stream.generate_state(4 * chains, np.uint64).reshape(chains, 4)
     tokens = np.empty((chains, length), dtype=np.int64)
@@ -35,7 +36,8 @@ def sample(
     parts = [slice(start, start + CHUNK) for start in range(0, chains, CHUNK)]
 
     def run(part: slice) -> int:
-        sample_chains(tokens[part], states[part], changes[part], hamiltonian.order, *tables)
+        given = tokens[part], states[part], changes[part]
+        sample_chains(*given, hamiltonian.order, vectors, model)
         return len(tokens[part])
 
     with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:
@@ -44,22 +46,28 @@ def sample(
     return tokens, changes.sum(axis=0) / (chains * length)
 
 
-def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`weights`, `prefixes` and `table` of `gibbs_loops`; single precision, as the logits are."""
-    order, vocabulary = hamiltonian.order, hamiltonian.vocabulary
-    tuples, weights, _ = hamiltonian.packed
-    # Ascending subsets in colexicographic order: sorted by their last site, then the one before.
-    colex = np.lexsort(tuples[-1].T)
-    rows = sorted_colours(vocabulary, order - 2)
-    table = -hamiltonian.beta * hamiltonian.colours[:, :, *rows.T].reshape(
-        vocabulary, vocabulary, -1
-    )
-    needed = (table != 0).any(axis=(0, 1))
-    numbers = np.where(needed, np.cumsum(needed) - 1, needed.sum())
-    prefixes = numbers[colour_bins(vocabulary, order - 2)]
-    prefixes = prefixes.reshape((-1, vocabulary) if order > 2 else (1, 1))
-    return (
-        weights[:, colex].astype(np.float32),
-        prefixes.astype(np.uint32),
-        np.ascontiguousarray(table[:, :, needed], dtype=np.float32),
-    )
+def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, ...]:
+    """The `model` of `gibbs_loops`; in single precision, as the logits are."""
+    order, length, vocabulary = hamiltonian.order, hamiltonian.length, hamiltonian.vocabulary
+    subsets = np.moveaxis(site_tuples(length, order - 2), 2, 0)
+    weights = np.zeros((length, subsets.shape[2], -(-length // LANES) * LANES), np.float32)
+    sites = np.arange(length)[:, None]
+    weights[:, :, :length] = factorial(order) * hamiltonian.couplings[sites, *subsets]
+    weights = weights.reshape(*weights.shape[:2], -1, LANES)
+
+    colours = sorted_colours(vocabulary, order - 2)
+    found = hamiltonian.colours[:, :, *colours.T].reshape(vocabulary, vocabulary, -1)
+    needed = (found != 0).any(axis=(0, 1))
+    bins = needed.sum()
+    table = np.zeros((vocabulary + 1, vocabulary, bins), np.float32)
+    table[:-1] = -hamiltonian.beta * found[:, :, needed]
+    wanted = np.zeros((vocabulary + 1, bins + 1), np.uint8)
+    wanted[:, :-1] = (table != 0).any(axis=1)
+
+    numbers = np.where(needed, np.cumsum(needed) - 1, bins)[colour_bins(vocabulary, order - 2)]
+    # Subsets with a site that has no colour are in a bin that no colour wants.
+    prefixes = np.full((vocabulary + 1,) * (order - 2), bins, np.uint32)
+    prefixes[(slice(vocabulary),) * (order - 2)] = numbers
+    prefixes = prefixes.reshape((-1, vocabulary + 1) if order > 2 else (1, 1))
+    meets = wanted[:, prefixes].any(axis=2).astype(np.uint8)
+    return weights, prefixes, wanted, meets, table
