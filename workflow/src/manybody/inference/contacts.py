@@ -44,7 +44,8 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
     gap = sequences.about.get("gap")
     about = {key: run.about[key] for key in ("source", "model", "seed") if key in run.about}
     about |= dict(gauge="zero-sum", gap=gap, sequences=len(sequences), heads=len(attention))
-    if "effective" in sequences.about:
+    about["weighted"] = run.about["recipe"].get("weights") == "identity"
+    if about["weighted"]:
         about["effective"] = sequences.about["effective"]
     return frobenius(attention, values, gap), about
 
