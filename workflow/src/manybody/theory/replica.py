@@ -553,9 +553,9 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     - `size`: L; eps at finite L; `size limit`: L; the closed form at M / L; `size limit, inputs`:
       L; at M / (L - 1) and the ridge per input, as there are L - 1;
     - `peak`: ridge; x alpha, y eps of the closed form's maximum;
-    - `exponent`: x the first and y_err the last alpha, y the exponent of the decay between them;
-    - `slope`: formula, curve; y d eps / d alpha at 0; `rising`: x ridge, y the gamma at which
-      that is 0.
+    - `exponent`: two alphas; x the first, y the exponent of the decay between them;
+    - `slope`: y d eps / d alpha of the closed form at 0, by a small step; `rising`: x ridge, y the
+      gamma above which that is positive.
     """
     _check_entry(entry)
     gamma, ridge, length = entry["gamma"], entry["ridge"], entry["length"]
@@ -676,11 +676,10 @@ def _limits(entry: dict, alphas: np.ndarray) -> list[pd.DataFrame]:
         parts.append(_rows("peak", f"{share * ridge:g}", [place], [height]))
     for first, last in pairwise(TAIL):
         measured = exponent(gamma, ridge, first, last)
-        parts.append(_rows("exponent", f"{first:g}-{last:g}", [first], [measured], [last]))
-    near = closed_form(gamma, ridge, STEP)
+        parts.append(_rows("exponent", f"{first:g} to {last:g}", [first], [measured]))
+    rise = closed_form(gamma, ridge, STEP) - variance(gamma)
     return [
         *parts,
-        _rows("slope", "formula", [0], [initial_slope(gamma, ridge)]),
-        _rows("slope", "curve", [0], [(near - variance(gamma)) / STEP]),
+        _rows("slope", "", [0], [rise / STEP]),
         _rows("rising", "", [ridge], [rising_gamma(ridge)]),
     ]

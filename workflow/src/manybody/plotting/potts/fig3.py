@@ -1,8 +1,7 @@
 """Figure 3: generalisation loss against the number of samples, square and logistic.
 
-Left: `theory.replica.compute`, whose docstring names the quantities. Right: a curve of fits to
-samples of the Potts model, quantities `test`, `train` (series: ridge; seed: realisation; x: M; y:
-mean cross-entropy per site, nats) and `optimum`.
+Left: `theory.replica.compute`; right: `inference.learning_curves.compute`, of kind `separability`.
+Their docstrings name the quantities.
 """
 
 import math
@@ -75,7 +74,7 @@ class Square:
 
     def matrix(self, quantity: str, series: str) -> pd.DataFrame:
         """Realisations x alphas."""
-        return self.get(quantity, series).pivot(index="seed", columns="x", values="y")
+        return _matrix(self.get(quantity, series))
 
 
 @dataclass(frozen=True)
@@ -93,18 +92,18 @@ class Logistic:
     def __init__(self, frame: pd.DataFrame, about: dict):
         self.length = about["length"]
         self.optimum = float(frame.loc[frame["quantity"] == "optimum", "y"].mean())
-        found = {
-            (quantity, series): part.pivot(index="seed", columns="x", values="y")
-            for (quantity, series), part in frame.groupby(["quantity", "series"])
-        }
-        self.fits = sorted(
-            (
-                Fits(float(series.removeprefix("ridge ")), losses, found["train", series])
-                for (quantity, series), losses in found.items()
-                if quantity == "test"
-            ),
-            key=lambda fits: fits.ridge,
+        test, training = (
+            dict(tuple(frame[frame["quantity"] == quantity].groupby("series")))
+            for quantity in ("test loss", "training loss")
         )
+        self.fits = [
+            Fits(float(series), _matrix(test[series]), _matrix(training[series]))
+            for series in sorted(test, key=float)
+        ]
+
+
+def _matrix(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.pivot(index="seed", columns="x", values="y")
 
 
 def over_realisations(matrix: pd.DataFrame) -> pd.DataFrame:
@@ -298,14 +297,15 @@ def _theory_rows(square: Square) -> list[dict]:
             *HEIGHT,
         )
     )
-    for series in square.series("exponent"):
-        found = square.get("exponent", series).iloc[0]
-        claim = (
-            f"fig. 3 left: L -> infinity: exponent of the decay of eps - 1/gamma, alpha "
-            f"{found['x']:g} to {found['y_err']:g}"
+    rows += [
+        checks.identity(
+            f"fig. 3 left: L -> infinity: exponent of the decay of eps - 1/gamma, alpha {series}",
+            square.only("exponent", series),
+            *DECAY,
         )
-        rows.append(checks.identity(claim, found["y"], *DECAY))
-    slope, threshold = square.only("slope", "curve"), square.only("rising")
+        for series in square.series("exponent")
+    ]
+    slope, threshold = square.only("slope"), square.only("rising")
     rises = gamma > threshold
     rows.append(
         checks.row(
