@@ -26,7 +26,9 @@ def sample(
     label: str = "gibbs",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tokens (chains, L) int64 after `sweeps` sweeps, and the share of visits that changed a
-    colour in each sweep (sweeps,)."""
+    colour in each sweep (sweeps,). `ValueError` if sites have energies of their own."""
+    if hamiltonian.alone is not None:
+        raise ValueError("sites have energies of their own (fields): sampling.potts is for those")
     model = prepare(hamiltonian)
     vectors = (0,) * model[0].shape[2]
     length = hamiltonian.length
