@@ -1,0 +1,21 @@
+"""Fits factored attention to many subsets of a source, and writes how good the fits are."""
+
+from pathlib import Path
+
+from manybody.inference import learning_curves
+from manybody.logs import log_to
+from manybody.tables import write_theory
+
+log_to(snakemake.log[0])
+
+table = Path(snakemake.output.table)
+resume = table.with_suffix(".resume")
+frame, about = learning_curves.compute(
+    snakemake.params.entry,
+    dict(snakemake.input.items()),
+    resume,
+    snakemake.threads,
+    snakemake.params.code,
+)
+write_theory(table, frame, about)
+learning_curves.forget(resume)
