@@ -1,13 +1,18 @@
-"""How much faster compiled colour bins make a Gibbs sweep than numpy, and two threads than one.
+"""How much faster kept logits make a Gibbs sweep than numpy anew, and two threads than one.
 
 Both baselines move all chains together, site by site, in single precision and with the tables they
 need laid out beforehand; what they draw is compared with the exact conditionals in the tests:
   one-hot   h = sum_j X_j (J_i . X X) U in stages, each a matrix product over one-hot colours
   bincount  J summed into colour bins by `numpy.bincount`, bins x U as one matrix product
-Their matrices are too small for numpy's linear algebra library to use a second thread.
+They run in processes of their own, which tell numpy's linear algebra to use one thread: that is
+read once, when numpy is loaded.
 """
 
+import json
+import os
 import statistics
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -25,6 +30,7 @@ COLOURS = {"potts": "potts", "vectors": dict(vectors=200, variables="signs", pro
 BLOCKS = 5
 SWEEPS = 30  # of a baseline in a block
 SECONDS = 1.0  # that ours runs in a block, about
+THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB")  # <name>_NUM_THREADS
 
 
 class Bincount:
@@ -83,6 +89,9 @@ class OneHot:
         return found.reshape(count, -1) @ self.colours.reshape(self.vocabulary, -1).T
 
 
+BASELINES = {"one-hot numpy": OneHot, "bincount numpy": Bincount}
+
+
 def sweep(sampler, tokens: np.ndarray, rng: np.random.Generator) -> None:
     """Moves `tokens` (N, L) by one sweep from left to right, in place."""
     for site in range(tokens.shape[1]):
@@ -98,26 +107,25 @@ def measure() -> list[dict]:
     rows = []
     for name, colours in COLOURS.items():
         hamiltonian, _ = draw({**SOURCE, "colours": colours})
-        rows += _rows(f"gibbs {name}", hamiltonian)
+        rows += _rows(name, hamiltonian)
     return rows
 
 
-def _rows(what: str, hamiltonian: Hamiltonian) -> list[dict]:
-    baselines = {"one-hot numpy": OneHot(hamiltonian), "bincount numpy": Bincount(hamiltonian)}
-    rates = {name: [] for name in ("one thread", "two threads", *baselines)}
+def _rows(colours: str, hamiltonian: Hamiltonian) -> list[dict]:
+    rates = {name: [] for name in ("one thread", "two threads", *BASELINES)}
     chains = gibbs.CHUNK * max(4, round(_ours(hamiltonian, 256, 1) * SECONDS / 15 / gibbs.CHUNK))
     for _ in range(BLOCKS):
         rates["one thread"].append(_ours(hamiltonian, chains, 1))
         rates["two threads"].append(_ours(hamiltonian, chains, 2))
-        for name, sampler in baselines.items():
-            rates[name].append(_baseline(sampler, hamiltonian))
+        for name, rate in _baselines(colours).items():
+            rates[name].append(rate)
     medians = {name: statistics.median(found) for name, found in rates.items()}
     ours = medians["one thread"]
-    pairs = [(name, ours, medians[name], 1) for name in baselines]
+    pairs = [(name, ours, medians[name], 1) for name in BASELINES]
     pairs.append(("one thread", medians["two threads"], ours, 2))
     return [
         dict(
-            what=f"{what} against {name}", ours=mine, baseline=other, ratio=mine / other,
+            what=f"gibbs {colours} against {name}", ours=mine, baseline=other, ratio=mine / other,
             unit="chain-sweeps/s", threads=threads,
         )
         for name, mine, other, threads in pairs
@@ -133,7 +141,22 @@ def _ours(hamiltonian: Hamiltonian, chains: int, threads: int) -> float:
     return chains * SOURCE["sweeps"] / (time.perf_counter() - begin)
 
 
-def _baseline(sampler, hamiltonian: Hamiltonian) -> float:
+def _baselines(colours: str) -> dict[str, float]:
+    """What `baselines` returns, in a process with one thread."""
+    given = {f"{name}_NUM_THREADS": "1" for name in THREADS}
+    environment = {**os.environ, **given, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "manybody.benchmarks.gibbs", colours]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
+    return json.loads(done.stdout)
+
+
+def baselines(colours: str) -> dict[str, float]:
+    """Chain-sweeps a second of each baseline with the U called `colours`."""
+    hamiltonian, _ = draw({**SOURCE, "colours": COLOURS[colours]})
+    return {name: _rate(kind(hamiltonian), hamiltonian) for name, kind in BASELINES.items()}
+
+
+def _rate(sampler, hamiltonian: Hamiltonian) -> float:
     rng = np.random.default_rng(1)
     shape = (sampler.chains, hamiltonian.length)
     tokens = rng.integers(0, hamiltonian.vocabulary, shape)
@@ -142,3 +165,7 @@ def _baseline(sampler, hamiltonian: Hamiltonian) -> float:
     for _ in range(SWEEPS):
         sweep(sampler, tokens, rng)
     return SWEEPS * sampler.chains / (time.perf_counter() - begin)
+
+
+if __name__ == "__main__":
+    print(json.dumps(baselines(sys.argv[1])))
