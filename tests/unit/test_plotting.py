@@ -428,7 +428,7 @@ def test_captions_render(path, scale):
         snakemake.utils.update_config(
             config, yaml.safe_load((folder / f"{scale}.yaml").read_text())
         )
-    block = config["figures"]["simplicity"].get(path.stem)
+    block = config["figures"].get(path.parent.name, {}).get(path.stem)
     if block is None and path.parent != REPORT:
         pytest.skip(f"{scale}.yaml draws no {path.stem}")
     job = SimpleNamespace(config=config, params=SimpleNamespace(block=block))

@@ -1,0 +1,298 @@
+"""Figure 2: factored attention and transformer encoders on samples of a Potts model.
+
+(a) held-out loss above the optimum against the epoch, (b) the true couplings and the attention
+maps, (c) error of the couplings read off the maps, their gauge fixed, (d) loss above the optimum
+against a, which leads from factored to ordinary attention. What is read and measured is in
+`fig2_runs`, what is decided in `fig2_checks`.
+
+In the table of what is drawn, maps have their columns in x, rows in the series and values in y.
+Numbers that are not points of a panel have a panel of their own: `loss` (a with the loss itself,
+and the optimum), `candidates` (x: learning rate, y: excess of every recipe that was tried),
+`pearson`, `mean square` (of c A - J, as in the paper) and `values` (error of V, colours weighted by
+their frequency), each at the last step and over seeds.
+"""
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from manybody import checks, tables
+from manybody.inference import gauge
+from manybody.plotting import style
+from manybody.plotting.potts import fig2_checks, fig2_runs
+from manybody.plotting.potts.fig2_runs import Candidate, Data, Entry
+
+COLOURS = (
+    style.ORDERS[2],
+    style.ORDERS[3],
+    style.ORDERS[6],
+    style.UNBOUNDED,
+    style.ORDERS[4],
+    style.TIMES[1],
+)
+BAND = dict(alpha=0.2, linewidth=0)
+DIVERGING = "RdBu_r"
+
+
+@style.styled(style.RC)
+def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame, pd.DataFrame]:
+    """The figure, what is drawn and the checks, from files; see the package's docstring."""
+    data = fig2_runs.read(files, block, context)
+    theory = None
+    if "exact" in block:
+        paths = dict(zip(context["theory"], files["theory"], strict=True))
+        theory, _ = tables.read_theory(paths[block["exact"]])
+
+    figure = style.new(7.0, 6.6)
+    upper, middle, lower = figure.subfigures(3, 1, height_ratios=(1.15, 0.85, 1))
+    losses, strength = upper.subplots(1, 2, width_ratios=(2, 1))
+    errors, ends = lower.subplots(1, 2, width_ratios=(2, 1), sharey=True)
+    drawn = [
+        draw_losses(losses, data),
+        draw_maps(middle, data),
+        draw_errors(errors, data),
+        draw_ends(ends, data),
+        draw_interpolation(strength, data),
+        *numbers(data),
+    ]
+    found = fig2_checks.all_rows(data, theory, "potts fig. 2")
+    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
+
+
+# --- Panels --------------------------------------------------------------------------------------
+
+
+def draw_losses(axes: Axes, data: Data) -> pd.DataFrame:
+    """(a): excess of each architecture's best recipe, mean and sd over seeds."""
+    parts = []
+    for colour, entry in zip(_colours(data), data.architectures, strict=True):
+        curves = [run.curve.set_index("epoch")["loss"] for run in entry.runs.values()]
+        mean, spread = _over_seeds(curves)
+        excess = mean - data.optimum.end
+        _line(axes, excess, spread, colour, f"{entry.label}: {recipe(entry.best)}")
+        parts.append(_rows("a", entry.label, "mean", excess.index, excess, spread))
+        for seed, curve in zip(entry.runs, curves, strict=True):
+            parts.append(_rows("loss", entry.label, seed, curve.index, curve))
+    optimum = data.optimum.curve.iloc[-1]
+    parts.append(_rows("loss", "optimum", "", [math.nan], [optimum["loss"]], optimum["loss_se"]))
+    parts.append(_draw_expected(axes, data))
+    _epochs(axes)
+    _log(axes, pd.concat(parts).query("panel == 'a'")["y"])
+    axes.set_ylabel("held-out loss above the optimum\n(nats per token)")
+    axes.set_title(f"(a) β = {data.law.beta:.4g}, optimum {optimum['loss']:.4f} nats per token")
+    axes.legend(fontsize=7, loc="upper right", frameon=True, framealpha=0.85, edgecolor="none")
+    return pd.concat(parts)
+
+
+def _draw_expected(axes: Axes, data: Data) -> pd.DataFrame:
+    """p / (2 M L), what any well-specified fit loses by its finite sample: a dashed line."""
+    parts = []
+    sizes = dict.fromkeys(data.trained_on(entry) for entry in data.architectures)
+    for size in sizes:
+        expected = data.expected_excess(size)
+        axes.axhline(expected, color="black", linestyle="--", linewidth=0.9, zorder=1)
+        axes.annotate(
+            f"p/(2ML) = {expected:.2g}, M = {size}",
+            xy=(0.0, expected),
+            xycoords=("axes fraction", "data"),
+            xytext=(3, -3),
+            textcoords="offset points",
+            va="top",
+            fontsize=7,
+        )
+        parts.append(_rows("a", f"p/(2ML), M = {size}", "", [math.nan], [expected]))
+    return pd.concat(parts)
+
+
+def draw_maps(part: Figure, data: Data) -> pd.DataFrame:
+    """(b): J and the map of each architecture's shown seed, on one scale of colours.
+
+    Of factored attention it is c A, with c the scale, sign included, that is nearest to J: the
+    gauge. The averaged maps of encoders have no gauge and are as they are.
+    """
+    shown = [("J", data.law.couplings, "true couplings")]
+    for entry in data.architectures:
+        found = entry.runs[entry.chosen].last_map
+        if found is not None:
+            error = data.coupling_error(found)
+            words = f"err {error.error:.2g}, r {error.pearson:.3f}"
+            gauged = error.scale * found if entry.kind in fig2_checks.FACTORED else found
+            shown.append((entry.label, gauged, words))
+    largest = np.abs(data.law.couplings).max()
+    row = part.subplots(1, len(shown), squeeze=False)[0]
+    parts = []
+    for axes, (label, matrix, words) in zip(row, shown, strict=True):
+        apart = np.array(matrix, float)
+        np.fill_diagonal(apart, np.nan)
+        image = axes.imshow(apart, cmap=DIVERGING, norm=Normalize(-largest, largest))
+        axes.set_facecolor("0.85")
+        axes.set_title(f"{label}\n{words}", fontsize=7)
+        ticks = [0, len(apart) - 1]
+        axes.set_xticks(ticks, [1, len(apart)], fontsize=6)
+        axes.set_yticks(ticks, [1, len(apart)] if axes is row[0] else [], fontsize=6)
+        axes.spines[:].set_visible(False)
+        for number, values in enumerate(apart, start=1):
+            columns = range(1, len(values) + 1)
+            parts.append(_rows("b", f"{label}, row {number}", "", columns, values))
+    bar = part.colorbar(image, ax=list(row), shrink=0.75, aspect=14, pad=0.01)
+    bar.ax.tick_params(labelsize=6)
+    part.suptitle("(b) couplings and attention maps", x=0.01, ha="left", fontsize=9)
+    return pd.concat(parts)
+
+
+def draw_errors(axes: Axes, data: Data) -> pd.DataFrame:
+    """(c): err_J against the epoch, for runs whose maps were kept at more than one step."""
+    parts = []
+    for colour, entry in zip(_colours(data), data.architectures, strict=True):
+        curves = []
+        for run in entry.runs.values():
+            epochs = dict(zip(run.curve["step"], run.curve["epoch"], strict=True))
+            found = {
+                epochs[step]: data.coupling_error(matrix).error
+                for step, matrix in sorted(run.maps.items())
+                if step in epochs
+            }
+            if found:
+                curves.append(pd.Series(found))
+        if curves:
+            mean, spread = _over_seeds(curves)
+            _line(axes, mean, spread, colour, entry.label)
+            parts.append(_rows("c", entry.label, "mean", mean.index, mean, spread))
+    _epochs(axes)
+    axes.set_yscale("log")
+    axes.set_ylabel("error of J\n|cA − J|² / |J|²")
+    axes.set_title("(c) reconstruction of the couplings")
+    return pd.concat(parts) if parts else _rows("c", "", "", [], [])
+
+
+def draw_ends(axes: Axes, data: Data) -> pd.DataFrame:
+    """(c) beside: err_J of every seed at its last step."""
+    parts, names = [], []
+    for number, (colour, entry) in enumerate(zip(_colours(data), data.architectures, strict=True)):
+        names.append(entry.label.replace(", ", "\n").replace(" attention", ""))
+        found = _ends(entry, lambda run: data.coupling_error(run.last_map).error)
+        axes.plot([number] * len(found), found, "o", color=colour, markersize=5, alpha=0.8)
+        parts.append(_rows("c end", entry.label, "", [], []))
+        for seed, value in found.items():
+            parts.append(_rows("c end", entry.label, seed, [number], [value]))
+    axes.set_xticks(range(len(names)), names, fontsize=6.5)
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.tick_params(labelleft=False)
+    axes.set_title("at the end, every seed")
+    return pd.concat(parts)
+
+
+def draw_interpolation(axes: Axes, data: Data) -> pd.DataFrame:
+    """(d): excess against a, with its standard error over seeds, if there are several, and over
+    sequences paired with the optimum; nothing where the figure has no interpolation."""
+    if not data.interpolation:
+        axes.axis("off")
+        return _rows("d", "", "", [], [])
+    points = [
+        (entry.a, data.excess(entry).mean(), data.excess_error(entry))
+        for entry in data.interpolation
+    ]
+    a, excess, errors = map(list, zip(*points, strict=True))
+    axes.errorbar(a, excess, yerr=errors, fmt="o-", color=style.TIMES[2], capsize=2)
+    axes.set_ylim(min(0.0, *excess), None)
+    axes.set_xlabel("a")
+    axes.set_title("(d) interpolation")
+    parts = [_rows("d", "interpolation", "mean", a, excess, errors)]
+    for entry in data.interpolation:
+        for seed, value in zip(entry.runs, data.excess(entry), strict=True):
+            parts.append(_rows("d", "interpolation", seed, [entry.a], [value]))
+    return pd.concat(parts)
+
+
+def numbers(data: Data) -> list[pd.DataFrame]:
+    """Every recipe that was tried, and what else is known of the maps, as panels of their own."""
+    parts = []
+    for entry in data.entries:
+        for candidate in entry.candidates:
+            ends = candidate.ends - data.optimum.end
+            spread = ends.std(ddof=1) if len(ends) > 1 else math.nan
+            series = f"{entry.label}: {candidate.model}"
+            mean = [ends.mean()]
+            parts.append(_rows("candidates", series, "mean", [candidate.rate], mean, spread))
+        for panel, of_map in {
+            "pearson": lambda run: data.coupling_error(run.last_map).pearson,
+            "mean square": lambda run: data.coupling_error(run.last_map).mean_square,
+            "values": lambda run: _value_error(run, data),
+        }.items():
+            for seed, value in _ends(entry, of_map).items():
+                if math.isfinite(value):
+                    parts.append(_rows(panel, entry.label, seed, [math.nan], [value]))
+    return parts
+
+
+def _ends(entry: Entry, of_run) -> pd.Series:
+    """A number of every seed's last map."""
+    known = {seed: run for seed, run in entry.runs.items() if run.last_map is not None}
+    return pd.Series({seed: of_run(run) for seed, run in known.items()}, dtype=float)
+
+
+def _value_error(run: fig2_runs.Run, data: Data) -> float:
+    # U of the Hamiltonian is -1/2 of that of the paper's H, so that beta U is this.
+    truth = -2 * data.law.beta * data.law.colours
+    if run.values is None or run.values.shape != truth.shape:
+        return math.nan
+    scale = data.coupling_error(run.last_map).scale
+    return gauge.value_error(run.values, truth, data.frequencies, scale)
+
+
+# --- Looks and words -----------------------------------------------------------------------------
+
+
+def recipe(candidate: Candidate) -> str:
+    """Optimiser, rate and steps of a recipe, and the number of seeds."""
+    settings = candidate.recipe["optimizer"]
+    names = {"sgd": "SGD", "adamw": "Adam", "lbfgs": "L-BFGS"}
+    words = [names.get(settings["name"], settings["name"])]
+    if math.isfinite(candidate.rate):
+        words[0] += f" {candidate.rate:g}"
+    seeds = len(candidate.runs)
+    words += [f"{candidate.recipe['steps']} steps", f"{seeds} seed{'s' if seeds > 1 else ''}"]
+    return ", ".join(words)
+
+
+def _colours(data: Data) -> list[str]:
+    return [COLOURS[number % len(COLOURS)] for number in range(len(data.architectures))]
+
+
+def _over_seeds(curves: list[pd.Series]) -> tuple[pd.Series, pd.Series]:
+    """Mean and sd (NaN for one) over seeds at the times that all of them have."""
+    joined = pd.concat(curves, axis=1, join="inner").sort_index()
+    return joined.mean(axis=1), joined.std(axis=1, ddof=1)
+
+
+def _line(axes: Axes, mean: pd.Series, spread: pd.Series, colour: str, label: str) -> None:
+    marker = "o" if len(mean) < 3 else None
+    axes.plot(mean.index, mean.where(mean > 0), color=colour, label=label, marker=marker)
+    if spread.notna().any():
+        lowest = np.maximum(mean - spread, mean / 10)  # a log axis has no zero
+        axes.fill_between(mean.index, lowest, mean + spread, color=colour, **BAND)
+
+
+def _epochs(axes: Axes) -> None:
+    """Epochs from 0 on, linear up to 1 and logarithmic beyond: runs differ much in length."""
+    axes.set_xscale("symlog", linthresh=1, linscale=0.3)
+    axes.set_xlim(0, None)
+    axes.set_xlabel("training epoch")
+
+
+def _log(axes: Axes, values: pd.Series) -> None:
+    """A logarithmic axis of losses, if any is above the optimum."""
+    finite = values[np.isfinite(values) & (values > 0)]
+    if len(finite):
+        axes.set_yscale("log")
+        axes.set_ylim(0.5 * finite.min(), 1.3 * finite.max())
+
+
+def _rows(panel: str, series: str, seed, x, y, errors=math.nan) -> pd.DataFrame:
+    frame = pd.DataFrame({"x": list(x), "y": list(y)}, dtype=float)
+    errors = errors if isinstance(errors, float) else list(errors)
+    return frame.assign(panel=panel, series=series, seed=str(seed), y_err=errors)
