@@ -84,7 +84,7 @@ def draw_losses(axes: Axes, data: Data) -> pd.DataFrame:
     _log(axes, pd.concat(parts).query("panel == 'a'")["y"])
     axes.set_ylabel("held-out loss above the optimum\n(nats per token)")
     axes.set_title(f"(a) β = {data.law.beta:.4g}, optimum {optimum['loss']:.4f} nats per token")
-    axes.legend(fontsize=7, loc="upper right", frameon=True, framealpha=0.85, edgecolor="none")
+    axes.legend(fontsize=7, loc="upper right", frameon=True, framealpha=0.6, edgecolor="none")
     return pd.concat(parts)
 
 

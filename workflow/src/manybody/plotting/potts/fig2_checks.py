@@ -279,7 +279,7 @@ def _layers(count: int) -> str:
 
 
 def _difference(claim: str, lower: Entry, upper: Entry) -> dict:
-    """upper minus lower over the seeds that both have; those of one seed against its only one."""
+    """upper minus lower over the seeds that both have; a single seed is set against all others."""
     common = [seed for seed in lower.runs if seed in upper.runs]
     if min(len(lower.runs), len(upper.runs)) == 1:
         # Seeds of different architectures have nothing in common that pairs them.
