@@ -46,9 +46,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             maps = model.mixing(0).numpy() * (1 - np.eye(LENGTH))
             heads = Heads(maps[None], model.left[0].numpy()[None], np.zeros((LENGTH, VOCABULARY)))
             compiled = float(losses(heads, tokens).mean())
-            rows.append(
-                ("masked loss", f"{attention} A, compiled sums", abs(compiled - reference))
-            )
+            rows.append(("masked loss", f"{attention} A, compiled sums", abs(compiled - reference)))
         model = factored("free")
         before = masked_losses(model, tokens)["explicit masks"]
         for name, change in {"scale -2": _rescale, "column shift": _shift}.items():
