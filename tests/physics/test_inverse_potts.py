@@ -203,6 +203,19 @@ def test_factored_attention_recovers_planted_couplings():
     assert -0.001 < excess < 0.004  # p / (2 M L) is 0.0009
 
 
+def test_a_penalty_sets_couplings_to_zero_that_are():
+    counted = pl.Counted(planted(2000, 1), COLOURS)
+    law = Hamiltonian(chain(), -colours() / 2, 1.0)
+    apart = (chain() == 0) & ~np.eye(LENGTH, dtype=bool)
+    dense, sparse = pl.fit_heads(counted), pl.fit_sparse(counted, 1e-2)
+    assert (dense.model.attention[0][apart] != 0).all()
+    assert (sparse.model.attention[0][apart] == 0).sum() > 6
+    one, two = (dict(curves.errors(fit.model.attention[0], law)) for fit in (dense, sparse))
+    assert two["score correlation"] > one["score correlation"]
+    mean = pl.losses(sparse.model, planted(2000, 1)).mean()
+    assert sparse.loss == pytest.approx(mean, rel=1e-12)
+
+
 def test_the_full_form_recovers_couplings_that_do_not_factorise():
     rng = np.random.default_rng(8)
     couplings = np.zeros((LENGTH, LENGTH, COLOURS, COLOURS))

@@ -31,7 +31,8 @@ CONTACTS, SCALE = 40, 1.0  # dense pairs, and the standard deviation of their en
 SWEEPS = 200
 RIDGES = (1e-6, 1e-5, 1e-4, 1e-3)  # of plm
 PLM = dict(iterations=40)
-ONE = dict(heads=1, ridge=1e-4, iterations=60)
+ONE = dict(heads=1, ridge=1e-4, iterations=80)
+SPARSE = dict(heads=1, sparsity=3e-4, ridge=1e-4, iterations=40)
 HEADS = dict(heads=80, ridge=3e-4, iterations=50, fields=True)
 
 
@@ -40,7 +41,9 @@ def measure() -> list[dict]:
     law = Hamiltonian(contact_map(LENGTH), -stored_colours() / 2, BETA)
     tokens = potts.sample(law, FACTORISED, SWEEPS, np.random.SeedSequence(1)).tokens
     truth = np.abs(law.couplings)
-    rows = compare(f"planted J x U, M = {FACTORISED}", tokens, truth, ONE)
+    rows = []
+    for settings in (ONE, SPARSE):
+        rows += compare(f"planted J x U, M = {FACTORISED}", tokens, truth, settings)
     couplings = dense(LENGTH, COLOURS, CONTACTS, SCALE, np.random.SeedSequence(2))
     none = np.zeros((LENGTH, COLOURS))
     tokens = pairwise.sample(couplings, none, DENSE, SWEEPS, np.random.SeedSequence(3))
@@ -85,14 +88,16 @@ def compare(what: str, tokens: np.ndarray, truth: np.ndarray, settings: dict) ->
     """Rows on one sample: tokens (N, L), and the true scores (L, L)."""
     _compile(settings)
     counted = pl.Counted(tokens, COLOURS)
-    ours, mine = _timed(lambda: pl.fit_heads(counted, **settings))
+    fit = pl.fit_sparse if "sparsity" in settings else pl.fit_heads
+    ours, mine = _timed(lambda: fit(counted, **settings))
     found = quality(scores(ours.model.couplings), truth)
     plm = []
     for ridge in RIDGES:
-        fit, seconds = _timed(lambda ridge=ridge: pl.fit_full(counted, ridge, **PLM))
-        plm.append((quality(scores(fit.model.couplings), truth), ridge, seconds))
+        full, seconds = _timed(lambda ridge=ridge: pl.fit_full(counted, ridge, **PLM))
+        plm.append((quality(scores(full.model.couplings), truth), ridge, seconds))
     best, ridge, seconds = max(plm, key=lambda one: one[0]["r F"])
     heads = "1 head" if settings["heads"] == 1 else f"{settings['heads']} heads"
+    heads += f", sparse ({settings['sparsity']:g})" if "sparsity" in settings else ""
     what = f"{what}: {heads} (ridge {settings['ridge']:g}) against plm (ridge {ridge:g})"
     rows = [(f"{what}, {name}", found[name], best[name], name.split()[0]) for name in found]
     rows.append((f"{what}, time", 1 / mine, 1 / seconds, "fits/s"))
@@ -104,7 +109,7 @@ def compare(what: str, tokens: np.ndarray, truth: np.ndarray, settings: dict) ->
 
 def _compile(settings: dict) -> None:
     few = pl.Counted(np.random.default_rng(0).integers(0, COLOURS, (4, LENGTH)), COLOURS)
-    pl.fit_heads(few, **{**settings, "iterations": 1})
+    pl.fit_heads(few, heads=settings["heads"], iterations=1)
     pl.fit_full(few, iterations=1)
 
 

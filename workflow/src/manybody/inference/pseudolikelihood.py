@@ -6,7 +6,8 @@ with a masked position for every conditional: the masked-prediction loss over al
 same number (potts, section 2). Two families of couplings, one optimiser (L-BFGS) and one compiled
 pass over the sequences:
 
-- `fit_heads`: factored attention, J_ij(a, b) = sum_h A^h_ij V^h_ab, H heads;
+- `fit_heads`: factored attention, J_ij(a, b) = sum_h A^h_ij V^h_ab, H heads; `fit_sparse`: the
+  same with a penalty on |A|;
 - `fit_full`: a free q x q matrix for every ordered pair of sites (plmDCA), or every unordered one.
 
 Repeated sequences are collapsed to one with the sum of their weights.
@@ -165,6 +166,52 @@ def fit_heads(
 
     first = np.concatenate([attention.ravel(), values.ravel(), np.zeros(fields * none.size)])
     return _minimise(counted, first, model, flat, ridge, summed, iterations, tolerance, threads)
+
+
+def fit_sparse(
+    counted: Counted, sparsity: float = 3e-4, ridge: float = 1e-4, iterations: int = 40, **settings
+) -> Fit:
+    """Heads without fields whose A is sparse, for sites of which few pairs interact.
+
+    From `fit_heads` (which gets `settings`) it minimises the mean loss plus sparsity times the sum
+    of |A| plus ridge / 2 times the squared V: L-BFGS on A = P - N with P, N >= 0, so that entries
+    end at zero. Each of the two stages has the same number of iterations at most.
+    """
+    dense = fit_heads(counted, ridge=ridge, iterations=iterations, **settings)
+    attention, values = dense.model.attention, dense.model.values
+    size, none = attention.size, dense.model.fields
+    scale = 1.0 / (counted.total * counted.length)
+    threads = settings.get("threads", 1)
+
+    def model(vector: np.ndarray) -> Heads:
+        weights = (vector[:size] - vector[size : 2 * size]).reshape(attention.shape)
+        return Heads(weights, vector[2 * size :].reshape(values.shape), none)
+
+    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        loss, slopes = loss_and_slopes(counted, model(vector), threads)
+        of_weights, own = scale * slopes.attention.ravel(), vector[2 * size :]
+        of_values = scale * slopes.values.ravel() + ridge * own
+        penalty = sparsity * vector[: 2 * size].sum() + 0.5 * ridge * (own @ own)
+        gradient = np.concatenate([of_weights + sparsity, sparsity - of_weights, of_values])
+        return scale * loss + penalty, gradient
+
+    parts = [np.maximum(attention, 0), np.maximum(-attention, 0), values]
+    found = minimize(
+        objective,
+        np.concatenate([part.ravel() for part in parts]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * (2 * size) + [(None, None)] * values.size,
+        options=dict(maxiter=iterations, maxfun=10 * iterations, maxcor=HISTORY, ftol=0, gtol=0),
+    )
+    return Fit(
+        model=model(found.x),
+        objective=float(found.fun),
+        loss=scale * _pass(counted, model(found.x), False, 1, np.zeros_like(counted.weights))[0],
+        iterations=dense.iterations + int(found.nit),
+        evaluations=dense.evaluations + int(found.nfev),
+        converged=bool(found.success),
+    )
 
 
 def fit_full(
