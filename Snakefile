@@ -31,6 +31,7 @@ include: "workflow/rules/training.smk"
 include: "workflow/rules/clones.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/theory.smk"
+include: "workflow/rules/inference.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/benchmarks.smk"
 
@@ -38,6 +39,7 @@ include: "workflow/rules/benchmarks.smk"
 localrules:
     all,
     simplicity,
+    potts,
 
 
 rule all:
@@ -50,3 +52,8 @@ rule all:
 rule simplicity:
     input:
         figure_files("simplicity"),
+
+
+rule potts:
+    input:
+        figure_files("potts"),

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from manybody.artifacts import sha256
 from manybody.plotting.needs import needs
 from manybody.provenance import code_digest
 
@@ -13,8 +14,13 @@ CLONE = f"{RESULTS}/clones/{{source}}/{{clone}}/manifest.json"
 LOSSES = f"{RESULTS}/losses/{{evaluation}}/seed-{{seed}}.parquet"
 HAMILTONIAN = f"{SEQUENCES}/hamiltonian.safetensors"
 THEORY = f"{RESULTS}/theory/{{theory}}.parquet"
+CURVE = f"{RESULTS}/curves/{{curve}}.parquet"
+MAPS = f"{RESULTS}/maps/{{source}}/{{model}}/seed-{{seed}}.parquet"
+CONTACTS = f"{RESULTS}/contacts/{{source}}/{{model}}/seed-{{seed}}.parquet"
+SAMPLED = ("many-body", "potts")  # kinds of sources with a Hamiltonian
 SPLITS = ("train", "validation", "test")
 SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
+POTTS_COLOURS = Path(workflow.basedir) / "workflow/src/manybody/sources/potts_colours.json"
 
 
 wildcard_constraints:
@@ -28,6 +34,7 @@ wildcard_constraints:
     seed="[0-9]+",
     split="|".join(SPLITS),
     theory="[A-Za-z0-9_.-]+",
+    curve="[A-Za-z0-9_.-]+",
 
 
 def entry(block, name):
@@ -43,8 +50,8 @@ def named(names):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
-def sources_of(kind):
-    return [name for name, source in config["sources"].items() if source["kind"] == kind]
+def sources_of(*kinds):
+    return [name for name, source in config["sources"].items() if source["kind"] in kinds]
 
 
 def code(script, *modules, plotting=False):
@@ -96,10 +103,9 @@ def corpus_modules(corpus):
 
 
 def tensor_files(source):
-    """The user's own interactions that a many-body source is made of."""
-    source = entry("sources", source)
-    parts = [source[key] for key in ("couplings", "colours") if isinstance(source[key], dict)]
-    return [part["file"] for part in parts if "file" in part]
+    """The user's own tensors that a source is made of."""
+    given = [entry("sources", source).get(key) for key in ("couplings", "colours", "fields")]
+    return [part["file"] for part in given if isinstance(part, dict) and "file" in part]
 
 
 def documents(source, split):
@@ -109,6 +115,15 @@ def documents(source, split):
 def model_path(source, model, seed):
     entry("models", model)
     return MODEL.format(source=source, model=model, seed=seed)
+
+
+def curve_sequences(curve, split):
+    return f"{SEQUENCES.format(source=entry('curves', curve)['source'])}/{split}.parquet"
+
+
+def run_path(template, run):
+    """A file of one run, (source, model, seed)."""
+    return template.format(**dict(zip(("source", "model", "seed"), run)))
 
 
 def clone_path(clone):
@@ -122,6 +137,13 @@ def architecture(model):
         for key, value in entry("models", model).items()
         if key not in ("training", "init_seed")
     }
+
+
+def training_weights(model):
+    """Weights of the training sequences, for a recipe that asks for them."""
+    return (
+        [f"{SEQUENCES}/weights.parquet"] if "weights" in entry("models", model)["training"] else []
+    )
 
 
 def training_device(model):
@@ -204,8 +226,19 @@ def figure_inputs(paper, figure):
         "sequences": [
             f"{SEQUENCES}/validation.parquet".format(source=s) for s in needed["sources"]
         ],
-        "hamiltonians": [HAMILTONIAN.format(source=source) for source in needed["sources"]],
+        "hamiltonians": [
+            HAMILTONIAN.format(source=source)
+            for source in needed["sources"]
+            if source in sources_of(*SAMPLED)
+        ],
         "theory": [THEORY.format(theory=name) for name in needed["theory"]],
+        "curves": [CURVE.format(curve=name) for name in needed["curves"]],
+        "maps": [run_path(MAPS, run) for run in needed["maps"]],
+        "contacts": [run_path(CONTACTS, run) for run in needed["contacts"]],
+        "truth": [
+            HAMILTONIAN.format(source=truth["hamiltonian"]) if isinstance(truth, dict) else truth
+            for truth in needed["truth"]
+        ],
     }
     if "passages" in block:
         source = entry("clones", needed["clones"][0])["source"]

@@ -113,3 +113,60 @@ rule sample_many_body:
         "Sampling {wildcards.source}"
     script:
         "../scripts/sample_many_body.py"
+
+
+rule sample_potts:
+    input:
+        tensors=lambda wildcards: tensor_files(wildcards.source),
+    output:
+        **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
+        hamiltonian=HAMILTONIAN,
+    log:
+        f"{RESULTS}/logs/sample_potts/{{source}}.log",
+    benchmark:
+        f"{RESULTS}/usage/sample_potts/{{source}}.jsonl"
+    wildcard_constraints:
+        source=named(sources_of("potts")),
+    priority: 50
+    conda:
+        "../../envs/numerics.yaml"
+    threads: 4
+    resources:
+        mem_mb=2000,
+        runtime=120,
+    params:
+        source=lambda wildcards: entry("sources", wildcards.source),
+        code=code("sample_potts.py"),
+        colours=sha256(POTTS_COLOURS),
+    message:
+        "Sampling {wildcards.source}"
+    script:
+        "../scripts/sample_potts.py"
+
+
+rule read_alignment:
+    input:
+        alignment=lambda wildcards: entry("sources", wildcards.source)["file"],
+    output:
+        **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
+        weights=f"{SEQUENCES}/weights.parquet",
+    log:
+        f"{RESULTS}/logs/read_alignment/{{source}}.log",
+    benchmark:
+        f"{RESULTS}/usage/read_alignment/{{source}}.jsonl"
+    wildcard_constraints:
+        source=named(sources_of("alignment")),
+    priority: 50
+    conda:
+        "../../envs/numerics.yaml"
+    threads: 4
+    resources:
+        mem_mb=4000,
+        runtime=120,
+    params:
+        source=lambda wildcards: entry("sources", wildcards.source),
+        code=code("read_alignment.py"),
+    message:
+        "Reading the alignment {wildcards.source}"
+    script:
+        "../scripts/read_alignment.py"

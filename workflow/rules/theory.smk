@@ -14,6 +14,7 @@ rule compute_theory:
         f"{RESULTS}/usage/compute_theory/{{theory}}.jsonl"
     conda:
         "../../envs/learning.yaml"
+    threads: lambda wildcards: entry("theory", wildcards.theory).get("threads", 1)
     resources:
         mem_mb=2000,
         runtime=60,

@@ -16,7 +16,8 @@ if __name__ == "__main__":
         train_files,
         description=params.model,
         recipe=params.recipe,
-        paths=dict(snakemake.input.items()),
+        # Weights are an empty list where the recipe asks for none.
+        paths={name: path for name, path in snakemake.input.items() if path},
         out=Path(snakemake.output.manifest).parent,
         seed=int(wildcards.seed),
         init_seed=params.init_seed,

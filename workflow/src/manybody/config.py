@@ -107,7 +107,7 @@ def _problems(config: dict) -> Iterator[str]:
 def _source_problems(path: str, source: dict, config: dict) -> Iterator[str]:
     if source["kind"] == "text":
         yield from _known(f"{path}.corpus", "corpora", source["corpus"], config)
-    elif source["length"] < source["order"]:
+    elif source["kind"] == "many-body" and source["length"] < source["order"]:
         yield (
             f"{path}.length: found {source['length']}, fewer sites than the order "
             f"{source['order']} of the interaction; take at least {source['order']}"
@@ -168,6 +168,8 @@ def _model_problems(path: str, model: dict) -> Iterator[str]:
 def _fits(path: str, model: str, source: str, config: dict) -> Iterator[str]:
     """Whether a model can be built for a source's |V| and L."""
     sizes, given = config["models"][model], config["sources"][source]
+    if given["kind"] == "alignment":
+        return  # its |V| and L are in the file
     rank, vocabulary, length = sizes.get("rank"), given["vocabulary"], given["length"]
     if rank and rank > vocabulary:
         yield (
@@ -180,10 +182,11 @@ def _fits(path: str, model: str, source: str, config: dict) -> Iterator[str]:
             f"models.{model}.order: found {order}, above the L = {length} of source {source}, on "
             f"which {path} uses it; take at most {length}"
         )
-    if order and "weights" in sizes and order != given.get("order"):
+    true_order = {"many-body": given.get("order"), "potts": 2}.get(given["kind"])
+    if order and "weights" in sizes and order != true_order:
         yield (
             f"models.{model}.order: found {order}, but source {source}, whose weights {path} "
-            f"takes, is of order {given.get('order', 'none: it is a text')}; the two must be one"
+            f"takes, is of order {true_order or 'none: it is a text'}; the two must be one"
         )
     recipe = sizes.get("training", {})
     if recipe.get("objective") == "masked" and "batch" in recipe:
@@ -298,14 +301,20 @@ def _figure_problems(path: str, block: dict, config: dict) -> Iterator[str]:
             )
 
 
+def _source_of(path: str, source: str, kinds: tuple[str, ...], config: dict) -> Iterator[str]:
+    """Whether a source is there and of one of the kinds."""
+    yield from _known(f"{path}.source", "sources", source, config)
+    kind = config["sources"].get(source, {}).get("kind", kinds[0])
+    if kind not in kinds:
+        yield (
+            f"{path}.source: found {source}, a {kind} source; expected a source of kind "
+            f"{' or '.join(kinds)}"
+        )
+
+
 def _part_problems(path: str, part: dict, config: dict) -> Iterator[str]:
     """Networks, lines and truth on one source, as in figure 2."""
-    missing = list(_known(f"{path}.source", "sources", part["source"], config))
-    if not missing and config["sources"][part["source"]]["kind"] != "many-body":
-        kind = config["sources"][part["source"]]["kind"]
-        missing.append(
-            f"{path}.source: found {part['source']}, a {kind} source; expected a many-body source"
-        )
+    missing = list(_source_of(path, part["source"], ("many-body", "potts"), config))
     expected = {"networks": "factored", "protocols": "factored", "lines": "energy"}
     networks = [(key, entry) for key in ("networks", "protocols") for entry in part.get(key, [])]
     named = [(key, entry["model"]) for key, entry in networks]

@@ -3,15 +3,16 @@
 
 def needs(block: dict, config: dict) -> dict:
     """What `block` draws: `runs`, pairs of evaluation and seed; `clones`; `targets`; `models`,
-    triples of source, model and seed; `sources`; `theory`.
+    `maps` and `contacts`, triples of source, model and seed; `sources`; `theory`; `curves`.
 
     The student's `evaluation` comes with all its seeds or the block's own `seeds`; `generators`
     and `wide_generator` name evaluations as well. Clones are those that the evaluations are
     tested on, and the block's `chains`, `early_stopped_clone` and `clones`. `targets` gives each
     evaluation's targets as the config has them. Models are those of the block's `networks`,
-    `protocols`, `lines` and `truth`, or of its `parts`; theory is its `theory` and `exact`.
-    `sources` gives each of their sources as the config has it. Raises `KeyError` for a name that
-    is not defined.
+    `protocols`, `lines` and `truth`, or of its `parts`; or the candidates of its `runs`
+    and `interpolation`, which come with maps, and its `optimum`. Theory is its `theory` and
+    `exact`. `sources` gives each of their sources as the config has it. Raises `KeyError` for a
+    name that is not defined.
     """
     runs, targets = [], {}
     names = [block["evaluation"]] if "evaluation" in block else []
@@ -27,13 +28,21 @@ def needs(block: dict, config: dict) -> dict:
         targets[name] = evaluation["targets"]
         clones += [target["clone"] for target in targets[name].values() if "clone" in target]
     models = [run for part in parts(block) for run in _models(part)]
+    maps = _candidates(block)
+    models += maps + [(block["source"], name, 0) for name in _one(block, "optimum")]
+    named = [part["source"] for part in parts(block)] + _one(block, "source")
+    contacts = [(block["source"], block["model"], block["seed"])] if "model" in block else []
     return {
         "runs": runs,
         "clones": sorted(set(clones)),
         "targets": targets,
         "models": [list(run) for run in dict.fromkeys(models)],
-        "sources": {part["source"]: config["sources"][part["source"]] for part in parts(block)},
+        "maps": [list(run) for run in dict.fromkeys(maps)],
+        "contacts": [list(run) for run in contacts],
+        "sources": {name: config["sources"][name] for name in named},
         "theory": [*_one(block, "theory"), *_one(block, "exact")],
+        "curves": _one(block, "curve"),
+        "truth": _one(block, "truth") if contacts else [],
     }
 
 
@@ -50,5 +59,16 @@ def _models(part: dict) -> list[tuple[str, str, int]]:
     return runs + [(source, name, 0) for name in [*part["lines"], part["truth"]]]
 
 
-def _one(block: dict, key: str) -> list[str]:
+def _candidates(block: dict) -> list[tuple[str, str, int]]:
+    """(source, model, seed) of all runs among which a figure chooses the best learning rate."""
+    entries = [*block.get("runs", []), *block.get("interpolation", [])]
+    return [
+        (block["source"], model, seed)
+        for entry in entries
+        for model in entry["candidates"]
+        for seed in entry["seeds"]
+    ]
+
+
+def _one(block: dict, key: str) -> list:
     return [block[key]] if key in block else []

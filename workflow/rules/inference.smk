@@ -1,0 +1,86 @@
+"""Inference: what a trained model says of the interactions, and how that depends on the data.
+
+Needs   runs, a source with a known Hamiltonian, or an alignment
+Makes   results/maps/{source}/{model}/seed-{seed}.parquet, its attention and value matrices
+        results/contacts/{source}/{model}/seed-{seed}.parquet, a score for each pair of sites
+        results/curves/{curve}.parquet, many small fits to subsets of a source
+"""
+
+
+rule extract_maps:
+    input:
+        model=MODEL,
+        validation=f"{SEQUENCES}/validation.parquet",
+    output:
+        maps=MAPS,
+    log:
+        f"{RESULTS}/logs/extract_maps/{{source}}/{{model}}/seed-{{seed}}.log",
+    benchmark:
+        f"{RESULTS}/usage/extract_maps/{{source}}.{{model}}.seed-{{seed}}.jsonl"
+    conda:
+        "../../envs/learning.yaml"
+    resources:
+        mem_mb=3000,
+        runtime=60,
+    params:
+        # Matrices are cheap at every checkpoint; maps that depend on the input are averaged over
+        # so many sequences at each.
+        steps="all",
+        sequences=500,
+        code=lambda wildcards: code("extract_maps.py", model_module(wildcards.model)),
+    message:
+        "Extracting the maps of {wildcards.model} on {wildcards.source}, seed {wildcards.seed}"
+    script:
+        "../scripts/extract_maps.py"
+
+
+rule score_contacts:
+    input:
+        model=MODEL,
+        # says which colour is the gap
+        train=f"{SEQUENCES}/train.parquet",
+    output:
+        contacts=CONTACTS,
+    log:
+        f"{RESULTS}/logs/score_contacts/{{source}}/{{model}}/seed-{{seed}}.log",
+    benchmark:
+        f"{RESULTS}/usage/score_contacts/{{source}}.{{model}}.seed-{{seed}}.jsonl"
+    conda:
+        "../../envs/numerics.yaml"
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        code=code("score_contacts.py"),
+    message:
+        "Scoring the contacts of {wildcards.source} by {wildcards.model}, seed {wildcards.seed}"
+    script:
+        "../scripts/score_contacts.py"
+
+
+rule fit_curve:
+    input:
+        train=lambda wildcards: curve_sequences(wildcards.curve, "train"),
+        validation=lambda wildcards: curve_sequences(wildcards.curve, "validation"),
+        hamiltonian=lambda wildcards: HAMILTONIAN.format(
+            source=entry("curves", wildcards.curve)["source"]
+        ),
+    output:
+        table=CURVE,
+    log:
+        f"{RESULTS}/logs/fit_curve/{{curve}}.log",
+    benchmark:
+        f"{RESULTS}/usage/fit_curve/{{curve}}.jsonl"
+    conda:
+        "../../envs/learning.yaml"
+    threads: 2
+    resources:
+        mem_mb=3000,
+        runtime=120,
+    params:
+        entry=lambda wildcards: entry("curves", wildcards.curve),
+        code=code("fit_curve.py"),
+    message:
+        "Fitting the curve {wildcards.curve}"
+    script:
+        "../scripts/fit_curve.py"
