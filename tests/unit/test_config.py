@@ -87,6 +87,15 @@ def test_scales_never_mix(overlay):
         ("figures.simplicity.fig2.truth", "many-body-4", ["fig2.truth", "weights: source"]),
         ("figures.simplicity.fig2.lines", ["n2"], ["fig2.lines", "n2", "energy"]),
         ("figures.simplicity.fig2.exact", "exact", ["fig2.exact", "theory.exact"]),
+        ("sources.potts.temperature", {"beta": -1}, ["sources.potts.temperature", "-1"]),
+        ("sources.potts.couplings", "contacts", ["sources.potts.couplings", "'contacts'"]),
+        ("models.potts-free.training.subset", 200000, ["subset", "200000", "120000"]),
+        ("models.potts-map.training.weights", "identity", ["weights", "potts source", "alignment"]),
+        ("curves.recovery.source", "docs", ["curves.recovery.source", "docs", "potts"]),
+        ("theory.replica.gamma", 2, ["theory.replica.gamma", "2"]),
+        ("figures.potts.fig2.optimum", "potts-free", ["fig2.optimum", "weights: source"]),
+        ("figures.potts.fig3.curve", "separable", ["fig3.curve", "did you mean separability"]),
+        ("figures.potts.contacts.model", "potts-maps", ["contacts.model", "did you mean potts-m"]),
     ],
 )
 def test_a_mistake_is_named_with_its_path(config, path, value, expected):

@@ -99,6 +99,8 @@ def _problems(config: dict) -> Iterator[str]:
         yield from _clone_problems(f"clones.{name}", clone, config)
     for name, evaluation in config["evaluations"].items():
         yield from _evaluation_problems(f"evaluations.{name}", evaluation, config)
+    for name, curve in config["curves"].items():
+        yield from _source_of(f"curves.{name}", curve["source"], ("potts",), config)
     for paper, figures in config["figures"].items():
         for name, block in figures.items():
             yield from _figure_problems(f"figures.{paper}.{name}", block, config)
@@ -168,8 +170,20 @@ def _model_problems(path: str, model: dict) -> Iterator[str]:
 def _fits(path: str, model: str, source: str, config: dict) -> Iterator[str]:
     """Whether a model can be built for a source's |V| and L."""
     sizes, given = config["models"][model], config["sources"][source]
+    recipe = sizes.get("training", {})
     if given["kind"] == "alignment":
         return  # its |V| and L are in the file
+    if "weights" in recipe:
+        yield (
+            f"models.{model}.training.weights: found {recipe['weights']}, but {path} trains it on "
+            f"{source}, a {given['kind']} source; only the sequences of alignments have weights"
+        )
+    available = given.get("sequences", {}).get("train")
+    if available and recipe.get("subset", 0) > available:
+        yield (
+            f"models.{model}.training.subset: found {recipe['subset']}, more than the {available} "
+            f"training sequences of source {source}, on which {path} uses it"
+        )
     rank, vocabulary, length = sizes.get("rank"), given["vocabulary"], given["length"]
     if rank and rank > vocabulary:
         yield (
@@ -188,7 +202,6 @@ def _fits(path: str, model: str, source: str, config: dict) -> Iterator[str]:
             f"models.{model}.order: found {order}, but source {source}, whose weights {path} "
             f"takes, is of order {true_order or 'none: it is a text'}; the two must be one"
         )
-    recipe = sizes.get("training", {})
     if recipe.get("objective") == "masked" and "batch" in recipe:
         masks = length if recipe["masks"] == "all" else max(1, round(recipe["masks"] * length))
         if recipe["batch"] < masks:
@@ -272,9 +285,11 @@ def _figure_problems(path: str, block: dict, config: dict) -> Iterator[str]:
         for key in keys:
             for name in _listed(block.get(key)):
                 yield from _known(f"{path}.{key}", kind, name, config)
-    for key in ("theory", "exact"):
+    for key, kind in (("theory", "theory"), ("exact", "theory"), ("curve", "curves")):
         for name in _listed(block.get(key)):
-            yield from _known(f"{path}.{key}", "theory", name, config)
+            yield from _known(f"{path}.{key}", kind, name, config)
+    if "runs" in block or "model" in block:
+        yield from _run_problems(path, block, config)
     for part in parts(block):
         yield from _part_problems(path, part, config)
     if block.get("evaluation") not in config["evaluations"]:
@@ -299,6 +314,33 @@ def _figure_problems(path: str, block: dict, config: dict) -> Iterator[str]:
                 f"{path}.sweep: found {block['sweep']}, but clones.{name} saves sweeps "
                 f"{config['clones'][name]['sweeps']}; take one of them or add it there"
             )
+
+
+def _run_problems(path: str, block: dict, config: dict) -> Iterator[str]:
+    """Runs on one source, as in the figures of the potts paper."""
+    missing = list(_known(f"{path}.source", "sources", block["source"], config))
+    entries = [(key, entry) for key in ("runs", "interpolation") for entry in block.get(key, [])]
+    named = [(key, name) for key, entry in entries for name in entry["candidates"]]
+    named += [(key, block[key]) for key in ("optimum", "model") if key in block]
+    for key, name in named:
+        missing += _known(f"{path}.{key}", "models", name, config)
+    if isinstance(block.get("truth"), dict):
+        source = block["truth"]["hamiltonian"]
+        missing += _source_of(f"{path}.truth", source, ("potts", "many-body"), config)
+    if missing:
+        yield from missing
+        return
+    for key, name in named:
+        if key == "optimum" and config["models"][name].get("weights") != "source":
+            yield f"{path}.optimum: found {name}; expected an energy model with weights: source"
+        yield from _fits(f"{path}.{key}", name, block["source"], config)
+    for entry in block.get("interpolation", []):
+        for name in entry["candidates"]:
+            if config["models"][name].get("a") != entry["a"]:
+                yield (
+                    f"{path}.interpolation: found {name} at a = {entry['a']}, but its a is "
+                    f"{config['models'][name].get('a', 'none')}; the two must be one"
+                )
 
 
 def _source_of(path: str, source: str, kinds: tuple[str, ...], config: dict) -> Iterator[str]:

@@ -312,7 +312,6 @@ def adopt(
     path of the manifest. `ValueError` if the order or the sequences are not the Hamiltonian's.
     """
     out, law = Path(out), Hamiltonian.load(hamiltonian)
-    sizes = {"vocabulary": law.vocabulary, "length": law.length, "order": law.order}
     if description["architecture"] != "energy" or description["order"] != law.order:
         raise ValueError(
             f"the model is {description['architecture']} of order {description['order']}, but "
@@ -385,7 +384,7 @@ def _tensor(tokens) -> Tensor:
 def _one_layer(description: dict) -> bool:
     """Whether the model is a pseudo-likelihood of pair couplings."""
     factored = description["architecture"] == "factored"
-    return factored and description["layers"] == 1 and description["variant"] == "exact"
+    return factored and description["layers"] == 1 and description.get("variant", "exact") == "exact"
 
 
 def _digest(weights) -> str | None:
