@@ -383,8 +383,9 @@ def _tensor(tokens) -> Tensor:
 
 def _one_layer(description: dict) -> bool:
     """Whether the model is a pseudo-likelihood of pair couplings."""
-    factored = description["architecture"] == "factored"
-    return factored and description["layers"] == 1 and description.get("variant", "exact") == "exact"
+    if description["architecture"] != "factored" or description["layers"] > 1:
+        return False
+    return description.get("variant", "exact") == "exact"
 
 
 def _digest(weights) -> str | None:
