@@ -43,7 +43,8 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
     attention, values = factors(run)
     gap = sequences.about.get("gap")
     about = {key: run.about[key] for key in ("source", "model", "seed") if key in run.about}
-    about |= dict(gauge="zero-sum", gap=gap, sequences=len(sequences), heads=len(attention))
+    used = run.about.get("recipe", {}).get("subset", len(sequences))
+    about |= dict(gauge="zero-sum", gap=gap, sequences=used, heads=len(attention))
     about["weighted"] = run.about["recipe"].get("weights") == "identity"
     if about["weighted"]:
         about["effective"] = sequences.about["effective"]
