@@ -139,11 +139,11 @@ def architecture(model):
     }
 
 
-def training_weights(model):
+def training_weights(source, model):
     """Weights of the training sequences, for a recipe that asks for them."""
-    return (
-        [f"{SEQUENCES}/weights.parquet"] if "weights" in entry("models", model)["training"] else []
-    )
+    if "weights" not in entry("models", model)["training"]:
+        return []
+    return f"{SEQUENCES.format(source=source)}/weights.parquet"
 
 
 def training_device(model):
