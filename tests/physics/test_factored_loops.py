@@ -157,3 +157,22 @@ def test_other_models_go_by_their_logits():
     with torch.autocast("cpu", torch.bfloat16):
         assert model.all_masked_loss(tokens) is None
     assert model.all_masked_loss(tokens) is not None
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_gradients_without_a_graph_have_the_same_bits(layers, bias):
+    model = model_of(layers, 10, 5, bias, torch.float32)
+    tokens = draw(3 * LANES + 1, 10, 5)
+    loss, correct = model.all_masked_loss(tokens)
+    (loss.sum() * 0.37).backward()
+    expected = [weight.grad.clone() for weight in model.parameters()]
+    for weight in model.parameters():
+        weight.grad = None
+    total, right = model.set_gradients(tokens, 0.37)
+    assert torch.equal(total, loss.sum())
+    assert int(right) == int(correct.sum())
+    for weight, gradient in zip(model.parameters(), expected, strict=True):
+        assert torch.equal(weight.grad, gradient)
+    with pytest.raises(IndexError, match="expected 0 to 4"):
+        model.set_gradients(tokens + 1, 0.37)

@@ -66,22 +66,33 @@ class Learner:
         # Data parallelism averages over processes, whose shares may differ in size: every
         # prediction of the whole batch gets the same weight.
         self.weight = accelerator.num_processes / divisor
+        plain = accelerator.num_processes == 1 and recipe["precision"] == "float32"
+        self.graphless = plain and recipe["objective"] == "masked" and not recipe["compile"]
 
     def step(self, step: int, batch: Batch) -> tuple[Tensor, Tensor]:
         """One update on this process's share of a batch: its loss sum and number correct."""
         rate = learning_rate(step, self.recipe)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        loss, correct = self.objective(*self._to_device(batch))
-        # Not accelerate's backward: what it adds is for losses that half precision would flush to
-        # zero, which bfloat16 does not.
-        (loss * self.weight).backward()
+        loss, correct = self._gradients(*self._to_device(batch))
         if self.recipe["clip"] is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.recipe["clip"], foreach=True)
         self.optimizer.step()
         for parameter in self.parameters:
             parameter.grad = None
         return loss.detach(), correct
+
+    def _gradients(self, tokens: Tensor, *copies: Tensor) -> tuple[Tensor, Tensor]:
+        """The batch's loss sum and number correct, with the gradients of its share in `.grad`."""
+        if self.graphless and not copies:
+            sums = self.model.set_gradients(tokens, self.weight)
+            if sums is not None:
+                return sums
+        loss, correct = self.objective(tokens, *copies)
+        # Not accelerate's backward: what it adds is for losses that half precision would flush to
+        # zero, which bfloat16 does not.
+        (loss * self.weight).backward()
+        return loss, correct
 
     def state(self) -> dict[str, Tensor]:
         """Weights, optimizer and generator states by name; reading it changes nothing."""

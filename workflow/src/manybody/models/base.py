@@ -77,6 +77,13 @@ class Model(nn.Module):
         """
         return None
 
+    def set_gradients(self, tokens: Tensor, weight: float) -> tuple[Tensor, Tensor] | None:
+        """Sum of `all_masked_loss` and number correct; sets `.grad` of weight times the sum.
+
+        None where a backward pass is as fast.
+        """
+        return None
+
     def head(self, features: Tensor) -> Tensor:
         """Logits (..., |V|) of features (..., d)."""
         raise NotImplementedError

@@ -194,18 +194,30 @@ class Factored(Model):
     def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
         """Compiled, on a CPU, for full values of few tokens (`factored_loss`)."""
         self.check_tokens(tokens)
-        plain = self.rank is None and self.heads == 1 and self.variant == "exact"
-        plain = plain and self.fields is None
-        if not plain or self.layers > 3 or self.length * self.vocabulary > LOOPS:
-            return None
-        if tokens.device.type != "cpu" or torch.compiler.is_compiling():
-            return None
-        if torch.is_autocast_enabled("cpu"):
+        if not self._has_loops(tokens):
             return None
         from manybody.models.factored_loss import all_masked_loss  # compiles what is not cached
 
         mixing = [self.mixing(layer) for layer in range(self.layers)]
         return all_masked_loss(tokens, mixing, self.left, self.bias)
+
+    def set_gradients(self, tokens: Tensor, weight: float) -> tuple[Tensor, Tensor] | None:
+        self.check_tokens(tokens)
+        if self.normalised or not self._has_loops(tokens):
+            return None
+        from manybody.models.factored_loss import set_gradients
+
+        return set_gradients(tokens, weight, self.attention, self.left, self.bias)
+
+    def _has_loops(self, tokens: Tensor) -> bool:
+        """Whether compiled loops serve this model where the tokens are."""
+        plain = self.rank is None and self.heads == 1 and self.variant == "exact"
+        plain = plain and self.fields is None
+        if not plain or self.layers > 3 or self.length * self.vocabulary > LOOPS:
+            return False
+        if tokens.device.type != "cpu" or torch.compiler.is_compiling():
+            return False
+        return not torch.is_autocast_enabled("cpu")
 
     def head(self, features: Tensor) -> Tensor:
         return functional.linear(features, self._output(), self._shift())
