@@ -121,6 +121,11 @@ def curve_sequences(curve, split):
     return f"{SEQUENCES.format(source=entry('curves', curve)['source'])}/{split}.parquet"
 
 
+def map_sequences(source):
+    """Validation sequences that attention maps are averaged over: 500, or all where fewer."""
+    return min(500, entry("sources", source).get("sequences", {}).get("validation", 500))
+
+
 def run_path(template, run):
     """A file of one run, (source, model, seed)."""
     return template.format(**dict(zip(("source", "model", "seed"), run)))

@@ -26,7 +26,7 @@ rule extract_maps:
         # Matrices are cheap at every checkpoint; maps that depend on the input are averaged over
         # so many sequences at each.
         steps="all",
-        sequences=500,
+        sequences=lambda wildcards: map_sequences(wildcards.source),
         code=lambda wildcards: code("extract_maps.py", model_module(wildcards.model)),
     message:
         "Extracting the maps of {wildcards.model} on {wildcards.source}, seed {wildcards.seed}"
