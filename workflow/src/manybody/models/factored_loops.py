@@ -10,6 +10,9 @@ does not find these forms in loops over a short last axis, so they are given to 
 Symbols: X one-hot tokens, G values of the first layer, Z = A1 G what it gives with nothing masked;
 in the copy that masks i, row k of it is Z_k - A1_ki G_i (many-body, section 4). All in one file,
 since the cache of compiled loops is renewed only with the file that a loop is in.
+
+`get`, `put` and `spread` serve `sampling.gibbs_loops` too. numba renews a function's cached machine
+code when its own file changes: whoever changes these three must also change that file.
 """
 
 import operator
