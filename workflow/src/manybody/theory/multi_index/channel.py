@@ -1,0 +1,147 @@
+"""The channel of two layers of attention, two tokens, rank 1 (multi-index, sections 2 and 3).
+
+The indices Z = (z_1, z_2) of a sample, z_l = w_l X / sqrt D with a component a token, have
+z_1t, z_2t ~ N(omega_t, V) for each token t. What is seen is h = B(z_1) z_2 up to its sign, with
+B(z_1) = c I + A_1 and A_1 = softmax of the rows of z_1 z_1^T, or z_1 z_1^T itself (`linear`): the
+output softmax(h h^T) or h h^T does not depend on more. Posterior averages are integrals over z_1,
+where z_2 = +-B^-1 x. All come from one pass of the trapezoid rule, whose error falls exponentially
+as its step shrinks.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from manybody.theory.multi_index.channel_loops import integrate_samples
+
+CHUNK = 64  # samples that a thread takes at a time
+ACTIVATIONS = ("softmax", "linear")
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Of the indices given the output, for n samples; layers p before tokens T.
+
+    log_z (n,): log Z_out, without terms that depend on the output only; mean (n, 2, 2):
+    E[Z | y] - omega; covariance (n, 2, 2, 2, 2): Cov(Z_kt, Z_ls | y) as [k, t, l, s].
+    """
+
+    log_z: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+def posterior(
+    x: np.ndarray,
+    omega: np.ndarray,
+    variance: np.ndarray,
+    skip: float,
+    activation: str = "softmax",
+    threads: int = 1,
+    step: float | None = None,
+) -> Posterior:
+    """Posterior of Z ~ N(omega, V) given h = +-x.
+
+    x (n, 2); omega (n, 2, 2): layers, tokens; variance V (2, 2): symmetric, positive definite;
+    skip: c >= 0 (> 0 for `linear`).
+    """
+    x, omega, variance = _checked(x, omega, variance, skip, activation)
+    if step is None:
+        step = _step(variance, skip)
+    n = len(x)
+    log_z, mean, second = np.empty(n), np.empty((n, 4)), np.empty((n, 4, 4))
+    steps = np.full(n, step * np.sqrt(variance[0, 0]))
+
+    def run(part: slice) -> None:
+        given = x[part], omega[part], variance, float(skip), activation == "softmax", steps[part]
+        integrate_samples(*given, log_z[part], mean[part], second[part])
+
+    parts = [slice(start, start + CHUNK) for start in range(0, n, CHUNK)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(run, parts))
+    covariance = second - mean[:, :, None] * mean[:, None, :]
+    return Posterior(log_z, mean.reshape(n, 2, 2), covariance.reshape(n, 2, 2, 2, 2))
+
+
+def denoiser(posterior: Posterior, variance: np.ndarray) -> np.ndarray:
+    """g_out = V^-1 (E[Z | y] - omega), (n, 2, 2)."""
+    return np.einsum("kl,nlt->nkt", np.linalg.inv(variance), posterior.mean)
+
+
+def jacobian(posterior: Posterior, variance: np.ndarray) -> np.ndarray:
+    """d g[k, t] / d omega[l, s] = V^-1 Cov(Z_t, Z_s | y) V^-1 - delta_ts V^-1, (n, 2, 2, 2, 2)."""
+    inverse = np.linalg.inv(variance)
+    found = np.einsum("ka,natbs,bl->nktls", inverse, posterior.covariance, inverse, optimize=True)
+    return found - np.einsum("kl,ts->ktls", inverse, np.eye(2))
+
+
+def index(z: np.ndarray, skip: float, activation: str = "softmax") -> np.ndarray:
+    """The last layer's index h = B(z_1) z_2, (n, 2), from indices z (n, 2, 2)."""
+    _check_kind(skip, activation)
+    first, last = z[:, 0], z[:, 1]
+    scores = first[:, :, None] * first[:, None, :]
+    if activation == "softmax":
+        scores = np.exp(scores - scores.max(axis=2, keepdims=True))
+        scores /= scores.sum(axis=2, keepdims=True)
+    return skip * last + np.einsum("nts,ns->nt", scores, last)
+
+
+def outputs(h: np.ndarray) -> np.ndarray:
+    """y = softmax of the rows of h h^T, (n, 2, 2), from h (n, 2)."""
+    gap = h * (h - h[:, ::-1])  # logit of the weight that a token gives to itself
+    own = 1 / (1 + np.exp(-gap))
+    other = 1 / (1 + np.exp(gap))
+    rows = np.stack([own, other], axis=2)
+    rows[:, 1] = rows[:, 1, ::-1]
+    return rows
+
+
+def from_outputs(y: np.ndarray) -> np.ndarray:
+    """x (n, 2), which is h up to its sign, from y (n, 2, 2). Loses digits where an entry of y is
+    close to 1 or h_1 to h_2; where h is known, use it."""
+    a1, a2 = np.log(y[:, 0, 0] / y[:, 0, 1]), np.log(y[:, 1, 1] / y[:, 1, 0])
+    gap = np.sqrt(a1 + a2)
+    return np.stack([a1 / gap, -a2 / gap], axis=1)
+
+
+def _step(variance: np.ndarray, skip: float) -> float:
+    ratio = np.sqrt(variance[1, 1] / variance[0, 0])
+    least = max(skip, 0.01)
+    return min(0.3, 0.5 * ratio * min(1, np.sqrt(least)) * min(1, 2 / (1 + skip)))
+
+
+def _checked(x, omega, variance, skip, activation):
+    _check_kind(skip, activation)
+    x, omega, variance = (np.ascontiguousarray(a, dtype=float) for a in (x, omega, variance))
+    if x.ndim != 2 or x.shape[1] != 2:
+        raise ValueError(f"x: found shape {x.shape}, expected (n, 2), two tokens")
+    if omega.shape != (len(x), 2, 2):
+        raise ValueError(
+            f"omega: found shape {omega.shape}, expected {(len(x), 2, 2)}, two layers and two "
+            f"tokens for each x"
+        )
+    if variance.shape != (2, 2):
+        raise ValueError(f"variance: found shape {variance.shape}, expected (2, 2), two layers")
+    for name, values in dict(x=x, omega=omega, variance=variance).items():
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name}: found a number that is not finite")
+    if not np.allclose(variance, variance.T, rtol=1e-9, atol=0):
+        raise ValueError(f"variance: found {variance.tolist()}, expected a symmetric matrix")
+    if not np.linalg.eigvalsh(variance)[0] > 0:
+        raise ValueError(
+            f"variance: found {variance.tolist()}, expected a positive definite matrix; for a "
+            f"layer known perfectly take a variance that is small instead of 0"
+        )
+    return x, omega, variance
+
+
+def _check_kind(skip, activation):
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation: found {activation!r}, expected one of {ACTIVATIONS}")
+    if not 0 <= skip < np.inf:
+        raise ValueError(f"skip: found {skip}, expected a number of 0 or more")
+    if activation == "linear" and skip == 0:
+        raise ValueError(
+            "skip: found 0, expected more for linear attention, which it makes singular"
+        )
