@@ -1,0 +1,137 @@
+"""Stochastic gradient descent on deep attention: two tied layers, softmax, two tokens, rank one.
+
+Teacher and student are (W_1, W_2), rows of N(0, 1), with indices z_l = W_l X / sqrt(D), h = B z_2
+and y = softmax(h h^T) (multi-index, section 1). The student minimises, on a batch,
+
+    sum |y - yhat|_F^2 / D + weight_decay / (2 D) |W|^2
+
+by a few updates in a row on the same batch (figure 2 right of the paper). y depends on X through
+four numbers only, so a gradient costs two passes over the tokens, and nothing is differentiated by
+a library. An epoch is a pass over all samples, in a new order.
+"""
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+
+import numpy as np
+import pandas as pd
+
+from manybody.progress import Progress
+from manybody.theory.multi_index.sgd_loops import outputs, visit
+
+FINE = 5  # epochs at the start in which weights are looked at after every batch: layer 2 is fast
+
+
+def cosines(weights: np.ndarray, teacher: np.ndarray) -> np.ndarray:
+    """|w_l . w*_l| / (|w_l| |w*_l|) of each layer; weights and teacher (2, D)."""
+    weights, teacher = (
+        rows / np.abs(rows).max(axis=-1, keepdims=True) for rows in (weights, teacher)
+    )
+    norms = np.sqrt((weights**2).sum(axis=-1) * (teacher**2).sum(axis=-1))
+    return np.abs((weights * teacher).sum(axis=-1)) / norms
+
+
+def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
+    """The table of theory of one entry of the config, and what it was made from.
+
+    entry: `skip` (c >= 0), `dimension` (D), `alpha` (samples over D), `batch` (samples; the last
+    of an epoch may be smaller), `repeats` (updates in a row on a batch), `learning_rate`,
+    `weight_decay` (times D), `start` (standard deviation of the student's weights at first),
+    `epochs`, `runs`, `same_teacher` (true: runs differ in their data only; false: also in teacher
+    and start), `seed`, `threads` (runs at once; no number depends on it). Quantities, seed = run:
+
+    - `cosine 1`, `cosine 2`: x epoch, y |w.w*| / (|w| |w*|) of the layer; after every batch in the
+      first epochs, then after each epoch;
+    - `loss`, series train: x epoch, y mean over it of |y - yhat|_F^2 of a sample, each before the
+      updates that saw it.
+
+    Raises `ValueError` for a bad entry, naming key and value, and where weights overflow.
+    """
+    _check_entry(entry)
+    shared, own = np.random.SeedSequence(entry["seed"]).spawn(2)
+    streams = own.spawn(entry["runs"])
+    label = f"SGD at D = {entry['dimension']}"
+    total = entry["runs"] * entry["epochs"]
+    with ThreadPoolExecutor(entry["threads"]) as pool, Progress(total, "epochs", label) as progress:
+        lock = Lock()
+
+        def report(loss: float) -> None:
+            with lock:
+                progress.update(1, loss=loss)
+
+        jobs = enumerate(streams)
+        parts = list(pool.map(lambda job: _run(entry, shared, *job, report), jobs))
+    frame = pd.concat([rows for part in parts for rows in part], ignore_index=True)
+    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
+    return frame[["quantity", "series", "seed", "x", "y", "y_err"]], about
+
+
+def _run(
+    entry: dict,
+    shared: np.random.SeedSequence,
+    run: int,
+    stream: np.random.SeedSequence,
+    report: Callable[[float], None],
+) -> list[pd.DataFrame]:
+    size, skip = entry["dimension"], float(entry["skip"])
+    count, batch = round(entry["alpha"] * size), entry["batch"]
+    generator = np.random.default_rng(stream)
+    common = np.random.default_rng(shared) if entry["same_teacher"] else generator
+    teacher = common.normal(size=(2, size))
+    weights = entry["start"] * common.normal(size=(2, size))
+    tokens = generator.normal(size=(count, 2, size))
+    targets = np.empty((count, 2))
+    # Sums in numpy's own order, not a library's, whose order may hang on its number of threads.
+    indices = np.einsum("ki,nti->nkt", teacher, tokens) / math.sqrt(size)
+    outputs(indices, skip, targets)
+
+    decay, rate = entry["weight_decay"] / size, float(entry["learning_rate"])
+    batches = -(-count // batch)
+    epochs, found, losses = [0.0], [cosines(weights, teacher)], []
+    for epoch in range(entry["epochs"]):
+        order = generator.permutation(count)
+        loss = 0.0
+        for number in range(batches):
+            rows = order[number * batch : (number + 1) * batch]
+            loss += visit(weights, tokens, targets, rows, entry["repeats"], rate, decay, skip)
+            if not np.isfinite(weights).all():
+                raise ValueError(
+                    f"learning_rate: found {entry['learning_rate']:g}, with which the weights of run "
+                    f"{run} overflow in epoch {epoch + 1}; expected a smaller one"
+                )
+            if epoch < FINE or number == batches - 1:
+                epochs.append(epoch + (number + 1) / batches)
+                found.append(cosines(weights, teacher))
+        losses.append(loss / count)
+        report(losses[-1])
+    first, second = np.transpose(found)
+    whole = np.arange(1, len(losses) + 1)
+    return [
+        _rows("cosine 1", "", run, epochs, first),
+        _rows("cosine 2", "", run, epochs, second),
+        _rows("loss", "train", run, whole, losses),
+    ]
+
+
+def _rows(quantity: str, series: str, seed: int, x, y) -> pd.DataFrame:
+    columns = {"quantity": quantity, "series": series, "seed": seed, "x": np.asarray(x, float)}
+    return pd.DataFrame(columns | {"y": np.asarray(y, float), "y_err": np.nan})
+
+
+def _check_entry(entry: dict) -> None:
+    for key in ("dimension", "batch", "repeats", "epochs", "runs", "threads"):
+        if entry[key] < 1:
+            raise ValueError(f"{key}: found {entry[key]}, expected 1 or more")
+    for key in ("alpha", "learning_rate", "start"):
+        if not 0 < entry[key] < math.inf:
+            raise ValueError(f"{key}: found {entry[key]}, expected a number above 0")
+    for key in ("skip", "weight_decay"):
+        if not 0 <= entry[key] < math.inf:
+            raise ValueError(f"{key}: found {entry[key]}, expected a number of 0 or more")
+    if round(entry["alpha"] * entry["dimension"]) < 1:
+        raise ValueError(
+            f"alpha: found {entry['alpha']}, which at dimension = {entry['dimension']} is no "
+            f"sample; expected 1 / dimension or more"
+        )
