@@ -98,8 +98,8 @@ def _run(
             loss += visit(weights, tokens, targets, rows, entry["repeats"], rate, decay, skip)
             if not np.isfinite(weights).all():
                 raise ValueError(
-                    f"learning_rate: found {entry['learning_rate']:g}, with which the weights of run "
-                    f"{run} overflow in epoch {epoch + 1}; expected a smaller one"
+                    f"learning_rate: found {entry['learning_rate']:g}, with which the weights of "
+                    f"run {run} overflow in epoch {epoch + 1}; expected a smaller one"
                 )
             if epoch < FINE or number == batches - 1:
                 epochs.append(epoch + (number + 1) / batches)
