@@ -1,0 +1,150 @@
+"""The channel of three layers of attention, two tokens, rank 1 (multi-index, section 3).
+
+The indices Z = (z_1, z_2, z_3) of a sample have z_lt ~ N(omega_lt, V_l) for each token t, layers
+independent: the map is even in each z_l, so overlaps of different layers vanish. What is seen is
+h_3 = B_2(z_1, z_2) z_3 up to its sign, as the output softmax(h_3 h_3^T) does not depend on more.
+Posterior averages are integrals over four numbers, z_1 and z_2, where z_3 = +-B_2^-1 h_3. They are
+sums over weighted quasi-random points: two half-samples of their own, so that products of two
+averages have no bias from the noise of one.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from manybody.theory.multi_index.channel_three_loops import (
+    MOMENTS,
+    integrate_samples,
+    switches,
+)
+
+CHUNK = 32  # samples that a thread takes at a time
+LAYERS, TOKENS = 3, 2
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Of the indices given the output, for n samples, from each of two half-samples of points.
+
+    log_z (n, 2): log Z_out, without terms that depend on the output only; mean (n, 2, 3, 2):
+    E[Z | y] - omega, halves, layers, tokens; second (n, 2, 3, 2, 2): E[(Z - omega)_lt
+    (Z - omega)_ls | y] of each layer; effective (n, 2): number of points of equal weight that
+    would be as good.
+    """
+
+    log_z: np.ndarray
+    mean: np.ndarray
+    second: np.ndarray
+    effective: np.ndarray
+
+
+def points(samples: int, count: int, seed: np.random.SeedSequence) -> np.ndarray:
+    """Standard normal points (samples, 2, count, 4) for `posterior`: each half-sample is a piece
+    of one scrambled Sobol sequence, `count` (a power of 2) long."""
+    sequence = qmc.Sobol(4, scramble=True, rng=np.random.default_rng(seed))
+    return normal(sequence.random(2 * samples * count)).reshape(samples, 2, count, 4)
+
+
+def normal(uniform: np.ndarray) -> np.ndarray:
+    """Standard normal numbers from uniform ones, which may be 0."""
+    return ndtri(np.maximum(uniform, 2.0**-33))
+
+
+def posterior(
+    x: np.ndarray,
+    omega: np.ndarray,
+    variance: np.ndarray,
+    skip: float,
+    nodes: np.ndarray,
+    threads: int = 1,
+) -> Posterior:
+    """Posterior of Z given h_3 = +-x.
+
+    x (n, 2); omega (n, 3, 2): layers, tokens; variance (3,): of each layer, above 0; skip: c >= 0;
+    nodes: `points` of n samples.
+    """
+    x, omega, variance = _checked(x, omega, variance, skip, nodes)
+    sums = np.zeros((len(x), 2, MOMENTS))
+
+    def run(part: slice) -> None:
+        integrate_samples(x[part], omega[part], variance, float(skip), nodes[part], sums[part])
+
+    parts = [slice(start, start + CHUNK) for start in range(0, len(x), CHUNK)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(run, parts))
+    total = sums[..., 0]
+    if not (total > 0).all():
+        n = int(np.argmin(total.min(axis=1)))
+        raise ValueError(
+            f"x: sample {n}, found {x[n].tolist()}, which no point comes near at omega "
+            f"{omega[n].tolist()} and variance {variance.tolist()}; expected an index drawn from "
+            f"these; take more points"
+        )
+    moments = sums[..., 2:] / total[..., None]
+    pairs = moments[..., 6:].reshape(len(x), 2, LAYERS, 3)
+    second = pairs[..., [0, 2, 2, 1]].reshape(len(x), 2, LAYERS, TOKENS, TOKENS)
+    return Posterior(
+        np.log(total / nodes.shape[2]),
+        moments[..., :6].reshape(len(x), 2, LAYERS, TOKENS),
+        second,
+        total**2 / sums[..., 1],
+    )
+
+
+def index(z: np.ndarray, skip: float) -> np.ndarray:
+    """The last layer's index h_3 = B_2(z_1, z_2) z_3, (n, 2), from indices z (n, 3, 2)."""
+    if not 0 <= skip < np.inf:
+        raise ValueError(f"skip: found {skip}, expected a number of 0 or more")
+    h = np.empty((len(z), 2))
+    _indices(np.ascontiguousarray(z, dtype=float), float(skip), h)
+    return h
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _indices(z, skip, h):
+    for n in range(len(z)):
+        p, q = switches(z[n, 0, 0], z[n, 0, 1])
+        h1, h2 = _mix(p, q, skip, z[n, 1, 0], z[n, 1, 1])
+        w1, w2 = _mix(p, q, skip, z[n, 2, 0], z[n, 2, 1])
+        p, q = switches(h1, h2)
+        h[n] = _mix(p, q, skip, w1, w2)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _mix(p, q, skip, u, v):
+    """A(p, q) (u, v)."""
+    return (1 + skip - p) * u + p * v, q * u + (1 + skip - q) * v
+
+
+def _checked(x, omega, variance, skip, nodes):
+    if not 0 <= skip < np.inf:
+        raise ValueError(f"skip: found {skip}, expected a number of 0 or more")
+    x, omega, variance = (np.ascontiguousarray(a, dtype=float) for a in (x, omega, variance))
+    expected = {
+        "x": (x, ("n", 2)),
+        "omega": (omega, (len(x), LAYERS, TOKENS)),
+        "variance": (variance, (LAYERS,)),
+        "nodes": (nodes, (len(x), 2, "points", 4)),
+    }
+    for name, (values, shape) in expected.items():
+        right = values.ndim == len(shape) and all(
+            wanted in (found, "n", "points")
+            for found, wanted in zip(values.shape, shape, strict=False)
+        )
+        if not right:
+            raise ValueError(
+                f"{name}: found shape {values.shape}, expected {shape}: three layers of rank 1, "
+                f"two tokens"
+            )
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name}: found a number that is not finite")
+    if not (variance > 0).all():
+        raise ValueError(
+            f"variance: found {variance.tolist()}, expected numbers above 0; for a layer known "
+            f"perfectly take a variance that is small instead of 0"
+        )
+    return x, omega, variance
