@@ -40,6 +40,7 @@ localrules:
     all,
     simplicity,
     potts,
+    multi_index,
 
 
 rule all:
@@ -57,3 +58,8 @@ rule simplicity:
 rule potts:
     input:
         figure_files("potts"),
+
+
+rule multi_index:
+    input:
+        figure_files("multi-index"),

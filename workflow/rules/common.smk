@@ -65,7 +65,15 @@ def model_module(model):
 
 
 def theory_module(theory):
-    return f"theory.{entry('theory', theory)['kind'].replace('-', '_')}"
+    """The module that computes a theory; those of the paper multi-index have a package."""
+    kind = entry("theory", theory)["kind"].replace("-", "_")
+    return f"theory.{kind.replace('multi_index_', 'multi_index.')}"
+
+
+def theory_files(theory):
+    """The user's own files that a theory reads."""
+    names = [entry("theory", theory).get(key) for key in ("questions", "tokenizer")]
+    return [str(Path(name).expanduser()) for name in names if name]
 
 
 def is_trained(model):

@@ -39,7 +39,9 @@ for paper, figure in figure_names():
             figure=figure,
             block=config["figures"][paper][figure],
             context=needs(config["figures"][paper][figure], config),
-            code=code("plot_figure.py", f"plotting.{paper}.{figure}", plotting=True),
+            code=code(
+                "plot_figure.py", f"plotting.{paper.replace('-', '_')}.{figure}", plotting=True
+            ),
         message:
             f"Drawing {paper} {figure}"
         script:

@@ -1,11 +1,13 @@
 """Theory: what is computed without data: flows, curves, identities.
 
-Needs   an entry `theory` of the config
+Needs   an entry `theory` of the config, and the files that it names
 Makes   results/theory/{theory}.parquet, a long table quantity, series, seed, x, y, y_err
 """
 
 
 rule compute_theory:
+    input:
+        files=lambda wildcards: theory_files(wildcards.theory),
     output:
         table=THEORY,
     log:
@@ -20,6 +22,7 @@ rule compute_theory:
         runtime=60,
     params:
         entry=lambda wildcards: entry("theory", wildcards.theory),
+        module=lambda wildcards: theory_module(wildcards.theory),
         code=lambda wildcards: code("compute_theory.py", theory_module(wildcards.theory)),
     message:
         "Computing {wildcards.theory}"

@@ -7,7 +7,6 @@ from manybody.tables import write_theory
 
 log_to(snakemake.log[0])
 
-entry = snakemake.params.entry
-module = import_module(f"manybody.theory.{entry['kind'].replace('-', '_')}")
-frame, about = module.compute(entry)
+module = import_module(f"manybody.{snakemake.params.module}")
+frame, about = module.compute(snakemake.params.entry)
 write_theory(snakemake.output.table, frame, about)

@@ -9,7 +9,8 @@ from manybody.plotting import style
 log_to(snakemake.log[0])
 
 params = snakemake.params
-module = import_module(f"manybody.plotting.{params.paper}.{params.figure}")
+paper = params.paper.replace("-", "_")
+module = import_module(f"manybody.plotting.{paper}.{params.figure}")
 figure, drawn, checks = module.draw(dict(snakemake.input.items()), params.block, params.context)
 style.save(figure, drawn, Path(snakemake.output.pdf).with_suffix(""))
 style.write_csv(checks, snakemake.output.checks)

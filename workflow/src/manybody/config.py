@@ -379,9 +379,10 @@ def _part_problems(path: str, part: dict, config: dict) -> Iterator[str]:
 
 
 def _listed(value) -> list[str]:
-    """The names in a value of the config: one, a list, or a list of lists."""
+    """The names in a value of the config: one, a list, a list of lists, or names by their part."""
     if value is None:
         return []
     if isinstance(value, str):
         return [value]
-    return [name for part in value for name in _listed(part)]
+    parts = value.values() if isinstance(value, dict) else value
+    return [name for part in parts for name in _listed(part)]

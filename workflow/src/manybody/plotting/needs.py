@@ -10,8 +10,8 @@ def needs(block: dict, config: dict) -> dict:
     tested on, and the block's `chains`, `early_stopped_clone` and `clones`. `targets` gives each
     evaluation's targets as the config has them. Models are those of the block's `networks`,
     `protocols`, `lines` and `truth`, or of its `parts`; or the candidates of its `runs`
-    and `interpolation`, which come with maps, and its `optimum`. Theory is its `theory` and
-    `exact`. `sources` gives each of their sources as the config has it. Raises `KeyError` for a
+    and `interpolation`, which come with maps, and its `optimum`. Theory is its `theory`, one name
+    or several by their part in the figure, and `exact`. `sources` gives each of their sources as the config has it. Raises `KeyError` for a
     name that is not defined.
     """
     runs, targets = [], {}
@@ -40,7 +40,7 @@ def needs(block: dict, config: dict) -> dict:
         "maps": [list(run) for run in dict.fromkeys(maps)],
         "contacts": [list(run) for run in contacts],
         "sources": {name: config["sources"][name] for name in named},
-        "theory": [*_one(block, "theory"), *_one(block, "exact")],
+        "theory": [*_theory(block), *_one(block, "exact")],
         "curves": _one(block, "curve"),
         "truth": _one(block, "truth") if contacts else [],
     }
@@ -68,6 +68,11 @@ def _candidates(block: dict) -> list[tuple[str, str, int]]:
         for model in entry["candidates"]
         for seed in entry["seeds"]
     ]
+
+
+def _theory(block: dict) -> list[str]:
+    theory = block.get("theory", {})
+    return list(theory.values()) if isinstance(theory, dict) else [theory]
 
 
 def _one(block: dict, key: str) -> list:
