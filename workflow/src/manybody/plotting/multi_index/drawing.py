@@ -1,0 +1,109 @@
+"""What this paper's figures draw alike: curves with bands, points that did not converge, layers."""
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from manybody.plotting import style
+from manybody.plotting.multi_index import reading
+
+LAYER = {1: style.ORDERS[2], 2: style.UNBOUNDED, 3: style.ORDERS[4]}
+ERROR = style.ORIGINAL
+PUBLIC = "0.55"  # stored numbers of the public repository
+PHASES = ("0.95", "#FBEADF", "#DFEDF7")  # nothing, the last layer, also the first is learned
+BOUND = 1 / 6  # no weak recovery below, section 4
+FAILED = ", not converged"
+
+
+def curve(
+    axes: Axes, frame: pd.DataFrame, colour: str, label: str = "", failed=(), **looks
+) -> list[pd.DataFrame]:
+    """A line with a band of one standard error; points in `failed` are hollow. What is drawn."""
+    if not len(frame):
+        return []
+    axes.plot(frame["x"], frame["y"], color=colour, label=label, **looks)
+    errors = frame["y_err"].fillna(0)
+    if errors.any():
+        low, high = frame["y"] - errors, frame["y"] + errors
+        axes.fill_between(frame["x"], low, high, color=colour, alpha=0.2, linewidth=0)
+    return [frame, *hollow(axes, frame, colour, failed)]
+
+
+def hollow(axes: Axes, frame: pd.DataFrame, colour: str, failed, marker="o") -> list[pd.DataFrame]:
+    """Hollow markers where the iteration did not converge."""
+    shown = frame[reading.is_in(frame["x"], failed)] if len(failed) else frame.iloc[:0]
+    if not len(shown):
+        return []
+    axes.plot(
+        shown["x"],
+        shown["y"],
+        linestyle="",
+        marker=marker,
+        markersize=5,
+        markerfacecolor="white",
+        markeredgecolor=colour,
+        zorder=4,
+    )
+    return [shown.assign(failed=True)]
+
+
+def crosses(axes: Axes, frame: pd.DataFrame, colour: str, failed, label="") -> list[pd.DataFrame]:
+    """Crosses with error bars, hollow where a run did not converge. What is drawn."""
+    parts = []
+    bad = reading.is_in(frame["x"], failed) if len(failed) else np.zeros(len(frame), bool)
+    for shown, face in ((frame[~bad], colour), (frame[bad], "white")):
+        if not len(shown):
+            continue
+        axes.errorbar(
+            shown["x"],
+            shown["y"],
+            shown["y_err"].fillna(0),
+            color=colour,
+            linestyle="",
+            marker="X",
+            markersize=6,
+            markerfacecolor=face,
+            markeredgecolor=colour if face == "white" else "white",
+            markeredgewidth=0.8 if face == "white" else 0.4,
+            capsize=2,
+            elinewidth=1.0,
+            label=label,
+            zorder=5,
+        )
+        parts.append(shown.assign(failed=face == "white"))
+        label = ""
+    return parts
+
+
+def phases(axes: Axes, thresholds: list[float], last: float) -> None:
+    """Bands of the horizontal axis between thresholds in rising order."""
+    edges = [0.0, *thresholds, last]
+    for low, high, colour in zip(edges[:-1], edges[1:], PHASES, strict=False):
+        axes.axvspan(low, high, color=colour, linewidth=0, zorder=-2)
+    for threshold in thresholds:
+        axes.axvline(threshold, color="0.7", linewidth=0.8, zorder=-1)
+
+
+def named(parts: list[pd.DataFrame], series: str) -> list[pd.DataFrame]:
+    """Frames under the name of their series in the CSV, points that failed marked as such."""
+    frames = []
+    for part in parts:
+        failed = part.get("failed", pd.Series(False, index=part.index)).to_numpy(bool)
+        names = np.where(failed, series + FAILED, series)
+        seed = part.get("seed", 0)
+        frames.append(part.assign(series=names, seed=seed)[["series", "seed", "x", "y", "y_err"]])
+    return frames
+
+
+def points(series: str, values: dict[float, float]) -> pd.DataFrame:
+    """Numbers without errors as rows of the CSV."""
+    places = {"x": list(values), "y": list(values.values())}
+    return pd.DataFrame({"series": series, "seed": 0, **places, "y_err": math.nan})
+
+
+def gather(panels: dict[str, list[pd.DataFrame]]) -> pd.DataFrame:
+    """What is drawn in all panels, as the figure's CSV has it."""
+    parts = [part.assign(panel=panel) for panel, found in panels.items() for part in found]
+    return pd.concat(parts, ignore_index=True)[style.FIGURE_COLUMNS]

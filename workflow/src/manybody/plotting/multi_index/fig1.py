@@ -1,0 +1,224 @@
+"""Figure 1: overlaps and prediction error against the samples per dimension; thresholds over c.
+
+Left: `state_evolution` and `regularised` are tables of `theory.multi_index.state_evolution` without
+and with a regulariser, `gamp` one of `theory.multi_index.gamp`; right: `thresholds`, of the module
+of this name. Their docstrings name the quantities.
+"""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from manybody import checks
+from manybody.plotting import style
+from manybody.plotting.multi_index import drawing, fig1_checks, messages, reading
+from manybody.plotting.multi_index.reading import Table
+
+Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
+
+LIGHT = 0.45  # opacity of the theory without a regulariser
+FORCED = {"both layers": "-", "layer 2 only": "--"}
+TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10)  # of c
+
+
+def draw(files, block: dict, context: dict) -> Drawing:
+    """The figure, what is drawn and the checks, from files; see the package's docstring."""
+    return fig1(**reading.read(files, block))
+
+
+@style.styled(style.RC)
+def fig1(state_evolution: Table, regularised: Table, gamp: Table, thresholds: Table) -> Drawing:
+    """The figure, from its tables."""
+    figure = style.new(9.6, 3.9)
+    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    drawn = {
+        "left": draw_learning(left, state_evolution, regularised, gamp),
+        "right": draw_thresholds(right, thresholds),
+    }
+    rows = [
+        *fig1_checks.theory_rows(state_evolution),
+        *fig1_checks.theory_rows(regularised),
+        *fig1_checks.public_rows(regularised),
+        *messages.rows(gamp, [state_evolution, regularised], "fig. 1 left"),
+        *fig1_checks.threshold_rows(thresholds),
+    ]
+    return figure, drawing.gather(drawn), checks.table(rows)
+
+
+# --- Left ----------------------------------------------------------------------------------------
+
+
+def draw_learning(axes: Axes, plain: Table, regularised: Table, gamp: Table) -> list[pd.DataFrame]:
+    """Overlaps with GAMP's, and, on a logarithmic axis at the right, plug-in errors."""
+    errors = axes.twinx()
+    last = float(regularised.get("overlap", "Q11")["x"].max())
+    parts = _theory(axes, errors, plain, ", no regulariser", alpha=LIGHT, linewidth=1.0)
+    parts += _theory(axes, errors, regularised, "")
+    found = messages.final(gamp)
+    failed = messages.failed(gamp)
+    for layer in reading.LAYERS:
+        name = f"GAMP cosine² of layer {layer}"
+        shown = drawing.crosses(axes, found[f"cosine {layer}"], drawing.LAYER[layer], failed)
+        parts += drawing.named(shown, name)
+    shown = drawing.crosses(errors, found["error plug-in"], drawing.ERROR, failed)
+    parts += drawing.named(shown, "GAMP plug-in error")
+    drawing.phases(axes, _thresholds(regularised), last)
+    axes.set(xlim=(0, last), ylim=(-0.02, 1.04), xlabel="samples per dimension α = N / D")
+    axes.set_ylabel("overlap Q")
+    errors.set(yscale="log", ylim=(2e-3, 0.6), ylabel="plug-in error")
+    errors.spines["right"].set_visible(True)
+    for place, threshold in zip((2, 1), _thresholds(regularised), strict=False):
+        axes.annotate(
+            f"α{'₁₂'[place - 1]} = {threshold:.3f}",
+            (threshold, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(2, -2),
+            textcoords="offset points",
+            va="top",
+            fontsize=7,
+            color="0.35",
+        )
+    entry = regularised.entry
+    axes.set_title(f"two layers, c = {entry['skip']:g}; V + {entry['regulariser']:g}, light: V")
+    _legend(errors, gamp)
+    return parts
+
+
+def _theory(axes: Axes, errors: Axes, table: Table, note: str, **looks) -> list[pd.DataFrame]:
+    """Overlaps from near 0 and (dotted) from strong side information, and plug-in errors."""
+    failed = table.failed("from 0")
+    parts = []
+    for layer in reading.LAYERS:
+        name, colour = f"Q{layer}{layer}", drawing.LAYER[layer]
+        shown = drawing.curve(axes, table.get("overlap", name), colour, "", failed, **looks)
+        parts += drawing.named(shown, name + note)
+        dotted = {**looks, "linestyle": ":"}
+        far = table.failed("informed")
+        shown = drawing.curve(axes, table.get("overlap informed", name), colour, "", far, **dotted)
+        parts += drawing.named(shown, f"{name}{note}, from side information")
+    for series, line in FORCED.items():
+        shown = table.get("error plug-in", series)
+        dashed = {**looks, "linestyle": line}
+        shown = drawing.curve(errors, shown, drawing.ERROR, "", failed, **dashed)
+        parts += drawing.named(shown, f"plug-in error, {series}{note}")
+    return parts
+
+
+def _thresholds(table: Table) -> list[float]:
+    """alpha_2 and alpha_1 of the entry's c, as far as they are in the table."""
+    found = (table.at("threshold", name, table.entry["skip"]) for name in ("alpha_2", "alpha_1"))
+    return [value[0] for value in found if value is not None and np.isfinite(value[0])]
+
+
+def _legend(axes: Axes, gamp: Table) -> None:
+    """One key to lines and symbols: colours are quantities, shapes what computed them."""
+    colours = [(f"layer {layer}", drawing.LAYER[layer]) for layer in reversed(reading.LAYERS)]
+    handles = [
+        Line2D([], [], color=colour, label=name)
+        for name, colour in [*colours, ("plug-in error (right)", drawing.ERROR)]
+    ]
+    handles.append(
+        Line2D([], [], color=drawing.ERROR, linestyle="--", label="the same, Q₁₁ forced to 0")
+    )
+    handles.append(
+        Line2D(
+            [],
+            [],
+            color="0.3",
+            linestyle="",
+            marker="X",
+            markersize=6,
+            markeredgewidth=0,
+            label=f"GAMP, D = {gamp.entry['dimension']}, {messages.runs(gamp)}",
+        )
+    )
+    handles.append(
+        Line2D(
+            [],
+            [],
+            linestyle="",
+            marker="o",
+            markersize=5,
+            markerfacecolor="white",
+            markeredgecolor="0.3",
+            label="hollow: not converged",
+        )
+    )
+    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(0.005, 0.62), fontsize=6.5)
+
+
+# --- Right ---------------------------------------------------------------------------------------
+
+
+def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
+    """alpha_2 and alpha_1 over c with error bands, the literal alpha_1, the bound, public data."""
+    first, second = table.get("alpha_1", "self-consistent"), table.get("alpha_2", "exact")
+    literal = table.get("alpha_1", "literal")
+    failed = table.failed("alpha_1")
+    jump = table.get("first order")
+    jumps = jump.loc[jump["y"] > 0, "x"]
+    axes.axhspan(0, drawing.BOUND, color="0.93", linewidth=0, zorder=-2)
+    axes.axhline(drawing.BOUND, color="0.5", linewidth=0.8, zorder=-1)
+    parts = [drawing.points("bound 1/6", {float(x): drawing.BOUND for x in second["x"]})]
+    looks = dict(marker="o", markersize=3)
+    blue, red = drawing.LAYER[1], drawing.LAYER[2]
+    shown = drawing.curve(axes, first, blue, "α₁, self-consistent", failed, **looks)
+    parts += drawing.named(shown, "alpha_1 self-consistent")
+    shown = drawing.curve(axes, second, red, "α₂", table.failed("alpha_2"), **looks)
+    parts += drawing.named(shown, "alpha_2")
+    shown = drawing.curve(
+        axes, literal, blue, "α₁, layer 2 known", (), linestyle=":", marker=".", markersize=3
+    )
+    parts += drawing.named(shown, "alpha_1 literal")
+    for quantity, marker, label in (
+        ("transition", "v", "first-order jump of layer 2"),
+        ("spinodal", "^", "its spinodal"),
+    ):
+        found = table.get(quantity)
+        if len(found):
+            axes.plot(found["x"], found["y"], marker, color=red, markerfacecolor="none")
+            axes.lines[-1].set_label(label)
+            parts += drawing.named([found], quantity)
+    if len(jumps):
+        axes.axvspan(0, float(jumps.max()), color=drawing.PHASES[1], linewidth=0, zorder=-3)
+    lowest = float(second["x"][second["x"] > 0].min())
+    highest = min(float(second["x"].max()), 10.0)
+    for name, public, marker in (
+        ("alpha_1", fig1_checks.PUBLIC_1, "s"),
+        ("alpha_2", fig1_checks.PUBLIC_2, "D"),
+    ):
+        inside = {c: value for c, value in public.items() if lowest / 1.3 <= c <= highest * 1.3}
+        axes.plot(
+            list(inside),
+            list(inside.values()),
+            color=drawing.PUBLIC,
+            linestyle="--",
+            linewidth=0.9,
+            marker=marker,
+            markersize=3.5,
+            markerfacecolor="white",
+            label=f"{'α₁' if name == 'alpha_1' else 'α₂'}, public data",
+            zorder=1,
+        )
+        parts.append(drawing.points(f"{name} public", inside))
+    axes.set(xscale="log", xlim=(lowest / 1.15, highest * 1.15), xlabel="skip connection c")
+    axes.xaxis.set_major_locator(FixedLocator(TICKS))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set(ylim=(0, 1.13), ylabel="threshold α")
+    axes.annotate(
+        "1/6: no weak recovery below",
+        (0.02, drawing.BOUND),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, -3),
+        textcoords="offset points",
+        va="top",
+        fontsize=7,
+        color="0.4",
+    )
+    axes.set_title("weak recovery of either layer")
+    axes.legend(loc="upper right", ncols=2, fontsize=6.5, handlelength=1.8)
+    return parts

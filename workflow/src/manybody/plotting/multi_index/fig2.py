@@ -1,0 +1,114 @@
+"""Figure 2: how the layers are learned, by message passing and by stochastic gradient descent.
+
+Left: a table of `theory.multi_index.gamp`; right: one of `theory.multi_index.sgd`. Their
+docstrings name the quantities.
+"""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+
+from manybody import checks
+from manybody.plotting import style
+from manybody.plotting.multi_index import drawing, fig2_checks, messages, reading
+from manybody.plotting.multi_index.reading import Table
+
+Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
+
+
+def draw(files, block: dict, context: dict) -> Drawing:
+    """The figure, what is drawn and the checks, from files; see the package's docstring."""
+    return fig2(**reading.read(files, block))
+
+
+@style.styled(style.RC)
+def fig2(gamp: Table, sgd: Table) -> Drawing:
+    """The figure, from its tables."""
+    figure = style.new(8.6, 3.5)
+    left, right = figure.subplots(1, 2)
+    drawn = {"left": draw_messages(left, gamp), "right": draw_descent(right, sgd)}
+    rows = [*fig2_checks.message_rows(gamp), *fig2_checks.descent_rows(sgd)]
+    return figure, drawing.gather(drawn), checks.table(rows)
+
+
+def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
+    """Cosines of every run, their median, and those of the same iteration at D -> infinity.
+
+    The start, iteration 0, has no room on a logarithmic axis. Of several alphas the one nearest
+    1.2 is shown.
+    """
+    series = fig2_checks.shown_series(table)
+    parts = []
+    failed = table.get("converged", series)
+    failed = failed.loc[failed["y"] < 1, "seed"]
+    for layer in reversed(reading.LAYERS):
+        name, colour = f"cosine {layer}", drawing.LAYER[layer]
+        found = table.get(name, series)
+        found = fig2_checks.held(found[found["x"] >= 1])
+        parts += _runs(axes, found, colour, f"GAMP, {name}")
+        ends = found[found["seed"].isin(failed)].groupby("seed").tail(1)
+        shown = drawing.hollow(axes, ends, colour, ends["x"].unique()) if len(ends) else []
+        parts += drawing.named(shown, f"GAMP, {name}")
+        theory = messages.predicted(table, layer, series)
+        theory = theory[theory["x"] >= 1]
+        theory = theory.assign(y=theory["y"].clip(0) ** 0.5, y_err=float("nan"))
+        if len(theory):
+            axes.plot(theory["x"], theory["y"], color="black", linestyle="--", linewidth=1.0)
+            parts += drawing.named([theory], f"D -> infinity, {name}")
+    axes.set(xscale="log", xlabel="iteration", ylabel="cosine with the teacher")
+    axes.set_ylim(-0.03, 1.04)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    entry = table.entry
+    axes.set_title(
+        f"GAMP: D = {entry['dimension']}, α = {series}, {messages.runs(table)}, "
+        f"{'informed' if messages.overlaps(table) else 'random'} start"
+    )
+    theory = series in table.series("SE Q11")
+    _legend(axes, "D → ∞" if theory else "", len(failed) > 0)
+    return parts
+
+
+def draw_descent(axes: Axes, table: Table) -> list[pd.DataFrame]:
+    """Cosines of every run and their median."""
+    parts = []
+    for layer in reversed(reading.LAYERS):
+        name = f"cosine {layer}"
+        parts += _runs(axes, table.get(name), drawing.LAYER[layer], f"SGD, {name}")
+    axes.set(xlabel="epoch", ylabel="cosine with the teacher", ylim=(-0.03, 1.04))
+    first = table.get("cosine 2")["x"]
+    axes.set(xscale="log", xlim=(float(first[first > 0].min()), float(first.max())))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    entry = table.entry
+    axes.set_title(f"SGD: D = {entry['dimension']}, α = {entry['alpha']:g}, {messages.runs(table)}")
+    _legend(axes, "", False)
+    return parts
+
+
+def _runs(axes: Axes, frame: pd.DataFrame, colour: str, name: str) -> list[pd.DataFrame]:
+    """A thin line for each run, a thick one for the median."""
+    for _, run in frame.groupby("seed"):
+        axes.plot(run["x"], run["y"], color=colour, linewidth=0.7, alpha=0.45)
+    middle = frame.groupby("x")["y"].median().reset_index()
+    axes.plot(middle["x"], middle["y"], color=colour, linewidth=1.8)
+    return drawing.named([frame], name) + drawing.named(
+        [middle.assign(y_err=float("nan"))], f"{name}, median"
+    )
+
+
+def _legend(axes: Axes, theory: str, failed: bool) -> None:
+    handles = [
+        Line2D([], [], color=drawing.LAYER[layer], label=f"layer {layer}")
+        for layer in reversed(reading.LAYERS)
+    ]
+    handles.append(Line2D([], [], color="0.4", linewidth=1.8, label="median"))
+    handles.append(Line2D([], [], color="0.4", linewidth=0.7, alpha=0.6, label="runs"))
+    if theory:
+        handles.append(Line2D([], [], color="black", linestyle="--", linewidth=1.0, label=theory))
+    if failed:
+        handles.append(
+            Line2D([], [], linestyle="", marker="o", color="0.4", markerfacecolor="white")
+        )
+        handles[-1].set_label("not converged")
+    axes.legend(handles=handles, loc="best", fontsize=7, handlelength=1.6)

@@ -1,0 +1,160 @@
+"""Figure 3: three layers; how two layers of a classifier of questions are learned.
+
+Left: a table of `theory.multi_index.deep`; right: one of `theory.multi_index.trec`. Between them,
+beyond the paper: thresholds over c of three tied layers, and of untied ones, a table of
+`theory.multi_index.untied`. Their docstrings name the quantities.
+"""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from manybody import checks
+from manybody.plotting import style
+from manybody.plotting.multi_index import drawing, fig3_checks, reading
+from manybody.plotting.multi_index.reading import Table
+
+Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
+
+ORDER = (3, 1, 2)  # in which the layers are learned
+ERRORS = {"all layers": "-", "last layer only": "--"}
+UNTIED = {
+    "L = 1": ("D", "L = 1, untied"),
+    "L = 2 last": ("s", "L = 2, untied, last"),
+    "L = 2 first": ("^", "L = 2, untied, first"),
+}
+
+
+def draw(files, block: dict, context: dict) -> Drawing:
+    """The figure, what is drawn and the checks, from files; see the package's docstring."""
+    return fig3(**reading.read(files, block))
+
+
+@style.styled(style.RC)
+def fig3(deep: Table, trec: Table, untied: Table) -> Drawing:
+    """The figure, from its tables."""
+    figure = style.new(11.5, 3.6)
+    left, middle, right = figure.subplots(1, 3, width_ratios=(1.15, 1, 1))
+    drawn = {
+        "left": draw_learning(left, deep),
+        "phase diagram": draw_phases(middle, deep, untied),
+        "right": draw_questions(right, trec),
+    }
+    rows = [
+        *fig3_checks.deep_rows(deep),
+        *fig3_checks.phase_rows(deep, untied),
+        *fig3_checks.question_rows(trec),
+    ]
+    return figure, drawing.gather(drawn), checks.table(rows)
+
+
+def draw_learning(axes: Axes, table: Table) -> list[pd.DataFrame]:
+    """Overlaps of three layers, thresholds, and plug-in errors on the axis at the right."""
+    errors = axes.twinx()
+    failed = table.failed("")
+    parts = []
+    for layer in ORDER:
+        name = f"Q{layer}{layer}"
+        shown = table.get("overlap", name)
+        shown = drawing.curve(axes, shown, drawing.LAYER[layer], f"layer {layer}", failed)
+        parts += drawing.named(shown, name)
+    for series, line in ERRORS.items():
+        shown = table.get("error plug-in", series)
+        shown = drawing.curve(errors, shown, drawing.ERROR, "", failed, linestyle=line)
+        parts += drawing.named(shown, f"plug-in error, {series}")
+    last = float(table.get("overlap", "Q33")["x"].max())
+    skip = table.entry["skip"]
+    known = {layer: table.at("threshold", f"alpha_{layer}", skip) for layer in ORDER}
+    for layer, found in known.items():
+        if found is not None and found[0] < last:
+            axes.axvline(found[0], color=drawing.LAYER[layer], linestyle=":", linewidth=0.9)
+            parts.append(drawing.points(f"alpha_{layer}", {found[0]: 0.0}))
+    axes.set(xlim=(0, last), ylim=(-0.02, 1.04), xlabel="samples per dimension α = N / D")
+    axes.set_ylabel("overlap Q")
+    errors.set(yscale="log", ylabel="plug-in error")
+    errors.spines["right"].set_visible(True)
+    axes.set_title(f"three layers, c = {skip:g}, V + {table.entry['regulariser']:g}")
+    handles, _ = axes.get_legend_handles_labels()
+    handles = [handle for handle in handles if not handle.get_label().startswith("_")]
+    for series, line in ERRORS.items():
+        handles.append(Line2D([], [], color=drawing.ERROR, linestyle=line))
+        handles[-1].set_label(f"error, {series} (right)")
+    handles.append(Line2D([], [], color="0.4", linestyle=":", linewidth=0.9, label="thresholds"))
+    if len(failed):
+        handles.append(Line2D([], [], linestyle="", marker="o", markerfacecolor="white"))
+        handles[-1].set(markeredgecolor="0.3", label="not converged")
+    errors.legend(handles=handles, loc="center right", fontsize=6.5, handlelength=1.8)
+    return parts
+
+
+def draw_phases(axes: Axes, deep: Table, untied: Table) -> list[pd.DataFrame]:
+    """Thresholds over c: three tied layers as lines, untied ones as symbols."""
+    parts, lowest = [], np.inf
+    for layer in ORDER:
+        found = table_over(deep, f"alpha_{layer}")
+        looks = dict(marker="o", markersize=3)
+        label = f"L = 3, layer {layer}"
+        shown = drawing.curve(axes, found, drawing.LAYER[layer], label, (), **looks)
+        parts += drawing.named(shown, f"three layers, alpha_{layer}")
+        lowest = min(lowest, found["x"][found["x"] > 0].min()) if len(found) else lowest
+    for series, (marker, label) in UNTIED.items():
+        found = untied.get("threshold", series)
+        colour = drawing.LAYER[1] if series.endswith("first") else drawing.LAYER[2]
+        colour = "0.35" if series == "L = 1" else colour
+        looks = dict(linestyle="--", linewidth=0.9, marker=marker, markersize=4)
+        looks["markerfacecolor"] = "white"
+        shown = drawing.curve(axes, found, colour, label, (), **looks)
+        parts += drawing.named(shown, f"untied, {series}")
+        lowest = min(lowest, found["x"][found["x"] > 0].min()) if len(found) else lowest
+    axes.axhspan(0, drawing.BOUND, color="0.93", linewidth=0, zorder=-2)
+    axes.axhline(drawing.BOUND, color="0.5", linewidth=0.8, zorder=-1, label="1/6")
+    axes.set(xlabel="skip connection c", ylabel="threshold α", ylim=(0, None))
+    if np.isfinite(lowest):
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(FixedLocator((0.03, 0.1, 0.25, 0.5, 1, 2, 4)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.35)
+    axes.set_title("beyond the paper: thresholds over c")
+    axes.legend(loc="upper right", ncols=2, fontsize=6.5, handlelength=1.8)
+    return parts
+
+
+def table_over(table: Table, name: str) -> pd.DataFrame:
+    found = table.get("threshold", name)
+    return found[found["y"].notna()]
+
+
+def draw_questions(axes: Axes, table: Table) -> list[pd.DataFrame]:
+    """Similarity of each layer to its last state: mean over runs with the spread of runs."""
+    axes.set_title("TREC: questions, two layers")
+    if not fig3_checks.has_questions(table):
+        axes.set_axis_off()
+        text = (
+            "not run: no questions.\n\nSet the key `questions` of the\n"
+            "entry of kind multi-index-trec\nto the file of labelled questions\n"
+            "(TREC, training split)."
+        )
+        axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, fontsize=9)
+        return []
+    parts = []
+    for layer in reading.LAYERS:
+        name, colour = f"similarity {layer}", drawing.LAYER[layer]
+        found = reading.matrix(table.get(name))
+        middle, spread = found.mean(), found.std(ddof=1)
+        axes.plot(found.columns, middle, color=colour, label=f"layer {layer}")
+        if len(found) > 1:
+            low, high = middle - spread, middle + spread
+            axes.fill_between(found.columns, low, high, color=colour, alpha=0.2, linewidth=0)
+        shown = pd.DataFrame({"x": found.columns, "y": middle, "y_err": spread})
+        parts += drawing.named([shown.reset_index(drop=True)], f"{name}, mean and sd of runs")
+        parts += drawing.named([table.get(name)], name)
+    steps = table.get("similarity 1")["x"]
+    axes.set(xscale="log", xlim=(max(1, steps[steps > 0].min()), steps.max()), xlabel="step")
+    axes.set(ylabel="similarity to the last state", ylim=(0, 1.04))
+    count = table.get("similarity 1")["seed"].nunique()
+    axes.legend(loc="lower right", title=f"{count} run{'s' if count > 1 else ''}, mean ± sd")
+    return parts

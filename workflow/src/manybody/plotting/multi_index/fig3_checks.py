@@ -1,0 +1,194 @@
+"""What figure 3 says: three layers (section 5), thresholds over c, and TREC (section 6)."""
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from manybody import checks
+from manybody.plotting.multi_index import reading
+from manybody.plotting.multi_index.drawing import BOUND
+from manybody.plotting.multi_index.fig1_checks import at_least
+from manybody.plotting.multi_index.reading import Table
+
+LEFT, MIDDLE, RIGHT = "fig. 3 left", "fig. 3, phase diagram", "fig. 3 right"
+
+ALPHA_3 = 0.205
+ALONE = {0.05: 0.239, 0.2: 0.320, 0.4: 0.405, 0.6: 0.483}
+ALONE |= {0.8: 0.575, 0.9: 0.672, 0.95: 0.790, 0.98: 1.017}
+SHARE = 0.03
+ONSET_1, ONSET_SHARE = 1.01, 0.05
+RATIO_2 = 0.75  # alpha lambda_2 at the onset of layer 1
+# Stored with the public code.
+PUBLIC = {
+    "Q33": {0.25: 0.049, 0.375: 0.313, 0.5: 0.635, 0.625: 0.849, 0.75: 0.932, 1.0: 0.977},
+    "Q11": {1.0: 0.028, 1.0625: 0.057, 1.25: 0.247, 1.5: 0.445, 2: 0.548},
+    "Q22": {1.0: 0.012, 1.25: 0.132, 1.5: 0.406, 2: 0.538},
+}
+PUBLIC_CLOSE = 0.05
+
+# Section 6: BERT's tokeniser, 40 epochs of batches of 16.
+QUESTIONS = {"epochs": 40}
+VOCABULARY = 30522
+STARTS = {1: 0.14, 2: 0.131}
+START_TOLERANCE = 0.02
+CROSSINGS = {1: {0.5: 16, 0.9: 51, 0.95: 70}, 2: {0.5: 139, 0.9: 251, 0.95: 269}}
+CROSSING_SHARE = 0.2
+LATE = {1: (0.5, 0.99), 2: (2.0, 0.9997)}  # epoch from which the similarity is above
+QUIET = (60, 0.15)  # layer 2 stays below until this step
+
+
+# --- Three layers --------------------------------------------------------------------------------
+
+
+def deep_rows(table: Table) -> list[dict]:
+    """The specification's numbers at c = 1 without regulariser, and the stored public ones."""
+    entry = table.entry
+    away = reading.departure(entry, skip=1, regulariser=0)
+    rows = [_row(f"{LEFT}: L = 3, alpha_3 at c = 1", table, "alpha_3", ALPHA_3, SHARE, away)]
+    rows += reading.landmarks(
+        f"{LEFT}: L = 3, alpha at Q33 = {{x:g}}, Q11 = Q22 = 0",
+        table,
+        ("curve", "Q33 alone"),
+        ALONE,
+        SHARE,
+        away=away,
+    )
+    claim = f"{LEFT}: L = 3, alpha_1 at c = 1 (alpha lambda_1 = 1)"
+    rows.append(_row(claim, table, "alpha_1", ONSET_1, ONSET_SHARE, away))
+    claim = f"{LEFT}: L = 3, alpha lambda_2 at the onset of layer 1"
+    if away:
+        rows.append(checks.not_run(claim, away, "statistical"))
+    else:
+        found = table.at("onset ratio", "alpha lambda_2 at onset of 1", 1)
+        tolerance = ONSET_SHARE * RATIO_2
+        rows.append(reading.at_landmark(claim, found, RATIO_2, tolerance))
+    for name, expected in PUBLIC.items():
+        claim = f"{LEFT}: L = 3, public data: {name}"
+        if reason := reading.departure(entry, skip=1):
+            rows.append(checks.not_run(claim, reason))
+            continue
+        found = {alpha: table.between("overlap", name, alpha) for alpha in expected}
+        rows.append(reading.largest_difference(claim, found, expected, PUBLIC_CLOSE))
+    return rows
+
+
+def _row(claim: str, table: Table, name: str, expected: float, share: float, away: str) -> dict:
+    if away:
+        return checks.not_run(claim, away, "statistical")
+    found = table.at("threshold", name, 1)
+    return reading.at_landmark(claim, found, expected, share * expected)
+
+
+def phase_rows(deep: Table, untied: Table) -> list[dict]:
+    """What holds at every c: the bound, and the last layer first."""
+    values = pd.concat([deep.get("threshold", f"alpha_{layer}")["y"] for layer in (1, 2, 3)])
+    rows = [at_least(f"{MIDDLE}: L = 3, all thresholds at or above 1/6", values, BOUND)]
+    for text, table, first, second in (
+        ("L = 3, the last layer before layer 1", deep, "alpha_3", "alpha_1"),
+        ("L = 3, layer 1 before layer 2", deep, "alpha_1", "alpha_2"),
+        ("L = 2, untied, the last layer before the first", untied, "L = 2 last", "L = 2 first"),
+    ):
+        rows.append(_order_row(f"{MIDDLE}: {text}: smallest gap over c", table, first, second))
+    return rows
+
+
+def _order_row(claim: str, table: Table, first: str, second: str) -> dict:
+    """The gap of two thresholds at the c where it is smallest."""
+    both = table.get("threshold", first).merge(
+        table.get("threshold", second), on="x", suffixes=("", "_second")
+    )
+    both = both[both["y"].notna() & both["y_second"].notna()]
+    if not len(both):
+        return checks.not_run(claim, "not in the table")
+    gaps = both["y_second"] - both["y"]
+    place = gaps.idxmin()
+    error = np.hypot(both["y_err"].fillna(0), both["y_err_second"].fillna(0))[place]
+    claim += f", c = {both.loc[place, 'x']:g} of {len(both)}"
+    return checks.gap(claim, float(gaps[place]), float(error))
+
+
+# --- TREC ----------------------------------------------------------------------------------------
+
+
+def has_questions(table: Table) -> bool:
+    return bool(table.series("similarity 1"))
+
+
+def question_rows(table: Table) -> list[dict]:
+    """Section 6: the mean of 8 runs; the order of the layers for any tokeniser."""
+    text = f"{RIGHT}: TREC"
+    away = "" if has_questions(table) else "no questions: set `questions` of the entry"
+    rows = [_shallow_row(text, table, away)]
+    away = away or _other_words(table) or reading.departure(table.entry, **QUESTIONS)
+    if away:
+        names = [f"similarity of layer {layer} at first" for layer in STARTS]
+        names += [
+            f"step at which the similarity of layer {layer} is {level:g}"
+            for layer, places in CROSSINGS.items()
+            for level in places
+        ]
+        names += [
+            f"similarity of layer {layer} after epoch {epoch:g}"
+            for layer, (epoch, _) in LATE.items()
+        ]
+        names.append(f"similarity of layer 2 until step {QUIET[0]}")
+        return rows + [checks.not_run(f"{text}, BERT's tokeniser: {name}", away) for name in names]
+    return rows + _landmark_rows(f"{text}, BERT's tokeniser", table)
+
+
+def _other_words(table: Table) -> str:
+    """Why the words are not those of the landmarks; empty if they are."""
+    if not table.entry.get("tokenizer"):
+        return "the tokeniser was trained on the questions"
+    found = table.about.get("vocabulary", VOCABULARY)
+    return "" if found == VOCABULARY else f"{found} words, {VOCABULARY} are needed"
+
+
+def _shallow_row(text: str, table: Table, away: str) -> dict:
+    """Layer 1 turns towards its last state first, in every run."""
+    claim = f"{text}: the similarity of layer 1 passes .5 before that of layer 2, steps"
+    if away:
+        return checks.not_run(claim, away)
+    first, second = (
+        reading.crossings(table.get(f"similarity {layer}"), 0.5) for layer in reading.LAYERS
+    )
+    return checks.positive(claim, (second - first).dropna().to_numpy())
+
+
+def _landmark_rows(text: str, table: Table) -> list[dict]:
+    runs = {layer: reading.matrix(table.get(f"similarity {layer}")) for layer in reading.LAYERS}
+    steps = table.about.get("steps_per_epoch") or runs[1].columns.max() / table.entry["epochs"]
+    rows = []
+    for layer, value in STARTS.items():
+        found = reading.mean(runs[layer].iloc[:, 0])
+        claim = f"{text}: similarity of layer {layer} at first"
+        rows.append(checks.within(claim, *found, value, START_TOLERANCE))
+    for layer, places in CROSSINGS.items():
+        for level, step in places.items():
+            found = _mean_crossing(runs[layer], level)
+            claim = f"{text}: step at which the similarity of layer {layer} is {level:g}"
+            rows.append(checks.within(claim, *found, step, CROSSING_SHARE * step))
+    for layer, (epoch, bound) in LATE.items():
+        found = runs[layer].loc[:, runs[layer].columns >= epoch * steps].mean()
+        claim = f"{text}: similarity of layer {layer} after epoch {epoch:g}: the least mean"
+        rows.append(_bound_row(claim, float(found.min()), bound, above=True))
+    step, bound = QUIET
+    found = runs[2].loc[:, runs[2].columns <= step].mean()
+    claim = f"{text}: similarity of layer 2 until step {step}: the largest mean"
+    rows.append(_bound_row(claim, float(found.max()), bound, above=False))
+    return rows
+
+
+def _mean_crossing(runs: pd.DataFrame, level: float) -> tuple[float, float]:
+    """Where the mean over runs passes a level; error: that of the runs' own crossings."""
+    found = reading.first_crossing(runs.columns, runs.mean(), level)
+    own = [reading.first_crossing(runs.columns, run, level) for run in runs.to_numpy()]
+    own = [place for place in own if not math.isnan(place)]
+    return found, reading.mean(own)[1]
+
+
+def _bound_row(claim: str, value: float, bound: float, above: bool) -> dict:
+    holds = "yes" if (value >= bound if above else value <= bound) else "no"
+    sign = ">=" if above else "<="
+    return checks.row(claim, "paper", holds, value, math.nan, f"{sign} {bound:g}", math.nan)

@@ -1,0 +1,102 @@
+"""Figure 5: the overlap of layer 1 at convergence against that of layer 2, which is held fixed.
+
+`state_evolution` is a table of `theory.multi_index.state_evolution` whose entry asks for `fixed`;
+`exact` one of `theory.multi_index.exact`, whose identities are checked here.
+"""
+
+import math
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from manybody import checks
+from manybody.plotting import style
+from manybody.plotting.multi_index import drawing, fig1_checks, reading
+from manybody.plotting.multi_index.reading import Table
+
+Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
+
+SETTING = {"skip": 1, "activation": "softmax", "regulariser": 0}
+ALPHA = 1.2  # inferred: it is not in the public data
+LANDMARKS = {0.93: 0.0, 0.95: 0.10, 0.96: 0.18, 0.97: 0.28, 0.98: 0.44}
+LANDMARKS |= {0.99: 0.67, 0.995: 0.80, 0.998: 0.91, 0.999: 0.95}
+TOLERANCE = 0.03
+
+
+def draw(files, block: dict, context: dict) -> Drawing:
+    """The figure, what is drawn and the checks, from files; see the package's docstring."""
+    return fig5(**reading.read(files, block))
+
+
+@style.styled(style.RC)
+def fig5(state_evolution: Table, exact: Table) -> Drawing:
+    """The figure, from its tables."""
+    figure = style.new(4.6, 3.5)
+    axes = figure.subplots()
+    drawn = draw_fixed(axes, state_evolution)
+    rows = [*fixed_rows(state_evolution), *identity_rows(exact)]
+    if state_evolution.series("overlap"):
+        rows += fig1_checks.general_rows(state_evolution, "fig. 5")
+    return figure, drawing.gather({"": drawn}), checks.table(rows)
+
+
+def draw_fixed(axes: Axes, table: Table) -> list[pd.DataFrame]:
+    found = table.get("fixed", "Q11")
+    failed = table.failed("fixed")
+    colour = drawing.LAYER[1]
+    looks = dict(marker="o", markersize=3)
+    shown = drawing.curve(axes, found, colour, "", failed, **looks)
+    entry = table.entry
+    axes.set(xlabel="overlap of layer 2, Q₂₂, held fixed", ylabel="overlap of layer 1, Q₁₁")
+    axes.set_ylim(-0.03, 1.04)
+    axes.set_title(
+        f"α = {entry['fixed']['alpha']:g}, c = {entry['skip']:g}, {fig1_checks.channel(entry)}"
+    )
+    if len(failed):
+        axes.lines[-1].set_label("not converged")
+        axes.legend(loc="upper left")
+    return drawing.named(shown, "Q11")
+
+
+def fixed_rows(table: Table) -> list[dict]:
+    """Section 5's numbers, and that a better layer 2 makes a better layer 1."""
+    away = reading.departure(table.entry, **SETTING)
+    away = away or reading.departure(table.entry["fixed"], alpha=ALPHA)
+    claim = "fig. 5: Q11 at Q22 = {x:g}, alpha = 1.2, no regulariser"
+    if away:
+        places = ", ".join(f"{x:g}" for x in LANDMARKS)
+        rows = [checks.not_run(claim.replace("{x:g}", places), away, "statistical")]
+    else:
+        rows = [
+            reading.at_landmark(
+                claim.format(x=x), table.at("fixed", "Q11", x), value, TOLERANCE, "statistical"
+            )
+            for x, value in LANDMARKS.items()
+        ]
+    return [*rows, _rising_row(table.get("fixed", "Q11"))]
+
+
+def _rising_row(found: pd.DataFrame) -> dict:
+    claim = "fig. 5: Q11 rises with Q22: the smallest step"
+    if len(found) < 2:
+        return checks.not_run(claim, "one point or none", "statistical")
+    steps = found["y"].diff().iloc[1:]
+    place = steps.idxmin()
+    errors = found["y_err"].fillna(0)
+    error = math.hypot(errors[place], errors.shift()[place])
+    # Where layer 1 is not learned the steps are 0, which is no fall.
+    value = float(steps[place])
+    holds = "yes" if value >= -checks.DEVIATIONS * error - TOLERANCE / 10 else "no"
+    return checks.row(claim, "statistical", holds, value, error, ">= 0", TOLERANCE / 10)
+
+
+def identity_rows(table: Table) -> list[dict]:
+    """Every identity of the table, with its own tolerance."""
+    found = [(series, table.get("identity", series)) for series in table.series("identity")]
+    if not found:
+        return [checks.not_run("identities", "not in the table", "exact")]
+    return [
+        checks.identity(series, float(part["y"].iloc[0]), 0.0, float(part["x"].iloc[0]))
+        for series, part in found
+    ]
