@@ -1,0 +1,156 @@
+"""Questions and their classes in the TREC label format, as tokens.
+
+A line is `COARSE:fine question`, such as `DESC:manner How did serfdom develop ?`, in latin-1. The
+coarse label, one of six, is the class. Questions become sequences of one length: those too long
+are cut, those too short padded.
+"""
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from tokenizers import BertWordPieceTokenizer, Tokenizer
+
+from manybody.artifacts import sha256
+from manybody.sources import documents
+from manybody.sources.tokenizer import MARKER, load, train
+
+CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+PADDING = "[PAD]"
+
+
+@dataclass(frozen=True)
+class Questions:
+    """texts: N questions; labels (N,): their classes, as places in `CLASSES`."""
+
+    texts: list[str]
+    labels: np.ndarray
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """ids (N, length), padded; vocabulary: |V|; about: what made them, a JSON document."""
+
+    ids: np.ndarray
+    vocabulary: int
+    about: dict
+
+
+def read(path: str | Path) -> Questions:
+    """The questions of a file in the label format; lines without anything are skipped.
+
+    Raises `ValueError` naming file, line and what was found: a label that is none of the six, a
+    line without a question, a file without any.
+    """
+    path = Path(path).expanduser()
+    try:
+        lines = path.read_text(encoding="latin-1").split("\n")
+    except OSError as error:
+        raise ValueError(
+            f"questions: {path} cannot be read ({error.strerror}); expected a file of lines "
+            f"`COARSE:fine question`, or null for none"
+        ) from error
+    texts, labels = [], []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        label, _, text = line.strip().partition(" ")
+        coarse, colon, fine = label.partition(":")
+        place = f"questions: {path}, line {number}"
+        if coarse not in CLASSES:
+            raise ValueError(
+                f"{place}: found the label {label!r}, expected one of {', '.join(CLASSES)}, a "
+                f"colon and a fine label; correct the line or take it out"
+            )
+        if not (colon and fine and text.strip()):
+            raise ValueError(
+                f"{place}: found {line.strip()!r}, expected `{coarse}:fine question`; correct the "
+                f"line or take it out"
+            )
+        texts.append(text.strip())
+        labels.append(CLASSES.index(coarse))
+    if not texts:
+        raise ValueError(
+            f"questions: {path} has no question, expected lines `COARSE:fine question`"
+        )
+    return Questions(texts, np.array(labels))
+
+
+def tokenise(
+    texts: list[str], length: int, tokenizer: str | Path | None, vocabulary: int | None
+) -> Tokens:
+    """The questions as sequences of `length` tokens.
+
+    tokenizer: a `vocab.txt` of BERT, of which the uncased WordPiece is built, or a
+    `tokenizer.json`; either must know `[PAD]`, and adds the marks of start and end that it has.
+    Without one (None), the pipeline's byte-level BPE of `vocabulary` tokens is trained on the
+    lower-cased questions; its end-of-document marker ends a question, and is the padding too.
+
+    Raises `ValueError` naming the key where a file is no tokenizer, or |V| is out of reach.
+    """
+    if tokenizer is None:
+        return _trained(texts, length, vocabulary)
+    path = Path(tokenizer).expanduser()
+    opened = _opened(path)
+    padding = opened.token_to_id(PADDING)
+    if padding is None:
+        raise ValueError(
+            f"tokenizer: {path} has no token {PADDING}, expected a tokenizer of BERT's kind; give "
+            f"another file, or null to train one on the questions"
+        )
+    opened.no_padding()
+    opened.enable_truncation(length)
+    ids = _padded([encoding.ids for encoding in opened.encode_batch(texts)], length, padding)
+    about = {"from": "file", "file": path.name, "sha256": sha256(path)}
+    return _tokens(ids, opened.get_vocab_size(), about)
+
+
+def _opened(path: Path) -> Tokenizer | BertWordPieceTokenizer:
+    if path.suffix not in (".txt", ".json") or not path.is_file():
+        raise ValueError(
+            f"tokenizer: found {path}, expected a file vocab.txt or tokenizer.json, or null to "
+            f"train one on the questions"
+        )
+    try:
+        if path.suffix == ".txt":
+            return BertWordPieceTokenizer(str(path), lowercase=True)
+        return load(path)
+    except Exception as error:  # the library raises plain Exception
+        kind = "vocab.txt of BERT" if path.suffix == ".txt" else "tokenizer.json"
+        raise ValueError(
+            f"tokenizer: {path} cannot be read ({error}); expected a {kind}, or null to train one "
+            f"on the questions"
+        ) from error
+
+
+def _trained(texts: list[str], length: int, vocabulary: int) -> Tokens:
+    texts = [text.lower() for text in texts]  # as the uncased WordPiece does
+    with TemporaryDirectory() as folder:
+        stored, made = Path(folder) / "questions.parquet", Path(folder) / "tokenizer.json"
+        with documents.writer(stored, {}) as writer:
+            for text in texts:
+                cutter = documents.Cutter()
+                for piece in [*cutter.add(text), *cutter.end()]:
+                    writer.add(piece)
+        train(stored, vocabulary, made, end_of_document="kept")
+        bpe = load(made)
+        digest = sha256(made)
+    marker = bpe.token_to_id(MARKER)
+    encoded = bpe.encode_batch(texts, add_special_tokens=False)
+    rows = [[*encoding.ids[: length - 1], marker] for encoding in encoded]
+    about = {"from": "questions", "by": "byte-level BPE, lower case", "sha256": digest}
+    return _tokens(_padded(rows, length, marker), vocabulary, about)
+
+
+def _padded(rows: list[list[int]], length: int, padding: int) -> np.ndarray:
+    ids = np.full((len(rows), length), padding)
+    for row, found in zip(ids, rows, strict=True):
+        row[: len(found)] = found
+    return ids
+
+
+def _tokens(ids: np.ndarray, vocabulary: int, about: dict) -> Tokens:
+    versions = {"tokenizers": version("tokenizers")}
+    return Tokens(ids, vocabulary, {**about, "vocabulary": vocabulary, "versions": versions})

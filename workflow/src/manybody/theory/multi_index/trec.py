@@ -1,0 +1,296 @@
+"""A two-layer attention classifier of questions: which layer settles first (figure 3 right).
+
+Embeddings X (length, width) of the tokens, trained from scratch, go through two tied layers
+without skip connection, each with its own W (hidden, width) and bias,
+
+    X <- softmax(K K^T / sqrt(hidden)) X,   K = X W^T + bias,
+
+a mean over all places, padding included (there is no attention mask), and a linear readout to the
+six classes (multi-index, section 6). AdamW minimises the cross-entropy. With G = W W^T of a layer,
+its similarity to the last iterate is S(t) = tr(G_t G_T) / (|G_t| |G_T|).
+
+AdamW acts on each entry alone, so embeddings of tokens that no question holds never enter a number
+here: they are left out, and the others are what they would be among all |V|.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.metadata import version
+from threading import Lock
+
+import numpy as np
+import pandas as pd
+import torch
+from torch.nn.functional import cross_entropy, linear
+
+from manybody.progress import Progress
+from manybody.theory.multi_index.questions import CLASSES, Questions, Tokens, read, tokenise
+
+LAYERS = 2
+FINE = 2  # epochs at the start in which weights are kept after every step
+THINNED = 100  # times a decade of steps that they are kept after these
+EVALUATIONS = 4  # an epoch, in the fine ones; later one
+QUESTIONS = 64  # held-out questions in one pass
+LEVELS = (0.5, 0.9, 0.95)  # of the similarity, whose crossings are noted
+COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
+
+
+class Classifier:
+    """Embeddings (rows, width), W (hidden, width) and bias of each layer, and the readout.
+
+    Drawn from `generator`: embeddings N(0, 1); W from N(0, start^2), biases 0; the readout uniform
+    in +- 1/sqrt(width). The first two and the last are torch's own starts.
+    """
+
+    def __init__(
+        self, generator: np.random.Generator, rows: int, width: int, hidden: int, start: float
+    ):
+        def normal(*shape: int) -> torch.Tensor:
+            return torch.from_numpy(generator.standard_normal(shape, np.float32))
+
+        def uniform(*shape: int) -> torch.Tensor:
+            drawn = generator.uniform(-1, 1, shape) / math.sqrt(width)
+            return torch.from_numpy(drawn.astype(np.float32))
+
+        self.embedding = normal(rows, width)
+        self.weights = [start * normal(hidden, width) for _ in range(LAYERS)]
+        self.biases = [torch.zeros(hidden) for _ in range(LAYERS)]
+        self.readout, self.offset = uniform(len(CLASSES), width), uniform(len(CLASSES))
+        for parameter in self.parameters():
+            parameter.requires_grad_()
+
+    def parameters(self) -> list[torch.Tensor]:
+        return [self.embedding, *self.weights, *self.biases, self.readout, self.offset]
+
+    def scores(self, x: torch.Tensor) -> torch.Tensor:
+        """Logits (n, 6) of embedded questions x (n, length, width)."""
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            keys = linear(x, weight, bias)
+            attention = torch.softmax(keys @ keys.mT / math.sqrt(len(weight)), -1)
+            x = attention @ x
+        return linear(x.mean(1), self.readout, self.offset)
+
+    def gradients(self, ids: torch.Tensor, labels: torch.Tensor) -> float:
+        """The mean cross-entropy of a batch of ids (n, length), nats; sets each `.grad`."""
+        x = self.embedding.detach()[ids].requires_grad_()
+        loss = cross_entropy(self.scores(x), labels)
+        sides = self.parameters()[1:]
+        first, *others = torch.autograd.grad(loss, [x, *sides])
+        # One dense gradient is kept and filled, not made anew at each step.
+        if self.embedding.grad is None:
+            self.embedding.grad = torch.zeros_like(self.embedding)
+        self.embedding.grad.zero_().index_add_(0, ids.flatten(), first.flatten(0, 1))
+        for parameter, gradient in zip(sides, others, strict=True):
+            parameter.grad = gradient
+        return loss.item()
+
+
+def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
+    """The table of theory of one entry of the config, and what it was made from.
+
+    entry: `questions` (path of a file in the TREC label format, or null: no rows), `tokenizer`
+    (path of a BERT vocab.txt or tokenizer.json, or null: one is trained on the questions),
+    `vocabulary` (|V| of that one), `length` (tokens), `width`, `hidden`, `start` (standard
+    deviation of W at first), `held_out` (share of questions, drawn anew for each run), `batch`,
+    `learning_rate`, `epochs`, `runs`, `seed`, `threads` (runs at once; no number depends on it).
+    Quantities, seed = run, x = optimizer steps done:
+
+    - `similarity 1`, `similarity 2`: S of the layer to the last iterate;
+    - `loss` (nats), `accuracy`: on the held-out questions, with standard errors over them;
+    - `crossing 1`, `crossing 2`: x a level, series its name, y the first step at which S is there.
+
+    Raises `ValueError` for a bad entry, question or tokenizer, naming key or file and value.
+    """
+    kept = {key: value for key, value in entry.items() if key != "threads"}
+    if entry["questions"] is None:
+        return pd.DataFrame(columns=COLUMNS), {"entry": kept, "questions": None}
+    _check_entry(entry)
+    questions = read(entry["questions"])
+    tokens = tokenise(questions.texts, entry["length"], entry["tokenizer"], entry.get("vocabulary"))
+    held_out = _held_out(entry, len(questions.texts))
+    streams = np.random.SeedSequence(entry["seed"]).spawn(entry["runs"])
+    label = f"TREC, {entry['runs']} runs"
+    steps = entry["epochs"] * _batches(entry, len(questions.texts) - held_out)
+    with Progress(entry["runs"] * steps, "steps", label) as progress:
+        lock = Lock()
+
+        def report(steps: int, **figures: float) -> None:
+            with lock:
+                progress.update(steps, **figures)
+
+        def run(job: tuple[int, np.random.SeedSequence]) -> list[pd.DataFrame]:
+            torch.set_num_threads(1)  # holds for the calling thread
+            return _run(entry, questions, tokens, held_out, *job, report)
+
+        with _one_thread(), ThreadPoolExecutor(entry["threads"]) as pool:
+            parts = list(pool.map(run, enumerate(streams)))
+    frame = pd.concat([rows for part in parts for rows in part], ignore_index=True)
+    about = {
+        "entry": kept,
+        "questions": {"all": len(questions.texts), "held out": held_out},
+        "tokenizer": {**tokens.about, "in use": len(np.unique(tokens.ids))},
+        "steps": steps,
+        "versions": {name: version(name) for name in ("numpy", "torch")},
+    }
+    return frame[COLUMNS], about
+
+
+def _run(
+    entry: dict,
+    questions: Questions,
+    tokens: Tokens,
+    held_out: int,
+    number: int,
+    stream: np.random.SeedSequence,
+    report: Callable[..., None],
+) -> list[pd.DataFrame]:
+    generator = np.random.default_rng(stream)
+    count = len(questions.texts)
+    used, ids = np.unique(tokens.ids, return_inverse=True)
+    ids = torch.from_numpy(ids.reshape(tokens.ids.shape))
+    labels = torch.from_numpy(questions.labels)
+    split = generator.permutation(count)
+    test, train = split[:held_out], split[held_out:]
+    shape = (len(used), entry["width"], entry["hidden"], entry["start"])
+    model = Classifier(generator, *shape)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=entry["learning_rate"], fused=True)
+
+    per_epoch = _batches(entry, len(train))
+    last = entry["epochs"] * per_epoch
+    looks, evaluations = _looks(last, per_epoch)
+    grams, measured = [], []
+
+    def look(step: int) -> None:
+        if step in looks:
+            grams.append([(weight @ weight.mT).detach() for weight in model.weights])
+        if step in evaluations:
+            measured.append((step, *evaluate(model, ids[test], labels[test])))
+
+    look(0)
+    step = 0
+    for _ in range(entry["epochs"]):
+        loss = math.nan
+        for rows in np.array_split(
+            generator.permutation(train), range(entry["batch"], len(train), entry["batch"])
+        ):
+            loss = model.gradients(ids[rows], labels[rows])
+            if not math.isfinite(loss):
+                raise ValueError(
+                    f"learning_rate: found {entry['learning_rate']:g}, with which the loss of run "
+                    f"{number} is {loss} at step {step}; expected a smaller one"
+                )
+            optimizer.step()
+            step += 1
+            look(step)
+        report(per_epoch, loss=measured[-1][1], accuracy=measured[-1][3])
+    return [
+        *_similarities(number, looks, grams),
+        *_measured(number, np.array(measured)),
+    ]
+
+
+def evaluate(
+    model: Classifier, ids: torch.Tensor, labels: torch.Tensor
+) -> tuple[float, float, float, float]:
+    """Loss (nats) and accuracy on questions ids (n, length), each with its standard error."""
+    losses, hits = [], []
+    with torch.no_grad():
+        for rows, truth in zip(ids.split(QUESTIONS), labels.split(QUESTIONS), strict=True):
+            scores = model.scores(model.embedding[rows])
+            losses.append(cross_entropy(scores, truth, reduction="none"))
+            hits.append(scores.argmax(1) == truth)
+    numbers = []
+    for parts in (losses, hits):
+        values = torch.cat(parts).double().numpy()
+        error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+        numbers += [float(values.mean()), float(error)]
+    return tuple(numbers)
+
+
+def similarity(grams: np.ndarray) -> np.ndarray:
+    """S(t) = tr(G_t G_T) / (|G_t| |G_T|) of grams (times, hidden, hidden) to the last of them."""
+    grams = np.asarray(grams, float)
+    flat = grams.reshape(len(grams), -1)
+    norms = np.sqrt((flat**2).sum(1))
+    return (flat * flat[-1]).sum(1) / (norms * norms[-1])
+
+
+def _similarities(
+    number: int, looks: list[int], grams: list[list[torch.Tensor]]
+) -> Iterator[pd.DataFrame]:
+    for layer in range(LAYERS):
+        S = similarity(torch.stack([both[layer] for both in grams]).numpy())
+        yield _rows(f"similarity {layer + 1}", "", number, looks, S)
+        for level in LEVELS:
+            step = looks[int(np.argmax(S >= level))]
+            yield _rows(f"crossing {layer + 1}", f"{level:g}", number, [level], [step])
+
+
+def _measured(number: int, measured: np.ndarray) -> list[pd.DataFrame]:
+    steps, loss, loss_error, accuracy, accuracy_error = measured.T
+    return [
+        _rows("loss", "", number, steps, loss, loss_error),
+        _rows("accuracy", "", number, steps, accuracy, accuracy_error),
+    ]
+
+
+def _looks(last: int, per_epoch: int) -> tuple[list[int], set[int]]:
+    """Steps after which weights are kept, and those after which the held-out loss is taken."""
+    fine = min(FINE * per_epoch, last)
+    decades = math.log10(last / fine)
+    coarse = np.geomspace(fine, last, 1 + math.ceil(THINNED * decades)).round().astype(int)
+    looks = sorted({*range(fine), *coarse.tolist(), last})
+    often = np.linspace(0, fine, 1 + EVALUATIONS * (fine // per_epoch)).round().astype(int)
+    return looks, {*often.tolist(), *range(fine, last + 1, per_epoch)}
+
+
+def _batches(entry: dict, train: int) -> int:
+    return -(-train // entry["batch"])
+
+
+def _held_out(entry: dict, count: int) -> int:
+    held_out = math.ceil(entry["held_out"] * count)
+    if not 1 <= held_out < count:
+        raise ValueError(
+            f"held_out: found {entry['held_out']}, which of {count} questions holds out "
+            f"{held_out}; expected a share that leaves some on both sides"
+        )
+    return held_out
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread to a run, the same bytes whatever the number of cores."""
+    previous = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(previous)
+
+
+def _rows(quantity: str, series: str, seed: int, x, y, y_err=math.nan) -> pd.DataFrame:
+    columns = {"quantity": quantity, "series": series, "seed": seed, "x": np.asarray(x, float)}
+    return pd.DataFrame(columns | {"y": np.asarray(y, float), "y_err": y_err})
+
+
+def _check_entry(entry: dict) -> None:
+    for key in ("width", "hidden", "batch", "epochs", "runs", "threads"):
+        if entry[key] < 1:
+            raise ValueError(f"{key}: found {entry[key]}, expected 1 or more")
+    if entry["length"] < 3:
+        raise ValueError(
+            f"length: found {entry['length']}, expected 3 or more: a token between two marks"
+        )
+    for key in ("learning_rate", "start"):
+        if not 0 < entry[key] < math.inf:
+            raise ValueError(f"{key}: found {entry[key]}, expected a number above 0")
+    if not 0 < entry["held_out"] < 1:
+        raise ValueError(f"held_out: found {entry['held_out']}, expected a share between 0 and 1")
+    if entry["tokenizer"] is None and entry.get("vocabulary") is None:
+        raise ValueError(
+            "vocabulary: found null, expected the number of tokens of the tokenizer that is "
+            "trained on the questions; give it, or the path of a `tokenizer`"
+        )
