@@ -2,22 +2,29 @@
 
 With A(p, q) = c I + ((1 - p, p), (q, 1 - q)) the mixing matrices are B_1 = A_1 and B_2 = A_2 B_1,
 where A_1 has p = s(-u(u - v)), q = s(-v(v - u)) of z_1 = (u, v), s the logistic function, and A_2
-those of h = B_1 z_2. Given the output, z_3 = +-B_2^-1 x. Points are drawn in two ways, half each:
+those of h = B_1 z_2. Given the output, z_3 = +-B_2^-1 x. Nothing but the Gaussians tells z_l from
+-z_l, so the signs of all three are summed over exactly: a layer with omega_l = 0 has a mean of
+exactly 0, and one with a small omega_l little noise. What is left is drawn in three ways, a third
+of the points each:
 
 - z_1 and z_2 from their Gaussians: good where the last layer is hardly known;
 - z_1 and z_3 from theirs, and z_2 such that A_2 B_1 z_3 = +-x, which gives p and q, if there are
-  such, and then h up to its sign: good where the last layer is nearly known.
+  such, and then h up to its sign: good where the last layer is nearly known;
+- h from a Gaussian H near its distribution and z_3 from its own, and z_1 such that A_1 z_3 =
+  +-A_2^-1 x: good where, besides, h says little, as A_2 is nearly diagonal.
 
-A point has the weight (target density) / (sum of the densities of both ways), wherever it came
-from (the balance heuristic). As functions of (z_1, z_2, sign), with N_l the Gaussians,
+A point has the weight (target density) / (sum of the densities of all ways), wherever it came
+from (the balance heuristic). As functions of z_1 and z_2 up to their signs, with N_l and H the
+sums of the Gaussians at both signs,
 
-    target N_1 N_2 N_3 / |det A_2 det B_1|;  ways N_1 N_2 and N_1 N_3 J,  J = |d z_3 / d z_2|
-    = 2 (h_1 - h_2)^2 p (1 - p) q (1 - q) (w_1 - w_2)^2 / |det A_2|,  w = B_1 z_3.
+    target N_1 N_2 N_3 / |det A_2 det A_1|;
+    ways N_1 N_2, N_1 N_3 J_2 and H |det A_1| N_3 J_1, with J_l = |d z_3 / d z_l| =
+    2 (h_1 - h_2)^2 p (1 - p) q (1 - q) (w_1 - w_2)^2 / |det A_l| of h = B_{l-1} z_l, p, q of A_l
+    and w with A_l w = +-x (l = 2) or A_l w = +-A_2^-1 x (l = 1).
 """
 
 import math
 
-import numpy as np
 from numba import njit
 
 MOMENTS = 17  # sums of a half-sample, in the order of `add`
@@ -26,7 +33,7 @@ TINY = 1e-12  # least det of a mixing matrix; smaller at c = 0 alone, on a set o
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def integrate_samples(x, omega, variance, skip, nodes, sums):
-    """Fills sums (n, 2, 17): weights, their squares, first and second moments of Z - omega.
+    """Fills sums (n, 2, MOMENTS): weights, their squares, first and second moments of Z - omega.
 
     x (n, 2), omega (n, 3, 2), variance (3,), nodes (n, 2, points, 4): standard normal numbers of
     each half-sample, two for z_1 and two for z_2 or z_3.
@@ -38,53 +45,97 @@ def integrate_samples(x, omega, variance, skip, nodes, sums):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def draw_points(x, omega, variance, skip, nodes, sums):
-    sd1, sd2, sd3 = math.sqrt(variance[0]), math.sqrt(variance[1]), math.sqrt(variance[2])
-    top2 = 2 * math.pi * variance[1]
-    top3 = 2 * math.pi * variance[2]
+    one, two, three = omega[0], omega[1], omega[2]
+    v1, v2, v3 = variance[0], variance[1], variance[2]
+    sd1, sd2, sd3 = math.sqrt(v1), math.sqrt(v2), math.sqrt(v3)
+    guess = guessed_mixing(one, v1, skip)
+    centre = apply(guess, skip, two[0], two[1])
     for k in range(len(nodes)):
-        a, b = sd1 * nodes[k, 0], sd1 * nodes[k, 1]
-        p, q = switches(omega[0, 0] + a, omega[0, 1] + b)
-        det1 = (1 + skip) * max(1 + skip - p - q, TINY)
-        size = 0.5 * (nodes[k, 2] * nodes[k, 2] + nodes[k, 3] * nodes[k, 3])
+        u, v = one[0] + sd1 * nodes[k, 0], one[1] + sd1 * nodes[k, 1]
+        mix1 = mixing(u, v, skip)
+        z1 = (u, v, lean(u, v, one, v1))
 
-        d2, e2 = sd2 * nodes[k, 2], sd2 * nodes[k, 3]
-        y2, z2 = omega[1, 0] + d2, omega[1, 1] + e2
-        h1 = (1 + skip - p) * y2 + p * z2
-        h2 = q * y2 + (1 + skip - q) * z2
-        r, s = switches(h1, h2)
-        det2 = (1 + skip) * max(1 + skip - r - s, TINY)
-        w1 = ((1 + skip - s) * x[0] - r * x[1]) / det2
-        w2 = ((1 + skip - r) * x[1] - s * x[0]) / det2
-        y3 = ((1 + skip - q) * w1 - p * w2) / det1
-        z3 = ((1 + skip - p) * w2 - q * w1) / det1
-        jacobian = stretch(h1 - h2, r, s, w1 - w2, det2)
-        mine = jacobian * top2 * math.exp(size)  # J / N_2
-        for sign in (1.0, -1.0):
-            d3, e3 = sign * y3 - omega[2, 0], sign * z3 - omega[2, 1]
-            other = top3 * math.exp(0.5 * (d3 * d3 + e3 * e3) / variance[2])  # 1 / N_3
-            add(sums, 1 / (det1 * det2 * (other + mine)), a, b, d2, e2, d3, e3)
+        u, v = two[0] + sd2 * nodes[k, 2], two[1] + sd2 * nodes[k, 3]
+        z2 = (u, v, lean(u, v, two, v2))
+        h = apply(mix1, skip, u, v)
+        mix2 = mixing(h[0], h[1], skip)
+        w = invert(mix2, skip, x[0], x[1])
+        u, v = invert(mix1, skip, w[0], w[1])
+        z3 = (u, v, lean(u, v, three, v3))
+        add(sums, omega, variance, skip, guess, mix1, mix2, h, w, z1, z2, z3)
 
-        d3, e3 = sd3 * nodes[k, 2], sd3 * nodes[k, 3]
-        y3, z3 = omega[2, 0] + d3, omega[2, 1] + e3
-        w1 = (1 + skip - p) * y3 + p * z3
-        w2 = q * y3 + (1 + skip - q) * z3
-        other = top3 * math.exp(size)
+        u, v = three[0] + sd3 * nodes[k, 2], three[1] + sd3 * nodes[k, 3]
+        z3 = (u, v, lean(u, v, three, v3))
+        w = apply(mix1, skip, u, v)
         for sign in (1.0, -1.0):
-            r = (sign * x[0] - (1 + skip) * w1) / (w2 - w1)
-            s = (sign * x[1] - (1 + skip) * w2) / (w1 - w2)
-            if not (r > 0 and s > 0 and r + s < 1):
-                continue
-            g1, g2 = math.log((1 - r) / r), math.log((1 - s) / s)
-            gap = math.sqrt(max(g1 + g2, 1e-300))
-            h1, h2 = g1 / gap, -g2 / gap
-            det2 = (1 + skip) * max(1 + skip - r - s, TINY)
-            y2 = ((1 + skip - q) * h1 - p * h2) / det1
-            z2 = ((1 + skip - p) * h2 - q * h1) / det1
-            jacobian = stretch(gap, r, s, w1 - w2, det2)
-            for turn in (1.0, -1.0):
-                d2, e2 = turn * y2 - omega[1, 0], turn * z2 - omega[1, 1]
-                mine = jacobian * top2 * math.exp(0.5 * (d2 * d2 + e2 * e2) / variance[1])
-                add(sums, 1 / (det1 * det2 * (other + mine)), a, b, d2, e2, d3, e3)
+            mix2 = mixing_between(w, sign * x[0], sign * x[1], skip)
+            if mix2[2] > 0:
+                h = index_of(mix2)
+                u, v = invert(mix1, skip, h[0], h[1])
+                z2 = (u, v, lean(u, v, two, v2))
+                add(sums, omega, variance, skip, guess, mix1, mix2, h, w, z1, z2, z3)
+
+        step = apply(guess, skip, sd2 * nodes[k, 0], sd2 * nodes[k, 1])
+        h = (centre[0] + step[0], centre[1] + step[1])
+        mix2 = mixing(h[0], h[1], skip)
+        w = invert(mix2, skip, x[0], x[1])
+        for sign in (1.0, -1.0):
+            mix1 = mixing_between((z3[0], z3[1]), sign * w[0], sign * w[1], skip)
+            if mix1[2] > 0:
+                u, v = index_of(mix1)
+                z1 = (u, v, lean(u, v, one, v1))
+                u, v = invert(mix1, skip, h[0], h[1])
+                z2 = (u, v, lean(u, v, two, v2))
+                add(sums, omega, variance, skip, guess, mix1, mix2, h, w, z1, z2, z3)
+
+
+# A mixing matrix A(p, q) is a tuple of p, q and its determinant; the latter 0 stands for none.
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def mixing(u, v, skip):
+    p, q = switches(u, v)
+    return p, q, (1 + skip) * max(1 + skip - p - q, TINY)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def guessed_mixing(omega, variance, skip):
+    """Near the mixing matrix of layer 1, between that of omega_1 and p = q = 1/4."""
+    p, q = switches(omega[0], omega[1])
+    share = min(variance, 1.0)
+    p, q = p + share * (0.25 - p), q + share * (0.25 - q)
+    return p, q, (1 + skip) * max(1 + skip - p - q, TINY)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def mixing_between(w, x1, x2, skip):
+    """A with A w = x, of determinant 0 if softmax makes no such."""
+    p = (x1 - (1 + skip) * w[0]) / (w[1] - w[0])
+    q = (x2 - (1 + skip) * w[1]) / (w[0] - w[1])
+    if p > 0 and q > 0 and p + q < 1:
+        return p, q, (1 + skip) * max(1 + skip - p - q, TINY)
+    return p, q, 0.0
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def index_of(mix):
+    """h, one of its two signs, of which A is the mixing matrix."""
+    a, b = math.log((1 - mix[0]) / mix[0]), math.log((1 - mix[1]) / mix[1])
+    gap = math.sqrt(max(a + b, 1e-300))
+    return a / gap, -b / gap
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def apply(mix, skip, u, v):
+    """A (u, v)."""
+    return (1 + skip - mix[0]) * u + mix[0] * v, mix[1] * u + (1 + skip - mix[1]) * v
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def invert(mix, skip, u, v):
+    """A^-1 (u, v)."""
+    p, q, det = mix
+    return ((1 + skip - q) * u - p * v) / det, ((1 + skip - p) * v - q * u) / det
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -95,27 +146,59 @@ def switches(u, v):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def stretch(gap, r, s, spread, det2):
-    """J = |d z_3 / d z_2|."""
-    return 2 * gap * gap * r * (1 - r) * s * (1 - s) * spread * spread / det2
+def lean(u, v, omega, variance):
+    """tanh(z.omega / V): the mean sign of z = (u, v) given |z|."""
+    cross = (u * omega[0] + v * omega[1]) / variance
+    other = math.exp(-2 * abs(cross))
+    found = (1 - other) / (1 + other)
+    return found if cross >= 0 else -found
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def add(sums, weight, a, b, d2, e2, d3, e3):
+def rarity(z, omega, variance):
+    """1 / N_l: one over the sum of the Gaussian's densities at z and -z."""
+    sign = 1.0 if z[2] >= 0 else -1.0
+    a, b = sign * z[0] - omega[0], sign * z[1] - omega[1]
+    share = 0.5 * (1 + abs(z[2]))  # of the larger of the two
+    return 2 * math.pi * variance * share * math.exp(0.5 * (a * a + b * b) / variance)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def stretch(mix, h, w):
+    """J_l = |d z_3 / d z_l|."""
+    p, q, det = mix
+    spread = (h[0] - h[1]) * (w[0] - w[1])
+    return 2 * spread * spread * p * (1 - p) * q * (1 - q) / det
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def add(sums, omega, variance, skip, guess, mix1, mix2, h, w, z1, z2, z3):
+    """Adds a point. h = A_1 z_2 and w = A_1 z_3, each up to its sign."""
+    rare2, rare3 = rarity(z2, omega[1], variance[1]), rarity(z3, omega[2], variance[2])
+    ways = rare3 + stretch(mix2, h, w) * rare2
+    # H |det A_1| / (N_1 N_2), with h in units of the guessed matrix
+    a, b = invert(guess, skip, h[0], h[1])
+    near = (a, b, lean(a, b, omega[1], variance[1]))
+    third = mix1[2] / (guess[2] * rarity(near, omega[1], variance[1]))
+    third *= rarity(z1, omega[0], variance[0]) * rare2
+    ways += stretch(mix1, z1, z3) * third
+    if not ways < math.inf:  # so far out that a Gaussian underflows
+        return
+    weight = 1 / (mix1[2] * mix2[2] * ways)
     sums[0] += weight
     sums[1] += weight * weight
-    sums[2] += weight * a
-    sums[3] += weight * b
-    sums[4] += weight * d2
-    sums[5] += weight * e2
-    sums[6] += weight * d3
-    sums[7] += weight * e3
-    sums[8] += weight * a * a
-    sums[9] += weight * b * b
-    sums[10] += weight * a * b
-    sums[11] += weight * d2 * d2
-    sums[12] += weight * e2 * e2
-    sums[13] += weight * d2 * e2
-    sums[14] += weight * d3 * d3
-    sums[15] += weight * e3 * e3
-    sums[16] += weight * d3 * e3
+    add_layer(sums, 2, 8, weight, omega[0], z1)
+    add_layer(sums, 4, 11, weight, omega[1], z2)
+    add_layer(sums, 6, 14, weight, omega[2], z3)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def add_layer(sums, one, two, weight, omega, z):
+    """Adds E[z - omega] and E[(z - omega)(z - omega)^T] (tt, ss, ts) over the sign of z."""
+    u, v = z[0] * z[2], z[1] * z[2]
+    sums[one] += weight * (u - omega[0])
+    sums[one + 1] += weight * (v - omega[1])
+    sums[two] += weight * (z[0] * z[0] - 2 * u * omega[0] + omega[0] * omega[0])
+    sums[two + 1] += weight * (z[1] * z[1] - 2 * v * omega[1] + omega[1] * omega[1])
+    cross = z[0] * z[1] - u * omega[1] - v * omega[0] + omega[0] * omega[1]
+    sums[two + 2] += weight * cross

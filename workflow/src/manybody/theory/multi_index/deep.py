@@ -1,0 +1,418 @@
+"""Learning three layers of attention: state evolution, thresholds and the phase diagram.
+
+Tied weights, two tokens, rank 1, layers 1 to 3 of overlaps Q = (Q11, Q22, Q33); overlaps of
+different layers vanish, as the channel is even in each. State evolution at alpha = N / D is
+
+    Qhat_l = alpha G_l(Q),  Q_ll = Qhat_l / (1 + Qhat_l),  G_l(Q) = E sum_t g_lt^2,
+
+that is logit Q_ll = log alpha G_l(Q), solved by fits to the steps of this iteration. Layer l
+with Q_ll = 0 stays at 0 until alpha lambda_l(Q) > 1, with
+
+    lambda_l(Q) = E sum_ts (G_ts)^2,  G_ts = (E[z_lt z_ls | y] / V_l - delta_ts) / V_l.
+
+E is over scrambled Sobol points of the 12 normal numbers of a sample. g g^T is a product of two
+half-samples of points of the channel, so its noise adds nothing; what vanishes on average is
+fitted and taken off (see `_controlled`). All is done again with each of the independent
+scramblings: values are means over them, errors those of the mean.
+
+The last layer is learned first, from alpha_3 = 1 / lambda_3(0), then layer 1 where
+alpha lambda_1(0, 0, Q33) = 1, then layer 2; where layer 2 comes before layer 1 the two swap roles.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.interpolate import PchipInterpolator
+from scipy.optimize import brentq
+from scipy.special import expit, logit
+from scipy.stats import qmc
+
+from manybody.progress import Progress
+from manybody.theory.multi_index import channel_three as channel
+
+INNER = 128  # points of each half-sample of the channel's integral
+TABLE = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)  # Q33 alone
+ERRORS = 2**14  # samples of a prediction error
+TOLERANCE = 0.01  # of logit Q, where the iteration stops
+ITERATIONS = 40
+DEPTH = 6  # steps of the iteration that a fit looks back
+FARTHEST = 1.0  # largest step of logit Q
+FAR = 3.0  # how far beyond the onset of one layer that of the next is looked for, ratio of alphas
+ONSET = 0.03  # overlap that a layer starts from, above its threshold
+LEAST, MOST = 1e-5, 1 - 1e-4  # overlaps are kept between these
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What the samples of a scrambling are made of: normal (n, 2, 3, 2), for omega and for Z given
+    it, and the points of the channel, nodes (n, 2, INNER, 4)."""
+
+    normal: np.ndarray
+    nodes: np.ndarray
+
+
+@dataclass(frozen=True)
+class Setting:
+    """c of the model, the number added to V in channel and data, and how many threads work."""
+
+    skip: float
+    regulariser: float
+    threads: int
+
+
+def draws(points: int, seed: np.random.SeedSequence) -> Draws:
+    """`points` samples (a power of 2) of one scrambling."""
+    outer, inner = seed.spawn(2)
+    sequence = qmc.Sobol(12, scramble=True, rng=np.random.default_rng(outer))
+    normal = channel.normal(sequence.random(points)).reshape(points, 2, 3, 2)
+    return Draws(normal, channel.points(points, INNER, inner))
+
+
+# --- Averages over samples -----------------------------------------------------------------------
+
+
+def averages(overlaps: Sequence[float], setting: Setting, drawn: Draws) -> tuple:
+    """G (3,) and lambda (3,) at Q = `overlaps` (3,), each between 0 and 1; lambda_l is that of the
+    text where Q_ll = 0, and not a number elsewhere."""
+    overlaps = check_overlaps(overlaps)
+    variance = 1 - overlaps + setting.regulariser
+    omega = np.sqrt(overlaps)[:, None] * drawn.normal[:, 0]
+    noise = np.sqrt(variance)[:, None] * drawn.normal[:, 1]  # Z - omega
+    x = channel.index(omega + noise, setting.skip)
+    found = channel.posterior(x, omega, variance, setting.skip, drawn.nodes, setting.threads)
+
+    first, second = found.mean[:, 0], found.mean[:, 1]
+    own = ((first + second) / 2 * noise).sum(axis=2) / variance  # (n, 3)
+    other = (first * second).sum(axis=2) / variance
+    spread = np.trace(found.second.mean(axis=1), axis1=2, axis2=3) / variance
+    zeros = np.concatenate([2 - spread, own - other], axis=1)
+    gains = np.array([_controlled(other[:, k] / variance[k], zeros) for k in range(3)])
+
+    growths = np.full(3, math.nan)
+    pairs = noise[:, :, :, None] * noise[:, :, None, :]
+    for k in np.flatnonzero(overlaps == 0):
+        a, b = (found.second[:, half, k] / variance[k] - np.eye(2) for half in range(2))
+        truth = pairs[:, k] / variance[k] - np.eye(2)
+        products = (a * b).sum(axis=(1, 2))
+        tower = ((a + b) / 2 * truth).sum(axis=(1, 2)) - products
+        zeros = np.column_stack([np.trace(a + b, axis1=1, axis2=2), tower, 2 - spread])
+        growths[k] = _controlled(products, np.delete(zeros, 2 + k, axis=1)) / variance[k] ** 2
+    return gains, growths
+
+
+def _controlled(values: np.ndarray, zeros: np.ndarray) -> float:
+    """Mean of `values` (n,) less the fit of them by `zeros` (n, m), which vanish on average: the
+    Nishimori identities E E[(Z - omega)^2 | y] = V and E E[f | y] f = E E[f | y]^2."""
+    design = np.column_stack([np.ones(len(values)), zeros])
+    return float(np.linalg.lstsq(design, values, rcond=None)[0][0])
+
+
+def prediction_errors(overlaps: Sequence[float], skip: float, normal: np.ndarray) -> np.ndarray:
+    """E |g(Z) - g(omega)|^2, squares summed over the four entries, of the student that puts in its
+    mean omega ~ N(0, Q): of all layers, and of the last alone (the others at 0); (2,).
+
+    normal (n, 2, 3, 2); Z has no noise of the regulariser."""
+    overlaps = check_overlaps(overlaps)
+    omega = np.sqrt(overlaps)[:, None] * normal[:, 0]
+    truth = _outputs(omega + np.sqrt(1 - overlaps)[:, None] * normal[:, 1], skip)
+    last = omega * np.array([0.0, 0.0, 1.0])[:, None]
+    students = (_outputs(z, skip) for z in (omega, last))
+    # A row (1 - y, y) is off by as much in both of its entries.
+    return np.array([2 * ((truth - found) ** 2).sum(axis=1).mean() for found in students])
+
+
+def _outputs(z: np.ndarray, skip: float) -> np.ndarray:
+    """y_12 and y_21, (n, 2)."""
+    h = channel.index(z, skip)
+    return expit(-h * (h - h[:, ::-1]))
+
+
+# --- State evolution -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A fixed point: Q (3,), lambda (3,) of layers at 0, and whether the iteration got there."""
+
+    overlaps: np.ndarray
+    growths: np.ndarray
+    converged: bool
+
+
+def fixed_point(alpha: float, start: Sequence[float], setting: Setting, drawn: Draws) -> Fixed:
+    """Fixed point of state evolution reached from Q = `start` (3,); layers at 0 stay there."""
+    overlaps = np.array(start, dtype=float)
+    active = overlaps > 0
+    low, high = logit([LEAST, MOST])
+    u = np.clip(logit(overlaps[active]), low, high)
+    places, images = [], []
+    growths, converged = np.full(3, math.nan), False
+    for _ in range(ITERATIONS):
+        overlaps[active] = expit(u)
+        gains, growths = averages(overlaps, setting, drawn)
+        image = np.clip(np.log(alpha * np.maximum(gains[active], 1e-9)), low, high)
+        places, images = [*places, u][-DEPTH:], [*images, image][-DEPTH:]
+        move = np.clip(_crossing_of(places, images) - u, -FARTHEST, FARTHEST)
+        change = np.abs(move).max(initial=0)
+        if converged := bool(change < TOLERANCE and np.abs(image - u).max(initial=0) < TOLERANCE):
+            break
+        u = np.clip(u + move, low, high)
+    return Fixed(overlaps, growths, converged)
+
+
+def _crossing_of(places: list[np.ndarray], images: list[np.ndarray]) -> np.ndarray:
+    """Where a linear fit of the last steps of the iteration, `places` to `images`, stands still.
+
+    A fit rather than a secant: sums over samples are not quite smooth in Q, and layer 1 is close
+    to neutral over a range of its overlap, where that would be blown up. Directions that have not
+    been looked along are taken to map to one point.
+    """
+    u, image = np.mean(places, axis=0), np.mean(images, axis=0)
+    slope = (np.linalg.pinv(np.array(places) - u, rcond=0.02) @ (np.array(images) - image)).T
+    away = np.eye(len(u)) - slope
+    return u + np.linalg.lstsq(away, image - u, rcond=0.02)[0]
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The last layer alone: Q33 (m,), alpha (m,), alpha lambda_1 and alpha lambda_2 (m, 2)."""
+
+    overlaps: np.ndarray
+    alphas: np.ndarray
+    rates: np.ndarray
+
+
+def alone(setting: Setting, drawn: Draws) -> Alone:
+    """The curve alpha(Q33) at Q11 = Q22 = 0, from Q33 = 0 on, where alpha is alpha_3."""
+    places = np.array((0.0, *TABLE))
+    alphas, rates = np.empty(len(places)), np.empty((len(places), 2))
+    for k, q in enumerate(places):
+        gains, growths = averages((0, 0, q), setting, drawn)
+        alphas[k] = q / (1 - q) / gains[2] if q > 0 else 1 / growths[2]
+        rates[k] = alphas[k] * growths[:2]
+    return Alone(places, alphas, rates)
+
+
+@dataclass(frozen=True)
+class Onsets:
+    """alphas (3,): where layers 1 to 3 start to be learned (not a number: nowhere up to Q33 =
+    .99, or to `FAR` times the threshold before). first: which of layers 1 and 2 starts earlier (0
+    or 1), at Q33 = overlap, where the other has alpha lambda = ratio."""
+
+    alphas: np.ndarray
+    first: int
+    overlap: float
+    ratio: float
+
+
+def onsets(curve: Alone, setting: Setting, drawn: Draws) -> Onsets:
+    """Thresholds of all layers, from the curve of the last layer alone."""
+    alphas = np.array([math.nan, math.nan, curve.alphas[0]])
+    u = logit(curve.overlaps[1:])
+    rates = np.log(np.maximum(curve.rates[1:], 1e-6))
+    crossings = [_crossing(u, rates[:, k]) for k in range(2)]
+    first = int(np.argmin(crossings))
+    if not math.isfinite(crossings[first]):
+        return Onsets(alphas, 0, math.nan, math.nan)
+    second = 1 - first
+    found = {}
+
+    # The points of the curve are far apart: once more where it crosses.
+    def excess(u: float) -> float:
+        q = float(expit(u))
+        gains, growths = averages((0, 0, q), setting, drawn)
+        alpha = q / (1 - q) / gains[2]
+        found.update(alpha=alpha, overlap=q, ratio=alpha * growths[second])
+        return math.log(max(alpha * growths[first], 1e-6))
+
+    _secant(excess, crossings[first], crossings[first] + 0.1, 5e-3, (u[0], logit(MOST)))
+    alphas[first] = found["alpha"]
+    start = np.array([0, 0, found["overlap"]])
+    start[first] = ONSET
+
+    def excess_beyond(log_alpha: float) -> float:
+        fixed = fixed_point(math.exp(log_alpha), start, setting, drawn)
+        start[:] = fixed.overlaps
+        return math.log(max(math.exp(log_alpha) * fixed.growths[second], 1e-6))
+
+    low = math.log(alphas[first])
+    span = low + 1e-3, low + math.log(FAR)
+    place = _secant(excess_beyond, low + 0.05, low + 0.15, 5e-4, span)
+    alphas[second] = math.exp(place) if span[0] < place < span[1] else math.nan
+    return Onsets(alphas, first, found["overlap"], found["ratio"])
+
+
+def _crossing(u: np.ndarray, values: np.ndarray) -> float:
+    """Where `values` first rise above 0, between the points of `u`; infinite if nowhere."""
+    above = np.flatnonzero(values > 0)
+    if len(above) == 0 or above[0] == 0:
+        return math.inf
+    k = above[0]
+    curve = PchipInterpolator(u, values)
+    return brentq(curve, u[k - 1], u[k])
+
+
+def _secant(function: Callable, a: float, b: float, tolerance: float, span: tuple) -> float:
+    """A root near `a` and `b` by the secant rule within `span`; `function` was last called within
+    `tolerance` of it, unless it lies at an end of the span."""
+    fa = function(a)
+    for _ in range(12):
+        fb = function(b)
+        if fa == fb:
+            break
+        step = float(np.clip(-fb * (b - a) / (fb - fa), -0.5, 0.5))
+        a, fa = b, fb
+        b = float(np.clip(b + step, *span))
+        if abs(b - a) < tolerance:
+            break
+    return b
+
+
+# --- The numbers of the figure -------------------------------------------------------------------
+
+
+def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
+    """The table of theory of one entry of the config, and what it was made from.
+
+    entry: `skip` (c of the curves), `alphas` (N / D, > 0), `skips` (c of the phase diagram, any
+    number of them), `points` (samples of a scrambling, a power of 2), `scrambles` (2 or more),
+    `regulariser` (added to V in channel and data, >= 0), `seed`, `threads` (numbers do not depend
+    on them). Quantities, by series, with the standard error of the mean over scramblings:
+
+    - `overlap`: Q11, Q22, Q33; x alpha; kept below 1 - 1e-4, which stands for perfect recovery;
+    - `converged`: 1 if the iteration of all scramblings did, at the same alpha;
+    - `error plug-in`: all layers, last layer only; x alpha;
+    - `curve`: "Q33 alone": x Q33, y alpha where Q11 = Q22 = 0; "alpha lambda_1", "alpha lambda_2":
+      along it;
+    - `threshold`: alpha_1, alpha_2, alpha_3; x c (not a number where none was found);
+    - `onset`: "Q33" where the second layer to be learned starts; x c;
+    - `onset ratio`: "alpha lambda_2 at onset of 1" (or layers 1 and 2 swapped, where 2 starts
+      first); x c.
+    """
+    _check_entry(entry)
+    skips = sorted({entry["skip"], *entry["skips"]})
+    alphas = sorted(entry["alphas"])
+    streams = np.random.SeedSequence(entry["seed"]).spawn(entry["scrambles"])
+    total = entry["scrambles"] * (len(skips) + 1)
+    curves, starts, walks = [], {skip: [] for skip in skips}, []
+    with Progress(total, "branches", "three layers") as progress:
+        for stream in streams:
+            drawn = draws(entry["points"], stream)
+            for skip in skips:
+                setting = Setting(skip, entry["regulariser"], entry["threads"])
+                curve = alone(setting, drawn)
+                starts[skip].append(onsets(curve, setting, drawn))
+                progress.update(1)
+                if skip == entry["skip"]:
+                    curves.append(curve)
+                    walks.append(walk(alphas, starts[skip][-1].alphas, setting, drawn))
+                    progress.update(1)
+    parts = [*_curve_rows(curves), *_walk_rows(entry, alphas, walks, streams)]
+    for skip, found in starts.items():
+        parts += _onset_rows(skip, found)
+    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
+    return pd.concat(parts, ignore_index=True), about
+
+
+def walk(
+    alphas: Sequence[float], starts: np.ndarray, setting: Setting, drawn: Draws
+) -> list[Fixed]:
+    """The fixed points at rising `alphas`, each from the one before; layers begin at `starts`."""
+    overlaps, found = np.zeros(3), []
+    for alpha in alphas:
+        overlaps = np.where(alpha > starts, np.maximum(overlaps, ONSET), 0.0)
+        found.append(fixed_point(alpha, overlaps, setting, drawn))
+        overlaps = found[-1].overlaps
+    return found
+
+
+def check_overlaps(overlaps: Sequence[float]) -> np.ndarray:
+    """Q (3,) as an array; `ValueError` if not three numbers from 0 to below 1."""
+    found = np.array(overlaps, dtype=float)
+    if found.shape != (channel.LAYERS,) or not ((found >= 0) & (found < 1)).all():
+        raise ValueError(
+            f"overlaps: found {np.asarray(overlaps).tolist()}, expected the diagonal of Q: one "
+            f"number for each of three layers, from 0 to below 1"
+        )
+    return found
+
+
+def _check_entry(entry: dict) -> None:
+    for key in ("skip", "regulariser"):
+        _check_numbers(key, [entry[key]], 0)
+    _check_numbers("skips", entry["skips"], 0)
+    if not entry["alphas"]:
+        raise ValueError("alphas: found none, expected numbers above 0")
+    _check_numbers("alphas", entry["alphas"], 0, strict=True)
+    if entry["points"] < 64 or entry["points"] & (entry["points"] - 1):
+        raise ValueError(
+            f"points: found {entry['points']}, expected a power of 2 of 64 or more, as Sobol "
+            f"sequences are balanced there"
+        )
+    for key, least in (("scrambles", 2), ("threads", 1)):
+        if entry[key] < least:
+            raise ValueError(f"{key}: found {entry[key]}, expected {least} or more")
+
+
+def _check_numbers(key: str, values: Sequence[float], least: float, strict: bool = False) -> None:
+    for value in values:
+        if not (value > least if strict else value >= least) or math.isinf(value):
+            expected = f"above {least}" if strict else f"of {least} or more"
+            raise ValueError(f"{key}: found {value}, expected a number {expected}")
+
+
+def _rows(quantity: str, series: str, x, values) -> pd.DataFrame:
+    """Rows of the means over scramblings, values (scrambles, m) at x (m,)."""
+    values = np.asarray(values, float)
+    error = values.std(axis=0, ddof=1) / math.sqrt(len(values))
+    columns = {"quantity": quantity, "series": series, "seed": 0, "x": np.asarray(x, float)}
+    return pd.DataFrame(columns | {"y": values.mean(axis=0), "y_err": error})
+
+
+def _curve_rows(curves: list[Alone]) -> list[pd.DataFrame]:
+    places = curves[0].overlaps
+    rows = [_rows("curve", "Q33 alone", places[1:], [curve.alphas[1:] for curve in curves])]
+    for k in range(2):
+        rates = [curve.rates[:, k] for curve in curves]
+        rows.append(_rows("curve", f"alpha lambda_{k + 1}", places, rates))
+    return rows
+
+
+def _walk_rows(
+    entry: dict,
+    alphas: Sequence[float],
+    walks: list[list[Fixed]],
+    streams: list[np.random.SeedSequence],
+) -> list[pd.DataFrame]:
+    overlaps = np.array([[fixed.overlaps for fixed in found] for found in walks])  # (s, m, 3)
+    errors = np.empty((*overlaps.shape[:2], 2))
+    for s, stream in enumerate(streams):
+        (seed,) = stream.spawn(1)
+        sequence = qmc.Sobol(12, scramble=True, rng=np.random.default_rng(seed))
+        normal = channel.normal(sequence.random(ERRORS)).reshape(ERRORS, 2, 3, 2)
+        for m in range(len(alphas)):
+            errors[s, m] = prediction_errors(overlaps[s, m], entry["skip"], normal)
+    converged = np.array([[fixed.converged for fixed in found] for found in walks])
+    rows = [_rows("overlap", f"Q{k}{k}", alphas, overlaps[:, :, k - 1]) for k in (1, 2, 3)]
+    for k, series in enumerate(("all layers", "last layer only")):
+        rows.append(_rows("error plug-in", series, alphas, errors[:, :, k]))
+    flags = {"quantity": "converged", "series": "", "seed": 0, "x": np.asarray(alphas, float)}
+    flags |= {"y": converged.all(axis=0).astype(float), "y_err": math.nan}
+    return [*rows, pd.DataFrame(flags)]
+
+
+def _onset_rows(skip: float, found: list[Onsets]) -> list[pd.DataFrame]:
+    rows = [
+        _rows("threshold", f"alpha_{k + 1}", [skip], [[start.alphas[k]] for start in found])
+        for k in range(3)
+    ]
+    firsts = {start.first for start in found}
+    if len(firsts) == 1:
+        (first,) = firsts
+        series = f"alpha lambda_{2 - first} at onset of {first + 1}"
+        rows.append(_rows("onset ratio", series, [skip], [[start.ratio] for start in found]))
+    rows.append(_rows("onset", "Q33", [skip], [[start.overlap] for start in found]))
+    return rows
