@@ -1,0 +1,391 @@
+"""Approximate message passing (GAMP) on deep attention of two layers, two tokens, rank one.
+
+A teacher W (2, D) of N(0, 1), a row w_l a layer, is learned from N = alpha D samples of two tokens
+each, X_mu (2, D) of N(0, 1), and their outputs. Multi-index, section 2, with the estimate what
+(2, D) and the covariance chat (2, 2) of a column of W around it:
+
+    omega_mu = what X_mu / sqrt D - chat g_mu,   g_mu = g_out(y_mu, omega_mu, chat + regulariser),
+    A = -1/D sum_mu,t dg_mu,t / domega_mu,t,     b = sum_mu,t g_mu,t X_mu,t / sqrt D + A what,
+    chat = ((1 + s) I + A)^-1,                   what = chat (b + sqrt s S),
+
+with side information S = sqrt s W + noise, and g of the iteration before in omega. The Jacobian is
+exact. Overlaps are M = what W / D and Q = what what / D.
+
+With Z = W X / sqrt D and omega Gaussian, the same iteration at D -> infinity is a map of three
+numbers a layer, M, Q and chat (`predict`). Where the channel knows the noise of the data and the
+start is a posterior's, M = Q = I - chat at all times, and it is state evolution. Where the channel
+adds a variance that data do not have (`regulariser` above `noise`), they part.
+"""
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+from scipy.stats import qmc
+from threadpoolctl import threadpool_limits
+
+from manybody.progress import Progress
+from manybody.theory.multi_index.channel import denoiser, index, jacobian, outputs, posterior
+
+CONVERGED = 1e-3  # root mean square change of a layer's estimate in an iteration
+TESTS = 2**13  # samples behind a plug-in error
+POINTS = 2**11  # samples of a step of `predict`
+
+
+@dataclass(frozen=True)
+class Data:
+    """teacher W (2, D); tokens X (N, 2, D); x (N, 2), the last layer's index up to its sign;
+    side (2, D): S, of strength `strength`."""
+
+    teacher: np.ndarray
+    tokens: np.ndarray
+    x: np.ndarray
+    side: np.ndarray
+    strength: float
+
+
+@dataclass(frozen=True)
+class State:
+    """estimate what (2, D); covariance chat (2, 2); g (N, 2, 2) of the iteration before."""
+
+    estimate: np.ndarray
+    covariance: np.ndarray
+    g: np.ndarray
+
+
+def draw(
+    size: int,
+    alpha: float,
+    skip: float,
+    generator: np.random.Generator,
+    noise: float = 0.0,
+    side_information: float = 0.0,
+) -> Data:
+    """A teacher of D = `size` and round(alpha D) samples; noise: its variance, added to Z."""
+    count = round(alpha * size)
+    teacher = generator.normal(size=(2, size))
+    tokens = generator.normal(size=(count, 2, size))
+    z = _indices(teacher, tokens) + math.sqrt(noise) * generator.normal(size=(count, 2, 2))
+    side = math.sqrt(side_information) * teacher + generator.normal(size=(2, size))
+    return Data(teacher, tokens, index(z, skip), side, side_information)
+
+
+def informed(data: Data, overlaps: tuple[float, float], generator: np.random.Generator) -> State:
+    """A start that a posterior could be: what = q W + sqrt(q (1 - q)) noise, chat = 1 - q, where
+    q is the layer's of `overlaps`, each in [0, 1)."""
+    q = np.asarray(overlaps, dtype=float)
+    noise = generator.normal(size=data.teacher.shape)
+    estimate = q[:, None] * data.teacher + np.sqrt(q * (1 - q))[:, None] * noise
+    return State(estimate, np.diag(1 - q), np.zeros((len(data.x), 2, 2)))
+
+
+def uninformed(data: Data, generator: np.random.Generator) -> State:
+    """The start of the paper: what ~ N(0, 1), so of norm one, and chat = I. No posterior's."""
+    estimate = generator.normal(size=data.teacher.shape)
+    return State(estimate, np.eye(2), np.zeros((len(data.x), 2, 2)))
+
+
+def iterate(
+    data: Data,
+    state: State,
+    skip: float,
+    regulariser: float = 0.0,
+    damping: float = 1.0,
+    threads: int = 1,
+) -> State:
+    """One iteration; damping: the weight of the new what and chat, in (0, 1].
+
+    Raises `np.linalg.LinAlgError` where (1 + s) I + A is not positive definite.
+    """
+    size = data.teacher.shape[1]
+    estimate, covariance = state.estimate, state.covariance
+    omega = _indices(estimate, data.tokens) - np.einsum("kl,nlt->nkt", covariance, state.g)
+    variance = covariance + regulariser * np.eye(2)
+    found = posterior(data.x, omega, variance, skip, threads=threads)
+    g = denoiser(found, variance)
+    A = -np.einsum("nktlt->kl", jacobian(found, variance)) / size
+    s = data.strength
+    precision = (1 + s) * np.eye(2) + (A + A.T) / 2
+    np.linalg.cholesky(precision)
+    by_token = g.transpose(1, 0, 2).reshape(2, -1)
+    b = by_token @ data.tokens.reshape(-1, size) / math.sqrt(size) + A @ estimate
+    b += math.sqrt(s) * data.side
+    new = np.linalg.inv(precision)
+    return State(
+        damping * new @ b + (1 - damping) * estimate,
+        damping * new + (1 - damping) * covariance,
+        g,
+    )
+
+
+def _indices(weights: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+    """weights (2, D) on tokens (N, 2, D): (N, 2, 2), layer and token."""
+    size = weights.shape[1]
+    found = tokens.reshape(-1, size) @ weights.T / math.sqrt(size)
+    return found.reshape(-1, 2, 2).transpose(0, 2, 1)
+
+
+def overlaps(teacher: np.ndarray, estimate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """M_ll = |what_l . w_l| / D (a layer's sign is not in the data) and Q_ll, each (2,)."""
+    size = teacher.shape[1]
+    return np.abs((teacher * estimate).sum(axis=1)) / size, (estimate**2).sum(axis=1) / size
+
+
+def plug_in_error(teacher: np.ndarray, estimate: np.ndarray, skip: float, normals) -> float:
+    """E |g(Z) - g(omega)|_F^2 of a new sample, omega = what X / sqrt D; normals (n, 4, 2).
+
+    Given teacher and estimate, Z and omega are Gaussian with the covariance of their four rows.
+    """
+    rows = np.concatenate([teacher, estimate])
+    z = np.einsum("kl,nlt->nkt", _root(rows @ rows.T / rows.shape[1]), normals)
+    given, found = (outputs(index(part, skip)) for part in (z[:, :2], z[:, 2:]))
+    return float(((given - found) ** 2).sum() / len(z))
+
+
+def _root(covariance: np.ndarray) -> np.ndarray:
+    """R with R R' = covariance, which may be singular."""
+    eigenvalues, U = np.linalg.eigh(covariance)
+    return U * np.sqrt(np.maximum(eigenvalues, 0))
+
+
+# --- At D -> infinity ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """M, Q and chat of each layer, each (2,)."""
+
+    m: np.ndarray
+    q: np.ndarray
+    c: np.ndarray
+
+
+def predict(
+    state: Overlaps,
+    alpha: float,
+    skip: float,
+    normals: np.ndarray,
+    regulariser: float = 0.0,
+    noise: float = 0.0,
+    side_information: float = 0.0,
+    threads: int = 1,
+) -> Overlaps:
+    """What one iteration without damping makes of `state` at D -> infinity.
+
+    normals (n, 4, 2): of omega, then of Z given omega. Layers do not mix, as g is even in each.
+    With V = 1 + noise - M^2 / Q, the variance of Z given omega, and g* the denoiser that knows it
+    (E[Z | y, omega] = M omega / Q + V g*), each a mean over samples and a sum over tokens,
+
+        mhat = alpha E g g*,  qhat = alpha E g^2,  A = -alpha E dg / domega,
+        chat = 1 / (1 + s + A),  M = chat (mhat + s),  Q = chat^2 ((mhat + s)^2 + qhat + s).
+    """
+    m, q, s = state.m, state.q, side_information
+    slope = np.divide(m, q, out=np.zeros(2), where=q > 0)
+    rest = 1 + noise - slope * m
+    omega = np.sqrt(q)[:, None] * normals[:, :2]
+    mean = slope[:, None] * omega
+    x = index(mean + np.sqrt(rest)[:, None] * normals[:, 2:], skip)
+    variance = np.diag(state.c + regulariser)
+    found = posterior(x, omega, variance, skip, threads=threads)
+    g = denoiser(found, variance)
+    known = np.diag(rest)
+    best = denoiser(posterior(x, mean, known, skip, threads=threads), known)
+    m_hat = alpha * (g * best).sum(axis=2).mean(axis=0) + s
+    q_hat = alpha * (g**2).sum(axis=2).mean(axis=0) + s
+    A = -alpha * np.einsum("nktkt->k", jacobian(found, variance)) / len(x)
+    c = 1 / (1 + s + A)
+    return Overlaps(c * m_hat, c**2 * (m_hat**2 + q_hat), c)
+
+
+def sobol_normals(count: int, generator: np.random.Generator) -> np.ndarray:
+    """Standard normals (count, 4, 2) from scrambled Sobol points; count a power of 2."""
+    uniform = qmc.Sobol(8, rng=generator).random(count)
+    # A point may lie on the edge, where the normal is infinite.
+    return ndtri(np.clip(uniform, 2.0**-40, 1 - 2.0**-40)).reshape(count, 4, 2)
+
+
+# --- The table -----------------------------------------------------------------------------------
+
+
+def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
+    """The table of theory of one entry of the config, and what it was made from.
+
+    entry: `skip` (c >= 0), `dimension` (D), `alphas`, `runs` (teachers and data of their own at
+    each alpha), `iterations` (at most), `damping` (weight of the new values, 1: none),
+    `regulariser` (added to chat in the channel), `noise` (variance added to the indices of the
+    data; the regulariser's for a channel that knows it, 0 for the paper's runs), `start`
+    (`informed` with `overlaps`, those of the two layers; `random` with null), `side_information`
+    (s), `seed`, `threads` (no number depends on it). Series alpha, x iteration (0: the start),
+    seed = run:
+
+    - `M11`, `M22`, `Q11`, `Q22`; `cosine 1`, `cosine 2`: M_ll / sqrt(Q_ll |w_l|^2 / D);
+      `error plug-in`: E |g(Z) - g(omega)|_F^2;
+    - `converged`: x 0, y 1 where no layer's estimate moves by CONVERGED any more (root mean square
+      over components), 0 where iterations ran out or a covariance lost its sign first;
+    - `SE M11`, `SE M22`, `SE Q11`, `SE Q22`: the same iteration at D -> infinity, the mean of two
+      sets of points and half their difference. Only without damping, and not from a random start
+      without side information, from where it learns nothing.
+
+    A run ends where it has converged; its last row holds from there on. Raises `ValueError` for a
+    bad entry, naming key and value.
+    """
+    _check_entry(entry)
+    streams = np.random.SeedSequence(entry["seed"]).spawn(len(entry["alphas"]))
+    jobs = []
+    for alpha, stream in zip(entry["alphas"], streams, strict=True):
+        runs, points = stream.spawn(2)
+        jobs += [(_run, alpha, *job) for job in enumerate(runs.spawn(entry["runs"]))]
+        if entry["damping"] == 1 and (entry["start"] == "informed" or entry["side_information"]):
+            jobs += [(_prediction, alpha, *job) for job in enumerate(points.spawn(2))]
+    inner = max(1, entry["threads"] // len(jobs))
+    total = len(jobs) * entry["iterations"]
+    label = f"GAMP at D = {entry['dimension']}"
+    # One thread a run: the order of a library's sums may hang on its number of threads.
+    with (
+        threadpool_limits(1, "blas"),
+        ThreadPoolExecutor(entry["threads"]) as pool,
+        Progress(total, "iterations", label) as progress,
+    ):
+        lock = Lock()
+
+        def report(done: int) -> None:
+            with lock:
+                progress.update(done)
+
+        parts = list(pool.map(lambda job: job[0](entry, *job[1:], inner, report), jobs))
+    frame = _predictions_averaged(pd.concat(parts, ignore_index=True))
+    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
+    return frame[["quantity", "series", "seed", "x", "y", "y_err"]], about
+
+
+def _run(
+    entry: dict,
+    alpha: float,
+    run: int,
+    stream: np.random.SeedSequence,
+    threads: int,
+    report: Callable[[int], None],
+) -> pd.DataFrame:
+    generator = np.random.default_rng(stream)
+    skip, noise, side = entry["skip"], entry["noise"], entry["side_information"]
+    data = draw(entry["dimension"], alpha, skip, generator, noise, side)
+    if entry["start"] == "informed":
+        state = informed(data, entry["overlaps"], generator)
+    else:
+        state = uninformed(data, generator)
+    normals = sobol_normals(TESTS, generator)
+    found = [_figures(data.teacher, state.estimate, skip, normals)]
+    converged = False
+    for _ in range(entry["iterations"]):
+        try:
+            new = iterate(data, state, skip, entry["regulariser"], entry["damping"], threads)
+        except np.linalg.LinAlgError:
+            break
+        found.append(_figures(data.teacher, new.estimate, skip, normals))
+        moved = np.sqrt(((new.estimate - state.estimate) ** 2).mean(axis=1)).max()
+        state = new
+        report(1)
+        if moved < CONVERGED:
+            converged = True
+            break
+    report(entry["iterations"] - len(found) + 1)
+    rows = [(name, x, figures[name]) for x, figures in enumerate(found) for name in figures]
+    return _rows(f"{alpha:g}", run, [*rows, ("converged", 0, float(converged))])
+
+
+def _figures(
+    teacher: np.ndarray, estimate: np.ndarray, skip: float, normals: np.ndarray
+) -> dict[str, float]:
+    m, q = overlaps(teacher, estimate)
+    # An estimate that is zero has no direction.
+    cosines = np.divide(m, np.sqrt(q * (teacher**2).mean(axis=1)), out=np.zeros(2), where=q > 0)
+    found = {}
+    for k in range(2):
+        layer = k + 1
+        found |= {f"cosine {layer}": cosines[k], f"M{layer}{layer}": m[k], f"Q{layer}{layer}": q[k]}
+    return found | {"error plug-in": plug_in_error(teacher, estimate, skip, normals)}
+
+
+def _prediction(
+    entry: dict,
+    alpha: float,
+    number: int,
+    stream: np.random.SeedSequence,
+    threads: int,
+    report: Callable[[int], None],
+) -> pd.DataFrame:
+    normals = sobol_normals(POINTS, np.random.default_rng(stream))
+    if entry["start"] == "informed":
+        q = np.asarray(entry["overlaps"], dtype=float)
+        state = Overlaps(q, q, 1 - q)
+    else:
+        state = Overlaps(np.zeros(2), np.ones(2), np.ones(2))
+    rows = []
+    for x in range(entry["iterations"] + 1):
+        if x:
+            given = entry["regulariser"], entry["noise"], entry["side_information"]
+            state = predict(state, alpha, entry["skip"], normals, *given, threads)
+            report(1)
+        for k in range(2):
+            rows += [(f"SE M{k + 1}{k + 1}", x, state.m[k]), (f"SE Q{k + 1}{k + 1}", x, state.q[k])]
+    return _rows(f"{alpha:g}", number, rows)
+
+
+def _rows(series: str, seed: int, rows: list[tuple[str, float, float]]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=["quantity", "x", "y"]).astype({"x": float})
+    return frame.assign(series=series, seed=seed, y_err=np.nan)
+
+
+def _predictions_averaged(frame: pd.DataFrame) -> pd.DataFrame:
+    """Of the two sets of points one row each: their mean, and half the difference as its error."""
+    predicted = frame["quantity"].str.startswith("SE ")
+    if not predicted.any():
+        return frame
+    keys = ["quantity", "series", "x"]
+    pairs = frame[predicted].groupby(keys, sort=False)["y"]
+    means = pairs.mean().reset_index().assign(seed=0)
+    means["y_err"] = ((pairs.max() - pairs.min()) / 2).to_numpy()
+    return pd.concat([frame[~predicted], means], ignore_index=True)
+
+
+def _check_entry(entry: dict) -> None:
+    for key in ("dimension", "runs", "iterations", "threads"):
+        if entry[key] < 1:
+            raise ValueError(f"{key}: found {entry[key]}, expected 1 or more")
+    for key in ("skip", "regulariser", "noise", "side_information"):
+        if not 0 <= entry[key] < math.inf:
+            raise ValueError(f"{key}: found {entry[key]}, expected a number of 0 or more")
+    if not entry["alphas"]:
+        raise ValueError("alphas: found none, expected one or more")
+    for alpha in entry["alphas"]:
+        if not 0 < alpha < math.inf:
+            raise ValueError(f"alphas: found {alpha}, expected numbers above 0")
+        if round(alpha * entry["dimension"]) < 1:
+            raise ValueError(
+                f"alphas: found {alpha}, which at dimension = {entry['dimension']} is no sample; "
+                f"expected 1 / dimension or more"
+            )
+    if len({f"{alpha:g}" for alpha in entry["alphas"]}) < len(entry["alphas"]):
+        raise ValueError(f"alphas: found {entry['alphas']}, expected different numbers")
+    if not 0 < entry["damping"] <= 1:
+        raise ValueError(
+            f"damping: found {entry['damping']}, expected a weight of the new values above 0 and "
+            f"at most 1 (no damping)"
+        )
+    start, given = entry["start"], entry["overlaps"]
+    if start not in ("informed", "random"):
+        raise ValueError(f"start: found {start!r}, expected informed or random")
+    if start == "random" and given is not None:
+        raise ValueError(f"overlaps: found {given}, expected null with a random start")
+    if start == "informed" and (
+        given is None or len(given) != 2 or not all(0 <= q < 1 for q in given)
+    ):
+        raise ValueError(
+            f"overlaps: found {given}, expected two numbers of 0 or more and below 1, those of the "
+            f"two layers at an informed start"
+        )
