@@ -224,7 +224,7 @@ def _similarities(
         S = similarity(torch.stack([both[layer] for both in grams]).numpy())
         yield _rows(f"similarity {layer + 1}", "", number, looks, S)
         for level in LEVELS:
-            step = looks[int(np.argmax(S >= level))]
+            step = looks[int(np.argmax(level <= S))]
             yield _rows(f"crossing {layer + 1}", f"{level:g}", number, [level], [step])
 
 
