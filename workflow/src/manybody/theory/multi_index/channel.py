@@ -17,6 +17,11 @@ from manybody.theory.multi_index.channel_loops import integrate_samples
 
 CHUNK = 64  # samples that a thread takes at a time
 ACTIVATIONS = ("softmax", "linear")
+ROTATION = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)  # of tokens; its own inverse
+TOLERANCE = 1e-5  # of two stages; the error of the later one is about its square
+STAGES = 14
+LEAST_SKIP = 1e-3  # below which the first lattice is no finer; stages refine it where needed
+LINEAR = 0.5  # variance of the first step, linear against softmax
 
 
 @dataclass(frozen=True)
@@ -40,28 +45,40 @@ def posterior(
     activation: str = "softmax",
     threads: int = 1,
     step: float | None = None,
+    extra: int = 0,
 ) -> Posterior:
     """Posterior of Z ~ N(omega, V) given h = +-x.
 
-    x (n, 2); omega (n, 2, 2): layers, tokens; variance V (2, 2): symmetric, positive definite;
-    skip: c >= 0 (> 0 for `linear`).
+    x (n, 2): the last layer's index h, either sign (`from_outputs` takes it from y); omega
+    (n, 2, 2): layers, tokens; variance V (2, 2): symmetric, positive definite, so a layer known
+    perfectly is refused; skip: c >= 0 (> 0 for `linear`). `threads` changes no number.
+
+    step: of the grid in units of sqrt V11, for all samples; None refines each sample's until two
+    grids agree. extra: so many more doublings of the points than that. Raises `ValueError` for
+    what is out of range, with key, value and reason.
     """
     x, omega, variance = _checked(x, omega, variance, skip, activation)
+    softmax = activation == "softmax"
     if step is None:
-        step = _step(variance, skip)
+        start, tolerance, stages = _start(variance, skip, softmax), TOLERANCE, STAGES
+    else:
+        start, tolerance, stages = step * np.sqrt(variance[0, 0]), 0.0, 0
     n = len(x)
-    log_z, mean, second = np.empty(n), np.empty((n, 4)), np.empty((n, 4, 4))
-    steps = np.full(n, step * np.sqrt(variance[0, 0]))
+    log_z, mean, covariance = np.empty(n), np.empty((n, 4)), np.empty((n, 4, 4))
 
     def run(part: slice) -> None:
-        given = x[part], omega[part], variance, float(skip), activation == "softmax", steps[part]
-        integrate_samples(*given, log_z[part], mean[part], second[part])
+        given = x[part], omega[part], variance, float(skip), softmax
+        rule = start, tolerance, stages, extra
+        integrate_samples(*given, *rule, log_z[part], mean[part], covariance[part])
 
-    parts = [slice(start, start + CHUNK) for start in range(0, n, CHUNK)]
+    parts = [slice(first, first + CHUNK) for first in range(0, n, CHUNK)]
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(run, parts))
-    covariance = second - mean[:, :, None] * mean[:, None, :]
-    return Posterior(log_z, mean.reshape(n, 2, 2), covariance.reshape(n, 2, 2, 2, 2))
+    mean = mean.reshape(n, 2, 2) @ ROTATION
+    covariance = covariance.reshape(n, 2, 2, 2, 2)
+    covariance = np.einsum("nkals,at->nktls", covariance, ROTATION)
+    covariance = covariance @ ROTATION
+    return Posterior(log_z, mean, covariance)
 
 
 def denoiser(posterior: Posterior, variance: np.ndarray) -> np.ndarray:
@@ -74,6 +91,24 @@ def jacobian(posterior: Posterior, variance: np.ndarray) -> np.ndarray:
     inverse = np.linalg.inv(variance)
     found = np.einsum("ka,natbs,bl->nktls", inverse, posterior.covariance, inverse, optimize=True)
     return found - np.einsum("kl,ts->ktls", inverse, np.eye(2))
+
+
+def step_error(
+    x: np.ndarray,
+    omega: np.ndarray,
+    variance: np.ndarray,
+    skip: float,
+    activation: str = "softmax",
+    threads: int = 1,
+    share: float = 0.01,
+) -> tuple[float, float]:
+    """Largest and rms difference of g_out with the step halved, on a `share` of the samples, evenly
+    spaced (one at least)."""
+    some = slice(None, None, max(1, round(1 / share)))
+    given = x[some], omega[some], variance, skip, activation, threads
+    found, finer = (denoiser(posterior(*given, extra=extra), variance) for extra in (0, 2))
+    gap = np.abs(found - finer)
+    return float(gap.max()), float(np.sqrt((gap**2).mean()))
 
 
 def index(z: np.ndarray, skip: float, activation: str = "softmax") -> np.ndarray:
@@ -105,10 +140,11 @@ def from_outputs(y: np.ndarray) -> np.ndarray:
     return np.stack([a1 / gap, -a2 / gap], axis=1)
 
 
-def _step(variance: np.ndarray, skip: float) -> float:
-    ratio = np.sqrt(variance[1, 1] / variance[0, 0])
-    least = max(skip, 0.01)
-    return min(0.3, 0.5 * ratio * min(1, np.sqrt(least)) * min(1, 2 / (1 + skip)))
+def _start(variance: np.ndarray, skip: float, softmax: bool) -> float:
+    """Step of the first lattice: a standard deviation of the narrower index, less where c is
+    small, for det B changes over sqrt c near u = v."""
+    scale = min(1, max(skip, LEAST_SKIP)) * (1 if softmax else LINEAR)
+    return np.sqrt(min(variance[0, 0], variance[1, 1]) * scale)
 
 
 def _checked(x, omega, variance, skip, activation):
