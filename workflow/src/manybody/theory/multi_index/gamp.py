@@ -34,7 +34,7 @@ from manybody.theory.multi_index.channel import denoiser, index, jacobian, outpu
 
 CONVERGED = 1e-3  # root mean square change of a layer's estimate in an iteration
 TESTS = 2**13  # samples behind a plug-in error
-POINTS = 2**11  # samples of a step of `predict`
+STILL = 1e-5  # change of every overlap of `predict` at which it has ended
 
 
 @dataclass(frozen=True)
@@ -183,6 +183,9 @@ def predict(
 
         mhat = alpha E g g*,  qhat = alpha E g^2,  A = -alpha E dg / domega,
         chat = 1 / (1 + s + A),  M = chat (mhat + s),  Q = chat^2 ((mhat + s)^2 + qhat + s).
+
+    By Stein's lemma for omega, E g omega = Q E dg / domega + M E g g*; the difference of the two
+    sides, 0 in the mean, is the control variate of all three.
     """
     m, q, s = state.m, state.q, side_information
     slope = np.divide(m, q, out=np.zeros(2), where=q > 0)
@@ -190,16 +193,25 @@ def predict(
     omega = np.sqrt(q)[:, None] * normals[:, :2]
     mean = slope[:, None] * omega
     x = index(mean + np.sqrt(rest)[:, None] * normals[:, 2:], skip)
-    variance = np.diag(state.c + regulariser)
+    variance, known = np.diag(state.c + regulariser), np.diag(rest)
     found = posterior(x, omega, variance, skip, threads=threads)
     g = denoiser(found, variance)
-    known = np.diag(rest)
     best = denoiser(posterior(x, mean, known, skip, threads=threads), known)
-    m_hat = alpha * (g * best).sum(axis=2).mean(axis=0) + s
-    q_hat = alpha * (g**2).sum(axis=2).mean(axis=0) + s
-    A = -alpha * np.einsum("nktkt->k", jacobian(found, variance)) / len(x)
-    c = 1 / (1 + s + A)
+    slopes = np.einsum("nktkt->nk", jacobian(found, variance))
+    products = (g * best).sum(axis=2)
+    zero = q * slopes + m * products - (g * omega).sum(axis=2)
+    m_hat = alpha * _controlled(products, zero) + s
+    q_hat = alpha * _controlled((g**2).sum(axis=2), zero) + s
+    c = 1 / (1 + s - alpha * _controlled(slopes, zero))
     return Overlaps(c * m_hat, c**2 * (m_hat**2 + q_hat), c)
+
+
+def _controlled(values: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    """Means (2,) of values (n, 2), less what `zero` (n, 2), of mean 0, has in common with them."""
+    centred = zero - zero.mean(axis=0)
+    squares = (centred**2).sum(axis=0)
+    shares = np.divide((centred * values).sum(axis=0), squares, out=np.zeros(2), where=squares > 0)
+    return values.mean(axis=0) - shares * zero.mean(axis=0)
 
 
 def sobol_normals(count: int, generator: np.random.Generator) -> np.ndarray:
@@ -220,7 +232,9 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     `regulariser` (added to chat in the channel), `noise` (variance added to the indices of the
     data; the regulariser's for a channel that knows it, 0 for the paper's runs), `start`
     (`informed` with `overlaps`, those of the two layers; `random` with null), `side_information`
-    (s), `seed`, `threads` (no number depends on it). Series alpha, x iteration (0: the start),
+    (s), `points` (a power of 2, Sobol points of the iteration at D -> infinity; 0: leave it out, as
+    it must be with damping, and from a random start without side information, from where it learns
+    nothing), `seed`, `threads` (no number depends on it). Series alpha, x iteration (0: the start),
     seed = run:
 
     - `M11`, `M22`, `Q11`, `Q22`; `cosine 1`, `cosine 2`: M_ll / sqrt(Q_ll |w_l|^2 / D);
@@ -228,8 +242,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     - `converged`: x 0, y 1 where no layer's estimate moves by CONVERGED any more (root mean square
       over components), 0 where iterations ran out or a covariance lost its sign first;
     - `SE M11`, `SE M22`, `SE Q11`, `SE Q22`: the same iteration at D -> infinity, the mean of two
-      sets of points and half their difference. Only without damping, and not from a random start
-      without side information, from where it learns nothing.
+      sets of points and half their difference; none with 0 points.
 
     A run ends where it has converged; its last row holds from there on. Raises `ValueError` for a
     bad entry, naming key and value.
@@ -240,7 +253,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     for alpha, stream in zip(entry["alphas"], streams, strict=True):
         runs, points = stream.spawn(2)
         jobs += [(_run, alpha, *job) for job in enumerate(runs.spawn(entry["runs"]))]
-        if entry["damping"] == 1 and (entry["start"] == "informed" or entry["side_information"]):
+        if entry["points"]:
             jobs += [(_prediction, alpha, *job) for job in enumerate(points.spawn(2))]
     inner = max(1, entry["threads"] // len(jobs))
     total = len(jobs) * entry["iterations"]
@@ -319,20 +332,23 @@ def _prediction(
     threads: int,
     report: Callable[[int], None],
 ) -> pd.DataFrame:
-    normals = sobol_normals(POINTS, np.random.default_rng(stream))
+    normals = sobol_normals(entry["points"], np.random.default_rng(stream))
     if entry["start"] == "informed":
         q = np.asarray(entry["overlaps"], dtype=float)
         state = Overlaps(q, q, 1 - q)
     else:
         state = Overlaps(np.zeros(2), np.ones(2), np.ones(2))
+    given = entry["regulariser"], entry["noise"], entry["side_information"]
+    still = False
     rows = []
     for x in range(entry["iterations"] + 1):
-        if x:
-            given = entry["regulariser"], entry["noise"], entry["side_information"]
-            state = predict(state, alpha, entry["skip"], normals, *given, threads)
-            report(1)
+        if x and not still:
+            new = predict(state, alpha, entry["skip"], normals, *given, threads)
+            moved = max(np.abs(new.m - state.m).max(), np.abs(new.q - state.q).max())
+            state, still = new, moved < STILL
         for k in range(2):
             rows += [(f"SE M{k + 1}{k + 1}", x, state.m[k]), (f"SE Q{k + 1}{k + 1}", x, state.q[k])]
+        report(min(x, 1))
     return _rows(f"{alpha:g}", number, rows)
 
 
@@ -376,6 +392,16 @@ def _check_entry(entry: dict) -> None:
         raise ValueError(
             f"damping: found {entry['damping']}, expected a weight of the new values above 0 and "
             f"at most 1 (no damping)"
+        )
+    points = entry["points"]
+    if points < 0 or points & (points - 1):
+        raise ValueError(f"points: found {points}, expected a power of 2, or 0")
+    learns_nothing = entry["start"] == "random" and not entry["side_information"]
+    if points and (entry["damping"] < 1 or learns_nothing):
+        raise ValueError(
+            f"points: found {points} with damping = {entry['damping']}, start = {entry['start']}, "
+            f"side_information = {entry['side_information']}; expected 0: the iteration at "
+            f"D -> infinity is without damping, and from a random start learns nothing by itself"
         )
     start, given = entry["start"], entry["overlaps"]
     if start not in ("informed", "random"):
