@@ -33,7 +33,6 @@ FINE = 2  # epochs at the start in which weights are kept after every step
 THINNED = 100  # times a decade of steps that they are kept after these
 EVALUATIONS = 4  # an epoch, in the fine ones; later one
 QUESTIONS = 64  # held-out questions in one pass
-LEVELS = (0.5, 0.9, 0.95)  # of the similarity, whose crossings are noted
 COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
 
 
@@ -94,12 +93,12 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     (path of a BERT vocab.txt or tokenizer.json, or null: one is trained on the questions),
     `vocabulary` (|V| of that one), `length` (tokens), `width`, `hidden`, `start` (standard
     deviation of W at first), `held_out` (share of questions, drawn anew for each run), `batch`,
-    `learning_rate`, `epochs`, `runs`, `seed`, `threads` (runs at once; no number depends on it).
-    Quantities, seed = run, x = optimizer steps done:
+    `learning_rate` and `epsilon` of AdamW (its other numbers are torch's), `epochs`, `runs`,
+    `seed`, `threads` (runs at once; no number depends on it). Quantities, seed = run, x = steps
+    of the optimizer:
 
     - `similarity 1`, `similarity 2`: S of the layer to the last iterate;
-    - `loss` (nats), `accuracy`: on the held-out questions, with standard errors over them;
-    - `crossing 1`, `crossing 2`: x a level, series its name, y the first step at which S is there.
+    - `loss` (nats), `accuracy`: on the held-out questions, with standard errors over them.
 
     Raises `ValueError` for a bad entry, question or tokenizer, naming key or file and value.
     """
@@ -155,7 +154,8 @@ def _run(
     test, train = split[:held_out], split[held_out:]
     shape = (len(used), entry["width"], entry["hidden"], entry["start"])
     model = Classifier(generator, *shape)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=entry["learning_rate"], fused=True)
+    rate, epsilon = entry["learning_rate"], entry["epsilon"]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, eps=epsilon, fused=True)
 
     per_epoch = _batches(entry, len(train))
     last = entry["epochs"] * per_epoch
@@ -223,9 +223,6 @@ def _similarities(
     for layer in range(LAYERS):
         S = similarity(torch.stack([both[layer] for both in grams]).numpy())
         yield _rows(f"similarity {layer + 1}", "", number, looks, S)
-        for level in LEVELS:
-            step = looks[int(np.argmax(level <= S))]
-            yield _rows(f"crossing {layer + 1}", f"{level:g}", number, [level], [step])
 
 
 def _measured(number: int, measured: np.ndarray) -> list[pd.DataFrame]:
@@ -284,7 +281,7 @@ def _check_entry(entry: dict) -> None:
         raise ValueError(
             f"length: found {entry['length']}, expected 3 or more: a token between two marks"
         )
-    for key in ("learning_rate", "start"):
+    for key in ("learning_rate", "epsilon", "start"):
         if not 0 < entry[key] < math.inf:
             raise ValueError(f"{key}: found {entry[key]}, expected a number above 0")
     if not 0 < entry["held_out"] < 1:
