@@ -84,10 +84,10 @@ def quadrature(
     tolerance: float = 1e-8,
     integrand=None,
     relative: float = 0.0,
-) -> tuple[np.ndarray, float]:
-    """g (2, 2) and log Z_out of one sample, x (2,) and omega (2, 2), by `dblquad` of `integrand`
-    (`compiled` if not given) over the box omega_1 +- 6 sqrt V11; absolute `tolerance` of the
-    integrals of a density, or `relative` to them."""
+) -> tuple[np.ndarray, float, float]:
+    """g (2, 2), log Z_out and the error of g by scipy's own estimate, of one sample, x (2,) and
+    omega (2, 2), by `dblquad` of `integrand` (`compiled` if not given) over the box omega_1 +- 6
+    sqrt V11; absolute `tolerance` of the integrals, or `relative` to them."""
     integrand = compiled if integrand is None else integrand
     inverse = np.linalg.inv(variance)
     given = (
@@ -101,12 +101,14 @@ def quadrature(
             integrand,
             omega[0, 0] - reach, omega[0, 0] + reach, omega[0, 1] - reach, omega[0, 1] + reach,
             args=(*given, float(moment)), epsabs=tolerance, epsrel=relative,
-        )[0]
+        )
         for moment in range(5)
     ]  # fmt: skip
+    values, errors = np.transpose(found)
     norm = math.log(4 * math.pi**2 * np.linalg.det(variance))
-    mean = np.reshape(found[1:], (2, 2)) / found[0]
-    return inverse @ mean, math.log(found[0]) - norm
+    mean = values[1:].reshape(2, 2) / values[0]
+    error = (errors[1:].reshape(2, 2) + np.abs(mean) * errors[0]) / values[0]
+    return inverse @ mean, math.log(values[0]) - norm, float((np.abs(inverse) @ error).max())
 
 
 @njit
@@ -154,7 +156,7 @@ compiled = LowLevelCallable(_compiled.ctypes)
 def _tolerance(given: tuple, exact: np.ndarray) -> float:
     """The loosest power of ten with which `dblquad` finds g to ACCURACY."""
     for digits in range(3, 13):
-        g, _ = quadrature(*given, tolerance=10.0**-digits)
+        g = quadrature(*given, tolerance=10.0**-digits)[0]
         if np.abs(g - exact).max() <= ACCURACY:
             return 10.0**-digits
     raise RuntimeError(f"dblquad finds g to {ACCURACY:g} with no tolerance down to 1e-12")

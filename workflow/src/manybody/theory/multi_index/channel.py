@@ -18,10 +18,8 @@ from manybody.theory.multi_index.channel_loops import integrate_samples
 CHUNK = 64  # samples that a thread takes at a time
 ACTIVATIONS = ("softmax", "linear")
 ROTATION = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)  # of tokens; its own inverse
-TOLERANCE = 1e-5  # of two stages; the error of the later one is about its square
+TOLERANCE = 3e-6  # of two stages; the error of the later one is about its square
 STAGES = 14
-LEAST_SKIP = 1e-3  # below which the first lattice is no finer; stages refine it where needed
-LINEAR = 0.5  # variance of the first step, linear against softmax
 
 
 @dataclass(frozen=True)
@@ -58,9 +56,13 @@ def posterior(
     what is out of range, with key, value and reason.
     """
     x, omega, variance = _checked(x, omega, variance, skip, activation)
+    if step is not None and not 0 < step < np.inf:
+        raise ValueError(f"step: found {step}, expected a number above 0, in units of sqrt V11")
+    if threads < 1:
+        raise ValueError(f"threads: found {threads}, expected 1 or more")
     softmax = activation == "softmax"
     if step is None:
-        start, tolerance, stages = _start(variance, skip, softmax), TOLERANCE, STAGES
+        start, tolerance, stages = 0.0, TOLERANCE, STAGES
     else:
         start, tolerance, stages = step * np.sqrt(variance[0, 0]), 0.0, 0
     n = len(x)
@@ -140,13 +142,6 @@ def from_outputs(y: np.ndarray) -> np.ndarray:
     return np.stack([a1 / gap, -a2 / gap], axis=1)
 
 
-def _start(variance: np.ndarray, skip: float, softmax: bool) -> float:
-    """Step of the first lattice: a standard deviation of the narrower index, less where c is
-    small, for det B changes over sqrt c near u = v."""
-    scale = min(1, max(skip, LEAST_SKIP)) * (1 if softmax else LINEAR)
-    return np.sqrt(min(variance[0, 0], variance[1, 1]) * scale)
-
-
 def _checked(x, omega, variance, skip, activation):
     _check_kind(skip, activation)
     x, omega, variance = (np.ascontiguousarray(a, dtype=float) for a in (x, omega, variance))
@@ -179,5 +174,5 @@ def _check_kind(skip, activation):
         raise ValueError(f"skip: found {skip}, expected a number of 0 or more")
     if activation == "linear" and skip == 0:
         raise ValueError(
-            "skip: found 0, expected more for linear attention, which it makes singular"
+            "skip: found 0, expected more than 0 for linear attention, which has no inverse at 0"
         )

@@ -1,15 +1,15 @@
 """The compiled loops of `channel`: integrals over the first layer's index, one sample at a time.
 
-Tokens are rotated: for z_1 = (u, v), s = (u + v) / sqrt 2 and d = (u - v) / sqrt 2, and so for x, z_2
-and omega. Then, with t = exp(-|s d|), b = exp(-d^2), a = b^2, the softmax layer is
+Tokens are rotated: for z_1 = (u, v), s = (u + v) / sqrt 2 and d = (u - v) / sqrt 2, and so for x,
+z_2 and omega. Then, with t = exp(-|s d|), b = exp(-d^2), a = b^2, the softmax layer is
 
     f = t (1 + a) + b (1 + t^2),   J = f / (c f + t (1 - a)) = 1 / (1 + c - p - q),
     (z_2)_d = x_d J,   (z_2)_s = (x_s - sign(s d) x_d b (1 - t^2) J / f) / (1 + c),
 
 with p, q the weights that tokens give to each other and det B = (1 + c) / J: one exponential and
-one division, and nothing cancels where det B is small (d = 0). Linear attention, B = c I + z z^T, is
-z_2 = (x - z (z.x) J) / c with J = 1 / (c + |z|^2) and det B = c / J. The two branches of z_2, of
-weights exp(+-cross), are summed in closed form.
+one division, and nothing cancels where det B is small (d = 0). Linear attention, B = c I + z z^T,
+is z_2 = (x - z (z.x) J) / c with J = 1 / (c + |z|^2) and det B = c / J. The two branches of z_2,
+of weights exp(+-cross), are summed in closed form.
 
 Lattices have rows of constant d, and grow in stages: points at the centres of the cells of a square
 lattice, then those between neighbours, so that each stage doubles the points and uses all before.
@@ -25,12 +25,13 @@ from llvmlite import ir
 from numba import njit
 from numba.extending import intrinsic
 
-from manybody.models.factored_loops import LANES, Lanes, get, put, spread, where_greater
+from manybody.models.factored_loops import LANES, get, put, spread, where_greater
 
 DROP = 23.0
 PROBE = 60.0  # exponent of the prior down to which the largest weight is looked for
 OVERFLOW = 300.0  # exponent beyond the expected largest at which a sample is begun again
 HALF = math.sqrt(0.5)
+LINEAR = 0.5  # variance of the first step, linear against softmax
 ROUND = 1.5 * 2.0**52  # adding it rounds to a whole number, in the low bits
 LN2_HIGH = 0.693359375  # ln 2 in two parts, the first short enough for exact products
 LN2_LOW = math.log(2) - 0.693359375
@@ -96,7 +97,7 @@ def integrate_samples(
     """Fills log_z (n,), mean (n, 4) and covariance (n, 4, 4) of Z - omega given x (n, 2), rotated:
     (z_1 s, z_1 d, z_2 s, z_2 d); returns the number of points.
 
-    start: step of the first lattice; stages are added until two agree to `tolerance`, at most
+    start: step of the first lattice, 0 for one that depends on the sample; stages are added until two agree to `tolerance`, at most
     `stages`, and `extra` more.
     """
     work = np.empty((10, 1, LANES))
@@ -116,15 +117,16 @@ def integrate_samples(
             variance[0, 0], slope, rest, skip,
         )  # fmt: skip
         even = slope == 0 and o[0, 0] == 0 and o[0, 1] == 0
+        first = start if start > 0 else first_step(sample, softmax)
         state[0], cap = -np.inf, PROBE
         while state[0] == -np.inf:
-            add_points(sample, softmax, even, start, 0.0, 0.0, cap, ramp, work, state, totals)
+            add_points(sample, softmax, even, first, 0.0, 0.0, cap, ramp, work, state, totals)
             cap *= 4
         while True:
             state[1] = state[0]
             totals[:] = 0
             state[2] = 0
-            h, area = start, start * start
+            h, area = first, first * first
             add_points(sample, softmax, even, h, 0.0, 0.0, 0.0, ramp, work, state, totals)
             more = -1
             for stage in range(stages + extra):
@@ -149,6 +151,18 @@ def integrate_samples(
         finish(sample, totals, mean[n], covariance[n])
         log_z[n] = state[1] + math.log(totals[0] * area * (2 if even else 1)) - norm
     return points
+
+
+@njit(nogil=True, cache=True)
+def first_step(sample, softmax):
+    """A standard deviation of the narrower index. Less where det B is small at points of weight:
+    it changes where d^2 is like 1 + c - p - q, which is |x_d / (z_2)_d| or more."""
+    narrow = min(sample[6], sample[8])
+    if not softmax:
+        return math.sqrt(LINEAR * narrow)
+    largest = abs(sample[5]) + 4 * math.sqrt(sample[8]) + 1  # of (z_2)_d
+    share = max(sample[9], 0.5 * abs(sample[1]) / largest, 1e-5)
+    return math.sqrt(narrow * min(1.0, share))
 
 
 @njit(nogil=True, cache=True)
@@ -215,8 +229,9 @@ def bounds(sample, softmax, d, budget):
 def add_points(sample, softmax, even, h, down, right, cap, ramp, work, state, totals):
     """Adds the lattice of points s = (j + right) h, d = (k + down) h to the `totals` (15,).
 
-    state: largest exponent so far, that of weight 1, number of points. With `cap` above 0 this only
-    looks for the largest exponent, where the prior's is above -cap. `even`: points of d >= 0 only, of an integrand that is even in z_1.
+    state: largest exponent so far, exponent of weight 1, number of points. With `cap` above 0 this
+    only looks for the largest exponent, where the prior's is above -cap. `even`: only points of
+    d >= 0, of an integrand that is even in z_1.
     """
     o_d, v11 = sample[3], sample[6]
     probe = cap > 0
