@@ -1,0 +1,288 @@
+"""Message passing on deep attention: the iteration, its limit, landmarks, repeatability."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from manybody.theory.multi_index import gamp
+from manybody.theory.multi_index.channel import denoiser, index, outputs, posterior
+
+ENTRY = {
+    "skip": 1.0,
+    "dimension": 300,
+    "alphas": [0.6, 1.2],
+    "runs": 2,
+    "iterations": 4,
+    "damping": 1.0,
+    "regulariser": 1e-3,
+    "noise": 1e-3,
+    "start": "informed",
+    "overlaps": [0.3, 0.6],
+    "side_information": 0.0,
+    "points": 64,
+    "seed": 0,
+    "threads": 2,
+}
+RANDOM = {"start": "random", "overlaps": None, "points": 0}
+
+
+# --- The iteration -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("side", [0.0, 0.7])
+def test_an_iteration_is_the_equations_written_out_sample_by_sample(side):
+    """Section 2, with the Jacobian by central differences of the denoiser."""
+    generator = np.random.default_rng(0)
+    size, skip, regulariser, damping = 12, 0.8, 0.01, 0.7
+    data = gamp.draw(size, 1.5, skip, generator, noise=0.01, side_information=side)
+    state = gamp.informed(data, (0.3, 0.5), generator)
+    covariance = np.array([[0.7, 0.1], [0.1, 0.5]])
+    g = generator.normal(size=state.g.shape)
+    state = gamp.State(state.estimate, covariance, g)
+
+    variance = covariance + regulariser * np.eye(2)
+
+    def g_out(mu, omega):
+        found = posterior(data.x[mu : mu + 1], omega[None], variance, skip)
+        return denoiser(found, variance)[0]
+
+    A, b, new_g = np.zeros((2, 2)), np.zeros((2, size)), []
+    for mu, X in enumerate(data.tokens.transpose(0, 2, 1)):  # (D, T), as in the equations
+        omega = state.estimate @ X / np.sqrt(size) - covariance @ state.g[mu]
+        new_g.append(g_out(mu, omega))
+        b += new_g[-1] @ X.T / np.sqrt(size)
+        for layer in range(2):
+            for token in range(2):
+                shift = np.zeros((2, 2))
+                shift[layer, token] = 1e-3
+                slope = (g_out(mu, omega + shift) - g_out(mu, omega - shift)) / 2e-3
+                A[:, layer] -= slope[:, token] / size
+    b += A @ state.estimate + np.sqrt(side) * data.side
+    new = np.linalg.inv((1 + side) * np.eye(2) + A)
+    found = gamp.iterate(data, state, skip, regulariser, damping)
+    close = {"rtol": 0, "atol": 2e-4}
+    np.testing.assert_allclose(found.g, new_g, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.covariance, 0.7 * new + 0.3 * covariance, **close)
+    np.testing.assert_allclose(found.estimate, 0.7 * new @ b + 0.3 * state.estimate, **close)
+
+
+def test_data_are_the_teachers():
+    generator = np.random.default_rng(3)
+    data = gamp.draw(400, 1.5, 2.0, generator, side_information=4.0)
+    assert data.tokens.shape == (600, 2, 400)
+    z = np.stack([data.tokens @ w / 20 for w in data.teacher], axis=1)
+    np.testing.assert_allclose(data.x, index(z, 2.0), rtol=0, atol=1e-12)
+    noise = data.side - 2 * data.teacher
+    assert abs(noise.mean()) < 0.15
+    assert abs(noise.std() - 1) < 0.15
+    noisy = gamp.draw(400, 1.5, 2.0, np.random.default_rng(3), noise=0.01)
+    assert 0.01 < np.std(noisy.x - data.x) < 1
+
+
+def test_an_informed_start_is_a_posteriors():
+    """M = Q = q, and the teacher lies around the estimate with variance chat = 1 - q."""
+    generator = np.random.default_rng(4)
+    data = gamp.draw(40_000, 1e-4, 1.0, generator)
+    state = gamp.informed(data, (0.3, 0.6), generator)
+    error = np.mean((data.teacher - state.estimate) ** 2, axis=1)
+    m, q = gamp.overlaps(data.teacher, state.estimate)
+    for found, expected in ((m, [0.3, 0.6]), (q, [0.3, 0.6]), (error, [0.7, 0.4])):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=0.02)
+    assert np.diag(state.covariance) == pytest.approx([0.7, 0.4])
+
+
+def test_a_covariance_that_lost_its_sign_ends_a_run_and_is_flagged(monkeypatch):
+    real = gamp.jacobian
+    calls = []
+
+    def steep(*given):
+        calls.append(1)
+        return real(*given) + (
+            100.0 * np.einsum("kl,ts->ktls", *[np.eye(2)] * 2) if len(calls) > 2 else 0
+        )
+
+    monkeypatch.setattr(gamp, "jacobian", steep)
+    entry = ENTRY | {"runs": 1, "alphas": [0.6], "points": 0, "threads": 1}
+    frame, _ = gamp.compute(entry)
+    assert at(frame, "converged", "0.6").loc[0, 0] == 0
+    assert list(at(frame, "M22", "0.6").index) == [0, 1, 2]
+    assert np.isfinite(frame["y"]).all()
+
+
+# --- At D -> infinity ----------------------------------------------------------------------------
+
+
+def test_prediction_with_a_channel_that_knows_the_noise_is_state_evolution():
+    """M = Q = 1 - chat after an iteration, and the specification's first steps of layer 2."""
+    normals = gamp.sobol_normals(2**11, np.random.default_rng(0))
+    q = np.array([0.3, 0.6])
+    state = gamp.Overlaps(q, q, 1 - q)
+    for expected in (0.804, 0.904, 0.951):
+        state = gamp.predict(state, 1.2, 1.0, normals, 1e-3, 1e-3)
+        assert state.m[1] == pytest.approx(expected, abs=0.005)
+        assert state.q[1] == pytest.approx(state.m[1], abs=0.004)
+        assert 1 - state.c[1] == pytest.approx(state.m[1], abs=0.004)
+        assert state.q[0] == pytest.approx(state.m[0], abs=0.004)
+        assert 1 - state.c[0] == pytest.approx(state.m[0], abs=0.02)
+
+
+def test_prediction_is_the_limit_of_the_iteration():
+    """Also where channel and data disagree and M, Q, 1 - chat part: mean of runs at D = 600."""
+    alpha, skip, regulariser, noise, side = 0.7, 1.0, 0.2, 0.0, 0.3
+    normals = gamp.sobol_normals(2**11, np.random.default_rng(1))
+    q = np.array([0.3, 0.6])
+    state, states = gamp.Overlaps(q, q, 1 - q), []
+    for _ in range(3):
+        states.append(state := gamp.predict(state, alpha, skip, normals, regulariser, noise, side))
+    assert states[2].m[1] - states[2].q[1] > 0.03
+
+    found = []
+    for seed in range(6):
+        generator = np.random.default_rng(seed)
+        data = gamp.draw(600, alpha, skip, generator, noise, side)
+        run, rows = gamp.informed(data, (0.3, 0.6), generator), []
+        for _ in range(3):
+            run = gamp.iterate(data, run, skip, regulariser, threads=2)
+            m, q = gamp.overlaps(data.teacher, run.estimate)
+            rows.append([m, q, np.diag(run.covariance)])
+        found.append(rows)
+    found = np.array(found)
+    means, errors = found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    expected = np.array([[state.m, state.q, state.c] for state in states])
+    # 18 numbers of few runs: 4 standard errors, and 0.01 for what is of order 1 / D and the points.
+    assert (np.abs(means - expected) < 4 * errors + 0.01).all()
+
+
+def test_nothing_is_learned_from_overlap_zero_but_with_side_information():
+    """Q = 0 is a fixed point; side information moves it to s / (1 + s) and above."""
+    normals = gamp.sobol_normals(2**9, np.random.default_rng(0))
+    start = gamp.Overlaps(np.zeros(2), np.ones(2), np.ones(2))
+    assert (gamp.predict(start, 1.2, 1.0, normals, 1e-3, 1e-3).m == 0).all()
+    zero = gamp.Overlaps(np.zeros(2), np.zeros(2), np.ones(2))
+    assert (gamp.predict(zero, 1.2, 1.0, normals, 1e-3, 1e-3, 0.5).m >= 0.5 / 1.5 - 0.02).all()
+
+
+def test_sobol_normals_are_normal_and_independent():
+    normals = gamp.sobol_normals(2**12, np.random.default_rng(2)).reshape(-1, 8)
+    assert np.isfinite(normals).all()
+    np.testing.assert_allclose(np.cov(normals.T), np.eye(8), atol=0.03)
+    shares = [(normals < level).mean() - norm.cdf(level) for level in (-2, -0.5, 1)]
+    assert np.abs(shares).max() < 1e-3
+
+
+def test_plug_in_error_is_that_of_fresh_samples():
+    generator = np.random.default_rng(5)
+    teacher = generator.normal(size=(2, 50))
+    estimate = 0.7 * teacher + 0.4 * generator.normal(size=(2, 50))
+    normals = gamp.sobol_normals(gamp.TESTS, generator)
+    tokens = generator.normal(size=(40_000, 2, 50))
+    given, found = (
+        outputs(index(np.einsum("ki,nti->nkt", w, tokens) / np.sqrt(50), 1.0))
+        for w in (teacher, estimate)
+    )
+    squares = ((given - found) ** 2).sum(axis=(1, 2))
+    error = squares.std() / np.sqrt(len(squares))
+    ours = gamp.plug_in_error(teacher, estimate, 1.0, normals)
+    assert ours == pytest.approx(squares.mean(), abs=4 * error + 1e-3)
+    # Section 5: .385 with nothing learned; signs of layers do not matter.
+    assert gamp.plug_in_error(teacher, 0 * teacher, 1.0, normals) > 0.3
+    assert gamp.plug_in_error(teacher, -teacher, 1.0, normals) < 1e-12
+
+
+# --- The table -----------------------------------------------------------------------------------
+
+
+def at(frame, quantity, series):
+    found = frame[(frame["quantity"] == quantity) & (frame["series"] == series)]
+    return found.pivot(index="x", columns="seed", values="y")
+
+
+def test_numbers_do_not_depend_on_threads_and_runs_not_on_their_number():
+    frame, about = gamp.compute(ENTRY | {"threads": 1})
+    again, same = gamp.compute(ENTRY | {"threads": 16})
+    assert frame.equals(again)
+    assert about == same == {"entry": {k: v for k, v in ENTRY.items() if k != "threads"}}
+    fewer, _ = gamp.compute(ENTRY | {"runs": 1})
+    for quantity in ("M11", "error plug-in", "SE Q11"):
+        for series in ("0.6", "1.2"):
+            expected = at(frame, quantity, series)[[0]]
+            assert at(fewer, quantity, series).equals(expected)
+    other, _ = gamp.compute(ENTRY | {"seed": 1})
+    assert not np.allclose(at(frame, "M22", "1.2"), at(other, "M22", "1.2"))
+
+
+def test_a_table_has_a_row_for_each_iteration_and_flags_runs_that_did_not_converge():
+    frame, _ = gamp.compute(ENTRY)
+    for series in ("0.6", "1.2"):
+        for quantity in ("cosine 1", "cosine 2", "M11", "Q22", "error plug-in", "SE Q11", "SE M22"):
+            assert list(at(frame, quantity, series).index) == [0, 1, 2, 3, 4]
+        assert (at(frame, "converged", series).loc[0] == 0).all()
+    m, q, cosine = (at(frame, name, "1.2") for name in ("M22", "Q22", "cosine 2"))
+    assert (np.abs(cosine) <= 1 + 1e-12).all(axis=None)
+    norms = m**2 / q / cosine**2
+    assert np.ptp(norms.to_numpy(), axis=0).max() < 1e-9
+    assert (np.abs(norms - 1) < 0.4).all(axis=None)
+    predicted = frame[frame["quantity"] == "SE Q22"]
+    assert (predicted["y_err"] >= 0).all()
+    assert (predicted["y_err"] < 0.1).all()
+
+
+def test_layer_two_is_learned_and_layer_one_is_not_between_the_thresholds():
+    """Section 5: at alpha = .6, M22 = .88 +- .06 and M11 = 0; converged before iterations end."""
+    entry = ENTRY | {"alphas": [0.6], "dimension": 500, "iterations": 40, "points": 0}
+    frame, _ = gamp.compute(entry)
+    assert (at(frame, "converged", "0.6").loc[0] == 1).all()
+    first, second = (at(frame, f"cosine {k}", "0.6").ffill().iloc[-1] for k in (1, 2))
+    assert np.abs(second**2 - 0.905).max() < 0.06  # of state evolution, alpha(Q22 = .9) = .578
+    assert (first < 0.4).all()
+    ended = at(frame, "error plug-in", "0.6").ffill().iloc[-1]
+    assert np.abs(ended - 0.1).max() < 0.04
+
+
+@pytest.mark.slow
+def test_converged_overlaps():
+    """Section 5: D = 1000, regulariser 1e-3 in the channel alone, from (.3, .6)."""
+    changes = {"dimension": 1000, "alphas": [0.4, 1.0, 1.2], "iterations": 60, "noise": 0.0}
+    frame, _ = gamp.compute(ENTRY | changes | {"points": 0, "runs": 4})
+    expected = {
+        "M22": {"0.4": 0.46, "1": 0.97, "1.2": 1.03},
+        "M11": {"1": 0.68, "1.2": 0.89},
+        "Q11": {"1": 0.61, "1.2": 0.82},
+    }
+    for quantity, values in expected.items():
+        for series, value in values.items():
+            found = at(frame, quantity, series).ffill().iloc[-1]
+            error = found.std() / np.sqrt(len(found))
+            assert found.mean() == pytest.approx(value, abs=0.06 + 3 * error)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"skip": -1}, "skip: found -1, expected a number of 0 or more"),
+        ({"regulariser": -1e-3}, r"regulariser: found -0\.001"),
+        ({"noise": float("nan")}, "noise: found nan"),
+        ({"side_information": -1}, "side_information: found -1"),
+        ({"alphas": [0.5, 0]}, "alphas: found 0, expected numbers above 0"),
+        ({"alphas": []}, "alphas: found none"),
+        ({"alphas": [0.001]}, r"alphas: found 0\.001, which at dimension = 300 is no sample"),
+        ({"alphas": [1.2, 1.2]}, r"alphas: found \[1\.2, 1\.2\], expected different"),
+        ({"damping": 0}, "damping: found 0, expected a weight"),
+        ({"damping": 1.1}, r"damping: found 1\.1"),
+        ({"start": "warm"}, "start: found 'warm', expected informed or random"),
+        ({"overlaps": None}, "overlaps: found None, expected two numbers"),
+        ({"overlaps": [0.3, 1.0]}, r"overlaps: found \[0\.3, 1\.0\]"),
+        ({"overlaps": [0.3]}, r"overlaps: found \[0\.3\]"),
+        (RANDOM | {"overlaps": [0.3, 0.6]}, "overlaps: .*expected null with a random start"),
+        (RANDOM | {"points": 64}, "points: found 64 with .*expected 0"),
+        ({"damping": 0.8}, r"points: found 64 with damping = 0\.8"),
+        ({"points": 48}, "points: found 48, expected a power of 2"),
+        ({"dimension": 0}, "dimension: found 0, expected 1 or more"),
+        ({"runs": 0}, "runs: found 0"),
+        ({"iterations": 0}, "iterations: found 0"),
+        ({"threads": 0}, "threads: found 0"),
+    ],
+)
+def test_bad_entries_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        gamp.compute(ENTRY | changes)
