@@ -32,7 +32,8 @@ def draw(files, block: dict, context: dict) -> Drawing:
 @style.styled(style.RC)
 def fig1(state_evolution: Table, regularised: Table, gamp: Table, thresholds: Table) -> Drawing:
     """The figure, from its tables."""
-    figure = style.new(9.6, 3.9)
+    figure = style.new(9.6, 4.2)
+    figure.get_layout_engine().set(wspace=0.05)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
     drawn = {
         "left": draw_learning(left, state_evolution, regularised, gamp),
@@ -65,14 +66,15 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table, gamp: Table) -> 
         parts += drawing.named(shown, name)
     shown = drawing.crosses(errors, found["error plug-in"], drawing.ERROR, failed)
     parts += drawing.named(shown, "GAMP plug-in error")
+    parts += _public(axes, regularised, last)
     drawing.phases(axes, _thresholds(regularised), last)
     axes.set(xlim=(0, last), ylim=(-0.02, 1.04), xlabel="samples per dimension α = N / D")
     axes.set_ylabel("overlap Q")
     errors.set(yscale="log", ylim=(2e-3, 0.6), ylabel="plug-in error")
     errors.spines["right"].set_visible(True)
-    for place, threshold in zip((2, 1), _thresholds(regularised), strict=False):
+    for name, threshold in zip(("α₂", "α₁"), _thresholds(regularised), strict=False):
         axes.annotate(
-            f"α{'₁₂'[place - 1]} = {threshold:.3f}",
+            f"{name} = {threshold:.3f}",
             (threshold, 1.0),
             xycoords=("data", "axes fraction"),
             xytext=(2, -2),
@@ -82,8 +84,9 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table, gamp: Table) -> 
             color="0.35",
         )
     entry = regularised.entry
-    axes.set_title(f"two layers, c = {entry['skip']:g}; V + {entry['regulariser']:g}, light: V")
-    _legend(errors, gamp)
+    channels = (fig1_checks.channel(table.entry) for table in (regularised, plain))
+    axes.set_title(f"two layers, c = {entry['skip']:g}; {'; light: '.join(channels)}")
+    axes.get_figure().legend(handles=_key(gamp), loc="outside lower center", ncols=7, fontsize=7)
     return parts
 
 
@@ -107,22 +110,41 @@ def _theory(axes: Axes, errors: Axes, table: Table, note: str, **looks) -> list[
     return parts
 
 
+def _public(axes: Axes, table: Table, last: float) -> list[pd.DataFrame]:
+    """Stored public overlaps, where the entry is theirs."""
+    if reading.departure(table.entry, **fig1_checks.STANDARD, regulariser=fig1_checks.REGULARISER):
+        return []
+    parts = []
+    for name, stored in fig1_checks.PUBLIC_OVERLAPS.items():
+        inside = {alpha: value for alpha, value in stored.items() if alpha <= last}
+        axes.plot(
+            list(inside),
+            list(inside.values()),
+            linestyle="",
+            marker="s",
+            markersize=3.5,
+            markerfacecolor="none",
+            markeredgecolor="0.35",
+            zorder=6,
+        )
+        parts.append(drawing.points(f"{name} public", inside))
+    return parts
+
+
 def _thresholds(table: Table) -> list[float]:
     """alpha_2 and alpha_1 of the entry's c, as far as they are in the table."""
     found = (table.at("threshold", name, table.entry["skip"]) for name in ("alpha_2", "alpha_1"))
     return [value[0] for value in found if value is not None and np.isfinite(value[0])]
 
 
-def _legend(axes: Axes, gamp: Table) -> None:
-    """One key to lines and symbols: colours are quantities, shapes what computed them."""
+def _key(gamp: Table) -> list[Line2D]:
+    """What lines and symbols mean: colours are quantities, shapes what computed them."""
     colours = [(f"layer {layer}", drawing.LAYER[layer]) for layer in reversed(reading.LAYERS)]
     handles = [
         Line2D([], [], color=colour, label=name)
         for name, colour in [*colours, ("plug-in error (right)", drawing.ERROR)]
     ]
-    handles.append(
-        Line2D([], [], color=drawing.ERROR, linestyle="--", label="the same, Q₁₁ forced to 0")
-    )
+    handles.append(Line2D([], [], color=drawing.ERROR, linestyle="--", label="Q₁₁ forced to 0"))
     handles.append(
         Line2D(
             [],
@@ -147,7 +169,19 @@ def _legend(axes: Axes, gamp: Table) -> None:
             label="hollow: not converged",
         )
     )
-    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(0.005, 0.62), fontsize=6.5)
+    handles.append(
+        Line2D(
+            [],
+            [],
+            linestyle="",
+            marker="s",
+            markersize=3.5,
+            markerfacecolor="none",
+            markeredgecolor="0.35",
+            label="public data",
+        )
+    )
+    return handles
 
 
 # --- Right ---------------------------------------------------------------------------------------

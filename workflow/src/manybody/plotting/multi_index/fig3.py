@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from manybody import checks
 from manybody.plotting import style
-from manybody.plotting.multi_index import drawing, fig3_checks, reading
+from manybody.plotting.multi_index import drawing, fig1_checks, fig3_checks, reading
 from manybody.plotting.multi_index.reading import Table
 
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
@@ -36,7 +36,8 @@ def draw(files, block: dict, context: dict) -> Drawing:
 @style.styled(style.RC)
 def fig3(deep: Table, trec: Table, untied: Table) -> Drawing:
     """The figure, from its tables."""
-    figure = style.new(11.5, 3.6)
+    figure = style.new(11.5, 3.9)
+    figure.get_layout_engine().set(wspace=0.05)
     left, middle, right = figure.subplots(1, 3, width_ratios=(1.15, 1, 1))
     drawn = {
         "left": draw_learning(left, deep),
@@ -76,7 +77,7 @@ def draw_learning(axes: Axes, table: Table) -> list[pd.DataFrame]:
     axes.set_ylabel("overlap Q")
     errors.set(yscale="log", ylabel="plug-in error")
     errors.spines["right"].set_visible(True)
-    axes.set_title(f"three layers, c = {skip:g}, V + {table.entry['regulariser']:g}")
+    axes.set_title(f"three layers, c = {skip:g}, {fig1_checks.channel(table.entry)}")
     handles, _ = axes.get_legend_handles_labels()
     handles = [handle for handle in handles if not handle.get_label().startswith("_")]
     for series, line in ERRORS.items():
@@ -86,7 +87,7 @@ def draw_learning(axes: Axes, table: Table) -> list[pd.DataFrame]:
     if len(failed):
         handles.append(Line2D([], [], linestyle="", marker="o", markerfacecolor="white"))
         handles[-1].set(markeredgecolor="0.3", label="not converged")
-    errors.legend(handles=handles, loc="center right", fontsize=6.5, handlelength=1.8)
+    axes.get_figure().legend(handles=handles, loc="outside lower left", ncols=7, fontsize=7)
     return parts
 
 

@@ -27,8 +27,9 @@ PUBLIC = {
 }
 PUBLIC_CLOSE = 0.05
 
-# Section 6: BERT's tokeniser, 40 epochs of batches of 16.
-QUESTIONS = {"epochs": 40}
+# Section 6: BERT's tokeniser and the public settings.
+QUESTIONS = {"epochs": 40, "batch": 16, "learning_rate": 5e-5, "held_out": 0.2, "length": 32}
+QUESTIONS |= {"width": 128, "hidden": 64, "start": 0.1}
 VOCABULARY = 30522
 STARTS = {1: 0.14, 2: 0.131}
 START_TOLERANCE = 0.02
@@ -139,10 +140,11 @@ def question_rows(table: Table) -> list[dict]:
 
 def _other_words(table: Table) -> str:
     """Why the words are not those of the landmarks; empty if they are."""
-    if not table.entry.get("tokenizer"):
+    found = table.about["tokenizer"]
+    if found["from"] != "file":
         return "the tokeniser was trained on the questions"
-    found = table.about.get("vocabulary", VOCABULARY)
-    return "" if found == VOCABULARY else f"{found} words, {VOCABULARY} are needed"
+    words = found["vocabulary"]
+    return "" if words == VOCABULARY else f"the tokeniser has {words} words, not {VOCABULARY}"
 
 
 def _shallow_row(text: str, table: Table, away: str) -> dict:
@@ -158,7 +160,7 @@ def _shallow_row(text: str, table: Table, away: str) -> dict:
 
 def _landmark_rows(text: str, table: Table) -> list[dict]:
     runs = {layer: reading.matrix(table.get(f"similarity {layer}")) for layer in reading.LAYERS}
-    steps = table.about.get("steps_per_epoch") or runs[1].columns.max() / table.entry["epochs"]
+    steps = table.about["steps"] / table.entry["epochs"]
     rows = []
     for layer, value in STARTS.items():
         found = reading.mean(runs[layer].iloc[:, 0])

@@ -23,11 +23,12 @@ class Table:
     def __init__(self, frame: pd.DataFrame, about: dict):
         self.entry, self.about = about["entry"], about
         self._empty = frame.iloc[:0]
+        frame = frame.sort_values("x", kind="stable")
         self._frames = dict(tuple(frame.groupby(["quantity", "series"], sort=False)))
 
     def get(self, quantity: str, series: str = "") -> pd.DataFrame:
         """Rows of one quantity and series in the order of x; none if the table has not got it."""
-        return self._frames.get((quantity, series), self._empty).sort_values("x", kind="stable")
+        return self._frames.get((quantity, series), self._empty)
 
     def series(self, quantity: str) -> list[str]:
         return [series for found, series in self._frames if found == quantity]
@@ -186,11 +187,8 @@ def first_crossing(x: Iterable[float], y: Iterable[float], level: float) -> floa
 
 
 def crossings(frame: pd.DataFrame, level: float) -> pd.Series:
-    """Where each run first passes a level, by run; NaN for those that never do."""
+    """Where each run first passes a level, by run; NaN for those that never do. In order of x."""
     return pd.Series(
-        {
-            run: first_crossing(part["x"], part["y"], level)
-            for run, part in frame.sort_values("x", kind="stable").groupby("seed")
-        },
+        {run: first_crossing(part["x"], part["y"], level) for run, part in frame.groupby("seed")},
         dtype=float,
     )

@@ -1,0 +1,601 @@
+"""Figures of the multi-index paper from tables with planted numbers."""
+
+import math
+from pathlib import Path
+
+import jinja2
+import numpy as np
+import pandas as pd
+import pytest
+from docutils.core import publish_doctree
+
+from manybody import checks, tables
+from manybody.plotting import style
+from manybody.plotting.multi_index import (
+    fig1,
+    fig1_checks,
+    fig2,
+    fig2_checks,
+    fig3,
+    fig3_checks,
+    fig5,
+    messages,
+    reading,
+)
+from manybody.plotting.multi_index.reading import Table
+
+REPORT = Path(__file__).parents[2] / "workflow/report/multi-index"
+COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
+ALPHAS = [round(0.05 * k, 2) for k in range(1, 33)]
+ERROR = 1e-6
+BASE = {"skip": 1, "activation": "softmax", "points": 1024, "scrambles": 4, "seed": 0}
+GAMP_ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9, 1.0, 1.1, 1.2, 1.5)
+
+
+class Maker:
+    """Rows of a table, one call a curve."""
+
+    def __init__(self, **entry):
+        self.entry, self.frames, self.about = entry, [], {}
+
+    def add(self, quantity, series, x, y, error=math.nan, seed=0):
+        x, y = np.broadcast_arrays(np.atleast_1d(np.asarray(x, float)), np.asarray(y, float))
+        columns = dict(quantity=quantity, series=series, seed=seed, x=x, y=y, y_err=error)
+        self.frames.append(pd.DataFrame(columns))
+        return self
+
+    def points(self, quantity, series, values, error=ERROR):
+        return self.add(quantity, series, list(values), list(values.values()), error)
+
+    def frame(self):
+        if not self.frames:
+            return pd.DataFrame(columns=COLUMNS).astype({"x": float, "y": float, "y_err": float})
+        return pd.concat(self.frames, ignore_index=True)[COLUMNS]
+
+    def table(self):
+        return Table(self.frame(), {"entry": self.entry, **self.about})
+
+
+def overlap(alphas, places):
+    """Q at each alpha through `places`, Q -> alpha."""
+    q = [0.0, *places, 1.0]
+    values = list(places.values())
+    start = values[0] - 0.2 * (values[1] - values[0])
+    return np.interp(alphas, [start, *values, 3.0], [0.0, *q[1:-1], 0.999])
+
+
+def state_evolution(regulariser, failed=(), **changes):
+    """Obeys every landmark of the specification at this regulariser."""
+    made = Maker(kind="multi-index-state-evolution", regulariser=regulariser, **(BASE | changes))
+    alphas = np.array(ALPHAS)
+    first = overlap(alphas, fig1_checks.ALONG[regulariser])
+    second = overlap(alphas, fig1_checks.ALONE)
+    if regulariser:  # what the public runs have, where it is known
+        for name, target in (("Q11", first), ("Q22", second)):
+            public = fig1_checks.PUBLIC_OVERLAPS[name]
+            near = (alphas >= min(public)) & (alphas <= max(public))
+            target[near] = np.interp(alphas[near], list(public), list(public.values()))
+    for quantity in ("overlap", "overlap informed"):
+        made.add(quantity, "Q11", alphas, first, ERROR)
+        made.add(quantity, "Q22", alphas, second, ERROR)
+    made.points("curve", "Q22 alone", fig1_checks.ALONE)
+    along = fig1_checks.ALONG[regulariser] | ({0.99: 0.999} if regulariser == 0 else {})
+    made.points("curve", "alpha along Q11", along)
+    made.points("curve", "Q22 along Q11", fig1_checks.REST[regulariser])
+    made.add("error plug-in", "both layers", alphas, 0.385 * np.exp(-4 * alphas), ERROR)
+    made.add("error plug-in", "layer 2 only", alphas, 0.385 * np.exp(-3 * alphas) + 0.03, ERROR)
+    for (one, two), values in fig1_checks.ERRORS.items():
+        series = f"{one:g},{two:g}"
+        made.add("plug-in at", series, two, values[0], ERROR)
+        made.add("posterior mean at", series, two, values[1], ERROR)
+    made.add("threshold", "alpha_1", BASE["skip"], fig1_checks.ALPHA_1[regulariser], ERROR)
+    made.add("threshold", "alpha_2", BASE["skip"], fig1_checks.ALPHA_2)
+    for series in ("from 0", "informed"):
+        made.add("converged", series, alphas, ~reading.is_in(alphas, failed) if failed else 1)
+    made.add("derivative", "2 dlogZ/dQ - G", range(10), np.linspace(-2, 2, 10), 1.0)
+    made.add("nishimori", "", range(10), np.linspace(-2, 2, 10), 1.0)
+    if "fixed" in changes:
+        made.points("fixed", "Q11", fig5.LANDMARKS)
+    return made
+
+
+def thresholds(**changes):
+    entry = {"activation": "softmax", "regulariser": 0} | changes
+    made = Maker(kind="multi-index-thresholds", **entry)
+    skips = [0.01, 0.04, *fig1_checks.ALPHA_2_OVER, 1000]
+    second = [0.28, 0.26, *fig1_checks.ALPHA_2_OVER.values(), 1 / 6]
+    made.add("alpha_2", "exact", skips, second)
+    made.points("lambda_1", "at Q = 0", fig1_checks.LAMBDA_1, math.nan)
+    made.add("alpha_1", "self-consistent", skips, [0.7194] * len(skips), 5e-4)
+    made.add("alpha_1", "literal", skips, [1 / 6] * len(skips))
+    made.points("onset", "V22", fig1_checks.ONSET)
+    for series, places in fig1_checks.APPROACH.items():
+        made.points("lambda_1", series, {c: 1 / value for c, value in places.items()})
+    made.add("first order", "", skips, [float(c < 0.05) for c in skips])
+    made.add("transition", "", [0.01, 0.04], [0.275, 0.258])
+    return made
+
+
+def gamp(runs=3, size=1000, alphas=GAMP_ALPHAS, start="informed", failed=(), **changes):
+    """Converges to cosines whose squares are state evolution's overlaps."""
+    informed = start == "informed"
+    entry = dict(skip=1, dimension=size, alphas=list(alphas), runs=runs, iterations=30)
+    entry |= dict(damping=1, regulariser=1e-3, noise=1e-3, side_information=0, start=start)
+    entry |= dict(overlaps=messages.START if informed else None)
+    made = Maker(kind="multi-index-gamp", **(entry | changes))
+    theory = state_evolution(1e-3).table()
+    draws = np.random.default_rng(5)
+    steps = np.arange(31)
+    for alpha in alphas:
+        series = f"{alpha:g}"
+        for layer, rise in ((1, (17, 1.5)), (2, (4, 0.7))):
+            name = f"{layer}{layer}"
+            q = theory.between("overlap", f"Q{name}", alpha)[0]
+            mean = q / (1 + np.exp(-(steps - rise[0]) / rise[1]))
+            if informed and alpha == messages.ALPHA:
+                known = [row[layer - 1] for row in messages.STEPS]
+                mean = np.concatenate([[messages.START[layer - 1]], known, mean[5:]])
+            if informed:
+                for part in "MQ":
+                    made.add(f"SE {part}{name}", series, steps, mean, ERROR)
+            for run in range(runs):
+                found = np.clip(mean + 0.004 * draws.standard_normal(), 1e-4, 1)
+                made.add(f"cosine {layer}", series, steps, np.sqrt(found), seed=run)
+                for part in "MQ":
+                    known = "Q11" if (part, layer) == ("Q", 1) else f"M{name}"
+                    target = messages.CONVERGED[known].get(alpha, q)
+                    y = found * (target / q if q > 0 else 1)
+                    made.add(f"{part}{name}", series, steps, y, seed=run)
+        for run in range(runs):
+            error = np.where(steps < 3, 0.44, np.where(steps < 17, 0.039, 0.005))
+            made.add("error plug-in", series, steps, error, seed=run)
+            bad = alpha in failed and run == 0
+            made.add("converged", series, 0, 0.0 if bad else 1.0, seed=run)
+    return made
+
+
+SGD = fig2_checks.SETTING | {"same_teacher": False, "runs": 4, "epochs": 500}
+
+
+def sgd(**changes):
+    """Passes layer 2's and layer 1's landmarks."""
+    made = Maker(kind="multi-index-sgd", **(SGD | changes))
+    epochs = np.concatenate([np.arange(1, 191) / 38, np.arange(6, 501)])
+    second = {0.102: 1.4, 0.511: 2.2, 0.92: 2.9, 0.95: 2.92, 0.998: 10}
+    first = {0.02: 0, 0.106: 13, 0.317: 32, 0.44: 50, 0.529: 53, 0.7: 80, 0.793: 89}
+    first |= {0.81: 120, 0.867: 300}
+    for run in range(made.entry["runs"]):
+        late = 1 + 0.002 * run
+        for layer, places in ((1, first), (2, second)):
+            at = np.array(list(places.values())) * late
+            y = np.interp(epochs, at, list(places), left=0.01)
+            made.add(f"cosine {layer}", "", epochs, y, seed=run)
+        made.add("loss", "train", epochs[190:], 1 / epochs[190:], seed=run)
+    return made
+
+
+def deep(failed=(), **changes):
+    entry = dict(skip=1, regulariser=0, skips=[0.5, 1, 2], points=64, scrambles=2) | changes
+    made = Maker(kind="multi-index-deep", **entry)
+    alphas = np.linspace(0.05, 2, 40)
+    for name, public in fig3_checks.PUBLIC.items():
+        q = np.interp(alphas, [min(public) - 0.05, *public], [0, *public.values()])
+        made.add("overlap", name, alphas, q, 1e-3)
+    made.points("curve", "Q33 alone", fig3_checks.ALONE)
+    values = {"alpha_3": (0.205, 0.02), "alpha_1": (1.01, 0.05), "alpha_2": (1.15, 0.05)}
+    for name, (value, slope) in values.items():
+        for c in entry["skips"]:
+            made.add("threshold", name, c, value + slope * (1 - c), 1e-3)
+    made.add("onset ratio", "alpha lambda_2 at onset of 1", 1, 0.75, 1e-3)
+    made.add("error plug-in", "all layers", alphas, 0.4 * np.exp(-2 * alphas), 1e-4)
+    made.add("error plug-in", "last layer only", alphas, 0.4 * np.exp(-1.5 * alphas), 1e-4)
+    made.add("converged", "", alphas, ~reading.is_in(alphas, failed) if failed else 1)
+    return made
+
+
+def untied(**changes):
+    made = Maker(**(dict(kind="multi-index-untied", layers=[1, 2]) | changes))
+    for series, value in (("L = 1", 0.3), ("L = 2 last", 0.35), ("L = 2 first", 1.6)):
+        made.points("threshold", series, {0.5: value * 1.1, 1: value, 2: 0.9 * value}, 1e-3)
+    return made
+
+
+def trec(runs=8, **changes):
+    entry = dict(questions="train.label", tokenizer="vocab.txt", runs=runs)
+    entry |= fig3_checks.QUESTIONS | changes
+    made = Maker(kind="multi-index-trec", **entry)
+    words = {"from": "file", "vocabulary": fig3_checks.VOCABULARY}
+    made.about = {"tokenizer": words, "steps": 10920}
+    if entry["questions"] is None:
+        made.about = {"questions": None}
+        return made
+    steps = np.concatenate([np.arange(0, 300), np.arange(300, 10921, 60)])
+    for run in range(runs):
+        late = 1 + 0.01 * run
+        for layer, start in fig3_checks.STARTS.items():
+            places = fig3_checks.CROSSINGS[layer]
+            quiet = 60 if layer == 2 else 0
+            at = [quiet, *(step * late for step in places.values()), 290, 540]
+            y = np.interp(steps, at, [start, *places, 0.99 if layer == 2 else 0.992, 0.9999])
+            if layer == 1:
+                y = np.interp(
+                    steps,
+                    [0, *(s * late for s in places.values()), 130, 10920],
+                    [start, *places, 0.992, 1],
+                )
+            made.add(f"similarity {layer}", "", steps, y, seed=run)
+    return made
+
+
+def exact():
+    made = Maker(kind="multi-index-exact")
+    made.add("identity", "links: deep attention = its link function", 1e-10, 3e-13)
+    return made.add("identity", "denoiser = dblquad with equal boxes", 1e-4, 2e-6)
+
+
+def draw(module, folder, **made):
+    """`draw` of a figure's module, from tables on disk."""
+    paths = []
+    for role, maker in made.items():
+        paths.append(folder / f"{role}.parquet")
+        tables.write_theory(paths[-1], maker.frame(), {"entry": maker.entry, **maker.about})
+    block = {"theory": {role: f"table-of-{role}" for role in made}}
+    return module.draw({"theory": paths}, block, {})
+
+
+def figure_1(folder, **made):
+    tables_of = dict(state_evolution=state_evolution(0.0), regularised=state_evolution(1e-3))
+    tables_of |= dict(gamp=gamp(), thresholds=thresholds())
+    return draw(fig1, folder, **(tables_of | made))
+
+
+def figure_2(folder, **made):
+    return draw(fig2, folder, **(dict(gamp=gamp(alphas=(1.2,)), sgd=sgd()) | made))
+
+
+def figure_3(folder, **made):
+    return draw(fig3, folder, **(dict(deep=deep(), trec=trec(), untied=untied()) | made))
+
+
+def figure_5(folder, **made):
+    fixed = state_evolution(0.0, fixed={"alpha": 1.2, "overlaps": list(fig5.LANDMARKS)})
+    return draw(fig5, folder, **(dict(state_evolution=fixed, exact=exact()) | made))
+
+
+FIGURES = {"fig1": figure_1, "fig2": figure_2, "fig3": figure_3, "fig5": figure_5}
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """Every figure from tables that obey the specification."""
+    return {name: make(tmp_path_factory.mktemp(name)) for name, make in FIGURES.items()}
+
+
+def rows(found, text):
+    """The checks whose claim holds a text; there must be some."""
+    frame = found[2] if isinstance(found, tuple) else found
+    frame = frame[frame["claim"].str.contains(text, regex=False)]
+    assert len(frame), f"no claim holds {text!r}"
+    return frame
+
+
+def answers(found, text):
+    return set(rows(found, text)["holds"])
+
+
+def hollow_x(figure):
+    """The places of hollow markers on the curves."""
+    return {
+        float(x)
+        for axes in figure.axes
+        for line in axes.lines
+        if line.get_markerfacecolor() == "white" and line.get_marker() in ("o", "X")
+        for x in line.get_xdata()
+    }
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_numbers_of_the_specification_hold(drawn, name):
+    _, frame, found = drawn[name]
+    gates = found[found["kind"] != "paper"]
+    assert len(gates)
+    assert set(gates["holds"]) == {"yes"}, gates.loc[gates["holds"] != "yes", "claim"].tolist()
+    assert list(frame.columns) == style.FIGURE_COLUMNS
+    assert list(found.columns) == checks.COLUMNS
+    assert not found["claim"].duplicated().any()
+
+
+def test_every_landmark_has_a_row(drawn):
+    counts = {
+        "alpha at Q22": len(fig1_checks.ALONE),
+        "alpha at Q11": 2 * len(fig1_checks.PLACES) + 1,
+        "V22 at Q11": 2 * len(fig1_checks.PLACES),
+        "plug-in error at Q": 9,
+        "posterior mean error at Q": 9,
+        "fig. 1 right: alpha_2 at c": len(fig1_checks.ALPHA_2_OVER),
+        "lambda_1 at Q = 0": len(fig1_checks.LAMBDA_1),
+        "V22 at the onset": len(fig1_checks.ONSET),
+        "1/lambda_1": 4,
+        "V + 1e-3, converged": 10,
+        "of state evolution after iteration": 8,
+        "2 d(E log Z_out)/dQ": 2,
+        "Nishimori": 2,
+    }
+    assert {text: len(rows(drawn["fig1"], text)) for text in counts} == counts
+    assert len(rows(drawn["fig3"], "alpha at Q33")) == len(fig3_checks.ALONE)
+    assert len(rows(drawn["fig3"], "BERT's tokeniser")) == 11
+    assert len(rows(drawn["fig5"], "Q11 at Q22")) == len(fig5.LANDMARKS)
+
+
+NOT_REGULARISED, REGULARISED = state_evolution(0.0), state_evolution(1e-3)
+
+
+@pytest.mark.parametrize(
+    ("checked", "made", "place", "factor", "claim"),
+    [
+        (fig1_checks.theory_rows, NOT_REGULARISED,
+         ("curve", "Q22 alone", 0.5), 1.02, "alpha at Q22 = 0.5"),
+        (fig1_checks.theory_rows, REGULARISED,
+         ("curve", "alpha along Q11", 0.7), 0.99, "alpha at Q11 = 0.7, V + 0.001"),
+        (fig1_checks.theory_rows, REGULARISED,
+         ("curve", "Q22 along Q11", 0.9), 1.06, "V22 at Q11 = 0.9, V + 0.001"),
+        (fig1_checks.theory_rows, NOT_REGULARISED,
+         ("posterior mean at", "0,0.985", 0.985), 1.03, "posterior mean error at Q = (0, 0.985)"),
+        (fig1_checks.theory_rows, NOT_REGULARISED,
+         ("plug-in at", "0.91,0.9994", 0.9994), 0.96, "plug-in error at Q = (0.91, 0.9994)"),
+        (fig1_checks.theory_rows, NOT_REGULARISED,
+         ("overlap informed", "Q11", 1.0), 1.01, "same Q, c = 1, no regulariser"),
+        (fig1_checks.theory_rows, NOT_REGULARISED,
+         ("derivative", "2 dlogZ/dQ - G", 0), 1.6, "2 d(E log Z_out)/dQ = G(Q)"),
+        (fig1_checks.theory_rows, NOT_REGULARISED,
+         ("nishimori", "", 9), 1.6, "Nishimori"),
+        (fig1_checks.theory_rows, REGULARISED,
+         ("threshold", "alpha_1", 1), 1.005, "alpha_1 at c = 1, V + 0.001"),
+        (fig1_checks.threshold_rows, thresholds(),
+         ("alpha_2", "exact", 0.5), 1.001, "fig. 1 right: alpha_2 at c = 0.5"),
+        (fig1_checks.threshold_rows, thresholds(),
+         ("alpha_2", "exact", 1000), 0.99, "all thresholds at or above 1/6"),
+        (fig1_checks.threshold_rows, thresholds(),
+         ("alpha_2", "exact", 1000), 1.01, "alpha_2 -> 1/6"),
+        (fig1_checks.threshold_rows, thresholds(),
+         ("alpha_1", "literal", 2), 1.01, "layer 2 known = 1/6"),
+        (fig1_checks.threshold_rows, thresholds(),
+         ("lambda_1", "V22 = 1e-3", 4), 0.9, "1/lambda_1 at V22 = 1e-3, c = 4"),
+        (fig1_checks.threshold_rows, thresholds(),
+         ("alpha_1", "self-consistent", 2), 1.006, "alpha_1 does not depend on c"),
+        (fig1_checks.threshold_rows, thresholds(),
+         ("first order", "", 0.01), 0, "layer 2 jumps"),
+        (fig3_checks.deep_rows, deep(), ("curve", "Q33 alone", 0.8), 0.95, "alpha at Q33 = 0.8"),
+        (fig3_checks.deep_rows, deep(),
+         ("onset ratio", "alpha lambda_2 at onset of 1", 1), 1.2, "alpha lambda_2 at the onset"),
+        (fig3_checks.deep_rows, deep(), ("overlap", "Q33", 0.5), 1.2, "public data: Q33"),
+        (fig5.identity_rows, exact(),
+         ("identity", "denoiser = dblquad with equal boxes", 1e-4), 100, "denoiser = dblquad"),
+    ],
+)  # fmt: skip
+def test_a_number_that_is_off_is_said_to_be(checked, made, place, factor, claim):
+    before = checks.table(checked(made.table()))
+    assert "no" not in answers(before, claim)
+    quantity, series, x = place
+    frame = made.frame()
+    here = (frame["quantity"] == quantity) & (frame["series"] == series)
+    here &= np.isclose(frame["x"], x)
+    assert here.any()
+    frame.loc[here, "y"] *= factor
+    after = checks.table(checked(Table(frame, {"entry": made.entry})))
+    assert "no" in answers(after, claim)
+
+
+def moved(made, quantity, series, x, factor):
+    """The same table with one number off."""
+    for frame in made.frames:
+        here = (frame["quantity"] == quantity) & (frame["series"] == series)
+        frame.loc[here & np.isclose(frame["x"], x), "y"] *= factor
+    return made
+
+
+def test_landmarks_are_kept_to_the_setting_they_were_measured_at():
+    found = []
+    for regulariser in (0.0, 1e-3):
+        other = state_evolution(regulariser, skip=2).table()
+        found += [*fig1_checks.theory_rows(other), *fig1_checks.public_rows(other)]
+    found += fig1_checks.threshold_rows(thresholds(regulariser=1e-3).table())
+    found += messages.rows(gamp(size=200, alphas=(1.2,)).table(), [], "fig. 1 left")
+    found = checks.table(found)
+    for text in ("alpha at Q22", "V22 at Q11", "errors at", "public state evolution",
+                 "converged: M", "fig. 1 right: alpha_2 at c", "public data: Q11"):  # fmt: skip
+        assert answers(found, text) == {"not-run"}, text
+    assert "skip is 2, 1 is needed" in rows(found, "alpha at Q22")["claim"].iloc[0]
+    assert answers(found, "same Q, c = 2") == {"yes"}
+    assert answers(found, "Nishimori") == {"yes"}
+    assert answers(found, "both thresholds at or above 1/6") == {"not-run"}
+
+
+def test_a_regulariser_without_landmarks_leaves_the_identities():
+    made = state_evolution(1e-3)
+    made.entry["regulariser"] = 1e-2
+    found = checks.table(fig1_checks.theory_rows(made.table()))
+    assert answers(found, "Nishimori") == {"yes"}
+    assert answers(found, "regulariser is 0.01, 0 or 0.001 is needed") == {"not-run"}
+    found = checks.table(messages.rows(gamp(alphas=(1.2,)).table(), [made.table()], "fig. 1"))
+    assert answers(found, "no theory with the same c and regulariser") == {"not-run"}
+
+
+def test_points_that_did_not_converge_are_hollow_and_named(tmp_path):
+    figure, frame, found = figure_1(
+        tmp_path, regularised=state_evolution(1e-3, failed=(0.75,)), gamp=gamp(failed=(0.9,))
+    )
+    assert {0.75, 0.9} <= hollow_x(figure)
+    named = frame[frame["series"].str.endswith("not converged")]
+    assert set(named["x"]) == {0.75, 0.9}
+    whole = frame[frame["series"] == "Q11"]
+    assert 0.75 in set(whole["x"].round(6))  # the line goes through it
+    assert answers(found, "; 1 not converged") == {"yes"}
+
+
+def test_runs_of_gamp_that_did_not_converge_do_not_count_against_theory():
+    theory = [state_evolution(1e-3).table()]
+    text = "state evolution, D = 1000, V + 0.001: cosine^2 of layer 1"
+    for failed, answer in (((1.1,), "yes"), ((), "no")):
+        made = moved(gamp(alphas=(1.0, 1.1), failed=failed), "cosine 1", "1.1", 30, 0.3)
+        found = checks.table(messages.rows(made.table(), theory, "fig. 1 left"))
+        assert answers(found, text) == {answer}
+
+
+def test_noise_that_the_channel_does_not_know_is_not_state_evolution():
+    theory = [state_evolution(1e-3).table()]
+    found = messages.rows(gamp(alphas=(1.2,), noise=0).table(), theory, "fig. 1 left")
+    assert answers(checks.table(found), "the data's noise is 0") == {"not-run"}
+
+
+def test_a_random_start_is_compared_with_the_public_run(tmp_path):
+    made = gamp(start="random", alphas=(1.2,), runs=4, noise=0, damping=0.8)
+    figure, frame, found = figure_2(tmp_path, gamp=made)
+    assert answers(found, "cosine 2 passes .9") == {"yes"}
+    assert answers(found, "learns layer 2") == {"yes"}
+    assert answers(found, "final |M22| / Q22") == {"yes"}
+    assert answers(found, "(4 of 4 runs)") == {"no"}  # three of six are expected to fail
+    assert not frame["series"].str.contains("infinity").any()
+    assert "random start" in figure.axes[0].get_title(loc="left")
+
+
+def test_no_run_that_learned_layer_1_is_no_evidence():
+    made = gamp(start="random", alphas=(1.2,), runs=3, noise=0, damping=0.8)
+    for frame in made.frames:
+        frame.loc[frame["quantity"] == "cosine 1", "y"] = 0.02
+    found = checks.table(fig2_checks.message_rows(made.table()))
+    assert answers(found, "learns layer 2") == {"not-run"}
+    assert answers(found, "final overlaps") == {"not-run"}
+
+
+def test_runs_that_ended_early_stay_where_they_are():
+    frame = Maker().add("cosine 1", "", [1, 2, 3], [0.1, 0.2, 0.3]).frame()
+    short = Maker().add("cosine 1", "", [1, 2], [0.5, 0.7], seed=1).frame()
+    found = fig2_checks.held(pd.concat([frame, short]))
+    assert found.loc[found["seed"] == 1, "y"].tolist() == [0.5, 0.7, 0.7]
+
+
+def test_short_descent_says_what_it_did_not_reach():
+    made = sgd(epochs=60)
+    made.frames = [frame[frame["x"] <= 60] for frame in made.frames]
+    found = checks.table(fig2_checks.descent_rows(made.table()))
+    assert answers(found, "cosine 1 at epoch 50") == {"yes"}
+    assert answers(found, "cosine 1 at epoch 120") == {"not-run"}
+    assert answers(found, "plateau of cosine 1") == {"not-run"}
+
+
+def test_without_questions_the_panel_says_which_key_to_set(tmp_path):
+    figure, frame, found = figure_3(tmp_path, trec=trec(questions=None))
+    text = " ".join(text.get_text() for text in figure.axes[2].texts)
+    assert "`questions`" in text
+    assert answers(found, "TREC") == {"not-run"}
+    assert "right" not in set(frame["panel"])
+
+
+def test_another_tokeniser_leaves_the_order_of_layers():
+    made = trec(tokenizer=None)
+    made.about["tokenizer"] = {"from": "questions", "vocabulary": 5000}
+    found = checks.table(fig3_checks.question_rows(made.table()))
+    assert answers(found, "BERT's tokeniser") == {"not-run"}
+    assert answers(found, "passes .5 before") == {"yes"}
+    found = checks.table(fig3_checks.question_rows(trec(epochs=2).table()))
+    assert "epochs is 2, 40 is needed" in rows(found, "BERT's tokeniser")["claim"].iloc[0]
+
+
+def test_hollow_points_of_figures_3_and_5(tmp_path):
+    figure, frame, _ = figure_3(tmp_path, deep=deep(failed=(1.0,)))
+    assert 1.0 in hollow_x(figure)
+    assert (frame["series"] == "Q33, not converged").any()
+    fixed = {"alpha": 1.2, "overlaps": list(fig5.LANDMARKS)}
+    made = state_evolution(0.0, fixed=fixed)
+    made.add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
+    figure, frame, _ = figure_5(tmp_path, state_evolution=made)
+    assert hollow_x(figure) == {0.95}
+
+
+def test_fixed_overlaps_at_another_alpha_are_not_compared():
+    made = state_evolution(0.0, fixed={"alpha": 2.0, "overlaps": list(fig5.LANDMARKS)})
+    found = checks.table(fig5.fixed_rows(made.table()))
+    assert answers(found, "Q11 at Q22") == {"not-run"}
+    assert answers(found, "Q11 rises with Q22") == {"yes"}
+
+
+def test_a_missing_quantity_is_not_run_rather_than_an_error():
+    made = state_evolution(0.0)
+    made.frames = [f for f in made.frames if f["quantity"].iloc[0] not in ("derivative", "curve")]
+    found = checks.table(fig1_checks.theory_rows(made.table()))
+    assert "not in the table" in rows(found, "alpha at Q22 = 0.5")["claim"].iloc[0]
+    assert answers(found, "2 d(E log Z_out)/dQ") == {"not-run"}
+
+
+def test_crossings_are_read_from_straight_lines():
+    assert reading.first_crossing([0, 1, 2, 3], [0, 0.4, 0.6, 0.1], 0.5) == pytest.approx(1.5)
+    assert math.isnan(reading.first_crossing([0, 1], [0, 0.4], 0.5))
+    assert reading.first_crossing([2, 3], [0.7, 0.9], 0.5) == 2
+
+
+def test_a_lone_run_decides_nothing():
+    found = checks.table(fig2_checks.descent_rows(sgd(runs=1).table()))
+    assert answers(found, "cosine 1 at epoch 50") == {"undecided"}
+
+
+def test_the_same_tables_give_the_same_bytes(drawn, tmp_path):
+    name = "fig5"
+    again = FIGURES[name](tmp_path)
+    for found, folder in ((drawn[name], "one"), (again, "two")):
+        (tmp_path / folder).mkdir()
+        style.save(*found[:2], tmp_path / folder / name)
+    for kind in ("png", "pdf", "csv"):
+        one, two = (
+            (tmp_path / folder / f"{name}.{kind}").read_bytes() for folder in ("one", "two")
+        )
+        assert one == two
+
+
+class Snakemake:
+    """What a caption is given."""
+
+    def __init__(self, made):
+        block = {"theory": {role: f"table-of-{role}" for role in made}}
+        self.params = type("Params", (), {"block": block})()
+        self.config = {"theory": {f"table-of-{role}": one.entry for role, one in made.items()}}
+
+
+CAPTIONED = {
+    "fig1": [
+        dict(
+            state_evolution=state_evolution(0.0),
+            regularised=state_evolution(1e-3),
+            gamp=gamp(start=start, alphas=(1.2,)),
+            thresholds=thresholds(points=64, scrambles=2, skips=[1]),
+        )
+        for start in ("informed", "random")
+    ],
+    "fig2": [
+        dict(gamp=gamp(start=start, alphas=(1.2,)), sgd=sgd(same_teacher=start == "random"))
+        for start in ("informed", "random")
+    ],
+    "fig3": [
+        dict(deep=deep(alphas=[1.0]), trec=trec(**more), untied=untied(skips=[1]))
+        for more in (
+            dict(questions=None, tokenizer=None),
+            dict(tokenizer=None, vocabulary=5000, epochs=2),
+            dict(tokenizer="vocab.txt"),
+        )
+    ],
+    "fig5": [
+        dict(state_evolution=state_evolution(r, fixed={"alpha": 1.2, "overlaps": [0.9]}))
+        for r in (0.0, 1e-3)
+    ],
+}
+
+
+@pytest.mark.parametrize("name", CAPTIONED)
+def test_captions_fill_every_blank_and_are_valid(name):
+    source = (REPORT / f"{name}.rst").read_text(encoding="utf-8")
+    template = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(source)
+    texts = {template.render(snakemake=Snakemake(made)) for made in CAPTIONED[name]}
+    assert len(texts) == len(CAPTIONED[name])
+    for text in texts:
+        strict = {"halt_level": 2, "report_level": 5}
+        publish_doctree(text, settings_overrides=strict)
