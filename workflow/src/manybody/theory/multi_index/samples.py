@@ -1,0 +1,225 @@
+"""Averages over the samples of two-layer attention, with errors (multi-index, sections 2 to 4).
+
+Two tokens, rank 1, tied weights. omega = sqrt(Q) Xi and Z = omega + sqrt(V) U with V = I - Q + the
+regulariser, which is noise of that variance in the data, known to the channel. The eight numbers
+(Xi, U) of a sample are scrambled Sobol points and the same for every Q, so that what is computed
+from two overlaps, a slope or a crossing, has little noise. Independent scramblings give errors.
+
+Heavy tails are most of the noise: G holds fourth moments of the indices, lambda more. Known
+averages take off what they explain: each estimate is the constant of a least-squares fit by
+variables of mean zero, all of them identities of a posterior (Nishimori) or moments of Gaussians.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, ndtri
+from scipy.stats import qmc
+
+from manybody.theory.multi_index import channel
+
+INNER = 256  # points of the average behind a posterior mean of the output, twice
+PART = 512  # samples whose posterior means are averaged at once
+
+
+@dataclass(frozen=True)
+class Setting:
+    """c, softmax or linear, the number added to V in channel and data, and how many threads."""
+
+    skip: float
+    activation: str = "softmax"
+    regulariser: float = 0.0
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class Averages:
+    """At one Q: gain G (2, 2); growth lambda (2,), of the layers whose overlap is 0 (not a number
+    for the others); log_z, E log Z_out up to a constant; nishimori (2, 2), the difference of the
+    two plain estimates of G, which is 0 up to noise; raw G (2, 2), E g g^T with nothing fitted."""
+
+    gain: np.ndarray
+    growth: np.ndarray
+    log_z: float
+    nishimori: np.ndarray
+    raw: np.ndarray
+
+
+def draws(points: int, seed: np.random.SeedSequence) -> np.ndarray:
+    """Normal numbers (points, 2, 2, 2): for omega and for Z - omega, layer, token; of one
+    scrambling of the Sobol sequence. points: a power of 2."""
+    if points < 2 or points & (points - 1):
+        raise ValueError(f"points: found {points}, expected a power of 2, as 2048")
+    sequence = qmc.Sobol(8, scramble=True, rng=np.random.default_rng(seed))
+    uniform = np.clip(sequence.random(points), 1e-12, 1 - 1e-12)
+    return ndtri(uniform).reshape(points, 2, 2, 2)
+
+
+def check_overlap(overlap: Sequence) -> np.ndarray:
+    """Q (2, 2) from a matrix or from its diagonal (2,); `ValueError` unless 0 <= Q <= I."""
+    Q = np.asarray(overlap, dtype=float)
+    if Q.shape == (2,):
+        Q = np.diag(Q)
+    if Q.shape != (2, 2) or not np.isfinite(Q).all():
+        raise ValueError(f"Q: found {np.asarray(overlap).tolist()}, expected 2 numbers or 2 by 2")
+    if not np.allclose(Q, Q.T, rtol=0, atol=1e-12):
+        raise ValueError(f"Q: found {Q.tolist()}, expected a symmetric matrix")
+    eigenvalues = np.linalg.eigvalsh(Q)
+    if eigenvalues[0] < -1e-12 or eigenvalues[1] > 1 + 1e-12:
+        raise ValueError(
+            f"Q: found {Q.tolist()} of eigenvalues {eigenvalues[0]:.6g} and {eigenvalues[1]:.6g}, "
+            f"expected a matrix between 0 and I: it is an overlap of unit vectors"
+        )
+    return Q
+
+
+def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Averages:
+    """Averages at Q (2, 2), or its diagonal (2,), over `normal` (n, 2, 2, 2) of `draws`.
+
+    Where Q is diagonal so is G, as the channel is even in each layer, and what is found off the
+    diagonal is left out. Raises `ValueError` for a Q that is not between 0 and I.
+    """
+    Q = check_overlap(overlap)
+    variance = np.eye(2) - Q + setting.regulariser * np.eye(2)
+    omega = _root(Q) @ normal[:, 0]
+    noise = _root(variance) @ normal[:, 1]  # Z - omega
+    x = channel.index(omega + noise, setting.skip, setting.activation)
+    found = channel.posterior(
+        x, omega, variance, setting.skip, setting.activation, threads=setting.threads
+    )
+    inverse = np.linalg.inv(variance)
+    g, truth = inverse @ found.mean, inverse @ noise
+    product = g @ g.transpose(0, 2, 1)
+    covariance = np.einsum("nktlt->nkl", found.covariance)
+    # Their means are 0: E E[(Z - omega)^2 | y] = 2 V, and E E[f | y] f = E E[f | y]^2.
+    second = 2 * inverse - inverse @ covariance @ inverse - product
+    cross = g @ truth.transpose(0, 2, 1)
+    tower = (cross + cross.transpose(0, 2, 1)) / 2 - product
+
+    diagonal = Q[0, 1] == 0
+    entries = [(0, 0), (1, 1)] if diagonal else [(0, 0), (1, 1), (0, 1)]
+    zeros = np.column_stack(
+        [
+            part[:, j, k] * np.sqrt(variance[j, j] * variance[k, k])
+            for part in (second, tower)
+            for j, k in entries
+        ]
+    )
+    gain = np.zeros((2, 2))
+    for j, k in entries:
+        gain[j, k] = gain[k, j] = controlled(product[:, j, k], zeros)
+    growth = np.full(2, np.nan)
+    if diagonal:
+        for k in np.flatnonzero(np.diag(Q) == 0):
+            growth[k] = _growth(k, noise, found, variance, zeros)
+    return Averages(
+        gain,
+        growth,
+        float(found.log_z.mean()),
+        second.mean(axis=0),
+        product.mean(axis=0),
+    )
+
+
+def _growth(k, noise, found, variance, zeros) -> float:
+    """lambda_k = E sum_ts ((E[z_t z_s | y] / V - delta_ts) / V)^2, of a layer whose omega is 0."""
+    v = variance[k, k]
+    guess = growth_values(found, k, v)
+    z = noise[:, k] / np.sqrt(v)
+    truth = z[:, :, None] * z[:, None, :] - np.eye(2)
+    values = (guess**2).sum(axis=(1, 2))
+    tower = (guess * truth).sum(axis=(1, 2)) - values
+    # Moments of the true index: |z|^2 has mean 2, |z|^4 has 8, and (truth : truth) has 6.
+    radius = (z**2).sum(axis=1)
+    moments = np.column_stack([tower, radius - 2, radius**2 - 8, z[:, 0] * z[:, 1]])
+    return controlled(values, np.column_stack([zeros, moments])) / v**2
+
+
+def growth_values(found: channel.Posterior, layer: int, variance: float) -> np.ndarray:
+    """E[z_t z_s | y] / V - delta_ts of each sample, (n, 2, 2), of a layer whose omega is 0."""
+    mean = found.mean[:, layer]
+    squares = found.covariance[:, layer, :, layer] + mean[:, :, None] * mean[:, None, :]
+    return squares / variance - np.eye(2)
+
+
+def controlled(values: np.ndarray, zeros: np.ndarray) -> float:
+    """Mean of `values` (n,) less its least-squares fit by `zeros` (n, m), of mean zero."""
+    scale = np.sqrt((zeros**2).mean(axis=0))
+    design = np.column_stack([np.ones(len(values)), zeros[:, scale > 0] / scale[scale > 0]])
+    return float(np.linalg.lstsq(design, values, rcond=1e-10)[0][0])
+
+
+def _root(matrix: np.ndarray) -> np.ndarray:
+    """Symmetric square root of a matrix (2, 2) >= 0."""
+    if matrix[0, 1] == 0:
+        return np.diag(np.sqrt(np.maximum(np.diag(matrix), 0)))
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+
+
+def mean_error(values: Sequence, axis: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Mean over independent scramblings, and its standard error (not a number for one)."""
+    values = np.asarray(values, dtype=float)
+    count = values.shape[axis]
+    if count < 2:
+        return values.mean(axis=axis), np.full_like(values.mean(axis=axis), np.nan)
+    with np.errstate(invalid="ignore"):  # of infinite values
+        return values.mean(axis=axis), values.std(axis=axis, ddof=1) / np.sqrt(count)
+
+
+# --- Errors of prediction ------------------------------------------------------------------------
+
+
+def plug_in_error(overlap: Sequence, setting: Setting, normal: np.ndarray) -> float:
+    """E |g(Z) - g(omega)|^2, squares summed over the entries of y, of a student that takes its
+    mean omega ~ N(0, Q) for Z ~ N(omega, I - Q). y is without noise."""
+    Q = check_overlap(overlap)
+    omega = _root(Q) @ normal[:, 0]
+    truth = _outputs(omega + _root(np.eye(2) - Q) @ normal[:, 1], setting)
+    return float(_norm(truth - _outputs(omega, setting), setting).mean())
+
+
+def posterior_mean_error(
+    overlap: Sequence, setting: Setting, normal: np.ndarray, seed: np.random.SeedSequence
+) -> float:
+    """E |y - E[y | omega]|^2 with the same y, omega: the least error there is.
+
+    E[y | omega] is an average over INNER points, done twice with independent points, one for each
+    factor of the square, so that their noise adds nothing on average.
+    """
+    Q = check_overlap(overlap)
+    noise_root = _root(np.eye(2) - Q)
+    omega = _root(Q) @ normal[:, 0]
+    truth = _outputs(omega + noise_root @ normal[:, 1], setting)
+    total = 0.0
+    inner = []
+    for stream in seed.spawn(2):
+        sequence = qmc.Sobol(4, scramble=True, rng=np.random.default_rng(stream))
+        points = ndtri(np.clip(sequence.random(INNER), 1e-12, 1 - 1e-12)).reshape(INNER, 2, 2)
+        inner.append(noise_root @ points)
+    for first in range(0, len(omega), PART):
+        part = slice(first, first + PART)
+        off = []
+        for points in inner:
+            z = (omega[part, None] + points).reshape(-1, 2, 2)
+            means = _outputs(z, setting).reshape(-1, INNER, *truth.shape[1:]).mean(axis=1)
+            off.append(truth[part] - means)
+        total += float(_norm(off[0], setting, off[1]).sum())
+    return total / len(omega)
+
+
+def _outputs(z: np.ndarray, setting: Setting) -> np.ndarray:
+    """What is distinct in y: y_12 and y_21 (softmax), or y_11, y_22 and y_12 (linear)."""
+    h = channel.index(z, setting.skip, setting.activation)
+    if setting.activation == "softmax":
+        return expit(-h * (h - h[:, ::-1]))
+    return np.column_stack([h**2, h[:, 0] * h[:, 1]])
+
+
+def _norm(first: np.ndarray, setting: Setting, second: np.ndarray | None = None) -> np.ndarray:
+    """Product of two differences of y, summed over its four entries, (n,)."""
+    products = first * (first if second is None else second)
+    # A row (1 - y, y) of softmax is off by as much in both entries; y_21 = y_12 of linear.
+    weights = [2.0, 2.0] if setting.activation == "softmax" else [1.0, 1.0, 2.0]
+    return products @ np.array(weights)

@@ -1,0 +1,441 @@
+"""State evolution of two layers of attention: what is learned at alpha = N / D samples an input.
+
+Tied weights, two tokens, rank 1 (multi-index, sections 2 and 4). A step of state evolution is
+
+    Qhat = alpha G(Q) + s I,   Q <- Qhat (I + Qhat)^-1,   G(Q) = E sum_t g_t g_t^T,
+
+with s the strength of side information, 0 unless said. G does not know alpha, so fixed points are
+read from a table of G without iterating: at Q11 = 0 each Q22 is one at alpha = Q22 / (V22 G22),
+V = 1 - Q, and at each Q11 > 0 the Q22 is solved for where both layers ask for the same alpha. These
+curves begin at alpha_2 (Q = 0) and at alpha_1 (Q11 = 0, alpha lambda_1 = 1; the threshold that is
+self-consistent). `informed` iterates instead, down from strong side information, as a check.
+
+The free entropy phi(Q) = tr Q / 2 + log det(I - Q) / 2 + alpha E log Z_out is stationary at fixed
+points, as 2 dE log Z_out / dQ = G; it is given less its value at Q = 0.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, logit
+from threadpoolctl import threadpool_limits
+
+from manybody.progress import Progress
+from manybody.theory.multi_index.channel import ACTIVATIONS
+from manybody.theory.multi_index.samples import (
+    Setting,
+    averages,
+    draws,
+    mean_error,
+    plug_in_error,
+    posterior_mean_error,
+)
+from manybody.theory.multi_index.table import (
+    ALONE,
+    BOTH,
+    Table,
+    alone,
+    both,
+    onset,
+    read,
+    start_guess,
+    weak_recovery,
+)
+
+COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
+PERFECT = 1.0  # alpha from which both layers are known: two equations a sample, 2 D unknowns
+LANDMARKS = (
+    (0, 0), (0, 0.5), (0, 0.7734), (0, 0.9212), (0, 0.985), (0, 1), (0.614, 0.9947),
+    (0.8226, 0.99784), (0.91, 0.9994),
+)  # fmt: skip
+ERROR_POINTS = 2**14  # samples of an error of prediction
+TOLERANCE = 1e-4  # of logit Q, where an iteration stops
+ITERATIONS = 60
+DEPTH = 3  # steps that an iteration looks back
+NONE = 1e-3  # overlap below which a layer that does not grow is taken to be 0
+FULL = 1e-5  # 1 - Q at which an iteration is held
+RANDOM = 10  # overlaps at which identities are tested
+SHIFT = 2e-3  # of log V, for derivatives
+BATCHES = 32  # scramblings of these tests
+
+
+def overlap_map(
+    overlap: Sequence,
+    alpha: float,
+    setting: Setting,
+    normal: np.ndarray,
+    side_information: float = 0.0,
+) -> np.ndarray:
+    """One step of state evolution, (2, 2), from Q (2, 2) or its diagonal (2,).
+
+    alpha: N / D > 0; normal: `draws`; side_information: its strength s. `ValueError` otherwise.
+    """
+    check_alpha(alpha)
+    found = alpha * averages(overlap, setting, normal).gain + side_information * np.eye(2)
+    Q = np.linalg.solve(np.eye(2) + found, found)
+    return (Q + Q.T) / 2
+
+
+def check_alpha(alpha: float) -> None:
+    if not 0 < alpha < math.inf:
+        raise ValueError(f"alpha: found {alpha}, expected samples an input, a number above 0")
+
+
+def free_entropy(overlaps: Sequence[float], alpha: float, log_z: float) -> float:
+    """phi at Q = diag(overlaps), of E log Z_out = `log_z`."""
+    Q = np.asarray(overlaps, dtype=float)
+    return float((Q.sum() + np.log1p(-Q).sum()) / 2 + alpha * log_z)
+
+
+# --- From strong side information ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fixed:
+    overlaps: np.ndarray
+    log_z: float
+    converged: bool
+
+
+def fixed_point(
+    alpha: float,
+    start: Sequence[float],
+    setting: Setting,
+    normal: np.ndarray,
+    held: int | None = None,
+) -> Fixed:
+    """The fixed point that state evolution reaches from Q = diag(start), by Anderson's
+    acceleration of the iteration in logit Q. A layer goes to 0 if it falls below NONE and
+    alpha lambda < 1 at 0; `held`: a layer that keeps its overlap; 1 - Q is held at FULL."""
+    check_alpha(alpha)
+    Q = np.minimum(np.array(start, dtype=float), 1 - FULL)
+    places, steps = [], []
+    for _ in range(ITERATIONS):
+        moving = (Q > 0) & (np.arange(2) != held)
+        u = logit(Q[moving])
+        here = averages(Q, setting, normal)
+        step = np.log(alpha * np.maximum(np.diag(here.gain)[moving], 1e-12)) - u
+        step = np.minimum(step, logit(1 - FULL) - u)
+        if np.abs(step).max(initial=0) < TOLERANCE:
+            return Fixed(Q, here.log_z, True)
+        if places and len(places[-1]) != len(u):
+            places, steps = [], []
+        places, steps = [*places, u][-DEPTH:], [*steps, step][-DEPTH:]
+        move = step
+        if len(steps) > 1:
+            du, df = np.diff(places, axis=0).T, np.diff(steps, axis=0).T
+            move = step - (du + df) @ np.linalg.lstsq(df, step, rcond=1e-6)[0]
+        Q[moving] = np.minimum(expit(u + np.clip(move, -2, 2)), 1 - FULL)
+        for layer in np.flatnonzero(moving & (Q < NONE)):
+            without = Q.copy()
+            without[layer] = 0
+            if alpha * averages(without, setting, normal).growth[layer] < 1:
+                Q = without
+    return Fixed(Q, here.log_z, False)
+
+
+def informed(
+    alphas: Sequence[float], strength: float, setting: Setting, normal: np.ndarray
+) -> list[Fixed]:
+    """The fixed points above all others at rising `alphas`: from side information of `strength`,
+    Q = s / (1 + s) for both layers, which is taken away for the iteration. That of one alpha is
+    above that of a smaller one, as G grows with Q, and so can be the next start."""
+    found: list[Fixed] = []
+    start = np.full(2, strength / (1 + strength))
+    for alpha in reversed(alphas):
+        found.append(fixed_point(alpha, start, setting, normal))
+        Q = np.clip(found[-1].overlaps, NONE, 1 - FULL)
+        start = np.minimum(expit(logit(Q) + 0.5), strength / (1 + strength))
+    return found[::-1]
+
+
+# --- Numbers of the figures ----------------------------------------------------------------------
+
+
+def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
+    """The table of one entry of the config, and what it was made from.
+
+    entry: `skip` (c), `activation`, `regulariser` (variance added to V in channel and data),
+    `alphas`, `points` (a power of 2) of each of `scrambles` independent scramblings, whose spread
+    gives the errors, `side_information` (strength of the strong start), `fixed` ({alpha, overlaps
+    of layer 2 that are held} or null), `seed`, `threads` (numbers do not depend on it). Quantities,
+    by series, x is alpha unless said otherwise:
+
+    - `overlap`: Q11, Q22 from near 0, the table; `overlap informed`: from strong side information,
+      by iteration of the first scrambling; `converged`: 1 or 0, from 0 and informed;
+    - `curve`: Q22 alone, x Q22, y alpha; Q22 along Q11, x Q11, y 1 - Q22; alpha along Q11, x Q11;
+    - `error plug-in`, `error posterior mean`: both layers; layer 2 only (Q11 = 0 throughout);
+      `plug-in at`, `posterior mean at`: series "Q11,Q22", x Q22;
+    - `free entropy`: less that at Q = 0; from 0 and informed;
+    - `threshold`: alpha_1 (self-consistent), alpha_2 (exact), x c;
+    - `derivative`: 2 d E log Z_out / dlog V along a random direction, less that of G, at a random
+      full Q; `nishimori`: the two estimates of tr V G differ by; x number of the Q;
+    - `fixed`: Q11 at a Q22 that is held, x Q22.
+    """
+    _check_entry(entry)
+    with threadpool_limits(1):
+        setting = Setting(
+            entry["skip"], entry["activation"], entry["regulariser"], entry["threads"]
+        )
+        streams = np.random.SeedSequence(entry["seed"]).spawn(4)
+        seeds = streams[0].spawn(entry["scrambles"])
+        normals = [draws(entry["points"], seed) for seed in seeds]
+        alphas = np.array(sorted(entry["alphas"]))
+        steps = len(normals) + len(alphas) + 3
+        with Progress(steps, "steps", f"state evolution, c = {setting.skip:g}") as progress:
+            alpha_2 = 1 / weak_recovery(setting).growth[1]
+            rough = start_guess(setting, normals[0][:512])
+            tables = []
+            for normal in normals:
+                tables.append(_table(setting, normal, alpha_2, rough, alphas[-1]))
+                progress.update(1)
+            rows = _curves(tables, setting, alpha_2)
+            found = _overlaps(tables, setting, alphas, alpha_2)
+            rows += found.rows
+            progress.update(1)
+            rows += _informed(entry, setting, normals[0], alphas, tables[0], progress)
+            rows += _errors(found, setting, alphas, streams[1])
+            progress.update(1)
+            rows += _identities(setting, entry, streams[2])
+            rows += _fixed(entry, setting, normals)
+            progress.update(1)
+    frame = pd.DataFrame(rows, columns=["quantity", "series", "x", "y", "y_err"])
+    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
+    return frame.assign(seed=entry["seed"])[COLUMNS], about
+
+
+def _table(setting, normal, alpha_2, guess, top) -> Table:
+    first = alone(ALONE, setting, normal, alpha_2, top)
+    start = onset(setting, normal, guess)
+    return Table(first, both(BOTH, setting, normal, start, top))
+
+
+def _curves(tables: list[Table], setting: Setting, alpha_2: float) -> list[tuple]:
+    rows = []
+    for k in range(1, min(len(table.alone.alphas) for table in tables)):
+        q = tables[0].alone.overlaps[k, 1]
+        y, error = mean_error([table.alone.alphas[k] for table in tables])
+        rows.append(("curve", "Q22 alone", q, y, error))
+    for k in range(min(len(table.both.alphas) for table in tables)):
+        q = tables[0].both.overlaps[k, 0]
+        for series, values in (
+            ("Q22 along Q11", [1 - table.both.overlaps[k, 1] for table in tables]),
+            ("alpha along Q11", [table.both.alphas[k] for table in tables]),
+        ):
+            rows.append(("curve", series, q, *mean_error(values)))
+    alpha_1 = mean_error([table.both.alphas[0] for table in tables])
+    rows.append(("threshold", "alpha_1", setting.skip, *alpha_1))
+    rows.append(("threshold", "alpha_2", setting.skip, alpha_2, math.nan))
+    return rows
+
+
+@dataclass(frozen=True)
+class Found:
+    """Overlaps at the alphas, mean over scramblings: of both layers and of layer 2 alone (m, 2)."""
+
+    rows: list
+    overlaps: np.ndarray
+    second: np.ndarray
+
+
+def read_table(
+    table: Table, alphas: np.ndarray, alpha_2: float, regular: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Overlaps (m, 2) from near 0, those of layer 2 alone (m, 2), and E log Z_out (m,) at the
+    first; not a number beyond the curves, but 1 from PERFECT on where there is no regulariser."""
+    single = read(table.alone, 1, alphas)
+    pair = read(table.both, 0, alphas)
+    start = table.both.alphas[0]
+    overlaps, second = pair.overlaps.copy(), single.overlaps.copy()
+    log_z = pair.log_z.copy()
+    below = alphas <= start
+    overlaps[below], log_z[below] = second[below], single.log_z[below]
+    zero = alphas <= alpha_2
+    overlaps[zero], second[zero] = 0.0, 0.0
+    log_z[zero] = table.alone.log_z[0]
+    if not regular:
+        overlaps[alphas >= PERFECT] = 1.0
+        log_z[alphas >= PERFECT] = math.inf
+    return overlaps, second, log_z
+
+
+def _overlaps(tables, setting, alphas, alpha_2) -> Found:
+    each = [read_table(table, alphas, alpha_2, setting.regulariser > 0) for table in tables]
+    overlaps, errors = mean_error([part[0] for part in each])
+    second, _ = mean_error([part[1] for part in each])
+    values = np.array(
+        [
+            [
+                _relative_entropy(Q, alpha, log_z, table.alone.log_z[0])
+                for Q, alpha, log_z in zip(part[0], alphas, part[2], strict=True)
+            ]
+            for part, table in zip(each, tables, strict=True)
+        ]
+    )
+    phi, phi_errors = mean_error(values)
+    rows = []
+    for k, alpha in enumerate(alphas):
+        done = bool(np.isfinite(overlaps[k]).all())
+        for layer in range(2):
+            series = f"Q{layer + 1}{layer + 1}"
+            rows.append(("overlap", series, alpha, overlaps[k, layer], errors[k, layer]))
+        rows.append(("free entropy", "from 0", alpha, phi[k], phi_errors[k]))
+        rows.append(("converged", "from 0", alpha, float(done), math.nan))
+    return Found(rows, overlaps, second)
+
+
+def _relative_entropy(Q, alpha, log_z, reference) -> float:
+    """phi less that at Q = 0; infinite where a layer is known perfectly."""
+    if np.any(Q >= 1):
+        return math.inf
+    return free_entropy(Q, alpha, log_z) - alpha * reference
+
+
+def _informed(entry, setting, normal, alphas, table, progress) -> list[tuple]:
+    rows = []
+    perfect = alphas >= PERFECT if setting.regulariser == 0 else np.zeros(len(alphas), bool)
+    found = informed(list(alphas), entry["side_information"], setting, normal)
+    for alpha, fixed, known in zip(alphas, found, perfect, strict=True):
+        Q = np.where(fixed.overlaps >= 1 - FULL, 1.0, fixed.overlaps) if known else fixed.overlaps
+        for layer in range(2):
+            series = f"Q{layer + 1}{layer + 1}"
+            rows.append(("overlap informed", series, alpha, Q[layer], math.nan))
+        phi = _relative_entropy(Q, alpha, fixed.log_z, table.alone.log_z[0])
+        rows.append(("free entropy", "informed", alpha, phi, math.nan))
+        rows.append(("converged", "informed", alpha, float(fixed.converged), math.nan))
+        progress.update(1)
+    return rows
+
+
+def _errors(found: Found, setting, alphas, seed) -> list[tuple]:
+    clean = Setting(setting.skip, setting.activation)
+    outer, inner = seed.spawn(2)
+    batches = [draws(ERROR_POINTS // 4, stream) for stream in outer.spawn(4)]
+    streams = inner.spawn(4)
+
+    def both_errors(Q) -> list[tuple]:
+        if not np.isfinite(Q).all():
+            return [(math.nan, math.nan)] * 2
+        posterior = [
+            posterior_mean_error(Q, clean, normal[: ERROR_POINTS // 8], stream)
+            for normal, stream in zip(batches, streams, strict=True)
+        ]
+        return [
+            mean_error([plug_in_error(Q, clean, normal) for normal in batches]),
+            mean_error(posterior),
+        ]
+
+    rows = []
+    names = ("plug-in", "posterior mean")
+    for series, overlaps in (("both layers", found.overlaps), ("layer 2 only", found.second)):
+        for alpha, Q in zip(alphas, overlaps, strict=True):
+            for name, (y, error) in zip(names, both_errors(Q), strict=True):
+                rows.append((f"error {name}", series, alpha, y, error))
+    for Q in LANDMARKS:
+        for name, (y, error) in zip(names, both_errors(Q), strict=True):
+            rows.append((f"{name} at", f"{Q[0]:g},{Q[1]:g}", Q[1], y, error))
+    return rows
+
+
+def random_overlaps(seed: np.random.SeedSequence) -> list[np.ndarray]:
+    """RANDOM matrices (2, 2) between 0 and I, of eigenvalues .1 to .9, in any direction."""
+    generator = np.random.default_rng(seed)
+    found = []
+    for _ in range(RANDOM):
+        turn = generator.uniform(0, math.pi)
+        axes = np.array([[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]])
+        found.append((axes * generator.uniform(0.1, 0.9, 2)) @ axes.T)
+    return found
+
+
+def identities(
+    Q: np.ndarray, setting: Setting, normals: Sequence[np.ndarray]
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """2 dE log Z_out / dQ less G along V, and the difference of the two estimates of tr V G, each
+    with its standard error over `normals`.
+
+    Q + h V, with V = I - Q: the derivative 2 dE log Z_out / dh is tr V G. E log Z_out of the true
+    Z is that of the channel, so that its noise is the samples' alone."""
+    V = np.eye(2) - Q
+    slopes, differences = [], []
+    for normal in normals:
+        here = averages(Q, setting, normal)
+        up, down = (averages(Q + h * V, setting, normal).log_z for h in (SHIFT, -SHIFT))
+        slopes.append((up - down) / SHIFT - np.trace(V @ here.gain))
+        differences.append(np.trace(V @ here.nishimori))
+    return mean_error(slopes), mean_error(differences)
+
+
+def _identities(setting: Setting, entry: dict, seed) -> list[tuple]:
+    first, second = seed.spawn(2)
+    points = max(entry["points"] * entry["scrambles"] // BATCHES, 64)
+    points = 2 ** int(math.log2(points))
+    normals = [draws(points, stream) for stream in second.spawn(BATCHES)]
+    rows = []
+    for number, Q in enumerate(random_overlaps(first)):
+        derivative, nishimori = identities(Q, setting, normals)
+        rows.append(("derivative", "2 dlogZ/dQ - G", number, *derivative))
+        rows.append(("nishimori", "", number, *nishimori))
+    return rows
+
+
+def _fixed(entry: dict, setting: Setting, normals) -> list[tuple]:
+    """Q11 that is left where layer 2 is held, from strong side information on layer 1."""
+    if entry["fixed"] is None:
+        return []
+    alpha, strength = entry["fixed"]["alpha"], entry["side_information"]
+    rows = []
+    start = np.full(len(normals), strength / (1 + strength))
+    for q in sorted(entry["fixed"]["overlaps"], reverse=True):
+        found = [
+            fixed_point(alpha, (first, q), setting, normal, held=1)
+            for first, normal in zip(start, normals, strict=True)
+        ]
+        values = [each.overlaps[0] for each in found]
+        start = np.minimum(np.maximum(values, 0.01) * 1.05, strength / (1 + strength))
+        rows.append(("fixed", "Q11", q, *mean_error(values)))
+        rows.append(
+            ("converged", "fixed", q, float(all(each.converged for each in found)), math.nan)
+        )
+    return rows[::-1]
+
+
+def _check_entry(entry: dict) -> None:
+    check_setting(entry)
+    if not entry["alphas"]:
+        raise ValueError("alphas: found none, expected a list of samples an input")
+    for alpha in entry["alphas"]:
+        check_alpha(alpha)
+    if not entry["side_information"] > 0:
+        raise ValueError(
+            f"side_information: found {entry['side_information']}, expected a strength above 0"
+        )
+    fixed = entry["fixed"]
+    if fixed is not None:
+        check_alpha(fixed["alpha"])
+        for q in fixed["overlaps"]:
+            if not 0 < q < 1:
+                raise ValueError(f"fixed overlaps: found {q}, expected numbers between 0 and 1")
+
+
+def check_setting(entry: dict) -> None:
+    """Checks what entries of state evolution and thresholds share."""
+    if entry["activation"] not in ACTIVATIONS:
+        raise ValueError(
+            f"activation: found {entry['activation']!r}, expected one of {', '.join(ACTIVATIONS)}"
+        )
+    if not entry["regulariser"] >= 0:
+        raise ValueError(f"regulariser: found {entry['regulariser']}, expected a variance >= 0")
+    if "skip" in entry and not 0 < entry["skip"] < math.inf:
+        raise ValueError(
+            f"skip: found {entry['skip']}, expected c > 0; without a skip connection layer 1 is "
+            f"singular where its tokens agree"
+        )
+    for key, least in (("points", 64), ("scrambles", 2), ("threads", 1)):
+        if entry[key] < least:
+            raise ValueError(f"{key}: found {entry[key]}, expected {least} or more")
+    if entry["points"] & (entry["points"] - 1):
+        raise ValueError(f"points: found {entry['points']}, expected a power of 2, as 1024")

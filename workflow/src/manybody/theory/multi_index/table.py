@@ -1,0 +1,206 @@
+"""Fixed points of state evolution, read from G without iterating (multi-index, section 4).
+
+G does not know alpha = N / D: at Q11 = 0 each Q22 is a fixed point at alpha = Q22 / (V22 G22),
+V = 1 - Q, and at each Q11 > 0 the Q22 is solved for at which both layers ask for the same alpha.
+The curve of Q22 alone begins at alpha_2 = 1 / lambda_2(0), that of both at alpha_1, where
+alpha lambda_1(0, Q22) = 1 on the first. Growths lambda_k = E sum_ts (G_ts)_kk^2 have
+G_ts = (E[z_kt z_ks | y] / V - delta_ts) / V; none is above T (T + 1) = 6.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+from scipy.special import expit, logit
+
+from manybody.theory.multi_index import channel
+from manybody.theory.multi_index.samples import Averages, Setting, averages, growth_values
+
+ALONE = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99)  # Q22
+BOTH = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.96, 0.99, 0.999)  # Q11
+LEAST = 1e-3  # 1 - Q22 where the curve of Q22 alone is not followed further
+STEP = 0.2  # of the sum over x, in asinh of x
+SOLVED = 2e-3  # of log alpha, where the last step of a root is linear
+SLOPE = 0.65  # of the two roots below in logit Q22, for their first step
+
+
+@dataclass(frozen=True)
+class Weak:
+    """At Q = 0: growth lambda (2,); mass, of y, which is 1; trace (2,), E E[|z_k|^2 | y] / V - 2,
+    which is 0."""
+
+    growth: np.ndarray
+    mass: float
+    trace: np.ndarray
+
+
+def weak_recovery(setting: Setting, step: float = STEP) -> Weak:
+    """Growths at Q = 0 by the trapezoid rule over x, with no noise: alpha_2 = 1 / growth[1].
+
+    x is summed over a quarter of its plane (a sign, and the tokens' exchange), on a lattice in
+    asinh of its sum and difference, whose density is narrow as c where the tokens agree.
+    """
+    c, variance = setting.skip, 1 + setting.regulariser
+    if setting.activation == "softmax":
+        scales, reach = (1 + c, min(1, c)), (7 * (2 + c), 7 * (1 + c))
+    else:  # z z^T is not bounded
+        scales, reach = (1 + c, 1 + c), (280.0, 280.0)
+    reach = np.sqrt(variance) * np.array(reach)
+    places, weights = [], []
+    for scale, end in zip(scales, reach, strict=True):
+        t = np.arange(0, math.asinh(end / scale) + step, step)
+        places.append(scale * np.sinh(t))
+        weights.append(2 * step * scale * np.cosh(t) * np.where(t == 0, 0.5, 1))
+    x = np.stack(np.meshgrid(*places, indexing="ij"), axis=-1).reshape(-1, 2) @ channel.ROTATION
+    found = channel.posterior(
+        x,
+        np.zeros((len(x), 2, 2)),
+        variance * np.eye(2),
+        c,
+        setting.activation,
+        threads=setting.threads,
+    )
+    density = np.exp(found.log_z) * np.outer(*weights).ravel()
+    mass = density.sum()
+    guesses = [growth_values(found, k, variance) for k in range(2)]
+    growth = [((g**2).sum(axis=(1, 2)) * density).sum() / mass / variance**2 for g in guesses]
+    trace = [(np.trace(g, axis1=1, axis2=2) * density).sum() / mass for g in guesses]
+    return Weak(np.array(growth), float(mass / 2), np.array(trace))  # x and -x are one y
+
+
+def start_guess(setting: Setting, normal: np.ndarray) -> float:
+    """A rough Q22 at which layer 1 starts: the first of a coarse list where alpha lambda_1 > 1."""
+    for v in np.geomspace(0.3, 0.003, 14):
+        here = averages((0, 1 - v), setting, normal)
+        if (1 - v) / v / here.gain[1, 1] * here.growth[0] > 1:
+            return float(1 - v)
+    return float(1 - v)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Fixed points of one scrambling, from the first to the last that was asked for: overlaps
+    (m, 2), alpha (m,), log_z (m,); growth (m,): lambda_1 where Q11 = 0, else not a number."""
+
+    overlaps: np.ndarray
+    alphas: np.ndarray
+    log_z: np.ndarray
+    growth: np.ndarray
+
+
+def alone(
+    places: Sequence[float], setting: Setting, normal: np.ndarray, start: float, top: float
+) -> Curve:
+    """Q22 at Q11 = 0. start: alpha at Q22 = 0. Beyond `places` 1 - Q22 is halved until alpha is
+    above `top` or 1 - Q22 below LEAST."""
+    found = [_row(np.zeros(2), start, averages((0, 0), setting, normal))]
+    waiting = list(places)
+    while waiting:
+        q = waiting.pop(0)
+        here = averages((0, q), setting, normal)
+        found.append(_row(np.array([0, q]), q / (1 - q) / here.gain[1, 1], here))
+        if not waiting and found[-1][1] < top and (1 - q) / 2 > LEAST:
+            waiting = [(1 + q) / 2]
+    return Curve(*(np.array(part) for part in zip(*found, strict=True)))
+
+
+def _row(overlaps: np.ndarray, alpha: float, here: Averages) -> tuple:
+    return overlaps, alpha, here.log_z, here.growth[0]
+
+
+def solve(function: Callable, guess: float, slope: float = SLOPE) -> tuple[float, np.ndarray]:
+    """Root w of the first of the numbers (k,) of `function(w)`, and all of them there, linear
+    between the last two places, which are close."""
+    places, values = [guess], [np.asarray(function(guess), dtype=float)]
+    for _ in range(12):
+        step = float(np.clip(-values[-1][0] / slope, -1.5, 1.5))
+        if len(places) > 1 and abs(values[-1][0]) < SOLVED:
+            rise = (values[-1] - values[-2]) / (places[-1] - places[-2])
+            return places[-1] + step, values[-1] + step * rise
+        step = math.copysign(max(abs(step), 1e-3), step)
+        places.append(places[-1] + step)
+        values.append(np.asarray(function(places[-1]), dtype=float))
+        found = (values[-1][0] - values[-2][0]) / (places[-1] - places[-2])
+        slope = found if 0.1 < found < 3 else slope
+    raise RuntimeError(
+        f"no root found from {guess:.4g}: at {places[-1]:.4g} the difference of two log alphas is "
+        f"still {values[-1][0]:.2g}; take more points"
+    )
+
+
+def onset(setting: Setting, normal: np.ndarray, guess: float) -> tuple[float, float, float]:
+    """Where layer 1 starts on the curve of Q22 alone: Q22, alpha_1 and E log Z_out, of
+    alpha lambda_1 = 1 (self-consistent). guess: of Q22."""
+
+    def crossing(w: float) -> list[float]:
+        here = averages((0, expit(w)), setting, normal)
+        alpha = w - math.log(here.gain[1, 1])
+        return [alpha + math.log(here.growth[0]), alpha, here.log_z]
+
+    w, (_, alpha, log_z) = solve(crossing, logit(guess))
+    return float(expit(w)), math.exp(alpha), float(log_z)
+
+
+def both(
+    places: Sequence[float],
+    setting: Setting,
+    normal: np.ndarray,
+    start: tuple[float, float, float],
+    top: float,
+) -> Curve:
+    """Q11 > 0, from `start` of `onset` at Q11 = 0 on. Beyond `places` 1 - Q11 is divided by 1.5
+    until alpha is above `top`, as it comes to be where V has a regulariser."""
+    q22, alpha, log_z = start
+    found = [(np.array([0, q22]), alpha, log_z, 1 / alpha)]
+    waiting = list(places)
+    last, slope = (0.0, logit(q22)), 0.0
+    while waiting:
+        q = waiting.pop(0)
+        there = -math.log1p(-q)
+
+        def ask(w: float, q=q) -> list[float]:
+            here = averages((q, expit(w)), setting, normal)
+            second = w - math.log(here.gain[1, 1])
+            return [second - logit(q) + math.log(here.gain[0, 0]), second, here.log_z]
+
+        w, (_, second, log_z) = solve(ask, last[1] + slope * (there - last[0]))
+        found.append((np.array([q, expit(w)]), math.exp(second), log_z, math.nan))
+        slope, last = (w - last[1]) / (there - last[0]), (there, w)
+        more = setting.regulariser > 0 and found[-1][1] < top and 1 - q > 1e-3
+        if not waiting and more:
+            waiting = [1 - (1 - q) / 1.5]
+    return Curve(*(np.array(part) for part in zip(*found, strict=True)))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Both curves of one scrambling."""
+
+    alone: Curve
+    both: Curve
+
+
+def read(curve: Curve, layer: int, alphas: Sequence[float], first: bool = True) -> Curve:
+    """The curve at `alphas`, its `layer` (0, 1) the one that rises along it; not a number beyond.
+
+    first: where state evolution from below stops first; else the last place, where it stops from
+    above. They differ where alpha is not monotone along the curve.
+    """
+    t = -np.log1p(-curve.overlaps[:, layer])
+    fine = np.unique(np.concatenate([np.linspace(a, b, 65) for a, b in pairwise(t)]))
+    values = PchipInterpolator(t, np.log(curve.alphas))(fine)
+    running = np.maximum.accumulate if first else (lambda v: np.minimum.accumulate(v[::-1])[::-1])
+    reached = running(values)
+    keep = np.concatenate([[True], np.diff(reached) > 0])
+    at = np.interp(np.log(alphas), reached[keep], fine[keep], left=math.nan, right=math.nan)
+    others = PchipInterpolator(t, np.column_stack([logit_tail(curve.overlaps), curve.log_z]))(at)
+    overlaps = -np.expm1(-others[:, :2])
+    return Curve(overlaps, np.asarray(alphas), others[:, 2], np.full(len(at), math.nan))
+
+
+def logit_tail(q: np.ndarray) -> np.ndarray:
+    """-log(1 - q): 0 at 0, and as the logit close to 1."""
+    return -np.log1p(-q)
