@@ -32,7 +32,9 @@ from threadpoolctl import threadpool_limits
 from manybody.progress import Progress
 from manybody.theory.multi_index.channel import denoiser, index, jacobian, outputs, posterior
 
-CONVERGED = 3e-3  # root mean square change of a layer's estimate in an iteration
+# A run has converged where no Q_ll and chat_ll has moved by more in as many iterations. Estimates
+# themselves need not stand still: a sample can jump between the two signs of its index for ever.
+CONVERGED, WINDOW = 3e-3, 5
 TESTS = 2**13  # samples behind a plug-in error
 STILL = 1e-5  # change of every overlap of `predict` at which it has ended
 
@@ -239,8 +241,8 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
     - `M11`, `M22`, `Q11`, `Q22`; `cosine 1`, `cosine 2`: M_ll / sqrt(Q_ll |w_l|^2 / D);
       `error plug-in`: E |g(Z) - g(omega)|_F^2;
-    - `converged`: x 0, y 1 where no layer's estimate moves by CONVERGED any more (root mean square
-      over components), 0 where iterations ran out or a covariance lost its sign first;
+    - `converged`: x 0, y 1 where no Q_ll and chat_ll moved by CONVERGED in WINDOW iterations, 0
+      where iterations ran out or a covariance lost its sign first;
     - `SE M11`, `SE M22`, `SE Q11`, `SE Q22`: the same iteration at D -> infinity, the mean of two
       sets of points and half their difference; none with 0 points.
 
@@ -293,17 +295,16 @@ def _run(
         state = uninformed(data, generator)
     normals = sobol_normals(TESTS, generator)
     found = [_figures(data.teacher, state.estimate, skip, normals)]
-    converged = False
+    converged, seen = False, []
     for _ in range(entry["iterations"]):
         try:
-            new = iterate(data, state, skip, entry["regulariser"], entry["damping"], threads)
+            state = iterate(data, state, skip, entry["regulariser"], entry["damping"], threads)
         except np.linalg.LinAlgError:
             break
-        found.append(_figures(data.teacher, new.estimate, skip, normals))
-        moved = np.sqrt(((new.estimate - state.estimate) ** 2).mean(axis=1)).max()
-        state = new
+        found.append(_figures(data.teacher, state.estimate, skip, normals))
+        seen.append([*overlaps(data.teacher, state.estimate)[1], *np.diag(state.covariance)])
         report(1)
-        if moved < CONVERGED:
+        if len(seen) > WINDOW and np.ptp(seen[-WINDOW - 1 :], axis=0).max() < CONVERGED:
             converged = True
             break
     report(entry["iterations"] - len(found) + 1)
