@@ -8,6 +8,7 @@ sums over weighted quasi-random points: two half-samples of their own, so that p
 averages have no bias from the noise of one.
 """
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -46,7 +47,9 @@ def points(samples: int, count: int, seed: np.random.SeedSequence) -> np.ndarray
     """Standard normal points (samples, 2, count, 4) for `posterior`: each half-sample is a piece
     of one scrambled Sobol sequence, `count` (a power of 2) long."""
     sequence = qmc.Sobol(4, scramble=True, rng=np.random.default_rng(seed))
-    return normal(sequence.random(2 * samples * count)).reshape(samples, 2, count, 4)
+    whole = 2 ** math.ceil(math.log2(2 * samples * count))  # a balanced one
+    pieces = sequence.random(whole)[: 2 * samples * count]
+    return normal(pieces).reshape(samples, 2, count, 4)
 
 
 def normal(uniform: np.ndarray) -> np.ndarray:

@@ -1,0 +1,349 @@
+"""Three layers of attention: the channel against quadrature, limits and identities; the theory
+against the specification's landmarks."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from scipy.stats import qmc
+
+from manybody.theory.multi_index import channel as two_layers
+from manybody.theory.multi_index import channel_three as channel
+from manybody.theory.multi_index import deep
+
+CASES = [  # c, variances of the layers
+    (1.0, (0.8, 0.7, 0.4)),
+    (0.5, (0.6, 0.9, 0.5)),
+    (2.0, (0.9, 0.5, 0.3)),
+]
+ENTRY = {
+    "kind": "multi-index-deep",
+    "skip": 1.0,
+    "alphas": [0.1, 0.4, 0.7],
+    "skips": [],
+    "points": 64,
+    "scrambles": 2,
+    "regulariser": 1e-3,
+    "seed": 3,
+    "threads": 1,
+}
+
+
+def samples(count, overlaps, skip, seed=0, variance=None):
+    """x (n, 2), omega and Z (n, 3, 2) of the model."""
+    generator = np.random.default_rng(seed)
+    overlaps = np.array(overlaps)
+    variance = 1 - overlaps if variance is None else np.array(variance)
+    omega = np.sqrt(overlaps)[:, None] * generator.normal(size=(count, 3, 2))
+    z = omega + np.sqrt(variance)[:, None] * generator.normal(size=(count, 3, 2))
+    return channel.index(z, skip), omega, z
+
+
+def nodes(count, points, seed=0):
+    return channel.points(count, points, np.random.SeedSequence(seed))
+
+
+def plain_mixing(z, skip):
+    """B of one layer more, from its rows of tokens z (T,), softmax by its definition."""
+    return skip * np.eye(len(z)) + softmax(np.outer(z, z), axis=1)
+
+
+def quadrature(x, omega, variance, skip, step=0.4, reach=5.0):
+    """log Z_out, mean and second moments by the trapezoid rule on a grid of z_1 and z_2."""
+    grid = np.arange(-reach, reach + step / 2, step)
+    u, v = (a.ravel() for a in np.meshgrid(grid, grid, indexing="ij"))
+    normal = np.exp(-(u**2 + v**2) / 2) * step**2 / (2 * np.pi)
+    near = u**2 + v**2 < reach**2
+    u, v, normal = u[near], v[near], normal[near]
+    first = omega[0] + np.sqrt(variance[0]) * np.stack([u, v], axis=1)
+    second = omega[1] + np.sqrt(variance[1]) * np.stack([u, v], axis=1)
+
+    def mixing(h):
+        weights = softmax(h[:, :, None] * h[:, None, :], axis=2)
+        return skip * np.eye(2) + weights
+
+    total, mean, pairs = 0.0, np.zeros((3, 2)), np.zeros((3, 2, 2))
+    below = mixing(first)
+    for z, B, share in zip(first, below, normal, strict=True):
+        both = mixing(second @ B.T) @ B
+        third = np.linalg.solve(both, np.broadcast_to(x, (len(both), 2))[..., None])[..., 0]
+        for sign in (1, -1):
+            off = sign * third - omega[2]
+            weight = np.exp(-(off**2).sum(axis=1) / (2 * variance[2]))
+            weight *= share * normal / (2 * np.pi * variance[2] * np.linalg.det(both))
+            total += weight.sum()
+            for layer, away in enumerate((np.broadcast_to(z, off.shape) - omega[0],
+                                          second - omega[1], off)):  # fmt: skip
+                mean[layer] += weight @ away
+                pairs[layer] += (weight[:, None] * away).T @ away
+    return math.log(total), mean / total, pairs / total
+
+
+# --- The channel ---------------------------------------------------------------------------------
+
+
+def test_the_index_is_that_of_the_plain_matrices():
+    generator = np.random.default_rng(1)
+    for skip in (0.0, 0.7, 3.0):
+        z = generator.normal(size=(20, 3, 2))
+        for given, found in zip(z, channel.index(z, skip), strict=True):
+            first = plain_mixing(given[0], skip)
+            both = plain_mixing(first @ given[1], skip) @ first
+            assert found == pytest.approx(both @ given[2], rel=1e-12)
+
+
+@pytest.mark.parametrize(("skip", "variance"), CASES)
+def test_moments_are_those_of_quadrature(skip, variance):
+    x, omega, _ = samples(2, 1 - np.array(variance), skip, seed=5)
+    found = channel.posterior(x, omega, np.array(variance), skip, nodes(2, 2**16))
+    for n in range(2):
+        log_z, mean, pairs = quadrature(x[n], omega[n], np.array(variance), skip)
+        assert found.log_z[n] == pytest.approx([log_z] * 2, abs=4e-3)
+        assert found.mean[n] == pytest.approx(np.stack([mean] * 2), abs=4e-3)
+        assert found.second[n] == pytest.approx(np.stack([pairs] * 2), abs=4e-3)
+
+
+@pytest.mark.parametrize(("quiet", "skip"), [(0, 0.5), (0, 1.0), (1, 2.0), (1, 3.0)])
+def test_a_layer_of_far_tokens_leaves_the_channel_of_two(quiet, skip):
+    """Tokens far apart attend to themselves: the layer multiplies by 1 + c, and two are left. So
+    they do after a first layer that swaps them, at c > 1."""
+    overlaps, count = np.array([0.3, 0.4, 0.7]), 12
+    variance = 1 - overlaps
+    variance[quiet] = 1e-4
+    generator = np.random.default_rng(2)
+    omega = np.sqrt(overlaps)[:, None] * generator.normal(size=(count, 3, 2))
+    omega[:, quiet] = [9.0, -9.0]
+    z = omega + np.sqrt(variance)[:, None] * generator.normal(size=(count, 3, 2))
+    x = channel.index(z, skip)
+    found = channel.posterior(x, omega, variance, skip, nodes(count, 2**13)).mean.mean(axis=1)
+
+    # Below, the layer scales both of those above; between them, only the last.
+    left = [k for k in range(3) if k != quiet]
+    scale = np.array([1 + skip, 1 + skip] if quiet == 0 else [1.0, 1 + skip])
+    wanted = two_layers.posterior(
+        x, scale[:, None] * omega[:, left], np.diag(scale**2 * variance[left]), skip
+    )
+    assert found[:, left] == pytest.approx(wanted.mean / scale[:, None], abs=0.01)
+
+
+def test_halves_agree_within_what_their_points_allow():
+    """Twice as many points, at least twice less noise (Monte Carlo would give 1.4)."""
+    overlaps = [0.3, 0.2, 0.9]
+    x, omega, _ = samples(64, overlaps, 1.0)
+    noise = []
+    for points in (64, 1024):
+        found = channel.posterior(x, omega, 1 - np.array(overlaps), 1.0, nodes(64, points))
+        noise.append(np.sqrt(np.mean((found.mean[:, 0] - found.mean[:, 1]) ** 2)))
+    assert noise[1] < noise[0] / 4
+    assert noise[1] < 0.02
+    assert (found.effective >= 1).all()
+
+
+def test_a_layer_not_learned_has_no_mean():
+    """The map is even in every layer: exactly 0, not 0 within noise."""
+    x, omega, _ = samples(20, [0.0, 0.0, 0.6], 1.0)
+    found = channel.posterior(x, omega, np.array([1.0, 1.0, 0.4]), 1.0, nodes(20, 32))
+    assert (found.mean[:, :, :2] == 0).all()
+    assert (found.mean[:, :, 2] != 0).all()
+
+
+def test_signs_of_the_output_index_do_not_matter():
+    x, omega, _ = samples(30, [0.2, 0.4, 0.8], 1.0)
+    variance = np.array([0.8, 0.6, 0.2])
+    found = channel.posterior(x, omega, variance, 1.0, nodes(30, 2048))
+    other = channel.posterior(-x, omega, variance, 1.0, nodes(30, 2048))
+    assert other.mean == pytest.approx(found.mean, abs=1e-9)
+
+
+def test_threads_change_no_byte():
+    x, omega, _ = samples(100, [0.1, 0.2, 0.7], 1.0)
+    given = x, omega, np.array([0.9, 0.8, 0.3]), 1.0, nodes(100, 32)
+    one, two = (channel.posterior(*given, threads=threads) for threads in (1, 2))
+    for name in ("log_z", "mean", "second", "effective"):
+        assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"skip": -0.1}, "skip: found -0.1, expected a number of 0 or more"),
+        ({"variance": np.array([0.5, 0.0, 0.5])}, "variance: found .* expected numbers above 0"),
+        ({"omega": np.zeros((4, 2, 2))}, r"omega: found shape \(4, 2, 2\), expected \(4, 3, 2\)"),
+        ({"x": np.zeros((4, 3))}, r"x: found shape \(4, 3\), .* two tokens"),
+        ({"x": np.full((4, 2), np.nan)}, "x: found a number that is not finite"),
+        ({"x": np.full((4, 2), 1e9)}, "x: sample 0, .* no point comes near"),
+    ],
+)
+def test_bad_input_is_refused(change, message):
+    x, omega, _ = samples(4, [0.1, 0.2, 0.7], 1.0)
+    given = {"x": x, "omega": omega, "variance": np.array([0.9, 0.8, 0.3]), "skip": 1.0}
+    with pytest.raises(ValueError, match=message):
+        channel.posterior(**(given | change), nodes=nodes(4, 16))
+
+
+# --- Averages ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("overlaps", [(0.0, 0.0, 0.5), (0.4, 0.3, 0.95), (0.85, 0.8, 0.99)])
+def test_nishimori(overlaps):
+    """E E[(Z - omega)^2 | y] = V, and E E[Z - omega | y] (Z - omega) = E E[Z - omega | y]^2."""
+    x, omega, z = samples(3000, overlaps, 1.0, seed=8)
+    variance = 1 - np.array(overlaps)
+    found = channel.posterior(x, omega, variance, 1.0, nodes(3000, 128))
+    spread = np.einsum("nhltt->nl", found.second) / 2 / variance - 2
+    square = (found.mean[:, 0] * found.mean[:, 1]).sum(axis=2)
+    tower = ((found.mean.mean(axis=1) * (z - omega)).sum(axis=2) - square) / variance
+    for zero in (spread, tower):
+        error = zero.std(axis=0) / math.sqrt(len(zero))
+        assert (np.abs(zero.mean(axis=0)) <= 3.5 * error + 1e-12).all()
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_overlaps_raise_the_free_entropy_by_the_gain(layer):
+    """2 d E log Z_out / dQ_ll = G_l(Q): Z and so y stay as they are, omega = Q Z + noise."""
+    overlaps, skip, step, count = np.array([0.5, 0.4, 0.8]), 1.0, 0.02, 1500
+    generator = np.random.default_rng(6)
+    z, noise = generator.normal(size=(2, count, 3, 2))
+    x, given = channel.index(z, skip), nodes(count, 128)
+
+    def posterior(shift):
+        q = overlaps + shift * np.eye(3)[layer]
+        omega = q[:, None] * z + np.sqrt(q * (1 - q))[:, None] * noise
+        return channel.posterior(x, omega, 1 - q, skip, given)
+
+    rise = (posterior(step).log_z - posterior(-step).log_z).mean(axis=1) / step
+    mean = posterior(0).mean[:, :, layer] / (1 - overlaps[layer])
+    difference = rise - (mean[:, 0] * mean[:, 1]).sum(axis=1)
+    error = difference.std() / math.sqrt(count)
+    assert abs(difference.mean()) <= 3 * error
+    assert error < 0.3 * (mean[:, 0] * mean[:, 1]).sum(axis=1).mean()
+
+
+def test_prediction_errors_are_those_of_the_plain_model():
+    sequence = qmc.Sobol(12, rng=np.random.default_rng(0))
+    normal = channel.normal(sequence.random(256)).reshape(256, 2, 3, 2)
+    overlaps, skip = np.array([0.3, 0.5, 0.9]), 1.5
+    omega = np.sqrt(overlaps)[:, None] * normal[:, 0]
+    z = omega + np.sqrt(1 - overlaps)[:, None] * normal[:, 1]
+
+    def output(given):
+        first = plain_mixing(given[0], skip)
+        h = plain_mixing(first @ given[1], skip) @ first @ given[2]
+        return softmax(np.outer(h, h), axis=1)
+
+    last = omega * np.array([0, 0, 1])[:, None]
+    wanted = [
+        np.mean([((output(a) - output(b)) ** 2).sum() for a, b in zip(z, student, strict=True)])
+        for student in (omega, last)
+    ]
+    assert deep.prediction_errors(overlaps, skip, normal) == pytest.approx(wanted, rel=1e-10)
+
+
+# --- The theory ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def branches():
+    """The last layer alone, for four scramblings at c = 1 without regulariser."""
+    setting = deep.Setting(1.0, 0.0, 1)
+    streams = np.random.SeedSequence(11).spawn(4)
+    drawn = [deep.draws(1024, stream) for stream in streams]
+    return setting, drawn, [deep.alone(setting, given) for given in drawn]
+
+
+def test_the_last_layer_starts_at_the_landmark():
+    """.2063 by the trapezoid rule in all variables, at a step of .3."""
+    setting, growths = deep.Setting(1.0, 0.0, 1), []
+    for stream in np.random.SeedSequence(12).spawn(4):
+        growths.append(deep.averages((0, 0, 0), setting, deep.draws(2048, stream))[1][2])
+    assert np.std(growths, ddof=1) / np.mean(growths) < 0.04
+    assert 1 / np.mean(growths) == pytest.approx(0.2063, rel=0.02)
+
+
+@pytest.mark.slow
+def test_the_last_layer_alone_is_learned_at_the_landmarks(branches):
+    _, _, curves = branches
+    alphas = np.mean([curve.alphas for curve in curves], axis=0)
+    found = dict(zip(curves[0].overlaps, alphas, strict=True))
+    wanted = {0.05: 0.239, 0.2: 0.320, 0.4: 0.405, 0.6: 0.483, 0.8: 0.575, 0.9: 0.672}
+    wanted |= {0.95: 0.790, 0.98: 1.017}
+    assert [found[q] for q in wanted] == pytest.approx(list(wanted.values()), rel=0.03)
+
+
+@pytest.mark.slow
+def test_no_layer_is_found_below_the_universal_bound(branches):
+    """lambda <= T (T + 1) = 6, so alpha_3 >= 1/6."""
+    for curve in branches[2]:
+        assert curve.alphas[0] > 1 / 6
+
+
+@pytest.mark.slow
+def test_layer_1_starts_at_the_landmark_and_layer_2_later(branches):
+    setting, drawn, curves = branches
+    found = [deep.onsets(*pair) for pair in zip(curves, [setting] * 4, drawn, strict=True)]
+    alphas = np.mean([start.alphas for start in found], axis=0)
+    assert alphas[0] == pytest.approx(1.01, rel=0.05)
+    assert np.mean([start.ratio for start in found]) == pytest.approx(0.75, rel=0.05)
+    assert all(start.first == 0 and start.alphas[1] > start.alphas[0] for start in found)
+
+
+def test_a_fixed_point_stands_still_wherever_it_was_started():
+    setting = deep.Setting(1.0, 1e-3, 1)
+    drawn = deep.draws(256, np.random.SeedSequence(2))
+    found = [deep.fixed_point(0.6, (0, 0, q), setting, drawn) for q in (0.2, 0.97)]
+    gains, _ = deep.averages(found[0].overlaps, setting, drawn)
+    hat = 0.6 * gains[2]
+    assert all(fixed.converged for fixed in found)
+    assert hat / (1 + hat) == pytest.approx(found[0].overlaps[2], abs=3e-3)
+    logits = [math.log(fixed.overlaps[2] / (1 - fixed.overlaps[2])) for fixed in found]
+    assert logits[1] == pytest.approx(logits[0], abs=3 * deep.TOLERANCE)
+
+
+def test_all_layers_are_learned_where_data_are_enough():
+    setting = deep.Setting(1.0, 1e-3, 1)
+    drawn = deep.draws(256, np.random.SeedSequence(2))
+    fixed = deep.fixed_point(2.0, (0.5, 0.5, 0.9), setting, drawn)
+    assert fixed.converged
+    assert (fixed.overlaps > [0.9, 0.9, 0.997]).all()
+    assert (fixed.overlaps < 1).all()
+
+
+def test_the_table_has_every_quantity_and_threads_change_nothing():
+    frame, about = deep.compute(ENTRY)
+    again, _ = deep.compute(ENTRY | {"threads": 2})
+    assert frame.equals(again)
+    assert "threads" not in about["entry"]
+    names = set(map(tuple, frame[["quantity", "series"]].to_numpy()))
+    assert names >= {
+        ("overlap", "Q11"), ("overlap", "Q22"), ("overlap", "Q33"), ("curve", "Q33 alone"),
+        ("threshold", "alpha_1"), ("threshold", "alpha_2"), ("threshold", "alpha_3"),
+        ("error plug-in", "all layers"), ("error plug-in", "last layer only"), ("converged", ""),
+    }  # fmt: skip
+    q33 = frame[(frame.quantity == "overlap") & (frame.series == "Q33")].set_index("x").y
+    assert q33[0.1] == 0
+    assert 0.2 < q33[0.4] < q33[0.7] < 0.96
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"skip": -1.0}, "skip: found -1.0, expected a number of 0 or more"),
+        ({"alphas": [0.5, 0.0]}, "alphas: found 0.0, expected a number above 0"),
+        ({"alphas": []}, "alphas: found none"),
+        ({"skips": [math.nan]}, "skips: found nan"),
+        ({"points": 1000}, "points: found 1000, expected a power of 2"),
+        ({"scrambles": 1}, "scrambles: found 1, expected 2 or more"),
+        ({"regulariser": -1e-3}, "regulariser: found -0.001"),
+    ],
+)
+def test_bad_entries_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        deep.compute(ENTRY | change)
+
+
+@pytest.mark.parametrize("overlaps", [(0.1, 0.2), (0.1, 0.2, 1.0), (-0.1, 0.2, 0.3)])
+def test_overlaps_that_are_none_are_refused(overlaps):
+    setting, drawn = deep.Setting(1.0, 0.0, 1), deep.draws(64, np.random.SeedSequence(0))
+    with pytest.raises(ValueError, match="overlaps: found"):
+        deep.averages(overlaps, setting, drawn)
