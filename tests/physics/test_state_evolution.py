@@ -1,0 +1,183 @@
+"""State evolution of two layers of attention against identities and landmarks."""
+
+import numpy as np
+import pytest
+
+from manybody.theory.multi_index import state_evolution as se
+from manybody.theory.multi_index.samples import (
+    Setting,
+    averages,
+    draws,
+    mean_error,
+    plug_in_error,
+    posterior_mean_error,
+)
+from manybody.theory.multi_index.table import Curve, alone, both, onset, read, weak_recovery
+
+SETTING = Setting(1.0)
+ENTRY = dict(
+    skip=1.0,
+    activation="softmax",
+    regulariser=0.0,
+    alphas=[0.1, 0.4],
+    points=128,
+    scrambles=2,
+    side_information=1000.0,
+    fixed=None,
+    seed=1,
+    threads=1,
+)
+
+
+def seeds(count, seed=7):
+    return np.random.SeedSequence(seed).spawn(count)
+
+
+def test_gain_is_the_slope_of_the_free_entropy_and_posteriors_are_true():
+    normals = [draws(256, seed) for seed in seeds(16)]
+    for Q in se.random_overlaps(np.random.SeedSequence(3))[:4]:
+        for value, error in se.identities(Q, SETTING, normals):
+            assert abs(value) < 4 * error
+            assert error < 0.1
+
+
+def test_fixed_points_of_layer_2_alone():
+    curves = [alone((0.1, 0.5, 0.9), SETTING, draws(512, s), 0.1855, 0) for s in seeds(8)]
+    values, errors = mean_error([curve.alphas[1:] for curve in curves])
+    expected = np.array([0.248, 0.407, 0.578])
+    assert (np.abs(values - expected) < 0.01 * expected + 3 * errors).all()
+    assert (errors < 0.01 * expected).all()
+
+
+def test_fixed_points_of_both_layers():
+    found = []
+    for seed in seeds(4):
+        normal = draws(256, seed)
+        start = onset(SETTING, normal, 0.97)
+        found.append(both((0.5, 0.9), SETTING, normal, start, 0))
+    alphas, errors = mean_error([curve.alphas[1:] for curve in found])
+    tails, tail_errors = mean_error([1 - curve.overlaps[1:, 1] for curve in found])
+    assert (np.abs(alphas - [0.880, 0.972]) < 0.007 * alphas + 3 * errors).all()
+    assert (np.abs(tails - [0.0071, 0.00104]) < 0.05 * tails + 3 * tail_errors).all()
+
+
+def test_a_point_of_the_table_does_not_move_under_state_evolution():
+    normal = draws(256, seeds(1)[0])
+    curve = alone((0.3, 0.7), SETTING, normal, 0.1855, 0)
+    for overlaps, alpha in zip(curve.overlaps[1:], curve.alphas[1:], strict=True):
+        moved = se.overlap_map(overlaps, alpha, SETTING, normal)
+        assert np.allclose(moved, np.diag(overlaps), atol=1e-10)
+    start = onset(SETTING, normal, 0.97)
+    pair = both((0.5,), SETTING, normal, start, 0)
+    moved = se.overlap_map(pair.overlaps[1], pair.alphas[1], SETTING, normal)
+    assert np.allclose(np.diag(moved), pair.overlaps[1], atol=1e-3)
+
+
+def test_side_information_alone_gives_its_own_overlap():
+    normal = draws(64, seeds(1)[0])
+    moved = se.overlap_map((0, 0), 1e-9, SETTING, normal, side_information=3.0)
+    assert np.allclose(moved, 0.75 * np.eye(2), atol=1e-6)
+
+
+def test_state_evolution_ends_at_the_same_overlap_from_both_sides():
+    normal = draws(256, seeds(1)[0])
+    curve = alone((0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.9), SETTING, normal, 0.1855, 0)
+    alphas = curve.alphas[[2, 4, 6]]
+    found = se.informed(list(alphas), 1000.0, SETTING, normal)
+    below = read(curve, 1, alphas)
+    for fixed, overlaps in zip(found, below.overlaps, strict=True):
+        assert fixed.converged
+        assert fixed.overlaps == pytest.approx(overlaps, abs=1e-3)
+
+
+def test_reading_a_curve_that_folds_back_from_below_and_from_above():
+    q = np.linspace(0, 0.9, 46)
+    alphas = 1 + 4 * q * (q - 0.3) * (q - 0.7) + 0.1 * q
+    curve = Curve(np.column_stack([0 * q, q]), alphas, q, q)
+    low, high = (read(curve, 1, [1.03], first=first).overlaps[0, 1] for first in (True, False))
+    assert low < 0.15
+    assert high > 0.6
+    assert np.isnan(read(curve, 1, [9.0]).overlaps).all()
+
+
+@pytest.mark.parametrize(
+    ("overlaps", "plug_in", "least"),
+    [((0, 0), 0.385, 0.301), ((0, 0.7734), 0.183, 0.164), ((0.91, 0.9994), 0.0061, 0.0056)],
+)
+def test_errors_of_prediction(overlaps, plug_in, least):
+    normals = [draws(2048, seed) for seed in seeds(4)]
+    value, error = mean_error([plug_in_error(overlaps, SETTING, n) for n in normals])
+    assert abs(value - plug_in) < 0.03 * plug_in + 3 * error
+    streams = seeds(4, 8)
+    pairs = zip(normals, streams, strict=True)
+    value, error = mean_error([posterior_mean_error(overlaps, SETTING, *pair) for pair in pairs])
+    assert abs(value - least) < 0.02 * least + 3 * error
+
+
+def test_a_student_that_knows_everything_makes_no_error():
+    normal = draws(256, seeds(1)[0])
+    assert plug_in_error((1, 1), SETTING, normal) == 0
+    assert plug_in_error((0.4, 1), SETTING, normal) > 0.001
+
+
+def test_threads_change_no_byte():
+    normal = draws(256, seeds(1)[0])
+    one, two = (averages((0.2, 0.8), Setting(1.0, threads=n), normal) for n in (1, 2))
+    assert one.gain.tobytes() == two.gain.tobytes()
+    assert one.log_z == two.log_z
+
+
+def test_mass_and_moments_at_zero_overlap_are_exact():
+    for skip in (0.1, 1.0, 4.0):
+        weak = weak_recovery(Setting(skip))
+        assert weak.mass == pytest.approx(1, abs=1e-6)
+        assert np.allclose(weak.trace, 0, atol=1e-5)
+
+
+def test_linear_attention_has_the_same_mass_and_moments():
+    weak = weak_recovery(Setting(1.0, "linear"))
+    assert weak.mass == pytest.approx(1, abs=1e-5)
+    assert np.allclose(weak.trace, 0, atol=1e-5)
+
+
+def test_the_table_has_its_rows_and_the_same_bytes_again(monkeypatch):
+    monkeypatch.setattr(se, "ALONE", (0.1, 0.4, 0.8))
+    monkeypatch.setattr(se, "BOTH", (0.1,))
+    monkeypatch.setattr(se, "ERROR_POINTS", 512)
+    monkeypatch.setattr(se, "LANDMARKS", ((0, 0.5),))
+    frame, about = se.compute(ENTRY)
+    again, _ = se.compute({**ENTRY, "threads": 2})
+    assert frame.equals(again)
+    assert "threads" not in about["entry"]
+    assert set(frame["quantity"]) == {
+        "overlap", "overlap informed", "curve", "error plug-in", "error posterior mean",
+        "plug-in at", "posterior mean at", "free entropy", "threshold", "converged", "derivative",
+        "nishimori",
+    }  # fmt: skip
+    low = frame[(frame["quantity"] == "overlap") & (frame["x"] == 0.1)]
+    assert (low["y"] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(skip=-1.0), "skip: found -1.0"),
+        (dict(alphas=[0.0]), "alpha: found 0.0"),
+        (dict(points=100), "points: found 100"),
+        (dict(activation="relu"), "activation: found 'relu'"),
+        (dict(regulariser=-1e-3), "regulariser: found -0.001"),
+        (dict(side_information=0.0), "side_information: found 0.0"),
+        (dict(fixed=dict(alpha=1.2, overlaps=[1.5])), "fixed overlaps: found 1.5"),
+    ],
+)
+def test_a_wrong_entry_is_refused_by_name(change, message):
+    with pytest.raises(ValueError, match=message):
+        se.compute({**ENTRY, **change})
+
+
+@pytest.mark.parametrize(
+    "Q", [[[0.5, 0.1], [0.2, 0.5]], [[1.2, 0], [0, 0.1]], [[0.5, 0.6], [0.6, 0.5]], [-0.1, 0.5]]
+)
+def test_a_wrong_overlap_is_refused(Q):
+    with pytest.raises(ValueError, match="Q: found"):
+        averages(Q, SETTING, draws(64, seeds(1)[0]))

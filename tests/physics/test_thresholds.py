@@ -1,0 +1,120 @@
+"""Thresholds of two layers of attention against their exact values and bounds."""
+
+import numpy as np
+import pytest
+
+from manybody.theory.multi_index import thresholds
+from manybody.theory.multi_index.samples import Setting, averages, draws
+from manybody.theory.multi_index.table import weak_recovery
+
+ENTRY = dict(
+    activation="softmax",
+    skips=[1.0],
+    regulariser=0.0,
+    tolerance_1=0.05,
+    points=256,
+    scrambles=4,
+    seed=1,
+    threads=1,
+)
+
+
+@pytest.mark.parametrize(
+    ("skip", "alpha_2", "lambda_1"),
+    [
+        (0.1, 0.24356, 0.695),
+        (0.25, 0.22194, 0.509),
+        (0.5, 0.20271, 0.327),
+        (0.75, 0.19207, 0.225),
+        (1.0, 0.18548, 0.162),
+        (1.5, 0.17808, 0.094),
+        (2.0, 0.17427, 0.061),
+        (3.0, 0.17069, 0.031),
+        (4.0, 0.16914, 0.019),
+    ],
+)
+def test_layer_2_is_learned_from_the_exact_threshold(skip, alpha_2, lambda_1):
+    weak = weak_recovery(Setting(skip))
+    assert 1 / weak.growth[1] == pytest.approx(alpha_2, abs=1e-5)
+    assert weak.growth[0] == pytest.approx(lambda_1, abs=6e-4)
+
+
+def test_no_threshold_is_below_a_sixth():
+    alphas = [1 / weak_recovery(Setting(skip)).growth[1] for skip in (1.0, 10.0, 50.0)]
+    assert all(alpha > 1 / 6 for alpha in alphas)
+    assert alphas[-1] == pytest.approx(1 / 6, abs=1e-4)
+
+
+def test_the_sum_over_x_has_converged():
+    coarse, fine = (weak_recovery(Setting(0.5), step).growth for step in (0.2, 0.1))
+    assert np.allclose(coarse, fine, rtol=1e-5)
+
+
+def test_the_growths_of_samples_are_those_of_the_sum():
+    normals = [draws(1024, seed) for seed in np.random.SeedSequence(2).spawn(8)]
+    values = np.array([averages((0, 0), Setting(1.0), normal).growth for normal in normals])
+    error = values.std(axis=0, ddof=1) / np.sqrt(8)
+    assert (np.abs(values.mean(axis=0) - weak_recovery(Setting(1.0)).growth) < 4 * error).all()
+
+
+@pytest.mark.parametrize("regulariser", [0.0, 1e-3])
+def test_layer_1_starts_where_its_growth_makes_up_for_alpha(regulariser):
+    setting = Setting(1.0, regulariser=regulariser)
+    found = thresholds.first_layer(setting, 512, 6, 1e-9, np.random.SeedSequence(4))
+    expected = 0.7396 if regulariser else 0.7194
+    assert abs(found.alpha - expected) < 3.5 * found.alpha_error + 0.003
+    assert found.alpha_error < 0.02
+    assert not found.reached
+
+
+def test_a_jump_is_where_areas_are_equal():
+    # alpha = odds(q) / h(q) with h chosen so that phi' is a cubic at alpha = 1: roots .2, .4, .6
+    q = np.linspace(0, 0.8, 400)
+    odds = q / (1 - q)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alphas = odds / (odds - 0.5 * q * (q - 0.2) * (q - 0.4) * (q - 0.6))
+    alphas[0] = 1 / (1 + 0.5 * 0.2 * 0.4 * 0.6)
+    found = thresholds.jump(q, alphas)
+    assert found.lower < found.transition < found.spinodal
+
+    # Independent of the interpolation: the difference of phi between the two stable overlaps.
+    at = found.transition
+    stable = [q[np.flatnonzero(np.diff(np.sign(alphas - at)) > 0)[k]] for k in (0, -1)]
+    fine = np.linspace(*stable, 20001)
+    slope = fine / (1 - fine) * (at / np.interp(fine, q, alphas) - 1)
+    size = np.trapezoid(np.abs(slope), fine)
+    assert abs(np.trapezoid(slope, fine)) < 0.05 * size
+
+
+def test_a_rising_branch_has_no_jump():
+    q = np.linspace(0, 0.9, 20)
+    assert thresholds.jump(q, 0.2 + q) is None
+
+
+def test_the_table_has_its_rows_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(thresholds, "BRANCH_POINTS", 64)
+    monkeypatch.setattr(thresholds, "NEAR", {"V22 = 1e-2": 1e-2})
+    frame, about = thresholds.compute(ENTRY)
+    again, _ = thresholds.compute({**ENTRY, "threads": 2})
+    assert frame.equals(again)
+    assert "threads" not in about["entry"]
+    series = set(zip(frame["quantity"], frame["series"], strict=True))
+    assert {
+        ("alpha_2", "exact"), ("alpha_1", "self-consistent"), ("alpha_1", "literal"),
+        ("lambda_1", "at Q = 0"), ("onset", "V22"), ("branch", "c = 1"), ("first order", ""),
+    } <= series  # fmt: skip
+    assert (frame["seed"] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(skips=[0.5, -1.0]), "skips: found -1.0"),
+        (dict(skips=[]), "skips: found none"),
+        (dict(points=1000), "points: found 1000"),
+        (dict(tolerance_1=0.0), "tolerance_1: found 0.0"),
+    ],
+)
+def test_a_wrong_entry_is_refused_by_name(change, message):
+    with pytest.raises(ValueError, match=message):
+        thresholds.compute({**ENTRY, **change})

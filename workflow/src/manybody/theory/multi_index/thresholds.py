@@ -1,0 +1,205 @@
+"""Where two layers of attention begin to be learned, over the skip connection c (multi-index,
+section 4).
+
+Layer 2 first, at alpha_2 = 1 / lambda_2(0), with no noise (`table.weak_recovery`). Layer 1 has two
+definitions. Literal: layer 2 is known, and lambda_1 = T (T + 1) = 6 whatever c > 0 is. Then z_1 is
+given up to its sign, and alpha_1 = 1/6, a bound of every threshold; it is approached so slowly as
+V22 falls that it says little. Self-consistent: alpha lambda_1 = 1 along alpha(Q22), the curve of
+layer 2 alone, which is what state evolution does.
+
+Where alpha(Q22) falls before it rises again, the overlap of layer 2 jumps: from below at the
+spinodal, the largest alpha up to which small overlaps are stable, and in the free entropy at the
+`transition` before it. As phi' = (alpha G22 - Q22 / V22) / 2 and G22 = Q22 / (V22 alpha(Q22)), that
+is where the integral of phi' between the two stable overlaps is 0.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.interpolate import PchipInterpolator
+from scipy.optimize import brentq
+from threadpoolctl import threadpool_limits
+
+from manybody.progress import Progress
+from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
+from manybody.theory.multi_index.state_evolution import check_setting
+from manybody.theory.multi_index.table import alone, onset, start_guess, weak_recovery
+
+COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
+LITERAL = 1 / 6  # 1 / T (T + 1), T = 2
+BRANCH = (
+    0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
+)  # fmt: skip
+BRANCH_POINTS = 1024  # samples of the curve alpha(Q22), of each of BRANCH_SCRAMBLES
+BRANCH_SCRAMBLES = 4
+FEWEST = 4  # scramblings before an error is believed
+SIGNIFICANT = 3.0  # standard errors by which alpha has to fall along the branch
+NEAR = {"V22 = 1e-3": 1e-3, "V22 = 1e-4": 1e-4}  # 1 - Q22 on the way to the literal definition
+NEAR_POINTS = 256  # samples there, which take long
+FINE = 4001  # places of an interpolated branch
+
+
+@dataclass(frozen=True)
+class Onset:
+    """alpha_1 and V22 = 1 - Q22 at it, with standard errors; reached: the error asked for."""
+
+    alpha: float
+    alpha_error: float
+    variance: float
+    variance_error: float
+    reached: bool
+
+
+def first_layer(
+    setting: Setting, points: int, scrambles: int, tolerance: float, seed: np.random.SeedSequence
+) -> Onset:
+    """alpha_1 (self-consistent): scramblings of `points` samples are added until its standard
+    error is `tolerance` of it, at most `scrambles` of them."""
+    found: list[tuple[float, float, float]] = []
+    for stream in seed.spawn(scrambles):
+        normal = draws(points, stream)
+        guess = found[-1][0] if found else start_guess(setting, normal[:512])
+        found.append(onset(setting, normal, guess))
+        if len(found) < min(FEWEST, scrambles):
+            continue
+        (alpha, variance), errors = mean_error([(each[1], 1 - each[0]) for each in found])
+        reached = bool(errors[0] < tolerance * alpha)
+        if reached:
+            break
+    return Onset(float(alpha), float(errors[0]), float(variance), float(errors[1]), reached)
+
+
+@dataclass(frozen=True)
+class Jump:
+    """A first-order transition of layer 2: alpha where small overlaps stop being stable, where
+    large ones begin to be, and where their free entropies are equal."""
+
+    spinodal: float
+    lower: float
+    transition: float
+
+
+def jump(overlaps: Sequence[float], alphas: Sequence[float]) -> Jump | None:
+    """That of a branch alpha(Q22), (m,) each, from Q22 = 0 on; None where alpha only rises."""
+    q = np.linspace(overlaps[0], overlaps[-1], FINE)
+    curve = PchipInterpolator(overlaps, alphas)(q)
+    falls = np.flatnonzero(np.diff(curve) < 0)
+    if not len(falls):
+        return None
+    top, bottom = falls[0], falls[-1] + 1
+    spinodal, lower = curve[top], curve[bottom]
+    # Tail of the integrand: Q22 / V22 grows, so that the sum is by trapezoids on a fine lattice.
+    odds = q / (1 - q)
+
+    def difference(alpha: float) -> float:
+        first = int(np.searchsorted(curve[: top + 1], alpha))
+        last = bottom + int(np.searchsorted(curve[bottom:], alpha))
+        part = slice(first, last + 1)
+        return float(np.trapezoid(odds[part] * (alpha / curve[part] - 1), q[part]))
+
+    low, high = max(lower, curve[0]), spinodal
+    if curve[-1] < spinodal or difference(low) >= 0 or difference(high) <= 0:
+        return Jump(float(spinodal), float(lower), math.nan)
+    return Jump(float(spinodal), float(lower), float(brentq(difference, low, high, xtol=1e-7)))
+
+
+def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
+    """The table of one entry of the config, and what it was made from.
+
+    entry: `activation`, `skips` (c > 0), `regulariser`, `tolerance_1` (standard error of alpha_1,
+    relative), `points` (a power of 2) of at most `scrambles` scramblings, `seed`, `threads`
+    (numbers do not depend on it). x is c unless said otherwise. Quantities, by series:
+
+    - `alpha_2`: exact; `lambda_1`: at Q = 0; and at V22 = 1e-3, 1e-4, on the way to
+    - `alpha_1`: literal, 1/6; self-consistent, with `onset` V22 there and `converged`;
+    - `branch`: "c = ..."; x Q22, y alpha at Q11 = 0;
+    - `first order`: 1 where alpha falls along the branch, y_err none; `spinodal`, `transition`,
+      `lower spinodal` where it does;
+    - `alpha_1 jump`: at c with a jump over the onset of layer 1, the alpha of the jump.
+    """
+    _check_entry(entry)
+    rows: list[tuple] = []
+    skips = sorted(entry["skips"])
+    with threadpool_limits(1), Progress(len(skips), "values of c", "thresholds") as progress:
+        # The same points at every c: what differs between them is not noise.
+        streams = np.random.SeedSequence(entry["seed"]).spawn(3)
+        for skip in skips:
+            setting = Setting(skip, entry["activation"], entry["regulariser"], entry["threads"])
+            rows += _at(setting, entry, streams)
+            progress.update(1, c=skip)
+    frame = pd.DataFrame(rows, columns=["quantity", "series", "x", "y", "y_err"])
+    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
+    return frame.assign(seed=entry["seed"])[COLUMNS], about
+
+
+def _at(setting: Setting, entry: dict, streams: Sequence[np.random.SeedSequence]) -> list[tuple]:
+    c = setting.skip
+    weak = weak_recovery(setting)
+    alpha_2 = 1 / weak.growth[1]
+    # Seeds are copied, as they count what they spawn.
+    first, branch, near = (
+        np.random.SeedSequence(s.entropy, spawn_key=s.spawn_key) for s in streams
+    )
+    start = first_layer(setting, entry["points"], entry["scrambles"], entry["tolerance_1"], first)
+    rows = [
+        ("alpha_2", "exact", c, alpha_2, math.nan),
+        ("lambda_1", "at Q = 0", c, weak.growth[0], math.nan),
+        ("alpha_1", "self-consistent", c, start.alpha, start.alpha_error),
+        ("alpha_1", "literal", c, LITERAL, math.nan),
+        ("onset", "V22", c, start.variance, start.variance_error),
+        ("converged", "alpha_1", c, float(start.reached), math.nan),
+    ]
+    rows += _branch(setting, alpha_2, start, branch)
+    if setting.regulariser == 0:
+        normals = [draws(NEAR_POINTS, stream) for stream in near.spawn(FEWEST)]
+        for series, variance in NEAR.items():
+            values = [averages((0, 1 - variance), setting, n).growth[0] for n in normals]
+            rows.append(("lambda_1", series, c, *mean_error(values)))
+    return rows
+
+
+def _branch(setting: Setting, alpha_2: float, start: Onset, seed) -> list[tuple]:
+    c = setting.skip
+    places = [q for q in BRANCH if q < 1 - start.variance] + [1 - start.variance]
+    curves = [
+        alone(places, setting, draws(BRANCH_POINTS, stream), alpha_2, 0.0)
+        for stream in seed.spawn(BRANCH_SCRAMBLES)
+    ]
+    alphas = np.array([curve.alphas for curve in curves])
+    alpha, error = mean_error(alphas)
+    overlaps = np.array([0.0, *places])
+    rows = [
+        ("branch", f"c = {c:g}", q, *pair)
+        for q, pair in zip(overlaps, zip(alpha, error, strict=True), strict=True)
+    ]
+    # What falls is judged by differences within a scrambling, whose common noise drops out.
+    fall, fall_error = mean_error(np.diff(alphas, axis=1))
+    falls = bool((fall[1:] < -SIGNIFICANT * fall_error[1:]).any())
+    found = jump(overlaps, alpha) if falls else None
+    rows.append(("first order", "", c, float(found is not None), math.nan))
+    if found is not None:
+        for name, value in (
+            ("spinodal", found.spinodal),
+            ("lower spinodal", found.lower),
+            ("transition", found.transition),
+        ):
+            rows.append((name, "", c, value, math.nan))
+        if found.spinodal > start.alpha:
+            rows.append(("alpha_1 jump", "", c, found.spinodal, math.nan))
+    return rows
+
+
+def _check_entry(entry: dict) -> None:
+    check_setting(entry)
+    if not entry["skips"]:
+        raise ValueError("skips: found none, expected a list of c")
+    for skip in entry["skips"]:
+        if not 0 < skip < math.inf:
+            raise ValueError(f"skips: found {skip}, expected c > 0")
+    if not 0 < entry["tolerance_1"] < 1:
+        raise ValueError(
+            f"tolerance_1: found {entry['tolerance_1']}, expected a relative error, as 5e-3"
+        )
