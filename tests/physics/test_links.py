@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import pytest
 
-from manybody.theory.multi_index import channel, links
+from manybody.theory.multi_index import channel, exact, links
 from manybody.theory.multi_index.exact import Plain
 
 SAMPLES, FEATURES = 3, 40
@@ -155,3 +155,36 @@ def test_bad_input_is_named():
     ):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+# --- The identities of the scorecard -------------------------------------------------------------
+
+
+def test_every_identity_holds(monkeypatch):
+    monkeypatch.setattr(exact, "CASES", 4)
+    entry = {"kind": "multi-index-exact", "seed": 2, "threads": 1}
+    frame, about = exact.compute(entry)
+    assert list(frame.columns) == ["quantity", "series", "seed", "x", "y", "y_err"]
+    assert about == {"entry": {"kind": "multi-index-exact", "seed": 2}}
+    assert set(frame["quantity"]) == {"identity"}
+    assert not frame["series"].duplicated().any()
+    assert (frame["y"] <= frame["x"]).all(), frame.to_string()
+    assert len(frame) == 16
+
+
+def test_identities_fail_where_the_numbers_are_wrong(monkeypatch):
+    monkeypatch.setattr(exact, "CASES", 1)
+    generator = np.random.default_rng(3)
+    denoiser, attention = channel.denoiser, links.attention
+
+    def failing(rows):
+        return [text for text, tolerance, error in rows if not error <= tolerance]
+
+    monkeypatch.setattr(channel, "denoiser", lambda *given: denoiser(*given) * 1.01 + 0.01)
+    found = failing(exact._channel(generator, 1))
+    assert any("dblquad over the same box" in text for text in found)
+    assert any("step halving" in text for text in found)
+    assert any("central differences" in text for text in found)
+    assert any("odd" in text for text in found)
+    monkeypatch.setattr(links, "attention", lambda *given: attention(*given) * (1 + 1e-9))
+    assert len(failing(exact._links(generator))) == 4
