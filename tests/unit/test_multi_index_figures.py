@@ -193,11 +193,13 @@ def deep(failed=(), **changes):
     return made
 
 
-def untied(**changes):
+def untied(c_two=1.0, **changes):
     made = Maker(**(dict(kind="multi-index-untied", layers=[1, 2]) | changes))
     for series, value in (("L = 1", 0.3), ("L = 2 last", 0.35), ("L = 2 first", 1.6)):
         made.points("threshold", series, {0.5: value * 1.1, 1: value, 2: 0.9 * value}, 1e-3)
-    return made
+    skips = [0.5, 1, 2]
+    made.add("bound", "", skips, 0.1).add("mass", "", skips, 1 + 1e-7)
+    return made.add("converged", "L = 2 first", skips, [1, 1, c_two])
 
 
 def trec(runs=8, **changes):
@@ -503,14 +505,26 @@ def test_another_tokeniser_leaves_the_order_of_layers():
 
 
 def test_hollow_points_of_figures_3_and_5(tmp_path):
-    figure, frame, _ = figure_3(tmp_path, deep=deep(failed=(1.0,)))
-    assert 1.0 in hollow_x(figure)
+    figure, frame, _ = figure_3(tmp_path, deep=deep(failed=(1.0,)), untied=untied(c_two=0.0))
+    assert hollow_x(figure) == {1.0, 2.0}
+    assert (frame["series"] == "untied, L = 2 first, not converged").any()
     assert (frame["series"] == "Q33, not converged").any()
     fixed = {"alpha": 1.2, "overlaps": list(fig5.LANDMARKS)}
     made = state_evolution(0.0, fixed=fixed)
     made.add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
     figure, frame, _ = figure_5(tmp_path, state_evolution=made)
     assert hollow_x(figure) == {0.95}
+
+
+def test_a_point_without_a_number_is_on_the_axis(tmp_path):
+    made = state_evolution(1e-3, failed=(0.75,))
+    for frame in made.frames:
+        lost = frame["quantity"].isin(["overlap", "error plug-in"]) & (frame["x"] == 0.75)
+        frame.loc[lost, ["y", "y_err"]] = math.nan
+    figure, frame, found = figure_1(tmp_path, regularised=made)
+    assert 0.75 in hollow_x(figure)
+    assert (frame["series"] == "Q11, not converged").any()
+    assert "no" not in answers(found, "same Q, c = 1, V + 0.001")
 
 
 def test_fixed_overlaps_at_another_alpha_are_not_compared():

@@ -32,20 +32,16 @@ def curve(
 
 
 def hollow(axes: Axes, frame: pd.DataFrame, colour: str, failed, marker="o") -> list[pd.DataFrame]:
-    """Hollow markers where the iteration did not converge."""
+    """Hollow markers where the iteration did not converge; on the axis where it left no number."""
     shown = frame[reading.is_in(frame["x"], failed)] if len(failed) else frame.iloc[:0]
     if not len(shown):
         return []
-    axes.plot(
-        shown["x"],
-        shown["y"],
-        linestyle="",
-        marker=marker,
-        markersize=5,
-        markerfacecolor="white",
-        markeredgecolor=colour,
-        zorder=4,
-    )
+    looks = dict(linestyle="", marker=marker, markersize=5, markerfacecolor="white")
+    looks |= dict(markeredgecolor=colour, zorder=4, clip_on=False)
+    numbers = shown["y"].notna()
+    axes.plot(shown.loc[numbers, "x"], shown.loc[numbers, "y"], **looks)
+    rest = shown.loc[~numbers, "x"]
+    axes.plot(rest, np.zeros(len(rest)), transform=axes.get_xaxis_transform(), **looks)
     return [shown.assign(failed=True)]
 
 

@@ -106,8 +106,8 @@ def draw_phases(axes: Axes, deep: Table, untied: Table) -> list[pd.DataFrame]:
         colour = drawing.LAYER[1] if series.endswith("first") else drawing.LAYER[2]
         colour = "0.35" if series == "L = 1" else colour
         looks = dict(linestyle="--", linewidth=0.9, marker=marker, markersize=4)
-        looks["markerfacecolor"] = "white"
-        shown = drawing.curve(axes, found, colour, label, (), **looks)
+        failed = untied.failed(series)
+        shown = drawing.curve(axes, found, colour, label, failed, **looks)
         parts += drawing.named(shown, f"untied, {series}")
         lowest = min(lowest, found["x"][found["x"] > 0].min()) if len(found) else lowest
     axes.axhspan(0, drawing.BOUND, color="0.93", linewidth=0, zorder=-2)

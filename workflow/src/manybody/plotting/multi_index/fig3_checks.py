@@ -26,6 +26,7 @@ PUBLIC = {
     "Q22": {1.0: 0.012, 1.25: 0.132, 1.5: 0.406, 2: 0.538},
 }
 PUBLIC_CLOSE = 0.05
+MASS = 1e-4  # error of quadrature over the law of x
 
 # Section 6: BERT's tokeniser and the public settings.
 QUESTIONS = {"epochs": 40, "batch": 16, "learning_rate": 5e-5, "held_out": 0.2, "length": 32}
@@ -85,12 +86,29 @@ def phase_rows(deep: Table, untied: Table) -> list[dict]:
     """What holds at every c: the bound, and the last layer first."""
     values = pd.concat([deep.get("threshold", f"alpha_{layer}")["y"] for layer in (1, 2, 3)])
     rows = [at_least(f"{MIDDLE}: L = 3, all thresholds at or above 1/6", values, BOUND)]
+    rows += _untied_rows(untied)
     for text, table, first, second in (
         ("L = 3, the last layer before layer 1", deep, "alpha_3", "alpha_1"),
         ("L = 3, layer 1 before layer 2", deep, "alpha_1", "alpha_2"),
         ("L = 2, untied, the last layer before the first", untied, "L = 2 last", "L = 2 first"),
     ):
         rows.append(_order_row(f"{MIDDLE}: {text}: smallest gap over c", table, first, second))
+    return rows
+
+
+def _untied_rows(table: Table) -> list[dict]:
+    """The bound of the untied link, its thresholds above it, and the mass of its law of x."""
+    values = [table.get("threshold", series) for series in table.series("threshold")]
+    bound = table.get("bound")["y"]
+    claim = f"{MIDDLE}: untied, all thresholds at or above the bound of two layers"
+    if not values or not len(bound):
+        return [checks.not_run(claim, "not in the table", "exact")]
+    rows = [at_least(claim, pd.concat(values)["y"], float(bound.iloc[0]))]
+    mass = table.get("mass")
+    if len(mass):
+        claim = f"{MIDDLE}: untied, mass of the law of x: largest difference from 1"
+        worst = float((mass["y"] - 1).abs().max())
+        rows.append(checks.identity(claim, worst, 0.0, MASS))
     return rows
 
 

@@ -40,8 +40,9 @@ class Table:
         return (float(found["y"].iloc[0]), float(found["y_err"].iloc[0])) if len(found) else None
 
     def between(self, quantity: str, series: str, x: float) -> tuple[float, float] | None:
-        """The same on straight lines between points; None outside of them."""
+        """The same on straight lines between points with numbers; None outside of them."""
         found = self.get(quantity, series)
+        found = found[found["y"].notna()]
         if not len(found) or not found["x"].iloc[0] - SAME <= x <= found["x"].iloc[-1] + SAME:
             return None
         return tuple(float(np.interp(x, found["x"], found[part])) for part in ("y", "y_err"))
