@@ -31,6 +31,7 @@ DROP = 23.0
 PROBE = 60.0  # exponent of the prior down to which the largest weight is looked for
 OVERFLOW = 300.0  # exponent beyond the expected largest at which a sample is begun again
 HALF = math.sqrt(0.5)
+WIDTH = 1.1  # of the first step, standard deviations
 LINEAR = 0.5  # variance of the first step, linear against softmax
 ROUND = 1.5 * 2.0**52  # adding it rounds to a whole number, in the low bits
 LN2_HIGH = 0.693359375  # ln 2 in two parts, the first short enough for exact products
@@ -97,10 +98,10 @@ def integrate_samples(
     """Fills log_z (n,), mean (n, 4) and covariance (n, 4, 4) of Z - omega given x (n, 2), rotated:
     (z_1 s, z_1 d, z_2 s, z_2 d); returns the number of points.
 
-    start: step of the first lattice, 0 for one that depends on the sample; stages are added until two agree to `tolerance`, at most
-    `stages`, and `extra` more.
+    start: step of the first lattice, 0 for one that depends on the sample; stages are added until
+    two agree to `tolerance`, at most `stages`, and `extra` more.
     """
-    work = np.empty((10, 1, LANES))
+    work = np.zeros((16, 1, LANES))  # one to look into lanes, and the totals by lane
     ramp = np.arange(LANES, dtype=np.float64).reshape(1, 1, LANES)
     slope = variance[0, 1] / variance[0, 0]
     rest = variance[1, 1] - slope * variance[0, 1]  # variance of z_2 given z_1
@@ -120,24 +121,26 @@ def integrate_samples(
         first = start if start > 0 else first_step(sample, softmax)
         state[0], cap = -np.inf, PROBE
         while state[0] == -np.inf:
-            add_points(sample, softmax, even, first, 0.0, 0.0, cap, ramp, work, state, totals)
+            add_points(sample, softmax, even, 2 * first, 0.0, 0.0, cap, ramp, work, state)
             cap *= 4
         while True:
             state[1] = state[0]
-            totals[:] = 0
+            work[:] = 0
             state[2] = 0
             h, area = first, first * first
-            add_points(sample, softmax, even, h, 0.0, 0.0, 0.0, ramp, work, state, totals)
+            add_points(sample, softmax, even, h, 0.0, 0.0, 0.0, ramp, work, state)
+            sum_lanes(work, even, totals)
             more = -1
             for stage in range(stages + extra):
                 before[:] = totals
                 if stage % 2 == 0:
-                    add_points(sample, softmax, even, h, 0.5, 0.5, 0.0, ramp, work, state, totals)
+                    add_points(sample, softmax, even, h, 0.5, 0.5, 0.0, ramp, work, state)
                 else:
-                    add_points(sample, softmax, even, h, 0.5, 0.0, 0.0, ramp, work, state, totals)
-                    add_points(sample, softmax, even, h, 0.0, 0.5, 0.0, ramp, work, state, totals)
+                    add_points(sample, softmax, even, h, 0.5, 0.0, 0.0, ramp, work, state)
+                    add_points(sample, softmax, even, h, 0.0, 0.5, 0.0, ramp, work, state)
                     h *= 0.5
                 area *= 0.5
+                sum_lanes(work, even, totals)
                 if more < 0 and (
                     difference(before, totals, variance) < tolerance or stage == stages - 1
                 ):
@@ -162,7 +165,18 @@ def first_step(sample, softmax):
         return math.sqrt(LINEAR * narrow)
     largest = abs(sample[5]) + 4 * math.sqrt(sample[8]) + 1  # of (z_2)_d
     share = max(sample[9], 0.5 * abs(sample[1]) / largest, 1e-5)
-    return math.sqrt(narrow * min(1.0, share))
+    return WIDTH * math.sqrt(narrow * min(1.0, share))
+
+
+@njit(nogil=True, cache=True)
+def sum_lanes(work, even, totals):
+    for place in range(15):
+        totals[place] = 0
+        for lane in range(LANES):
+            totals[place] += work[1 + place, 0, lane]
+    if even:  # odd moments of z_1, to which the other half contributes the opposite
+        for place in (1, 2, 7, 8, 10, 11):
+            totals[place] = 0
 
 
 @njit(nogil=True, cache=True)
@@ -196,38 +210,37 @@ def finish(sample, totals, mean, covariance):
 
 
 @njit(nogil=True, cache=True)
-def bounds(sample, softmax, d, budget):
+def bounds(sample, softmax, d, a, b, rise, budget):
     """Least and largest |s| on the row d of points whose exponent is above -budget, from the prior
     of d and (z_2)_d alone; (1, 0) where there is none."""
     x_d, o_d, m_d = sample[1], sample[3], sample[5]
     v11, slope, rest, c = sample[6], sample[7], sample[8], sample[9]
     if not softmax or d == 0 or x_d == 0:
         return 0.0, np.inf
-    a, b = math.exp(-2 * d * d), math.exp(-d * d)
     budget -= 0.5 * (d - o_d) ** 2 / v11
-    if b < 1e-200 or budget <= 0:
+    if b < 1e-100 or budget <= 0:
         return 0.0, np.inf
     m, width, x = abs(m_d + slope * (d - o_d)), math.sqrt(2 * rest * budget), abs(x_d)
     least, largest = 0.0, np.inf
     gap = x / (m + width) - c  # least of 1 / J - c
     if gap > 0:
-        cosh = (-math.expm1(-2 * d * d) / gap - 1 - a) / (2 * b)
+        cosh = (rise / gap - 1 - a) / (2 * b)
         if cosh < 1:
             return 1.0, 0.0
-        largest = math.acosh(cosh) / abs(d)
+        largest = math.log(cosh + math.sqrt(cosh * cosh - 1)) / abs(d)
     if m > width:
         gap = x / (m - width) - c
         if gap <= 0:
             return 1.0, 0.0
-        cosh = (-math.expm1(-2 * d * d) / gap - 1 - a) / (2 * b)
+        cosh = (rise / gap - 1 - a) / (2 * b)
         if cosh > 1:
-            least = math.acosh(cosh) / abs(d)
+            least = math.log(cosh + math.sqrt(cosh * cosh - 1)) / abs(d)
     return least, largest
 
 
 @njit(nogil=True, cache=True)
-def add_points(sample, softmax, even, h, down, right, cap, ramp, work, state, totals):
-    """Adds the lattice of points s = (j + right) h, d = (k + down) h to the `totals` (15,).
+def add_points(sample, softmax, even, h, down, right, cap, ramp, work, state):
+    """Adds the lattice of points s = (j + right) h, d = (k + down) h to the totals in `work`.
 
     state: largest exponent so far, exponent of weight 1, number of points. With `cap` above 0 this
     only looks for the largest exponent, where the prior's is above -cap. `even`: only points of
@@ -248,7 +261,10 @@ def add_points(sample, softmax, even, h, down, right, cap, ramp, work, state, to
             left = 2 * v11 * budget - (d - o_d) ** 2
             if left <= 0:
                 break
-            least, largest = bounds(sample, softmax, d, budget)
+            b = math.exp(-d * d)
+            a = b * b
+            rise = 1 - a if d * d > 0.1 else -math.expm1(-2 * d * d)  # 1 - a without cancellation
+            least, largest = bounds(sample, softmax, d, a, b, rise, budget)
             if least <= largest:
                 reach = math.sqrt(left)
                 low, high = sample[2] - reach, sample[2] + reach
@@ -267,23 +283,18 @@ def add_points(sample, softmax, even, h, down, right, cap, ramp, work, state, to
                         last = math.floor(last / h - right)
                         if j <= last:
                             end = add_row(
-                                sample, softmax, d, h, right, j, last, share, probe, ramp, work,
-                                state, totals,
+                                sample, softmax, d, a, b, rise, h, right, j, last, share, probe,
+                                ramp, work, state,
                             )  # fmt: skip
                     if least == 0:
                         break
             k += direction
-    if even:  # odd moments of z_1, to which the other half contributes the opposite
-        for place in (1, 2, 7, 8, 10, 11):
-            totals[place] = 0
 
 
 @njit(nogil=True, cache=True, fastmath=_FLAGS)
-def add_row(sample, softmax, d, h, right, begin, last, share, probe, ramp, work, state, totals):
+def add_row(sample, softmax, d, a, b, rise, h, right, begin, last, share, probe, ramp, work, state):
     """Adds points j = begin .. last of a row, in blocks; returns the j after the last block."""
     x_s, x_d, o_s, o_d, m_s, m_d, v11, slope, rest, c = sample
-    b = math.exp(-d * d)
-    a, rise = b * b, -math.expm1(-2 * d * d)
     d_off = d - o_d
     row_m = m_d + slope * d_off
     row = -0.5 * d_off * d_off / v11 - 0.5 * row_m * row_m / rest
@@ -356,33 +367,22 @@ def add_row(sample, softmax, d, h, right, begin, last, share, probe, ramp, work,
     state[0] = best
     if probe:
         return j
-    put(work, 0, 0, s0)
-    put(work, 1, 0, s1)
-    put(work, 2, 0, s2)
-    put(work, 3, 0, s3)
-    put(work, 4, 0, s4)
-    put(work, 5, 0, s5)
-    put(work, 6, 0, s6)
-    put(work, 7, 0, s7)
-    put(work, 8, 0, s8)
-    put(work, 9, 0, s9)
-    for k in range(10):
-        for lane_number in range(1, LANES):
-            work[k, 0, 0] += work[k, 0, lane_number]
-        work[k, 0, 0] *= share
-    totals[0] += work[0, 0, 0]
-    totals[1] += work[1, 0, 0]
-    totals[2] += work[0, 0, 0] * d_off
-    totals[3] += work[2, 0, 0]
-    totals[4] += work[3, 0, 0]
-    totals[5] += work[4, 0, 0]
-    totals[6] += work[1, 0, 0] * d_off
-    totals[7] += work[5, 0, 0]
-    totals[8] += work[6, 0, 0]
-    totals[9] += work[0, 0, 0] * d_off * d_off
-    totals[10] += work[2, 0, 0] * d_off
-    totals[11] += work[3, 0, 0] * d_off
-    totals[12] += work[7, 0, 0]
-    totals[13] += work[8, 0, 0]
-    totals[14] += work[9, 0, 0]
+    s0, s2, s3 = s0 * share, s2 * share, s3 * share
+    s1 = s1 * share
+    s0_d = s0 * d_off
+    put(work, 1, 0, get(work, 1, 0) + s0)
+    put(work, 2, 0, get(work, 2, 0) + s1)
+    put(work, 3, 0, get(work, 3, 0) + s0_d)
+    put(work, 4, 0, get(work, 4, 0) + s2)
+    put(work, 5, 0, get(work, 5, 0) + s3)
+    put(work, 6, 0, get(work, 6, 0) + s4 * share)
+    put(work, 7, 0, get(work, 7, 0) + s1 * d_off)
+    put(work, 8, 0, get(work, 8, 0) + s5 * share)
+    put(work, 9, 0, get(work, 9, 0) + s6 * share)
+    put(work, 10, 0, get(work, 10, 0) + s0_d * d_off)
+    put(work, 11, 0, get(work, 11, 0) + s2 * d_off)
+    put(work, 12, 0, get(work, 12, 0) + s3 * d_off)
+    put(work, 13, 0, get(work, 13, 0) + s7 * share)
+    put(work, 14, 0, get(work, 14, 0) + s8 * share)
+    put(work, 15, 0, get(work, 15, 0) + s9 * share)
     return j
