@@ -227,6 +227,22 @@ def test_a_table_has_a_row_for_each_iteration_and_flags_runs_that_did_not_conver
     assert (predicted["y_err"] < 0.1).all()
 
 
+def test_a_random_start_has_norm_one_and_side_information_leads_it():
+    entry = ENTRY | RANDOM | {"alphas": [0.6]}
+    alone, _ = gamp.compute(entry | {"damping": 0.8})
+    for k in (1, 2):
+        assert np.abs(at(alone, f"Q{k}{k}", "0.6").loc[0] - 1).max() < 0.4
+        assert (at(alone, f"cosine {k}", "0.6").loc[0] < 0.3).all()
+    assert not alone["quantity"].str.startswith("SE").any()
+    led, _ = gamp.compute(entry | {"side_information": 2.0, "points": 256, "dimension": 500})
+    for k in (1, 2):
+        cosines = at(led, f"cosine {k}", "0.6").loc[3.0] ** 2
+        # Side information alone gives s / (1 + s).
+        assert (cosines > 2 / 3 - 0.06).all()
+        m, q = (at(led, f"SE {name}{k}{k}", "0.6").loc[3.0, 0] for name in "MQ")
+        assert np.abs(cosines - m**2 / q).max() < 0.1
+
+
 def test_layer_two_is_learned_and_layer_one_is_not_between_the_thresholds():
     """Section 5: at alpha = .6, M22 = .88 +- .06 and M11 = 0; converged before iterations end."""
     entry = ENTRY | {"alphas": [0.6], "dimension": 500, "iterations": 60, "points": 0}
