@@ -207,13 +207,14 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
         axes, literal, blue, "α₁, layer 2 known", (), linestyle=":", marker=".", markersize=3
     )
     parts += drawing.named(shown, "alpha_1 literal")
-    for quantity, marker, label in (
-        ("transition", "v", "first-order jump of layer 2"),
-        ("spinodal", "^", "its spinodal"),
+    for quantity, marker, colour, label in (
+        ("transition", "v", red, "first-order jump of layer 2"),
+        ("spinodal", "^", red, "its spinodal"),
+        ("alpha_1 jump", "*", blue, "jump that takes layer 1 along"),
     ):
         found = table.get(quantity)
         if len(found):
-            axes.plot(found["x"], found["y"], marker, color=red, markerfacecolor="none")
+            axes.plot(found["x"], found["y"], marker, color=colour, markerfacecolor="none")
             axes.lines[-1].set_label(label)
             parts += drawing.named([found], quantity)
     if len(jumps):

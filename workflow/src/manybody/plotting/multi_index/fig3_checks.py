@@ -26,7 +26,7 @@ PUBLIC = {
     "Q22": {1.0: 0.012, 1.25: 0.132, 1.5: 0.406, 2: 0.538},
 }
 PUBLIC_CLOSE = 0.05
-MASS = 1e-4  # error of quadrature over the law of x
+MASS = 1e-3  # error of quadrature over the law of x
 
 # Section 6: BERT's tokeniser and the public settings.
 QUESTIONS = {"epochs": 40, "batch": 16, "learning_rate": 5e-5, "held_out": 0.2, "length": 32}
