@@ -328,7 +328,8 @@ def test_the_table_has_every_quantity_and_threads_change_nothing():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"skip": -1.0}, "skip: found -1.0, expected a number of 0 or more"),
+        ({"skip": -1.0}, "skip: found -1.0, expected a number above 0"),
+        ({"skips": [1.0, 0.0]}, "skips: found 0.0, expected a number above 0"),
         ({"alphas": [0.5, 0.0]}, "alphas: found 0.0, expected a number above 0"),
         ({"alphas": []}, "alphas: found none"),
         ({"skips": [math.nan]}, "skips: found nan"),

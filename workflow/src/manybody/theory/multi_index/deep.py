@@ -16,7 +16,7 @@ fitted and taken off (see `_controlled`). All is done again with each of the ind
 scramblings: values are means over them, errors those of the mean.
 
 The last layer is learned first, from alpha_3 = 1 / lambda_3(0), then layer 1 where
-alpha lambda_1(0, 0, Q33) = 1, then layer 2; where layer 2 comes before layer 1 the two swap roles.
+alpha lambda_1(0, 0, Q33) = 1, then layer 2; at c = 2 and more layer 2 comes before layer 1.
 """
 
 import math
@@ -34,7 +34,10 @@ from manybody.progress import Progress
 from manybody.theory.multi_index import channel_three as channel
 
 INNER = 128  # points of each half-sample of the channel's integral
-TABLE = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)  # Q33 alone
+TABLE = (  # Q33 alone
+    *(0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
+    *(0.95, 0.98, 0.99, 0.995, 0.998, 0.999),
+)
 FOLDS = 8  # of the samples, for the fit of what vanishes on average
 ERRORS = 2**14  # samples of a prediction error
 TOLERANCE = 0.02  # of logit Q, where the iteration stops
@@ -209,8 +212,8 @@ def alone(setting: Setting, drawn: Draws) -> Alone:
 @dataclass(frozen=True)
 class Onsets:
     """alphas (3,): where layers 1 to 3 start to be learned (not a number: nowhere up to Q33 =
-    .99, or to `FAR` times the threshold before). first: which of layers 1 and 2 starts earlier (0
-    or 1), at Q33 = overlap, where the other has alpha lambda = ratio."""
+    .999, or from .1 % above the threshold before to `FAR` times it). first: which of layers 1 and
+    2 starts earlier (0 or 1), at Q33 = overlap, where the other has alpha lambda = ratio."""
 
     alphas: np.ndarray
     first: int
@@ -287,8 +290,8 @@ def _secant(function: Callable, a: float, b: float, tolerance: float, span: tupl
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of theory of one entry of the config, and what it was made from.
 
-    entry: `skip` (c of the curves), `alphas` (N / D, > 0), `skips` (c of the phase diagram, any
-    number of them), `points` (samples of a scrambling, a power of 2), `scrambles` (2 or more),
+    entry: `skip` (c of the curves, > 0), `alphas` (N / D, > 0), `skips` (c of the phase diagram,
+    > 0), `points` (samples of a scrambling, a power of 2), `scrambles` (2 or more),
     `regulariser` (added to V in channel and data, >= 0), `seed`, `threads` (numbers do not depend
     on them). Quantities, by series, with the standard error of the mean over scramblings:
 
@@ -351,9 +354,10 @@ def check_overlaps(overlaps: Sequence[float]) -> np.ndarray:
 
 
 def _check_entry(entry: dict) -> None:
-    for key in ("skip", "regulariser"):
-        _check_numbers(key, [entry[key]], 0)
-    _check_numbers("skips", entry["skips"], 0)
+    # At c = 0 the layers below may map both tokens to one, which no point of the channel finds.
+    _check_numbers("skip", [entry["skip"]], 0, strict=True)
+    _check_numbers("skips", entry["skips"], 0, strict=True)
+    _check_numbers("regulariser", [entry["regulariser"]], 0)
     if not entry["alphas"]:
         raise ValueError("alphas: found none, expected numbers above 0")
     _check_numbers("alphas", entry["alphas"], 0, strict=True)
