@@ -37,11 +37,13 @@ def hollow(axes: Axes, frame: pd.DataFrame, colour: str, failed, marker="o") -> 
     if not len(shown):
         return []
     looks = dict(linestyle="", marker=marker, markersize=5, markerfacecolor="white")
-    looks |= dict(markeredgecolor=colour, zorder=4, clip_on=False)
+    looks |= dict(markeredgecolor=colour, zorder=4)
     numbers = shown["y"].notna()
     axes.plot(shown.loc[numbers, "x"], shown.loc[numbers, "y"], **looks)
     rest = shown.loc[~numbers, "x"]
-    axes.plot(rest, np.zeros(len(rest)), transform=axes.get_xaxis_transform(), **looks)
+    looks |= dict(transform=axes.get_xaxis_transform(), clip_on=False)
+    if len(rest):
+        axes.plot(rest, np.zeros(len(rest)), **looks)
     return [shown.assign(failed=True)]
 
 

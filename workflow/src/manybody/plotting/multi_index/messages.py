@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm, t
 
 from manybody import checks
 from manybody.plotting.multi_index import reading
@@ -25,8 +26,10 @@ NEAR = (0.85, 1.25)  # times a threshold: finite D rounds the onset off between 
 # The first iterations from (Q11, Q22) = (.3, .6) at alpha = 1.2, without damping.
 STEPS = ((0.083, 0.804), (0.044, 0.904), (0.042, 0.951), (0.059, 0.972))
 START, ALPHA = [0.3, 0.6], 1.2
-STEP = 0.01  # between the printed and our state evolution
-FINITE_STEP = (0.03, 1500)  # between an iteration and state evolution, at this D
+FINITE_STEP = (0.03, 1500)  # of both, and of GAMP's iteration at this D
+# An error that is half the difference of two values is itself so uncertain that two of it are as
+# many as this of a normal law's.
+PAIR = t.isf(norm.sf(checks.ERRORS), 1) / checks.ERRORS
 # Section 5, stored public data: converged overlaps and errors of D = 1000.
 PUBLIC = {
     "Q22": {0.2: 0.014, 0.3: 0.219, 0.4: 0.494, 0.5: 0.773, 0.6: 0.913},
@@ -172,7 +175,7 @@ def _theory_rows(table: Table, theories: list[Table], figure: str) -> list[dict]
         text = f"{figure}: GAMP at convergence = its iteration at D -> infinity, D = {size}"
         text = f"{text}: cosine^2 of layer {layer}"
         ends = {
-            alpha: (float(found["y"].iloc[-1]), float(found["y_err"].iloc[-1]))
+            alpha: (float(found["y"].iloc[-1]), PAIR * float(found["y_err"].iloc[-1]))
             for alpha, series in alphas(table).items()
             if len(found := predicted(table, layer, series))
         }
@@ -220,7 +223,8 @@ def step_rows(table: Table, figure: str) -> list[dict]:
             name = f"Q{layer}{layer}"
             known = table.at(f"SE {name}", series[0], step)
             claim = f"{text}: {name} of state evolution after iteration {step}"
-            lines.append(reading.at_landmark(claim, known, value, STEP))
+            known = known and (known[0], PAIR * known[1])
+            lines.append(reading.at_landmark(claim, known, value, bound))
             ours = table.get(f"cosine {layer}", series[0])
             ours = reading.mean(ours.loc[ours["x"] == step, "y"] ** 2)
             theory = predicted(table, layer, series[0])
