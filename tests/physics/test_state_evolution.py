@@ -83,7 +83,7 @@ def test_state_evolution_ends_at_the_same_overlap_from_both_sides():
     normal = draws(256, seeds(1)[0])
     curve = alone((0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.9), SETTING, normal, 0.1855, 0)
     alphas = curve.alphas[[2, 4, 6]]
-    found = se.informed(list(alphas), 1000.0, SETTING, normal)
+    found = se.informed(list(alphas), 1e4, SETTING, normal)
     below = read(curve, 1, alphas)
     for fixed, overlaps in zip(found, below.overlaps, strict=True):
         assert fixed.converged

@@ -53,8 +53,9 @@ LANDMARKS = (
 )  # fmt: skip
 ERROR_POINTS = 2**14  # samples of an error of prediction
 TOLERANCE = 1e-4  # of logit Q, where an iteration stops
-ITERATIONS = 60
-DEPTH = 3  # steps that an iteration looks back
+ITERATIONS = 25
+LONGEST = 1.5  # step of an iteration, of logit Q
+DIFFERENCE = 0.1  # of logit Q, for its first slopes
 NONE = 1e-3  # overlap below which a layer that does not grow is taken to be 0
 FULL = 1e-5  # 1 - Q at which an iteration is held
 RANDOM = 10  # overlaps at which identities are tested
@@ -95,9 +96,12 @@ def free_entropy(overlaps: Sequence[float], alpha: float, log_z: float) -> float
 
 @dataclass(frozen=True)
 class Fixed:
+    """overlaps (2,); E log Z_out there; whether the iteration ended; its slopes, for a next one."""
+
     overlaps: np.ndarray
     log_z: float
     converged: bool
+    slopes: np.ndarray | None
 
 
 def fixed_point(
@@ -106,35 +110,65 @@ def fixed_point(
     setting: Setting,
     normal: np.ndarray,
     held: int | None = None,
+    slopes: np.ndarray | None = None,
 ) -> Fixed:
-    """The fixed point that state evolution reaches from Q = diag(start), by Anderson's
-    acceleration of the iteration in logit Q. A layer goes to 0 if it falls below NONE and
-    alpha lambda < 1 at 0; `held`: a layer that keeps its overlap; 1 - Q is held at FULL."""
+    """The fixed point that state evolution reaches from Q = diag(start).
+
+    In logit Q, where an iteration adds F = log alpha G - logit Q and comes closer by a few percent,
+    by Broyden's method, of steps not longer than LONGEST. As each layer helps the other and the
+    iteration is stable, the inverse of -dF / dlogit Q has no negative entry; where that is lost its
+    differences are taken again, and where that does not help a step is the iteration's.
+
+    A layer goes to 0 if it falls below NONE and alpha lambda < 1 at 0, or below NONE^2. held: a
+    layer that keeps its overlap; 1 - Q is held at FULL. slopes: dF / dlogit Q to begin with, else
+    by differences.
+    """
     check_alpha(alpha)
     Q = np.minimum(np.array(start, dtype=float), 1 - FULL)
-    places, steps = [], []
+    top = logit(1 - FULL)
+    before = None
+
+    def ask(Q, moving):
+        here = averages(Q, setting, normal)
+        u = logit(Q[moving])
+        F = np.log(alpha * np.maximum(np.diag(here.gain)[moving], 1e-12)) - u
+        return u, np.minimum(F, top - u), here.log_z
+
     for _ in range(ITERATIONS):
         moving = (Q > 0) & (np.arange(2) != held)
-        u = logit(Q[moving])
-        here = averages(Q, setting, normal)
-        step = np.log(alpha * np.maximum(np.diag(here.gain)[moving], 1e-12)) - u
-        step = np.minimum(step, logit(1 - FULL) - u)
-        if np.abs(step).max(initial=0) < TOLERANCE:
-            return Fixed(Q, here.log_z, True)
-        if places and len(places[-1]) != len(u):
-            places, steps = [], []
-        places, steps = [*places, u][-DEPTH:], [*steps, step][-DEPTH:]
-        move = step
-        if len(steps) > 1:
-            du, df = np.diff(places, axis=0).T, np.diff(steps, axis=0).T
-            move = step - (du + df) @ np.linalg.lstsq(df, step, rcond=1e-6)[0]
-        Q[moving] = np.minimum(expit(u + np.clip(move, -2, 2)), 1 - FULL)
+        u, F, log_z = ask(Q, moving)
+        if np.abs(F).max(initial=0) < TOLERANCE:
+            return Fixed(Q, log_z, True, slopes)
+        if slopes is None or len(slopes) != len(u):
+            slopes, before = _slopes(ask, Q, moving, F), None
+        elif before is not None:
+            du, dF = u - before[0], F - before[1]
+            if (size := du @ du) > 0:
+                slopes = slopes + np.outer(dF - slopes @ du, du) / size
+        inverse = np.linalg.pinv(-slopes)
+        if (inverse < -1e-9).any():
+            slopes = _slopes(ask, Q, moving, F)
+            inverse = np.linalg.pinv(-slopes)
+        step = F if (inverse < -1e-9).any() else inverse @ F
+        before = u, F
+        Q[moving] = np.minimum(expit(u + np.clip(step, -LONGEST, LONGEST)), 1 - FULL)
         for layer in np.flatnonzero(moving & (Q < NONE)):
             without = Q.copy()
             without[layer] = 0
-            if alpha * averages(without, setting, normal).growth[layer] < 1:
-                Q = without
-    return Fixed(Q, here.log_z, False)
+            growth = averages(without, setting, normal).growth[layer]
+            if alpha * growth < 1 or Q[layer] < NONE**2:
+                Q, slopes = without, None
+    return Fixed(Q, log_z, False, None)
+
+
+def _slopes(ask, Q, moving, F) -> np.ndarray:
+    """dF / dlogit Q of the moving layers, by differences downwards."""
+    columns = []
+    for layer in np.flatnonzero(moving):
+        shifted = Q.copy()
+        shifted[layer] = expit(logit(Q[layer]) - DIFFERENCE)
+        columns.append((F - ask(shifted, moving)[1]) / DIFFERENCE)
+    return np.column_stack(columns)
 
 
 def informed(
@@ -142,13 +176,12 @@ def informed(
 ) -> list[Fixed]:
     """The fixed points above all others at rising `alphas`: from side information of `strength`,
     Q = s / (1 + s) for both layers, which is taken away for the iteration. That of one alpha is
-    above that of a smaller one, as G grows with Q, and so can be the next start."""
+    above that of a smaller one, as G grows with Q, and so is the next start."""
     found: list[Fixed] = []
-    start = np.full(2, strength / (1 + strength))
+    start, slopes = np.full(2, strength / (1 + strength)), None
     for alpha in reversed(alphas):
-        found.append(fixed_point(alpha, start, setting, normal))
-        Q = np.clip(found[-1].overlaps, NONE, 1 - FULL)
-        start = np.minimum(expit(logit(Q) + 0.5), strength / (1 + strength))
+        found.append(fixed_point(alpha, start, setting, normal, slopes=slopes))
+        start, slopes = found[-1].overlaps, found[-1].slopes
     return found[::-1]
 
 
@@ -165,7 +198,8 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     by series, x is alpha unless said otherwise:
 
     - `overlap`: Q11, Q22 from near 0, the table; `overlap informed`: from strong side information,
-      by iteration of the first scrambling; `converged`: 1 or 0, from 0 and informed;
+      by iteration of the first scrambling: its difference from the table's of that scrambling is
+      added to the mean; `converged`: 1 or 0, from 0 and informed;
     - `curve`: Q22 alone, x Q22, y alpha; Q22 along Q11, x Q11, y 1 - Q22; alpha along Q11, x Q11;
     - `error plug-in`, `error posterior mean`: both layers; layer 2 only (Q11 = 0 throughout);
       `plug-in at`, `posterior mean at`: series "Q11,Q22", x Q22;
@@ -196,7 +230,9 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             found = _overlaps(tables, setting, alphas, alpha_2)
             rows += found.rows
             progress.update(1)
-            rows += _informed(entry, setting, normals[0], alphas, tables[0], progress)
+            rows += _informed(
+                entry, setting, normals[0], alphas, tables[0], alpha_2, found.overlaps, progress
+            )
             rows += _errors(found, setting, alphas, streams[1])
             progress.update(1)
             rows += _identities(setting, entry, streams[2])
@@ -243,9 +279,10 @@ class Found:
 
 def read_table(
     table: Table, alphas: np.ndarray, alpha_2: float, regular: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Overlaps (m, 2) from near 0, those of layer 2 alone (m, 2), and E log Z_out (m,) at the
-    first; not a number beyond the curves, but 1 from PERFECT on where there is no regulariser."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Overlaps (m, 2) from near 0, those of layer 2 alone (m, 2), E log Z_out (m,) at the first,
+    and whether they are found (m,). Overlaps are 1 from PERFECT on where there is no regulariser;
+    beyond the end of a curve they are those of the end, not found."""
     single = read(table.alone, 1, alphas)
     pair = read(table.both, 0, alphas)
     start = table.both.alphas[0]
@@ -259,7 +296,10 @@ def read_table(
     if not regular:
         overlaps[alphas >= PERFECT] = 1.0
         log_z[alphas >= PERFECT] = math.inf
-    return overlaps, second, log_z
+    done = np.isfinite(overlaps).all(axis=1)
+    overlaps[~done], log_z[~done] = table.both.overlaps[-1], table.both.log_z[-1]
+    second[~np.isfinite(second).all(axis=1)] = table.alone.overlaps[-1]
+    return overlaps, second, log_z, done
 
 
 def _overlaps(tables, setting, alphas, alpha_2) -> Found:
@@ -278,7 +318,7 @@ def _overlaps(tables, setting, alphas, alpha_2) -> Found:
     phi, phi_errors = mean_error(values)
     rows = []
     for k, alpha in enumerate(alphas):
-        done = bool(np.isfinite(overlaps[k]).all())
+        done = all(part[3][k] for part in each)
         for layer in range(2):
             series = f"Q{layer + 1}{layer + 1}"
             rows.append(("overlap", series, alpha, overlaps[k, layer], errors[k, layer]))
@@ -294,15 +334,18 @@ def _relative_entropy(Q, alpha, log_z, reference) -> float:
     return free_entropy(Q, alpha, log_z) - alpha * reference
 
 
-def _informed(entry, setting, normal, alphas, table, progress) -> list[tuple]:
+def _informed(entry, setting, normal, alphas, table, alpha_2, mean, progress) -> list[tuple]:
     rows = []
     perfect = alphas >= PERFECT if setting.regulariser == 0 else np.zeros(len(alphas), bool)
     found = informed(list(alphas), entry["side_information"], setting, normal)
-    for alpha, fixed, known in zip(alphas, found, perfect, strict=True):
+    # Differences from below are within this scrambling, whose noise is that of both.
+    below, _, _, _ = read_table(table, alphas, alpha_2, setting.regulariser > 0)
+    shift = mean - below
+    for alpha, fixed, known, more in zip(alphas, found, perfect, shift, strict=True):
         Q = np.where(fixed.overlaps >= 1 - FULL, 1.0, fixed.overlaps) if known else fixed.overlaps
         for layer in range(2):
             series = f"Q{layer + 1}{layer + 1}"
-            rows.append(("overlap informed", series, alpha, Q[layer], math.nan))
+            rows.append(("overlap informed", series, alpha, Q[layer] + more[layer], math.nan))
         phi = _relative_entropy(Q, alpha, fixed.log_z, table.alone.log_z[0])
         rows.append(("free entropy", "informed", alpha, phi, math.nan))
         rows.append(("converged", "informed", alpha, float(fixed.converged), math.nan))

@@ -44,13 +44,15 @@ FINE = 4001  # places of an interpolated branch
 
 @dataclass(frozen=True)
 class Onset:
-    """alpha_1 and V22 = 1 - Q22 at it, with standard errors; reached: the error asked for."""
+    """alpha_1 and V22 = 1 - Q22 at it, with standard errors; reached: the error asked for;
+    each: alpha_1 of each scrambling."""
 
     alpha: float
     alpha_error: float
     variance: float
     variance_error: float
     reached: bool
+    each: np.ndarray
 
 
 def first_layer(
@@ -69,7 +71,8 @@ def first_layer(
         reached = bool(errors[0] < tolerance * alpha)
         if reached:
             break
-    return Onset(float(alpha), float(errors[0]), float(variance), float(errors[1]), reached)
+    each = np.array([alpha for _, alpha, _ in found])
+    return Onset(float(alpha), float(errors[0]), float(variance), float(errors[1]), reached, each)
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
     - `alpha_2`: exact; `lambda_1`: at Q = 0; and at V22 = 1e-3, 1e-4, on the way to
     - `alpha_1`: literal, 1/6; self-consistent, with `onset` V22 there and `converged`;
+    - `alpha_1 difference`: from that at the c closest to 1, the series, over the same samples;
     - `branch`: "c = ..."; x Q22, y alpha at Q11 = 0;
     - `first order`: 1 where alpha falls along the branch, y_err none; `spinodal`, `transition`,
       `lower spinodal` where it does;
@@ -122,28 +126,46 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """
     _check_entry(entry)
     rows: list[tuple] = []
+    starts: list[Onset] = []
     skips = sorted(entry["skips"])
+    settled = entry["points"], entry["scrambles"], entry["tolerance_1"]
     with threadpool_limits(1), Progress(len(skips), "values of c", "thresholds") as progress:
         # The same points at every c: what differs between them is not noise.
         streams = np.random.SeedSequence(entry["seed"]).spawn(3)
         for skip in skips:
             setting = Setting(skip, entry["activation"], entry["regulariser"], entry["threads"])
-            rows += _at(setting, entry, streams)
-            progress.update(1, c=skip)
+            start = first_layer(setting, *settled, _again(streams[0]))
+            starts.append(start)
+            rows += _at(setting, start, streams)
+            progress.update(1, c=skip, alpha_1=start.alpha)
+    rows += _differences(skips, starts)
     frame = pd.DataFrame(rows, columns=["quantity", "series", "x", "y", "y_err"])
     about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
     return frame.assign(seed=entry["seed"])[COLUMNS], about
 
 
-def _at(setting: Setting, entry: dict, streams: Sequence[np.random.SeedSequence]) -> list[tuple]:
+def _again(seed: np.random.SeedSequence) -> np.random.SeedSequence:
+    """The same seed anew: one that has spawned goes on with others."""
+    return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
+
+
+def _differences(skips: Sequence[float], starts: Sequence[Onset]) -> list[tuple]:
+    """alpha_1 less that of the c closest to 1, scrambling by scrambling."""
+    middle = int(np.argmin(np.abs(np.log(skips))))
+    reference = starts[middle].each
+    rows = []
+    for skip, start in zip(skips, starts, strict=True):
+        count = min(len(reference), len(start.each))
+        pair = mean_error(start.each[:count] - reference[:count])
+        rows.append(("alpha_1 difference", f"c = {skips[middle]:g}", skip, *pair))
+    return rows
+
+
+def _at(setting: Setting, start: Onset, streams: Sequence[np.random.SeedSequence]) -> list[tuple]:
     c = setting.skip
     weak = weak_recovery(setting)
     alpha_2 = 1 / weak.growth[1]
-    # Seeds are copied, as they count what they spawn.
-    first, branch, near = (
-        np.random.SeedSequence(s.entropy, spawn_key=s.spawn_key) for s in streams
-    )
-    start = first_layer(setting, entry["points"], entry["scrambles"], entry["tolerance_1"], first)
+    branch, near = _again(streams[1]), _again(streams[2])
     rows = [
         ("alpha_2", "exact", c, alpha_2, math.nan),
         ("lambda_1", "at Q = 0", c, weak.growth[0], math.nan),
