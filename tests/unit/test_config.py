@@ -1,6 +1,7 @@
 """The shipped configs pass; each kind of mistake is answered with its path and the way out."""
 
 import copy
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,15 @@ from manybody.config import ConfigError, check
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 
 
+@cache
+def read(name):
+    return yaml.safe_load((CONFIG / name).read_text(encoding="utf-8"))
+
+
 def load(*names):
     config = {}
     for name in names:
-        merge(config, yaml.safe_load((CONFIG / name).read_text(encoding="utf-8")))
+        merge(config, read(name))
     return config
 
 
@@ -72,7 +78,7 @@ def test_scales_never_mix(overlay):
         ("sources.docs.corpus", "pydoc", ["sources.docs.corpus", "did you mean pydocs"]),
         ("sources.docs.length", 1, ["sources.docs.length", "1"]),
         ("sources.docs.vocabulary", 100, ["sources.docs.vocabulary", "100", "256"]),
-        ("sources.many-body.order", 5, ["sources.many-body.order", "5", "maximum of 4"]),
+        ("sources.many-body.order", 5, ["sources.many-body.order", "5", "from 2 to 4"]),
         ("sources.many-body.length", 3, ["sources.many-body.length", "3", "at least 4"]),
         ("sources.many-body.vocabulary", 1, ["sources.many-body.vocabulary", "1"]),
         ("sources.many-body.couplings.vectors", 0, ["sources.many-body.couplings.vectors", "0"]),
