@@ -19,7 +19,7 @@ from scipy.stats import qmc
 
 from manybody.theory.multi_index import channel
 
-INNER = 256  # points of the average behind a posterior mean of the output, twice
+INNER = 64  # points of the average behind a posterior mean of the output, twice
 PART = 512  # samples whose posterior means are averaged at once
 
 
