@@ -231,7 +231,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             rows += found.rows
             progress.update(1)
             rows += _informed(
-                entry, setting, normals[0], alphas, tables[0], alpha_2, found.overlaps, progress
+                entry, setting, normals[0], alphas, tables[0], alpha_2, found, progress
             )
             rows += _errors(found, setting, alphas, streams[1])
             progress.update(1)
@@ -270,11 +270,13 @@ def _curves(tables: list[Table], setting: Setting, alpha_2: float) -> list[tuple
 
 @dataclass(frozen=True)
 class Found:
-    """Overlaps at the alphas, mean over scramblings: of both layers and of layer 2 alone (m, 2)."""
+    """Means over scramblings at the alphas: overlaps of both layers and of layer 2 alone (m, 2), free
+    entropy of the first (m,)."""
 
     rows: list
     overlaps: np.ndarray
     second: np.ndarray
+    entropy: np.ndarray
 
 
 def read_table(
@@ -324,7 +326,7 @@ def _overlaps(tables, setting, alphas, alpha_2) -> Found:
             rows.append(("overlap", series, alpha, overlaps[k, layer], errors[k, layer]))
         rows.append(("free entropy", "from 0", alpha, phi[k], phi_errors[k]))
         rows.append(("converged", "from 0", alpha, float(done), math.nan))
-    return Found(rows, overlaps, second)
+    return Found(rows, overlaps, second, phi)
 
 
 def _relative_entropy(Q, alpha, log_z, reference) -> float:
@@ -334,19 +336,23 @@ def _relative_entropy(Q, alpha, log_z, reference) -> float:
     return free_entropy(Q, alpha, log_z) - alpha * reference
 
 
-def _informed(entry, setting, normal, alphas, table, alpha_2, mean, progress) -> list[tuple]:
+def _informed(entry, setting, normal, alphas, table, alpha_2, whole, progress) -> list[tuple]:
     rows = []
     perfect = alphas >= PERFECT if setting.regulariser == 0 else np.zeros(len(alphas), bool)
     found = informed(list(alphas), entry["side_information"], setting, normal)
     # Differences from below are within this scrambling, whose noise is that of both.
-    below, _, _, _ = read_table(table, alphas, alpha_2, setting.regulariser > 0)
-    shift = mean - below
-    for alpha, fixed, known, more in zip(alphas, found, perfect, shift, strict=True):
+    below, _, log_z, _ = read_table(table, alphas, alpha_2, setting.regulariser > 0)
+    shift = whole.overlaps - below
+    entropy = whole.entropy
+    for k, (alpha, fixed, known) in enumerate(zip(alphas, found, perfect, strict=True)):
         Q = np.where(fixed.overlaps >= 1 - FULL, 1.0, fixed.overlaps) if known else fixed.overlaps
         for layer in range(2):
             series = f"Q{layer + 1}{layer + 1}"
-            rows.append(("overlap informed", series, alpha, Q[layer] + more[layer], math.nan))
-        phi = _relative_entropy(Q, alpha, fixed.log_z, table.alone.log_z[0])
+            rows.append(("overlap informed", series, alpha, Q[layer] + shift[k, layer], math.nan))
+        reference = table.alone.log_z[0]
+        phi = _relative_entropy(Q, alpha, fixed.log_z, reference)
+        if np.isfinite(phi):
+            phi += entropy[k] - _relative_entropy(below[k], alpha, log_z[k], reference)
         rows.append(("free entropy", "informed", alpha, phi, math.nan))
         rows.append(("converged", "informed", alpha, float(fixed.converged), math.nan))
         progress.update(1)
