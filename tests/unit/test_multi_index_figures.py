@@ -176,7 +176,7 @@ def sgd(**changes):
 
 
 def deep(failed=(), **changes):
-    entry = dict(skip=1, regulariser=0, skips=[0.5, 1, 2], points=64, scrambles=2) | changes
+    entry = dict(skip=1, regulariser=0, skips=[0.5, 1, 2], points=64, scrambles=16) | changes
     made = Maker(kind="multi-index-deep", **entry)
     alphas = np.linspace(0.05, 2, 40)
     for name, public in fig3_checks.PUBLIC.items():

@@ -70,7 +70,8 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table, gamp: Table) -> 
     drawing.phases(axes, _thresholds(regularised), last)
     axes.set(xlim=(0, last), ylim=(-0.02, 1.04), xlabel="samples per dimension α = N / D")
     axes.set_ylabel("overlap Q")
-    errors.set(yscale="log", ylim=(2e-3, 0.6), ylabel="plug-in error")
+    errors.set_yscale("log", nonpositive="mask")  # nothing is left where both layers are known
+    errors.set(ylim=(2e-3, 0.6), ylabel="plug-in error")
     errors.spines["right"].set_visible(True)
     for name, threshold in zip(("α₂", "α₁"), _thresholds(regularised), strict=False):
         axes.annotate(

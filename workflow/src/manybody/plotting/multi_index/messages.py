@@ -8,7 +8,6 @@ import math
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, t
 
 from manybody import checks
 from manybody.plotting.multi_index import reading
@@ -27,9 +26,7 @@ NEAR = (0.85, 1.25)  # times a threshold: finite D rounds the onset off between 
 STEPS = ((0.083, 0.804), (0.044, 0.904), (0.042, 0.951), (0.059, 0.972))
 START, ALPHA = [0.3, 0.6], 1.2
 FINITE_STEP = (0.03, 1500)  # of both, and of GAMP's iteration at this D
-# An error that is half the difference of two values is itself so uncertain that two of it are as
-# many as this of a normal law's.
-PAIR = t.isf(norm.sf(checks.ERRORS), 1) / checks.ERRORS
+PAIR = reading.width(2)  # errors of predictions are from two sets of points
 # Section 5, stored public data: converged overlaps and errors of D = 1000.
 PUBLIC = {
     "Q22": {0.2: 0.014, 0.3: 0.219, 0.4: 0.494, 0.5: 0.773, 0.6: 0.913},

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm, t
 
 from manybody import checks, tables
 
@@ -22,6 +23,7 @@ class Table:
 
     def __init__(self, frame: pd.DataFrame, about: dict):
         self.entry, self.about = about["entry"], about
+        self._width = width(self.entry.get("scrambles"))
         self._empty = frame.iloc[:0]
         frame = frame.sort_values("x", kind="stable")
         self._frames = dict(tuple(frame.groupby(["quantity", "series"], sort=False)))
@@ -34,10 +36,16 @@ class Table:
         return [series for found, series in self._frames if found == quantity]
 
     def at(self, quantity: str, series: str, x: float) -> tuple[float, float] | None:
-        """Value and its standard error at x; None if the table has no such point."""
+        """Value and its standard error at x; None if the table has no such point.
+
+        The error is that of a normal law which is as wide at the margin of a check: one from few
+        scramblings is itself uncertain.
+        """
         found = self.get(quantity, series)
         found = found[np.isclose(found["x"], x, rtol=SAME, atol=SMALLEST)]
-        return (float(found["y"].iloc[0]), float(found["y_err"].iloc[0])) if len(found) else None
+        if not len(found):
+            return None
+        return float(found["y"].iloc[0]), self._width * float(found["y_err"].iloc[0])
 
     def between(self, quantity: str, series: str, x: float) -> tuple[float, float] | None:
         """The same on straight lines between points with numbers; None outside of them."""
@@ -51,6 +59,13 @@ class Table:
         """The x at which the iteration of a series did not converge."""
         found = self.get("converged", series)
         return found.loc[found["y"] < 1, "x"].to_numpy()
+
+
+def width(count: int | None) -> float:
+    """Student's t over the normal law at a check's margin: for an error from `count` values."""
+    if count is None or count < 2:
+        return 1.0
+    return float(t.isf(norm.sf(checks.ERRORS), count - 1) / checks.ERRORS)
 
 
 def read(files: Mapping[str, list], block: dict) -> dict[str, Table]:
