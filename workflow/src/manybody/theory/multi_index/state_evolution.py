@@ -270,7 +270,7 @@ def _curves(tables: list[Table], setting: Setting, alpha_2: float) -> list[tuple
 
 @dataclass(frozen=True)
 class Found:
-    """Means over scramblings at the alphas: overlaps of both layers and of layer 2 alone (m, 2), free
+    """Means over scramblings at the alphas: overlaps of both layers, of layer 2 alone (m, 2), free
     entropy of the first (m,)."""
 
     rows: list
