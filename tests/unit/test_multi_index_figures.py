@@ -205,6 +205,7 @@ def untied(c_two=1.0, **changes):
 
 def trec(runs=8, **changes):
     entry = dict(questions="train.label", tokenizer="vocab.txt", runs=runs)
+    entry |= dict(start=3e-4, epsilon=1e-6)
     entry |= fig3_checks.QUESTIONS | changes
     made = Maker(kind="multi-index-trec", **entry)
     words = {"from": "file", "vocabulary": fig3_checks.VOCABULARY}
