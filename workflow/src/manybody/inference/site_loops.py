@@ -23,7 +23,7 @@ _SERIES = tuple(1 / math.factorial(n) for n in range(13, -1, -1))
 _SUMS = {"reassoc", "contract", "nsz"}
 
 
-@njit(nogil=True, cache=True, fastmath={"contract"})
+@njit(nogil=True, cache=True, fastmath={"contract"}, forceinline=True)
 def _exponentials(numbers, turns, turn_bits, bits, count):
     """numbers[:count] <= 0 become their exponentials; written so that it compiles to vectors.
 
@@ -58,7 +58,7 @@ def _highest(numbers, count):
     return max(max(first, second), max(third, fourth))
 
 
-@njit(nogil=True, cache=True, fastmath=_SUMS)
+@njit(nogil=True, cache=True, fastmath=_SUMS, forceinline=True)
 def _site(
     own, starts, rows, weights, table, base, gradients, of_table, of_base, losses,
     logits, turns, slopes,
