@@ -6,10 +6,11 @@ VENV ?= .venv
 LOCKS ?= envs
 TORCH ?=
 ARGS ?=
+RESULTS ?= results
 
 INSIDE = VIRTUAL_ENV="$(abspath $(VENV))" PATH="$(abspath $(VENV))/bin:$$PATH"
 .DEFAULT_GOAL := help
-.PHONY: help env figures test test-all lock
+.PHONY: help env figures resume test test-all lock
 
 help: ## this list
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,7 +18,7 @@ help: ## this list
 	@echo '  TORCH=cpu|cuda  the build of torch, where it should not be the one that pip takes'
 	@echo '  PYTHON=python3  the Python (3.11 to 3.13) that a new environment is made with'
 	@echo '  VENV=.venv      where the environment lies'
-	@echo '  ARGS="..."      more arguments for snakemake (figures) or pytest (test, test-all)'
+	@echo '  ARGS="..."      more arguments for snakemake (figures, resume) or pytest (test, test-all)'
 	@echo
 	@echo '  One figure: . .venv/bin/activate'
 	@echo '              snakemake --cores all -- results/figures/simplicity/fig4.pdf'
@@ -29,6 +30,11 @@ env: ## the virtual environment, from the hash-locked list
 	@$(PYTHON) envs/install.py '$(VENV)' '$(LOCKS)' $(TORCH)
 
 figures: env ## every figure of the default configuration (minutes)
+	$(INSIDE) snakemake --cores all $(ARGS)
+
+resume: env ## go on after kill -9 or a power cut, unless something still runs
+	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.leases '$(RESULTS)'
+	$(INSIDE) snakemake --cores 1 --unlock $(ARGS)
 	$(INSIDE) snakemake --cores all $(ARGS)
 
 test: env ## format, lint and the fast tests

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from manybody.artifacts import lease
 from manybody.inference import learning_curves
 from manybody.logs import log_to
 from manybody.tables import write_theory
@@ -10,12 +11,13 @@ log_to(snakemake.log[0])
 
 table = Path(snakemake.output.table)
 resume = table.with_suffix(".resume")
-frame, about = learning_curves.compute(
-    snakemake.params.entry,
-    dict(snakemake.input.items()),
-    resume,
-    snakemake.threads,
-    snakemake.params.code,
-)
-write_theory(table, frame, about)
-learning_curves.forget(resume)
+with lease(resume):
+    frame, about = learning_curves.compute(
+        snakemake.params.entry,
+        dict(snakemake.input.items()),
+        resume,
+        snakemake.threads,
+        snakemake.params.code,
+    )
+    write_theory(table, frame, about)
+    learning_curves.forget(resume)

@@ -4,10 +4,12 @@ A job whose files depend on its settings declares one output, its manifest, writ
 manifest lists every payload file beside it with size and sha256; readers open payload through it.
 """
 
+import glob
 import hashlib
 import json
 import os
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -26,11 +28,16 @@ class ArtifactError(RuntimeError):
 def atomic(path: str | Path) -> Iterator[Path]:
     """A temporary path in the folder of `path`, renamed to it when the block ends well.
 
-    The data is on disk before the rename; after an error nothing is left under either name.
+    The data is on disk before the rename; after an error nothing is left under either name. What
+    a writer that was killed has left is removed by the next one on the same host.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    own = f".{path.name}.{socket.gethostname()}."
+    for leftover in path.parent.glob(f"{glob.escape(own)}*.tmp"):
+        if not _started(leftover.name[len(own) : -len(".tmp")]):
+            leftover.unlink(missing_ok=True)
+    temporary = path.with_name(f"{own}{os.getpid()}.tmp")
     try:
         yield temporary
         with temporary.open("rb") as written:
@@ -64,7 +71,7 @@ def read_json(path: str | Path):
     """The JSON document in `path`; `ArtifactError` names the file when it is not one."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ArtifactError(f"{path} is not a readable JSON document: {error}") from error
 
 
@@ -164,17 +171,27 @@ def lease(folder: str | Path, wait: float = 0.0) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
+def holders(folder: str | Path) -> list[str]:
+    """Of every artifact under `folder` that a living writer holds, a sentence that names it."""
+    with tempfile.TemporaryFile(dir=folder) as clock:
+        mine = {"host": socket.gethostname(), "boot": _boot()}
+        now = os.fstat(clock.fileno()).st_mtime
+    paths = sorted(Path(folder).rglob(".lease"))
+    return [_held(path) for path in paths if path.exists() and not _dead(path, mine, now)]
+
+
 def _claim(path: Path, mine: dict) -> bool:
     # The document is complete before it gets its name: link() fails if the name is taken.
     draft = path.with_name(f".lease.{mine['host']}.{mine['process']}")
     draft.write_text(to_json(mine), encoding="utf-8")
+    now = draft.stat().st_mtime  # by the clock that the other writer's signs of life have, too
     try:
-        if _dead(path, mine):
+        if _dead(path, mine, now):
             # Of two heirs to a dead lease the slower one may find its rival's live lease here.
             with suppress(FileNotFoundError):
                 grave = path.with_name(f"{draft.name}.dead")
                 path.rename(grave)
-                if not _dead(grave, mine):
+                if not _dead(grave, mine, now):
                     os.link(grave, path)
                 grave.unlink()
         os.link(draft, path)
@@ -198,10 +215,11 @@ def _tidy(path: Path, mine: dict) -> None:
                 draft.unlink()
 
 
-def _dead(path: Path, mine: dict) -> bool:
+def _dead(path: Path, mine: dict, now: float) -> bool:
     try:
         holder = json.loads(path.read_text(encoding="utf-8"))
-        silence = time.time() - path.stat().st_mtime
+        # A sign of life from the future is one from before the clock was set back.
+        silence = abs(now - path.stat().st_mtime)
     except FileNotFoundError:
         return False
     except ValueError:
