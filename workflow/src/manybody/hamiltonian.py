@@ -181,7 +181,7 @@ def read_about(path: str | Path) -> dict:
             return json.loads((opened.metadata() or {})[KEY])
     except KeyError:
         raise ArtifactError(f"{path} has no metadata under {KEY!r}: not written here") from None
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
 
 

@@ -14,7 +14,7 @@ def log_to(path: str | Path, keep: bool = False) -> None:
     terminal = sys.stderr
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     # Open until the process ends, and for appending: several processes may write to one file.
-    log = Path(path).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115
+    log = Path(path).open("a", buffering=1, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
     if not keep:
         log.truncate(0)
     sys.stdout = sys.stderr = log

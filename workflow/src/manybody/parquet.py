@@ -71,7 +71,7 @@ def open_document(path: str | Path, kind: str) -> tuple[pq.ParquetFile, dict]:
         found = document.pop("digest")
         if found != _digest(document):
             raise ValueError("its digest differs")
-    except (ValueError, AttributeError, KeyError, TypeError) as error:
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise Refused(
             path, f"its metadata document is not one of this pipeline ({_line(error)})"
         ) from error

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from manybody.parquet import Refused, open_document, read_groups, set_document, writing
 
 KIND = "sequences"
+LARGEST = 2**31 - 1  # |V| and L: what fits the columns
 GROUP = 2**20  # tokens in a row group: what reading one sequence costs at most
 
 
@@ -141,6 +142,9 @@ class Sequences:
         if not all(isinstance(size, int) for size in sizes) or min(sizes[:2]) < 1:
             raise Refused(path, f"its document says |V|, L, N = {sizes}, expected whole numbers")
         vocabulary, length, count = sizes
+        # Nothing is made in a size that a document only claims.
+        if max(vocabulary, length) > LARGEST:
+            raise Refused(path, f"its document says |V|, L, N = {sizes}, above {LARGEST}")
         if not isinstance(document.get("about"), dict) or not isinstance(
             document.get("sha256"), str
         ):
@@ -148,7 +152,9 @@ class Sequences:
         _check_schema(path, opened, vocabulary, length)
         rows = [opened.metadata.row_group(i).num_rows for i in range(opened.num_row_groups)]
         starts = range(0, count, group_rows(length))
-        if rows != [min(group_rows(length), count - start) for start in starts]:
+        if sum(rows) != count or rows != [
+            min(group_rows(length), count - start) for start in starts
+        ]:
             raise Refused(path, f"its row groups of {rows} rows do not make {count} sequences")
         return cls(path, opened, document)
 

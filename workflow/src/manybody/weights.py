@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from manybody import models
-from manybody.artifacts import ArtifactError, Manifest, atomic
+from manybody.artifacts import ArtifactError, Manifest, atomic, read_json
 
 KEY = "manybody"  # several metadata keys would be written in a random order
 
@@ -51,7 +51,7 @@ def read_tensors(path: str | Path, device: str = "cpu") -> tuple[dict[str, Tenso
         raise ArtifactError(
             f"{path} holds tensors but no metadata under {KEY!r}: not written here"
         ) from None
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError, TypeError, RecursionError, SafetensorError) as error:
         raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
 
 
@@ -96,10 +96,53 @@ def load_model(manifest: str | Path | Manifest, step: int | str = "last", device
     if step not in steps:
         kept = ", ".join(map(str, steps))
         raise ArtifactError(f"{run.path}: step {step} was not kept; kept are {kept}")
+    path = run.file(f"step-{step}.safetensors")
     with torch.random.fork_rng(devices=[]):
-        model = models.build(run.about["description"])
-    load_into(run.file(f"step-{step}.safetensors"), model)
+        model = models.build(_description(run, path))
+    load_into(path, model)
     return model.to(device).eval()
+
+
+def _description(run: Manifest, path: Path) -> dict:
+    """What the run says its model is, if the tensors in `path` have the shapes of such a model.
+
+    They are compared before memory is taken for weights of that size.
+    """
+    description = run.about["description"]
+    if not isinstance(description, dict):
+        raise ArtifactError(f"{run.path} describes no model: found {description!r}")
+    if "model.json" in run.names() and read_json(run.file("model.json")) != description:
+        raise ArtifactError(f"{run.path}: model.json beside it describes another model")
+    shapes = _shapes(path)
+    most = max(max((1, *shape)) for shape in [*shapes.values(), [len(shapes)]])
+    for name, size in description.items():
+        if isinstance(size, int) and size > most:
+            raise ArtifactError(
+                f"{run.path} says that {name} is {size}, but no tensor in {path} is larger than "
+                f"{most} along any side; it belongs to another model"
+            )
+    try:
+        with torch.device("meta"):
+            wanted = {name: list(t.shape) for name, t in tensors(models.build(description)).items()}
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ArtifactError(f"{run.path} describes no model: {error}") from error
+    for name in sorted(wanted.keys() | shapes.keys()):
+        if wanted.get(name) != shapes.get(name):
+            raise ArtifactError(
+                f"{path}: the tensor {name} has shape {shapes.get(name, 'none')}, the model that "
+                f"{run.path} describes has {wanted.get(name, 'none')}; it belongs to another model"
+            )
+    return description
+
+
+def _shapes(path: Path) -> dict[str, list[int]]:
+    """The shape of each tensor in a safetensors file, from its header."""
+    try:
+        with safe_open(path, framework="numpy") as opened:
+            names = opened.keys()
+            return {name: opened.get_slice(name).get_shape() for name in names}
+    except (OSError, ValueError, TypeError, SafetensorError) as error:
+        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
 
 
 def history(manifest: str | Path | Manifest):

@@ -20,7 +20,7 @@ from Bio.SeqIO.FastaIO import SimpleFastaParser
 
 from manybody import reweighting, sequences
 from manybody.artifacts import sha256
-from manybody.sources import SourceError
+from manybody.sources import PACKED, SMALL, SourceError, refuse_bomb
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +133,11 @@ def _text(path: Path) -> str:
     try:
         raw = path.read_bytes()
         if raw[:2] == b"\x1f\x8b":
-            raw = gzip.decompress(raw)
+            with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
+                most = max(SMALL, PACKED * len(raw))
+                unpacked = packed.read(most + 1)
+            refuse_bomb(path, len(raw), len(unpacked))
+            raw = unpacked
     except FileNotFoundError as error:
         raise SourceError(
             f"no such file: {path} (in the config's `file`; relative paths start at {Path.cwd()})"

@@ -44,6 +44,14 @@ class Cutter:
         self._size = 0
 
     def add(self, text: str) -> list[Piece]:
+        # Bit by bit, or each piece of a text of 100 MB would cost a copy of what is left.
+        return [
+            piece
+            for start in range(0, len(text), PIECE)
+            for piece in self._add(text[start : start + PIECE])
+        ]
+
+    def _add(self, text: str) -> list[Piece]:
         if not self._size and not text.strip():
             return []
         self._waiting.append(text)

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manybody.artifacts import sha256
+from manybody.parquet import DAMAGE
 from manybody.progress import Progress
-from manybody.sources import SourceError, documents, published, pydocs
+from manybody.sources import SourceError, documents, published, pydocs, refuse_bomb
 from manybody.sources.documents import Cutter, Piece
 
 SPLITS = ("train", "validation", "test")
@@ -199,6 +200,7 @@ def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[st
         kind = opened.schema_arrow.field(column).type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             raise SourceError(f"column {column!r} of {path} holds {kind}, expected strings")
+        _refuse_bombs(path, opened, column)
         row, size = 0, path.stat().st_size / max(opened.metadata.num_rows, 1)
         for batch in opened.iter_batches(batch_size=1000, columns=[column]):
             for text in batch.column(0).to_pylist():
@@ -209,8 +211,19 @@ def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[st
                 row += 1
                 yield text
             progress.update(round(row * size) - round((row - len(batch)) * size))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except SourceError:
+        raise
+    except DAMAGE as error:
         raise SourceError(f"{path} is not a readable Parquet file: {error}") from error
+
+
+def _refuse_bombs(path: Path, opened: pq.ParquetFile, column: str) -> None:
+    """Refuses a column of which a few bytes would fill the memory."""
+    for group in range(opened.num_row_groups):
+        chunks = opened.metadata.row_group(group)
+        for chunk in map(chunks.column, range(chunks.num_columns)):
+            if chunk.path_in_schema == column:
+                refuse_bomb(path, chunk.total_compressed_size, chunk.total_uncompressed_size)
 
 
 def _shares(split: str | dict[str, float], kind: str, part: str) -> dict[str, float]:
