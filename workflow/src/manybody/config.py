@@ -169,8 +169,8 @@ def _factored_problems(path: str, model: dict) -> Iterator[str]:
         )
     if isinstance(start, list) and len(start) != model["layers"]:
         yield (
-            f"{path}.start: found {len(start)} scales for {model['layers']} layers; expected one "
-            f"for each; list them, or give one number for all"
+            f"{path}.start: found {start} for {model['layers']} layers; expected one scale for "
+            f"each; list them, or give one number for all"
         )
 
 

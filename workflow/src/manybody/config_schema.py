@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
@@ -42,7 +43,7 @@ def _validator():
         # 2.0 is no integer, since paths are made of numbers; what is not finite is no number.
         {"integer": _is_integer, "number": _is_number}
     )
-    keywords = {"oneOf": _one_of, "required": _required}
+    keywords = {"oneOf": _one_of, "required": _required, "pattern": _pattern}
     return validators.extend(Draft202012Validator, keywords, type_checker=types)(schema)
 
 
@@ -79,21 +80,21 @@ def _one_of(validator, alternatives, instance, schema):
     candidates = [part for part in alternatives if _may_mean(part, instance)]
     if isinstance(instance, dict) and not candidates:
         key = next(key for key in ("kind", "architecture", "name") if key in instance)
-        known = sorted({value for part in alternatives for value in _fixed(part).get(key, [])})
         error = ValidationError("", validator="enum", instance=instance[key])
         error.path.append(key)
-        error.schema = {"enum": known}
+        error.schema = {"enum": _known(alternatives, key)}
         yield error
         return
     errors = [list(validator.descend(instance, part)) for part in candidates]
     if all(errors):
-        # With several candidates the one that comes nearest was meant, if it is a mapping at all.
-        if isinstance(instance, dict) and any(_is_mapping(part) for part in candidates):
-            yield from min(errors, key=_distance)
-        elif isinstance(instance, list) and len(arrays := _arrays(candidates)) == 1:
-            yield from validator.descend(instance, arrays[0])
-        else:
-            yield ValidationError("", validator="oneOf")
+        # A mapping or a list was meant to be the alternative that is one, and comes nearest.
+        alike = [
+            found
+            for part, found in zip(candidates, errors, strict=True)
+            if (isinstance(instance, dict) and _is_mapping(part))
+            or (isinstance(instance, list) and part.get("type") == "array")
+        ]
+        yield from min(alike, key=_distance, default=[ValidationError("", validator="oneOf")])
 
 
 def _required(validator, required, instance, schema):
@@ -104,8 +105,32 @@ def _required(validator, required, instance, schema):
         if key not in instance:
             error = ValidationError("", validator="missing", instance=instance)
             error.path.append(key)
-            error.schema = schema.get("properties", {}).get(key, {})
+            error.schema = _property(schema, key, instance)
             yield error
+
+
+def _property(schema: dict, key: str, instance: dict) -> dict:
+    """What the schema of a mapping, or that of the alternative it means, says of a key."""
+    if key in schema.get("properties", {}):
+        return schema["properties"][key]
+    alternatives = schema.get("oneOf", [])
+    if known := _known(alternatives, key):
+        return {"enum": known}
+    meant = [part for part in alternatives if _may_mean(part, instance)]
+    return next((part["properties"][key] for part in meant if key in part["properties"]), {})
+
+
+def _known(alternatives: list[dict], key: str) -> list:
+    """The values by which alternatives can be told apart at `key`."""
+    return sorted({value for part in alternatives for value in _fixed(part).get(key, [])})
+
+
+def _pattern(validator, pattern, instance, schema):
+    """Unlike the library's, no match for a text that goes on with a new line."""
+    from jsonschema import ValidationError
+
+    if isinstance(instance, str) and not re.fullmatch(pattern, instance):
+        yield ValidationError("")
 
 
 def _may_mean(alternative: dict, instance) -> bool:
@@ -129,12 +154,15 @@ def _is_mapping(schema: dict) -> bool:
     return schema.get("type") == "object" or "properties" in schema
 
 
-def _arrays(alternatives: list[dict]) -> list[dict]:
-    return [part for part in alternatives if part.get("type") == "array"]
-
-
 def _distance(errors: list) -> int:
-    return sum(3 if error.validator == "additionalProperties" else 2 for error in errors)
+    return sum(
+        3 * len(_unknown(error)) if error.validator == "additionalProperties" else 2
+        for error in errors
+    )
+
+
+def _unknown(error) -> list[str]:
+    return sorted(set(map(str, error.instance)) - set(error.schema.get("properties", {})))
 
 
 def _sentences(error) -> Iterator[str]:
@@ -143,7 +171,7 @@ def _sentences(error) -> Iterator[str]:
     about = f" ({about})" if about else ""
     if error.validator == "additionalProperties":
         allowed = sorted(error.schema.get("properties", {}))
-        for name in sorted(set(map(str, error.instance)) - set(allowed)):
+        for name in _unknown(error):
             near = nearest(name, allowed)
             fix = f"did you mean {near}?" if near else "remove it"
             where = f"{path}.{name}" if path else name
