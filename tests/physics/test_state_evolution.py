@@ -3,15 +3,9 @@
 import numpy as np
 import pytest
 
+from manybody.theory.multi_index import channel, prediction
 from manybody.theory.multi_index import state_evolution as se
-from manybody.theory.multi_index.samples import (
-    Setting,
-    averages,
-    draws,
-    mean_error,
-    plug_in_error,
-    posterior_mean_error,
-)
+from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error, root
 from manybody.theory.multi_index.table import Curve, alone, both, onset, read, weak_recovery
 
 SETTING = Setting(1.0)
@@ -102,22 +96,44 @@ def test_reading_a_curve_that_folds_back_from_below_and_from_above():
 
 @pytest.mark.parametrize(
     ("overlaps", "plug_in", "least"),
-    [((0, 0), 0.385, 0.301), ((0, 0.7734), 0.183, 0.164), ((0.91, 0.9994), 0.0061, 0.0056)],
+    [
+        ((0, 0), 0.385, 0.301),
+        ((0, 0.7734), 0.183, 0.164),
+        ((0.614, 0.9947), 0.0227, 0.0196),
+        ((0.91, 0.9994), 0.0061, 0.0056),
+    ],
 )
 def test_errors_of_prediction(overlaps, plug_in, least):
-    normals = [draws(2048, seed) for seed in seeds(4)]
-    value, error = mean_error([plug_in_error(overlaps, SETTING, n) for n in normals])
-    assert abs(value - plug_in) < 0.03 * plug_in + 3 * error
-    streams = seeds(4, 8)
-    pairs = zip(normals, streams, strict=True)
-    value, error = mean_error([posterior_mean_error(overlaps, SETTING, *pair) for pair in pairs])
-    assert abs(value - least) < 0.02 * least + 3 * error
+    each = [prediction.errors(overlaps, SETTING, prediction.draws(2**16, s)) for s in seeds(4)]
+    for (value, error), expected in zip(
+        (mean_error(values) for values in zip(*each, strict=True)), (plug_in, least), strict=True
+    ):
+        assert abs(value - expected) < 0.02 * expected + 3 * error
+
+
+@pytest.mark.parametrize("activation", ["softmax", "linear"])
+def test_errors_of_prediction_are_those_of_the_outputs(activation):
+    setting = Setting(0.7, activation)
+    Q = np.array([[0.4, 0.1], [0.1, 0.8]])
+    normal = prediction.draws(64, seeds(1)[0])
+    omega = root(Q) @ normal[:, 0]
+    noisy = [omega + root(np.eye(2) - Q) @ normal[:, k] for k in (1, 2)]
+
+    def y(z):
+        h = channel.index(z, 0.7, activation)
+        return channel.outputs(h) if activation == "softmax" else h[:, :, None] * h[:, None]
+
+    mine, first, second = (y(z) for z in (omega, *noisy))
+    squares = [((one - mine) ** 2).sum((1, 2)).mean() for one in (first, second)]
+    pairs = ((first - second) ** 2).sum((1, 2)).mean()
+    found = prediction.errors(Q, setting, normal)
+    assert found == pytest.approx((sum(squares) / 2, pairs / 2), rel=1e-12)
 
 
 def test_a_student_that_knows_everything_makes_no_error():
-    normal = draws(256, seeds(1)[0])
-    assert plug_in_error((1, 1), SETTING, normal) == 0
-    assert plug_in_error((0.4, 1), SETTING, normal) > 0.001
+    normal = prediction.draws(256, seeds(1)[0])
+    assert prediction.errors((1, 1), SETTING, normal) == (0, 0)
+    assert min(prediction.errors((0.4, 1), SETTING, normal)) > 0.001
 
 
 def test_threads_change_no_byte():

@@ -14,13 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import ndtri
 from scipy.stats import qmc
 
 from manybody.theory.multi_index import channel
-
-INNER = 64  # points of the average behind a posterior mean of the output, twice
-PART = 512  # samples whose posterior means are averaged at once
 
 
 @dataclass(frozen=True)
@@ -82,8 +79,8 @@ def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Average
     """
     Q = check_overlap(overlap)
     variance = np.eye(2) - Q + setting.regulariser * np.eye(2)
-    omega = _root(Q) @ normal[:, 0]
-    noise = _root(variance) @ normal[:, 1]  # Z - omega
+    omega = root(Q) @ normal[:, 0]
+    noise = root(variance) @ normal[:, 1]  # Z - omega
     x = channel.index(omega + noise, setting.skip, setting.activation)
     found = channel.posterior(
         x, omega, variance, setting.skip, setting.activation, threads=setting.threads
@@ -150,7 +147,7 @@ def controlled(values: np.ndarray, zeros: np.ndarray) -> float:
     return float(np.linalg.lstsq(design, values, rcond=1e-10)[0][0])
 
 
-def _root(matrix: np.ndarray) -> np.ndarray:
+def root(matrix: np.ndarray) -> np.ndarray:
     """Symmetric square root of a matrix (2, 2) >= 0."""
     if matrix[0, 1] == 0:
         return np.diag(np.sqrt(np.maximum(np.diag(matrix), 0)))
@@ -166,60 +163,3 @@ def mean_error(values: Sequence, axis: int = 0) -> tuple[np.ndarray, np.ndarray]
         return values.mean(axis=axis), np.full_like(values.mean(axis=axis), np.nan)
     with np.errstate(invalid="ignore"):  # of infinite values
         return values.mean(axis=axis), values.std(axis=axis, ddof=1) / np.sqrt(count)
-
-
-# --- Errors of prediction ------------------------------------------------------------------------
-
-
-def plug_in_error(overlap: Sequence, setting: Setting, normal: np.ndarray) -> float:
-    """E |g(Z) - g(omega)|^2, squares summed over the entries of y, of a student that takes its
-    mean omega ~ N(0, Q) for Z ~ N(omega, I - Q). y is without noise."""
-    Q = check_overlap(overlap)
-    omega = _root(Q) @ normal[:, 0]
-    truth = _outputs(omega + _root(np.eye(2) - Q) @ normal[:, 1], setting)
-    return float(_norm(truth - _outputs(omega, setting), setting).mean())
-
-
-def posterior_mean_error(
-    overlap: Sequence, setting: Setting, normal: np.ndarray, seed: np.random.SeedSequence
-) -> float:
-    """E |y - E[y | omega]|^2 with the same y, omega: the least error there is.
-
-    E[y | omega] is an average over INNER points, done twice with independent points, one for each
-    factor of the square, so that their noise adds nothing on average.
-    """
-    Q = check_overlap(overlap)
-    noise_root = _root(np.eye(2) - Q)
-    omega = _root(Q) @ normal[:, 0]
-    truth = _outputs(omega + noise_root @ normal[:, 1], setting)
-    total = 0.0
-    inner = []
-    for stream in seed.spawn(2):
-        sequence = qmc.Sobol(4, scramble=True, rng=np.random.default_rng(stream))
-        points = ndtri(np.clip(sequence.random(INNER), 1e-12, 1 - 1e-12)).reshape(INNER, 2, 2)
-        inner.append(noise_root @ points)
-    for first in range(0, len(omega), PART):
-        part = slice(first, first + PART)
-        off = []
-        for points in inner:
-            z = (omega[part, None] + points).reshape(-1, 2, 2)
-            means = _outputs(z, setting).reshape(-1, INNER, *truth.shape[1:]).mean(axis=1)
-            off.append(truth[part] - means)
-        total += float(_norm(off[0], setting, off[1]).sum())
-    return total / len(omega)
-
-
-def _outputs(z: np.ndarray, setting: Setting) -> np.ndarray:
-    """What is distinct in y: y_12 and y_21 (softmax), or y_11, y_22 and y_12 (linear)."""
-    h = channel.index(z, setting.skip, setting.activation)
-    if setting.activation == "softmax":
-        return expit(-h * (h - h[:, ::-1]))
-    return np.column_stack([h**2, h[:, 0] * h[:, 1]])
-
-
-def _norm(first: np.ndarray, setting: Setting, second: np.ndarray | None = None) -> np.ndarray:
-    """Product of two differences of y, summed over its four entries, (n,)."""
-    products = first * (first if second is None else second)
-    # A row (1 - y, y) of softmax is off by as much in both entries; y_21 = y_12 of linear.
-    weights = [2.0, 2.0] if setting.activation == "softmax" else [1.0, 1.0, 2.0]
-    return products @ np.array(weights)

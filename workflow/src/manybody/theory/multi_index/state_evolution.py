@@ -16,6 +16,7 @@ points, as 2 dE log Z_out / dQ = G; it is given less its value at Q = 0.
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,15 +25,9 @@ from scipy.special import expit, logit
 from threadpoolctl import threadpool_limits
 
 from manybody.progress import Progress
+from manybody.theory.multi_index import prediction
 from manybody.theory.multi_index.channel import ACTIVATIONS
-from manybody.theory.multi_index.samples import (
-    Setting,
-    averages,
-    draws,
-    mean_error,
-    plug_in_error,
-    posterior_mean_error,
-)
+from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
 from manybody.theory.multi_index.table import (
     ALONE,
     BOTH,
@@ -51,7 +46,8 @@ LANDMARKS = (
     (0, 0), (0, 0.5), (0, 0.7734), (0, 0.9212), (0, 0.985), (0, 1), (0.614, 0.9947),
     (0.8226, 0.99784), (0.91, 0.9994),
 )  # fmt: skip
-ERROR_POINTS = 2**14  # samples of an error of prediction
+ERROR_POINTS = 2**16  # samples of an error of prediction in each of ERROR_SCRAMBLES
+ERROR_SCRAMBLES = 4
 TOLERANCE = 1e-4  # of logit Q, where an iteration stops
 ITERATIONS = 25
 LONGEST = 1.5  # step of an iteration, of logit Q
@@ -360,22 +356,14 @@ def _informed(entry, setting, normal, alphas, table, alpha_2, whole, progress) -
 
 
 def _errors(found: Found, setting, alphas, seed) -> list[tuple]:
-    clean = Setting(setting.skip, setting.activation)
-    outer, inner = seed.spawn(2)
-    batches = [draws(ERROR_POINTS // 4, stream) for stream in outer.spawn(4)]
-    streams = inner.spawn(4)
+    normals = [prediction.draws(ERROR_POINTS, part) for part in seed.spawn(ERROR_SCRAMBLES)]
 
     def both_errors(Q) -> list[tuple]:
         if not np.isfinite(Q).all():
             return [(math.nan, math.nan)] * 2
-        posterior = [
-            posterior_mean_error(Q, clean, normal[: ERROR_POINTS // 8], stream)
-            for normal, stream in zip(batches, streams, strict=True)
-        ]
-        return [
-            mean_error([plug_in_error(Q, clean, normal) for normal in batches]),
-            mean_error(posterior),
-        ]
+        with ThreadPoolExecutor(setting.threads) as pool:
+            each = list(pool.map(lambda normal: prediction.errors(Q, setting, normal), normals))
+        return [mean_error(values) for values in zip(*each, strict=True)]
 
     rows = []
     names = ("plug-in", "posterior mean")
