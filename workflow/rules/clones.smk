@@ -24,9 +24,9 @@ rule sample_clones:
         "../../envs/learning.yaml"
     threads: lambda wildcards: entry("clones", wildcards.clone)["threads"]
     resources:
-        mem_mb=lambda wildcards, attempt: 3000 * attempt,
-        runtime=lambda wildcards, attempt: 60 * attempt,
-        gpu=config["compute"]["gpus"],
+        mem_mb=growing(3000),
+        runtime=growing(60),
+        gpu=min(1, config["compute"]["gpus"]),
     params:
         clone=lambda wildcards: entry("clones", wildcards.clone),
         device=config["compute"]["device"],

@@ -60,6 +60,11 @@ def code(script, *modules, plotting=False):
     return code_digest(SCRIPTS / script, modules, plotting)
 
 
+def growing(amount):
+    """A resource of which a job that is submitted again, since it ran out, gets more."""
+    return lambda wildcards, attempt: amount * attempt
+
+
 def model_module(model):
     return f"models.{entry('models', model)['architecture']}"
 
@@ -166,8 +171,13 @@ def training_device(model):
     return entry("models", model)["training"].get("device", config["compute"]["device"])
 
 
-def training_gpus(model):
-    return 0 if training_device(model) == "cpu" else config["compute"]["gpus"]
+def trained_models(on_cpu):
+    """Trained models that stay on the CPU by their recipe, or those that need not."""
+    return [
+        model
+        for model in config["models"]
+        if is_trained(model) and on_cpu == (training_device(model) == "cpu")
+    ]
 
 
 def training_processes(model):

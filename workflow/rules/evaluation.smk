@@ -18,9 +18,9 @@ rule evaluate_model:
     conda:
         "../../envs/learning.yaml"
     resources:
-        mem_mb=lambda wildcards, attempt: 3000 * attempt,
-        runtime=lambda wildcards, attempt: 60 * attempt,
-        gpu=config["compute"]["gpus"],
+        mem_mb=growing(3000),
+        runtime=growing(60),
+        gpu=min(1, config["compute"]["gpus"]),
     params:
         evaluation=lambda wildcards: entry("evaluations", wildcards.evaluation),
         device=config["compute"]["device"],

@@ -29,11 +29,12 @@ for paper, figure in figure_names():
             checks=f"{RESULTS}/checks/{paper}/{figure}.csv",
         log:
             f"{RESULTS}/logs/plot_figure/{paper}.{figure}.log",
+        localrule: True
         conda:
             "../../envs/figures.yaml"
         resources:
-            mem_mb=2000,
-            runtime=30,
+            mem_mb=growing(2000),
+            runtime=growing(30),
         params:
             paper=paper,
             figure=figure,
@@ -58,6 +59,7 @@ rule write_scorecard:
         ),
     log:
         f"{RESULTS}/logs/write_scorecard.log",
+    localrule: True
     conda:
         "../../envs/figures.yaml"
     params:

@@ -20,8 +20,8 @@ rule extract_maps:
     conda:
         "../../envs/learning.yaml"
     resources:
-        mem_mb=3000,
-        runtime=60,
+        mem_mb=growing(3000),
+        runtime=growing(60),
     params:
         # Matrices are cheap at every checkpoint; maps that depend on the input are averaged over
         # so many sequences at each.
@@ -48,8 +48,8 @@ rule score_contacts:
     conda:
         "../../envs/numerics.yaml"
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         code=code("score_contacts.py"),
     message:
@@ -75,8 +75,8 @@ rule fit_curve:
         "../../envs/learning.yaml"
     threads: 2
     resources:
-        mem_mb=3000,
-        runtime=120,
+        mem_mb=growing(3000),
+        runtime=growing(120),
     params:
         entry=lambda wildcards: entry("curves", wildcards.curve),
         code=code("fit_curve.py"),

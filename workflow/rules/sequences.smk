@@ -23,8 +23,8 @@ rule collect_corpus:
     conda:
         "../../envs/learning.yaml"
     resources:
-        mem_mb=2000,
-        runtime=240,
+        mem_mb=growing(2000),
+        runtime=growing(240),
     params:
         corpus=lambda wildcards: entry("corpora", wildcards.corpus),
         downloads=f"{RESULTS}/downloads",
@@ -48,8 +48,8 @@ rule train_tokenizer:
     conda:
         "../../envs/numerics.yaml"
     resources:
-        mem_mb=4000,
-        runtime=120,
+        mem_mb=growing(4000),
+        runtime=growing(120),
     params:
         vocabulary=lambda wildcards: entry("sources", wildcards.source)["vocabulary"],
         end_of_document=lambda wildcards: entry("sources", wildcards.source)["end_of_document"],
@@ -76,8 +76,8 @@ rule encode_sequences:
     conda:
         "../../envs/numerics.yaml"
     resources:
-        mem_mb=2000,
-        runtime=120,
+        mem_mb=growing(2000),
+        runtime=growing(120),
     params:
         source=lambda wildcards: entry("sources", wildcards.source),
         code=code("encode_sequences.py"),
@@ -104,8 +104,8 @@ rule sample_many_body:
         "../../envs/numerics.yaml"
     threads: 4
     resources:
-        mem_mb=2000,
-        runtime=120,
+        mem_mb=growing(2000),
+        runtime=growing(120),
     params:
         source=lambda wildcards: entry("sources", wildcards.source),
         code=code("sample_many_body.py"),
@@ -132,8 +132,8 @@ rule sample_potts:
         "../../envs/numerics.yaml"
     threads: 4
     resources:
-        mem_mb=2000,
-        runtime=120,
+        mem_mb=growing(2000),
+        runtime=growing(120),
     params:
         source=lambda wildcards: entry("sources", wildcards.source),
         code=code("sample_potts.py"),
@@ -161,8 +161,8 @@ rule read_alignment:
         "../../envs/numerics.yaml"
     threads: 4
     resources:
-        mem_mb=4000,
-        runtime=120,
+        mem_mb=growing(4000),
+        runtime=growing(120),
     params:
         source=lambda wildcards: entry("sources", wildcards.source),
         code=code("read_alignment.py"),

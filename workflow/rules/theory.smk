@@ -18,8 +18,8 @@ rule compute_theory:
         "../../envs/learning.yaml"
     threads: lambda wildcards: entry("theory", wildcards.theory).get("threads", 1)
     resources:
-        mem_mb=2000,
-        runtime=60,
+        mem_mb=growing(2000),
+        runtime=growing(60),
     params:
         entry=lambda wildcards: entry("theory", wildcards.theory),
         module=lambda wildcards: theory_module(wildcards.theory),

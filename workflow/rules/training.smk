@@ -19,15 +19,15 @@ rule train_model:
     benchmark:
         f"{RESULTS}/usage/train_model/{{source}}.{{model}}.seed-{{seed}}.jsonl"
     wildcard_constraints:
-        model=named(name for name in config["models"] if is_trained(name)),
+        model=named(trained_models(on_cpu=False)),
     priority: 10
     conda:
         "../../envs/learning.yaml"
     threads: lambda wildcards: training_threads(wildcards.model)
     resources:
-        mem_mb=lambda wildcards, attempt: 3000 * attempt,
-        runtime=lambda wildcards, attempt: 60 * attempt,
-        gpu=lambda wildcards: training_gpus(wildcards.model),
+        mem_mb=growing(3000),
+        runtime=growing(60),
+        gpu=config["compute"]["gpus"],
     params:
         model=lambda wildcards: architecture(wildcards.model),
         recipe=lambda wildcards: entry("models", wildcards.model)["training"],
@@ -39,6 +39,15 @@ rule train_model:
         "Training {wildcards.model} on {wildcards.source}, seed {wildcards.seed}"
     script:
         "../scripts/train_model.py"
+
+
+# Under its own name, so that a cluster profile can send it where there are no GPUs.
+use rule train_model as train_model_on_cpu with:
+    wildcard_constraints:
+        model=named(trained_models(on_cpu=True)),
+    resources:
+        mem_mb=growing(3000),
+        runtime=growing(60),
 
 
 rule adopt_weights:
@@ -57,8 +66,8 @@ rule adopt_weights:
     conda:
         "../../envs/learning.yaml"
     resources:
-        mem_mb=3000,
-        runtime=60,
+        mem_mb=growing(3000),
+        runtime=growing(60),
     params:
         model=lambda wildcards: architecture(wildcards.model),
         code=lambda wildcards: code("adopt_weights.py", model_module(wildcards.model)),
