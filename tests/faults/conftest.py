@@ -1,0 +1,25 @@
+"""What the tests of faults share: one undisturbed run of the tiny pipeline."""
+
+import time
+
+import pytest
+from pipeline import Pipeline, end
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory):
+    """An undisturbed run on one core, compiled loops included, and the seconds that it took."""
+    folder = tmp_path_factory.mktemp("whole")
+    pipeline = Pipeline(folder / "run", NUMBA_CACHE_DIR=str(folder / "compiled"))
+    begin = time.monotonic()
+    pipeline.run(cores=1)
+    pipeline.seconds = time.monotonic() - begin
+    print(f"\ntiny pipeline, undisturbed, nothing compiled before: {pipeline.seconds:.0f} s")
+    return pipeline
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder for one pipeline; nothing that works in it outlives the test."""
+    yield tmp_path / "run"
+    end(tmp_path / "run")
