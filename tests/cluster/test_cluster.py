@@ -1,0 +1,156 @@
+"""The pipeline on a real SLURM of one node, through profiles/slurm."""
+
+import re
+import signal
+import time
+
+import pytest
+
+MODEL = "results/tiny/models/spins/tiny/seed-0/manifest.json"
+LONG = "results/tiny/models/spins/long/seed-0/manifest.json"
+LOSSES = "results/tiny/losses/tiny/seed-0.parquet"
+EVERYTHING = (
+    LOSSES,
+    "results/tiny/curves/tiny.parquet",
+    "results/tiny/figures/simplicity/gradient_flow.pdf",
+)
+MINUTES = 5 * 60  # how long a step may take on a busy machine
+
+
+def equal(found: dict[str, bytes], expected: dict[str, bytes]) -> None:
+    assert found.keys() == expected.keys()
+    assert [name for name in found if found[name] != expected[name]] == []
+
+
+def gpus(job: dict[str, str]) -> str:
+    return job.get("TresPerJob", "none")
+
+
+def test_artifacts_gpus_and_errors(checkout):
+    """The local run's bits, a GPU for the model alone, and a failing job's own traceback."""
+    checkout.snakemake("--", MODEL)
+    found = checkout.artifacts()
+    equal(found, checkout.undisturbed(MODEL))
+    (sampling,) = checkout.jobs("sample_potts")
+    (training,) = checkout.jobs("train_model")
+    assert (training["Partition"], gpus(training)) == ("gpu", "gres:gpu:1")
+    assert (sampling["Partition"], gpus(sampling)) == ("cpu", "none")
+    assert sampling["CPUs/Task"] == "4"
+    assert "mem=3000M" in training["TRES"]
+    assert training["TimeLimit"] == "01:00:00"
+
+    # A corpus damaged on disk: what the job itself says is what the user sees.
+    train = checkout.results / "sequences" / "spins" / "train.parquet"
+    train.write_bytes(train.read_bytes()[:-100])
+    assert checkout.snakemake("--retries", "0", "--", LONG, check=False) != 0
+    assert "Traceback (most recent call last)" in checkout.output
+    assert re.search(r"Error: .*spins/train\.parquet", checkout.output), checkout.output[-6000:]
+
+
+@pytest.mark.slow
+def test_everything_equals_the_local_run(checkout):
+    checkout.snakemake("--", *EVERYTHING, timeout=2 * MINUTES)
+    equal(checkout.artifacts(), checkout.undisturbed(*EVERYTHING))
+    # Figures are drawn where snakemake runs.
+    assert checkout.jobs("plot_simplicity_gradient_flow") == []
+    (sampling,) = checkout.jobs("sample_clones")
+    assert (sampling["Partition"], gpus(sampling)) == ("gpu", "gres:gpu:1")
+
+
+@pytest.mark.slow
+def test_short_evaluations_go_in_one_job_that_asks_for_no_more_than_one(checkout):
+    seeds = [LOSSES.replace("seed-0", f"seed-{seed}") for seed in range(3)]
+    (checkout.folder / "seeds.yaml").write_text("evaluations: {tiny: {seeds: [0, 1, 2]}}")
+    checkout.snakemake("--", *seeds, timeout=2 * MINUTES, configs=["seeds.yaml"])
+    evaluations = [job for job in checkout.cluster.jobs() if "evaluations" in job["Comment"]]
+    mine = [job for job in evaluations if job["WorkDir"] == str(checkout.folder)]
+    assert len(mine) == 1
+    assert gpus(mine[0]) == "gres:gpu:1"
+    assert "cpu=1,mem=3000M" in mine[0]["TRES"]
+    assert mine[0]["TimeLimit"] == "03:00:00"
+
+
+@pytest.mark.slow
+def test_without_gpus_none_is_asked_for(checkout):
+    (checkout.folder / "none.yaml").write_text("compute: {gpus: 0}")
+    checkout.snakemake("--", MODEL, configs=["none.yaml"])
+    (training,) = checkout.jobs("train_model")
+    assert gpus(training) == "none"
+
+
+@pytest.mark.slow
+def test_a_job_over_its_memory_comes_back_with_more(checkout):
+    checkout.snakemake(
+        "--set-resources", "train_model:mem_mb=350 + 1500 * (attempt - 1)", "--", MODEL
+    )
+    killed, done = checkout.jobs("train_model")
+    assert "mem=350M" in killed["TRES"]
+    assert killed["JobState"] != "COMPLETED"
+    assert "mem=1850M" in done["TRES"]
+    assert done["JobState"] == "COMPLETED"
+    equal(checkout.artifacts(), checkout.undisturbed(MODEL))
+
+
+@pytest.mark.slow
+def test_a_job_over_its_time_comes_back_with_more_and_goes_on_where_it_was(checkout):
+    checkout.snakemake(
+        "--set-resources", "train_model:runtime=1 + 9 * (attempt - 1)", "--", LONG, timeout=600
+    )
+    killed, *_, done = checkout.jobs("train_model")
+    assert (killed["JobState"], killed["TimeLimit"]) == ("TIMEOUT", "00:01:00")
+    assert (done["JobState"], done["TimeLimit"]) == ("COMPLETED", "00:10:00")
+    log = (checkout.results / "logs/train_model/spins/long/seed-0.log").read_text()
+    assert "resumed" in log
+    equal(checkout.artifacts(), checkout.undisturbed(LONG))
+
+
+def training_state(checkout):
+    """Waits until the long training has saved a state, so that it is in the middle of its work."""
+    folder = checkout.results / "models/spins/long/seed-0/resume"
+    checkout.cluster.wait(lambda: list(folder.glob("state-*.safetensors")), MINUTES)
+
+
+@pytest.mark.slow
+def test_a_node_that_fails_in_the_middle_loses_nothing(checkout):
+    running = checkout.start("--", LONG)
+    training_state(checkout)
+    node = f"nodename={checkout.cluster.host}"
+    checkout.cluster.call("scontrol", "update", node, "state=down", "reason=test")
+    time.sleep(2)
+    checkout.cluster.call("scontrol", "update", node, "state=resume")
+    assert running.wait(2 * MINUTES) == 0, checkout.output[-6000:]
+    assert sum(int(job["Restarts"]) for job in checkout.jobs("train_model")) >= 1
+    equal(checkout.artifacts(), checkout.undisturbed(LONG))
+
+
+@pytest.mark.slow
+def test_an_interrupt_cancels_the_jobs_and_the_next_call_goes_on(checkout):
+    running = checkout.start("--", LONG)
+    training_state(checkout)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(MINUTES) != 0
+    (job,) = checkout.jobs("train_model")
+    assert job["JobState"] in ("CANCELLED", "COMPLETING")
+    checkout.snakemake("--", LONG)
+    log = (checkout.results / "logs/train_model/spins/long/seed-0.log").read_text()
+    assert "resumed" in log
+    equal(checkout.artifacts(), checkout.undisturbed(LONG))
+
+
+@pytest.mark.slow
+def test_no_artifact_has_two_writers_after_snakemake_was_killed(checkout):
+    running = checkout.start("--", LONG)
+    training_state(checkout)
+    running.kill()
+    running.wait()
+    (first,) = checkout.jobs("train_model", "RUNNING")
+    checkout.snakemake("--unlock")
+    assert checkout.snakemake("--retries", "0", "--", LONG, check=False, timeout=2 * MINUTES) != 0
+    held = re.search(
+        r"is being written by process \d+ on (\S+), job (\d+) \(.*ago\)", checkout.output
+    )
+    assert held, checkout.output[-6000:]
+    assert held[2] == first["JobId"]
+    checkout.cluster.wait(lambda: not checkout.jobs("train_model", "RUNNING"), 2 * MINUTES)
+    checkout.snakemake("--", LONG)
+    equal(checkout.artifacts(), checkout.undisturbed(LONG))
