@@ -88,7 +88,12 @@ def write_manifest(path: str | Path, kind: str, payload: Iterable[str], about: d
         name: {"bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)}
         for name in sorted(payload)
     }
-    write_json(path, {"kind": kind, "about": about, "files": files})
+    document = {"kind": kind, "about": about, "files": files}
+    write_json(path, {**document, "sha256": _seal(document)})
+
+
+def _seal(document: dict) -> str:
+    return hashlib.sha256(to_json(document).encode()).hexdigest()
 
 
 class Manifest:
@@ -102,8 +107,20 @@ class Manifest:
     def read(cls, path: str | Path, kind: str) -> "Manifest":
         """The manifest at `path`; `ArtifactError` if it is missing or not of this `kind`."""
         document = read_json(path)
-        if not isinstance(document, dict) or document.keys() != {"kind", "about", "files"}:
-            raise ArtifactError(f"{path} is not a manifest: it should hold kind, about and files")
+        if not isinstance(document, dict) or document.keys() != {
+            "kind",
+            "about",
+            "files",
+            "sha256",
+        }:
+            raise ArtifactError(
+                f"{path} is not a manifest: it should hold kind, about, files and sha256"
+            )
+        if document.pop("sha256") != _seal(document):
+            raise ArtifactError(
+                f"{path} was altered after it was written. Delete it and run the same snakemake "
+                "command again to remake it."
+            )
         if document["kind"] != kind:
             raise ArtifactError(
                 f"{path} lists files of kind {document['kind']!r}, expected {kind!r}"

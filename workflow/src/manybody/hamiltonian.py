@@ -9,6 +9,7 @@ field gives, are added: sum_i E_i(s_i) to H and E_i(a) to h_i(a). numpy only and
 `sampling.gibbs` and, for k = 2, `sampling.potts` are the fast samplers.
 """
 
+import hashlib
 import json
 from functools import cached_property
 from math import factorial, perm
@@ -128,12 +129,13 @@ class Hamiltonian:
     def save(self, path: str | Path, about: dict) -> None:
         """Writes `couplings`, `colours`, `beta` (1,), `fields` (L, |V|) if there are energies of
         the sites alone, and the JSON document `about`, atomically."""
-        document = json.dumps(about, sort_keys=True, ensure_ascii=False, allow_nan=False)
         named = dict(
             couplings=self.couplings, colours=self.colours, beta=np.array([self.beta], np.float64)
         )
         if self.alone is not None:
             named[FIELDS] = self.alone
+        sealed = {**about, "sha256": _digest(named)}
+        document = json.dumps(sealed, sort_keys=True, ensure_ascii=False, allow_nan=False)
         with atomic(path) as temporary:
             temporary.touch()
             mode = temporary.stat().st_mode
@@ -147,10 +149,33 @@ class Hamiltonian:
         if named[2].shape != (1,):
             raise ArtifactError(f"{path}: beta has shape {named[2].shape}, expected (1,)")
         alone = read_tensor(path, FIELDS) if FIELDS in tensor_names(path) else None
+        read = dict(zip(("couplings", "colours", "beta"), named, strict=True))
+        if _sealed(path) != _digest(read if alone is None else {**read, FIELDS: alone}):
+            raise ArtifactError(
+                f"{path} is refused: its tensors are not the ones that were written. Delete it and "
+                "run the same command again to remake it."
+            )
         try:
             return cls(named[0], named[1], named[2][0], alone)
         except ValueError as error:
             raise ArtifactError(f"{path}: {error}") from error
+
+
+def _digest(named: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name, tensor in sorted(named.items()):
+        digest.update(f"{name} {tensor.dtype} {tensor.shape}\n".encode())
+        digest.update(np.ascontiguousarray(tensor))
+    return digest.hexdigest()
+
+
+def _sealed(path: str | Path) -> str | None:
+    """The digest in a Hamiltonian's document; None in a file that has no such document."""
+    try:
+        with safe_open(path, framework="numpy") as opened:
+            return json.loads((opened.metadata() or {})[KEY])["sha256"]
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def tensor_names(path: str | Path) -> list[str]:

@@ -5,6 +5,7 @@ block may start and end anywhere, and the tail that is too short is dropped. Bet
 stands a newline, or the end-of-document marker as one ordinary token where it is kept.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
@@ -61,8 +62,13 @@ def train(
             f"{bpe.get_vocab_size()} tokens, {vocabulary} were asked: ask for fewer, or give more "
             "text"
         )
+    text = bpe.to_str(pretty=True) + "\n"
+    # For `load`, and for sha256sum -c: the library takes most altered files for good ones.
+    with atomic(_digest_file(out)) as temporary:
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        temporary.write_text(f"{digest}  {Path(out).name}\n", encoding="utf-8")
     with atomic(out) as temporary:
-        temporary.write_text(bpe.to_str(pretty=True) + "\n", encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
 
 
 def encode_split(
@@ -140,13 +146,24 @@ def stream(
 
 
 def load(path: str | Path) -> Tokenizer:
-    """The tokenizer saved at `path` (a tokenizer.json)."""
+    """The tokenizer saved at `path` (a tokenizer.json), which must be as it was written if the
+    file `path`.sha256 beside it says what that was."""
+    record = _digest_file(path)
+    if record.is_file() and record.read_text(encoding="utf-8").split(" ")[0] != sha256(path):
+        raise SourceError(
+            f"{path} is not the file that was written ({record.name} says so): delete it and run "
+            "the same command again"
+        )
     try:
         return Tokenizer.from_str(Path(path).read_text(encoding="utf-8"))
     except Exception as error:  # the library raises plain Exception
         raise SourceError(
             f"{path} is not a tokenizer ({error}): delete it and run the same command again"
         ) from error
+
+
+def _digest_file(path: str | Path) -> Path:
+    return Path(path).with_name(f"{Path(path).name}.sha256")
 
 
 def batched(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:

@@ -1,16 +1,14 @@
 """Table 1: one test passage, and what each generator's chain has made of it."""
 
-from pathlib import Path
-
 from manybody.artifacts import Manifest
 from manybody.plotting.simplicity.passages import read_passages, table1
 
 
 def draw(files, block: dict, context: dict) -> tuple:
     """The figure, what is drawn and the checks, from files; see the package's docstring."""
-    from tokenizers import Tokenizer
+    from manybody.sources.tokenizer import load
 
-    tokenizer = Tokenizer.from_file(str(Path(files["tokenizer"])))
+    tokenizer = load(files["tokenizer"])
     clones = dict(zip(context["clones"], files["clones"], strict=True))
     manifests = [Manifest.read(clones[name], "clones") for name in block["clones"]]
     return table1(
