@@ -10,7 +10,7 @@ RESULTS ?= results
 
 INSIDE = VIRTUAL_ENV="$(abspath $(VENV))" PATH="$(abspath $(VENV))/bin:$$PATH"
 .DEFAULT_GOAL := help
-.PHONY: help env figures resume test test-all lock
+.PHONY: help env figures resume test test-all lock audit
 
 help: ## this list
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ test-all: env ## the same with the slow tests
 
 lock: env ## the locks and conda environments anew, from envs/requirements.in
 	$(INSIDE) python envs/lock.py
+
+audit: env ## licences and known vulnerabilities of the locked packages
+	$(INSIDE) python envs/audit.py
 
 define check
 $(INSIDE) ruff check
