@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
+from manybody.config import ConfigError, check
 from manybody.sources import SourceError, download, published, text
 from manybody.sources.download import fetch
 
@@ -29,13 +31,14 @@ class Handler(BaseHTTPRequestHandler):
         server = self.server
         wanted = self.headers.get("Range")
         server.asked.append(wanted)
+        server.headers.append(dict(self.headers))
         if self.path.startswith("/redirect"):
             self.send_response(302)
             self.send_header("Location", self.path.removeprefix("/redirect"))
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
-        data = server.files.get(self.path)
+        data = server.files.get(self.path.partition("?")[0])
         if data is None or server.broken:
             self.send_error(503 if server.broken else 404)
             return
@@ -76,7 +79,7 @@ def server():
     server.daemon_threads = True
     server.block_on_close = False
     server.files = {"/text.txt": DATA}
-    server.asked, server.cuts = [], []
+    server.asked, server.cuts, server.headers = [], [], []
     server.ranges, server.broken, server.pause = True, False, 0.0
     server.handle_error = lambda *_: None  # clients that go away are what is tested
     server.url = f"http://127.0.0.1:{server.server_port}"
@@ -238,3 +241,58 @@ def test_published_data_sets_are_fetched_at_their_revision(server, tmp_path, mon
     assert len(server.asked) == 2
     folder = tmp_path / "downloads" / "tinystories" / revision
     assert (folder / "TinyStories-train.txt").is_file()
+
+
+def test_no_credentials_are_sent_whatever_the_machine_holds(server, path, tmp_path, monkeypatch):
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN"):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    server.cuts = [1_000_000]
+    get(server, path)
+    assert len(server.headers) == 2
+    for headers in server.headers:
+        assert not {"Authorization", "Cookie"} & set(headers)
+        assert "secret" not in str(headers)
+
+
+def test_secrets_in_an_address_are_neither_shown_nor_kept(server, path, capfd):
+    fetch(f"{server.url}/text.txt?token=hush#hush", path, patience=0.001)
+    record = (path.parent / "text.txt.json").read_text()
+    assert json.loads(record)["url"] == f"{server.url}/text.txt"
+    refused = "http://me:hush@127.0.0.1:1/x?token=hush"
+    with pytest.raises(SourceError, match=r"cannot download http://127\.0\.0\.1:1/x:") as caught:
+        fetch(refused, path.with_name("x"), patience=0.001)
+    assert "hush" not in str(caught.value) + "".join(capfd.readouterr())
+
+
+def test_the_checksum_is_compared_before_the_file_has_its_name(server, path, monkeypatch):
+    seen = []
+    compare = download._compare
+
+    def look(*arguments):
+        seen.append(path.exists())
+        return compare(*arguments)
+
+    monkeypatch.setattr(download, "_compare", look)
+    get(server, path, SHA256)
+    assert seen == [False]
+
+
+def test_a_longer_file_than_the_one_that_is_known_is_refused(server, path):
+    server.files["/text.txt"] = DATA + b"more"
+    with pytest.raises(SourceError, match="the config's `sha256`"):
+        get(server, path, expected=SHA256)
+    assert names(path) == []
+
+
+@pytest.mark.parametrize("revision", ["main", "v1.0", "0123abcd", "A" * 40, "0" * 40 + "\n"])
+def test_a_revision_that_can_move_is_refused_by_the_config(revision):
+    config = yaml.safe_load((SOURCE.parents[1] / "config" / "config.yaml").read_text())
+    config["corpora"]["stories"] = corpus = {"kind": "tinystories", "split": "published"}
+    corpus["revision"] = "0123456789abcdef" * 2 + "01234567"
+    check(config)
+    corpus["revision"] = revision
+    with pytest.raises(ConfigError, match=r"corpora\.stories\.revision: found"):
+        check(config)

@@ -8,6 +8,7 @@ import json
 import os
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def fetch(url: str, path: Path, expected: str | None = None, patience: float = 2
         if path.is_file():
             _compare(path, sha256(path), expected, recorded)
             if not recorded:
-                write_json(record, {"url": url, "sha256": sha256(path)})
+                write_json(record, {"url": _public(url), "sha256": sha256(path)})
             return path
         part = path.with_name(f"{path.name}.part")
         _download(url, part, patience)
@@ -44,7 +45,7 @@ def fetch(url: str, path: Path, expected: str | None = None, patience: float = 2
         except SourceError:
             part.unlink()
             raise
-        write_json(record, {"url": url, "sha256": found})
+        write_json(record, {"url": _public(url), "sha256": found})
         part.replace(path)
     return path
 
@@ -86,8 +87,16 @@ def _download(url: str, part: Path, patience: float) -> None:
 
 def _unreachable(url: str, part: Path, reason: object) -> SourceError:
     return SourceError(
-        f"cannot download {url}: {reason}. Run again to go on with what is in {part}, or fetch the "
-        "file elsewhere and name it under the corpus's `files` in the config"
+        f"cannot download {_public(url)}: {reason}. Run again to go on with what is in {part}, or "
+        "fetch the file elsewhere and name it under the corpus's `files` in the config"
+    )
+
+
+def _public(url: str) -> str:
+    """The address without user, password, query and fragment, as it may be shown and kept."""
+    parts = urllib.parse.urlsplit(url)
+    return urllib.parse.urlunsplit(
+        (parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")
     )
 
 
