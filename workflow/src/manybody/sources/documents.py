@@ -142,6 +142,10 @@ class Documents:
         self._opened, document = open_document(path, KIND)
         if self._opened.schema_arrow != SCHEMA:
             raise Refused(path, f"its columns are {self._opened.schema_arrow}, expected {SCHEMA}")
+        metadata = self._opened.metadata
+        rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        if not all(0 < count <= ROWS for count in rows) or sum(rows) != metadata.num_rows:
+            raise Refused(path, f"its row groups hold {rows} rows, expected at most {ROWS} each")
         self.documents: int = document["documents"]
         self.characters: int = document["characters"]
         self.bytes: int = document["bytes"]
@@ -151,5 +155,9 @@ class Documents:
     def __iter__(self) -> Iterator[Piece]:
         for group in range(self._opened.num_row_groups):
             table = read_groups(self.path, self._opened, [group])
+            if len(table) != self._opened.metadata.row_group(group).num_rows:
+                raise Refused(
+                    self.path, f"row group {group} holds {len(table)} rows, not its number"
+                )
             texts, lasts = table["text"].to_pylist(), table["last"].to_pylist()
             yield from map(Piece, texts, lasts)

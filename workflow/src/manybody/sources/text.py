@@ -211,6 +211,11 @@ def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[st
                 row += 1
                 yield text
             progress.update(round(row * size) - round((row - len(batch)) * size))
+        if row != opened.metadata.num_rows:
+            raise SourceError(
+                f"{path} holds {row} rows, its footer says {opened.metadata.num_rows}: it is "
+                "damaged, fetch it again"
+            )
     except SourceError:
         raise
     except DAMAGE as error:
