@@ -37,19 +37,19 @@ class Pipeline:
             (folder / "mine.yaml").write_text(overlay)
             self.configs.append("mine.yaml")
         self.environment = {**os.environ, "COLUMNS": "200", **environment}
-        self.output = ""
+        self.printed, self.output = folder / "output", ""
 
     @property
     def results(self) -> Path:
         return self.folder / RESULTS
 
     def start(self, *arguments: str, cores: int = 2, targets=None) -> subprocess.Popen:
-        """A running call, whose output goes to the file `output` in the folder."""
+        """A running call, whose output goes to the file `printed`."""
         targets = self.targets if targets is None else targets
         command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
         command += ["--workflow-profile", str(ROOT / "profiles" / "default")]
         command += ["--cores", str(cores), "--configfile", *self.configs, *arguments]
-        with (self.folder / "output").open("w") as output:
+        with self.printed.open("w") as output:
             return subprocess.Popen(
                 [*command, "--", *targets],
                 cwd=self.folder,
@@ -61,7 +61,7 @@ class Pipeline:
 
     def finish(self, call: subprocess.Popen) -> int:
         code = call.wait(PATIENCE)
-        self.output = (self.folder / "output").read_text(errors="replace")
+        self.output = self.printed.read_text(errors="replace")
         return code
 
     def run(self, *arguments: str, check: bool = True, **settings) -> int:
@@ -112,22 +112,21 @@ class Pipeline:
             return []
         return [process for process in family if _is_script(process)]
 
-    def kill(self, call: subprocess.Popen, victim: str, choice: int) -> str:
-        """Kills the victim; what was killed: the script's path, or "" where there was none.
+    def kill(self, call: subprocess.Popen, victim: str, choice: int) -> bool:
+        """Kills the victim; whether there was one.
 
         `choice` picks one of the jobs that run at that moment.
         """
         jobs = self.jobs(call)
         if victim == "job":
-            if not jobs:
-                return ""
-            _kill(jobs[choice % len(jobs)])
-            return "job"
+            if jobs:
+                _kill(jobs[choice % len(jobs)])
+            return bool(jobs)
         family = psutil.Process(call.pid).children(recursive=True) if victim == "both" else []
         call.kill()
         for process in family:
             _kill(process)
-        return victim
+        return True
 
     def wait_for(self, call: subprocess.Popen, name: str) -> None:
         """Until the file `name` of the results is there, or the call has ended."""

@@ -1,0 +1,153 @@
+"""Twenty ways to spoil an artifact: whoever reads it next refuses it by name."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from pipeline import RESULTS
+
+from manybody import scorecard, sequences, tables, weights
+from manybody.artifacts import ArtifactError, Manifest
+from manybody.hamiltonian import Hamiltonian
+from manybody.resume import Resume
+from manybody.sequences import Sequences
+from manybody.sources import SourceError
+from manybody.sources.documents import Documents
+from manybody.sources.tokenizer import load
+
+MODEL, CLONE = "models/text/tiny/seed-0", "clones/text/tiny"
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def flip(path: Path) -> None:
+    """One bit in the middle of the data, which is where the file's own marks are not."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 1
+    path.write_bytes(data)
+
+
+def flip_document(path: Path) -> None:
+    """One bit of the JSON document in a Parquet's footer."""
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b'"kind"') + 2] ^= 1
+    path.write_bytes(data)
+
+
+def huge_header(path: Path) -> None:
+    path.write_bytes((2**62).to_bytes(8, "little") + path.read_bytes()[8:])
+
+
+def reseed(path: Path) -> None:
+    document = json.loads(path.read_text())
+    document["about"]["seed"] = 1
+    path.write_text(json.dumps(document))
+
+
+def swap_tokens(path: Path) -> None:
+    """Exchanges two tokens: still a tokenizer, but another one."""
+    document = json.loads(path.read_text())
+    words = document["model"]["vocab"]
+    words["a"], words["b"] = words["b"], words["a"]
+    path.write_text(json.dumps(document))
+
+
+def as_another(name: str):
+    """Puts another artifact of the same run in the place of the file."""
+    return lambda path: shutil.copy(path.parent / name, path)
+
+
+def documents(path):
+    return list(Documents(path))
+
+
+def losses(path):
+    return tables.read_losses({0: path})
+
+
+def checkpoint(path):
+    return weights.load_model(path.parent / "manifest.json", int(path.stem.partition("-")[2]))
+
+
+def history(path):
+    return weights.history(path.parent / "manifest.json")
+
+
+def run(path):
+    return weights.load_model(path)
+
+
+def clone(path):
+    return sequences.check(Manifest.read(path.parent / "manifest.json", "clones").file(path.name))
+
+
+CASES = [
+    ("corpora/tiny/train.parquet", truncate, documents),
+    ("corpora/tiny/train.parquet", flip, documents),
+    ("corpora/tiny/train.parquet", flip_document, documents),
+    ("corpora/tiny/test.parquet", as_another("../../sequences/text/test.parquet"), documents),
+    ("sequences/text/tokenizer.json", truncate, load),
+    ("sequences/text/tokenizer.json", swap_tokens, load),
+    ("sequences/text/train.parquet", empty, sequences.check),
+    ("sequences/text/train.parquet", truncate, sequences.check),
+    ("sequences/text/train.parquet", flip, lambda path: Sequences.open(path).tokens),
+    ("sequences/text/train.parquet", flip_document, sequences.check),
+    ("sequences/spins/hamiltonian.safetensors", truncate, Hamiltonian.load),
+    ("sequences/spins/hamiltonian.safetensors", flip, Hamiltonian.load),
+    ("sequences/spins/hamiltonian.safetensors", huge_header, Hamiltonian.load),
+    (f"{MODEL}/step-160.safetensors", truncate, checkpoint),
+    (f"{MODEL}/step-160.safetensors", flip, checkpoint),
+    (f"{MODEL}/step-80.safetensors", as_another("step-20.safetensors"), checkpoint),
+    (f"{MODEL}/step-8.safetensors", Path.unlink, checkpoint),
+    (f"{MODEL}/history.parquet", flip, history),
+    (f"{MODEL}/manifest.json", truncate, run),
+    (f"{MODEL}/manifest.json", reseed, run),
+    (f"{MODEL}/manifest.json", as_another(f"../../../../{CLONE}/manifest.json"), run),
+    (f"{CLONE}/sweep-6.parquet", flip, clone),
+    (f"{CLONE}/sweep-6.parquet", as_another("sweep-2.parquet"), clone),
+    ("losses/tiny/seed-0.parquet", truncate, losses),
+    ("losses/tiny/seed-0.parquet", flip, losses),
+    ("curves/tiny.parquet", flip, tables.read_theory),
+    ("theory/gradient-flow.parquet", as_another("../curves/tiny.parquet"), None),
+    ("checks/simplicity/gradient_flow.csv", truncate, scorecard.read_checks),
+]
+"""(artifact, what is done to it, who reads it)"""
+CASES = [case for case in CASES if case[2]]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1].__name__}")
+def test_a_spoilt_artifact_is_refused_by_name(whole, tmp_path, case):
+    name, spoil, read = case
+    shutil.copytree(whole.results, tmp_path / RESULTS)
+    path = tmp_path / RESULTS / name
+    read(path)  # what is whole is read
+    spoil(path)
+    with pytest.raises((ArtifactError, SourceError)) as refused:
+        read(path)
+    assert path.name in str(refused.value)
+    assert str(path.parent) in str(refused.value)
+
+
+def test_there_are_at_least_twenty_kinds():
+    assert len({(name, spoil.__name__) for name, spoil, _ in CASES}) >= 20
+
+
+@pytest.mark.parametrize("spoil", [truncate, flip, empty])
+def test_a_spoilt_state_is_passed_over_and_named(tmp_path, caplog, spoil):
+    resume = Resume(tmp_path, {"run": 1})
+    for step in (1, 2):
+        resume.save(step, {"weights": torch.full((100,), float(step))}, {})
+    newest = max(tmp_path.iterdir())
+    spoil(newest)
+    tensors, progress = resume.load()
+    assert progress["step"] == 1
+    assert tensors["weights"].eq(1).all()
+    assert newest.name in caplog.text
