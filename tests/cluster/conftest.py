@@ -17,8 +17,9 @@ from slurm import HOW, Slurm, missing
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCAL = {}  # artifacts of local runs, by their targets
-# What makes a training of seconds go on for about a minute.
-LONG = {"steps": 40000, "checkpoints": {"logarithmic": 6, "listed": [20, 80]}}
+# Trainings of seconds made longer: to be met in the middle of their work, and to outlast SLURM's
+# shortest time limit, a minute, on a fast machine.
+STEPS = {"long": 6000, "longer": 40000}
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +58,10 @@ class Checkout:
         tiny = yaml.safe_load((folder / "config" / "tiny.yaml").read_text())["models"]["tiny"]
         overlay = {
             "compute": {"device": "auto", "gpus": 1},
-            "models": {"long": {**tiny, "training": {**tiny["training"], **LONG}}},
+            "models": {
+                name: {**tiny, "training": {**tiny["training"], "steps": steps}}
+                for name, steps in STEPS.items()
+            },
         }
         (folder / "mine.yaml").write_text(yaml.safe_dump(overlay))
 

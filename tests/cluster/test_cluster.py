@@ -8,6 +8,7 @@ import pytest
 
 MODEL = "results/tiny/models/spins/tiny/seed-0/manifest.json"
 LONG = "results/tiny/models/spins/long/seed-0/manifest.json"
+LONGER = "results/tiny/models/spins/longer/seed-0/manifest.json"
 LOSSES = "results/tiny/losses/tiny/seed-0.parquet"
 EVERYTHING = (
     LOSSES,
@@ -93,15 +94,23 @@ def test_a_job_over_its_memory_comes_back_with_more(checkout):
 
 @pytest.mark.slow
 def test_a_job_over_its_time_comes_back_with_more_and_goes_on_where_it_was(checkout):
-    checkout.snakemake(
-        "--set-resources", "train_model:runtime=1 + 9 * (attempt - 1)", "--", LONG, timeout=600
-    )
-    killed, *_, done = checkout.jobs("train_model")
+    times = "train_model:runtime=1 + 29 * (attempt - 1)"
+    running = checkout.start("--set-resources", times, "--", LONGER)
+    checkout.cluster.wait(lambda: checkout.jobs("train_model", "TIMEOUT"), MINUTES)
+    before = rates(checkout, "longer")
+    assert running.wait(6 * MINUTES) == 0, checkout.output[-6000:]
+    killed, done = checkout.jobs("train_model")
     assert (killed["JobState"], killed["TimeLimit"]) == ("TIMEOUT", "00:01:00")
-    assert (done["JobState"], done["TimeLimit"]) == ("COMPLETED", "00:10:00")
-    log = (checkout.results / "logs/train_model/spins/long/seed-0.log").read_text()
-    assert "resumed" in log
-    equal(checkout.artifacts(), checkout.undisturbed(LONG))
+    assert (done["JobState"], done["TimeLimit"]) == ("COMPLETED", "00:30:00")
+    assert rates(checkout, "longer").startswith(before)
+    equal(checkout.artifacts(), checkout.undisturbed(LONGER))
+
+
+def rates(checkout, model) -> str:
+    """What a training says of its speed, which one that begins anew begins anew."""
+    text = (checkout.results / f"models/spins/{model}/seed-0/timing.jsonl").read_text()
+    assert text
+    return text
 
 
 def training_state(checkout):
@@ -131,9 +140,9 @@ def test_an_interrupt_cancels_the_jobs_and_the_next_call_goes_on(checkout):
     assert running.wait(MINUTES) != 0
     (job,) = checkout.jobs("train_model")
     assert job["JobState"] in ("CANCELLED", "COMPLETING")
+    before = rates(checkout, "long")
     checkout.snakemake("--", LONG)
-    log = (checkout.results / "logs/train_model/spins/long/seed-0.log").read_text()
-    assert "resumed" in log
+    assert rates(checkout, "long").startswith(before)
     equal(checkout.artifacts(), checkout.undisturbed(LONG))
 
 
