@@ -127,6 +127,7 @@ def test_a_node_that_fails_in_the_middle_loses_nothing(checkout):
     checkout.cluster.call("scontrol", "update", node, "state=down", "reason=test")
     time.sleep(2)
     checkout.cluster.call("scontrol", "update", node, "state=resume")
+    # SLURM itself holds the job back for two minutes now.
     assert running.wait(2 * MINUTES) == 0, checkout.output[-6000:]
     assert sum(int(job["Restarts"]) for job in checkout.jobs("train_model")) >= 1
     equal(checkout.artifacts(), checkout.undisturbed(LONG))
