@@ -86,13 +86,15 @@ def main(part: str, folder: Path, fractions: list[float], url: str) -> list[list
     if part == "tokenising":
         words(folder / "words.txt")
     if part == "sampling":
-        sample(settings | {"out": str(folder / "warm")})  # children inherit what it compiles
+        sample(
+            settings | {"out": str(folder / "warm" / "run")}
+        )  # children inherit what it compiles
     begin = time.monotonic()
-    assert run(settings | {"out": str(folder / "whole")}, work) == 0
+    assert run(settings | {"out": str(folder / "whole" / "run")}, work) == 0
     seconds = time.monotonic() - begin
     codes = []
     for number, fraction in enumerate(fractions):
-        job = settings | {"out": str(folder / str(number))}
+        job = settings | {"out": str(folder / str(number) / "run")}
         killed, wait = 0, fraction * seconds
         while killed == 0:  # it was faster this time
             shutil.rmtree(job["out"], ignore_errors=True)

@@ -93,8 +93,9 @@ def test_ten_kills_change_no_byte(part, tmp_path, server):
         assert contents(tmp_path / str(number)) == whole
     if part == "training":
         for number in range(KILLS):
-            lines = (tmp_path / str(number) / "timing.jsonl").read_text().splitlines()
-            kept = weights.checkpoint_steps(tmp_path / str(number) / "manifest.json")
+            run = tmp_path / str(number) / "run"
+            lines = (run / "timing.jsonl").read_text().splitlines()
+            kept = weights.checkpoint_steps(run / "manifest.json")
             # A line a checkpoint: at most the one that was being reached is reached twice.
             assert len(lines) <= len(kept) + 1
     if part == "download":
