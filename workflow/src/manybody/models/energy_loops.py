@@ -27,7 +27,7 @@ def find_bins(tokens, sites, table, vocabulary, found):
         found[t] = table[code]
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
 def add_products(total, weights, rows):
     """total (n, d) += weights (n, m) @ rows (m, d), four rows at a time."""
     done = len(rows) - len(rows) % 4
@@ -43,7 +43,7 @@ def add_products(total, weights, rows):
                 total[k, y] += weights[k, q] * rows[q, y]
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
 def add_dots(total, left, right):
     """total (n, m) += left (n, d) @ right (m, d)^T."""
     for k in range(len(left)):
@@ -54,7 +54,7 @@ def add_dots(total, left, right):
             total[k, q] += dot
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
 def fill_bins(tokens, sites, table, weights, vocabulary, found, own):
     """own (bins, L): the weights added up in each bin; found (T): the bins of the tuples."""
     find_bins(tokens, sites, table, vocabulary, found)
@@ -65,7 +65,7 @@ def fill_bins(tokens, sites, table, weights, vocabulary, found, own):
             own[b, i] += weights[t, i]
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
 def read_bins(found, own, to_weights):
     """to_weights (T, L) += what its bin has for each tuple."""
     for t in range(len(found)):

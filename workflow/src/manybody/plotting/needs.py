@@ -11,8 +11,8 @@ def needs(block: dict, config: dict) -> dict:
     evaluation's targets as the config has them. Models are those of the block's `networks`,
     `protocols`, `lines` and `truth`, or of its `parts`; or the candidates of its `runs`
     and `interpolation`, which come with maps, and its `optimum`. Theory is its `theory`, one name
-    or several by their part in the figure, and `exact`. `sources` gives each of their sources as the config has it. Raises `KeyError` for a
-    name that is not defined.
+    or several by their part in the figure, and `exact`. `sources` gives each of their sources as
+    the config has it. Raises `KeyError` for a name that is not defined.
     """
     runs, targets = [], {}
     names = [block["evaluation"]] if "evaluation" in block else []

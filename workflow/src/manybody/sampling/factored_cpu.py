@@ -12,7 +12,7 @@ from numba import njit
 _SUMS = {"reassoc", "contract", "nsz"}
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
 def add_rows(total, weights, rows):
     """total (d) += weights (m) @ rows (m, d), four rows at a time."""
     count = len(weights)
@@ -28,7 +28,7 @@ def add_rows(total, weights, rows):
             total[y] += weights[q] * rows[q, y]
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
 def add_products(total, weights, rows):
     """total (n, d) += weights (n, m) @ rows (m, d), two by four rows at a time."""
     pairs, count = len(total) - len(total) % 2, len(rows)
@@ -57,7 +57,7 @@ def mix(weights, rows, out):
     add_products(out, weights, rows)
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
 def dot(x, y):
     total = x[0] - x[0]
     for v in range(len(x)):
@@ -164,7 +164,7 @@ def products(step, table, tokens, sent, maps, across, own):
     add_rows(own, step, maps)
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True)
+@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
 def respond(across, own, mixing1, position, new, old, out):
     """Change of Q^m x^(1) (L, d) in the copies that see the token, but for their own mask."""
     mix(mixing1, across, out)

@@ -175,7 +175,7 @@ def fold(sums, held, listed, steps, logits, vectors):
             put(sums, b3, g, zero)
 
 
-@njit(fastmath=_FLAGS, nogil=True, cache=True)
+@njit(fastmath=_FLAGS, nogil=True, cache=True, forceinline=True)
 def draw_colours(logits, uniforms, drawn):
     """A colour for each chain from softmax of `logits` (|V|, n), by inversion of `uniforms` (n,).
 

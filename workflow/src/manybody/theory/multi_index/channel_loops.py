@@ -291,7 +291,7 @@ def add_points(sample, softmax, even, h, down, right, cap, ramp, work, state):
             k += direction
 
 
-@njit(nogil=True, cache=True, fastmath=_FLAGS)
+@njit(nogil=True, cache=True, fastmath=_FLAGS, forceinline=True)
 def add_row(sample, softmax, d, a, b, rise, h, right, begin, last, share, probe, ramp, work, state):
     """Adds points j = begin .. last of a row, in blocks; returns the j after the last block."""
     x_s, x_d, o_s, o_d, m_s, m_d, v11, slope, rest, c = sample

@@ -39,7 +39,7 @@ def visit(weights, tokens, targets, rows, repeats, rate, decay, skip):
     return first
 
 
-@njit(nogil=True, cache=True, fastmath=_FLAGS)
+@njit(nogil=True, cache=True, fastmath=_FLAGS, forceinline=True)
 def add_sample(weights, x, y, skip, gradient):
     """Adds sqrt(D) d|y - yhat|_F^2 / dw of one sample to `gradient` (2, D); its |y - yhat|_F^2."""
     size = weights.shape[1]

@@ -48,7 +48,7 @@ LANDMARKS = (
 )  # fmt: skip
 ERROR_POINTS = 2**16  # samples of an error of prediction in each of ERROR_SCRAMBLES
 ERROR_SCRAMBLES = 4
-TOLERANCE = 1e-4  # of logit Q, where an iteration stops
+TOLERANCE = 2e-5  # of logit Q, where an iteration stops
 ITERATIONS = 25
 LONGEST = 1.5  # step of an iteration, of logit Q
 DIFFERENCE = 0.1  # of logit Q, for its first slopes
