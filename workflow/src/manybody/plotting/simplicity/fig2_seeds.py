@@ -1,10 +1,10 @@
 """Figure 2, seed by seed: how often the deepest network gets there, by each training recipe."""
 
 from manybody.plotting.simplicity import staircase
-from manybody.plotting.simplicity.staircase_runs import read_parts
+from manybody.plotting.simplicity.staircase_runs import read_exact, read_parts
 
 
 def draw(files, block: dict, context: dict) -> staircase.Drawing:
     """The figure, what is drawn and the checks, from files; see the package's docstring."""
     (part,) = read_parts(files, block, context)
-    return staircase.seeds(part)
+    return staircase.seeds(part, read_exact(files, block, context))

@@ -68,9 +68,8 @@ def fig2(part: Part, theory: pd.DataFrame | None) -> Drawing:
     axes["d"].tick_params(labelleft=False)
     axes["words"].axis("off")
     _class_legend(axes["words"], _last(part), part.lines)
-    found = staircase_checks.all_rows(part, "fig. 2") + staircase_checks.exact_rows(
-        theory, "fig. 2"
-    )
+    found = staircase_checks.all_rows(part, "fig. 2")
+    found += staircase_checks.exact_rows(theory, "fig. 2")
     return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
 
 
@@ -103,8 +102,11 @@ def literal(parts: list[Part]) -> Drawing:
 
 
 @style.styled(style.RC)
-def seeds(part: Part) -> Drawing:
-    """A panel of losses for the deepest network by each recipe, each seed coloured by its end."""
+def seeds(part: Part, theory: pd.DataFrame | None) -> Drawing:
+    """A panel of losses for the deepest network by each recipe, each seed coloured by its end.
+
+    theory: as of `fig2`.
+    """
     groups, order = _last(part), part.lines.order
     columns = min(len(groups), 3)
     rows = -(-len(groups) // columns)
@@ -130,6 +132,7 @@ def seeds(part: Part) -> Drawing:
     )
     drawn += [_ends_table(groups, part.lines), *numbers(part)]
     found = staircase_checks.seed_rows(part, "fig. 2 seeds")
+    found += staircase_checks.exact_rows(theory, "fig. 2 seeds")
     return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
 
 

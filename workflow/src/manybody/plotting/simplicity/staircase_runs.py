@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from safetensors import safe_open
 
-from manybody import hamiltonian
+from manybody import hamiltonian, tables
 from manybody.artifacts import Manifest
 from manybody.sequences import Sequences
 
@@ -184,6 +184,14 @@ class Part:
 
 
 # --- Reading -------------------------------------------------------------------------------------
+
+
+def read_exact(files, block: dict, context: dict) -> pd.DataFrame | None:
+    """The identities that the block's `exact` names, or None."""
+    if "exact" not in block:
+        return None
+    paths = dict(zip(context["theory"], files["theory"], strict=True))
+    return tables.read_theory(paths[block["exact"]])[0]
 
 
 def read_parts(files, block: dict, context: dict) -> list[Part]:
