@@ -52,6 +52,9 @@ from manybody.theory.multi_index.untied_loops import average_at_zero, average_sa
 SINGLE_LAYER = math.sqrt(5) - 2
 STEP, FINE = 0.35, 0.25  # of quadrature over the first layer; the second one shows the error
 GRID, FINE_GRID = 0.4, 0.3  # of log x
+SHIFT = 0.15  # of logit Q, for slopes
+LONGEST = 0.4  # step of logit Q
+STEPS = 8  # at most
 INNER = 1.0  # of the integral over the last layer, sd: then 1e-6 is left
 COARSE = 256  # points with which an onset is first looked for
 CHUNK = 32  # samples that a thread takes at a time
@@ -339,21 +342,26 @@ def onset(
         alpha = logs.mean()
         return np.array([logs[0] - logs[1], alpha + math.log(growth(found.first)), alpha])
 
+    def slopes_at(place):
+        base = measure(place, few)
+        columns = [measure(place + SHIFT * step, few) - base for step in np.eye(2)]
+        return np.stack(columns, axis=1) / SHIFT
+
     place = _look_for(lambda place: measure(place, few))
-    base = measure(place, few)
-    shift = 0.15
-    slopes = np.stack([measure(place + shift * step, few) - base for step in np.eye(2)], axis=1)
-    slopes /= shift
-    inverse = np.linalg.inv(slopes[:2])
     sets = [uniforms(points, part) for part in streams[1:]]
-    step = np.inf
-    for _ in range(4):
+    slopes, step = slopes_at(place), np.inf
+    inverse = np.linalg.inv(slopes[:2])
+    for _ in range(STEPS):
         found = np.array([measure(place, given) for given in sets])
         moves = -found[:, :2] @ inverse.T
-        step = float(np.abs(moves.mean(axis=0)).max())
-        place = place + moves.mean(axis=0)
+        move = moves.mean(axis=0)
+        step = float(np.abs(move).max())
+        place = place + np.clip(move, -LONGEST, LONGEST)
         if step < 0.05:
             break
+        if step > LONGEST:  # the few points led astray: their slopes are of another place
+            slopes = slopes_at(place)
+            inverse = np.linalg.inv(slopes[:2])
     logs = found[:, 2] + moves @ slopes[2]
     # What a finer rule changes, with common random numbers.
     fine = measure(place, few, first_layer(skip, FINE, 1e-12)) - measure(place, few)
