@@ -24,6 +24,7 @@ from manybody.theory.multi_index.channel_three_loops import (
 )
 
 CHUNK = 32  # samples that a thread takes at a time
+MORE = (16, 256, 4096)  # samples whose points one takes that none of its own comes near
 LAYERS, TOKENS = 3, 2
 
 
@@ -79,14 +80,9 @@ def posterior(
     parts = [slice(start, start + CHUNK) for start in range(0, len(x), CHUNK)]
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(run, parts))
+    for n in np.flatnonzero(~(sums[..., 0] > 0).all(axis=1)):
+        sums[n] = _with_more_points(n, x, omega, variance, skip, nodes)
     total = sums[..., 0]
-    if not (total > 0).all():
-        n = int(np.argmin(total.min(axis=1)))
-        raise ValueError(
-            f"x: sample {n}, found {x[n].tolist()}, which no point comes near at omega "
-            f"{omega[n].tolist()} and variance {variance.tolist()}; expected an index drawn from "
-            f"these; take more points"
-        )
     moments = sums[..., 2:] / total[..., None]
     pairs = moments[..., 6:].reshape(len(x), 2, LAYERS, 3)
     second = pairs[..., [0, 2, 2, 1]].reshape(len(x), 2, LAYERS, TOKENS, TOKENS)
@@ -95,6 +91,24 @@ def posterior(
         moments[..., :6].reshape(len(x), 2, LAYERS, TOKENS),
         second,
         total**2 / sums[..., 1],
+    )
+
+
+def _with_more_points(n, x, omega, variance, skip, nodes) -> np.ndarray:
+    """Sums of sample n, which no point of its own comes near, by those of the next samples too."""
+    for more in MORE:
+        others = (n + np.arange(more)) % len(nodes)
+        wide = nodes[others].transpose(1, 0, 2, 3).reshape(1, 2, -1, nodes.shape[3])
+        sums = np.zeros((1, 2, MOMENTS))
+        own = slice(n, n + 1)
+        integrate_samples(x[own], omega[own], variance, float(skip), wide, sums)
+        if (sums[..., 0] > 0).all():
+            sums[..., 1] /= more  # of squares
+            return sums[0] / more
+    raise ValueError(
+        f"x: sample {n}, found {x[n].tolist()}, which no point comes near at omega "
+        f"{omega[n].tolist()} and variance {variance.tolist()}; expected an index drawn from "
+        f"these; take more points"
     )
 
 
