@@ -15,6 +15,7 @@ PUBLIC = "0.55"  # stored numbers of the public repository
 PHASES = ("0.95", "#FBEADF", "#DFEDF7")  # nothing, the last layer, also the first is learned
 BOUND = 1 / 6  # no weak recovery below, section 4
 FAILED = ", not converged"
+UNSEEN = 1e-3  # of the largest value: a band as thin as this is drawn as stray lines
 
 
 def curve(
@@ -25,7 +26,7 @@ def curve(
         return []
     axes.plot(frame["x"], frame["y"], color=colour, label=label, **looks)
     errors = frame["y_err"].fillna(0)
-    if errors.any():
+    if errors.max() > UNSEEN * frame["y"].abs().max():
         low, high = frame["y"] - errors, frame["y"] + errors
         axes.fill_between(frame["x"], low, high, color=colour, alpha=0.2, linewidth=0)
     return [frame, *hollow(axes, frame, colour, failed)]
