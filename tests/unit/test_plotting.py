@@ -436,7 +436,7 @@ def test_captions_render(path, scale):
     text = template.render(snakemake=job)
     assert "{" not in text
     publish_parts(text, writer="html", settings_overrides={"halt_level": 2})
-    if path.stem == "fig1" and scale != "paper":
+    if path.match("simplicity/fig1.rst") and scale != "paper":
         assert "not WikiText-103" in text
         for corpus in config["corpora"].values():
             corpus["kind"] = "wikitext103"

@@ -194,7 +194,7 @@ def test_help_is_the_default_and_lists_every_target():
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = text[text.index(".PHONY:") :].splitlines()[0].split()[1:]
     shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert {"help", "env", "figures", "test", "test-all", "lock"} == set(targets)
+    assert {"help", "env", "figures", "test", "test-all", "lock", "audit", "resume"} == set(targets)
     for target in targets:
         assert f"  make {target} " in shown
 

@@ -151,7 +151,7 @@ def test_every_rule_of_the_pipeline_ran(smoke):
     rules = set(re.findall(r"^\w+$", smoke.output, re.MULTILINE))
     ran = set(smoke.counted("--forceall"))
     assert {"train_model", "plot_simplicity_fig4"} <= ran
-    assert rules - ran == {"all", "simplicity", "potts", "benchmark_part"}
+    assert rules - ran == {"all", "simplicity", "potts", "multi_index", "benchmark_part"}
 
 
 def test_few_jobs_import_torch(smoke):
