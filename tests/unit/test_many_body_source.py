@@ -190,7 +190,9 @@ def test_a_damaged_hamiltonian_is_refused_by_file(tmp_path):
         dict(couplings=np.ones((3, 3)), colours=np.eye(3), beta=np.ones(1)),
         path,
     )
-    with pytest.raises(ArtifactError, match=r"h\.safetensors is refused: its tensors are not the ones"):
+    with pytest.raises(
+        ArtifactError, match=r"h\.safetensors is refused: its tensors are not the ones"
+    ):
         Hamiltonian.load(path)
 
 
