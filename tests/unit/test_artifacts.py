@@ -6,10 +6,13 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from manybody import artifacts
 from manybody.artifacts import ArtifactError, Manifest, atomic, lease, write_json, write_manifest
 
 SOURCE = Path(__file__).resolve().parents[2] / "workflow" / "src"
@@ -98,9 +101,57 @@ def holder(tmp_path):
 def test_a_second_writer_is_told_who_writes(tmp_path, holder):
     with (
         pytest.raises(ArtifactError, match=f"process {holder.pid} on .*sign of life"),
-        lease(tmp_path),
+        lease(tmp_path, wait=0),
     ):
         pass
+
+
+def test_a_second_writer_waits_for_the_first_one_and_says_so(tmp_path, capsys):
+    first = ExitStack()
+    first.enter_context(lease(tmp_path))
+    soon = threading.Timer(1.0, first.close)
+    soon.start()
+    with lease(tmp_path):
+        soon.join()
+    told = f"{tmp_path} is being written by process {os.getpid()} on {socket.gethostname()}"
+    assert capsys.readouterr().err.count(told) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_job_that_is_started_again_outwaits_the_lease_of_its_failed_node(tmp_path, monkeypatch):
+    monkeypatch.setattr(artifacts, "SILENCE", 2.0)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    failed = {"host": "elsewhere", "boot": "x", "process": 1, "started": "1", "job": "7"}
+    (tmp_path / ".lease").write_text(json.dumps(failed))  # its last sign of life is new
+    with lease(tmp_path):
+        assert json.loads((tmp_path / ".lease").read_text())["host"] != "elsewhere"
+
+
+def test_the_usual_wait_is_longer_than_a_failed_node_takes_to_fall_silent():
+    assert artifacts.WAIT > artifacts.SILENCE + 2 * artifacts.HEARTBEAT
+
+
+def test_a_writer_whose_lease_was_taken_over_ends(tmp_path):
+    """It was stopped for so long that another host took it for dead."""
+    code = textwrap.dedent(HOLD).replace(
+        "with lease", "import manybody.artifacts\nmanybody.artifacts.HEARTBEAT = 0.1\nwith lease"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "held\n"
+    heir = {"host": "elsewhere", "boot": "x", "process": 1, "started": "1", "job": "8"}
+    draft = tmp_path / "heir"
+    draft.write_text(json.dumps(heir))
+    draft.replace(tmp_path / ".lease")
+    _, said = process.communicate(timeout=50)
+    assert process.returncode == 1
+    assert f"{tmp_path} has another writer" in said
+    assert json.loads((tmp_path / ".lease").read_text()) == heir
 
 
 def test_the_lease_of_a_killed_writer_is_taken_over(tmp_path, holder):
@@ -116,7 +167,7 @@ def test_a_silent_lease_of_another_host_is_taken_over(tmp_path):
     foreign = {"host": "elsewhere", "boot": "x", "process": 1, "started": "1", "job": "7"}
     path = tmp_path / ".lease"
     path.write_text(json.dumps(foreign))
-    with pytest.raises(ArtifactError, match="elsewhere, job 7"), lease(tmp_path):
+    with pytest.raises(ArtifactError, match="elsewhere, job 7"), lease(tmp_path, wait=0):
         pass
     os.utime(path, (0, 0))
     with lease(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from manybody import learner, training, weights
+from manybody import artifacts, learner, training, weights
 from manybody.artifacts import ArtifactError, Manifest, lease
 from manybody.batches import Batches, validation_set
 from manybody.models import build
@@ -489,7 +489,8 @@ def test_a_run_may_end_where_it_diverges(tmp_path, monkeypatch):
     assert not (tmp_path / "cut/resume").exists()
 
 
-def test_a_second_writer_is_refused(tmp_path):
+def test_a_second_writer_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(artifacts, "WAIT", 0.0)
     with lease(tmp_path / "run"), pytest.raises(ArtifactError, match="is being written by"):
         run(tmp_path / "run")
 

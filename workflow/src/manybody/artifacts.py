@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 
 HEARTBEAT = 5.0  # seconds between two signs of life of a writer
 SILENCE = 60.0  # seconds without one after which a writer on another host counts as dead
+WAIT = 90.0  # seconds that a second writer waits: by then a dead one has been silent long enough
 
 
 class ArtifactError(RuntimeError):
@@ -155,13 +157,16 @@ class Manifest:
 
 
 @contextmanager
-def lease(folder: str | Path, wait: float = 0.0) -> Iterator[None]:
+def lease(folder: str | Path, wait: float | None = None) -> Iterator[None]:
     """Holds the right to write `folder`; one writer at a time, on any host that shares it.
 
-    A second writer waits up to `wait` seconds, then raises `ArtifactError` that names the first
-    one's host, process and job. A lease whose process is gone (same host) or silent for a minute
-    (another host) is taken over.
+    A second writer says so and waits up to `wait` seconds (WAIT), then raises `ArtifactError` that
+    names the first one's host, process and job. A lease whose process is gone (same host) or
+    silent for a minute (another host) is taken over: a job that is started again after its node
+    failed waits for its own former self to fall silent. A writer that finds its lease taken over,
+    since it was stopped for so long, ends its process.
     """
+    wait = WAIT if wait is None else wait
     path = Path(folder) / ".lease"
     path.parent.mkdir(parents=True, exist_ok=True)
     mine = {
@@ -171,21 +176,25 @@ def lease(folder: str | Path, wait: float = 0.0) -> Iterator[None]:
         "started": _started(os.getpid()),
         "job": os.environ.get("SLURM_JOB_ID", ""),
     }
-    deadline = time.monotonic() + wait
+    deadline, told = time.monotonic() + wait, False
     while not _claim(path, mine):
         if time.monotonic() >= deadline:
-            raise ArtifactError(_held(path))
+            raise ArtifactError(f"{_held(path)} Wait for it or end it, then run again.")
+        if not told:
+            told = True
+            print(f"{_held(path)} Waiting up to {wait:.0f} s for it.", file=sys.stderr, flush=True)
         time.sleep(0.5)
     _tidy(path, mine)
     stop = threading.Event()
-    beat = threading.Thread(target=_beat, args=(path, stop), daemon=True)
+    beat = threading.Thread(target=_beat, args=(path, mine, stop), daemon=True)
     beat.start()
     try:
         yield
     finally:
         stop.set()
         beat.join()
-        path.unlink(missing_ok=True)
+        if _holds(path, mine):
+            path.unlink(missing_ok=True)
 
 
 def holders(folder: str | Path) -> list[str]:
@@ -194,7 +203,8 @@ def holders(folder: str | Path) -> list[str]:
         mine = {"host": socket.gethostname(), "boot": _boot()}
         now = os.fstat(clock.fileno()).st_mtime
     paths = sorted(Path(folder).rglob(".lease"))
-    return [_held(path) for path in paths if path.exists() and not _dead(path, mine, now)]
+    alive = [path for path in paths if path.exists() and not _dead(path, mine, now)]
+    return [f"{_held(path)} Wait for it or end it, then run again." for path in alive]
 
 
 def _claim(path: Path, mine: dict) -> bool:
@@ -250,17 +260,35 @@ def _held(path: Path) -> str:
     try:
         holder, age = read_json(path), time.time() - path.stat().st_mtime
     except (ArtifactError, FileNotFoundError):
-        return f"{path.parent} is changing hands between writers; run the same command again"
+        return f"{path.parent} is changing hands between writers."
     job = f", job {holder['job']}" if holder["job"] else ""
     return (
         f"{path.parent} is being written by process {holder['process']} on {holder['host']}{job} "
-        f"(last sign of life {age:.0f} s ago). Wait for it or end it, then run again."
+        f"(last sign of life {age:.0f} s ago)."
     )
 
 
-def _beat(path: Path, stop: threading.Event) -> None:
+def _holds(path: Path, mine: dict) -> bool:
+    """Whether the lease is this writer's, or cannot be read now: it may be changing hands."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8")) == mine
+    except OSError:
+        return True
+    except ValueError:
+        return False
+
+
+def _beat(path: Path, mine: dict, stop: threading.Event) -> None:
     while not stop.wait(HEARTBEAT):
-        with suppress(FileNotFoundError):
+        if not _holds(path, mine):
+            print(
+                f"{path.parent} has another writer: this process gave no sign of life for over "
+                f"{SILENCE:.0f} s, and ends.",
+                file=sys.stderr,
+                flush=True,
+            )
+            os._exit(1)
+        with suppress(OSError):
             os.utime(path)
 
 
