@@ -23,8 +23,7 @@ def tree(tmp_path, monkeypatch):
 
 
 def digest(*modules, script="train_model.py", plotting=False):
-    provenance._imports.cache_clear()
-    provenance._syntax.cache_clear()
+    provenance._read.cache_clear()
     return provenance.code_digest(SCRIPTS / script, modules, plotting)
 
 

@@ -40,8 +40,8 @@ for paper, figure in figure_names():
             figure=figure,
             block=config["figures"][paper][figure],
             context=needs(config["figures"][paper][figure], config),
-            code=code(
-                "plot_figure.py", f"plotting.{paper.replace('-', '_')}.{figure}", plotting=True
+            code=lambda wildcards, module=f"{paper}.{figure}".replace("-", "_"): code(
+                "plot_figure.py", f"plotting.{module}", plotting=True
             ),
         message:
             f"Drawing {paper} {figure}"
@@ -63,7 +63,7 @@ rule write_scorecard:
     conda:
         "../../envs/figures.yaml"
     params:
-        code=code("write_scorecard.py"),
+        code=lambda wildcards: code("write_scorecard.py"),
     message:
         "Gathering the scorecard"
     script:

@@ -51,7 +51,7 @@ rule score_contacts:
         mem_mb=growing(4000),
         runtime=growing(60),
     params:
-        code=code("score_contacts.py"),
+        code=lambda wildcards: code("score_contacts.py"),
     message:
         "Scoring the contacts of {wildcards.source} by {wildcards.model}, seed {wildcards.seed}"
     script:
@@ -79,7 +79,7 @@ rule fit_curve:
         runtime=growing(120),
     params:
         entry=lambda wildcards: entry("curves", wildcards.curve),
-        code=code("fit_curve.py"),
+        code=lambda wildcards: code("fit_curve.py"),
     message:
         "Fitting the curve {wildcards.curve}"
     script:

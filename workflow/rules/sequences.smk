@@ -53,7 +53,7 @@ rule train_tokenizer:
     params:
         vocabulary=lambda wildcards: entry("sources", wildcards.source)["vocabulary"],
         end_of_document=lambda wildcards: entry("sources", wildcards.source)["end_of_document"],
-        code=code("train_tokenizer.py"),
+        code=lambda wildcards: code("train_tokenizer.py"),
     message:
         "Training the tokenizer of {wildcards.source}"
     script:
@@ -80,7 +80,7 @@ rule encode_sequences:
         runtime=growing(120),
     params:
         source=lambda wildcards: entry("sources", wildcards.source),
-        code=code("encode_sequences.py"),
+        code=lambda wildcards: code("encode_sequences.py"),
     message:
         "Tokenising the {wildcards.split} split of {wildcards.source}"
     script:
@@ -108,7 +108,7 @@ rule sample_many_body:
         runtime=growing(120),
     params:
         source=lambda wildcards: entry("sources", wildcards.source),
-        code=code("sample_many_body.py"),
+        code=lambda wildcards: code("sample_many_body.py"),
     message:
         "Sampling {wildcards.source}"
     script:
@@ -136,7 +136,7 @@ rule sample_potts:
         runtime=growing(120),
     params:
         source=lambda wildcards: entry("sources", wildcards.source),
-        code=code("sample_potts.py"),
+        code=lambda wildcards: code("sample_potts.py"),
         colours=sha256(POTTS_COLOURS),
     message:
         "Sampling {wildcards.source}"
@@ -165,7 +165,7 @@ rule read_alignment:
         runtime=growing(120),
     params:
         source=lambda wildcards: entry("sources", wildcards.source),
-        code=code("read_alignment.py"),
+        code=lambda wildcards: code("read_alignment.py"),
     message:
         "Reading the alignment {wildcards.source}"
     script:

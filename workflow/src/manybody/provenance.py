@@ -47,32 +47,34 @@ def _file(module: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-@cache
 def _imports(path: Path) -> list[str]:
-    names = []
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    return _read(path)[0]
+
+
+def _syntax(path: Path) -> str:
+    return _read(path)[1]
+
+
+@cache
+def _read(path: Path) -> tuple[list[str], str]:
+    """What a file imports of the package, and its syntax without docstrings; parsed once."""
+    tree, names = ast.parse(path.read_bytes()), []
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             names.append(node.module)
             names += [f"{node.module}.{alias.name}" for alias in node.names]
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and _is_docstring(body[0]):
+            node.body = body[1:] or [ast.Pass()]
     ours = [name for name in names if name.split(".")[0] == "manybody" and _file(name).is_file()]
     parents = {
         ".".join(name.split(".")[:depth])
         for name in ours
         for depth in range(1, name.count(".") + 1)
     }
-    return sorted({*ours, *parents})
-
-
-@cache
-def _syntax(path: Path) -> str:
-    tree = ast.parse(path.read_bytes())
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and body and _is_docstring(body[0]):
-            node.body = body[1:] or [ast.Pass()]
-    return ast.dump(tree)
+    return sorted({*ours, *parents}), ast.dump(tree)
 
 
 def _is_docstring(node: ast.AST) -> bool:
