@@ -40,7 +40,9 @@ def checkout(tmp_path, cluster):
 
 
 class Checkout:
-    """A copy of the repository's own files, its config the tiny one with GPUs asked for."""
+    """A copy of the repository's own files; its config, of one `scale`, asks for GPUs."""
+
+    scale = "tiny"
 
     def __init__(self, folder: Path, cluster: Slurm):
         self.folder, self.cluster, self.running = folder, cluster, []
@@ -67,7 +69,7 @@ class Checkout:
 
     @property
     def results(self) -> Path:
-        return self.folder / "results" / "tiny"
+        return self.folder / "results" / self.scale
 
     def start(self, *arguments: str, cluster: bool = True, configs=()) -> subprocess.Popen:
         """Starts snakemake, on the cluster through the profile or else on this machine."""
@@ -84,7 +86,8 @@ class Checkout:
             process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "snakemake", *where),
-                    *("--configfile", "config/tiny.yaml", "mine.yaml", *configs, *arguments),
+                    *("--configfile", f"config/{self.scale}.yaml", "mine.yaml", *configs),
+                    *arguments,
                 ],
                 cwd=self.folder,
                 env=self.cluster.env if cluster else os.environ,
@@ -115,31 +118,44 @@ class Checkout:
             if path.is_file() and not outside & set(path.relative_to(self.results).parts)
         }
 
-    def undisturbed(self, *targets: str) -> dict[str, bytes]:
+    def undisturbed(self, *targets: str, timeout=300) -> dict[str, bytes]:
         """The artifacts of `targets` as this machine makes them alone; made once for all tests."""
         if targets not in LOCAL:
-            LOCAL[targets] = self._local(targets)
+            LOCAL[targets] = self._local(targets, timeout)
         return LOCAL[targets]
 
-    def _local(self, targets: tuple[str, ...]) -> dict[str, bytes]:
+    def _local(self, targets: tuple[str, ...], timeout: float) -> dict[str, bytes]:
         aside = self.results.with_name("from-cluster")
         if self.results.exists():
             self.results.rename(aside)
-        self.snakemake("--", *targets, cluster=False)
+        self.snakemake("--", *targets, cluster=False, timeout=timeout)
         expected = self.artifacts()
         shutil.rmtree(self.results)
         if aside.exists():
             aside.rename(self.results)
         return expected
 
+    def holders(self) -> str:
+        """Whom `make resume` names before it unlocks; nobody if it would."""
+        asked = subprocess.run(
+            [sys.executable, "-m", "manybody.leases", "results"],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": "workflow/src"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert asked.returncode == bool(asked.stderr), asked.stderr
+        return asked.stderr
+
+    def all_jobs(self, *states: str) -> list[dict[str, str]]:
+        """SLURM's jobs that were submitted from here."""
+        return [job for job in self.cluster.jobs(*states) if job["WorkDir"] == str(self.folder)]
+
     def jobs(self, rule: str, *states: str) -> list[dict[str, str]]:
-        """SLURM's jobs of a rule that were submitted from here."""
-        return [
-            job
-            for job in self.cluster.jobs(*states)
-            if job["WorkDir"] == str(self.folder)
-            and job["Comment"].split("_wildcards_")[0] == f"rule_{rule}"
-        ]
+        """Those of one rule."""
+        found = self.all_jobs(*states)
+        return [job for job in found if job["Comment"].split("_wildcards_")[0] == f"rule_{rule}"]
 
     def close(self) -> None:
         """Ends what this copy has started here and on the cluster."""
@@ -147,11 +163,7 @@ class Checkout:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
-        mine = [
-            job["JobId"]
-            for job in self.cluster.jobs("PENDING", "RUNNING", "COMPLETING")
-            if job["WorkDir"] == str(self.folder)
-        ]
+        mine = [job["JobId"] for job in self.all_jobs("PENDING", "RUNNING", "COMPLETING")]
         if mine:
             self.cluster.call("scancel", *mine)
             time.sleep(1)

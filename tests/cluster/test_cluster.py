@@ -1,5 +1,7 @@
 """The pipeline on a real SLURM of one node, through profiles/slurm."""
 
+import json
+import os
 import re
 import signal
 import time
@@ -56,19 +58,40 @@ def test_everything_equals_the_local_run(checkout):
     assert checkout.jobs("plot_simplicity_gradient_flow") == []
     (sampling,) = checkout.jobs("sample_clones")
     assert (sampling["Partition"], gpus(sampling)) == ("gpu", "gres:gpu:1")
+    asked = [job["Partition"] for job in checkout.all_jobs() if gpus(job) != "none"]
+    assert asked == ["gpu"] * 2  # the training and the sampling
+
+
+@pytest.mark.slow
+def test_the_smoke_pipeline_equals_the_local_run(checkout):
+    """Every figure, through every rule."""
+    checkout.scale = "smoke"
+    # So many at a time that a small machine's memory is not asked for more than it has.
+    checkout.snakemake("--jobs", "4", "--", "all", timeout=20 * MINUTES)
+    found = checkout.artifacts()
+    assert {"scorecard.md", "figures/simplicity/fig4.pdf"} <= found.keys()
+    assert {job["Partition"] for job in checkout.all_jobs() if gpus(job) != "none"} == {"gpu"}
+    equal(found, checkout.undisturbed("all", timeout=6 * MINUTES))
 
 
 @pytest.mark.slow
 def test_short_evaluations_go_in_one_job_that_asks_for_no_more_than_one(checkout):
+    """And for no GPU, which then have to do without one."""
     seeds = [LOSSES.replace("seed-0", f"seed-{seed}") for seed in range(3)]
     (checkout.folder / "seeds.yaml").write_text("evaluations: {tiny: {seeds: [0, 1, 2]}}")
     checkout.snakemake("--", *seeds, timeout=2 * MINUTES, configs=["seeds.yaml"])
-    evaluations = [job for job in checkout.cluster.jobs() if "evaluations" in job["Comment"]]
-    mine = [job for job in evaluations if job["WorkDir"] == str(checkout.folder)]
-    assert len(mine) == 1
-    assert gpus(mine[0]) == "gres:gpu:1"
-    assert "cpu=1,mem=3000M" in mine[0]["TRES"]
-    assert mine[0]["TimeLimit"] == "03:00:00"
+    (group,) = [job for job in checkout.all_jobs() if "evaluations" in job["Comment"]]
+    assert (group["Partition"], gpus(group)) == ("cpu", "none")
+    assert "cpu=1,mem=3000M" in group["TRES"]
+    assert group["TimeLimit"] == "03:00:00"
+    # What trains and samples on GPUs alone is evaluated here all the same.
+    found = [checkout.folder / seed for seed in seeds]
+    expected = [path.read_bytes() for path in found]
+    (checkout.folder / "cuda.yaml").write_text("compute: {device: cuda, gpus: 1}")
+    again = ["--forcerun", "evaluate_model", "--rerun-triggers", "mtime", "--", *seeds]
+    checkout.snakemake(*again, timeout=2 * MINUTES, configs=["seeds.yaml", "cuda.yaml"])
+    assert len([job for job in checkout.all_jobs() if "evaluations" in job["Comment"]]) == 2
+    assert [path.read_bytes() for path in found] == expected
 
 
 @pytest.mark.slow
@@ -77,6 +100,18 @@ def test_without_gpus_none_is_asked_for(checkout):
     checkout.snakemake("--", MODEL, configs=["none.yaml"])
     (training,) = checkout.jobs("train_model")
     assert gpus(training) == "none"
+
+
+@pytest.mark.slow
+def test_several_gpus_are_in_one_job_that_trains_with_a_process_for_each(checkout):
+    (checkout.folder / "two.yaml").write_text("compute: {gpus: 2, processes: 2}")
+    checkout.snakemake("--", MODEL, configs=["two.yaml"])
+    (training,) = checkout.jobs("train_model")
+    assert gpus(training) == "gres:gpu:2"
+    assert (training["NumNodes"], training["NumCPUs"]) == ("1", "2")
+    # The second process's output stands in a log of its own.
+    logs = (checkout.results / "logs/train_model/spins/tiny").iterdir()
+    assert {path.name for path in logs} == {"seed-0.log", "seed-0.log.process-1"}
 
 
 @pytest.mark.slow
@@ -154,13 +189,19 @@ def test_no_artifact_has_two_writers_after_snakemake_was_killed(checkout):
     running.kill()
     running.wait()
     (first,) = checkout.jobs("train_model", "RUNNING")
+    lease = checkout.results / "models/spins/long/seed-0/.lease"
+    writer = json.loads(lease.read_text())["process"]
+    # It must hold its lease for longer than another writer waits for it.
+    os.kill(writer, signal.SIGSTOP)
+    named = rf"is being written by process {writer} on \S+, job {first['JobId']} \(.*ago\)"
+    assert re.search(named, checkout.holders())
     checkout.snakemake("--unlock")
     assert checkout.snakemake("--retries", "0", "--", LONG, check=False, timeout=2 * MINUTES) != 0
-    held = re.search(
-        r"is being written by process \d+ on (\S+), job (\d+) \(.*ago\)", checkout.output
-    )
-    assert held, checkout.output[-6000:]
-    assert held[2] == first["JobId"]
+    assert re.search(f"ArtifactError: .*{named}", checkout.output), checkout.output[-6000:]
+    assert re.search(f"{named}. Waiting up to", checkout.output), checkout.output[-6000:]
+    os.kill(writer, signal.SIGCONT)
     checkout.cluster.wait(lambda: not checkout.jobs("train_model", "RUNNING"), 2 * MINUTES)
+    assert [job["JobState"] for job in checkout.jobs("train_model")] == ["COMPLETED", "FAILED"]
+    assert checkout.holders() == ""
     checkout.snakemake("--", LONG)
     equal(checkout.artifacts(), checkout.undisturbed(LONG))

@@ -23,7 +23,8 @@ rule evaluate_model:
         gpu=min(1, config["compute"]["gpus"]),
     params:
         evaluation=lambda wildcards: entry("evaluations", wildcards.evaluation),
-        device=config["compute"]["device"],
+        # on a cluster, a CPU where training has a GPU
+        device="cpu" if config["compute"]["device"] == "cpu" else "auto",
         code=lambda wildcards: code(
             "evaluate_model.py", model_module(entry("evaluations", wildcards.evaluation)["model"])
         ),
