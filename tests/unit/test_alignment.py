@@ -10,7 +10,7 @@ import torch
 from manybody import fitting, models, reweighting
 from manybody.artifacts import ArtifactError
 from manybody.sequences import Sequences
-from manybody.sources import SourceError
+from manybody.sources import SourceError, alignment
 from manybody.sources.alignment import SPLITS, encode, make, read
 from manybody.training import train_files
 
@@ -144,6 +144,19 @@ def test_refuses_by_name_and_writes_nothing(case, tmp_path):
     with pytest.raises(SourceError, match=message) as caught:
         run(tmp_path, text, **changes)
     assert str(tmp_path / "given") in str(caught.value) or message.startswith(("1 clu", "3 seq"))
+    assert [path.name for path in tmp_path.iterdir()] == ["given"]
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    def changing(path, form):
+        names, rows = read(path, form)
+        path.write_text(fasta(family(seed=1)))
+        return names, rows
+
+    monkeypatch.setattr(alignment, "read", changing)
+    with pytest.raises(SourceError, match="changed while it was read") as caught:
+        run(tmp_path, gzip.compress(fasta(family()).encode()))
+    assert str(tmp_path / "given") in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["given"]
 
 

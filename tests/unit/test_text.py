@@ -1,6 +1,8 @@
 """Reading corpora: boundaries, encodings, files, Parquet columns and the cut into splits."""
 
 import hashlib
+import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from manybody.parquet import Refused
 from manybody.progress import Progress
-from manybody.sources import SourceError, documents, text
+from manybody.sources import SourceError, Unchanged, documents, text
 from manybody.sources.documents import PIECE, Cutter, Documents, Piece
 
 SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
@@ -227,6 +229,63 @@ def test_an_empty_split_is_refused_and_leaves_nothing(tmp_path):
     with pytest.raises(SourceError, match=r"the (train|validation) split .* comes out empty"):
         collected(tmp_path, corpus)
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def append(path):
+    with path.open("a") as opened:
+        opened.write("one more document\n")
+
+
+def rewrite(path):
+    """Other letters, as many as before."""
+    path.write_text(path.read_text().swapcase())
+
+
+def replace(path):
+    """Another file under the name, with the size and times of the old one."""
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    new = path.with_name("new.txt")
+    new.write_text(path.read_text().swapcase())
+    os.utime(new, ns=times)
+    new.replace(path)
+
+
+@pytest.mark.parametrize("change", [append, rewrite, replace, Path.unlink])
+@pytest.mark.parametrize("moment", ["while it is read", "when it was read", "when all is written"])
+def test_a_file_that_changes_is_refused_and_leaves_nothing(tmp_path, monkeypatch, change, moment):
+    corpus = lines_corpus(tmp_path, [f"document {i}" for i in range(300)])
+    first = Path(corpus["files"][0])
+    os.utime(first, (0, 0))
+    second = tmp_path / "second.txt"
+    second.write_text("".join(f"another {i}\n" for i in range(300)))
+    corpus["files"].append(str(second))
+    if moment == "when all is written":
+        check = Unchanged.check
+
+        def once(self):
+            check(self)
+            monkeypatch.undo()
+            change(first)
+
+        monkeypatch.setattr(Unchanged, "check", once)
+    else:
+        changing = first if moment == "while it is read" else second
+        lines = text.read_lines
+
+        def read(path, progress):
+            for number, line in enumerate(lines(path, progress)):
+                if number == 100 and path == changing:
+                    change(first)
+                yield line
+
+        monkeypatch.setattr(text, "read_lines", read)
+    with pytest.raises(SourceError, match=r"changed while it was read.*run the same") as refused:
+        collected(tmp_path, corpus)
+    assert str(first) in str(refused.value)
+    assert list((tmp_path / "out").iterdir()) == []
+    monkeypatch.undo()
+    if first.exists():
+        assert sum(map(len, collected(tmp_path, corpus).values())) >= 600
 
 
 def test_documents_carry_their_source(tmp_path):

@@ -26,6 +26,7 @@ rule collect_corpus:
         mem_mb=growing(2000),
         runtime=growing(240),
     params:
+        given=lambda wildcards, input: digests(input),
         corpus=lambda wildcards: entry("corpora", wildcards.corpus),
         downloads=f"{RESULTS}/downloads",
         code=lambda wildcards: code("collect_corpus.py", *corpus_modules(wildcards.corpus)),
@@ -107,6 +108,7 @@ rule sample_many_body:
         mem_mb=growing(2000),
         runtime=growing(120),
     params:
+        given=lambda wildcards, input: digests(input),
         source=lambda wildcards: entry("sources", wildcards.source),
         code=lambda wildcards: code("sample_many_body.py"),
     message:
@@ -135,6 +137,7 @@ rule sample_potts:
         mem_mb=growing(2000),
         runtime=growing(120),
     params:
+        given=lambda wildcards, input: digests(input),
         source=lambda wildcards: entry("sources", wildcards.source),
         code=lambda wildcards: code("sample_potts.py"),
         colours=sha256(POTTS_COLOURS),
@@ -164,6 +167,7 @@ rule read_alignment:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
+        given=lambda wildcards, input: digests(input),
         source=lambda wildcards: entry("sources", wildcards.source),
         code=lambda wildcards: code("read_alignment.py"),
     message:

@@ -1,5 +1,6 @@
 """What makes `Sequences`; each source is one module."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -18,3 +19,31 @@ def refuse_bomb(path: Path, packed: int, unpacked: int) -> None:
             f"{path} grows from {packed} bytes to {unpacked} or more when it is unpacked, expected "
             f"at most {PACKED} times as many. Unpack it yourself if it is what you want"
         )
+
+
+class Unchanged:
+    """The user's files, which must stay as they are from when they are named here until `check`."""
+
+    def __init__(self, files: Iterable[Path] = ()):
+        self._states: dict[Path, tuple | None] = {}
+        self.add(files)
+
+    def add(self, files: Iterable[Path]) -> None:
+        self._states |= {path: _state(path) for path in files}
+
+    def check(self) -> None:
+        """`SourceError` names the first file that has changed, gone or been replaced."""
+        for path, before in self._states.items():
+            if _state(path) != before:
+                raise SourceError(
+                    f"{path} changed while it was read, so what was read may be part old and part "
+                    "new. Nothing was made of it: let it be, and run the same command again"
+                )
+
+
+def _state(path: Path) -> tuple | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ino

@@ -20,7 +20,7 @@ from Bio.SeqIO.FastaIO import SimpleFastaParser
 
 from manybody import reweighting, sequences
 from manybody.artifacts import sha256
-from manybody.sources import PACKED, SMALL, SourceError, refuse_bomb
+from manybody.sources import PACKED, SMALL, SourceError, Unchanged, refuse_bomb
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,10 @@ def make(
     the training sequences. `SourceError` names what cannot be read; nothing is written then."""
     check(source)
     path = Path(source["file"])
+    stays = Unchanged([path])
     names, rows = read(path, source["format"])
+    digest = sha256(path)
+    stays.check()
     tokens, ambiguous = encode(path, names, rows, source["alphabet"])
     _refuse_empty_columns(path, tokens)
     parts, clusters = split(tokens, source, threads)
@@ -56,7 +59,7 @@ def make(
     about = dict(
         source=name, seed=source["seed"], identity=source["identity"], split_by=_by(source),
         alphabet="-" + ALPHABETS[source["alphabet"]]["residues"], gap=GAP,
-        kind=source["alphabet"], format=source["format"], file=str(path), file_sha256=sha256(path),
+        kind=source["alphabet"], format=source["format"], file=str(path), file_sha256=digest,
         ambiguous=ambiguous, records=len(tokens),
         sequences={key: len(part) for key, part in parts.items()},
         effective=float(each.sum()), clusters=clusters,

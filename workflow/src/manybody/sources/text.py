@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from manybody.artifacts import sha256
 from manybody.parquet import DAMAGE
 from manybody.progress import Progress
-from manybody.sources import SourceError, documents, published, pydocs, refuse_bomb
+from manybody.sources import SourceError, Unchanged, documents, published, pydocs, refuse_bomb
 from manybody.sources.documents import Cutter, Piece
 
 SPLITS = ("train", "validation", "test")
@@ -33,9 +33,11 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
     `corpus`: `kind` (pydocs, tinystories, wikitext103, file) with that kind's keys, and `split`:
     either "published" (tinystories, wikitext103) or {train, validation, test} shares that sum to 1;
     `seed` of the cut, 0 if absent. `downloads`: folder for what has to be fetched. `SourceError`
-    says what cannot be read; a split that comes out empty is one such case.
+    says what cannot be read; a split that comes out empty is one such case, a file that changes
+    while it is read another. Nothing is left at `out` then.
     """
     inputs: dict[str, str] = {}
+    read = Unchanged()
     kind, seed = corpus["kind"], corpus.get("seed", 0)
     about = dict(corpus=corpus, inputs=inputs, versions={"pyarrow": pa.__version__})
     with ExitStack() as stack:
@@ -43,7 +45,7 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
             split: stack.enter_context(documents.writer(out[split], {**about, "split": split}))
             for split in SPLITS
         }
-        for part, stream in _parts(kind, corpus, Path(downloads), inputs):
+        for part, stream in _parts(kind, corpus, Path(downloads), inputs, read):
             shares = _shares(corpus["split"], kind, part)
             target = None
             for piece in stream:
@@ -52,6 +54,7 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
                 target.add(piece)
                 if piece.last:
                     target = None
+        read.check()
         for split, writer in writers.items():
             if not writer.documents:
                 counts = ", ".join(f"{name} {w.documents}" for name, w in writers.items())
@@ -60,12 +63,20 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
                     f"{counts}): give it a larger share in `split`, another `seed`, or more "
                     "documents (is `boundary` what separates them?)"
                 )
+    try:
+        # Once more: by their times, files that changed before the splits were written are older.
+        read.check()
+    except SourceError:
+        for path in out.values():
+            Path(path).unlink()
+        raise
 
 
 def _parts(
-    kind: str, corpus: dict, downloads: Path, inputs: dict[str, str]
+    kind: str, corpus: dict, downloads: Path, inputs: dict[str, str], read: Unchanged
 ) -> Iterator[tuple[str, Iterable[Piece]]]:
-    """The named parts of a corpus as streams of pieces; `inputs` gets the sha256 of each file."""
+    """The named parts of a corpus as streams of pieces; `inputs` gets the sha256 of each file, and
+    `read` the files before any is opened."""
     if kind == "pydocs":
         paragraphs = pydocs.corpus(corpus["packages"], corpus.get("seed", 0))
         found = pydocs.digest(paragraphs)
@@ -79,12 +90,14 @@ def _parts(
         yield "all", (Piece(paragraph, True) for paragraph in paragraphs)
     elif kind == "file":
         files = list(find_files(corpus["files"]))
+        read.add(files)
         boundary, column = corpus.get("boundary", "blank-line"), corpus.get("column")
         marker = corpus.get("marker", MARKER)
         yield "all", read_files(files, boundary, marker, column, inputs)
     else:
         for part, files in published.files(kind, corpus, downloads).items():
             boundary = published.BOUNDARIES[kind]
+            read.add(files)
             yield part, read_files(files, boundary, MARKER, "text", inputs)
 
 
