@@ -33,6 +33,39 @@ def test_an_error_while_writing_leaves_the_old_file_alone(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
 
 
+def test_two_hosts_write_one_file_without_touching_each_others_half(tmp_path, monkeypatch):
+    """Both with the same process number, as may be on a file system that they share."""
+    path = tmp_path / "a.txt"
+    with atomic(path) as first:
+        first.write_text("first")
+        with monkeypatch.context() as other:
+            other.setattr(socket, "gethostname", lambda: "elsewhere")
+            with atomic(path) as second:
+                second.write_text("second")
+        assert first.read_text() == "first"
+        assert path.read_text() == "second"
+    assert path.read_text() == "first"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_what_killed_writers_left_is_removed_on_their_own_host_only(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    host = socket.gethostname()
+    left = f".a.txt.{host}.{dead.pid}.tmp"
+    kept = [
+        f".a.txt.{host}.{os.getppid()}.tmp",  # alive
+        f".a.txt.elsewhere.{dead.pid}.tmp",
+        f".a.txt.{host}.domain.{dead.pid}.tmp",
+        f".b.txt.{host}.{dead.pid}.tmp",
+    ]
+    for name in [left, *kept]:
+        (tmp_path / name).write_text("half")
+    with atomic(tmp_path / "a.txt") as temporary:
+        temporary.write_text("whole")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted([*kept, "a.txt"])
+
+
 def test_json_has_the_same_bytes_whatever_the_order(tmp_path):
     write_json(tmp_path / "a.json", {"b": 1, "a": [1.5, None]})
     write_json(tmp_path / "b.json", {"a": [1.5, None], "b": 1})

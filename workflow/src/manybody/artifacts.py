@@ -37,7 +37,9 @@ def atomic(path: str | Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     own = f".{path.name}.{socket.gethostname()}."
     for leftover in path.parent.glob(f"{glob.escape(own)}*.tmp"):
-        if not _started(leftover.name[len(own) : -len(".tmp")]):
+        process = leftover.name[len(own) : -len(".tmp")]
+        # Another host's name may begin with this one's and a dot.
+        if process.isdigit() and not _started(process):
             leftover.unlink(missing_ok=True)
     temporary = path.with_name(f"{own}{os.getpid()}.tmp")
     try:
