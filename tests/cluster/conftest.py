@@ -17,6 +17,7 @@ from slurm import HOW, Slurm, missing
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCAL = {}  # artifacts of local runs, by their targets
+PATIENCE = 30 * 60  # seconds that a call may take on a busy machine
 # Trainings of seconds made longer: to be met in the middle of their work, and to outlast SLURM's
 # shortest time limit, a minute, on a fast machine.
 STEPS = {"long": 6000, "longer": 40000}
@@ -57,6 +58,10 @@ class Checkout:
             if (ROOT / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
+        # Loops that a copy before compiled: on a busy machine that takes longer than the rest.
+        self.compiled = cluster.folder / "compiled"
+        if self.compiled.exists():
+            shutil.copytree(self.compiled, folder / "workflow" / "src", dirs_exist_ok=True)
         tiny = yaml.safe_load((folder / "config" / "tiny.yaml").read_text())["models"]["tiny"]
         overlay = {
             "compute": {"device": "auto", "gpus": 1},
@@ -98,7 +103,7 @@ class Checkout:
         self.running.append(process)
         return process
 
-    def snakemake(self, *arguments: str, check=True, timeout=300, **options) -> int:
+    def snakemake(self, *arguments: str, check=True, timeout=PATIENCE, **options) -> int:
         """Runs snakemake to its end; `output` is what it said."""
         code = self.start(*arguments, **options).wait(timeout)
         if check:
@@ -118,7 +123,7 @@ class Checkout:
             if path.is_file() and not outside & set(path.relative_to(self.results).parts)
         }
 
-    def undisturbed(self, *targets: str, timeout=300) -> dict[str, bytes]:
+    def undisturbed(self, *targets: str, timeout=PATIENCE) -> dict[str, bytes]:
         """The artifacts of `targets` as this machine makes them alone; made once for all tests."""
         if targets not in LOCAL:
             LOCAL[targets] = self._local(targets, timeout)
@@ -167,3 +172,8 @@ class Checkout:
         if mine:
             self.cluster.call("scancel", *mine)
             time.sleep(1)
+        source = self.folder / "workflow" / "src"
+        for cache in source.rglob("*.nb[ci]"):
+            kept = self.compiled / cache.relative_to(source)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(cache, kept)

@@ -37,8 +37,9 @@ TaskPlugin=task/none
 SwitchType=switch/none
 MpiDefault=none
 ReturnToService=1
-SlurmctldTimeout=30
-SlurmdTimeout=30
+SlurmctldTimeout=300
+SlurmdTimeout=300
+MessageTimeout=60
 EnforcePartLimits=ALL
 KillWait=5
 MinJobAge=3600
@@ -122,7 +123,7 @@ class Slurm:
             )
             self.call("slurmctld", "-i")
             self.call("slurmd", "-N", self.host)
-            self.wait(lambda: self.call("sinfo", "-h", "-o", "%T").strip() == "idle", 30)
+            self.wait(lambda: self.call("sinfo", "-h", "-o", "%T").strip() == "idle", 300)
         except BaseException:
             self.__exit__()
             raise
@@ -132,7 +133,7 @@ class Slurm:
         pids = [self.folder / f"{name}.pid" for name in ("slurmctld", "slurmd", "munged")]
         if self.jobs("PENDING", "RUNNING", "COMPLETING", "CONFIGURING"):
             self.call("scancel", "--user", getuser())
-            self.wait(lambda: not self.jobs("RUNNING", "COMPLETING"), 30)
+            self.wait(lambda: not self.jobs("RUNNING", "COMPLETING"), 300)
         for path in pids:
             if path.exists():
                 _end(int(path.read_text()))

@@ -17,7 +17,7 @@ EVERYTHING = (
     "results/tiny/curves/tiny.parquet",
     "results/tiny/figures/simplicity/gradient_flow.pdf",
 )
-MINUTES = 5 * 60  # how long a step may take on a busy machine
+PATIENCE = 15 * 60  # seconds that a step may take on a busy machine
 
 
 def equal(found: dict[str, bytes], expected: dict[str, bytes]) -> None:
@@ -52,7 +52,7 @@ def test_artifacts_gpus_and_errors(checkout):
 
 @pytest.mark.slow
 def test_everything_equals_the_local_run(checkout):
-    checkout.snakemake("--", *EVERYTHING, timeout=2 * MINUTES)
+    checkout.snakemake("--", *EVERYTHING)
     equal(checkout.artifacts(), checkout.undisturbed(*EVERYTHING))
     # Figures are drawn where snakemake runs.
     assert checkout.jobs("plot_simplicity_gradient_flow") == []
@@ -67,11 +67,11 @@ def test_the_smoke_pipeline_equals_the_local_run(checkout):
     """Every figure, through every rule."""
     checkout.scale = "smoke"
     # So many at a time that a small machine's memory is not asked for more than it has.
-    checkout.snakemake("--jobs", "4", "--", "all", timeout=20 * MINUTES)
+    checkout.snakemake("--jobs", "4", "--", "all", timeout=4 * 3600)
     found = checkout.artifacts()
     assert {"scorecard.md", "figures/simplicity/fig4.pdf"} <= found.keys()
     assert {job["Partition"] for job in checkout.all_jobs() if gpus(job) != "none"} == {"gpu"}
-    equal(found, checkout.undisturbed("all", timeout=6 * MINUTES))
+    equal(found, checkout.undisturbed("all", timeout=3600))
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_short_evaluations_go_in_one_job_that_asks_for_no_more_than_one(checkout
     """And for no GPU, which then have to do without one."""
     seeds = [LOSSES.replace("seed-0", f"seed-{seed}") for seed in range(3)]
     (checkout.folder / "seeds.yaml").write_text("evaluations: {tiny: {seeds: [0, 1, 2]}}")
-    checkout.snakemake("--", *seeds, timeout=2 * MINUTES, configs=["seeds.yaml"])
+    checkout.snakemake("--", *seeds, configs=["seeds.yaml"])
     (group,) = [job for job in checkout.all_jobs() if "evaluations" in job["Comment"]]
     assert (group["Partition"], gpus(group)) == ("cpu", "none")
     assert "cpu=1,mem=3000M" in group["TRES"]
@@ -89,7 +89,7 @@ def test_short_evaluations_go_in_one_job_that_asks_for_no_more_than_one(checkout
     expected = [path.read_bytes() for path in found]
     (checkout.folder / "cuda.yaml").write_text("compute: {device: cuda, gpus: 1}")
     again = ["--forcerun", "evaluate_model", "--rerun-triggers", "mtime", "--", *seeds]
-    checkout.snakemake(*again, timeout=2 * MINUTES, configs=["seeds.yaml", "cuda.yaml"])
+    checkout.snakemake(*again, configs=["seeds.yaml", "cuda.yaml"])
     assert len([job for job in checkout.all_jobs() if "evaluations" in job["Comment"]]) == 2
     assert [path.read_bytes() for path in found] == expected
 
@@ -131,9 +131,9 @@ def test_a_job_over_its_memory_comes_back_with_more(checkout):
 def test_a_job_over_its_time_comes_back_with_more_and_goes_on_where_it_was(checkout):
     times = "train_model:runtime=1 + 29 * (attempt - 1)"
     running = checkout.start("--set-resources", times, "--", LONGER)
-    checkout.cluster.wait(lambda: checkout.jobs("train_model", "TIMEOUT"), MINUTES)
+    checkout.cluster.wait(lambda: checkout.jobs("train_model", "TIMEOUT"), PATIENCE)
     before = rates(checkout, "longer")
-    assert running.wait(6 * MINUTES) == 0, checkout.output[-6000:]
+    assert running.wait(PATIENCE) == 0, checkout.output[-6000:]
     killed, done = checkout.jobs("train_model")
     assert (killed["JobState"], killed["TimeLimit"]) == ("TIMEOUT", "00:01:00")
     assert (done["JobState"], done["TimeLimit"]) == ("COMPLETED", "00:30:00")
@@ -151,7 +151,7 @@ def rates(checkout, model) -> str:
 def training_state(checkout):
     """Waits until the long training has saved a state, so that it is in the middle of its work."""
     folder = checkout.results / "models/spins/long/seed-0/resume"
-    checkout.cluster.wait(lambda: list(folder.glob("state-*.safetensors")), MINUTES)
+    checkout.cluster.wait(lambda: list(folder.glob("state-*.safetensors")), PATIENCE)
 
 
 @pytest.mark.slow
@@ -163,7 +163,7 @@ def test_a_node_that_fails_in_the_middle_loses_nothing(checkout):
     time.sleep(2)
     checkout.cluster.call("scontrol", "update", node, "state=resume")
     # SLURM itself holds the job back for two minutes now.
-    assert running.wait(2 * MINUTES) == 0, checkout.output[-6000:]
+    assert running.wait(PATIENCE) == 0, checkout.output[-6000:]
     assert sum(int(job["Restarts"]) for job in checkout.jobs("train_model")) >= 1
     equal(checkout.artifacts(), checkout.undisturbed(LONG))
 
@@ -173,7 +173,7 @@ def test_an_interrupt_cancels_the_jobs_and_the_next_call_goes_on(checkout):
     running = checkout.start("--", LONG)
     training_state(checkout)
     running.send_signal(signal.SIGINT)
-    assert running.wait(MINUTES) != 0
+    assert running.wait(PATIENCE) != 0
     (job,) = checkout.jobs("train_model")
     assert job["JobState"] in ("CANCELLED", "COMPLETING")
     before = rates(checkout, "long")
@@ -196,11 +196,11 @@ def test_no_artifact_has_two_writers_after_snakemake_was_killed(checkout):
     named = rf"is being written by process {writer} on \S+, job {first['JobId']} \(.*ago\)"
     assert re.search(named, checkout.holders())
     checkout.snakemake("--unlock")
-    assert checkout.snakemake("--retries", "0", "--", LONG, check=False, timeout=2 * MINUTES) != 0
+    assert checkout.snakemake("--retries", "0", "--", LONG, check=False) != 0
     assert re.search(f"ArtifactError: .*{named}", checkout.output), checkout.output[-6000:]
     assert re.search(f"{named}. Waiting up to", checkout.output), checkout.output[-6000:]
     os.kill(writer, signal.SIGCONT)
-    checkout.cluster.wait(lambda: not checkout.jobs("train_model", "RUNNING"), 2 * MINUTES)
+    checkout.cluster.wait(lambda: not checkout.jobs("train_model", "RUNNING"), PATIENCE)
     assert [job["JobState"] for job in checkout.jobs("train_model")] == ["COMPLETED", "FAILED"]
     assert checkout.holders() == ""
     checkout.snakemake("--", LONG)
