@@ -295,20 +295,32 @@ def shown(value):
     return repr(value) if len(repr(value)) <= 80 else repr(value)[:77]
 
 
-def test_a_check_takes_at_most_50_ms():
+def test_a_check_takes_less_than_reading_the_file():
+    """The bar of 50 ms holds for one machine (docs/reliability.md); this holds on any."""
     default = shipped()[0]
     inside = [steps for steps, _ in walk(default, (), "")]
     chosen = [mutation for mutation in ALL if mutation[1] in set(inside)]
-    times = []
+    text = (ROOT / "config" / "config.yaml").read_text()
     check(default)
+    reading = shortest(lambda: yaml.safe_load(text))
+    times = []
     for kind, steps, _, change in chosen[:: len(chosen) // 40]:
         config = mutated(default, kind, steps, change)
-        once = []
-        for _ in range(3):  # what else runs on the machine can only add
-            begin = time.thread_time()
-            assert complaints(config)
-            once.append(time.thread_time() - begin)
-        times.append(min(once))
-    print(f"\nmedian {1000 * median(times):.0f} ms, longest {1000 * max(times):.0f} ms")
+        assert complaints(config)
+        times.append(shortest(lambda config=config: complaints(config)))
+    print(
+        f"\nmedian {1000 * median(times):.0f} ms, longest {1000 * max(times):.0f} ms; "
+        f"reading the file {1000 * reading:.0f} ms"
+    )
     assert len(times) >= 40
-    assert median(times) <= 0.050
+    assert median(times) <= reading
+
+
+def shortest(call):
+    """Seconds of this thread in the quickest of three calls: what else runs can only add."""
+    times = []
+    for _ in range(3):
+        begin = time.thread_time()
+        call()
+        times.append(time.thread_time() - begin)
+    return min(times)

@@ -92,6 +92,7 @@ def snakemake(folder, overlay):
 def test_a_bad_config_is_refused_before_any_job(checkout, case):
     overlay, expected = CASES[case]
     status, output, taken = snakemake(checkout, overlay)
+    # How long it takes depends on the machine: it stands in docs/reliability.md, not in a test.
     print(f"\n{case}: {taken:.1f} s")
     assert status == 1
     assert "the config cannot be used:" in output
@@ -100,7 +101,6 @@ def test_a_bad_config_is_refused_before_any_job(checkout, case):
     assert "Traceback" not in output
     assert "Job stats" not in output
     assert not (checkout / "results").exists()
-    assert taken <= 5
 
 
 @pytest.mark.parametrize(
