@@ -131,12 +131,14 @@ class Slurm:
 
     def __exit__(self, *_):
         pids = [self.folder / f"{name}.pid" for name in ("slurmctld", "slurmd", "munged")]
-        if self.jobs("PENDING", "RUNNING", "COMPLETING", "CONFIGURING"):
-            self.call("scancel", "--user", getuser())
-            self.wait(lambda: not self.jobs("RUNNING", "COMPLETING"), 300)
-        for path in pids:
-            if path.exists():
-                _end(int(path.read_text()))
+        try:
+            if self.jobs("PENDING", "RUNNING", "COMPLETING", "CONFIGURING"):
+                self.call("scancel", "--user", getuser())
+                self.wait(lambda: not self.jobs("RUNNING", "COMPLETING"), 300)
+        finally:
+            for path in pids:
+                if path.exists():
+                    _end(int(path.read_text()))
 
     def call(self, *command: str) -> str:
         """Standard output of one of SLURM's programs; an error shows what it said."""
