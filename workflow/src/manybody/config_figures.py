@@ -127,7 +127,8 @@ def _run_problems(path: str, block: dict, config: dict) -> Iterator[str]:
     missing = list(known(f"{path}.source", "sources", block["source"], config))
     entries = [(key, entry) for key in ("runs", "interpolation") for entry in block.get(key, [])]
     named = [(key, name) for key, entry in entries for name in entry["candidates"]]
-    named += [(key, block[key]) for key in ("optimum", "model") if key in block]
+    longer = [("runs", entry["longer"]) for entry in block.get("runs", []) if "longer" in entry]
+    named += longer + [(key, block[key]) for key in ("optimum", "model") if key in block]
     for key, name in named:
         missing += known(f"{path}.{key}", "models", name, config)
     if isinstance(block.get("truth"), dict):

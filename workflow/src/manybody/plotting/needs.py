@@ -7,12 +7,11 @@ def needs(block: dict, config: dict) -> dict:
 
     The student's `evaluation` comes with all its seeds or the block's own `seeds`; `generators`
     and `wide_generator` name evaluations as well. Clones are those that the evaluations are
-    tested on, and the block's `chains`, `early_stopped_clone` and `clones`. `targets` gives each
     evaluation's targets as the config has them. Models are those of the block's `networks`,
-    `protocols`, `lines` and `truth`, or of its `parts`; or the candidates of its `runs`
-    and `interpolation`, which come with maps, and its `optimum`. Theory is its `theory`, one name
-    or several by their part in the figure, and `exact`. `sources` gives each of their sources as
-    the config has it. Raises `KeyError` for a name that is not defined.
+    `protocols`, `lines` and `truth`, or of its `parts`; or the candidates of its `runs` and
+    `interpolation`, which come with maps, those that are `longer`, and its `optimum`. Theory is its
+    `theory`, one name or several by their part in the figure, and `exact`. `sources` gives each of
+    their sources as the config has it. Raises `KeyError` for a name that is not defined.
     """
     runs, targets = [], {}
     names = [block["evaluation"]] if "evaluation" in block else []
@@ -30,6 +29,12 @@ def needs(block: dict, config: dict) -> dict:
     models = [run for part in parts(block) for run in _models(part)]
     maps = _candidates(block)
     models += maps + [(block["source"], name, 0) for name in _one(block, "optimum")]
+    models += [
+        (block["source"], entry["longer"], seed)
+        for entry in block.get("runs", [])
+        if "longer" in entry
+        for seed in entry["seeds"]
+    ]
     named = [part["source"] for part in parts(block)] + _one(block, "source")
     contacts = [(block["source"], block["model"], block["seed"])] if "model" in block else []
     return {

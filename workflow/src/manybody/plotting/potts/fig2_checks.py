@@ -33,6 +33,7 @@ SELF_TEST = 3.0  # standard errors
 SLOWEST = 10.0  # sweeps
 FLAT = 1e-3  # nats per token, over the last LATE of the steps: our criterion
 LATE = 0.1
+ENOUGH = 2e-3  # nats per token, by which twice the steps may change the end
 SAME = 2e-5  # nats per token, between a sum in single and one in double precision
 IDENTITY = 1e-12
 IDENTITIES = {
@@ -51,6 +52,7 @@ def all_rows(data: Data, theory: pd.DataFrame | None, figure: str) -> list[dict]
         *factored_rows(data, figure),
         *search_rows(data, figure),
         *flat_rows(data, figure),
+        *longer_rows(data, figure),
         *vanilla_rows(data, figure),
         *interpolation_rows(data, figure),
     ]
@@ -248,6 +250,34 @@ def flat_rows(data: Data, figure: str) -> list[dict]:
         holds = "undecided" if math.isnan(worst) else "yes" if abs(worst) < FLAT else "no"
         rows.append(checks.row(claim, "paper", holds, worst, math.nan, 0, FLAT))
     return rows
+
+
+def longer_rows(data: Data, figure: str) -> list[dict]:
+    """More steps change nothing: a cosine is flat at its end whether or not it has arrived."""
+    rows = []
+    for entry in data.architectures:
+        if entry.longer is None:
+            continue
+        factor = entry.longer.recipe["steps"] / entry.best.recipe["steps"]
+        claim = (
+            f"{figure}: {entry.label}: {factor:g} x the steps ({entry.longer.model}) change the "
+            f"held-out loss of {entry.best.model} by less than {ENOUGH:g}"
+        )
+        if not _same_but_steps(entry.longer.recipe, entry.best.recipe):
+            reason = "the longer run is of another recipe than the best"
+            rows.append(checks.not_run(claim, reason))
+            continue
+        changes = entry.longer.ends - entry.best.ends
+        error = math.nan
+        if len(changes) > 1:
+            error = float(changes.std(ddof=1) / math.sqrt(len(changes)))
+        rows.append(checks.within(claim, float(changes.mean()), error, 0.0, ENOUGH))
+    return rows
+
+
+def _same_but_steps(one: dict, other: dict) -> bool:
+    length = ("steps", "checkpoints", "validation")
+    return all(one.get(key) == other.get(key) for key in {*one, *other} if key not in length)
 
 
 # --- Encoders and the interpolation --------------------------------------------------------------

@@ -80,11 +80,13 @@ class Candidate:
 
 @dataclass
 class Entry:
-    """An architecture, or a value of a, with the recipes that were tried for it."""
+    """An architecture, or a value of a, with the recipes that were tried for it; `longer`: one of
+    them with more steps, which shows whether the others were enough."""
 
     label: str
     candidates: list[Candidate]
     a: float = math.nan
+    longer: Candidate | None = None
 
     @cached_property
     def best(self) -> Candidate:
@@ -201,13 +203,13 @@ def read(files, block: dict, context: dict) -> Data:
     mapped = dict(zip(map(tuple, context["maps"]), files.get("maps", []), strict=True))
 
     def entry(part: dict, label: str, a: float = math.nan) -> Entry:
-        candidates = [
-            Candidate(
-                model, {seed: read_run(manifests[name, model, seed]) for seed in part["seeds"]}
-            )
-            for model in part["candidates"]
-        ]
-        made = Entry(label, candidates, a)
+        def candidate(model: str) -> Candidate:
+            runs = {seed: read_run(manifests[name, model, seed]) for seed in part["seeds"]}
+            return Candidate(model, runs)
+
+        made = Entry(label, [candidate(model) for model in part["candidates"]], a)
+        if "longer" in part:
+            made.longer = candidate(part["longer"])
         for seed, run in made.runs.items():
             key = (name, made.best.model, seed)
             look_inside(run, manifests[key], mapped.get(key), tokens)
