@@ -1,6 +1,7 @@
 """The tiny pipeline in a folder of its own, and ways to disturb it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -70,6 +71,11 @@ class Pipeline:
         if check:
             assert code == 0, self.output[-6000:]
         return code
+
+    def listed(self) -> set[str]:
+        """Names of all rules."""
+        self.run("--list-rules", targets=[])
+        return set(re.findall(r"^\w+$", self.output, re.MULTILINE))
 
     def unlock(self) -> None:
         self.run("--unlock")

@@ -1,0 +1,34 @@
+"""The tiny pipeline is tiny, and has every kind of job but those that are named here."""
+
+import re
+
+from pipeline import JOBS
+
+TARGETS = {"all", "simplicity", "potts", "multi_index"}  # make nothing themselves
+# The smoke pipeline runs all of these but the last.
+LEFT_OUT = {
+    "train_model": "is train_model_on_cpu where the config asks for no GPU",
+    "adopt_weights": "writes one checkpoint and a manifest, by what writes those of a training",
+    "sample_many_body": "writes splits and a Hamiltonian, as sample_potts does",
+    "read_alignment": "writes splits, as sample_potts does, from one file that is read at once",
+    "extract_maps": "writes one table from a run's checkpoints, as evaluate_model does",
+    "score_contacts": "writes one table from a run's last checkpoint, as evaluate_model does",
+    "write_scorecard": "writes two small files from tables, as a figure is",
+    "benchmark_part": "measures times, which are never the same twice",
+}
+
+
+def test_the_tiny_pipeline_is_tiny(whole):
+    assert f"{JOBS} of {JOBS} steps (100%) done" in whole.output
+    assert whole.leftovers() == []
+
+
+def test_every_kind_of_job_is_in_the_tiny_pipeline_or_is_named(whole):
+    ran = set(re.findall(r"^(?:local)?rule (\w+):$", whole.output, re.MULTILINE))
+    drawn = {rule for rule in ran if rule.startswith("plot_")}
+    assert len(drawn) == 1
+    listing = whole.listed()
+    figures = {rule for rule in listing if rule.startswith("plot_")}
+    assert drawn < figures
+    assert listing - figures - TARGETS - ran == LEFT_OUT.keys()
+    assert ran - drawn <= listing - TARGETS
