@@ -2,10 +2,20 @@
 
 import sys
 from pathlib import Path
+from shutil import which
 
+from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 min_version("9.12")
+
+# Snakemake would say that it cannot run `conda info`, but not what to do.
+if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method and not which("conda"):
+    raise WorkflowError(
+        "--use-conda: expected the command `conda` in PATH, found none. Either leave --use-conda out, "
+        "after `make env` and `. .venv/bin/activate`, which have all packages at the same versions; "
+        "or install Miniforge (https://conda-forge.org/download) and open a new shell."
+    )
 
 
 configfile: Path(workflow.basedir) / "config" / "config.yaml"
