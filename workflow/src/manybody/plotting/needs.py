@@ -7,11 +7,13 @@ def needs(block: dict, config: dict) -> dict:
 
     The student's `evaluation` comes with all its seeds or the block's own `seeds`; `generators`
     and `wide_generator` name evaluations as well. Clones are those that the evaluations are
+    tested on, and the block's `chains`, `early_stopped_clone` and `clones`. `targets` gives each
     evaluation's targets as the config has them. Models are those of the block's `networks`,
-    `protocols`, `lines` and `truth`, or of its `parts`; or the candidates of its `runs` and
-    `interpolation`, which come with maps, those that are `longer`, and its `optimum`. Theory is its
-    `theory`, one name or several by their part in the figure, and `exact`. `sources` gives each of
-    their sources as the config has it. Raises `KeyError` for a name that is not defined.
+    `protocols`, `lines` and `truth`, or of its `parts`; or the candidates of its `runs`, which
+    come with maps, and those that are `longer`, the candidates of its `interpolation`, and its
+    `optimum`. Theory is its `theory`, one name or several by their part in the figure, and `exact`.
+    `sources` gives each of their sources as the config has it. Raises `KeyError` for a name that is
+    not defined.
     """
     runs, targets = [], {}
     names = [block["evaluation"]] if "evaluation" in block else []
@@ -27,8 +29,9 @@ def needs(block: dict, config: dict) -> dict:
         targets[name] = evaluation["targets"]
         clones += [target["clone"] for target in targets[name].values() if "clone" in target]
     models = [run for part in parts(block) for run in _models(part)]
-    maps = _candidates(block)
-    models += maps + [(block["source"], name, 0) for name in _one(block, "optimum")]
+    maps = _candidates(block, "runs")
+    models += maps + _candidates(block, "interpolation")
+    models += [(block["source"], name, 0) for name in _one(block, "optimum")]
     models += [
         (block["source"], entry["longer"], seed)
         for entry in block.get("runs", [])
@@ -64,12 +67,11 @@ def _models(part: dict) -> list[tuple[str, str, int]]:
     return runs + [(source, name, 0) for name in [*part["lines"], part["truth"]]]
 
 
-def _candidates(block: dict) -> list[tuple[str, str, int]]:
+def _candidates(block: dict, key: str) -> list[tuple[str, str, int]]:
     """(source, model, seed) of all runs among which a figure chooses the best learning rate."""
-    entries = [*block.get("runs", []), *block.get("interpolation", [])]
     return [
         (block["source"], model, seed)
-        for entry in entries
+        for entry in block.get(key, [])
         for model in entry["candidates"]
         for seed in entry["seeds"]
     ]
