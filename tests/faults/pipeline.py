@@ -23,7 +23,7 @@ TARGETS = (
 JOBS = 12
 # Logs, resources and times are outside the promise of equal bytes.
 FREE = ("logs", "usage")
-PATIENCE = 600.0  # seconds that one call may take on a busy machine
+PATIENCE = 1800.0  # seconds after which a call hangs, on however busy a machine
 VICTIMS = ("job", "snakemake", "both")
 
 

@@ -116,11 +116,9 @@ CASES = [
     ("losses/tiny/seed-0.parquet", truncate, losses),
     ("losses/tiny/seed-0.parquet", flip, losses),
     ("curves/tiny.parquet", flip, tables.read_theory),
-    ("theory/gradient-flow.parquet", as_another("../curves/tiny.parquet"), None),
     ("checks/simplicity/gradient_flow.csv", truncate, scorecard.read_checks),
 ]
 """(artifact, what is done to it, who reads it)"""
-CASES = [case for case in CASES if case[2]]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1].__name__}")

@@ -2,7 +2,7 @@
 
 import re
 
-from pipeline import JOBS
+from pipeline import JOBS, Pipeline
 
 TARGETS = {"all", "simplicity", "potts", "multi_index"}  # make nothing themselves
 # The smoke pipeline runs all of these but the last.
@@ -23,11 +23,11 @@ def test_the_tiny_pipeline_is_tiny(whole):
     assert whole.leftovers() == []
 
 
-def test_every_kind_of_job_is_in_the_tiny_pipeline_or_is_named(whole):
-    ran = set(re.findall(r"^(?:local)?rule (\w+):$", whole.output, re.MULTILINE))
+def test_every_kind_of_job_is_in_the_tiny_pipeline_or_is_named(whole, folder):
+    ran = set(re.findall(r"^Finished jobid: \d+ \(Rule: (\w+)\)$", whole.output, re.MULTILINE))
     drawn = {rule for rule in ran if rule.startswith("plot_")}
     assert len(drawn) == 1
-    listing = whole.listed()
+    listing = Pipeline(folder).listed()
     figures = {rule for rule in listing if rule.startswith("plot_")}
     assert drawn < figures
     assert listing - figures - TARGETS - ran == LEFT_OUT.keys()
