@@ -342,9 +342,13 @@ def clear(array):
 def do_chunks(
     first, last, gradients, tokens, weights, mixing, mixing_t, values, values_t, bias, squares,
     loss, correct, of_mixing, of_values, of_bias, of_squares,
-    work, scores, lanes_mixing, lanes_values, lanes_bias, lanes_squares,
+    work, scores, lanes_mixing, lanes_values, lanes_bias, lanes_squares, two, three,
 ):  # fmt: skip
-    """Chunks first..last - 1 of the sequences: their losses, and their gradients by chunk."""
+    """Chunks first..last - 1 of the sequences: their losses, and their gradients by chunk.
+
+    two, three: None, but for the one that says how many layers there are. numba leaves out what
+    hangs on a None, so each depth is compiled when it is first used, in half the time of all.
+    """
     layers, length, vocabulary = len(values), work.shape[1], work.shape[2]
     x, features, errors, of_features = work[0], work[1], work[2], work[3]
     arrays = (
@@ -361,7 +365,18 @@ def do_chunks(
         clear(lanes_squares)
         for start in range(chunk * CHUNK, stop, LANES):
             _read(tokens, weights, start, stop, x, scores)
-            if layers == 1:
+            if two is not None:
+                _two_layers(
+                    gradients, x, scores, mixing, mixing_t, values, values_t, bias, squares,
+                    features, errors, of_features, arrays, lanes_mixing, lanes_values,
+                    lanes_squares,
+                )  # fmt: skip
+            elif three is not None:
+                _three_layers(
+                    gradients, x, scores, mixing, mixing_t, values, values_t, bias, features,
+                    errors, of_features, arrays, lanes_mixing, lanes_values,
+                )  # fmt: skip
+            else:
                 clear(features)
                 add_mixed(mixing[0], x, features, 0)
                 for i in range(length):
@@ -371,17 +386,6 @@ def do_chunks(
                     )  # fmt: skip
                 if gradients:
                     add_products(of_features, x, lanes_mixing[0], 0)
-            elif layers == 2:
-                _two_layers(
-                    gradients, x, scores, mixing, mixing_t, values, values_t, bias, squares,
-                    features, errors, of_features, arrays, lanes_mixing, lanes_values,
-                    lanes_squares,
-                )  # fmt: skip
-            else:
-                _three_layers(
-                    gradients, x, scores, mixing, mixing_t, values, values_t, bias, features,
-                    errors, of_features, arrays, lanes_mixing, lanes_values,
-                )  # fmt: skip
             if gradients:
                 add_products(errors, features, lanes_values[layers - 1], 1)
                 for i in range(length):

@@ -148,16 +148,18 @@ def all_masked(tokens, attention, values, bias, weights, gradients: bool):
 
 def _chunks(first: int, last: int, gradients: bool, arrays: tuple) -> None:
     _, _, mixing, _, values, *_ = arrays
-    layers, length, _ = mixing.shape
-    vocabulary, kind = values.shape[1], values.dtype
+    matrices, length, _ = mixing.shape
+    layers, vocabulary, kind = len(values), values.shape[1], values.dtype
     do_chunks(
         first, last, gradients, *arrays,
         np.empty((WORK, length, vocabulary, LANES), kind),
         np.empty((3, length, LANES), kind),
-        np.empty((layers, length, length, LANES), kind),
-        np.empty((len(values), vocabulary, vocabulary, LANES), kind),
+        np.empty((matrices, length, length, LANES), kind),
+        np.empty((layers, vocabulary, vocabulary, LANES), kind),
         np.empty((1, vocabulary, LANES), kind),
         np.empty((1, length, LANES), kind),
+        0 if layers == 2 else None,
+        0 if layers == 3 else None,
     )  # fmt: skip
 
 
