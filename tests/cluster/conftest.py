@@ -28,6 +28,8 @@ def cluster(tmp_path_factory):
     """A running cluster; skips where SLURM is not installed."""
     if lacking := missing():
         pytest.skip(f"no SLURM here, so nothing is tried on one: no {lacking[0]} ({HOW})")
+    # What a shell runs in the background ignores Ctrl-C, and so would all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with Slurm(tmp_path_factory.mktemp("slurm")) as up:
         yield up
 
@@ -122,6 +124,15 @@ class Checkout:
             for path in sorted(self.results.rglob("*"))
             if path.is_file() and not outside & set(path.relative_to(self.results).parts)
         }
+
+    def sampled(self) -> None:
+        """Puts the source there that trainings read, made by this machine once for all tests."""
+        kept = self.cluster.folder / "spins"
+        folder = self.results / "sequences" / "spins"
+        if not kept.exists():
+            self.snakemake("--", "results/tiny/sequences/spins/train.parquet", cluster=False)
+            shutil.copytree(folder, kept)
+        shutil.copytree(kept, folder, dirs_exist_ok=True)
 
     def undisturbed(self, *targets: str, timeout=PATIENCE) -> dict[str, bytes]:
         """The artifacts of `targets` as this machine makes them alone; made once for all tests."""

@@ -96,6 +96,7 @@ def test_short_evaluations_go_in_one_job_that_asks_for_no_more_than_one(checkout
 
 @pytest.mark.slow
 def test_without_gpus_none_is_asked_for(checkout):
+    checkout.sampled()
     (checkout.folder / "none.yaml").write_text("compute: {gpus: 0}")
     checkout.snakemake("--", MODEL, configs=["none.yaml"])
     (training,) = checkout.jobs("train_model")
@@ -104,6 +105,7 @@ def test_without_gpus_none_is_asked_for(checkout):
 
 @pytest.mark.slow
 def test_several_gpus_are_in_one_job_that_trains_with_a_process_for_each(checkout):
+    checkout.sampled()
     (checkout.folder / "two.yaml").write_text("compute: {gpus: 2, processes: 2}")
     checkout.snakemake("--", MODEL, configs=["two.yaml"])
     (training,) = checkout.jobs("train_model")
@@ -116,6 +118,7 @@ def test_several_gpus_are_in_one_job_that_trains_with_a_process_for_each(checkou
 
 @pytest.mark.slow
 def test_a_job_over_its_memory_comes_back_with_more(checkout):
+    checkout.sampled()
     checkout.snakemake(
         "--set-resources", "train_model:mem_mb=350 + 1500 * (attempt - 1)", "--", MODEL
     )
@@ -129,6 +132,7 @@ def test_a_job_over_its_memory_comes_back_with_more(checkout):
 
 @pytest.mark.slow
 def test_a_job_over_its_time_comes_back_with_more_and_goes_on_where_it_was(checkout):
+    checkout.sampled()
     times = "train_model:runtime=1 + 29 * (attempt - 1)"
     running = checkout.start("--set-resources", times, "--", LONGER)
     checkout.cluster.wait(lambda: checkout.jobs("train_model", "TIMEOUT"), PATIENCE)
@@ -156,6 +160,7 @@ def training_state(checkout):
 
 @pytest.mark.slow
 def test_a_node_that_fails_in_the_middle_loses_nothing(checkout):
+    checkout.sampled()
     running = checkout.start("--", LONG)
     training_state(checkout)
     node = f"nodename={checkout.cluster.host}"
@@ -170,6 +175,7 @@ def test_a_node_that_fails_in_the_middle_loses_nothing(checkout):
 
 @pytest.mark.slow
 def test_an_interrupt_cancels_the_jobs_and_the_next_call_goes_on(checkout):
+    checkout.sampled()
     running = checkout.start("--", LONG)
     training_state(checkout)
     running.send_signal(signal.SIGINT)
@@ -184,6 +190,7 @@ def test_an_interrupt_cancels_the_jobs_and_the_next_call_goes_on(checkout):
 
 @pytest.mark.slow
 def test_no_artifact_has_two_writers_after_snakemake_was_killed(checkout):
+    checkout.sampled()
     running = checkout.start("--", LONG)
     training_state(checkout)
     running.kill()
