@@ -362,8 +362,9 @@ def test_runs_that_still_fall_or_have_no_late_checkpoint_are_not_flat(tmp_path, 
 def test_a_longer_run_shows_whether_the_steps_were_enough(tmp_path, law, tokens):
     made = Made(tmp_path, law, tokens)
     twice, other = recipe(steps=18000), recipe(0.5, steps=18000)
-    expected = dict(arrived="yes", falling="no", noisy="undecided", other="not-run")
-    changes = dict(arrived=(0.0002, 0.0003), falling=(-0.004, -0.0041), noisy=(0.004, -0.004))
+    expected = dict(arrived="yes", rising="yes", falling="no", noisy="undecided", other="not-run")
+    changes = dict(arrived=(-0.0002, -0.0003), falling=(-0.004, -0.0041), noisy=(0.004, -0.004))
+    changes["rising"] = (0.02, 0.03)
     for name in expected:
         for seed, change in enumerate(changes.get(name, (0.0, 0.0))):
             made.encoder(name, 1, 0.02, seed)
@@ -377,7 +378,7 @@ def test_a_longer_run_shows_whether_the_steps_were_enough(tmp_path, law, tokens)
     for name, answer in expected.items():
         assert row(found, f"{name}: 2 x the steps ({name}-longer)").holds == answer
     falling = row(found, "falling: 2 x the steps")
-    assert falling.value == pytest.approx(-0.00405)
+    assert falling.value == pytest.approx(0.00405)
     assert falling.standard_error == pytest.approx(0.00005)
 
 
