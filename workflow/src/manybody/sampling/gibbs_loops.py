@@ -49,7 +49,10 @@ def sample_chains(tokens, states, changes, order, vectors, model):
     """
     (count, sites), vocabulary = tokens.shape, model[4].shape[1]
     words, uniforms = np.zeros((4, CHUNK), np.uint64), np.empty(CHUNK, np.float32)
-    words[:, :count] = states.T
+    # Numbers one by one: compiling what numpy says of shapes that do not fit takes seconds.
+    for n in range(count):
+        for word in range(4):
+            words[word, n] = states[n, word]
     chains = np.zeros((CHUNK, sites), np.uint32)
     for i in range(sites):
         draw_uniforms(words, uniforms)
@@ -75,7 +78,9 @@ def sample_chains(tokens, states, changes, order, vectors, model):
                     move_logits(i, chains[n], drawn[n], order, vectors, model, work, logits[n])
                     chains[n, i] = drawn[n]
                     changes[n, sweep] += 1
-    tokens[:] = chains[:count]
+    for n in range(count):
+        for i in range(sites):
+            tokens[n, i] = chains[n, i]
 
 
 @njit(nogil=True, cache=True)
@@ -94,7 +99,10 @@ def buffers(model):
 def start_logits(chain, order, vectors, model, work, logits):
     """Sets `logits` (|V|, G, LANES), as if the sites got their colours one after another."""
     partial = np.full(len(chain), model[4].shape[1], np.uint32)
-    logits[:] = 0
+    zero = spread(logits, 0.0)
+    for a in range(logits.shape[0]):
+        for g in range(logits.shape[1]):
+            put(logits, a, g, zero)
     for i in range(len(chain)):
         move_logits(i, partial, chain[i], order, vectors, model, work, logits)
         partial[i] = chain[i]
