@@ -55,6 +55,16 @@ def add_dots(total, left, right):
 
 
 @njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
+def copy_columns(source, first, target, there):
+    """The columns of `source` from `first` on into those of `target` from `there` on, as many as
+    the narrower has. In a slice's place: what numpy says of shapes takes seconds to compile."""
+    width = min(source.shape[1] - first, target.shape[1] - there)
+    for k in range(len(source)):
+        for y in range(width):
+            target[k, there + y] = source[k, first + y]
+
+
+@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
 def fill_bins(tokens, sites, table, weights, vocabulary, found, own):
     """own (bins, L): the weights added up in each bin; found (T): the bins of the tuples."""
     find_bins(tokens, sites, table, vocabulary, found)
@@ -92,7 +102,7 @@ def forward(tokens, sites, table, weights, colours, found, sums, logits):
         rows[:, (stop - start) * length :] = 0.0
         for n in range(start, stop):
             fill_bins(tokens[n], sites, table, weights, vocabulary, found[n if keep else 0], own)
-            rows[:, (n - start) * length : (n - start + 1) * length] = own
+            copy_columns(own, 0, rows, (n - start) * length)
         scores[:] = 0.0
         add_products(scores, colours, rows)
         for n in range(start, stop):
@@ -122,7 +132,7 @@ def backward(found, sums, by_bin, slopes, to_weights, to_colours):
         rows[:] = 0.0
         add_products(rows, by_bin, scores)
         for n in range(start, stop):
-            own[:] = rows[:, (n - start) * length : (n - start + 1) * length]
+            copy_columns(rows, (n - start) * length, own, 0)
             read_bins(found[n], own, to_weights)
 
 
@@ -145,9 +155,8 @@ def losses(
         stop = min(start + GROUP, len(tokens))
         rows[:, (stop - start) * length :] = 0.0
         for n in range(start, stop):
-            first = (n - start) * length
             fill_bins(tokens[n], sites, table, weights, vocabulary, found[n - start], own)
-            rows[:, first : first + length] = own
+            copy_columns(own, 0, rows, (n - start) * length)
         scores[:] = 0.0
         add_products(scores, colours, rows)
         for n in range(start, stop):
@@ -174,5 +183,5 @@ def losses(
         rows[:] = 0.0
         add_products(rows, by_bin, scores)
         for n in range(start, stop):
-            own[:] = rows[:, (n - start) * length : (n - start + 1) * length]
+            copy_columns(rows, (n - start) * length, own, 0)
             read_bins(found[n - start], own, to_weights)
