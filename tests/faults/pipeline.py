@@ -30,6 +30,9 @@ VICTIMS = ("job", "snakemake", "both")
 class Pipeline:
     """`snakemake` with config/tiny.yaml in `folder`; `overlay` is YAML text laid over it."""
 
+    python = sys.executable  # which has the Snakemake that is called
+    root = ROOT  # the checkout whose Snakefile is run
+
     def __init__(self, folder: Path, overlay: str = "", targets=TARGETS, **environment):
         self.folder, self.targets = folder, [str(RESULTS / target) for target in targets]
         folder.mkdir(parents=True, exist_ok=True)
@@ -44,11 +47,11 @@ class Pipeline:
     def results(self) -> Path:
         return self.folder / RESULTS
 
-    def start(self, *arguments: str, cores: int = 2, targets=None) -> subprocess.Popen:
+    def start(self, *arguments: str, cores: int | str = 2, targets=None) -> subprocess.Popen:
         """A running call, whose output goes to the file `printed`."""
         targets = self.targets if targets is None else targets
-        command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
-        command += ["--workflow-profile", str(ROOT / "profiles" / "default")]
+        command = [self.python, "-m", "snakemake", "--snakefile", str(self.root / "Snakefile")]
+        command += ["--workflow-profile", str(self.root / "profiles" / "default")]
         command += ["--cores", str(cores), "--configfile", *self.configs, *arguments]
         with self.printed.open("w") as output:
             return subprocess.Popen(

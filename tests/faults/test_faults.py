@@ -14,6 +14,8 @@ from manybody.artifacts import lease
 MODEL = "models/text/tiny/seed-0"
 TEXT = "sequences/text/test.parquet"
 LOSSES = "losses/tiny/seed-0.parquet"
+CLONE = "clones/text/tiny/manifest.json"
+CURVE = "curves/tiny.parquet"
 
 
 @pytest.fixture
@@ -47,18 +49,25 @@ def test_a_full_disk_is_named_and_leaves_nothing_half_written(whole, folder):
 @pytest.mark.slow
 def test_a_read_only_folder_is_named_and_nothing_is_lost(copy, whole):
     """By a read-only mount, which holds for root as well."""
-    target = copy.folder / RESULTS
+    target, expected = copy.folder / RESULTS, whole.artifacts()
+    expected.pop(CURVE)
+    (copy.results / CURVE).unlink()
     bind = ["mount", "--bind", str(target), str(target)]
     if subprocess.run(bind, capture_output=True, check=False).returncode:
         pytest.skip("no right to mount here")
     try:
         subprocess.run(["mount", "-o", "remount,ro,bind", str(target)], check=True)
-        assert copy.run("--forcerun", "evaluate_model", check=False) != 0
+        assert copy.run(check=False) != 0
         assert "Read-only file system" in copy.output
         assert str(RESULTS) in copy.output
-        assert copy.artifacts() == whole.artifacts()
+        assert copy.run("--forcerun", "evaluate_model", check=False) != 0
+        assert "Write-protected output files" in copy.output
+        assert str(RESULTS / LOSSES) in copy.output
+        assert copy.artifacts() == expected
     finally:
         subprocess.run(["umount", "-l", str(target)], check=True)
+    copy.run()
+    assert copy.artifacts() == whole.artifacts()
 
 
 @pytest.mark.slow
@@ -83,13 +92,19 @@ def test_a_deleted_payload_file_is_named_with_the_way_out(copy, whole):
 
 
 @pytest.mark.slow
-def test_a_clock_set_back_changes_nothing(copy, whole):
+def test_a_clock_set_back_is_named_and_nothing_is_lost(copy, whole):
     """All that is there comes from the future, by a day; a part is missing and is made now."""
-    (copy.results / "clones/text/tiny/manifest.json").unlink()
+    (copy.results / CLONE).unlink()
     (copy.results / LOSSES).unlink()
+    future = time.time() + 86_400
     for path in copy.folder.rglob("*"):
-        later = path.stat().st_mtime + 86_400
-        os.utime(path, (later, later))
+        os.utime(path, (future, future))
+    assert copy.run(check=False) != 0
+    assert f"Output {RESULTS / CLONE} has older modification time" in copy.output
+    assert f"than input {RESULTS}/" in copy.output
+    assert copy.artifacts().items() <= whole.artifacts().items()
+    for path in copy.folder.rglob("*"):  # as `find results -exec touch {} +` does
+        os.utime(path)
     copy.run()
     assert copy.artifacts() == whole.artifacts()
     copy.run()
@@ -125,7 +140,8 @@ def test_a_second_snakemake_is_refused_and_the_first_one_finishes(whole, folder)
 def test_a_corpus_that_changes_in_mid_run_is_read_again(folder):
     """What was made of the old text, and what is made of the new one, never mix."""
     overlay = (
-        "corpora: {mine: {kind: file, files: [text.txt], seed: 0,"
+        "corpora: {mine: {kind: file, files: [text.txt], boundary: blank-line,"
+        " seed: 0,"
         " split: {train: 0.6, validation: 0.2, test: 0.2}}}\n"
         "sources: {text: {corpus: mine, vocabulary: 260}}\n"
     )
