@@ -129,7 +129,9 @@ def factored(
     logits, turns = np.empty(GROUP * vocabulary), np.empty(GROUP * vocabulary)
     slopes = np.empty(vocabulary)
     for i in range(first, last):
-        base[:] = fields[i]
+        # Not by a slice: what numpy says of shapes takes seconds to compile.
+        for a in range(len(base)):
+            base[a] = fields[i, a]
         table[:] = 0.0
         for h in range(heads):
             for j in range(length):
@@ -183,7 +185,9 @@ def full(
     logits, turns = np.empty(GROUP * vocabulary), np.empty(GROUP * vocabulary)
     slopes = np.empty(vocabulary)
     for i in range(first, last):
-        base[:] = fields[i]
+        # Not by a slice: what numpy says of shapes takes seconds to compile.
+        for a in range(len(base)):
+            base[a] = fields[i, a]
         for j in range(length):
             if j != i:
                 for a in range(vocabulary):

@@ -108,6 +108,14 @@ def pick(typing, row, left_out, target):
 
 
 @njit(nogil=True, cache=True)
+def copy(source, target):
+    """target (n,) = source (n,). A slice would: but what numpy says of shapes that do not fit takes
+    seconds to compile."""
+    for n in range(len(source)):
+        target[n] = source[n]
+
+
+@njit(nogil=True, cache=True)
 def move(tokens, states, changes, energies, graph, tables, colours):
     """Moves chains `tokens` (n, L) by len(changes) sweeps, sites from left to right.
 
@@ -128,8 +136,8 @@ def move(tokens, states, changes, energies, graph, tables, colours):
     ones = np.ones(alone.shape[1], np.float32)
     state, chain = np.empty(4, np.uint64), np.empty(length, np.uint32)
     for n in range(len(tokens)):
-        state[:] = states[n]
-        chain[:] = tokens[n]
+        copy(states[n], state)
+        copy(tokens[n], chain)
         for sweep in range(len(changes)):
             if sweep % REFRESH == 0:
                 refresh(chain, starts, others, pairs, factors, alone, ones, weights, totals)
@@ -148,15 +156,15 @@ def move(tokens, states, changes, energies, graph, tables, colours):
             changes[sweep] += changed
             if energies.shape[1]:
                 energies[n, sweep] = energy(chain, starts, others, strengths, colours, sites)
-        tokens[n] = chain
-        states[n] = state
+        copy(chain, tokens[n])
+        copy(state, states[n])
 
 
 @njit(nogil=True, cache=True)
 def refresh(chain, starts, others, pairs, factors, alone, ones, weights, totals):
     """Weights (L, width) and their sums (L,) of one chain, from its colours alone."""
     for i in range(len(chain)):
-        weights[i] = alone[i]
+        copy(alone[i], weights[i])
         totals[i] = scale(weights[i], ones, ones)
         for entry in range(starts[i], starts[i + 1]):
             factor = factors[pairs[entry], chain[others[entry]]]

@@ -132,7 +132,9 @@ def integrate_samples(
             sum_lanes(work, even, totals)
             more = -1
             for stage in range(stages + extra):
-                before[:] = totals
+                # Not by a slice: what numpy says of shapes takes seconds to compile.
+                for number in range(len(totals)):
+                    before[number] = totals[number]
                 if stage % 2 == 0:
                     add_points(sample, softmax, even, h, 0.5, 0.5, 0.0, ramp, work, state)
                 else:
