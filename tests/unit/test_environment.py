@@ -143,16 +143,37 @@ distributions = functools.cache(packages_distributions)  # reads every installed
 
 
 @functools.cache
-def imported(path: Path) -> set[str]:
-    """The distributions, outside the standard library and this one, that a file imports."""
+def names_imported(path: Path) -> set[str]:
+    """What a file imports from outside the standard library and this package, by first name."""
     names = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             names.add(node.module.split(".")[0])
-    others = names - sys.stdlib_module_names - {"manybody"}
-    return {re.sub(r"[-_.]+", "-", distributions()[name][0]).lower() for name in others}
+    return names - sys.stdlib_module_names - {"manybody"}
+
+
+def distribution(name: str) -> str:
+    """The distribution that a module of this name belongs to."""
+    return re.sub(r"[-_.]+", "-", distributions()[name][0]).lower()
+
+
+def reached(script: str) -> tuple[list[str], list[Path]]:
+    """The package's modules that a script may import, and the files of it all."""
+    path = WORKFLOW / "scripts" / f"{script}.py"
+    source = WORKFLOW / "src"
+    named = [
+        ".".join(module.relative_to(source).with_suffix("").parts)
+        for family in BY_NAME.get(script, ())
+        for pattern in (f"{family}.py", f"{family}/**/*.py")
+        for module in (source / "manybody").glob(pattern)
+        if module.name != "__init__.py"
+    ]
+    modules = {*provenance.import_closure(path, tuple(named), plotting=True), *provenance.SILENT}
+    places = [source.joinpath(*name.split(".")) for name in modules]
+    files = [f for p in places for f in (p.with_suffix(".py"), p / "__init__.py") if f.is_file()]
+    return sorted(modules), [path, *files]
 
 
 def test_every_script_has_a_rule_with_an_environment():
@@ -165,19 +186,8 @@ def test_every_script_has_a_rule_with_an_environment():
 def test_environments_name_what_their_scripts_import(script, environment):
     """A package that an environment lacks would silently come from Snakemake's own."""
     needs = tomllib.loads((ENVS / "environments.toml").read_text(encoding="utf-8"))[environment]
-    path = WORKFLOW / "scripts" / f"{script}.py"
-    source = WORKFLOW / "src"
-    named = [
-        ".".join(module.relative_to(source).with_suffix("").parts)
-        for family in BY_NAME.get(script, ())
-        for pattern in (f"{family}.py", f"{family}/**/*.py")
-        for module in (source / "manybody").glob(pattern)
-        if module.name != "__init__.py"
-    ]
-    modules = provenance.import_closure(path, tuple(named), plotting=True)
-    places = [source.joinpath(*name.split(".")) for name in {*modules, *provenance.SILENT}]
-    files = [f for p in places for f in (p.with_suffix(".py"), p / "__init__.py") if f.is_file()]
-    missing = {p for file in [path, *files] for p in imported(file)} - set(needs)
+    _, files = reached(script)
+    missing = {distribution(name) for file in files for name in names_imported(file)} - set(needs)
     assert not missing, f"environments.toml: {environment} lacks them, `make lock` after adding"
 
 
