@@ -152,7 +152,7 @@ def environments(prefix: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
-    """Where the environments lie: 2.5 GB, which do not outlive the tests."""
+    """Where the environments lie: over 3 GB, which do not outlive the tests."""
     folder = tmp_path_factory.mktemp("environments")
     yield folder
     shutil.rmtree(folder)
