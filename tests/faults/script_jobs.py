@@ -2,7 +2,8 @@
 
 Reads {"part", "folder", "fractions", "url"} from standard input. Runs the part once undisturbed in
 folder/whole; then for each fraction f in a folder of its own: kills it after f times the seconds
-that the undisturbed one took, and runs it again. Prints for each the exit codes of the two runs.
+that the undisturbed one took, and runs it again. Prints for each the exit codes of the two runs,
+and the bytes of the download that the first one left.
 """
 
 import json
@@ -63,6 +64,12 @@ def download(job: dict) -> None:
     fetch(job["url"], Path(job["out"]) / "text.txt", patience=0.01)
 
 
+def left(out: Path) -> int:
+    """Bytes that a killed download has left on disk, with what is needed to go on."""
+    part, state = out / "text.txt.part", out / "text.txt.part.json"
+    return part.stat().st_size if part.is_file() and state.is_file() else 0
+
+
 def words(path: Path) -> None:
     """A text of 1.5 MB of made-up words."""
     draw = np.random.default_rng(5)
@@ -94,12 +101,13 @@ def main(part: str, folder: Path, fractions: list[float], url: str) -> list[list
     seconds = time.monotonic() - begin
     codes = []
     for number, fraction in enumerate(fractions):
-        job = settings | {"out": str(folder / str(number) / "run")}
+        job = settings | {"out": str(folder / str(number) / "run"), "url": f"{url}?{number}"}
         killed, wait = 0, fraction * seconds
         while killed == 0:  # it was faster this time
             shutil.rmtree(job["out"], ignore_errors=True)
             killed, wait = run(job | {"kill_after": wait}, work), wait / 2
-        codes.append([killed, run(job, work)])
+        bytes_left = left(Path(job["out"]))
+        codes.append([killed, run(job, work), bytes_left])
     return codes
 
 

@@ -141,8 +141,7 @@ def test_a_corpus_that_changes_in_mid_run_is_read_again(folder):
     """What was made of the old text, and what is made of the new one, never mix."""
     overlay = (
         "corpora: {mine: {kind: file, files: [text.txt], boundary: blank-line,"
-        " seed: 0,"
-        " split: {train: 0.6, validation: 0.2, test: 0.2}}}\n"
+        " seed: 0, split: {train: 0.6, validation: 0.2, test: 0.2}}}\n"
         "sources: {text: {corpus: mine, vocabulary: 260}}\n"
     )
     old = "".join(f"A line of {n} words.\n\n" for n in range(900))
