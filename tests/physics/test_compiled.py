@@ -57,9 +57,10 @@ def digests(tmp_path_factory) -> dict[str, dict[str, str]]:
     assert functions(cache) == compiled
     for seed in range(GAPS):
         forget_half(cache, seed)
-        assert len(functions(cache)) < len(compiled)
+        kept = functions(cache)
         found[f"half, {seed}"] = run(cache)
-        assert functions(cache) == compiled
+        # Functions that only cached ones call are not missed.
+        assert kept < functions(cache) <= compiled
     return found
 
 
