@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 
@@ -183,6 +185,11 @@ class Checkout:
         if mine:
             self.cluster.call("scancel", *mine)
             time.sleep(1)
+        # Without cgroups SLURM loses sight of processes whose parents it killed.
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.cwd() == str(self.folder):
+                    process.kill()
         source = self.folder / "workflow" / "src"
         for cache in source.rglob("*.nb[ci]"):
             kept = self.compiled / cache.relative_to(source)
