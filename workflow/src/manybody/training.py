@@ -225,6 +225,7 @@ class Run:
             for split, row in last.items()
             for key in ("loss", "accuracy")
         }
+        write_history(self.out / "history.parquet", self.rows)
         write_manifest(self.out / "manifest.json", "model", payload, {**self.about, "final": final})
         self.resume.clear()
 
@@ -290,7 +291,10 @@ class Run:
             about = {"step": self.taken, **{name: self.about[name] for name in names}}
             weights.save(path, self.learner.model, about)
             self.kept[self.taken] = sha256(path)
-            write_history(self.out / "history.parquet", self.rows)
+            # What there is so far, for whoever looks, and for a run that diverges. It gets its
+            # name once it is whole: a killed run leaves nothing that differs from a finished one's.
+            self.resume.folder.mkdir(exist_ok=True)
+            write_history(self.resume.folder / "history.parquet", self.rows)
             self._write_timing(seconds)
         self.kept.setdefault(self.taken, "")
         self._save()
