@@ -71,9 +71,11 @@ rule fit_curve:
         f"{RESULTS}/logs/fit_curve/{{curve}}.log",
     benchmark:
         f"{RESULTS}/usage/fit_curve/{{curve}}.jsonl"
+    priority: 5  # long: before the maps
     conda:
         "../../envs/learning.yaml"
-    threads: 2
+    # fits to few sequences wait for each other: much of their time is the optimiser's, not a loop's
+    threads: lambda wildcards: 1 if entry("curves", wildcards.curve)["kind"] == "separability" else 2
     resources:
         mem_mb=growing(3000),
         runtime=growing(120),

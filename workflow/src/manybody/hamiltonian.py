@@ -5,19 +5,21 @@
 
 with t running over the unordered (k-1)-subsets of the other sites. J is symmetric and zero where
 two sites coincide, U is symmetric. Optional energies E_i(a) of the sites alone, which an external
-field gives, are added: sum_i E_i(s_i) to H and E_i(a) to h_i(a). numpy only and exact;
-`sampling.gibbs` and, for k = 2, `sampling.potts` are the fast samplers.
+field gives, are added: sum_i E_i(s_i) to H and E_i(a) to h_i(a). Exact, and shares no code with the
+samplers, `sampling.gibbs` and, for k = 2, `sampling.potts`, which it checks.
 """
 
 import hashlib
 import json
 from functools import cached_property
+from itertools import combinations
 from math import factorial, perm
 from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
+from scipy.sparse import csc_array
 
 from manybody.artifacts import ArtifactError, atomic
 from manybody.tuples import colour_bins, site_tuples, sorted_colours
@@ -26,7 +28,7 @@ KEY = "manybody"  # the one metadata key, as in manybody.weights
 FIELDS = "fields"  # the tensor of a file that holds E, the energies of the sites alone
 ORDERS = (2, 3, 4)
 ROUNDING = 1e-6  # of the largest entry: asymmetry that single precision may leave
-BLOCK = 2**22  # tuples of all sequences looked at together
+BLOCK = 2**18  # numbers that are summed up together, so that a cache holds them
 
 
 class Hamiltonian:
@@ -91,22 +93,24 @@ class Hamiltonian:
 
     def fields(self, tokens: np.ndarray) -> np.ndarray:
         """h_i(a), energy of colour a at site i given the others: tokens (N, L) -> (N, L, |V|)."""
-        tuples, weights, folded = self.packed
+        sites = np.array(list(combinations(range(self.length), self.order - 1)))  # (T, k - 1)
+        # zero for the sites of the subset itself, as they coincide
+        weights = factorial(self.order) * self.couplings[tuple(sites.T)]  # (T, L)
         bins = colour_bins(self.vocabulary, self.order - 1)
+        folded = self.colours[tuple(sorted_colours(self.vocabulary, self.order - 1).T)]
         tokens = np.asarray(tokens, dtype=np.int64)
         found = np.empty((len(tokens), self.length, self.vocabulary))
-        step = max(1, BLOCK // tuples.shape[1])
+        step = max(1, BLOCK // (len(folded) * self.length))
         for start in range(0, len(tokens), step):
             part = tokens[start : start + step]
-            offsets = len(folded) * np.arange(len(part))[:, None]
-            for i in range(self.length):
-                where = bins[tuple(part[:, tuples[i, :, m]] for m in range(self.order - 1))]
-                sums = np.bincount(
-                    (where + offsets).ravel(),
-                    np.broadcast_to(weights[i], where.shape).ravel(),
-                    len(part) * len(folded),
-                )
-                found[start : start + step, i] = sums.reshape(len(part), -1) @ folded
+            rows = bins[tuple(part.T[sites[:, m]] for m in range(self.order - 1))]  # (T, n)
+            rows = rows + len(folded) * np.arange(len(part))
+            # A row for each sequence and bin, with a one for each subset whose colours are in it.
+            ends = len(part) * np.arange(len(sites) + 1)
+            shape = len(part) * len(folded), len(sites)
+            chosen = csc_array((np.ones(rows.size), rows.ravel(), ends), shape=shape)
+            sums = (chosen @ weights).reshape(len(part), len(folded), self.length)
+            found[start : start + step] = sums.transpose(0, 2, 1) @ folded
         return found if self.alone is None else found + self.alone
 
     def log_conditionals(self, tokens: np.ndarray) -> np.ndarray:

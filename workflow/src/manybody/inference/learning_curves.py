@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from manybody import tables
 from manybody.artifacts import ArtifactError, sha256
@@ -112,6 +113,7 @@ def compute(
     }
     parts, label = {}, f"curve {entry['kind']} of {entry['source']}"
     with (
+        threadpool_limits(1),  # matrices of L-BFGS are small: a library's threads would only wait
         Progress(sum(units.values()), "sequences", label) as progress,
         ThreadPoolExecutor(threads) as pool,
     ):

@@ -112,6 +112,14 @@ def _site(
     return summed
 
 
+@njit(nogil=True, cache=True)
+def _clear(numbers):
+    """Sets numbers (R, q) to zero; not by a slice, see `factored`."""
+    for row in range(numbers.shape[0]):
+        for a in range(numbers.shape[1]):
+            numbers[row, a] = 0.0
+
+
 @njit(nogil=True, cache=True, fastmath=_SUMS)
 def factored(
     first, last, tokens, weights, starts, rows, row_site, row_colour, common,
@@ -132,7 +140,7 @@ def factored(
         # Not by a slice: what numpy says of shapes takes seconds to compile.
         for a in range(len(base)):
             base[a] = fields[i, a]
-        table[:] = 0.0
+        _clear(table)
         for h in range(heads):
             for j in range(length):
                 weight = attention[h, i, j] if j != i else 0.0
@@ -143,18 +151,20 @@ def factored(
                 weight = attention[h, i, j] if j != i else 0.0
                 for a in range(vocabulary):
                     table[row, a] += weight * (values[h, b, a] - values[h, common[j], a])
-        of_table[:] = 0.0
-        of_base[:] = 0.0
+        _clear(of_table)
+        for a in range(vocabulary):
+            of_base[a] = 0.0
         site_losses[i] = _site(
             tokens[i], starts, rows, weights, table, base, gradients, of_table, of_base, losses,
             logits, turns, slopes,
         )  # fmt: skip
         if not gradients:
             continue
-        of_fields[i] = of_base
+        for a in range(vocabulary):
+            of_fields[i, a] = of_base[a]
         for h in range(heads):
             part = of_values[i, h]
-            part[:] = 0.0
+            _clear(part)
             for j in range(length):
                 total, weight, c = 0.0, attention[h, i, j] if j != i else 0.0, common[j]
                 for a in range(vocabulary):
@@ -197,19 +207,22 @@ def full(
             for a in range(vocabulary):
                 difference = couplings[i, j, b, a] - couplings[i, j, common[j], a]
                 table[row, a] = difference if j != i else 0.0
-        of_table[:] = 0.0
-        of_base[:] = 0.0
+        _clear(of_table)
+        for a in range(vocabulary):
+            of_base[a] = 0.0
         site_losses[i] = _site(
             tokens[i], starts, rows, weights, table, base, gradients, of_table, of_base, losses,
             logits, turns, slopes,
         )  # fmt: skip
         if not gradients:
             continue
-        of_fields[i] = of_base
-        of_couplings[i] = 0.0
+        for a in range(vocabulary):
+            of_fields[i, a] = of_base[a]
         for j in range(length):
+            _clear(of_couplings[i, j])
             if j != i:
-                of_couplings[i, j, common[j]] = of_base
+                for a in range(vocabulary):
+                    of_couplings[i, j, common[j], a] = of_base[a]
         for row in range(len(row_site)):
             j, b = row_site[row], row_colour[row]
             if j != i:

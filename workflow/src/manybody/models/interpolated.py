@@ -99,14 +99,12 @@ class Interpolated(Model):
         if self.mask is not None:
             asked = asked + a * self.mask
         keys = asked @ self.scores  # row k: u_k^T W where k is masked
-        scores = functional.embedding(positions, keys[:, :length])
+        rows = functional.embedding(positions, keys)  # (B or 1, m, d)
+        scores = rows[..., :length]
         if a:
-            table = keys[:, : self.vocabulary].T
-            columns = functional.embedding(tokens, table).mT  # (B, L of k, L of j)
-            if positions.shape[1] < length:
-                index = positions[..., None].expand(-1, -1, length)
-                columns = columns.gather(1, index)
-            hidden = functional.embedding(positions, (keys @ self.mask)[:, None])
+            index = tokens[:, None].expand(-1, positions.shape[1], -1)
+            columns = rows.expand(len(tokens), -1, -1).gather(-1, index)
+            hidden = (rows @ self.mask)[..., None]
             scores = scores + a * torch.where(masked, hidden, columns)
         maps = scores.softmax(-1).expand(len(tokens), -1, -1)
         weights = maps.masked_fill(masked, 0.0)
