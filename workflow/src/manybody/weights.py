@@ -7,10 +7,14 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from manybody import models
 from manybody.artifacts import ArtifactError, Manifest, atomic, read_json
 
+# What keeps a tensor's shape where the other arguments are numbers
+UNSHAPED = {"mul", "div", "sub", "__mul__", "__rmul__", "__truediv__", "__sub__"}
+UNSHAPED |= {"uniform_", "normal_", "zero_", "fill_", "kaiming_uniform_"}
 KEY = "manybody"  # several metadata keys would be written in a random order
 
 
@@ -122,7 +126,7 @@ def _description(run: Manifest, path: Path) -> dict:
                 f"{most} along any side; it belongs to another model"
             )
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), _WithoutNumbers():
             wanted = {name: list(t.shape) for name, t in tensors(models.build(description)).items()}
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ArtifactError(f"{run.path} describes no model: {error}") from error
@@ -133,6 +137,22 @@ def _description(run: Manifest, path: Path) -> dict:
                 f"{run.path} describes has {wanted.get(name, 'none')}; it belongs to another model"
             )
     return description
+
+
+class _WithoutNumbers(TorchFunctionMode):
+    """Leaves out what draws, scales and fills weights on the device meta, which have no numbers.
+
+    There torch would do it in Python, and for that import its compiler, which takes two seconds.
+    """
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func in (torch.randn, torch.rand, torch.zeros) and not kwargs:
+            return torch.empty(*args)
+        weights = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        if len(weights) == 1 and weights[0].is_meta and func.__name__ in UNSHAPED:
+            return weights[0]
+        return func(*args, **kwargs)
 
 
 def _shapes(path: Path) -> dict[str, list[int]]:
