@@ -74,8 +74,7 @@ rule fit_curve:
     priority: 5  # long: before the maps
     conda:
         "../../envs/learning.yaml"
-    # fits to few sequences wait for each other: much of their time is the optimiser's, not a loop's
-    threads: lambda wildcards: 1 if entry("curves", wildcards.curve)["kind"] == "separability" else 2
+    # One thread: small fits wait for each other's optimiser, which is not compiled.
     resources:
         mem_mb=growing(3000),
         runtime=growing(120),

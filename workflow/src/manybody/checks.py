@@ -20,7 +20,7 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
+from scipy.special import bdtr
 
 from manybody import tables
 
@@ -126,7 +126,7 @@ def sign_test(differences: np.ndarray) -> float:
     signs = np.sign(differences[differences != 0])
     if len(signs) == 0:
         return 1.0
-    return float(binomtest(int((signs > 0).sum()), len(signs), alternative="greater").pvalue)
+    return float(bdtr(int((signs < 0).sum()), len(signs), 0.5))  # at most so many negative ones
 
 
 # --- Saturation and the plateau ------------------------------------------------------------------
