@@ -64,7 +64,8 @@ def digests(files):
     """sha256 of the user's own files as they are when a call begins, up to a megabyte each.
 
     Of those snakemake takes down what they hold when a job has ended, not when it reads them: a
-    change in between would pass for what was read. Larger files it goes by their times.
+    change in between would pass for what was read. Larger files it goes by their times. To be
+    called without `input`: of a parameter that depends on it snakemake keeps no record.
     """
     small = [path for path in map(Path, files) if path.is_file() and path.stat().st_size <= 10**6]
     return {str(path): sha256(path) for path in small}

@@ -26,7 +26,7 @@ rule collect_corpus:
         mem_mb=growing(2000),
         runtime=growing(240),
     params:
-        given=lambda wildcards, input: digests(input),
+        given=lambda wildcards: digests(corpus_files(wildcards.corpus)),
         corpus=lambda wildcards: entry("corpora", wildcards.corpus),
         downloads=f"{RESULTS}/downloads",
         code=lambda wildcards: code("collect_corpus.py", *corpus_modules(wildcards.corpus)),
@@ -108,7 +108,7 @@ rule sample_many_body:
         mem_mb=growing(2000),
         runtime=growing(120),
     params:
-        given=lambda wildcards, input: digests(input),
+        given=lambda wildcards: digests(tensor_files(wildcards.source)),
         source=lambda wildcards: entry("sources", wildcards.source),
         code=lambda wildcards: code("sample_many_body.py"),
     message:
@@ -137,7 +137,7 @@ rule sample_potts:
         mem_mb=growing(2000),
         runtime=growing(120),
     params:
-        given=lambda wildcards, input: digests(input),
+        given=lambda wildcards: digests(tensor_files(wildcards.source)),
         source=lambda wildcards: entry("sources", wildcards.source),
         code=lambda wildcards: code("sample_potts.py"),
         colours=sha256(POTTS_COLOURS),
@@ -167,7 +167,7 @@ rule read_alignment:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        given=lambda wildcards, input: digests(input),
+        given=lambda wildcards: digests([entry("sources", wildcards.source)["file"]]),
         source=lambda wildcards: entry("sources", wildcards.source),
         code=lambda wildcards: code("read_alignment.py"),
     message:

@@ -21,7 +21,7 @@ rule compute_theory:
         mem_mb=growing(2000),
         runtime=growing(60),
     params:
-        given=lambda wildcards, input: digests(input),
+        given=lambda wildcards: digests(theory_files(wildcards.theory)),
         entry=lambda wildcards: entry("theory", wildcards.theory),
         module=lambda wildcards: theory_module(wildcards.theory),
         code=lambda wildcards: code("compute_theory.py", theory_module(wildcards.theory)),
