@@ -61,7 +61,7 @@ def code(script, *modules, plotting=False):
 
 
 def digests(files):
-    """sha256 of the user's own files as they are when a call begins, up to a megabyte each.
+    """sha256 of the user's own files as they are before a job starts, up to a megabyte each.
 
     Of those snakemake takes down what they hold when a job has ended, not when it reads them: a
     change in between would pass for what was read. Larger files it goes by their times. To be

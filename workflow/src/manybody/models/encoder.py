@@ -3,7 +3,7 @@
 Post-LayerNorm layers with a ReLU feed-forward and no dropout, on the sum of a learnt embedding of
 |V| + 1 tokens, the last of them the mask, and of learnt positions; a linear map to |V| logits. The
 layers are torch's own; the forward of masked copies computes the last layer for the masked row
-only, and one layer with every position masked in turn is one pass.
+only.
 
 B sequences, L positions, N masked copies, d channels.
 """
@@ -61,26 +61,6 @@ class Encoder(Model):
         asked = x[torch.arange(len(x), device=x.device), positions][:, None]
         return self._layer(self.layers[-1], x, asked)[:, 0]
 
-    def all_masked_features(self, tokens: Tensor) -> Tensor:
-        """The same for every position; of one layer without making copies.
-
-        There a mask changes one key and one value only, those of the row that asks.
-        """
-        if len(self.layers) > 1:
-            return super().all_masked_features(tokens)
-        layer, width = self.layers[0], self.positions.weight.shape[1]
-        weight, bias = layer.self_attn.in_proj_weight, layer.self_attn.in_proj_bias
-        hidden = self.embedding.weight[self.vocabulary] + self.positions.weight  # (L, d)
-        query, own_key, own_value = self._split(functional.linear(hidden[None], weight, bias), 3)
-        seen = functional.linear(self._embed(tokens, None), weight[width:], bias[width:])
-        key, value = self._split(seen, 2)
-        scores = query @ key.mT  # (B, heads, L, L)
-        scores.diagonal(dim1=-2, dim2=-1).copy_((query * own_key).sum(-1).expand(scores.shape[:-1]))
-        maps = (scores / math.sqrt(width // self.heads)).softmax(-1)
-        own = maps.diagonal(dim1=-2, dim2=-1)[..., None]
-        seen = maps @ value + own * (own_value - value)
-        return self._complete(layer, hidden, seen)
-
     def head(self, features: Tensor) -> Tensor:
         return self.output(features)
 
@@ -122,12 +102,8 @@ class Encoder(Model):
             (query,) = self._split(functional.linear(asked, weight[:width], bias[:width]), 1)
             key, value = self._split(functional.linear(x, weight[width:], bias[width:]), 2)
         seen = functional.scaled_dot_product_attention(query, key, value)
-        return self._complete(layer, asked, seen)
-
-    def _complete(self, layer: nn.Module, asked: Tensor, seen: Tensor) -> Tensor:
-        """What follows attention, for rows `asked` that saw `seen` (N, heads, m, d / heads)."""
         seen = seen.transpose(1, 2).flatten(2)
-        asked = layer.norm1(asked + layer.self_attn.out_proj(seen))
+        asked = layer.norm1(asked + attention.out_proj(seen))
         return layer.norm2(asked + layer.linear2(layer.linear1(asked).relu()))
 
     def _split(self, mixed: Tensor, parts: int) -> tuple[Tensor, ...]:
