@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from manybody import fitting, models, reweighting
-from manybody.artifacts import ArtifactError
+from manybody.artifacts import ArtifactError, Manifest
 from manybody.sequences import Sequences
 from manybody.sources import SourceError, alignment
 from manybody.sources.alignment import SPLITS, encode, make, read
 from manybody.training import train_files
+from manybody.weights import load_model
 
 SHARES = dict(train=0.6, validation=0.2, test=0.2)
 SOURCE = dict(
@@ -239,9 +240,9 @@ def test_weights_are_refused_for_other_sequences(tmp_path):
 # --- Fits ----------------------------------------------------------------------------------------
 
 
-def fit_of(tokens, description: dict, folder, **more) -> fitting.Fit:
+def fit_of(tokens, description: dict, folder, recipe: dict = RECIPE, **more) -> fitting.Fit:
     data = {name: SimpleNamespace(tokens=tokens) for name in ("train", "validation")}
-    settings = dict(description=description, recipe=RECIPE, seed=0, init_seed=0)
+    settings = dict(description=description, recipe=recipe, seed=0, init_seed=0)
     return fitting.Fit(settings, {**data, **more}, folder, torch.device("cpu"), "")
 
 
@@ -303,6 +304,34 @@ def test_a_recipe_with_weights_is_fitted_with_them(tmp_path):
         )  # fmt: skip
         kept[name] = manifest.parent / "step-10.safetensors"
     assert kept["with"].read_bytes() != kept["without"].read_bytes()
+
+
+def test_sparse_maps_are_where_their_penalty_is_at_its_least(tmp_path):
+    sparsity, ridge = 0.02, 1e-3
+    recipe = {**RECIPE, "steps": 400}
+    recipe["optimizer"] = dict(name="lbfgs", history=20, ridge=ridge, sparsity=sparsity)
+    tokens = np.random.default_rng(2).integers(0, 4, (200, 6))
+    tokens[:, 1] = np.where(np.random.default_rng(3).random(200) < 0.7, tokens[:, 0], tokens[:, 1])
+    fit = fit_of(tokens, describe(bias="site"), tmp_path, recipe=recipe)
+    fit.run()
+    model = load_model(tmp_path / "manifest.json")
+    maps = model.mixing(0).detach().double().reshape(6, 6)
+    apart = ~torch.eye(6, dtype=torch.bool)
+    zero = (maps == 0) & apart
+    assert zero.sum() >= 20
+    assert (maps[0, 1], maps[1, 0]) != (0, 0)
+    assert (maps.diagonal() == 0).all()
+    vector = torch.cat([p.detach().double().flatten() for p in model.parameters()])
+    fit._evaluate(vector.requires_grad_())
+    named = [(name, p.numel()) for name, p in model.named_parameters()]
+    own = torch.cat([torch.full((size,), "attention" in name) for name, size in named])
+    slopes = (vector.grad - ridge * vector.detach())[own].reshape(6, 6)  # of the loss alone
+    assert slopes[zero].abs().max() < sparsity * 1.001
+    kept = apart & ~zero
+    np.testing.assert_allclose(slopes[kept], -sparsity * maps[kept].sign(), rtol=0.02)
+    np.testing.assert_allclose(vector.grad[~own], 0, atol=3e-4)
+    rows = Manifest.read(tmp_path / "manifest.json", "model").about["steps"]
+    assert rows[0] > 10
 
 
 @pytest.mark.parametrize(

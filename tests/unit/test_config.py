@@ -97,6 +97,8 @@ def test_scales_never_mix(overlay):
         ("sources.potts.couplings", "contacts", ["sources.potts.couplings", "'contacts'"]),
         ("models.potts-free.training.subset", 200000, ["subset", "200000", "120000"]),
         ("models.potts-map.training.weights", "identity", ["weights", "potts source", "alignment"]),
+        ("models.potts-map.attention", "softmax", ["optimizer.sparsity", "0.0003", "free maps"]),
+        ("models.potts-map.layers", 2, ["models.potts-map.training.optimizer.sparsity", "0.0003"]),
         ("curves.recovery.source", "docs", ["curves.recovery.source", "docs", "potts"]),
         ("theory.replica.gamma", 2, ["theory.replica.gamma", "2"]),
         ("figures.potts.fig2.optimum", "potts-free", ["fig2.optimum", "weights: source"]),

@@ -201,6 +201,11 @@ def training_threads(model):
     return entry("models", model)["training"]["threads"] * training_processes(model)
 
 
+def sampling_threads(source):
+    """Several where each has enough chains to outweigh what the others then wait for."""
+    return 4 if sum(entry("sources", source)["sequences"].values()) > 2000 else 1
+
+
 def clone_model(clone):
     """Manifest of the model that a clone is sampled from."""
     clone = entry("clones", clone)

@@ -103,7 +103,7 @@ rule sample_many_body:
     priority: 50
     conda:
         "../../envs/numerics.yaml"
-    threads: 4
+    threads: lambda wildcards: sampling_threads(wildcards.source)
     resources:
         mem_mb=growing(2000),
         runtime=growing(120),
@@ -132,7 +132,7 @@ rule sample_potts:
     priority: 50
     conda:
         "../../envs/numerics.yaml"
-    threads: 4
+    threads: lambda wildcards: sampling_threads(wildcards.source)
     resources:
         mem_mb=growing(2000),
         runtime=growing(120),

@@ -145,6 +145,12 @@ def _model_problems(path: str, model: dict) -> Iterator[str]:
                 f"{path}.training.subset: found {recipe['subset']} with weights, which are counted "
                 f"among all training sequences; expected one of the two; leave one out"
             )
+        free = model["architecture"] == "factored" and model.get("attention", "free") == "free"
+        if "sparsity" in recipe["optimizer"] and not (free and model["layers"] == 1):
+            yield (
+                f"{path}.training.optimizer.sparsity: found {recipe['optimizer']['sparsity']}; "
+                f"expected it for one layer of factored attention with free maps only; leave it out"
+            )
     else:
         yield from _recipe_problems(path, model["architecture"], recipe)
 

@@ -28,7 +28,7 @@ from manybody.artifacts import lease, write_json, write_manifest
 from manybody.batches import torch_seed, training_set, validation_set
 from manybody.devices import accelerated
 from manybody.hamiltonian import Hamiltonian
-from manybody.inference.pseudolikelihood import Counted, Heads, loss_and_slopes
+from manybody.inference.pseudolikelihood import Counted, Heads, descend_to_zeros, loss_and_slopes
 from manybody.objectives import masked_loss, sequence_sums
 from manybody.progress import Progress
 from manybody.resume import Resume
@@ -38,6 +38,7 @@ from manybody.training import NonFiniteLoss, fingerprint, write_history
 log = logging.getLogger(__name__)
 LOOK = 10  # iterations between two looks at the loss
 ROUGH, FINE = 1e-4, 1e-5  # relative fall of the loss from look to look below which it is flat
+SETTLED = 1e-9  # the same of one iteration with a penalty, when the last zeros are found
 BLOCK = {"cpu": 2**22, "cuda": 2**26}  # numbers in the widest array of sequences done together
 
 
@@ -61,10 +62,12 @@ def fit(
     Arguments as in `training.train`; `recipe` is the config's `training` block with the optimizer
     `lbfgs`: `steps` are iterations at most, `optimizer.ridge` times half the squared weights is
     added to the mean loss (nats per masked token), `starts` are drawn one after the other from
-    `init_seed`. The weights after n iterations of the best start are kept as step n. In the
-    history an epoch is one evaluation of loss and gradient. The manifest's `starts` has, for each,
-    the objective (None if it diverged at once) and the iterations when it was nearly flat.
-    `data["weights"]` (N,), optional, are the weights of the N training sequences.
+    `init_seed`. With `optimizer.sparsity`, for one layer of free attention, as many iterations
+    more follow with that times the sum of |A| in the place of A's ridge, which ends at zeros. The
+    weights after n iterations of the best start are kept as step n. In the history an epoch is one
+    evaluation of loss and gradient. The manifest's `starts` has, for each, the objective (None if
+    it diverged at once) and the iterations when it was nearly flat. `data["weights"]` (N,),
+    optional, are the weights of the N training sequences.
 
     Every finished start is saved in `out/resume/` and taken up as `training.train` does.
 
@@ -116,6 +119,12 @@ class Fit:
                 f"{description['architecture']!r} predicts the next token; choose adamw"
             )
         self.parameters = list(self.model.parameters())
+        self.sparsity = recipe["optimizer"].get("sparsity", 0.0)
+        if self.sparsity and not _free_maps(description):
+            raise ValueError(
+                f"training.optimizer.sparsity: {self.sparsity} is for one layer of factored "
+                "attention with free maps; leave it out"
+            )
         self.counted = None
         if device.type == "cpu" and _one_layer(description):
             tokens, weights = self.train.numpy(), self.weights.numpy()
@@ -138,7 +147,8 @@ class Fit:
         steps, starts = self.recipe["steps"], self.recipe["starts"]
         label = f"fit {self.out.parent.name or self.out.name} seed {self.settings['seed']}"
         done = len(self.starts) * steps
-        with Progress((starts + 1) * steps, "iterations", label, done=done) as self.progress:
+        stages = starts + (2 if self.sparsity else 1)
+        with Progress(stages * steps, "iterations", label, done=done) as self.progress:
             for start in range(len(self.starts), starts):
                 self._first(start)
                 self._save()
@@ -148,6 +158,8 @@ class Fit:
                     "training.starts, set training.optimizer.ridge or use precision float64"
                 )
             self._descend(self.best, FINE)
+            if self.sparsity:
+                self._sparsify(self.best)
         self._write()
 
     def _first(self, start: int) -> None:
@@ -204,6 +216,35 @@ class Fit:
                 break
             before = objective
         self.progress.update(allowed - path["iterations"])
+
+    def _sparsify(self, path: dict) -> None:
+        """Goes on from `path["vector"]` with the penalty on |A|, for A its entries of attention."""
+        named = self.model.named_parameters()
+        sparse = np.concatenate([np.full(p.numel(), "attention" in name) for name, p in named])
+        ridge, latest = self.recipe["optimizer"]["ridge"] * sparse, []
+
+        def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
+            here = torch.from_numpy(vector).requires_grad_()
+            objective, *sums = self._evaluate(here)
+            latest[:] = sums
+            path["evaluations"] += 1
+            slopes = here.grad.numpy() - ridge * vector
+            return objective - 0.5 * float(ridge @ vector**2), slopes
+
+        def look(vector: np.ndarray) -> None:
+            path["iterations"] += 1
+            if path["iterations"] % LOOK == 0:
+                path["rows"].append([path["iterations"], *latest, path["evaluations"]])
+            self.progress.update(1, loss=latest[0])
+
+        begin, allowed = path["iterations"], self.recipe["steps"]
+        settings = dict(history=self.recipe["optimizer"]["history"], tolerance=SETTLED)
+        start = path["vector"].numpy()
+        found = descend_to_zeros(
+            evaluate, start, sparse, self.sparsity, allowed, callback=look, **settings
+        )
+        path["vector"] = torch.from_numpy(found.x)
+        self.progress.update(allowed - path["iterations"] + begin)
 
     def _evaluate(self, vector: Tensor) -> tuple[float, float, float | None]:
         """Objective (its gradient is left in `vector.grad`), mean loss and accuracy or None."""
@@ -362,8 +403,9 @@ def _check(recipe: dict) -> None:
     }.items():
         if value < 1:
             raise ValueError(f"training.{name}: {value}, expected at least 1")
-    if not settings["ridge"] >= 0:
-        raise ValueError(f"training.optimizer.ridge: {settings['ridge']}, expected 0 or more")
+    for name in ("ridge", "sparsity"):
+        if not settings.get(name, 0.0) >= 0:
+            raise ValueError(f"training.optimizer.{name}: {settings[name]}, expected 0 or more")
     for name, found, wanted in [
         ("optimizer.name", settings["name"], ("lbfgs",)),
         ("objective", recipe["objective"], ("masked",)),
@@ -386,6 +428,10 @@ def _one_layer(description: dict) -> bool:
     if description["architecture"] != "factored" or description["layers"] > 1:
         return False
     return description.get("variant", "exact") == "exact"
+
+
+def _free_maps(description: dict) -> bool:
+    return _one_layer(description) and description.get("attention", "free") == "free"
 
 
 def _digest(weights) -> str | None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from manybody.inference import site_loops
 
@@ -179,31 +179,22 @@ def fit_sparse(
     """
     dense = fit_heads(counted, ridge=ridge, iterations=iterations, **settings)
     attention, values = dense.model.attention, dense.model.values
-    size, none = attention.size, dense.model.fields
+    shapes, size = [attention.shape, values.shape], attention.size
     scale = 1.0 / (counted.total * counted.length)
     threads = settings.get("threads", 1)
 
     def model(vector: np.ndarray) -> Heads:
-        weights = (vector[:size] - vector[size : 2 * size]).reshape(attention.shape)
-        return Heads(weights, vector[2 * size :].reshape(values.shape), none)
+        return Heads(*_split(vector, shapes), dense.model.fields)
 
-    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+    def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
         loss, slopes = loss_and_slopes(counted, model(vector), threads)
-        of_weights, own = scale * slopes.attention.ravel(), vector[2 * size :]
-        of_values = scale * slopes.values.ravel() + ridge * own
-        penalty = sparsity * vector[: 2 * size].sum() + 0.5 * ridge * (own @ own)
-        gradient = np.concatenate([of_weights + sparsity, sparsity - of_weights, of_values])
-        return scale * loss + penalty, gradient
+        own = vector[size:]
+        gradient = scale * np.concatenate([slopes.attention.ravel(), slopes.values.ravel()])
+        gradient[size:] += ridge * own
+        return scale * loss + 0.5 * ridge * (own @ own), gradient
 
-    parts = [np.maximum(attention, 0), np.maximum(-attention, 0), values]
-    found = minimize(
-        objective,
-        np.concatenate([part.ravel() for part in parts]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0, None)] * (2 * size) + [(None, None)] * values.size,
-        options=dict(maxiter=iterations, maxfun=10 * iterations, maxcor=HISTORY, ftol=0, gtol=0),
-    )
+    start = np.concatenate([attention.ravel(), values.ravel()])
+    found = descend_to_zeros(evaluate, start, np.arange(start.size) < size, sparsity, iterations)
     return Fit(
         model=model(found.x),
         objective=float(found.fun),
@@ -212,6 +203,53 @@ def fit_sparse(
         evaluations=dense.evaluations + int(found.nfev),
         converged=bool(found.success),
     )
+
+
+def descend_to_zeros(
+    evaluate: Callable,
+    start: np.ndarray,
+    sparse: np.ndarray,
+    sparsity: float,
+    iterations: int,
+    *,
+    history: int = HISTORY,
+    tolerance: float = 0.0,
+    callback: Callable | None = None,
+) -> OptimizeResult:
+    """Minimises a function of a vector (n,) plus `sparsity` times the sum of |its entries| where
+    `sparse` (n,) says so, from `start`.
+
+    evaluate: vector -> (value, slopes (n,)). Each such entry is a difference of two numbers of 0
+    or more, by L-BFGS-B, so that entries end at zero. What scipy returns, with `x` the vector (n,).
+    `callback` gets scipy's vector after each iteration; `tolerance` as in `fit_heads`.
+    """
+    size = int(sparse.sum())
+
+    def together(vector: np.ndarray) -> np.ndarray:
+        found = np.empty(len(start))
+        found[sparse] = vector[:size] - vector[size : 2 * size]
+        found[~sparse] = vector[2 * size :]
+        return found
+
+    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slopes = evaluate(together(vector))
+        parts = [slopes[sparse] + sparsity, sparsity - slopes[sparse], slopes[~sparse]]
+        return value + sparsity * vector[: 2 * size].sum(), np.concatenate(parts)
+
+    own = start[sparse]
+    found = minimize(
+        objective,
+        np.concatenate([np.maximum(own, 0), np.maximum(-own, 0), start[~sparse]]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * (2 * size) + [(None, None)] * (len(start) - size),
+        callback=callback,
+        options=dict(
+            maxiter=iterations, maxfun=10 * iterations, maxcor=history, ftol=tolerance, gtol=0
+        ),
+    )
+    found.x = together(found.x)
+    return found
 
 
 def fit_full(
