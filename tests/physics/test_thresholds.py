@@ -110,6 +110,7 @@ def test_the_table_has_its_rows_for_any_number_of_threads(monkeypatch):
     ("change", "message"),
     [
         (dict(skips=[0.5, -1.0]), "skips: found -1.0"),
+        (dict(skips=[0.5, 1000.0]), "skips: found 1000.0, expected 0 < c <= 10"),
         (dict(skips=[]), "skips: found none"),
         (dict(points=1000), "points: found 1000"),
         (dict(tolerance_1=0.0), "tolerance_1: found 0.0"),

@@ -72,7 +72,6 @@ ONSET_SHARE = 0.05
 APPROACH = {"V22 = 1e-3": {1: 0.29, 4: 0.47}, "V22 = 1e-4": {1: 0.22, 4: 0.28}}
 APPROACH_TOLERANCE = 0.02
 LITERAL_TOLERANCE = 1e-4
-LARGE = 100.0  # a c at which alpha_2 is its limit within 1e-4
 EQUAL_1 = 0.002  # alpha_1 is known to +- .001
 JUMP = 0.05  # c below which layer 2 is said to jump
 
@@ -301,7 +300,6 @@ def threshold_rows(table: Table) -> list[dict]:
     rows = _table_rows(table, away)
     values = pd.concat([first["y"], second["y"]])
     rows.append(at_least(f"{RIGHT}: all thresholds at or above 1/6", values, BOUND))
-    rows.append(_limit_row(second))
     rows += _literal_rows(table, away)
     rows.append(_equal_row(table))
     rows.append(_jump_row(table))
@@ -361,15 +359,6 @@ def _table_rows(table: Table, away: str) -> list[dict]:
         claim = f"{RIGHT}: {text} at c = {{x:g}}"
         rows += reading.landmarks(claim, table, (quantity, series), known, share, kind, away)
     return rows
-
-
-def _limit_row(second: pd.DataFrame) -> dict:
-    claim = f"{RIGHT}: alpha_2 -> 1/6 as c -> infinity"
-    far = second[second["x"] >= LARGE]
-    if not len(far):
-        return checks.not_run(claim, f"no c of {LARGE:g} or more", "exact")
-    last = far.iloc[-1]
-    return checks.identity(f"{claim}: c = {last['x']:g}", last["y"], BOUND, ALPHA_2_TOLERANCE)
 
 
 def _literal_rows(table: Table, away: str) -> list[dict]:
