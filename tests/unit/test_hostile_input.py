@@ -189,8 +189,12 @@ def test_30_mb_in_one_row_are_read_in_bounded_memory(tmp_path):
 @pytest.mark.slow
 def test_100_mb_on_one_line_are_tokenised_in_bounded_memory(tmp_path):
     file = tmp_path / "line.txt"
-    line = np.random.default_rng(0).choice(list(b"abcde "), 100 * 10**6).astype(np.uint8).tobytes()
-    file.write_bytes(line)
+    # Words as often as in a language: the tokenizer's trainer keeps every distinct word.
+    rng = np.random.default_rng(0)
+    words = [bytes(rng.integers(97, 123, size, np.uint8)) for size in rng.integers(1, 12, 50_000)]
+    chosen = np.minimum(rng.zipf(1.3, 16 * 10**6), len(words)) - 1
+    file.write_bytes(b" ".join(words[n] for n in chosen)[: 100 * 10**6])
+    assert file.stat().st_size == 100 * 10**6
     code = f"""
 import resource, sys
 from pathlib import Path
