@@ -19,16 +19,16 @@ from scipy.special import expit, logit
 from manybody.theory.multi_index import channel
 from manybody.theory.multi_index.samples import Averages, Setting, averages, growth_values
 
+# Places of the curves. The growth at 0 and G beside it are two estimates: the first places are
+# close, so that what lies between them is read off the second, as an iteration does.
 ALONE = (
-    0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8,
-    0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99,
+    0.002, 0.008, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7,
+    0.75, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99,
 )  # Q22  # fmt: skip
-# Q11. The growth at 0 and G beside it are two estimates: the first places are close, so that what
-# lies between them is read off the second, as an iteration does.
 BOTH = (
     0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9,
     0.93, 0.96, 0.98, 0.99, 0.999,
-)  # fmt: skip
+)  # Q11  # fmt: skip
 LEAST = 1e-3  # 1 - Q22 where the curve of Q22 alone is not followed further
 STEP = 0.2  # of the sum over x, in asinh of x
 SOLVED = 2e-3  # of log alpha, where the last step of a root is linear
