@@ -360,8 +360,6 @@ NOT_REGULARISED, REGULARISED = state_evolution(0.0), state_evolution(1e-3)
         (fig1_checks.threshold_rows, thresholds(),
          ("alpha_2", "exact", 1000), 0.99, "all thresholds at or above 1/6"),
         (fig1_checks.threshold_rows, thresholds(),
-         ("alpha_2", "exact", 1000), 1.01, "alpha_2 -> 1/6"),
-        (fig1_checks.threshold_rows, thresholds(),
          ("alpha_1", "literal", 2), 1.01, "layer 2 known = 1/6"),
         (fig1_checks.threshold_rows, thresholds(),
          ("lambda_1", "V22 = 1e-3", 4), 0.9, "1/lambda_1 at V22 = 1e-3, c = 4"),
