@@ -91,7 +91,7 @@ class Slurm:
             user=getuser(),
             controller=controller,
             daemon=daemon,
-            cpus=8,  # of which a rule may ask for four, however many there are
+            cpus=8,  # a rule may ask for several, however many there are
             memory=memory - 512,
             gpus=gpus,
         )
