@@ -222,8 +222,8 @@ def _check_entry(entry: dict) -> None:
     for skip in entry["skips"]:
         if not 0 < skip <= LARGEST:
             raise ValueError(
-                f"skips: found {skip}, expected 0 < c <= {LARGEST:g}, beyond which the quadrature "
-                f"of layer 1 takes days: leave it out"
+                f"skips: found {skip}, expected 0 < c <= {LARGEST:g}: the time of layer 1 grows as "
+                f"c^4 or so; leave it out"
             )
     if not 0 < entry["tolerance_1"] < 1:
         raise ValueError(
