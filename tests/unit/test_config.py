@@ -101,6 +101,13 @@ def test_scales_never_mix(overlay):
         ("models.potts-map.layers", 2, ["models.potts-map.training.optimizer.sparsity", "0.0003"]),
         ("curves.recovery.source", "docs", ["curves.recovery.source", "docs", "potts"]),
         ("theory.replica.gamma", 2, ["theory.replica.gamma", "2"]),
+        ("theory.thresholds.tolerance_1", "7e-4", ["YAML reads as text", "tolerance_1: 0.0007"]),
+        (
+            "theory.thresholds.tolerance_1",
+            "7e-7",
+            ["'7e-7'", "write for example tolerance_1: 7.0e-07"],
+        ),
+        ("theory.thresholds.points", "1e3", ["'1e3'", "write for example points: 1000"]),
         ("figures.potts.fig2.optimum", "potts-free", ["fig2.optimum", "weights: source"]),
         ("figures.potts.fig3.curve", "separable", ["fig3.curve", "did you mean separability"]),
         ("figures.potts.contacts.model", "potts-maps", ["contacts.model", "did you mean potts-m"]),

@@ -178,7 +178,9 @@ def _sentences(error) -> Iterator[str]:
             known = ", ".join(allowed)
             yield f"{where}: this key is not known; expected one of {known}; {fix}"
         return
-    key, value = (list(error.absolute_path) or [""])[-1], _written(_example(error.schema))
+    key = (list(error.absolute_path) or [""])[-1]
+    number = _meant_number(error.instance, error.schema)
+    value = _written(_example(error.schema)) if number is None else number
     fix = (
         f"write for example {value}"
         if isinstance(key, int)
@@ -188,7 +190,24 @@ def _sentences(error) -> Iterator[str]:
     if error.validator == "missing":
         yield f"{path}: missing; {expected}; {fix}"
     else:
-        yield f"{path or 'config'}: found {shown(error.instance)}; {expected}; {fix}"
+        note = "" if number is None else ", which YAML reads as text"
+        yield f"{path or 'config'}: found {shown(error.instance)}{note}; {expected}; {fix}"
+
+
+def _meant_number(instance, schema: dict) -> str | None:
+    """A text as the number that was meant: YAML knows 7.0e-4, and takes 7e-4 for a text."""
+    if schema.get("type") not in ("number", "integer") or not isinstance(instance, str):
+        return None
+    try:
+        number = float(instance)
+    except ValueError:
+        return None
+    if not math.isfinite(number):
+        return None
+    if schema["type"] == "integer":
+        return str(int(number)) if number.is_integer() else None
+    text = repr(number)
+    return text if "." in text else text.replace("e", ".0e")
 
 
 def _path(error) -> str:
