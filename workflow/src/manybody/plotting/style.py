@@ -54,6 +54,7 @@ def save(figure: Figure, drawn: pd.DataFrame, stem: str | Path) -> None:
         for kind, metadata in undated.items():
             with atomic(stem.with_name(f"{stem.name}.{kind}")) as temporary:
                 figure.savefig(temporary, format=kind, metadata=metadata)
+            figure.set_layout_engine("none")  # found once, for both
     write_csv(drawn, stem.with_name(f"{stem.name}.csv"))
 
 

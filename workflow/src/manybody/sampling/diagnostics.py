@@ -1,7 +1,6 @@
 """Have the chains settled? Autocorrelation time, effective sample size and split R-hat."""
 
 import numpy as np
-from arviz_stats.base import array_stats
 
 FEWEST = 4  # draws of a chain that split statistics need
 
@@ -18,6 +17,8 @@ def settled(scores: np.ndarray) -> dict[str, float]:
     nothing = dict(autocorrelation=np.nan, effective_samples=np.nan, rhat=np.nan)
     if half.shape[0] < 1 or half.shape[1] < FEWEST or np.ptp(half) == 0.0:
         return nothing
+    from arviz_stats.base import array_stats  # takes as long to import as torch
+
     effective = float(array_stats.ess(half, chain_axis=0, draw_axis=1, method="mean"))
     rhat = float(array_stats.rhat(half, chain_axis=0, draw_axis=1, method="split"))
     return dict(autocorrelation=half.size / effective, effective_samples=effective, rhat=rhat)

@@ -214,14 +214,15 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         seeds = streams[0].spawn(entry["scrambles"])
         normals = [draws(entry["points"], seed) for seed in seeds]
         alphas = np.array(sorted(entry["alphas"]))
-        steps = len(normals) + len(alphas) + 3
-        with Progress(steps, "steps", f"state evolution, c = {setting.skip:g}") as progress:
+        places = len(ALONE) + len(BOTH)  # of a table, each about as long as an alpha from above
+        steps = len(normals) * places + len(alphas) + 3
+        with Progress(steps, "overlaps", f"state evolution, c = {setting.skip:g}") as progress:
             alpha_2 = 1 / weak_recovery(setting).growth[1]
             rough = start_guess(setting, normals[0][:512])
             tables = []
             for normal in normals:
                 tables.append(_table(setting, normal, alpha_2, rough, alphas[-1]))
-                progress.update(1)
+                progress.update(places)
             rows = _curves(tables, setting, alpha_2)
             found = _overlaps(tables, setting, alphas, alpha_2)
             rows += found.rows
