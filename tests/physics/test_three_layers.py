@@ -288,6 +288,22 @@ def test_layer_1_starts_at_the_landmark_and_layer_2_later(branches):
     assert all(start.first == 0 and start.alphas[1] > start.alphas[0] for start in found)
 
 
+@pytest.mark.parametrize(("growth", "together"), [(6.0, True), (1e-3, False)])
+def test_layers_may_start_together_and_one_that_is_not_found_is_no_number(
+    monkeypatch, growth, together
+):
+    """The second layer's lambda where the first has been learned: so large that it has started
+    at the lower end of where it is looked for, or too small at the upper one."""
+    setting, drawn = deep.Setting(1.0, 0.0, 1), deep.draws(64, np.random.SeedSequence(2))
+    curve = deep.alone(setting, drawn)
+    found = deep.Fixed(np.array([0.03, 0, 0.98]), np.array([math.nan, growth, math.nan]), True)
+    monkeypatch.setattr(deep, "fixed_point", lambda *_: found)
+    start = deep.onsets(curve, setting, drawn)
+    assert start.first == 0
+    assert math.isfinite(start.alphas[0])
+    assert (start.alphas[1] == start.alphas[0]) if together else math.isnan(start.alphas[1])
+
+
 def test_a_fixed_point_stands_still_wherever_it_was_started():
     setting = deep.Setting(1.0, 1e-3, 1)
     drawn = deep.draws(256, np.random.SeedSequence(2))

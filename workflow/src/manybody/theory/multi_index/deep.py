@@ -212,8 +212,9 @@ def alone(setting: Setting, drawn: Draws) -> Alone:
 @dataclass(frozen=True)
 class Onsets:
     """alphas (3,): where layers 1 to 3 start to be learned (not a number: nowhere up to Q33 =
-    .999, or from .1 % above the threshold before to `FAR` times it). first: which of layers 1 and
-    2 starts earlier (0 or 1), at Q33 = overlap, where the other has alpha lambda = ratio."""
+    .999, or up to `FAR` times the threshold before; the same for layers that start within .1 % of
+    each other). first: which of layers 1 and 2 starts earlier (0 or 1), at Q33 = overlap, where
+    the other has alpha lambda = ratio."""
 
     alphas: np.ndarray
     first: int
@@ -254,7 +255,9 @@ def onsets(curve: Alone, setting: Setting, drawn: Draws) -> Onsets:
     low = math.log(alphas[first])
     span = low + 1e-3, low + math.log(FAR)
     place = _secant(excess_beyond, low + 0.05, low + 0.15, 5e-4, span)
-    alphas[second] = math.exp(place) if span[0] < place < span[1] else math.nan
+    if place <= span[0]:  # it is unstable as soon as the first one is learned
+        place = low
+    alphas[second] = math.exp(place) if place < span[1] else math.nan
     return Onsets(alphas, first, found["overlap"], found["ratio"])
 
 
