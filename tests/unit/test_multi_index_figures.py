@@ -613,3 +613,12 @@ def test_captions_fill_every_blank_and_are_valid(name):
     for text in texts:
         strict = {"halt_level": 2, "report_level": 5}
         publish_doctree(text, settings_overrides=strict)
+
+
+def test_an_error_of_few_runs_is_widened_for_a_check():
+    """Of three runs the interval of two standard errors is one of 4.5: Student's t."""
+    plain, judged = reading.mean([1.0, 2.0, 3.0]), reading.judged_mean([1.0, 2.0, 3.0])
+    assert judged[0] == plain[0] == 2.0
+    assert judged[1] / plain[1] == pytest.approx(4.5266 / 2, rel=1e-3)
+    assert reading.judged_median([1.0, 2.0, 3.0])[1] / judged[1] == pytest.approx(1.2533, rel=1e-3)
+    assert math.isnan(reading.judged_mean([1.0])[1])

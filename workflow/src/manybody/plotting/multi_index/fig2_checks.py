@@ -113,11 +113,13 @@ def _public_rows(table: Table, series: str) -> list[dict]:
         for name in ("M11", "M22", "Q11", "Q22")
     }
     rows += [
-        checks.within(f"{LEFT}: final {name}, {count}", *reading.mean(final[name]), *expected)
+        checks.within(
+            f"{LEFT}: final {name}, {count}", *reading.judged_mean(final[name]), *expected
+        )
         for name, expected in FINAL.items()
     ]
     claim = f"{LEFT}: final |M22| / Q22, {count}"
-    rows.append(checks.within(claim, *reading.mean(final["M22"] / final["Q22"]), *RATIO))
+    rows.append(checks.within(claim, *reading.judged_mean(final["M22"] / final["Q22"]), *RATIO))
     errors = table.get("error plug-in", series)
     errors = held(errors[errors["seed"].isin(learned)])
     between = errors[errors["x"].between(*PLATEAU)]
@@ -129,7 +131,7 @@ def _public_rows(table: Table, series: str) -> list[dict]:
     for name, expected in ERRORS.items():
         text = f"{name}, iterations {PLATEAU[0]}-{PLATEAU[1]}" if name == "plateau" else name
         claim = f"{LEFT}: plug-in error {text}, {count}"
-        rows.append(checks.within(claim, *reading.mean(found[name]), *expected))
+        rows.append(checks.within(claim, *reading.judged_mean(found[name]), *expected))
     return rows
 
 
@@ -139,7 +141,7 @@ def _time_row(text: str, frame: pd.DataFrame, level: float, expected: tuple) -> 
     claim = f"{LEFT}: iteration at which {text}, median of {len(times)} runs"
     if not len(times):
         return checks.not_run(claim, "no run does")
-    return checks.within(claim, *reading.median(times), *expected)
+    return checks.within(claim, *reading.judged_median(times), *expected)
 
 
 # --- SGD -----------------------------------------------------------------------------------------
@@ -166,7 +168,7 @@ def _landmark_rows(table: Table) -> list[dict]:
     rows = [
         checks.within(
             f"{text}: epoch of cosine 2 = .95, {note}",
-            *reading.median(times),
+            *reading.judged_median(times),
             *EPOCH_2,
             "statistical",
         )
@@ -180,7 +182,7 @@ def _landmark_rows(table: Table) -> list[dict]:
             rows.append(checks.not_run(claims[epoch], reason, "statistical"))
             continue
         claim = f"{claims[epoch]}, {note}"
-        rows.append(checks.within(claim, *reading.median(found), *expected, "statistical"))
+        rows.append(checks.within(claim, *reading.judged_median(found), *expected, "statistical"))
     for layer, expected in PLATEAUS.items():
         found = table.get(f"cosine {layer}")
         found = found[found["x"] >= LATE].groupby("seed")["y"].median()
@@ -190,7 +192,7 @@ def _landmark_rows(table: Table) -> list[dict]:
             rows.append(checks.not_run(claim, reason, "statistical"))
             continue
         claim += f", {note}"
-        rows.append(checks.within(claim, *reading.median(found), *expected, "statistical"))
+        rows.append(checks.within(claim, *reading.judged_median(found), *expected, "statistical"))
     return rows
 
 
@@ -216,6 +218,6 @@ def _crossing_rows(table: Table) -> list[dict]:
                 continue
             known = times[np.isfinite(times)]
             tolerance = CROSSING_SHARE * epoch
-            found = float(np.median(times)), reading.median(known)[1]
+            found = float(np.median(times)), reading.judged_median(known)[1]
             rows.append(checks.within(claim, *found, epoch, tolerance))
     return rows

@@ -190,7 +190,7 @@ def _landmark_rows(text: str, table: Table) -> list[dict]:
     steps = table.about["steps"] / table.entry["epochs"]
     rows = []
     for layer, value in STARTS.items():
-        found = reading.mean(runs[layer].iloc[:, 0])
+        found = reading.judged_mean(runs[layer].iloc[:, 0])
         claim = f"{text}: similarity of layer {layer} at first"
         rows.append(checks.within(claim, *found, value, START_TOLERANCE))
     for layer, places in CROSSINGS.items():
@@ -214,7 +214,7 @@ def _mean_crossing(runs: pd.DataFrame, level: float) -> tuple[float, float]:
     found = reading.first_crossing(runs.columns, runs.mean(), level)
     own = [reading.first_crossing(runs.columns, run, level) for run in runs.to_numpy()]
     own = [place for place in own if not math.isnan(place)]
-    return found, reading.mean(own)[1]
+    return found, reading.judged_mean(own)[1]
 
 
 def _bound_row(claim: str, value: float, bound: float, above: bool) -> dict:

@@ -92,7 +92,7 @@ def _mean_at(table: Table, quantity: str, alpha: float) -> tuple[float, float] |
     if not known:
         return None
     values = last(table, quantity, known[0]).abs()
-    return reading.mean(values) if len(values) else None
+    return reading.judged_mean(values) if len(values) else None
 
 
 def _converged_rows(table: Table, figure: str) -> list[dict]:
@@ -192,6 +192,7 @@ def _agreement(claim: str, table: Table, layer: int, known: dict, thresholds: li
     values, expected = {}, {}
     for x, y, error in final(table)[f"cosine {layer}"].itertuples(index=False):
         if known.get(x) is not None and x not in left_out:
+            error *= reading.width(table.entry["runs"])
             values[x] = (y, math.hypot(error, np.nan_to_num(known[x][1])))
             expected[x] = known[x][0]
     claim += ", converged and away from thresholds"
@@ -223,7 +224,7 @@ def step_rows(table: Table, figure: str) -> list[dict]:
             known = known and (known[0], PAIR * known[1])
             lines.append(reading.at_landmark(claim, known, value, bound))
             ours = table.get(f"cosine {layer}", series[0])
-            ours = reading.mean(ours.loc[ours["x"] == step, "y"] ** 2)
+            ours = reading.judged_mean(ours.loc[ours["x"] == step, "y"] ** 2)
             theory = predicted(table, layer, series[0])
             theory = theory.loc[theory["x"] == step, "y"]
             claim = f"{text}: cosine^2 of layer {layer} after iteration {step}, {runs(table)}"

@@ -102,10 +102,17 @@ def mean(values: Iterable[float]) -> tuple[float, float]:
     return float(values.mean()) if len(values) else math.nan, error
 
 
-def median(values: Iterable[float]) -> tuple[float, float]:
-    """Median and its standard error, that of a normal law's; see `mean`."""
+def judged_mean(values: Iterable[float]) -> tuple[float, float]:
+    """Mean and standard error for a check: wider where it is known from few values."""
     values = np.asarray(list(values), float)
-    return float(np.median(values)), math.sqrt(math.pi / 2) * mean(values)[1]
+    found, error = mean(values)
+    return found, width(len(values)) * error
+
+
+def judged_median(values: Iterable[float]) -> tuple[float, float]:
+    """Median and its standard error, that of a normal law's; see `judged_mean`."""
+    values = np.asarray(list(values), float)
+    return float(np.median(values)), math.sqrt(math.pi / 2) * judged_mean(values)[1]
 
 
 # --- Landmarks -----------------------------------------------------------------------------------
