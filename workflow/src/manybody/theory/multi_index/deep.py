@@ -16,7 +16,7 @@ fitted and taken off (see `_controlled`). All is done again with each of the ind
 scramblings: values are means over them, errors those of the mean.
 
 The last layer is learned first, from alpha_3 = 1 / lambda_3(0), then layer 1 where
-alpha lambda_1(0, 0, Q33) = 1, then layer 2; at c = 2 and more layer 2 comes before layer 1.
+alpha lambda_1(0, 0, Q33) = 1, then layer 2; from c = 1.5 to 3 layer 2 comes before layer 1.
 """
 
 import math
