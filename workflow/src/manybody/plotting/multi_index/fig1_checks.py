@@ -207,10 +207,7 @@ def general_rows(table: Table, figure: str) -> list[dict]:
 
 
 def _end_rows(table: Table, figure: str, note: str) -> list[dict]:
-    """State evolution from near 0 and from strong side information ends at the same Q.
-
-    Their difference is that of one scrambling, the same for both: it has no error of sampling.
-    """
+    """State evolution from near 0 and from strong side information ends at the same Q."""
     claim = f"{figure}: state evolution from near 0 and from side information: same Q, {note}"
     found, expected = {}, {}
     for layer in reading.LAYERS:
@@ -218,11 +215,11 @@ def _end_rows(table: Table, figure: str, note: str) -> list[dict]:
             table.get(quantity, f"Q{layer}{layer}") for quantity in ("overlap", "overlap informed")
         )
         both = near.merge(far, on="x", suffixes=("", "_far"))
-        for x, one, other in both[["x", "y", "y_far"]].itertuples(index=False):
+        for x, one, error, other in both[["x", "y", "y_err", "y_far"]].itertuples(index=False):
             if np.isnan(one - other):
                 continue  # it is among those that did not converge
             if x not in found or abs(one - other) > abs(found[x][0] - expected[x]):
-                found[x], expected[x] = (one, 0.0), other
+                found[x], expected[x] = (one, float(np.nan_to_num(error))), other
     failed = {*table.failed("from 0"), *table.failed("informed")}
     if failed:
         claim += f"; {len(failed)} not converged"
