@@ -17,7 +17,6 @@ ENTRY = dict(
     points=128,
     scrambles=2,
     side_information=1000.0,
-    fixed=None,
     seed=1,
     threads=1,
 )
@@ -166,9 +165,9 @@ def test_the_table_has_its_rows_and_the_same_bytes_again(monkeypatch):
     assert frame.equals(again)
     assert "threads" not in about["entry"]
     assert set(frame["quantity"]) == {
-        "overlap", "overlap informed", "curve", "error plug-in", "error posterior mean",
-        "plug-in at", "posterior mean at", "free entropy", "threshold", "converged", "derivative",
-        "nishimori",
+        "overlap", "overlap informed", "informed difference", "curve", "error plug-in",
+        "error posterior mean", "plug-in at", "posterior mean at", "free entropy", "threshold",
+        "converged", "derivative", "nishimori",
     }  # fmt: skip
     low = frame[(frame["quantity"] == "overlap") & (frame["x"] == 0.1)]
     assert (low["y"] == 0).all()
@@ -183,7 +182,6 @@ def test_the_table_has_its_rows_and_the_same_bytes_again(monkeypatch):
         (dict(activation="relu"), "activation: found 'relu'"),
         (dict(regulariser=-1e-3), "regulariser: found -0.001"),
         (dict(side_information=0.0), "side_information: found 0.0"),
-        (dict(fixed=dict(alpha=1.2, overlaps=[1.5])), "fixed overlaps: found 1.5"),
     ],
 )
 def test_a_wrong_entry_is_refused_by_name(change, message):

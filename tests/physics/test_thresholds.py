@@ -93,7 +93,7 @@ def test_a_rising_branch_has_no_jump():
 
 def test_the_table_has_its_rows_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(thresholds, "BRANCH_POINTS", 64)
-    monkeypatch.setattr(thresholds, "NEAR", {"V22 = 1e-2": 1e-2})
+    monkeypatch.setattr(thresholds, "NEAR", {"V22 = 1e-2": (1e-2, 8)})
     frame, about = thresholds.compute(ENTRY)
     again, _ = thresholds.compute({**ENTRY, "threads": 2})
     assert frame.equals(again)
@@ -102,6 +102,7 @@ def test_the_table_has_its_rows_for_any_number_of_threads(monkeypatch):
     assert {
         ("alpha_2", "exact"), ("alpha_1", "self-consistent"), ("alpha_1", "literal"),
         ("lambda_1", "at Q = 0"), ("onset", "V22"), ("branch", "c = 1"), ("first order", ""),
+        ("lambda_1", "V22 = 1e-2"),
     } <= series  # fmt: skip
     assert (frame["seed"] == 1).all()
 

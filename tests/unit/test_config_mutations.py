@@ -52,7 +52,9 @@ theory:
   evolution: &evolution
     {kind: multi-index-state-evolution, skip: 1.0, activation: softmax, regulariser: 0.0,
      alphas: [0.1, 1.0], points: 1024, scrambles: 4, side_information: 0.1,
-     fixed: {alpha: 1.0, overlaps: [0.5]}, seed: 0, threads: 1}
+     seed: 0, threads: 1}
+  held: {kind: multi-index-held, skip: 1.0, activation: softmax, regulariser: 0.0, alpha: 1.0,
+     overlaps: [0.5], points: 1024, scrambles: 4, side_information: 0.1, seed: 0, threads: 1}
   thresholds: {kind: multi-index-thresholds, activation: linear, skips: [0.5, 1.0],
      regulariser: 0.0, tolerance_1: 0.01, points: 1024, scrambles: 4, seed: 0, threads: 1}
   deep: {kind: multi-index-deep, skip: 1.0, alphas: [1.0], skips: [1.0], points: 1024,
@@ -75,7 +77,7 @@ figures:
                     thresholds: thresholds}}
     fig2: {theory: {gamp: gamp, sgd: sgd}}
     fig3: {theory: {deep: deep, trec: trec, untied: untied}}
-    fig5: {theory: {state_evolution: evolution, exact: identities}}
+    fig5: {theory: {held: held, exact: identities}}
 """
 
 

@@ -13,6 +13,7 @@ THEORY = {
     ("potts", "fig3", "theory"): "replica",
     ("multi-index", "state_evolution"): "multi-index-state-evolution",
     ("multi-index", "regularised"): "multi-index-state-evolution",
+    ("multi-index", "held"): "multi-index-held",
     ("multi-index", "gamp"): "multi-index-gamp",
     ("multi-index", "thresholds"): "multi-index-thresholds",
     ("multi-index", "sgd"): "multi-index-sgd",

@@ -189,21 +189,20 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
     entry: `skip` (c), `activation`, `regulariser` (variance added to V in channel and data),
     `alphas`, `points` (a power of 2) of each of `scrambles` independent scramblings, whose spread
-    gives the errors, `side_information` (strength of the strong start), `fixed` ({alpha, overlaps
-    of layer 2 that are held} or null), `seed`, `threads` (numbers do not depend on it). Quantities,
-    by series, x is alpha unless said otherwise:
+    gives the errors, `side_information` (strength of the strong start), `seed`, `threads` (numbers
+    do not depend on it). Quantities, by series, x is alpha unless said otherwise:
 
     - `overlap`: Q11, Q22 from near 0, the table; `overlap informed`: from strong side information,
       by iteration of the first scrambling: its difference from the table's of that scrambling is
-      added to the mean; `converged`: 1 or 0, from 0 and informed;
+      added to the mean; `informed difference`: at the alpha where that is largest, the mean over
+      all scramblings of each one's own; `converged`: 1 or 0, from 0 and informed;
     - `curve`: Q22 alone, x Q22, y alpha; Q22 along Q11, x Q11, y 1 - Q22; alpha along Q11, x Q11;
     - `error plug-in`, `error posterior mean`: both layers; layer 2 only (Q11 = 0 throughout);
       `plug-in at`, `posterior mean at`: series "Q11,Q22", x Q22;
     - `free entropy`: less that at Q = 0; from 0 and informed;
     - `threshold`: alpha_1 (self-consistent), alpha_2 (exact), x c;
     - `derivative`: 2 d E log Z_out / dlog V along a random direction, less that of G, at a random
-      full Q; `nishimori`: the two estimates of tr V G differ by; x number of the Q;
-    - `fixed`: Q11 at a Q22 that is held, x Q22.
+      full Q; `nishimori`: the two estimates of tr V G differ by; x number of the Q.
     """
     _check_entry(entry)
     with threadpool_limits(1):
@@ -227,13 +226,10 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             found = _overlaps(tables, setting, alphas, alpha_2)
             rows += found.rows
             progress.update(1)
-            rows += _informed(
-                entry, setting, normals[0], alphas, tables[0], alpha_2, found, progress
-            )
+            rows += _informed(entry, setting, normals, alphas, tables, alpha_2, found, progress)
             rows += _errors(found, setting, alphas, streams[1])
             progress.update(1)
             rows += _identities(setting, entry, streams[2])
-            rows += _fixed(entry, setting, normals)
             progress.update(1)
     frame = pd.DataFrame(rows, columns=["quantity", "series", "x", "y", "y_err"])
     about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
@@ -333,12 +329,13 @@ def _relative_entropy(Q, alpha, log_z, reference) -> float:
     return free_entropy(Q, alpha, log_z) - alpha * reference
 
 
-def _informed(entry, setting, normal, alphas, table, alpha_2, whole, progress) -> list[tuple]:
+def _informed(entry, setting, normals, alphas, tables, alpha_2, whole, progress) -> list[tuple]:
     rows = []
-    perfect = alphas >= PERFECT if setting.regulariser == 0 else np.zeros(len(alphas), bool)
-    found = informed(list(alphas), entry["side_information"], setting, normal)
+    table, regular = tables[0], setting.regulariser > 0
+    perfect = np.zeros(len(alphas), bool) if regular else alphas >= PERFECT
+    found = informed(list(alphas), entry["side_information"], setting, normals[0])
     # Differences from below are within this scrambling, whose noise is that of both.
-    below, _, log_z, _ = read_table(table, alphas, alpha_2, setting.regulariser > 0)
+    below, _, log_z, _ = read_table(table, alphas, alpha_2, regular)
     shift = whole.overlaps - below
     entropy = whole.entropy
     for k, (alpha, fixed, known) in enumerate(zip(alphas, found, perfect, strict=True)):
@@ -353,6 +350,19 @@ def _informed(entry, setting, normal, alphas, table, alpha_2, whole, progress) -
         rows.append(("free entropy", "informed", alpha, phi, math.nan))
         rows.append(("converged", "informed", alpha, float(fixed.converged), math.nan))
         progress.update(1)
+    # Whether the largest difference is noise: that of the others at the same alpha, down from the
+    # overlaps at the next one, as `informed` goes.
+    apart = np.array([fixed.overlaps for fixed in found]) - below
+    apart[perfect | ~np.array([fixed.converged for fixed in found])] = 0
+    k = int(np.abs(apart).max(axis=1).argmax())
+    start = found[k + 1].overlaps if k + 1 < len(found) else found[k].overlaps
+    each = [apart[k]]
+    for normal, other in zip(normals[1:], tables[1:], strict=True):
+        down = fixed_point(alphas[k], start, setting, normal)
+        near = read_table(other, alphas[k : k + 1], alpha_2, regular)[0][0]
+        each.append(down.overlaps - near if down.converged else np.full(2, math.nan))
+    for layer, pair in enumerate(zip(*mean_error(each), strict=True)):
+        rows.append(("informed difference", f"Q{layer + 1}{layer + 1}", alphas[k], *pair))
     return rows
 
 
@@ -420,43 +430,20 @@ def _identities(setting: Setting, entry: dict, seed) -> list[tuple]:
     return rows
 
 
-def _fixed(entry: dict, setting: Setting, normals) -> list[tuple]:
-    """Q11 that is left where layer 2 is held, from strong side information on layer 1."""
-    if entry["fixed"] is None:
-        return []
-    alpha, strength = entry["fixed"]["alpha"], entry["side_information"]
-    rows = []
-    start = np.full(len(normals), strength / (1 + strength))
-    for q in sorted(entry["fixed"]["overlaps"], reverse=True):
-        found = [
-            fixed_point(alpha, (first, q), setting, normal, held=1)
-            for first, normal in zip(start, normals, strict=True)
-        ]
-        values = [each.overlaps[0] for each in found]
-        start = np.minimum(np.maximum(values, 0.01) * 1.05, strength / (1 + strength))
-        rows.append(("fixed", "Q11", q, *mean_error(values)))
-        rows.append(
-            ("converged", "fixed", q, float(all(each.converged for each in found)), math.nan)
-        )
-    return rows[::-1]
-
-
 def _check_entry(entry: dict) -> None:
     check_setting(entry)
     if not entry["alphas"]:
         raise ValueError("alphas: found none, expected a list of samples an input")
     for alpha in entry["alphas"]:
         check_alpha(alpha)
+    check_side_information(entry)
+
+
+def check_side_information(entry: dict) -> None:
     if not entry["side_information"] > 0:
         raise ValueError(
             f"side_information: found {entry['side_information']}, expected a strength above 0"
         )
-    fixed = entry["fixed"]
-    if fixed is not None:
-        check_alpha(fixed["alpha"])
-        for q in fixed["overlaps"]:
-            if not 0 < q < 1:
-                raise ValueError(f"fixed overlaps: found {q}, expected numbers between 0 and 1")
 
 
 def check_setting(entry: dict) -> None:

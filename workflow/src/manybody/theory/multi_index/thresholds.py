@@ -37,8 +37,12 @@ BRANCH_POINTS = 1024  # samples of the curve alpha(Q22), of each of BRANCH_SCRAM
 BRANCH_SCRAMBLES = 4
 FEWEST = 4  # scramblings before an error is believed
 SIGNIFICANT = 3.0  # standard errors by which alpha has to fall along the branch
-NEAR = {"V22 = 1e-3": 1e-3, "V22 = 1e-4": 1e-4}  # 1 - Q22 on the way to the literal definition
-NEAR_POINTS = 256  # samples there, which take long
+# On the way to the literal definition: 1 - Q22, and by what the points are divided there, where a
+# sample takes milliseconds.
+NEAR = {"V22 = 1e-3": (1e-3, 8), "V22 = 1e-4": (1e-4, 16)}
+NEAR_SKIPS = (1, 4)  # c at which the specification has a number
+NEAR_SCRAMBLES = 8
+NEAR_LEAST = 64  # samples of a scrambling: more than there are controls
 FINE = 4001  # places of an interpolated branch
 LARGEST = 10.0  # c for which a sample of layer 1 takes 30 ms; the time grows as c^4 or so
 
@@ -117,7 +121,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     relative), `points` (a power of 2) of at most `scrambles` scramblings, `seed`, `threads`
     (numbers do not depend on it). x is c unless said otherwise. Quantities, by series:
 
-    - `alpha_2`: exact; `lambda_1`: at Q = 0; and at V22 = 1e-3, 1e-4, on the way to
+    - `alpha_2`: exact; `lambda_1`: at Q = 0; at NEAR_SKIPS also at V22 = 1e-3, 1e-4, on the way to
     - `alpha_1`: literal, 1/6; self-consistent, with `onset` V22 there and `converged`;
     - `alpha_1 difference`: from that at the c closest to 1, the series, over the same samples;
     - `branch`: "c = ..."; x Q22, y alpha at Q11 = 0;
@@ -137,7 +141,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             setting = Setting(skip, entry["activation"], entry["regulariser"], entry["threads"])
             start = first_layer(setting, *settled, _again(streams[0]))
             starts.append(start)
-            rows += _at(setting, start, streams)
+            rows += _at(setting, start, entry["points"], streams)
             progress.update(1, c=skip, alpha_1=start.alpha)
     rows += _differences(skips, starts)
     frame = pd.DataFrame(rows, columns=["quantity", "series", "x", "y", "y_err"])
@@ -162,7 +166,9 @@ def _differences(skips: Sequence[float], starts: Sequence[Onset]) -> list[tuple]
     return rows
 
 
-def _at(setting: Setting, start: Onset, streams: Sequence[np.random.SeedSequence]) -> list[tuple]:
+def _at(
+    setting: Setting, start: Onset, points: int, streams: Sequence[np.random.SeedSequence]
+) -> list[tuple]:
     c = setting.skip
     weak = weak_recovery(setting)
     alpha_2 = 1 / weak.growth[1]
@@ -176,11 +182,20 @@ def _at(setting: Setting, start: Onset, streams: Sequence[np.random.SeedSequence
         ("converged", "alpha_1", c, float(start.reached), math.nan),
     ]
     rows += _branch(setting, alpha_2, start, branch)
-    if setting.regulariser == 0:
-        normals = [draws(NEAR_POINTS, stream) for stream in near.spawn(FEWEST)]
-        for series, variance in NEAR.items():
-            values = [averages((0, 1 - variance), setting, n).growth[0] for n in normals]
-            rows.append(("lambda_1", series, c, *mean_error(values)))
+    if setting.regulariser == 0 and c in NEAR_SKIPS:
+        rows += _near(setting, points, near)
+    return rows
+
+
+def _near(setting: Setting, points: int, seed: np.random.SeedSequence) -> list[tuple]:
+    """lambda_1 where layer 2 is almost known; it is 6 where it is."""
+    seeds = seed.spawn(NEAR_SCRAMBLES)
+    rows = []
+    for series, (variance, share) in NEAR.items():
+        count = max(points // share, NEAR_LEAST)
+        normals = (draws(count, stream) for stream in seeds)
+        values = [averages((0, 1 - variance), setting, n).growth[0] for n in normals]
+        rows.append(("lambda_1", series, setting.skip, *mean_error(values)))
     return rows
 
 

@@ -1,0 +1,62 @@
+"""What layer 1 learns while layer 2 is held."""
+
+import numpy as np
+import pytest
+
+from manybody.theory.multi_index import held
+from manybody.theory.multi_index.samples import Setting, averages, draws
+
+ENTRY = dict(
+    skip=1.0,
+    activation="softmax",
+    regulariser=0.0,
+    alpha=1.2,
+    overlaps=[0.5, 0.99],
+    points=128,
+    scrambles=2,
+    side_information=1e5,
+    seed=1,
+    threads=1,
+)
+
+
+def test_layer_1_does_not_move_under_state_evolution():
+    """Q11 / (1 - Q11) = alpha G11 in each scrambling; below its threshold layer 1 is lost."""
+    entry = {**ENTRY, "overlaps": [0.99]}
+    frame, _ = held.compute(entry)
+    found = frame[frame["quantity"] == "fixed"].iloc[0]
+    each = []
+    for seed in np.random.SeedSequence(1).spawn(2):
+        normal, q = draws(128, seed), float(found["y"])
+        for _ in range(60):
+            gain = averages((q, 0.99), Setting(1.0), normal).gain[0, 0]
+            q = entry["alpha"] * gain / (1 + entry["alpha"] * gain)
+        each.append(q)
+    assert found["y"] == pytest.approx(np.mean(each), abs=1e-3)
+    assert found["y_err"] == pytest.approx(np.std(each, ddof=1) / 2**0.5, abs=1e-3)
+
+
+def test_the_table_has_its_rows_and_the_same_bytes_again():
+    frame, about = held.compute(ENTRY)
+    again, _ = held.compute({**ENTRY, "threads": 2, "overlaps": [0.99, 0.5]})
+    assert frame.equals(again)
+    assert "threads" not in about["entry"]
+    fixed = frame[frame["quantity"] == "fixed"]
+    assert fixed["x"].tolist() == [0.5, 0.99]
+    assert fixed["y"].iloc[0] == 0 < fixed["y"].iloc[1]
+    assert (frame.loc[frame["quantity"] == "converged", "y"] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(overlaps=[1.5]), "overlaps: found 1.5"),
+        (dict(overlaps=[]), "overlaps: found none"),
+        (dict(alpha=0.0), "alpha: found 0.0"),
+        (dict(skip=-1.0), "skip: found -1.0"),
+        (dict(side_information=0.0), "side_information: found 0.0"),
+    ],
+)
+def test_a_wrong_entry_is_refused_by_name(change, message):
+    with pytest.raises(ValueError, match=message):
+        held.compute({**ENTRY, **change})

@@ -1,0 +1,70 @@
+"""What layer 1 learns while layer 2 is held at an overlap (multi-index, section 5).
+
+Q11 / (1 - Q11) = alpha G11(Q11, Q22) at each Q22: the fixed point that state evolution reaches from
+strong side information on layer 1, from where it comes down to the largest one.
+"""
+
+import math
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from manybody.progress import Progress
+from manybody.theory.multi_index.samples import Setting, draws, mean_error
+from manybody.theory.multi_index.state_evolution import (
+    check_alpha,
+    check_setting,
+    check_side_information,
+    fixed_point,
+)
+
+COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
+ABOVE = 1.05  # of the Q11 at the overlap before: where that at the next, smaller one begins
+LEAST = 0.01  # Q11 from which a layer that was not learned begins again
+
+
+def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
+    """The table of one entry of the config, and what it was made from.
+
+    entry: `skip` (c), `activation`, `regulariser`, `alpha`, `overlaps` (Q22 that are held),
+    `points` (a power of 2) of each of `scrambles` scramblings, `side_information` (strength of the
+    start), `seed`, `threads` (numbers do not depend on it). x is Q22. Quantities, by series:
+    `fixed`: Q11; `converged`: fixed, 1 or 0.
+    """
+    _check_entry(entry)
+    setting = Setting(entry["skip"], entry["activation"], entry["regulariser"], entry["threads"])
+    strength = entry["side_information"]
+    strong = strength / (1 + strength)
+    held = sorted(entry["overlaps"], reverse=True)
+    found = []
+    seeds = np.random.SeedSequence(entry["seed"]).spawn(entry["scrambles"])
+    with (
+        threadpool_limits(1),
+        Progress(len(held) * len(seeds), "overlaps", f"layer 2 held, c = {setting.skip:g}") as done,
+    ):
+        for seed in seeds:
+            normal, start, each = draws(entry["points"], seed), strong, []
+            for q in held:
+                each.append(fixed_point(entry["alpha"], (start, q), setting, normal, held=1))
+                start = min(max(each[-1].overlaps[0], LEAST) * ABOVE, strong)
+                done.update(1)
+            found.append(each)
+    rows = []
+    for q, each in sorted(zip(held, zip(*found, strict=True), strict=True), key=lambda at: at[0]):
+        rows.append(("fixed", "Q11", q, *mean_error([fixed.overlaps[0] for fixed in each])))
+        rows.append(("converged", "fixed", q, float(all(f.converged for f in each)), math.nan))
+    frame = pd.DataFrame(rows, columns=["quantity", "series", "x", "y", "y_err"])
+    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
+    return frame.assign(seed=entry["seed"])[COLUMNS], about
+
+
+def _check_entry(entry: dict) -> None:
+    check_setting(entry)
+    check_alpha(entry["alpha"])
+    check_side_information(entry)
+    if not entry["overlaps"]:
+        raise ValueError("overlaps: found none, expected a list of Q22")
+    for q in entry["overlaps"]:
+        if not 0 < q < 1:
+            raise ValueError(f"overlaps: found {q}, expected numbers between 0 and 1")
