@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manybody.parquet import Refused, open_document, read_groups, set_document, writing
+from manybody.parquet import Refused, numbers, open_document, read_groups, set_document, writing
 
 KIND = "sequences"
 LARGEST = 2**31 - 1  # |V| and L: what fits the columns
@@ -108,7 +108,7 @@ class SequencesWriter:
         self._pending, self._waiting = ([rest], len(rest)) if len(rest) else ([], 0)
         self._digest.update(_little_endian(group))
         lists = pa.FixedSizeListArray.from_arrays(
-            pa.array(group.reshape(-1)), type=self._schema.field("tokens").type
+            numbers(group.reshape(-1)), type=self._schema.field("tokens").type
         )
         table = pa.table([lists], schema=self._schema)
         self._opened.write_table(table, row_group_size=rows)

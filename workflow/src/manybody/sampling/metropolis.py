@@ -18,6 +18,7 @@ from torch import Tensor
 
 from manybody import artifacts, sequences
 from manybody.models.base import Model
+from manybody.parquet import numbers
 from manybody.progress import Progress
 from manybody.resume import Resume
 from manybody.sampling.backend import MEMORY, Chains, bytes_needed, open_chains
@@ -364,8 +365,9 @@ class _Run:
             self.out / "starts.parquet", self.starts, self.vocabulary, self.about | dict(sweep=0)
         )
         columns = trace(self.energies, self.same, self.accepted, self.changed, length)
+        table = pa.table({name: numbers(column) for name, column in columns.items()})
         with artifacts.atomic(self.out / "trace.parquet") as temporary:
-            parquet.write_table(pa.table(columns), temporary, write_page_checksum=True)
+            parquet.write_table(table, temporary, write_page_checksum=True)
         names = ["starts.parquet", "trace.parquet", *(self._file(n).name for n in self.saves)]
         if tokenizer is not None:
             with artifacts.atomic(self.out / "samples.md") as temporary:

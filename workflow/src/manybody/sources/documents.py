@@ -14,7 +14,15 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manybody.parquet import Refused, open_document, read_groups, set_document, writing
+from manybody.parquet import (
+    Refused,
+    open_document,
+    read_groups,
+    set_document,
+    strings,
+    truths,
+    writing,
+)
 
 KIND = "documents"
 PIECE = 2**16  # characters
@@ -125,8 +133,9 @@ class DocumentsWriter:
         set_document(self._opened, document)
 
     def _write_group(self) -> None:
-        columns = [list(column) for column in zip(*self._pieces, strict=True)]
-        self._opened.write_table(pa.table(columns, schema=SCHEMA), row_group_size=ROWS)
+        texts, lasts = zip(*self._pieces, strict=True)
+        table = pa.table([strings(texts), truths(lasts)], schema=SCHEMA)
+        self._opened.write_table(table, row_group_size=ROWS)
         self._pieces, self._size = [], 0
 
 
