@@ -1,6 +1,8 @@
 """The Sequences artifact: what is written is read, and nothing else is."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -282,3 +284,33 @@ def test_every_flipped_byte_is_refused_or_changes_nothing(path):
             refused += 1
     # What may change unnoticed is what nobody reads: statistics, the writer's name, offsets.
     assert refused > 0.8 * len(whole)
+
+
+@given(
+    st.lists(st.tuples(st.text(st.characters(codec="utf-8")), st.booleans())),
+    st.lists(st.integers(0, 255)),
+)
+def test_columns_are_those_of_pyarrow(rows, tokens):
+    texts, lasts = [text for text, _ in rows], [last for _, last in rows]
+    assert parquet.strings(texts).equals(pa.array(texts, pa.string()))
+    assert parquet.truths(lasts).equals(pa.array(lasts, pa.bool_()))
+    for made in (parquet.strings(texts), parquet.truths(lasts)):
+        made.validate(full=True)
+    values = np.array(tokens, np.uint8)
+    assert parquet.numbers(values[::2]).equals(pa.array(values[::2]))
+
+
+def test_writing_does_not_import_pandas(tmp_path):
+    """Half a second of every job that tokenises or samples."""
+    lines = (
+        "import sys, numpy as np",
+        "from manybody import sequences",
+        "from manybody.sources import documents",
+        f"sequences.write({str(tmp_path / 's.parquet')!r}, np.zeros((2, 3), int), 4, {{}})",
+        f"with documents.writer({str(tmp_path / 'd.parquet')!r}, {{}}) as writer:",
+        "    writer.add(documents.Piece('text', True))",
+        f"list(documents.Documents({str(tmp_path / 'd.parquet')!r}))",
+        f"sequences.Sequences.open({str(tmp_path / 's.parquet')!r}).tokens",
+        "assert 'pandas' not in sys.modules",
+    )
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
