@@ -20,7 +20,6 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from scipy.special import bdtr
 
 from manybody import tables
 
@@ -126,7 +125,9 @@ def sign_test(differences: np.ndarray) -> float:
     signs = np.sign(differences[differences != 0])
     if len(signs) == 0:
         return 1.0
-    return float(bdtr(int((signs < 0).sum()), len(signs), 0.5))  # at most so many negative ones
+    # At most so many negative ones: scipy's binomial law is the slowest import of a figure.
+    few = sum(math.comb(len(signs), k) for k in range(int((signs < 0).sum()) + 1))
+    return few / 2 ** len(signs)
 
 
 # --- Saturation and the plateau ------------------------------------------------------------------
