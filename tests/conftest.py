@@ -9,6 +9,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
 
 import pytest
+from hypothesis import settings
+
+# The same examples each time; `--hypothesis-profile default` looks for others.
+settings.register_profile("seeded", derandomize=True)
+settings.load_profile("seeded")
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,10 @@
 """The Sequences artifact: what is written is read, and nothing else is."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,8 @@ from manybody import parquet, sequences
 from manybody.artifacts import ArtifactError
 from manybody.parquet import Refused
 from manybody.sequences import Sequences
+
+SOURCE = Path(__file__).resolve().parents[2] / "workflow" / "src"
 
 ABOUT = {"source": "docs", "split": "test", "seed": 3, "made": {"by": "hand"}}
 
@@ -313,4 +317,5 @@ def test_writing_does_not_import_pandas(tmp_path):
         f"sequences.Sequences.open({str(tmp_path / 's.parquet')!r}).tokens",
         "assert 'pandas' not in sys.modules",
     )
-    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, env=environment)

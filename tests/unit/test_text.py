@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from manybody.parquet import Refused
@@ -68,6 +68,7 @@ def test_a_title_opens_an_article_of_wikitext():
 
 
 @settings(max_examples=50, deadline=None)
+@example(["       a"])  # more space than a piece holds
 @given(st.lists(st.text("ab \n", max_size=30), max_size=8))
 def test_pieces_hold_every_character_of_a_document(parts):
     limit, documents.PIECE = documents.PIECE, 7

@@ -52,6 +52,8 @@ class Cutter:
         self._size = 0
 
     def add(self, text: str) -> list[Piece]:
+        if not self._size and (not text or text.isspace()):
+            return []
         # Bit by bit, or each piece of a text of 100 MB would cost a copy of what is left.
         return [
             piece
@@ -60,8 +62,6 @@ class Cutter:
         ]
 
     def _add(self, text: str) -> list[Piece]:
-        if not self._size and not text.strip():
-            return []
         self._waiting.append(text)
         self._size += len(text)
         ready = []
