@@ -4,19 +4,21 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import torch
-from accelerate import Accelerator
-from accelerate.state import AcceleratorState
 from torch.multiprocessing import start_processes
 
 from manybody.logs import log_to
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
 
 
 @contextmanager
-def accelerated(device: str, precision: str, threads: int) -> Iterator[Accelerator]:
+def accelerated(device: str, precision: str, threads: int) -> "Iterator[Accelerator]":
     """An accelerator on `device` (auto, cpu or cuda), in one process or those launched together.
 
     Several processes are started by `launch` or `torchrun`, or on GPUs by `accelerate launch`
@@ -24,6 +26,10 @@ def accelerated(device: str, precision: str, threads: int) -> Iterator[Accelerat
     that give the same bits each time.
     What was set for the process before is set again at the end.
     """
+    # Two thirds of a second, for training alone: chains and tests of checkpoints go without.
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+
     cpu = pick(device) == "cpu"
     before = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     fill = torch.utils.deterministic.fill_uninitialized_memory
