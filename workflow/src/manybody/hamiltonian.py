@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save as as_bytes
 from scipy.sparse import csc_array
 
 from manybody.artifacts import ArtifactError, atomic
@@ -143,7 +143,7 @@ class Hamiltonian:
         with atomic(path) as temporary:
             temporary.touch()
             mode = temporary.stat().st_mode
-            save_file(named, temporary, metadata={KEY: document})
+            temporary.write_bytes(as_bytes(named, {KEY: document}))
             temporary.chmod(mode)  # the library leaves it readable by its owner only
 
     @classmethod

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as as_bytes
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -38,7 +38,8 @@ def write_tensors(path: str | Path, named: dict[str, Tensor], about: dict) -> No
     with atomic(path) as temporary:
         temporary.touch()
         mode = temporary.stat().st_mode
-        save_file(named, temporary, metadata={KEY: document})
+        # Not `save_file`, whose own temporary file a killed writer would leave for ever.
+        temporary.write_bytes(as_bytes(named, {KEY: document}))
         temporary.chmod(mode)  # the library leaves it readable by its owner only
 
 
