@@ -338,8 +338,10 @@ def _informed(entry, setting, normals, alphas, tables, alpha_2, whole, progress)
     below, _, log_z, _ = read_table(table, alphas, alpha_2, regular)
     shift = whole.overlaps - below
     entropy = whole.entropy
+    apart = np.zeros((len(alphas), 2))
     for k, (alpha, fixed, known) in enumerate(zip(alphas, found, perfect, strict=True)):
-        Q = np.where(fixed.overlaps >= 1 - FULL, 1.0, fixed.overlaps) if known else fixed.overlaps
+        Q = _filled(fixed.overlaps, known)
+        apart[k] = Q - below[k]
         for layer in range(2):
             series = f"Q{layer + 1}{layer + 1}"
             rows.append(("overlap informed", series, alpha, Q[layer] + shift[k, layer], math.nan))
@@ -352,18 +354,22 @@ def _informed(entry, setting, normals, alphas, tables, alpha_2, whole, progress)
         progress.update(1)
     # Whether the largest difference is noise: that of the others at the same alpha, down from the
     # overlaps at the next one, as `informed` goes.
-    apart = np.array([fixed.overlaps for fixed in found]) - below
-    apart[perfect | ~np.array([fixed.converged for fixed in found])] = 0
-    k = int(np.abs(apart).max(axis=1).argmax())
-    start = found[k + 1].overlaps if k + 1 < len(found) else found[k].overlaps
+    k = int(np.nan_to_num(np.abs(apart)).max(axis=1).argmax())
+    strength = entry["side_information"]
+    start = found[k + 1].overlaps if k + 1 < len(found) else np.full(2, strength / (1 + strength))
     each = [apart[k]]
     for normal, other in zip(normals[1:], tables[1:], strict=True):
         down = fixed_point(alphas[k], start, setting, normal)
         near = read_table(other, alphas[k : k + 1], alpha_2, regular)[0][0]
-        each.append(down.overlaps - near if down.converged else np.full(2, math.nan))
+        each.append(_filled(down.overlaps, perfect[k]) - near)
     for layer, pair in enumerate(zip(*mean_error(each), strict=True)):
         rows.append(("informed difference", f"Q{layer + 1}{layer + 1}", alphas[k], *pair))
     return rows
+
+
+def _filled(overlaps: np.ndarray, perfect: bool) -> np.ndarray:
+    """1 for an overlap at which an iteration is held, where both layers are known."""
+    return np.where(overlaps >= 1 - FULL, 1.0, overlaps) if perfect else overlaps
 
 
 def _errors(found: Found, setting, alphas, seed) -> list[tuple]:
