@@ -12,7 +12,7 @@ from manybody.artifacts import ArtifactError, Manifest
 from manybody.sequences import Sequences
 from manybody.sources import SourceError, alignment
 from manybody.sources.alignment import SPLITS, encode, make, read
-from manybody.training import train_files
+from manybody.training import NonFiniteLoss, train_files
 from manybody.weights import load_model
 
 SHARES = dict(train=0.6, validation=0.2, test=0.2)
@@ -332,6 +332,22 @@ def test_sparse_maps_are_where_their_penalty_is_at_its_least(tmp_path):
     np.testing.assert_allclose(vector.grad[~own], 0, atol=3e-4)
     rows = Manifest.read(tmp_path / "manifest.json", "model").about["steps"]
     assert rows[0] > 10
+
+
+def test_a_loss_that_becomes_infinite_with_the_penalty_is_named(tmp_path, monkeypatch):
+    recipe = {**RECIPE, "optimizer": dict(name="lbfgs", history=20, ridge=1e-3, sparsity=0.02)}
+    fit = fit_of(np.random.default_rng(0).integers(0, 4, (20, 6)), describe(), tmp_path, recipe)
+    sparsify = fit._sparsify
+
+    def diverging(path):
+        monkeypatch.setattr(fit, "_site_by_site", lambda: (np.inf, None))
+        sparsify(path)
+
+    monkeypatch.setattr(fit, "_sparsify", diverging)
+    named = r"start 0: .* loss is inf after 0 iterations .*sparsity 0\.02; set it lower"
+    with pytest.raises(NonFiniteLoss, match=named):
+        fit.run()
+    assert not (tmp_path / "manifest.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def fit(
 
     Every finished start is saved in `out/resume/` and taken up as `training.train` does.
 
-    Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when all starts diverge.
+    Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when all starts diverge or
+    the best does with `sparsity`.
     """
     _check(recipe)
     out = Path(out)
@@ -240,9 +241,16 @@ class Fit:
         begin, allowed = path["iterations"], self.recipe["steps"]
         settings = dict(history=self.recipe["optimizer"]["history"], tolerance=SETTLED)
         start = path["vector"].numpy()
-        found = descend_to_zeros(
-            evaluate, start, sparse, self.sparsity, allowed, callback=look, **settings
-        )
+        try:
+            found = descend_to_zeros(
+                evaluate, start, sparse, self.sparsity, allowed, callback=look, **settings
+            )
+        except Diverged as error:
+            raise NonFiniteLoss(
+                f"start {path['start']}: {error} after {path['iterations'] - begin} iterations "
+                f"with training.optimizer.sparsity {self.sparsity:g}; set it lower, "
+                "training.optimizer.ridge higher or use precision float64"
+            ) from error
         path["vector"] = torch.from_numpy(found.x)
         self.progress.update(allowed - path["iterations"] + begin)
 
