@@ -97,12 +97,18 @@ def test_layers_are_learned_when_the_landmarks_say():
 
 @pytest.mark.slow
 def test_plateaus():
-    """Table of section 5: cosines end at .867 and .998. Layer 1's differs from teacher to teacher:
-    over 12 of them we find .85 with a spread of .02."""
-    frame, _ = sgd.compute(ENTRY | {"epochs": 300, "runs": 4})
+    """Table of section 5: cosines end at .867 and .998.
+
+    Layer 1's differs from teacher to teacher: over 12 of them we find .861 with a spread of .013.
+    A student leaves its start at epoch 20 to 400, and last digits, which differ from processor to
+    processor, decide when: the plateau is of those that had left by epoch 200 (11 of these 12).
+    """
+    frame, _ = sgd.compute(ENTRY | {"epochs": 300, "runs": 6})
     first, second = (at(frame, f"cosine {k}") for k in (1, 2))
-    ends = first.loc[250.0:].mean()
-    assert abs(ends.mean() - 0.867) < 3 * 0.02 / np.sqrt(4)
+    left = first.loc[200.0] > 0.7
+    assert left.sum() >= 4
+    ends = first.loc[250.0:].mean()[left]
+    assert abs(ends.mean() - 0.867) < 3 * 0.02 / np.sqrt(len(ends))
     assert np.abs(ends - 0.867).max() < 3 * 0.02 + 0.01
     assert np.abs(second.loc[250.0:].mean() - 0.998).max() < 0.002
 

@@ -196,7 +196,6 @@ def test_100_mb_on_one_line_are_tokenised_in_bounded_memory(tmp_path):
     file.write_bytes(b" ".join(words[n] for n in chosen)[: 100 * 10**6])
     assert file.stat().st_size == 100 * 10**6
     code = f"""
-import resource, sys
 from pathlib import Path
 from manybody.sources import documents, text, tokenizer
 path = Path({str(tmp_path)!r})
@@ -205,14 +204,15 @@ with documents.writer(path / "train.parquet", {{}}) as writer:
         writer.add(piece)
 tokenizer.train(path / "train.parquet", 300, path / "tokenizer.json")
 tokenizer.encode_split(path / "train.parquet", path / "tokenizer.json", 16, path / "out", {{}})
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+# Not getrusage's peak, which begins at that of the process that started this one.
+print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 """
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "RAYON_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, check=True, text=True
     )
     print(f"\n{int(done.stdout) / 1024:.0f} MiB")
-    assert int(done.stdout) < 2 * 2**20  # KiB
+    assert int(done.stdout) < 2**19  # KiB
 
 
 def test_a_gzip_bomb_is_refused_before_it_grows(tmp_path):
