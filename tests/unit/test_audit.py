@@ -3,6 +3,7 @@
 import importlib.metadata
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from email.message import Message
@@ -93,24 +94,32 @@ ANSWERS = {
         1,
         "a 1: CVE-1, fixed in 2",
     ),
+    "another index": (
+        json.dumps({"dependencies": [{"name": "a", "skip_reason": "not found"}]}),
+        0,
+        "NOT CHECKED, the service knows none of 1 packages",
+    ),
     "no network": ("", 0, "NOT CHECKED, pip-audit could not answer: no route"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_vulnerabilities_are_those_that_pip_audit_knows(audit, answer, lock, capsys, monkeypatch):
+def test_vulnerabilities_are_those_that_pip_audit_knows(audit, answer, capsys, monkeypatch):
     out, count, said = ANSWERS[answer]
     asked = []
 
     def run(command, **_):
-        asked.extend(command)
+        asked.extend(Path(command[command.index("--requirement") + 1]).read_text().splitlines())
         return subprocess.CompletedProcess(command, 1, out, "warning\nno route")
 
     monkeypatch.setattr(audit.shutil, "which", lambda _: "/bin/pip-audit")
     monkeypatch.setattr(audit.subprocess, "run", run)
-    assert audit.list_vulnerabilities(lock("a==1")) == count
+    assert audit.list_vulnerabilities(audit.locked(ENVS / LOCKS[0])) == count
     assert said in capsys.readouterr().out
-    assert "--require-hashes" in asked
+    # Each as its public release, which services know and pip-audit can read.
+    assert len(asked) > 100
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", line) for line in asked), asked
+    assert f"torch=={version('torch').partition('+')[0]}" in asked
 
 
 def test_a_package_without_digest_is_named(audit, lock, capsys, monkeypatch):
