@@ -342,6 +342,22 @@ def test_a_model_that_lies_about_its_shapes_is_refused(tmp_path, lie):
     refused("model", tmp_path / "manifest.json", "model", most=60)
 
 
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_an_energy_model_that_lies_about_its_length_is_refused(tmp_path, order):
+    """One tensor is really that long; the model would need all sets of order - 1 sites."""
+    import torch
+
+    from manybody import weights
+    from manybody.artifacts import write_manifest
+
+    long = {"couplings": torch.zeros(10**6, 1), "colours": torch.zeros(5, 15)}
+    weights.write_tensors(tmp_path / "step-0.safetensors", long, {})
+    told = dict(architecture="energy", vocabulary=5, length=10**6, order=order)
+    about = {"description": told, "steps": [0]}
+    write_manifest(tmp_path / "manifest.json", "model", ["step-0.safetensors"], about)
+    refused("model", tmp_path / "manifest.json", "model", most=60)
+
+
 @pytest.mark.parametrize("told", [None, [], "factored", 3, {}])
 def test_a_model_without_description_is_refused(tmp_path, told):
     forge_run(tmp_path, lambda _: told)

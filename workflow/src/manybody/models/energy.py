@@ -48,24 +48,29 @@ class Energy(Model):
                 f"energy: order {order} is above L = {length}: no interaction has that many "
                 f"sites; take an order of at most {length} or longer sequences"
             )
-        size = order - 1
-        self.size = size
-        sites = list(itertools.combinations(range(length), size))
+        self.size = order - 1
+        sets = math.comb(length - 1, self.size)  # of sites other than i
+        bins = math.comb(vocabulary + self.size - 1, self.size)
+        self.couplings = nn.Parameter(SCALE * torch.randn(length, sets))
+        self.colours = nn.Parameter(SCALE * torch.randn(vocabulary, bins))
+        self.alone = nn.Parameter(torch.zeros(length, vocabulary)) if fields else None
+        # Only shapes are asked of a model on the device meta, and a description may lie about them.
+        if not self.couplings.is_meta:
+            self._list_sets()
+
+    def _list_sets(self) -> None:
+        sites = list(itertools.combinations(range(self.length), self.size))
         number = {subset: t for t, subset in enumerate(sites)}
-        around = site_tuples(length, size)
+        around = site_tuples(self.length, self.size)
         which = [[number[tuple(subset)] for subset in subsets] for subsets in around.tolist()]
         tables = {
             "sites": np.array(sites),  # (T, k - 1), all subsets of all sites
             "around": around,  # (L, C(L - 1, k - 1), k - 1), those of the sites other than i
             "which": np.array(which),  # (L, C(L - 1, k - 1)), their places in `sites`
-            "bins": colour_bins(vocabulary, size).ravel(),
+            "bins": colour_bins(self.vocabulary, self.size).ravel(),
         }
         for name, table in tables.items():
             self.register_buffer(name, torch.from_numpy(table), persistent=False)
-        bins = math.comb(vocabulary + size - 1, size)
-        self.couplings = nn.Parameter(SCALE * torch.randn(length, around.shape[1]))
-        self.colours = nn.Parameter(SCALE * torch.randn(vocabulary, bins))
-        self.alone = nn.Parameter(torch.zeros(length, vocabulary)) if fields else None
 
     @property
     def order(self) -> int:
