@@ -141,10 +141,7 @@ class Hamiltonian:
         sealed = {**about, "sha256": _digest(named)}
         document = json.dumps(sealed, sort_keys=True, ensure_ascii=False, allow_nan=False)
         with atomic(path) as temporary:
-            temporary.touch()
-            mode = temporary.stat().st_mode
             temporary.write_bytes(as_bytes(named, {KEY: document}))
-            temporary.chmod(mode)  # the library leaves it readable by its owner only
 
     @classmethod
     def load(cls, path: str | Path) -> "Hamiltonian":

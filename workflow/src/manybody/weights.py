@@ -36,11 +36,8 @@ def write_tensors(path: str | Path, named: dict[str, Tensor], about: dict) -> No
     document = json.dumps(about, sort_keys=True, ensure_ascii=False, allow_nan=False)
     named = {name: tensor.cpu().contiguous() for name, tensor in named.items()}
     with atomic(path) as temporary:
-        temporary.touch()
-        mode = temporary.stat().st_mode
         # Not `save_file`, whose own temporary file a killed writer would leave for ever.
         temporary.write_bytes(as_bytes(named, {KEY: document}))
-        temporary.chmod(mode)  # the library leaves it readable by its owner only
 
 
 def read_tensors(path: str | Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict]:
