@@ -117,6 +117,62 @@ def test_bounds_keep_two_standard_errors(value, error, holds):
     assert checks.within("c", 1 - value, error, 1.0, 0.1)["holds"] == holds
 
 
+def test_the_margin_is_students():
+    # t at the 97.725 % point: tables give 4.53 for 2 degrees of freedom, 2.32 for 7, 2 for many.
+    assert checks.margin(1.0, 3) == pytest.approx(4.5266, abs=1e-4)
+    assert checks.margin(1.0, 8) == pytest.approx(2.4288, abs=1e-4)
+    assert checks.margin(1.0, 10**6) == pytest.approx(checks.margin(1.0), abs=1e-4) == 2.0
+    assert checks.margin(0.5) == 1.0
+    assert checks.margin(1e-9, 1) == math.inf
+
+
+def test_the_margin_covers_the_mean_of_few_runs():
+    """The share of intervals around means of n normal values that hold the true mean, 0."""
+    rng = np.random.default_rng(5)
+    for runs in (2, 3, 5):
+        values = rng.standard_normal((20000, runs))
+        errors = values.std(axis=1, ddof=1) / math.sqrt(runs)
+        covered = np.abs(values.mean(axis=1)) < checks.margin(1.0, runs) * errors
+        assert covered.mean() == pytest.approx(0.9545, abs=3 * math.sqrt(0.05 / 20000))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "runs", "holds"),
+    [
+        (0.05, 0.01, None, "confirmed"),
+        (0.05, 0.01, 8, "confirmed"),
+        (0.05, 0.02, 2, "consistent"),  # a margin of 14 standard errors
+        (0.09, 0.01, None, "consistent"),
+        (0.2, 0.01, None, "contradicted"),
+        (0.2, 0.01, 2, "consistent"),
+        (math.nan, 0.01, None, "contradicted"),
+        (0.0, math.nan, None, "contradicted"),
+        (math.inf, 0.0, None, "contradicted"),
+    ],
+)
+def test_a_gate_is_confirmed_consistent_or_contradicted(value, error, runs, holds):
+    row = checks.within("c", 1 + value, error, 1.0, 0.1, "statistical", runs)
+    assert row["holds"] == holds
+    assert ("[" in row["claim"]) == (not math.isfinite(value + error))
+
+
+def test_a_gate_without_a_number_is_contradicted_with_its_cause():
+    for row in (
+        checks.identity("c", math.nan, 0.0, 1e-4),
+        checks.row("c", "statistical", "yes", math.nan),
+        checks.gap("c", math.nan, 0.1, "statistical"),
+        checks.gap("c", 1.0, math.nan, "statistical"),
+        checks.failed("c", "exact", "the iteration did not converge"),
+    ):
+        assert row["holds"] == "contradicted"
+        assert row["claim"].startswith("c [")
+
+
+def test_a_gate_is_never_left_out_with_a_reason():
+    with pytest.raises(ValueError, match="not-run for paper only"):
+        checks.row("c", "statistical", "not-run")
+
+
 @pytest.mark.parametrize(("value", "holds"), [(0.31, "yes"), (0.29, "undecided"), (-0.31, "no")])
 def test_gaps_need_three_standard_errors(value, holds):
     assert checks.gap("c", value, 0.1)["holds"] == holds
@@ -130,8 +186,8 @@ def test_a_kind_or_an_answer_that_does_not_exist_is_refused():
 
 
 def test_an_identity_holds_up_to_rounding():
-    assert checks.identity("c", 1e-5, 0.0, 1e-4)["holds"] == "yes"
-    assert checks.identity("c", 1e-3, 0.0, 1e-4)["holds"] == "no"
+    assert checks.identity("c", 1e-5, 0.0, 1e-4)["holds"] == "confirmed"
+    assert checks.identity("c", 1e-3, 0.0, 1e-4)["holds"] == "contradicted"
 
 
 # --- Claims about students -------------------------------------------------------------------

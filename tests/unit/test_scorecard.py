@@ -3,7 +3,7 @@
 import pytest
 
 from manybody import checks, scorecard
-from manybody.artifacts import ArtifactError
+from manybody.artifacts import ArtifactError, read_json
 from manybody.plotting import style
 
 
@@ -35,9 +35,9 @@ def test_every_row_is_in_the_scorecard_once(paths, tmp_path):
         for row in scorecard.read_checks(path):
             assert text.count(row["claim"].replace("|", "\\|") + " | **") == 1
     assert text.index("## potts") < text.index("## simplicity") < text.index("### fig4")
-    assert "| exact | 1 | 0 | 0 | 0 |" in text
+    assert "| exact | 1 | 0 | 0 |" in text
     assert "| paper | 2 | 1 | 0 | 1 |" in text
-    assert "| statistical | 0 | 1 | 0 | 0 |" in text
+    assert "| statistical | 0 | 0 | 1 |" in text
     assert "| 0.5 ± 0.01 | > 0 (by 0.03) | paper |" in text
 
 
@@ -49,8 +49,20 @@ def test_only_exact_and_statistical_rows_are_gates(paths):
 
 def test_columns_are_those_of_the_checks():
     assert scorecard.COLUMNS == checks.COLUMNS
-    assert scorecard.ANSWERS == checks.ANSWERS
-    assert set(scorecard.GATES) < set(checks.KINDS)
+    assert scorecard.ANSWERS["paper"] == checks.ANSWERS
+    assert scorecard.GATES == checks.GATES
+    for kind in checks.GATES:
+        assert scorecard.ANSWERS[kind] == tuple(checks.GATE_ANSWERS.values())
+    assert set(scorecard.ANSWERS) == set(checks.KINDS)
+
+
+def test_contradicted_gates_are_named_and_leave_no_file(paths, tmp_path):
+    with pytest.raises(scorecard.ContradictedGates, match=r"1 contradicted.*\n.*potts/fig3\.csv: 1"):
+        scorecard.judge(paths, tmp_path / "gates.json")
+    assert not (tmp_path / "gates.json").exists()
+    scorecard.judge(paths[:2], tmp_path / "gates.json")
+    counts = read_json(tmp_path / "gates.json")
+    assert counts["exact"] == {"confirmed": 1, "consistent": 0, "contradicted": 0}
 
 
 def test_another_table_is_refused_by_name(tmp_path):

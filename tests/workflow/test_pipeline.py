@@ -115,7 +115,7 @@ def test_every_figure_is_there_with_its_numbers_and_claims(smoke, paper, figure)
     checks = rows(results / "checks" / paper / f"{figure}.csv")
     for check in checks:
         assert check["kind"] in {"exact", "statistical", "paper"}
-        assert check["holds"] in {"yes", "no", "undecided", "not-run"}
+        assert check["holds"] in scorecard.ANSWERS[check["kind"]]
 
 
 def test_the_scorecard_gathers_every_claim(smoke):
@@ -129,6 +129,27 @@ def test_the_scorecard_gathers_every_claim(smoke):
 def test_no_gate_fails(smoke):
     """Identities and statistical rows hold at any scale; what the papers claim need not."""
     assert scorecard.gates((smoke.folder / "results" / "smoke" / "checks").rglob("*.csv")) == []
+
+
+def test_a_contradicted_gate_ends_the_run_with_its_name_and_all_files(smoke):
+    results = smoke.folder / "results" / "smoke"
+    table = results / "checks" / "multi-index" / "fig5.csv"
+    judge = ("--rerun-triggers", "mtime", "--", "scorecard")
+    kept = table.read_bytes()
+    text = kept.decode("utf-8")
+    wrong = text.replace(",confirmed", ",contradicted", 1)
+    assert wrong != text
+    try:
+        table.write_text(wrong, encoding="utf-8")
+        assert smoke.snakemake(*judge, check=False) == 1
+        name = next(row["claim"] for row in rows(table) if row["holds"] == "contradicted")
+        assert f"fig5.csv: {name}" in smoke.output
+        assert name in (results / "scorecard.md").read_text(encoding="utf-8")
+        assert not (results / "gates.json").exists()
+    finally:
+        table.write_bytes(kept)
+        smoke.snakemake(*judge)
+    assert (results / "gates.json").exists()
 
 
 def test_nothing_half_written_is_left(smoke):
@@ -151,7 +172,8 @@ def test_every_rule_of_the_pipeline_ran(smoke):
     rules = set(re.findall(r"^\w+$", smoke.output, re.MULTILINE))
     ran = set(smoke.counted("--forceall"))
     assert {"train_model", "plot_simplicity_fig4"} <= ran
-    assert rules - ran == {"all", "simplicity", "potts", "multi_index", "benchmark_part"}
+    targets = {"all", "scorecard", "simplicity", "potts", "multi_index"}
+    assert rules - ran == {*targets, "benchmark_part"}
 
 
 def test_few_jobs_import_torch(smoke):
@@ -165,14 +187,14 @@ def test_a_colour_redraws_its_figure_only(smoke):
         "config/config.yaml",
         lambda text: text.replace("    fig4:\n", "    fig4:\n      colours: {original: black}\n"),
     ):
-        assert set(smoke.counted()) == {"plot_simplicity_fig4", "write_scorecard"}
+        assert set(smoke.counted()) == {"plot_simplicity_fig4", "write_scorecard", "judge_gates"}
 
 
 def test_one_figures_module_redraws_it_only(smoke):
     with smoke.edit(
         "workflow/src/manybody/plotting/simplicity/fig3.py", lambda text: text + "\nEXTRA = 1\n"
     ):
-        assert set(smoke.counted()) == {"plot_simplicity_fig3", "write_scorecard"}
+        assert set(smoke.counted()) == {"plot_simplicity_fig3", "write_scorecard", "judge_gates"}
 
 
 def test_a_hyper_parameter_reruns_its_model_and_what_follows(smoke):

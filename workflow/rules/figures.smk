@@ -2,7 +2,8 @@
 
 Needs   the losses, histories, traces and theory that the figure's block in the config names
 Makes   results/figures/{paper}/{figure}.pdf, .png and .csv (what is drawn),
-        results/checks/{paper}/{figure}.csv (the claims), results/scorecard.md (all of them)
+        results/checks/{paper}/{figure}.csv (the claims), results/scorecard.md (all of them),
+        results/gates.json (how many gates hold), which is missing while a gate is contradicted
 """
 
 for paper, figure in figure_names():
@@ -68,3 +69,23 @@ rule write_scorecard:
         "Gathering the scorecard"
     script:
         "../scripts/write_scorecard.py"
+
+
+# A job of its own: a job that fails takes its files with it, and the scorecard is to stay.
+rule judge_gates:
+    input:
+        checks=[f"{RESULTS}/checks/{paper}/{figure}.csv" for paper, figure in figure_names()],
+        scorecard=f"{RESULTS}/scorecard.md",
+    output:
+        gates=f"{RESULTS}/gates.json",
+    log:
+        f"{RESULTS}/logs/judge_gates.log",
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    params:
+        code=lambda wildcards: code("judge_gates.py"),
+    message:
+        "Judging the gates"
+    script:
+        "../scripts/judge_gates.py"

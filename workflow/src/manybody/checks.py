@@ -1,17 +1,20 @@
 """What a figure says about each claim: rows `claim, kind, value, ..., holds`.
 
 `kind` is `exact` (an identity), `statistical` (our own measured value within its error) or `paper`
-(a claim of the paper, measured here). `holds` is `yes`, `no`, `undecided` or `not-run`. `expected`
-is a number, or a bound such as "> 0" with the margin by which it must be passed in `tolerance`.
-Numbers of claims are those of the table in nlp-clones, section 10. Rules of decision, once:
+(a claim of the paper, measured here). The first two are gates: `holds` is `confirmed` (the value is
+within the tolerance by its error), `consistent` (the value's interval reaches into the tolerance
+and out of it) or `contradicted` (it lies outside, or there is no usable value). Of a claim of the
+paper `holds` is `yes`, `no`, `undecided` or `not-run`. `expected` is a number, or a bound such as
+"> 0" with the margin by which it must be passed in `tolerance`. Numbers of claims are those of the
+table in nlp-clones, section 10. Rules of decision, once:
 
 - over seeds: a difference d > 0 holds if its mean is above 3 sd of d (the checkpoints' spacing is
   part of the sd where d is a time) or if the one-sided sign test over seeds is below 0.05; it
   fails if the same is true of -d, or if d <= 0 in each of three or more seeds; one seed decides
   nothing;
 - over sequences: a gap holds if it is above 3 standard errors, fails if below minus 3;
-- bounds: |value - expected| must be below the tolerance by 2 standard errors; above it by 2, it
-  fails.
+- bounds: |value - expected| must be below the tolerance by the value's 95 % interval (`margin`);
+  above it by as much, it fails. An error known from few runs has the margin of Student's t.
 """
 
 import math
@@ -20,12 +23,16 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr, stdtrit
 
 from manybody import tables
 
 COLUMNS = ["claim", "kind", "value", "standard_error", "expected", "tolerance", "holds"]
-KINDS = ("exact", "statistical", "paper")
+GATES = ("exact", "statistical")
+KINDS = (*GATES, "paper")
 ANSWERS = ("yes", "no", "undecided", "not-run")
+# What a rule of decision answers, and the word for it where it decides a gate.
+GATE_ANSWERS = {"yes": "confirmed", "undecided": "consistent", "no": "contradicted"}
 
 SATURATION = (0.05, 0.02)  # shares of the total drop that may remain at saturation
 DEVIATIONS = 3.0  # sd over seeds, or standard errors, by which a difference must differ from zero
@@ -46,20 +53,40 @@ def row(
     expected: str | float = "",
     tolerance: float = math.nan,
 ) -> dict:
-    """One check. Raises `ValueError` for a kind or an answer that does not exist."""
-    if kind not in KINDS or holds not in ANSWERS:
+    """One check; `holds` is an answer of a rule of decision, and becomes a gate's word for it.
+
+    A gate without a finite value is contradicted, whatever `holds` says. Raises `ValueError` for a
+    kind or an answer that does not exist, and for a gate that was not run: a gate that does not
+    apply is no row.
+    """
+    if kind not in KINDS or holds not in ANSWERS or (kind in GATES and holds == "not-run"):
         raise ValueError(
             f"check {claim!r}: found kind {kind!r}, holds {holds!r}; expected one of "
-            f"{', '.join(KINDS)} and one of {', '.join(ANSWERS)}"
+            f"{', '.join(KINDS)} and one of {', '.join(ANSWERS)} (not-run for paper only)"
         )
+    if kind in GATES:
+        if not math.isfinite(value) and not claim.endswith("]"):
+            claim = f"{claim} [the value is {value}]"
+        holds = GATE_ANSWERS[holds if math.isfinite(value) else "no"]
     expected = expected if isinstance(expected, str) else f"{expected:g}"
     values = (claim, kind, float(value), float(standard_error), expected, float(tolerance), holds)
     return dict(zip(COLUMNS, values, strict=True))
 
 
 def not_run(claim: str, reason: str, kind: str = "paper") -> dict:
-    """A claim that could not be tested, and why."""
+    """A claim of the paper that could not be tested, and why."""
     return row(f"{claim} [{reason}]", kind, "not-run")
+
+
+def failed(
+    claim: str,
+    kind: str,
+    cause: str,
+    expected: str | float = "",
+    tolerance: float = math.nan,
+) -> dict:
+    """A gate that the config carries and whose value cannot be used, and why: contradicted."""
+    return row(f"{claim} [{cause}]", kind, "no", math.nan, math.nan, expected, tolerance)
 
 
 def table(rows: Iterable[dict]) -> pd.DataFrame:
@@ -70,6 +97,18 @@ def table(rows: Iterable[dict]) -> pd.DataFrame:
 # --- Decisions -----------------------------------------------------------------------------------
 
 
+def margin(error: float, runs: int | None = None, deviations: float = ERRORS) -> float:
+    """Half width of the interval that a normal law has at `deviations` standard errors.
+
+    `error` is a standard error estimated from `runs` independent values, which widens the interval
+    by Student's t with runs - 1 degrees of freedom; None stands for very many. One run has an
+    infinite margin: it says nothing of its error.
+    """
+    if runs is None:
+        return deviations * error
+    return float(stdtrit(runs - 1, ndtr(deviations))) * error if runs > 1 else math.inf
+
+
 def identity(claim: str, value: float, expected: float, tolerance: float) -> dict:
     """An exact row: |value - expected| <= tolerance, where rounding is the only error."""
     holds = "yes" if abs(value - expected) <= tolerance else "no"
@@ -77,24 +116,39 @@ def identity(claim: str, value: float, expected: float, tolerance: float) -> dic
 
 
 def within(
-    claim: str, value: float, error: float, expected: float, tolerance: float, kind: str = "paper"
+    claim: str,
+    value: float,
+    error: float,
+    expected: float,
+    tolerance: float,
+    kind: str = "paper",
+    runs: int | None = None,
 ) -> dict:
-    """|value - expected| < tolerance, by two standard errors either way."""
-    distance, margin = abs(value - expected), ERRORS * error
-    if distance + margin < tolerance:
+    """|value - expected| < tolerance, by the value's margin either way (`margin`).
+
+    A gate whose error is not a number is contradicted; a claim of the paper stays undecided.
+    """
+    distance, width = abs(value - expected), margin(error, runs)
+    if kind in GATES and math.isnan(width):
+        return failed(claim, kind, f"its standard error is {error}", expected, tolerance)
+    if distance + width < tolerance:
         holds = "yes"
-    elif distance - margin > tolerance:
+    elif distance - width > tolerance:
         holds = "no"
     else:
         holds = "undecided"  # and so it is when an error is NaN
     return row(claim, kind, holds, value, error, expected, tolerance)
 
 
-def gap(claim: str, value: float, error: float, kind: str = "paper") -> dict:
-    """A difference above zero by three standard errors over sequences."""
-    margin = DEVIATIONS * error
-    holds = "yes" if value > margin else "no" if value < -margin else "undecided"
-    return row(claim, kind, holds, value, error, "> 0", margin)
+def gap(
+    claim: str, value: float, error: float, kind: str = "paper", runs: int | None = None
+) -> dict:
+    """A difference above zero by three standard errors, over sequences or over `runs` runs."""
+    width = margin(error, runs, DEVIATIONS)
+    if kind in GATES and math.isnan(width):
+        return failed(claim, kind, f"its standard error is {error}", "> 0")
+    holds = "yes" if value > width else "no" if value < -width else "undecided"
+    return row(claim, kind, holds, value, error, "> 0", width)
 
 
 def positive(claim: str, differences: Sequence[float], resolution: float = 0.0) -> dict:

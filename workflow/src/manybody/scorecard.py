@@ -4,22 +4,28 @@ import csv
 from collections.abc import Iterable
 from pathlib import Path
 
-from manybody.artifacts import ArtifactError, atomic
+from manybody.artifacts import ArtifactError, atomic, write_json
 
 COLUMNS = ["claim", "kind", "value", "standard_error", "expected", "tolerance", "holds"]
 GATES = ("exact", "statistical")
-ANSWERS = ("yes", "no", "undecided", "not-run")
+ANSWERS = {
+    "paper": ("yes", "no", "undecided", "not-run"),
+    "exact": ("confirmed", "consistent", "contradicted"),
+    "statistical": ("confirmed", "consistent", "contradicted"),
+}
 
 PREAMBLE = """# Scorecard
 
-What the figures say about each claim, at the scale at which they were run. Nothing is tuned to make
-a claim hold.
+What the figures say about each claim, at the scale at which they were run.
 
-- *holds*: **yes** or **no** with evidence; **undecided** where the difference is within its error,
-  or one seed has nothing to compare with; **not-run** with the reason in brackets.
-- *kind*: `exact` is an identity up to rounding, `statistical` our own value within its error: these
-  two are gates, and a **no** among them is a fault of the pipeline. `paper` is a claim of the paper
-  measured here: a **no** there is a result.
+- `paper` rows are claims of the paper, measured here. *holds* is **yes** or **no** with evidence,
+  **undecided** where the difference is within its error, or one seed has nothing to compare with,
+  **not-run** with the reason in brackets. A **no** there is a result.
+- `exact` rows are identities up to rounding, `statistical` rows our own values within their errors.
+  They are gates: **confirmed** where the value is within the tolerance by its error,
+  **consistent** where its interval reaches into the tolerance and out of it, **contradicted** where
+  it lies outside, or where the value is missing or did not converge. A **contradicted** gate is a
+  fault of the pipeline: the run ends with an error that names it.
 - *expected*: a number, within the tolerance; or a bound (`> 0`), passed by more than the tolerance
   (three sd over seeds, or three standard errors). The rules of decision are in
   `workflow/src/manybody/checks.py`. Losses are in nats per token, times in training steps.
@@ -35,18 +41,26 @@ def read_checks(path: str | Path) -> list[dict]:
     if reader.fieldnames != COLUMNS:
         raise ArtifactError(f"{path} has the columns {reader.fieldnames}, expected {COLUMNS}")
     for row in rows:
-        if row["holds"] not in ANSWERS:
-            raise ArtifactError(f"{path}: {row['claim']!r} holds {row['holds']!r}, not {ANSWERS}")
+        answers = ANSWERS.get(row["kind"], ())
+        if row["holds"] not in answers:
+            raise ArtifactError(
+                f"{path}: {row['claim']!r} of kind {row['kind']!r} holds {row['holds']!r}; "
+                f"expected {', '.join(answers) or f'a kind among {sorted(ANSWERS)}'}"
+            )
     return rows
 
 
+class ContradictedGates(RuntimeError):
+    """Gates of a run are contradicted; the message names each with its file."""
+
+
 def gates(paths: Iterable[str | Path]) -> list[str]:
-    """Gate rows (exact or statistical) that were measured and do not hold, as `file: claim`."""
+    """Gate rows (exact or statistical) that are contradicted, as `file: claim`."""
     return [
         f"{path}: {row['claim']} (found {row['value']}, expected {row['expected']})"
         for path in sorted(map(str, paths))
         for row in read_checks(path)
-        if row["kind"] in GATES and row["holds"] == "no"
+        if row["holds"] == "contradicted"
     ]
 
 
@@ -56,9 +70,9 @@ def write(paths: Iterable[str | Path], out: str | Path) -> None:
     lines = [PREAMBLE, *_counts(found)]
     faults = gates(paths)
     if faults:
-        lines += ["", "**Gates that do not hold:**", "", *(f"- {_cell(fault)}" for fault in faults)]
+        lines += ["", "**Contradicted gates:**", "", *(f"- {_cell(fault)}" for fault in faults)]
     else:
-        lines += ["", "No gate fails."]
+        lines += ["", "No gate is contradicted."]
     papers = sorted({paper for paper, _ in found})
     for paper in papers:
         lines += ["", f"## {paper}"]
@@ -66,6 +80,30 @@ def write(paths: Iterable[str | Path], out: str | Path) -> None:
             lines += ["", f"### {figure}", "", *_table(found[paper, figure])]
     with atomic(out) as temporary:
         temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def judge(paths: Iterable[str | Path], out: str | Path) -> None:
+    """Writes how many gates hold, and how, to `out` (JSON).
+
+    Raises `ContradictedGates` where one is contradicted, and writes nothing then: a run whose gates
+    were not all passed has no such file.
+    """
+    paths = list(paths)
+    faults = gates(paths)
+    if faults:
+        raise ContradictedGates(
+            f"{len(faults)} contradicted gates; the figures and the scorecard are written:\n"
+            + "\n".join(f"  {fault}" for fault in faults)
+        )
+    rows = [row for path in paths for row in read_checks(path) if row["kind"] in GATES]
+    counts = {
+        kind: {
+            answer: sum(row["kind"] == kind and row["holds"] == answer for row in rows)
+            for answer in ANSWERS[kind]
+        }
+        for kind in GATES
+    }
+    write_json(out, counts)
 
 
 PAGE = """<!doctype html>
@@ -90,13 +128,16 @@ def write_page(scorecard: str | Path, out: str | Path) -> None:
 
 def _counts(found: dict) -> list[str]:
     rows = [row for rows in found.values() for row in rows]
-    lines = ["| kind | " + " | ".join(ANSWERS) + " |", "| --- " * (len(ANSWERS) + 1) + "|"]
-    for kind in sorted({row["kind"] for row in rows}):
-        counts = [
-            sum(row["kind"] == kind and row["holds"] == answer for row in rows)
-            for answer in ANSWERS
-        ]
-        lines.append(f"| {kind} | " + " | ".join(map(str, counts)) + " |")
+    lines = []
+    for title, kinds in (("claims of the papers", ("paper",)), ("gates", GATES)):
+        answers = ANSWERS[kinds[0]]
+        lines += ["", f"| {title} | " + " | ".join(answers) + " |"]
+        lines.append("| --- " * (len(answers) + 1) + "|")
+        for kind in kinds:
+            held = [row["holds"] for row in rows if row["kind"] == kind]
+            lines.append(
+                f"| {kind} | " + " | ".join(str(held.count(one)) for one in answers) + " |"
+            )
     return lines
 
 
