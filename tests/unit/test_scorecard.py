@@ -57,7 +57,8 @@ def test_columns_are_those_of_the_checks():
 
 
 def test_contradicted_gates_are_named_and_leave_no_file(paths, tmp_path):
-    with pytest.raises(scorecard.ContradictedGates, match=r"1 contradicted.*\n.*potts/fig3\.csv: 1"):
+    named = r"1 contradicted.*\n.*potts/fig3\.csv: 1"
+    with pytest.raises(scorecard.ContradictedGates, match=named):
         scorecard.judge(paths, tmp_path / "gates.json")
     assert not (tmp_path / "gates.json").exists()
     scorecard.judge(paths[:2], tmp_path / "gates.json")
