@@ -1,16 +1,22 @@
 """The sampler against definitions, enumeration and the naive sampler."""
 
 import itertools
+import weakref
 
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from manybody import models
-from manybody.sampling import masked, metropolis, naive
+from manybody import models, tables
+from manybody.artifacts import Manifest
+from manybody.config import IN_BFLOAT16
+from manybody.sampling import backend, masked, metropolis, naive
 from manybody.sampling.backend import bytes_needed, open_chains
 from manybody.sampling.draws import Draws, invert_on_tensors, propose
 from manybody.sampling.metropolis import advance, choose_starts
+from manybody.sequences import Sequences
 
 ENERGIES = [("raw", "none"), ("raw", "mean"), ("norm", "none")]
 FACTORED = dict(architecture="factored", vocabulary=7, length=6)
@@ -275,8 +281,85 @@ def test_bfloat16_makes_the_same_moves(kind):
     advance(fine, visits, uniforms, starts.numpy())
     assert torch.equal(fine.tokens, coarse.tokens)
     assert 0 < sum(asked) < record.same.size * 6 - record.same.sum()
-    with pytest.raises(ValueError, match="BERT"):
-        open_chains(build(MODELS["n=2"]), starts, precision="bfloat16")
+    for name in ("n=2", "n=3 paper", "encoder"):
+        with pytest.raises(ValueError, match="precision bfloat16 is for bert"):
+            open_chains(build(MODELS[name]), starts, precision="bfloat16")
+        with pytest.raises(ValueError, match="precision bfloat16 is for bert"):
+            bytes_needed(build(MODELS[name]), kind, "none", "bfloat16")
+    with pytest.raises(ValueError, match="precision is 'half'; expected float32 or bfloat16"):
+        open_chains(model, starts, precision="half")
+    assert backend.COARSE == IN_BFLOAT16  # what the config's check lets through
+
+
+def test_a_clone_in_bfloat16_says_so_and_has_scores_of_its_own(tmp_path):
+    """The same moves: the scores, which add up coarse ratios, show what was computed."""
+    model = build(MODELS["bert"], scale=2.0).float()
+    starts = torch.randint(7, (16, 6), generator=torch.Generator().manual_seed(5)).numpy()
+    scores, tokens = {}, {}
+    for precision in ("float32", "bfloat16"):
+        written = metropolis.sample(
+            model, starts, tmp_path / precision, energy="raw", gauge="none", sweeps=[4],
+            order="left-to-right", seed=1, about={}, precision=precision,
+        )  # fmt: skip
+        assert Manifest.read(written, "clones").about["precision"] == precision
+        about, trace = tables.read_trace(written)
+        assert about["precision"] == precision
+        scores[precision] = trace["score"].to_numpy()
+        tokens[precision] = Sequences.open(tmp_path / precision / "sweep-4.parquet").tokens
+    assert np.array_equal(tokens["float32"], tokens["bfloat16"])
+    difference = np.abs(scores["bfloat16"] - scores["float32"]).max()
+    assert 1e-4 < difference < 0.05
+    with pytest.raises(ValueError, match="precision bfloat16 is for bert"):
+        metropolis.sample(
+            build(MODELS["n=2"]), starts, tmp_path / "n", energy="raw", gauge="none", sweeps=[1],
+            order="left-to-right", seed=1, about={}, precision="bfloat16",
+        )  # fmt: skip
+
+
+class Peak(TorchDispatchMode):
+    """The most bytes that tensors made under it took at one time."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes, self.now, self.most = {}, 0, 0
+
+    def __torch_dispatch__(self, call, types, args=(), kwargs=None):
+        made = call(*args, **(kwargs or {}))
+        for tensor in tree_leaves(made):
+            storage = tensor.untyped_storage() if isinstance(tensor, torch.Tensor) else None
+            if storage is not None and storage._cdata not in self.sizes:
+                self.sizes[storage._cdata] = storage.nbytes()
+                self.now += storage.nbytes()
+                weakref.finalize(storage, self._drop, storage._cdata)
+        self.most = max(self.most, self.now)
+        return made
+
+    def _drop(self, key):
+        self.now -= self.sizes.pop(key, 0)
+
+
+@pytest.mark.parametrize("mlp", [64, 512])
+def test_bfloat16_takes_more_copies_at_once_within_the_same_memory(mlp):
+    sizes = dict(vocabulary=50, length=16, layers=2, heads=4, width=64, mlp=mlp)
+    model = build(dict(architecture="bert") | sizes).float()
+    tokens = torch.randint(50, (30, 16), generator=torch.Generator().manual_seed(5))
+    rows, positions = torch.arange(30).repeat_interleave(16), torch.arange(16).repeat(30)
+    weights = 2 * sum(p.numel() for p in model.parameters())
+    peaks = {}
+    for precision in ("float32", "bfloat16"):
+        half = precision == "bfloat16"
+        with torch.autocast("cpu", torch.bfloat16, enabled=half), Peak() as peak:
+            model.masked_features(tokens, rows, positions)
+        peaks[precision] = peak.most - half * weights
+        bound = len(rows) * masked.copy_bytes(model, precision)
+        assert 0.6 * bound < peaks[precision] < bound
+    assert peaks["bfloat16"] < 0.8 * peaks["float32"]
+    fine, coarse = (open_chains(model, tokens[:2], precision=name) for name in peaks)
+    assert coarse.copies_at_once > 1.3 * fine.copies_at_once
+    with coarse._own_type():
+        assert coarse.copies_at_once == fine.copies_at_once
+    shared = [bytes_needed(model, "raw", "none", name)[0] for name in peaks]
+    assert shared[1] - shared[0] == weights
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -325,6 +408,9 @@ def test_620_chains_at_paper_size_fit_in_16_gib(name, kind, gauge):
         model = models.build(PAPER | PAPER_MODELS[name])
     group = min(620, metropolis.group_size(model, kind, gauge))
     shared, each = bytes_needed(model, kind, gauge)
+    # The work space of a GPU is larger than that of the meta device.
+    cuda = 2 * (masked.WORK["cuda"] - masked.WORK["cpu"]) if name == "bert" else 0
+    assert shared + cuda + each < backend.MEMORY
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     states_of_all = 620 * PAPER["length"] * (8 + 5 * 3 * 8)
     assert group >= 1

@@ -23,7 +23,7 @@ NAMES = re.compile(
 OPTIONAL = re.compile(
     r"corpora\.[^.]+\.(seed|marker|column|files|sha256)|sources\.[^.]+\.(blocks|fields|split\.by)"
     r"|sources\.[^.]+\.blocks\..*|models\.[^.]+\.(heads|attention|start)"
-    r"|models\..*\.(loss|hold|every|subset|validation_masks|divergence|device|training\.weights)"
+    r"|models\..*\.(loss|hold|every|subset|validation_masks|divergence|device|stream|training\.weights)"
     r"|figures\..*\.(seeds|colours|protocols|exact|wide_generator|early_stopped_clone|early_stopped"
     r"|wide|norm|starts|interpolation|truth|separation)|theory\.trec\.vocabulary"
 )

@@ -157,6 +157,122 @@ def test_a_batch_depends_on_seed_and_step_only():
     assert not np.array_equal(other.sequences, later[0].sequences)
 
 
+def numbers_of(seed, stream, recipe=RECIPE):
+    """Order of the first epoch (50,), and the masks of its steps (6, 15)."""
+    batches = [Batches(50, LENGTH, recipe, seed, stream).at(step) for step in range(6)]
+    order = np.concatenate([batch.sequences for batch in batches])
+    return order, torch.stack([batch.positions for batch in batches])
+
+
+def assert_unrelated(one, two):
+    """Orders agree at one place of 48, masks of 8 positions at one in 8, both by chance."""
+    assert (one[0] == two[0]).sum() <= 7
+    agree = (one[1] == two[1]).double().mean()
+    assert abs(agree - 1 / LENGTH) < 5 * math.sqrt(1 / LENGTH / one[1].numel())
+
+
+def test_models_of_one_seed_have_batches_and_masks_of_their_own():
+    """Unless they name one stream, which gives them the same ones in every run of one seed."""
+    for seed in (0, 1, 5):
+        generator, student = numbers_of(seed, "bert-generator"), numbers_of(seed, "bert")
+        assert_unrelated(generator, student)
+        assert_unrelated(generator, numbers_of(seed, ""))
+        again = numbers_of(seed, "bert")
+        assert np.array_equal(again[0], student[0])
+        assert torch.equal(again[1], student[1])
+    # Another optimiser's run in the same stream is paired with it, batch by batch.
+    other = numbers_of(5, "bert", {**RECIPE, "optimizer": SGD, "learning_rate": 1.0})
+    assert np.array_equal(other[0], student[0])
+    assert torch.equal(other[1], student[1])
+
+
+@pytest.mark.parametrize("stream", ["", "bert"])
+def test_seeds_of_one_model_have_orders_and_masks_of_their_own(stream):
+    """The masks alone tell as well: all runs once had those of seed 0, unnoticed."""
+    runs = [numbers_of(seed, stream) for seed in range(4)]
+    for later, one in enumerate(runs):
+        for other in runs[:later]:
+            assert_unrelated(one, other)
+
+
+def test_the_loop_takes_masks_and_order_from_its_seed_and_stream(tmp_path, monkeypatch):
+    """As the learner gets them: planted in the wiring, not in `Batches`."""
+    seen = []
+    step = learner.Learner.step
+
+    def record(self, number, batch):
+        seen[-1].append((batch.sequences, batch.positions))
+        return step(self, number, batch)
+
+    monkeypatch.setattr(learner.Learner, "step", record)
+    recipe = {"steps": 6, "checkpoints": {}}
+    for seed, stream in [(3, "a"), (3, "b"), (4, "a"), (3, "a")]:
+        seen.append([])
+        manifest = run(tmp_path / f"{len(seen)}", recipe, seed=seed, stream=stream)
+        about = Manifest.read(manifest, "model").about
+        assert (about["seed"], about["stream"]) == (seed, stream)
+        _, kept = weights.read_tensors(Manifest.read(manifest, "model").file("step-6.safetensors"))
+        assert (kept["seed"], kept["stream"]) == (seed, stream)
+        expected = numbers_of(seed, stream)
+        assert np.array_equal(np.concatenate([rows for rows, _ in seen[-1]]), expected[0])
+        assert torch.equal(torch.stack([places for _, places in seen[-1]]), expected[1])
+    first, stream, seed, again = (
+        (np.concatenate([rows for rows, _ in run]), torch.stack([places for _, places in run]))
+        for run in seen
+    )
+    assert_unrelated(first, stream)
+    assert_unrelated(first, seed)
+    assert torch.equal(first[1], again[1])
+    assert payload(tmp_path / "1/manifest.json") == payload(tmp_path / "4/manifest.json")
+
+
+def test_a_stream_leaves_starts_and_validation_alone_unless_each_run_draws_its_own(tmp_path):
+    recipe = {"steps": 3, "checkpoints": {}}
+    runs = {
+        (stream, start): run(tmp_path / f"{stream}-{start}", recipe, stream=stream, init_seed=start)
+        for stream in ("a", "b")
+        for start in (4, "each")
+    }
+    starts = {key: weights.load_model(manifest, 0).attention[0] for key, manifest in runs.items()}
+    assert torch.equal(starts["a", 4], starts["b", 4])
+    assert not torch.allclose(starts["a", "each"], starts["b", "each"])
+    tables = [weights.history(runs[stream, 4]) for stream in ("a", "b")]
+    first = [table[table["split"] == "validation"].iloc[0] for table in tables]
+    assert first[0]["loss"] == first[1]["loss"]  # the same masks of the same sequences
+
+
+def test_another_stream_takes_up_no_state_of_an_unfinished_run(tmp_path, monkeypatch):
+    """Nor does another seed; the same one goes on bit for bit."""
+    recipe = {"steps": 12, "checkpoints": {"logarithmic": 0, "listed": [4]}}
+    whole = payload(run(tmp_path / "whole", recipe, stream="b"))
+    advance = training.Run._step
+
+    def die(self):
+        if self.taken == 8:
+            raise KeyboardInterrupt
+        advance(self)
+
+    def taken_up(stream):
+        found = []
+        start = training.Run.start
+
+        def look(self):
+            start(self)
+            found.append(self.taken)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(training.Run, "start", look)
+            manifest = run(tmp_path / "run", recipe, stream=stream)
+        return found[0], payload(manifest)
+
+    for first, second, steps in [("a", "b", 0), ("b", "b", 4)]:
+        with monkeypatch.context() as patch:
+            patch.setattr(training.Run, "_step", die)
+            with pytest.raises(KeyboardInterrupt):
+                run(tmp_path / "run", recipe, stream=first)
+        assert taken_up(second) == (steps, whole)
+
+
 def test_all_positions_are_masked_equally_often_when_the_last_sequence_gives_fewer():
     """15 copies of 8 sequences, 2 each but for one: each position has probability 1 / 8."""
     batches = Batches(50, LENGTH, RECIPE, seed=5)

@@ -47,6 +47,10 @@ CASES = {
         "models: {bert: {heads: 5}}",
         ["models.bert.heads: found 5, which does not divide width 64", "change either"],
     ),
+    "precision that loops have not": (
+        "clones: {n4: {precision: bfloat16}}",
+        ["clones.n4.precision: found bfloat16 for n4", "expected float32", "set it"],
+    ),
     "inconsistent blocks": (
         "curves: {recovery: {sizes: [10, 10000000]}}",
         ["curves.recovery.sizes: found 10000000", "training sequences of source potts"],

@@ -168,6 +168,11 @@ def architecture(model):
     }
 
 
+def training_stream(model):
+    """The name that tells a model's batches and masks from those of others with its seeds."""
+    return entry("models", model)["training"].get("stream", model)
+
+
 def training_weights(source, model):
     """Weights of the training sequences, for a recipe that asks for them."""
     if "weights" not in entry("models", model)["training"]:

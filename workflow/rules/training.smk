@@ -32,6 +32,7 @@ rule train_model:
         model=lambda wildcards: architecture(wildcards.model),
         recipe=lambda wildcards: entry("models", wildcards.model)["training"],
         init_seed=lambda wildcards: entry("models", wildcards.model)["init_seed"],
+        stream=lambda wildcards: training_stream(wildcards.model),
         device=lambda wildcards: training_device(wildcards.model),
         processes=lambda wildcards: training_processes(wildcards.model),
         code=lambda wildcards: code("train_model.py", *training_modules(wildcards.model)),

@@ -37,6 +37,8 @@ sample(
     sweeps=clone["sweeps"],
     order=clone["order"],
     seed=clone["chain_seed"],
+    stream=snakemake.wildcards.clone,
+    precision=clone["precision"],
     about={
         "source": clone["source"],
         "generator": generator,

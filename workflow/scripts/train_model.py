@@ -21,6 +21,7 @@ if __name__ == "__main__":
         out=Path(snakemake.output.manifest).parent,
         seed=int(wildcards.seed),
         init_seed=params.init_seed,
+        stream=params.stream,
         about={"source": wildcards.source, "model": wildcards.model},
         device=params.device,
         code=params.code,

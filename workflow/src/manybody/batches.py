@@ -1,10 +1,9 @@
-"""Which sequences and which masks each step sees: a function of the seed and the step alone.
+"""Which sequences and which masks each step sees: a function of seed, stream and step alone.
 
 A run that is stopped and started again, or that is split over processes, therefore sees the same
 batches, with no generator to save.
 """
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,16 +13,7 @@ import torch
 from torch import Tensor
 
 from manybody.objectives import choose_masks, copies_per_sequence
-
-
-def spawn(seed: int, purpose: str, index: int = 0) -> np.random.SeedSequence:
-    """What `seed` spawns for the `index`-th use of one purpose."""
-    return np.random.SeedSequence(seed, spawn_key=(zlib.crc32(purpose.encode()), index))
-
-
-def torch_seed(seed: int, purpose: str, index: int = 0) -> int:
-    """The same as a 64-bit seed of a torch generator."""
-    return int(spawn(seed, purpose, index).generate_state(1, np.uint64)[0])
+from manybody.seeds import spawn, torch_seed
 
 
 @dataclass
@@ -51,7 +41,7 @@ class Batch:
 
 
 class Batches:
-    """The batches of one run over `count` sequences of length L.
+    """The batches of one run over `count` sequences of length L, drawn by `seed` in `stream`.
 
     `recipe["batch"]` counts masked copies for the masked objective (one sequence of a batch may
     give fewer copies than the others) and sequences for the next-token objective. Batches run
@@ -63,8 +53,8 @@ class Batches:
     section 4). Raises `ValueError` for a batch that the recipe or the data cannot fill.
     """
 
-    def __init__(self, count: int, length: int, recipe: dict, seed: int):
-        self.count, self.length, self.seed = count, length, seed
+    def __init__(self, count: int, length: int, recipe: dict, seed: int, stream: str = ""):
+        self.count, self.length, self.seed, self.stream = count, length, seed, stream
         self.masks = recipe["masks"] if recipe["objective"] == "masked" else None
         batch = recipe["batch"]
         if self.masks is None:
@@ -101,7 +91,7 @@ class Batches:
     def _copies(self, step: int) -> tuple[Tensor, Tensor] | tuple[()]:
         if self.masks is None or self.masks == "all":
             return ()
-        draw = torch.Generator().manual_seed(torch_seed(self.seed, "masks", step))
+        draw = torch.Generator().manual_seed(torch_seed(self.seed, "masks", step, self.stream))
         rows, positions = choose_masks(self.sequences, self.length, self.masks, draw)
         surplus = len(rows) - self.predictions
         if surplus == 0:
@@ -114,7 +104,7 @@ class Batches:
 
     def _order(self, epoch: int) -> np.ndarray:
         if epoch not in self._orders:
-            draw = np.random.default_rng(spawn(self.seed, "order", epoch))
+            draw = np.random.default_rng(spawn(self.seed, "order", epoch, self.stream))
             last = {past: order for past, order in self._orders.items() if past == epoch - 1}
             self._orders = {**last, epoch: draw.permutation(self.count)}
         return self._orders[epoch]
@@ -149,7 +139,7 @@ def training_set(tokens, recipe: dict):
 def validation_set(available: int, length: int, recipe: dict) -> tuple[np.ndarray, Tensor | None]:
     """Sequences (n,), evenly spaced, and masks (n, m) that every checkpoint is validated on.
 
-    They depend on no seed, so losses of different seeds and models are over the same tokens.
+    They depend on no seed and no stream: losses of all runs and models are over the same tokens.
     The masks are None if every token is predicted: with `validation_masks: all` also where each
     training step masks a share only.
     """

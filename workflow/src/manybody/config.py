@@ -10,6 +10,7 @@ from manybody.config_schema import schema_problems, shown
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]+")
 SPLITS = ("train", "validation", "test")
+IN_BFLOAT16 = ("bert",)  # architectures whose chains move in it, as in sampling.backend
 PUBLISHED = {"tinystories": ("train", "validation"), "wikitext103": SPLITS}
 NAMED = ("corpora", "sources", "models", "clones", "evaluations", "theory", "curves")
 
@@ -238,6 +239,12 @@ def _clone_problems(path: str, clone: dict, config: dict) -> Iterator[str]:
                 f"{path}.step.loss_of.model: found {clone['step']['loss_of']['model']}, which is "
                 f"not trained; expected a model with a training; name one"
             )
+    if clone["precision"] == "bfloat16" and model["architecture"] not in IN_BFLOAT16:
+        yield (
+            f"{path}.precision: found bfloat16 for {clone['model']}, of the architecture "
+            f"{model['architecture']}; expected float32, in which the loops of all but "
+            f"{' and '.join(IN_BFLOAT16)} are written; set it"
+        )
     if "checkpoints" not in model["training"]:
         if clone["step"] != "last":
             yield (

@@ -25,13 +25,14 @@ from torch import Tensor
 
 from manybody import models, weights
 from manybody.artifacts import lease, write_json, write_manifest
-from manybody.batches import torch_seed, training_set, validation_set
+from manybody.batches import training_set, validation_set
 from manybody.devices import accelerated
 from manybody.hamiltonian import Hamiltonian
 from manybody.inference.pseudolikelihood import Counted, Heads, descend_to_zeros, loss_and_slopes
 from manybody.objectives import masked_loss, sequence_sums
 from manybody.progress import Progress
 from manybody.resume import Resume
+from manybody.seeds import run_settings, start_seed
 from manybody.sequences import Sequences
 from manybody.training import NonFiniteLoss, fingerprint, write_history
 
@@ -56,18 +57,19 @@ def fit(
     about: dict,
     device: str = "auto",
     code: str = "",
+    stream: str = "",
 ) -> Path:
     """Fits the model of `description` to `data["train"]` and returns the path of its manifest.
 
     Arguments as in `training.train`; `recipe` is the config's `training` block with the optimizer
     `lbfgs`: `steps` are iterations at most, `optimizer.ridge` times half the squared weights is
     added to the mean loss (nats per masked token), `starts` are drawn one after the other from
-    `init_seed`. With `optimizer.sparsity`, for one layer of free attention, as many iterations
-    more follow with that times the sum of |A| in the place of A's ridge, which ends at zeros. The
-    weights after n iterations of the best start are kept as step n. In the history an epoch is one
-    evaluation of loss and gradient. The manifest's `starts` has, for each, the objective (None if
-    it diverged at once) and the iterations when it was nearly flat. `data["weights"]` (N,),
-    optional, are the weights of the N training sequences.
+    `init_seed`, or from `seed` in `stream` where that is "each". With `optimizer.sparsity`, for one
+    layer of free attention, as many iterations more follow with that times the sum of |A| in the
+    place of A's ridge, which ends at zeros. The weights after n iterations of the best start are
+    kept as step n. In the history an epoch is one evaluation of loss and gradient. The manifest's
+    `starts` has, for each, the objective (None if it diverged at once) and the iterations when it
+    was nearly flat. `data["weights"]` (N,), optional, are the weights of the N training sequences.
 
     Every finished start is saved in `out/resume/` and taken up as `training.train` does.
 
@@ -76,13 +78,7 @@ def fit(
     """
     _check(recipe)
     out = Path(out)
-    settings = {
-        **about,
-        "description": description,
-        "recipe": recipe,
-        "seed": seed,
-        "init_seed": seed if init_seed == "each" else init_seed,
-    }
+    settings = run_settings(about, description, recipe, seed, init_seed, stream)
     with (
         torch.random.fork_rng(devices=[]),
         accelerated(device, "float32", recipe["threads"]) as accelerator,
@@ -165,7 +161,7 @@ class Fit:
 
     def _first(self, start: int) -> None:
         """Follows a start until it is nearly flat, and keeps it if it is the best so far."""
-        torch.manual_seed(torch_seed(self.settings["init_seed"], "weights", start))
+        torch.manual_seed(start_seed(self.settings, start))
         self.model.load_state_dict(models.build(self.settings["description"]).state_dict())
         vector = torch.cat([p.detach().flatten() for p in self.parameters]).cpu().double()
         path = {"start": start, "vector": vector, "rows": [], "iterations": 0, "evaluations": 0}
@@ -496,7 +492,7 @@ def _write_run(out: Path, model, about: dict, rows: list[dict]) -> None:
     step = rows[-1]["step"]
     last = {row["split"]: row for row in rows if row["step"] == step}
     final = {f"{split}_{key}": last[split][key] for split in last for key in ("loss", "accuracy")}
-    names = ("description", "seed", "init_seed")
+    names = ("description", "seed", "stream", "init_seed")
     kept = {"step": step, **{name: about[name] for name in names if name in about}}
     write_json(out / "model.json", about["description"])
     weights.save(out / f"step-{step}.safetensors", model, kept)

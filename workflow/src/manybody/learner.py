@@ -8,9 +8,10 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from manybody import models
-from manybody.batches import Batch, torch_seed
+from manybody.batches import Batch
 from manybody.objectives import masked_loss, next_token_loss
 from manybody.schedule import learning_rate
+from manybody.seeds import start_seed, torch_seed
 from manybody.weights import copy_into, tensors
 
 
@@ -38,19 +39,19 @@ class Objective(nn.Module):
 
 
 class Learner:
-    """Takes the steps of one run. The initial weights are a function of `init_seed` alone.
+    """Takes the steps of one run.
 
-    `settings` holds description, recipe, seed and init_seed; `data` is (sequences, L), any integer
-    type; the summed loss of a whole batch, over all processes, is divided by `divisor`.
+    `settings` are those of `seeds.run_settings`; `data` is (sequences, L), any integer type; the
+    summed loss of a whole batch, over all processes, is divided by `divisor`.
     """
 
     def __init__(self, settings: dict, data, divisor: int, accelerator: Accelerator):
         description, recipe = settings["description"], settings["recipe"]
         self.recipe, self.data, self.accelerator = recipe, data, accelerator
-        torch.manual_seed(torch_seed(settings["init_seed"], "weights"))
+        torch.manual_seed(start_seed(settings))
         self.model = models.build(description)
         # Whatever a model may draw in its forward (dropout) follows the order of the data.
-        torch.manual_seed(torch_seed(settings["seed"], "forward"))
+        torch.manual_seed(torch_seed(settings["seed"], "forward", stream=settings["stream"]))
         causal = recipe["objective"] == "next-token"
         if self.model.causal != causal:
             expected = "next-token" if self.model.causal else "masked"

@@ -26,6 +26,7 @@ from manybody.objectives import sequence_sums
 from manybody.progress import Progress
 from manybody.resume import Resume
 from manybody.schedule import check_schedule, checkpoint_steps, learning_rate
+from manybody.seeds import run_settings
 from manybody.sequences import Sequences
 
 log = logging.getLogger(__name__)
@@ -80,15 +81,18 @@ def train(
     device: str = "auto",
     code: str = "",
     save_every: float = 60.0,
+    stream: str = "",
 ) -> Path:
     """Trains the model of `description` on `data["train"]` and returns the path of its manifest.
 
     `data` has two splits, `train` and `validation`, with `tokens` (sequences, L). `recipe` is the
-    config's `training` block. `init_seed` sets the initial weights and nothing else; `seed` the
-    order of the data and the masks, and with `init_seed` = "each" the initial weights as well:
-    the manifest says which number that was. `about` (JSON) is kept there. Every `save_every`
-    seconds and at each checkpoint the state is saved in `out/resume/`; it is taken up only by a
-    run with the same arguments, data, `code` (a digest of it) and torch.
+    config's `training` block. `init_seed` sets the initial weights and nothing else; `seed` and
+    the name `stream` set the order of the data, the masks and what a forward draws, and with
+    `init_seed` = "each" the initial weights as well: the manifest says which number that was.
+    Runs of one seed and one stream see the same batches, those of two streams unrelated ones.
+    `about` (JSON) is kept there. Every `save_every` seconds and at each checkpoint the state is
+    saved in `out/resume/`; it is taken up only by a run with the same arguments, data, `code` (a
+    digest of it) and torch.
 
     `device` is auto, cpu or cuda. Started in several processes by accelerate, each takes its
     share of every batch, and the result is that of one process to rounding.
@@ -99,13 +103,7 @@ def train(
     Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when training diverges.
     """
     out = Path(out)
-    settings = {
-        **about,
-        "description": description,
-        "recipe": recipe,
-        "seed": seed,
-        "init_seed": seed if init_seed == "each" else init_seed,
-    }
+    settings = run_settings(about, description, recipe, seed, init_seed, stream)
     threads = recipe.get("threads", 1)
     with (
         torch.random.fork_rng(devices=[]),
@@ -139,7 +137,7 @@ class Run:
         count, length = tokens.shape
         self.recipe, self.out, self.accelerator = recipe, out, accelerator
         self.save_every = save_every
-        self.batches = Batches(count, length, recipe, settings["seed"])
+        self.batches = Batches(count, length, recipe, settings["seed"], settings["stream"])
         if self.batches.sequences < accelerator.num_processes:
             raise ValueError(
                 f"training.batch: the {self.batches.sequences} sequences of a step cannot be "
@@ -287,7 +285,7 @@ class Run:
         self.sums = [0.0, 0.0, 0]
         if self.accelerator.is_main_process:
             path = self.out / f"step-{self.taken}.safetensors"
-            names = ("description", "seed", "init_seed")
+            names = ("description", "seed", "stream", "init_seed")
             about = {"step": self.taken, **{name: self.about[name] for name in names}}
             weights.save(path, self.learner.model, about)
             self.kept[self.taken] = sha256(path)

@@ -21,6 +21,7 @@ from manybody.models.base import Model
 from manybody.sampling.backend import open_chains
 from manybody.sampling.draws import Draws
 from manybody.sampling.metropolis import advance
+from manybody.seeds import run_settings
 
 VOCABULARY, LENGTH = 10_000, 128
 BERT = dict(
@@ -88,7 +89,7 @@ def step_seconds(description: dict, recipe: dict, steps: int = 20, blocks: int =
     """Seconds of one training step of the loop's own learner, median over blocks of steps."""
     data = np.random.default_rng(7).integers(0, VOCABULARY, (20_000, LENGTH), dtype=np.uint16)
     batches = Batches(len(data), LENGTH, recipe, 7)
-    settings = dict(description=description, recipe=recipe, seed=7, init_seed=7)
+    settings = run_settings({}, description, recipe, 7, 7, "")
     with accelerated("cuda", recipe["precision"], recipe["threads"]) as accelerator:
         learner = Learner(settings, data, batches.predictions, accelerator)
         times = []

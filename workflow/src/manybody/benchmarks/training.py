@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from torch.utils.data import IterableDataset
 
 from manybody import models, weights
-from manybody.batches import Batches, torch_seed
+from manybody.batches import Batches
+from manybody.seeds import torch_seed
 from manybody.training import train
 
 BERT = dict(architecture="bert", vocabulary=400, length=16, layers=2, heads=4, width=64, mlp=128)

@@ -19,6 +19,8 @@ from manybody.models.base import Model
 
 ENERGIES = ("raw", "norm")
 GAUGES = ("none", "mean")
+PRECISIONS = ("float32", "bfloat16")
+COARSE = ("bert",)  # architectures whose chains can move in bfloat16
 MEMORY = 12 << 30  # bytes for tables, caches and work space of the chains that move together
 
 
@@ -71,21 +73,23 @@ def open_chains(
     in the model's own type: the same moves, faster on a GPU. Raises `ValueError` for an energy,
     gauge or precision that is not known or does not fit, and for a causal model.
     """
-    _check(model, energy, gauge)
-    if precision not in ("float32", "bfloat16"):
-        raise ValueError(f"precision is {precision!r}; expected float32 or bfloat16")
+    _check(model, energy, gauge, precision)
     if precision == "bfloat16":
-        if model.description["architecture"] != "bert":
-            raise ValueError("precision bfloat16 is for BERT; factored models take float32")
         from manybody.sampling.masked import CoarseChains
 
         return CoarseChains(model, tokens, energy, gauge)
     return _module(model, energy, gauge).open_chains(model, tokens, energy, gauge)
 
 
-def bytes_needed(model: Model, energy: str, gauge: str) -> tuple[int, int]:
+def bytes_needed(
+    model: Model, energy: str, gauge: str, precision: str = "float32"
+) -> tuple[int, int]:
     """Bytes of tables shared by all chains, and bytes for each chain (caches and work space)."""
-    _check(model, energy, gauge)
+    _check(model, energy, gauge, precision)
+    if precision == "bfloat16":
+        from manybody.sampling import masked
+
+        return masked.bytes_needed(model, energy, gauge, precision)
     return _module(model, energy, gauge).bytes_needed(model, energy, gauge)
 
 
@@ -103,7 +107,7 @@ def _module(model: Model, energy: str, gauge: str):
     return masked
 
 
-def _check(model: Model, energy: str, gauge: str) -> None:
+def _check(model: Model, energy: str, gauge: str, precision: str) -> None:
     if energy not in ENERGIES:
         raise ValueError(f"energy is {energy!r}; expected one of {', '.join(ENERGIES)}")
     if gauge not in GAUGES:
@@ -111,3 +115,10 @@ def _check(model: Model, energy: str, gauge: str) -> None:
     if model.causal:
         name = model.description["architecture"]
         raise ValueError(f"{name} predicts the next token; clones need a masked model")
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision is {precision!r}; expected {' or '.join(PRECISIONS)}")
+    if precision == "bfloat16" and model.description["architecture"] not in COARSE:
+        raise ValueError(
+            f"precision bfloat16 is for {' or '.join(COARSE)}; the loops of "
+            f"{model.description['architecture']} models take float32"
+        )

@@ -4,6 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manybody.seeds import stream_key
+
 ORDERS = ("left-to-right", "permuted")
 
 
@@ -11,13 +13,15 @@ class Draws:
     """For each sweep, the positions a chain visits and its uniform numbers.
 
     One Philox stream a sweep, read in the order of the chains: the numbers of chain c are the same
-    for any number of chains beyond c, any grouping and any restart.
+    for any number of chains beyond c, any grouping and any restart. Those of two names `stream`
+    have nothing in common.
     """
 
-    def __init__(self, seed: int, chains: int, length: int, order: str):
+    def __init__(self, seed: int, chains: int, length: int, order: str, stream: str = ""):
         if order not in ORDERS:
             raise ValueError(f"order is {order!r}; expected one of {', '.join(ORDERS)}")
         self.seed, self.chains, self.length, self.order = seed, chains, length, order
+        self.stream = stream_key(stream)
 
     def sweep(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Positions (C, L) int64 visited in sweep `number` (1, 2, ...), uniforms (C, L, 2)."""
@@ -30,7 +34,7 @@ class Draws:
         return visits, uniforms
 
     def _stream(self, number: int, purpose: int) -> np.random.Generator:
-        entropy = np.random.SeedSequence(self.seed, spawn_key=(number, purpose))
+        entropy = np.random.SeedSequence(self.seed, spawn_key=(*self.stream, number, purpose))
         return np.random.Generator(np.random.Philox(entropy))
 
 

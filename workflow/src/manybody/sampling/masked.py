@@ -9,12 +9,15 @@ Scores: "raw" reads one output row a copy; the gauge's mean over the |V| logits 
 the mean row of the linear head; "norm" needs all |V| rows of every copy, |V| d products a copy.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
 from manybody.models.base import Model
 
-WORK = {"cpu": 256 << 20, "cuda": 8 << 30}  # bytes of activations computed at once
+WORK = {"cpu": 256 << 20, "cuda": 4 << 30}  # bytes of activations computed at once
 PROBES = 16  # moves on which the error of coarse ratios is measured
 SIGMAS = 8.0  # the margin in units of that error
 
@@ -31,7 +34,7 @@ class MaskedChains:
         device = tokens.device
         self.positions = torch.arange(model.length, device=device)
         work = WORK.get(device.type, WORK["cpu"])
-        self.copies_at_once = max(1, work // copy_bytes(model))
+        self.work = work
         self.heads_at_once = max(1, work // (24 * model.vocabulary))
         self.rebuild()
 
@@ -65,6 +68,11 @@ class MaskedChains:
 
     def energy(self) -> Tensor:
         return -self.scores.sum(dim=1)
+
+    @property
+    def copies_at_once(self) -> int:
+        """How many masked copies the work space holds."""
+        return max(1, self.work // copy_bytes(self.model))
 
     def _copies(self, tokens: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Features (n, m, d) and scores (n, m) of tokens (n, L) masked at positions (n, m)."""
@@ -113,8 +121,14 @@ class CoarseChains(MaskedChains):
     from the current states whenever the caches are rebuilt.
     """
 
+    exactly = False  # whether copies are computed in the model's own type just now
+
+    @property
+    def copies_at_once(self) -> int:
+        precision = "float32" if self.exactly else "bfloat16"
+        return max(1, self.work // copy_bytes(self.model, precision))
+
     def rebuild(self) -> None:
-        self.exactly = False
         super().rebuild()
         count, length = self.tokens.shape
         chains = torch.arange(min(count, PROBES), device=self.tokens.device)
@@ -125,22 +139,24 @@ class CoarseChains(MaskedChains):
         self.margin = SIGMAS * errors.square().mean().sqrt().item()
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
-        tokens = self.tokens[chains]
-        rows = torch.arange(len(chains), device=tokens.device)
-        pieces = zip(
-            rows.split(self.copies_at_once), positions.split(self.copies_at_once), strict=True
-        )
-        return self.model.head(
-            torch.cat([self.model.masked_features(tokens, *piece) for piece in pieces])
-        )
+        with self._own_type():
+            return self.model.head(self._some_copies(self.tokens[chains], positions[:, None]))
 
     def refine(self, handle, which: Tensor) -> Tensor:
         """log alpha (n,) float64 of the moves `which` (n,) of a handle, in the model's own type."""
         chains, _, _, tokens, others = (part[which] for part in handle[:5])
-        self.exactly = True
-        after, before = (self._copies(state, others)[1] for state in (tokens, self.tokens[chains]))
-        self.exactly = False
+        with self._own_type():
+            states = (tokens, self.tokens[chains])
+            after, before = (self._copies(state, others)[1] for state in states)
         return (after - before).sum(dim=1)
+
+    @contextmanager
+    def _own_type(self) -> Iterator[None]:
+        self.exactly = True
+        try:
+            yield
+        finally:
+            self.exactly = False
 
     def _some_copies(self, tokens: Tensor, positions: Tensor) -> Tensor:
         with torch.autocast(tokens.device.type, torch.bfloat16, enabled=not self.exactly):
@@ -164,9 +180,18 @@ def _mean_row(model: Model) -> tuple[Tensor, Tensor]:
     return torch.cat(rows).to(weight.dtype), origin.mean()
 
 
-def copy_bytes(model: Model) -> int:
-    """An upper bound on the activations of one masked copy while its features are computed."""
+def copy_bytes(model: Model, precision: str = "float32") -> int:
+    """An upper bound on the activations of one masked copy while its features are computed.
+
+    `precision` "float32" stands for the model's own type.
+    """
     sizes = model.description
+    if precision == "bfloat16":
+        # Of each row in single precision: residual, its sum with an output, and a norm.
+        single = 3 * sizes["width"]
+        # In half precision: the norm again, q k v, attention's output twice, hidden units twice.
+        half = 6 * sizes["width"] + 2 * sizes["mlp"]
+        return model.length * (4 * single + 2 * half)
     if sizes["architecture"] == "energy":
         return model.copy_size * next(model.parameters()).element_size()
     if sizes["architecture"] == "interpolated":
@@ -195,15 +220,21 @@ def feature_count(model: Model) -> int:
     return model.heads * each
 
 
-def bytes_needed(model: Model, energy: str, gauge: str) -> tuple[int, int]:
-    """Bytes of work space for all chains together and of caches and proposals for each chain."""
+def bytes_needed(
+    model: Model, energy: str, gauge: str, precision: str = "float32"
+) -> tuple[int, int]:
+    """Bytes of work space for all chains together and of caches and proposals for each chain.
+
+    In bfloat16 the weights stand beside their own type a second time while copies are computed.
+    """
     weight = next(model.parameters())
     work = max(WORK.get(weight.device.type, WORK["cpu"]), model.length * copy_bytes(model))
     # Cached, proposed, and both again while they are gathered or concatenated.
     features = 4 * model.length * feature_count(model) * weight.element_size()
     scores = 8 * model.length * 10
     proposal = model.vocabulary * (3 * 8 + weight.element_size())
-    return 2 * work, features + scores + proposal
+    coarse = sum(p.numel() for p in model.parameters()) * 2 if precision == "bfloat16" else 0
+    return 2 * work + coarse, features + scores + proposal
 
 
 def open_chains(model: Model, tokens: Tensor, energy: str, gauge: str) -> MaskedChains:

@@ -145,12 +145,14 @@ def _indices(values: np.ndarray, device: torch.device) -> Tensor:
     return torch.from_numpy(values).to(device)
 
 
-def group_size(model: Model, energy: str, gauge: str, memory: int = MEMORY) -> int:
+def group_size(
+    model: Model, energy: str, gauge: str, memory: int = MEMORY, precision: str = "float32"
+) -> int:
     """How many chains fit into `memory` bytes at once, from the sizes of their caches.
 
     Raises `MemoryError` when not even one does.
     """
-    shared, each = bytes_needed(model, energy, gauge)
+    shared, each = bytes_needed(model, energy, gauge, precision)
     if shared + each > memory:
         raise MemoryError(
             f"one chain of this model needs {(shared + each) / 2**30:.2f} GiB (tables "
@@ -166,7 +168,8 @@ def choose_starts(
     """Start sequences (chains, L) and the rows of `available` (N, L) that they are.
 
     `start` is "test" (chains different rows of `available`, at random) or "unigram" (every token
-    drawn on its own with the frequencies of `available`; no rows).
+    drawn on its own with the frequencies of `available`; no rows). They are a function of `seed`,
+    so that the chains of all clones with one `chain_seed` start alike.
     """
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 2)))
     if start == "test":
@@ -197,6 +200,7 @@ def sample(
     memory: int = MEMORY,
     interval: int = INTERVAL,
     precision: str = "float32",
+    stream: str = "",
 ) -> Path:
     """Draws clones of `model` from `starts` (C, L) into the folder `out`; returns its manifest.
 
@@ -204,8 +208,9 @@ def sample(
     `tokenizer` (`decode(list of ids)`) `samples.md`, and last `manifest.json` of kind "clones".
     `about` (JSON values) goes into every file. Every `interval` sweeps the caches are rebuilt and
     the state is saved under `resume/`: a run killed at any moment and started again with the same
-    arguments writes the same bytes on a CPU. `memory` (bytes) bounds the
-    chains that move together, `precision` is that of `open_chains`.
+    arguments writes the same bytes on a CPU. Of one `seed`, two names `stream` give chains with
+    unrelated random numbers. `memory` (bytes) bounds the chains that move together, `precision` is
+    that of `open_chains`.
 
     Raises `ValueError` for starts that do not fit the model and for sweeps that are not positive.
     """
@@ -216,20 +221,21 @@ def sample(
         gauge=gauge,
         order=order,
         chain_seed=seed,
+        stream=stream,
         chains=len(starts),
         interval=interval,
         memory=memory,
         threads=threads,
         precision=precision,
     )
-    group = group_size(model, energy, gauge, memory)
+    group = group_size(model, energy, gauge, memory, precision)
     out = Path(out)
     previous = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         with artifacts.lease(out), torch.no_grad():
             run = _Run(out, model, starts, sorted(set(sweeps)), about)
-            _walk(run, model, Draws(seed, len(starts), model.length, order), group)
+            _walk(run, model, Draws(seed, len(starts), model.length, order, stream), group)
             return run.close(tokenizer)
     finally:
         torch.set_num_threads(previous)

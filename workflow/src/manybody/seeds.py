@@ -1,0 +1,57 @@
+"""Random numbers that belong to a seed, a stream and a purpose.
+
+A stream is a name. Two entries of the config with one seed have unrelated random numbers unless
+they name the same stream, which pairs them.
+"""
+
+import hashlib
+import zlib
+
+import numpy as np
+
+
+def spawn(seed: int, purpose: str, index: int = 0, stream: str = "") -> np.random.SeedSequence:
+    """What `seed` spawns in `stream` for the `index`-th use of one purpose."""
+    key = (zlib.crc32(purpose.encode()), index)
+    return np.random.SeedSequence(seed, spawn_key=(*stream_key(stream), *key))
+
+
+def torch_seed(seed: int, purpose: str, index: int = 0, stream: str = "") -> int:
+    """The same as a 64-bit seed of a torch generator."""
+    return int(spawn(seed, purpose, index, stream).generate_state(1, np.uint64)[0])
+
+
+def stream_key(stream: str) -> tuple[int, ...]:
+    """Four 32-bit numbers that tell a stream from all others; none for the empty name.
+
+    They are the same on every machine and in every process, as those of `hash` are not.
+    """
+    if not stream:
+        return ()
+    digest = hashlib.sha256(stream.encode()).digest()
+    return tuple(int.from_bytes(digest[place : place + 4], "little") for place in range(0, 16, 4))
+
+
+def run_settings(
+    about: dict, description: dict, recipe: dict, seed: int, init_seed: int | str, stream: str
+) -> dict:
+    """What identifies a run, and what its manifest says of it: `about` and the rest.
+
+    A number `init_seed` draws the start by itself, so that runs share it; "each" stands for the
+    run's own seed in its own stream.
+    """
+    each = init_seed == "each"
+    return {
+        **about,
+        "description": description,
+        "recipe": recipe,
+        "seed": seed,
+        "stream": stream,
+        "init_seed": seed if each else init_seed,
+        "init_stream": stream if each else "",
+    }
+
+
+def start_seed(settings: dict, start: int = 0) -> int:
+    """The torch seed of the initial weights of a run, or of the `start`-th of its starts."""
+    return torch_seed(settings["init_seed"], "weights", start, settings["init_stream"])
