@@ -1,6 +1,7 @@
 """Clones: Metropolis-Hastings chains of a trained model.
 
-Needs   a model's manifest, results/sequences/{source}/{train,test}.parquet and tokenizer.json
+Needs   a model's manifest, results/sequences/{source}/{train,test}.parquet and, of a text, its
+        tokenizer.json
 Makes   results/clones/{source}/{clone}/manifest.json, which lists sweep-{n}.parquet,
         starts.parquet, trace.parquet and samples.md beside it.
 """
@@ -12,7 +13,7 @@ rule sample_clones:
         reference=lambda wildcards: clone_reference(wildcards.clone),
         train=f"{SEQUENCES}/train.parquet",
         test=f"{SEQUENCES}/test.parquet",
-        tokenizer=f"{SEQUENCES}/tokenizer.json",
+        tokenizer=lambda wildcards: source_tokenizer(wildcards.source),
     output:
         manifest=CLONE,
     log:

@@ -132,6 +132,13 @@ def tensor_files(source):
     return [part["file"] for part in given if isinstance(part, dict) and "file" in part]
 
 
+def source_tokenizer(source):
+    """What turns the tokens of a text back into words; nothing for any other source."""
+    if source not in sources_of("text"):
+        return []
+    return f"{SEQUENCES.format(source=source)}/tokenizer.json"
+
+
 def documents(source, split):
     return f"{RESULTS}/corpora/{entry('sources', source)['corpus']}/{split}.parquet"
 
@@ -286,5 +293,5 @@ def figure_inputs(paper, figure):
     }
     if "passages" in block:
         source = entry("clones", needed["clones"][0])["source"]
-        inputs["tokenizer"] = f"{SEQUENCES.format(source=source)}/tokenizer.json"
+        inputs["tokenizer"] = source_tokenizer(source)
     return inputs

@@ -5,7 +5,7 @@ from pathlib import Path
 from manybody.devices import pick
 from manybody.logs import log_to
 from manybody.sampling.metropolis import choose_starts, sample
-from manybody.sequences import Sequences
+from manybody.sequences import Sequences, Symbols
 from manybody.sources.tokenizer import load
 from manybody.weights import checkpoint_steps, chosen_step, load_model
 
@@ -19,6 +19,8 @@ available = Sequences.open(snakemake.input[split])
 starts, rows = choose_starts(
     available.tokens, clone["chains"], clone["start"], model.vocabulary, clone["chain_seed"]
 )
+alphabet = available.about.get("alphabet")  # the letters of an alignment
+words = snakemake.input.tokenizer
 generator = {
     "model": clone["model"],
     "seed": clone["seed"],
@@ -45,8 +47,9 @@ sample(
         "start": clone["start"],
         "split": split,
         "rows": rows,
+        "alphabet": alphabet,
         "code": snakemake.params.code,
     },
-    tokenizer=load(snakemake.input.tokenizer),
+    tokenizer=load(words) if words else Symbols(alphabet),
     threads=clone["threads"],
 )

@@ -239,6 +239,13 @@ def _clone_problems(path: str, clone: dict, config: dict) -> Iterator[str]:
                 f"{path}.step.loss_of.model: found {clone['step']['loss_of']['model']}, which is "
                 f"not trained; expected a model with a training; name one"
             )
+    given = config["sources"][clone["source"]]
+    available = given.get("sequences", given.get("blocks", {})).get("test")
+    if clone["start"] == "test" and available and clone["chains"] > available:
+        yield (
+            f"{path}.chains: found {clone['chains']} that start at test sequences; expected at "
+            f"most the {available} of source {clone['source']}; lower it, or make more of them"
+        )
     if clone["precision"] == "bfloat16" and model["architecture"] not in IN_BFLOAT16:
         yield (
             f"{path}.precision: found bfloat16 for {clone['model']}, of the architecture "

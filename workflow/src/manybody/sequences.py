@@ -208,6 +208,19 @@ class Sequences:
         return tokens
 
 
+class Symbols:
+    """How tokens that are no text are shown: as letters of an alphabet, or as numbers."""
+
+    def __init__(self, alphabet: str | None = None):
+        self.alphabet = alphabet
+
+    def decode(self, tokens: list[int]) -> str:
+        """One letter a token where there is an alphabet, numbers with spaces otherwise."""
+        if self.alphabet is None:
+            return " ".join(map(str, tokens))
+        return "".join(self.alphabet[token] for token in tokens)
+
+
 def check(path: str | Path) -> dict:
     """Reads all of `path`, group by group; returns its `about` or raises `Refused`."""
     sequences = Sequences.open(path)

@@ -2,11 +2,19 @@
 
 from manybody.plotting import style
 
-NAMES = {"bert": "BERT", "gpt": "GPT-Neo"}
+NAMES = {
+    "bert": "BERT",
+    "gpt": "GPT-Neo",
+    "encoder": "encoder",
+    "energy": "energy model",
+    "interpolated": "interpolated attention",
+}
 
 
 def order(description: dict) -> int | None:
-    """Highest order that a factored model of n layers couples, 2^(n-1) + 1; None if unbounded."""
+    """Highest order that a model couples: 2^(n-1) + 1 for n factored layers; None if unbounded."""
+    if description["architecture"] == "energy":
+        return description["order"]
     if description["architecture"] != "factored":
         return None
     return 2 ** (description["layers"] - 1) + 1
@@ -28,6 +36,8 @@ def generator(description: dict) -> str:
     highest = order(description)
     if highest is None:
         return f"{NAMES[description['architecture']]}, any order"
+    if description["architecture"] == "energy":
+        return f"{NAMES['energy']}, order {highest}"
     nominal = "nominal " if _nominal(description) else ""
     text = f"n = {description['layers']}, {nominal}order {highest}"
     if bounded(description):
@@ -79,7 +89,12 @@ def network(description: dict) -> str:
     """`BERT 2 x 64`: layers x width; a factored model by its depth and rank."""
     if description["architecture"] == "factored":
         return f"factored n = {description['layers']}, rank {description.get('rank') or 'full'}"
-    return f"{NAMES[description['architecture']]} {description['layers']} × {description['width']}"
+    name = NAMES[description["architecture"]]
+    if description["architecture"] == "energy":
+        return f"{name}, order {description['order']}"
+    if description["architecture"] == "interpolated":
+        return f"{name}, a = {description['a']:g}"
+    return f"{name} {description['layers']} × {description['width']}"
 
 
 def scale(student: dict, runs: int) -> str:

@@ -205,12 +205,12 @@ def sample(
     """Draws clones of `model` from `starts` (C, L) into the folder `out`; returns its manifest.
 
     Writes `starts.parquet`, `sweep-{n}.parquet` for each n of `sweeps`, `trace.parquet`, with a
-    `tokenizer` (`decode(list of ids)`) `samples.md`, and last `manifest.json` of kind "clones".
-    `about` (JSON values) goes into every file. Every `interval` sweeps the caches are rebuilt and
-    the state is saved under `resume/`: a run killed at any moment and started again with the same
-    arguments writes the same bytes on a CPU. Of one `seed`, two names `stream` give chains with
-    unrelated random numbers. `memory` (bytes) bounds the chains that move together, `precision` is
-    that of `open_chains`.
+    `tokenizer` (`decode(list of ids)`, as `sequences.Symbols` has too) `samples.md`, and last
+    `manifest.json` of kind "clones". `about` (JSON values) goes into every file. Every `interval`
+    sweeps the caches are rebuilt and the state is saved under `resume/`: a run killed at any moment
+    and started again with the same arguments writes the same bytes on a CPU. Of one `seed`, two
+    names `stream` give chains with unrelated random numbers. `memory` (bytes) bounds the chains
+    that move together, `precision` is that of `open_chains`.
 
     Raises `ValueError` for starts that do not fit the model and for sweeps that are not positive.
     """

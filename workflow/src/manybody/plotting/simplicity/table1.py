@@ -2,15 +2,17 @@
 
 from manybody.artifacts import Manifest
 from manybody.plotting.simplicity.passages import read_passages, table1
+from manybody.sequences import Symbols
 
 
 def draw(files, block: dict, context: dict) -> tuple:
     """The figure, what is drawn and the checks, from files; see the package's docstring."""
-    from manybody.sources.tokenizer import load
-
-    tokenizer = load(files["tokenizer"])
     clones = dict(zip(context["clones"], files["clones"], strict=True))
     manifests = [Manifest.read(clones[name], "clones") for name in block["clones"]]
-    return table1(
-        *read_passages(manifests, block["sweep"], block["passages"], tokenizer.decode), block
-    )
+    if files["tokenizer"]:
+        from manybody.sources.tokenizer import load
+
+        words = load(files["tokenizer"])
+    else:  # sequences that are no text
+        words = Symbols(manifests[0].about["alphabet"])
+    return table1(*read_passages(manifests, block["sweep"], block["passages"], words.decode), block)
