@@ -157,7 +157,8 @@ def test_what_is_no_tokenizer_is_refused(tmp_path, stored):
 def test_sequences_say_what_made_them(stored, trained, tmp_path):
     about = encode(stored, trained, tmp_path).about
     assert about["source"] == "docs"
-    assert about["made"]["documents"] == {"sha256": documents.Documents(stored).sha256}
+    digest = {"sha256": documents.Documents(stored).sha256}
+    assert about["made"]["documents"] == about["made"]["trained_on"] == digest
     assert set(about["made"]["versions"]) == {"numpy", "pyarrow", "tokenizers"}
     assert sequences.check(tmp_path / "out.parquet") == about
 

@@ -1,6 +1,7 @@
 """The whole pipeline at smoke scale: from text to figures, and what reruns after a change."""
 
 import csv
+import itertools
 import os
 import re
 import shutil
@@ -9,15 +10,26 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+import yaml
 
 from manybody import scorecard
+from manybody.artifacts import Manifest, sha256
+from manybody.sequences import Sequences
+from manybody.sources import tokenizer as tokenizers
+from manybody.sources.documents import Documents
+from manybody.training import fingerprint
+from manybody.weights import read_tensors
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = {
     "simplicity": ("fig1", "fig2", "fig3", "fig4", "fig5", "gradient_flow", "table1"),
     "potts": ("fig2", "fig3", "recovery", "contacts"),
+    "multi-index": ("fig1", "fig2", "fig3", "fig5"),
 }
+CONFIGS = ("config", "smoke")
 EVERY = [(paper, figure) for paper, figures in FIGURES.items() for figure in figures]
 
 
@@ -116,6 +128,134 @@ def test_every_figure_is_there_with_its_numbers_and_claims(smoke, paper, figure)
     for check in checks:
         assert check["kind"] in {"exact", "statistical", "paper"}
         assert check["holds"] in scorecard.ANSWERS[check["kind"]]
+
+
+# --- what was fed to what: manifests are compared with the files that they are made of
+
+
+def config(smoke) -> dict:
+    """The config as Snakemake lays smoke.yaml over config.yaml."""
+
+    def over(base, overlay):
+        if not (isinstance(base, dict) and isinstance(overlay, dict)):
+            return overlay
+        return {**base, **{key: over(base.get(key), value) for key, value in overlay.items()}}
+
+    read = [yaml.safe_load((smoke.folder / f"config/{n}.yaml").read_text()) for n in CONFIGS]
+    return over(*read)
+
+
+def sequences_of(smoke, source, split):
+    return Sequences.open(smoke.folder / f"results/smoke/sequences/{source}/{split}.parquet")
+
+
+def test_runs_were_given_their_own_seed_stream_and_training_split(smoke):
+    """The wiring of `train_model`: seeds that are all 0, or another split, show here."""
+    models, weights = config(smoke)["models"], {}
+    manifests = sorted((smoke.folder / "results/smoke/models").rglob("manifest.json"))
+    for path in manifests:
+        source, model, seed = path.parts[-4:-1]
+        recipe = models[model].get("training")
+        if recipe is None:
+            continue
+        about = Manifest.read(path, "model").about
+        seed = int(seed.removeprefix("seed-"))
+        assert (about["source"], about["model"], about["seed"]) == (source, model, seed), path
+        assert about["stream"] == recipe.get("stream", model), path
+        drawn = models[model]["init_seed"]
+        assert about["init_seed"] == (seed if drawn == "each" else drawn), path
+        for split in ("train", "validation"):
+            tokens = sequences_of(smoke, source, split).tokens
+            tokens = tokens[: recipe.get("subset")] if split == "train" else tokens
+            assert about["data"][split] == fingerprint(tokens, about["description"]), path
+        last = Manifest.read(path, "model").file(f"step-{about['steps'][-1]}.safetensors")
+        weights.setdefault((source, model), []).append(read_tensors(last)[0])
+    several = [runs for runs in weights.values() if len(runs) > 1]
+    assert several
+    for first, *others in several:
+        for other in others:
+            assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+def test_models_share_a_stream_only_where_they_name_it(smoke):
+    models = config(smoke)["models"]
+    own = {name: model["training"].get("stream", name) for name, model in models.items()
+           if "training" in model}  # fmt: skip
+    assert own["bert"] == "bert" != own["bert-generator"] == "bert-generator"
+    shared = {name for name, stream in own.items() if stream != name}
+    families = ("potts-", "many-body-n")
+    assert shared
+    assert all(name.startswith(families) for name in shared)
+
+
+def test_clones_start_where_their_config_says_and_say_how_they_were_drawn(smoke):
+    """Chains that start from training text show here, as does another precision or run."""
+    clones, rows_of = config(smoke)["clones"], {}
+    for path in sorted((smoke.folder / "results/smoke/clones").rglob("manifest.json")):
+        source, name = path.parts[-3:-1]
+        entry, manifest = clones[name], Manifest.read(path, "clones")
+        about = manifest.about
+        asked = {key: entry[key] for key in ("chain_seed", "precision", "energy", "order", "start")}
+        assert {key: about[key] for key in asked} == asked, path
+        assert about["stream"] == name
+        made = about["generator"]
+        assert (made["model"], made["seed"]) == (entry["model"], entry["seed"])
+        split = "test" if entry["start"] == "test" else "train"
+        given = sequences_of(smoke, source, split)
+        assert (about["split"], given.about["split"], about["sequences"]) == (
+            split, split, given.sha256
+        )  # fmt: skip
+        tokenizer = smoke.folder / f"results/smoke/sequences/{source}/tokenizer.json"
+        assert about["tokenizer"] == sha256(tokenizer)
+        starts = Sequences.open(manifest.file("starts.parquet")).tokens
+        if split == "test":
+            assert np.array_equal(starts, given.tokens[about["rows"]]), path
+            common = rows_of.setdefault((entry["chain_seed"], len(starts)), about["rows"])
+            assert common == about["rows"], path  # the starts of all clones of one seed
+    assert any(clone["precision"] == "bfloat16" for clone in clones.values())
+
+
+def test_the_tokenizer_was_trained_on_training_documents_and_made_every_split(smoke):
+    results = smoke.folder / "results/smoke"
+    (corpus,) = {path.parent.name for path in (results / "corpora").rglob("train.parquet")}
+    kept = {
+        split: Documents(results / f"corpora/{corpus}/{split}.parquet")
+        for split in ("train", "validation", "test")
+    }
+    assert len({documents.sha256 for documents in kept.values()}) == 3
+    tokenizer = results / "sequences/docs/tokenizer.json"
+    for split, documents in kept.items():
+        about = sequences_of(smoke, "docs", split).about
+        assert about["split"] == split
+        assert about["made"]["documents"]["sha256"] == documents.sha256
+        assert about["made"]["tokenizer"] == sha256(tokenizer)
+        assert about["made"]["trained_on"]["sha256"] == kept["train"].sha256
+    again = smoke.folder / "again.json"
+    tokenizers.train(kept["train"].path, 400, again)
+    assert again.read_bytes() == tokenizer.read_bytes()
+
+
+def test_splits_share_no_document_and_no_stream(smoke):
+    results = smoke.folder / "results/smoke"
+    for folder in (results / "corpora").iterdir():
+        seen = {}
+        for split in ("train", "validation", "test"):
+            text = "".join(
+                f"{piece.text}\0" if piece.last else piece.text
+                for piece in Documents(folder / f"{split}.parquet")
+            )
+            seen[split] = set(text.split("\0")) - {""}
+        for one, two in itertools.combinations(seen.values(), 2):
+            assert not one & two
+    for source in ("docs", "many-body", "potts", "family"):
+        parts = [sequences_of(smoke, source, split).tokens for split in ("train", "validation",
+                                                                        "test")]  # fmt: skip
+        for one, two in itertools.combinations(parts, 2):
+            # Of one stream, chain by chain, they would be the same sequences.
+            count = min(len(one), len(two))
+            assert (one[:count] == two[:count]).all(axis=1).mean() < 0.1
+    parts = [sequences_of(smoke, "family", split).tokens for split in ("train", "test")]
+    assert not set(map(bytes, parts[0])) & set(map(bytes, parts[1]))
 
 
 def test_the_scorecard_gathers_every_claim(smoke):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from manybody.artifacts import sha256
 from manybody.devices import pick
 from manybody.logs import log_to
 from manybody.sampling.metropolis import choose_starts, sample
@@ -47,6 +48,8 @@ sample(
         "start": clone["start"],
         "split": split,
         "rows": rows,
+        "sequences": available.sha256,
+        "tokenizer": sha256(words) if words else None,
         "alphabet": alphabet,
         "code": snakemake.params.code,
     },

@@ -126,6 +126,7 @@ class Fit:
         if device.type == "cpu" and _one_layer(description):
             tokens, weights = self.train.numpy(), self.weights.numpy()
             self.counted = Counted(tokens, description["vocabulary"], weights)
+        self.data = prints
         identity = {
             "about": settings,
             "data": {**prints, "weights": _digest(data.get("weights"))},
@@ -342,7 +343,7 @@ class Fit:
         ]
         end = (best["iterations"], best["evaluations"])
         rows += _rows(model, self.train.cpu(), self.validation, *end, self.given)
-        about = {**self.settings, "starts": self.starts, "kept": best["start"]}
+        about = {**self.settings, "data": self.data, "starts": self.starts, "kept": best["start"]}
         _write_run(self.out, model, about, rows)
         self.resume.clear()
 

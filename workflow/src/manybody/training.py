@@ -153,6 +153,7 @@ class Run:
             "order": self.learner.model.order,
             "steps": self.checkpoints,
         }
+        self.data = fingerprints
         # Not the number of processes: a long run may go on with the GPUs that are free.
         identity = {
             "about": self.about,
@@ -224,7 +225,8 @@ class Run:
             for key in ("loss", "accuracy")
         }
         write_history(self.out / "history.parquet", self.rows)
-        write_manifest(self.out / "manifest.json", "model", payload, {**self.about, "final": final})
+        about = {**self.about, "data": self.data, "final": final}
+        write_manifest(self.out / "manifest.json", "model", payload, about)
         self.resume.clear()
 
     def _step(self) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from manybody import sequences
-from manybody.artifacts import atomic, sha256
+from manybody.artifacts import atomic, read_json, sha256, write_json
 from manybody.progress import Progress
 from manybody.sources import SourceError
 from manybody.sources.documents import Documents, Piece
@@ -31,8 +31,9 @@ def train(
 ) -> None:
     """Trains a byte-level BPE of |V| = `vocabulary` tokens on a documents file; writes its JSON.
 
-    The alphabet is all 256 bytes, and the marker is token 0 where it is "kept". `SourceError` if
-    |V| is below that, or if the text has too few pairs that occur twice to make |V| tokens.
+    A file beside it says which documents these were. The alphabet is all 256 bytes, and the marker
+    is token 0 where it is "kept". `SourceError` if |V| is below that, or if the text has too few
+    pairs that occur twice to make |V| tokens.
     """
     _check_end(end_of_document)
     marker = [MARKER] if end_of_document == "kept" else []
@@ -62,7 +63,9 @@ def train(
             f"{bpe.get_vocab_size()} tokens, {vocabulary} were asked: ask for fewer, or give more "
             "text"
         )
+    trained_on = {"sha256": text.sha256, **text.about}
     text = bpe.to_str(pretty=True) + "\n"
+    write_json(_documents_file(out), trained_on)
     # For `load`, and for sha256sum -c: the library takes most altered files for good ones.
     with atomic(_digest_file(out)) as temporary:
         digest = hashlib.sha256(text.encode()).hexdigest()
@@ -96,6 +99,7 @@ def encode_split(
         end_of_document=end_of_document,
         documents={"sha256": text.sha256, **text.about},
         tokenizer=sha256(tokenizer),
+        trained_on=_trained_on(tokenizer),
         versions={name: version(name) for name in ("numpy", "pyarrow", "tokenizers")},
     )
     with sequences.writer(out, vocabulary, length, {**about, "made": made}) as writer:
@@ -164,6 +168,16 @@ def load(path: str | Path) -> Tokenizer:
 
 def _digest_file(path: str | Path) -> Path:
     return Path(path).with_name(f"{Path(path).name}.sha256")
+
+
+def _documents_file(path: str | Path) -> Path:
+    return Path(path).with_name(f"{Path(path).name}.documents")
+
+
+def _trained_on(path: str | Path) -> dict | None:
+    """Digest and origin of the documents that a tokenizer was trained on, if that is known."""
+    record = _documents_file(path)
+    return read_json(record) if record.is_file() else None
 
 
 def batched(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
