@@ -288,15 +288,40 @@ def test_a_layer_has_moved_at_the_first_checkpoint_above_the_threshold():
     assert found.to_dict() == {1: 4.0, 2: math.inf, 3: 2.0}
 
 
-def test_displacements_are_means_over_all_entries_of_a_and_v(tmp_path):
+def displacement_of(folder, start, later, **description):
+    """Displacement of a run of two checkpoints, epochs 0 and 2."""
+    rows = rows_of([0, 2], [1.6, 1.5], 10)
+    weights = {0: start, 200: later}
+    path = write_run(folder, dict(architecture="factored", **description), rows, weights)
+    return staircase_runs.read_run(path).displacement
+
+
+def test_displacements_are_those_of_equation_6(tmp_path):
+    # |A(t) - A(0)|^2 / L^2 = 1 and |V(t) - V(0)|^2 / |V|^2 = 4 are added, whatever L and |V|.
     start = {"attention.0": torch.zeros(2, 2), "left.0": torch.zeros(3, 3), "bias": torch.zeros(3)}
     later = {"attention.0": torch.ones(2, 2), "left.0": torch.full((3, 3), 2.0)}
     later["bias"] = torch.full((3,), 9.0)
-    rows = rows_of([0, 2], [1.6, 1.5], 10)
-    description = dict(architecture="factored", layers=1)
-    path = write_run(tmp_path / "run", description, rows, {0: start, 200: later})
-    found = staircase_runs.read_run(path).displacement
-    assert found[1].to_dict() == {0.0: 0.0, 2.0: pytest.approx((4 * 1 + 9 * 4) / 13)}
+    found = displacement_of(tmp_path / "run", start, later, layers=1)
+    assert found[1].to_dict() == {0.0: 0.0, 2.0: pytest.approx(5.0)}
+
+
+def test_displacements_are_those_of_the_values_and_maps_that_the_layer_uses(tmp_path):
+    # V = P Q goes from [[1], [0]] [[1, 1]] to [[1], [2]] [[1, 1]]; the mean of its change is 2.
+    left, right = torch.tensor([[1.0], [0.0]]), torch.ones(1, 2)
+    moved = torch.tensor([[1.0], [2.0]])
+    still = {"attention.0": torch.zeros(2, 2), "left.0": left, "right.0": right}
+    found = displacement_of(tmp_path / "low rank", still, still | {"left.0": moved}, layers=1)
+    assert found[1][2.0] == pytest.approx(2.0)
+    # A = softmax(W) goes from 1/2, 1/2 to 1/4, 3/4 in one row of two.
+    turned = {"attention.0": torch.tensor([[0.0, 0.0], [0.0, math.log(3)]])}
+    made = dict(layers=1, attention="softmax")
+    found = displacement_of(tmp_path / "softmax", still, still | turned, **made)
+    assert found[1][2.0] == pytest.approx(2 * 0.25**2 / 4)
+    # Two heads, of which one moves as above, have half its displacement.
+    heads = {name: torch.stack([value, value]) for name, value in still.items()}
+    one = heads | {"left.0": torch.stack([left, moved])}
+    found = displacement_of(tmp_path / "heads", heads, one, layers=1)
+    assert found[1][2.0] == pytest.approx(1.0)
 
 
 def test_single_site_marginals_are_an_entropy():
@@ -492,7 +517,8 @@ def test_every_seed_of_every_recipe_is_shown(planted):
 def test_a_diverged_run_is_a_class_and_not_an_error(planted, tmp_path):
     files, block, context = planted
     rows = rows_of(np.array([0.0, 1.0]), [1.6, 1.55], HELD_OUT * LENGTH)
-    start = {f"attention.{layer}": torch.zeros(2, 2) for layer in range(3)}
+    parts = ("attention", "left")
+    start = {f"{part}.{layer}": torch.zeros(2, 2) for layer in range(3) for part in parts}
     description = dict(architecture="factored", layers=3)
     path = write_run(tmp_path / "diverged", description, rows, {0: start, 100: start}, diverged=150)
     models = list(files["models"])

@@ -208,7 +208,7 @@ def draw_displacements(axes: Axes, group: Group) -> pd.DataFrame:
     axes.axhline(MOVED, color="0.8", linewidth=0.8, zorder=0)
     axes.set_xlim(0, None)
     axes.set_yscale("log")
-    axes.set_ylabel("mean square displacement")
+    axes.set_ylabel("$|A(t)-A(0)|^2/L^2 + |V(t)-V(0)|^2/|V|^2$", fontsize=7)
     axes.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize=7)
     return pd.concat(tables) if tables else _rows("c", "", group.chosen, [], [])
 

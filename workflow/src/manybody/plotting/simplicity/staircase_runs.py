@@ -272,30 +272,48 @@ def read_run(path) -> Run:
 
 
 def displacements(manifest: Manifest, epochs: dict[int, float]) -> pd.DataFrame:
-    """Mean square displacement of each layer since step 0 at each kept step.
+    """Mean square displacement of each layer since step 0 at each kept step (simplicity, eq. 6).
 
-    The mean over all entries of A and V of a layer of (W(t) - W(0))^2. Indexed by epoch, one
+    MSD_l(t) = |A(t) - A(0)|^2 / L^2 + |V(t) - V(0)|^2 / |V|^2: the mean over the entries of A and
+    that over the entries of V, added. Of several heads it is the mean. Indexed by epoch, one
     column for each layer, 1 to n.
     """
+    softmax = manifest.about["description"].get("attention") == "softmax"
     rows, start = {}, None
     for step in manifest.about["steps"]:
-        weights = _layers(manifest.file(f"step-{step}.safetensors"))
+        weights = _layers(manifest.file(f"step-{step}.safetensors"), softmax)
         start = start or weights
         rows[epochs[step]] = {
-            layer: float(np.mean((weights[layer] - start[layer]) ** 2)) for layer in start
+            layer: sum(
+                float(np.mean((matrix - before) ** 2))
+                for matrix, before in zip(weights[layer], start[layer], strict=True)
+            )
+            for layer in start
         }
     return pd.DataFrame.from_dict(rows, orient="index").sort_index(axis=1)
 
 
-def _layers(path) -> dict[int, np.ndarray]:
-    """All parameters of each layer, 1 to n, as one vector."""
-    found: dict[int, list[np.ndarray]] = {}
+def _layers(path, softmax: bool) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """A (L, L) and V (|V|, |V|) of each layer, 1 to n, with heads in front where there are several.
+
+    softmax: the stored maps are W of A = softmax(W). Values of low rank are multiplied out.
+    """
+    found: dict[int, dict[str, np.ndarray]] = {}
     with safe_open(path, framework="numpy") as opened:
         for name in sorted(opened.keys()):
             if match := LAYER.fullmatch(name):
-                layer = found.setdefault(int(match[2]) + 1, [])
-                layer.append(opened.get_tensor(name).astype(np.float64).ravel())
-    return {layer: np.concatenate(found[layer]) for layer in found}
+                layer = found.setdefault(int(match[2]) + 1, {})
+                layer[match[1]] = opened.get_tensor(name).astype(np.float64)
+    layers = {}
+    for number, part in found.items():
+        attention, values = part["attention"], part["left"]
+        if "right" in part:
+            values = values @ part["right"]
+        if softmax:
+            weights = np.exp(attention - attention.max(axis=-1, keepdims=True))
+            attention = weights / weights.sum(axis=-1, keepdims=True)
+        layers[number] = attention, values
+    return layers
 
 
 def _final(run: Run) -> tuple[float, float]:
