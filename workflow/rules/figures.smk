@@ -71,6 +71,51 @@ rule write_scorecard:
         "../scripts/write_scorecard.py"
 
 
+# The rows of one figure: of a config that is run for that figure alone.
+rule write_figure_scorecard:
+    input:
+        checks=[f"{RESULTS}/checks/{{paper}}/{{figure}}.csv"],
+    output:
+        scorecard=f"{RESULTS}/scorecards/{{paper}}/{{figure}}.md",
+        page=f"{RESULTS}/scorecards/{{paper}}/{{figure}}.html",
+    log:
+        f"{RESULTS}/logs/write_figure_scorecard/{{paper}}.{{figure}}.log",
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    params:
+        code=lambda wildcards: code("write_scorecard.py"),
+    message:
+        "Gathering the rows of {wildcards.paper} {wildcards.figure}"
+    script:
+        "../scripts/write_scorecard.py"
+
+
+# config/headline.yaml: claim 11 in three pieces, of which each needs the one before.
+if ("simplicity", "headline") in figure_names():
+
+    localrules:
+        headline_models,
+        headline_clones,
+        headline,
+
+    rule headline_models:
+        input:
+            figure_inputs("simplicity", "headline")["runs"],
+
+    rule headline_clones:
+        input:
+            figure_inputs("simplicity", "headline")["clones"],
+
+    rule headline:
+        input:
+            [
+                f"{RESULTS}/figures/simplicity/headline.{ending}"
+                for ending in ("pdf", "png", "csv")
+            ],
+            f"{RESULTS}/scorecards/simplicity/headline.md",
+
+
 # A job of its own: a job that fails takes its files with it, and the scorecard is to stay.
 rule judge_gates:
     input:

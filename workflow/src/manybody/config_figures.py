@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from manybody.config_names import fits, kept, known, listed, of_kind
-from manybody.plotting.needs import parts
+from manybody.plotting.needs import corpora, parts
 
 # What the keys of a figure name: the kind of theory or curve.
 THEORY = {
@@ -31,12 +31,17 @@ def figure_problems(paper: str, figure: str, block: dict, config: dict) -> Itera
     path = f"figures.{paper}.{figure}"
     named = {
         "evaluations": ("evaluation", "wide_generator", "generators"),
-        "clones": ("early_stopped_clone", "clones", "chains"),
+        "clones": ("clones", "chains"),
     }
-    for kind, keys in named.items():
-        for key in keys:
-            for name in listed(block.get(key)):
-                yield from known(f"{path}.{key}", kind, name, config)
+    students = [
+        (f"{path}.corpora[{number}]" if "corpora" in block else path, part)
+        for number, part in enumerate(corpora(block))
+    ]
+    for where, part in students:
+        for kind, keys in named.items():
+            for key in keys:
+                for name in listed(part.get(key)):
+                    yield from known(f"{where}.{key}", kind, name, config)
     if "curve" in block:
         kind = CURVES[figure]
         yield from of_kind(f"{path}.curve", block["curve"], (kind,), config, "curves")
@@ -46,8 +51,10 @@ def figure_problems(paper: str, figure: str, block: dict, config: dict) -> Itera
     for part in parts(block):
         yield from _part_problems(path, part, config)
     yield from _clone_problems(path, block, config)
-    if block.get("evaluation") in config["evaluations"]:
-        yield from _evaluation_problems(path, block, config)
+    for where, part in students:
+        if part.get("evaluation") in config["evaluations"]:
+            yield from _evaluation_problems(where, part, config)
+            yield from _comparison_problems(where, part, config)
 
 
 def _theory_problems(paper: str, figure: str, block: dict, config: dict) -> Iterator[str]:
@@ -106,7 +113,14 @@ def _evaluation_problems(path: str, block: dict, config: dict) -> Iterator[str]:
                 f"{path}.colours.{name}: found a colour for no target; expected targets of "
                 f"evaluations.{block['evaluation']}: {', '.join(evaluation['targets'])}; remove it"
             )
-    for name in (*block.get("generators", []), *listed(block.get("wide_generator"))):
+    generators = (*block.get("generators", []), *listed(block.get("wide_generator")))
+    if generators and "test" not in block:
+        yield (
+            f"{path}.test: found nothing beside generators; expected the target of test text in "
+            f"their evaluations; name it, or leave generators out"
+        )
+        return
+    for name in generators:
         targets = config["evaluations"].get(name, {"targets": [block["test"]]})["targets"]
         if block["test"] not in targets:
             yield (
@@ -121,6 +135,21 @@ def _evaluation_problems(path: str, block: dict, config: dict) -> Iterator[str]:
                 f"up to {recipe['steps']}; take others, or list it under "
                 f"models.{evaluation['model']}.training.checkpoints"
             )
+
+
+def _comparison_problems(path: str, block: dict, config: dict) -> Iterator[str]:
+    """Whether the kinds that are compared are clones among the student's targets."""
+    targets = config["evaluations"][block["evaluation"]]["targets"]
+    clones = [name for name, target in targets.items() if "clone" in target]
+    for number, pair in enumerate(block.get("comparisons", [])):
+        for key in ("late", "early"):
+            for name in pair[key]:
+                if name not in clones:
+                    yield (
+                        f"{path}.comparisons[{number}].{key}: found {name}; expected a clone among "
+                        f"the targets of evaluations.{block['evaluation']}: {', '.join(clones)}; "
+                        f"take one of them or add it there"
+                    )
 
 
 def _run_problems(path: str, block: dict, config: dict) -> Iterator[str]:

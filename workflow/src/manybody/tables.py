@@ -242,8 +242,9 @@ def read_targets(targets: Mapping[str, dict], clones: Mapping[str, str | Path]) 
     """What is behind each target of an evaluation: name -> document.
 
     targets: the evaluation's, as in the config. clones: name -> path of the manifest. A clone's
-    document holds `generator` (model, step, whether it is the last, description), `energy`,
-    `start`, `sweep` and `length` (L); that of original text holds only `original: True`.
+    document holds `generator` (model, seed, step, whether it is the last, description), `energy`,
+    `start`, `rows` (which test sequences its chains started from; None for noise), `sweep` and
+    `length` (L); that of original text holds only `original: True`.
     """
     documents = {}
     for name, target in targets.items():
@@ -256,6 +257,7 @@ def read_targets(targets: Mapping[str, dict], clones: Mapping[str, str | Path]) 
             "clone": target["clone"],
             "sweep": target["sweep"],
             "length": about["generator"]["description"]["length"],
+            "rows": about.get("rows"),
             **{key: about[key] for key in ("generator", "energy", "start")},
         }
     return documents

@@ -6,8 +6,8 @@ def needs(block: dict, config: dict) -> dict:
     `maps` and `contacts`, triples of source, model and seed; `sources`; `theory`; `curves`.
 
     The student's `evaluation` comes with all its seeds or the block's own `seeds`; `generators`
-    and `wide_generator` name evaluations as well. Clones are those that the evaluations are
-    tested on, and the block's `chains`, `early_stopped_clone` and `clones`. `targets` gives each
+    and `wide_generator` name evaluations as well; a block of several `corpora` has these for each.
+    Clones are those that the evaluations are tested on, and the block's `chains` and `clones`. `targets` gives each
     evaluation's targets as the config has them. Models are those of the block's `networks`,
     `protocols`, `lines` and `truth`, or of its `parts`; or the candidates of its `runs`, which
     come with maps, and those that are `longer`, the candidates of its `interpolation`, and its
@@ -16,16 +16,15 @@ def needs(block: dict, config: dict) -> dict:
     not defined.
     """
     runs, targets = [], {}
-    names = [block["evaluation"]] if "evaluation" in block else []
-    names += [*block.get("generators", []), *_one(block, "wide_generator")]
+    students = [part for part in corpora(block) if "evaluation" in part]
+    own_seeds = {part["evaluation"]: part["seeds"] for part in students if "seeds" in part}
+    names = [part["evaluation"] for part in students]
+    names += [name for part in corpora(block) for name in part.get("generators", [])]
+    names += _one(block, "wide_generator")
     clones = [*block.get("chains", []), *block.get("clones", [])]
-    clones += _one(block, "early_stopped_clone")
     for name in dict.fromkeys(names):
         evaluation = config["evaluations"][name]
-        seeds = evaluation["seeds"]
-        if name == block.get("evaluation"):
-            seeds = block.get("seeds", seeds)
-        runs += [[name, seed] for seed in seeds]
+        runs += [[name, seed] for seed in own_seeds.get(name, evaluation["seeds"])]
         targets[name] = evaluation["targets"]
         clones += [target["clone"] for target in targets[name].values() if "clone" in target]
     models = [run for part in parts(block) for run in _models(part)]
@@ -57,6 +56,11 @@ def needs(block: dict, config: dict) -> dict:
 def parts(block: dict) -> list[dict]:
     """The parts of a block that each compare networks with lines on one source."""
     return block.get("parts", [block] if "networks" in block else [])
+
+
+def corpora(block: dict) -> list[dict]:
+    """The parts of a block that each test a student on one corpus: itself, or its `corpora`."""
+    return block.get("corpora", [block])
 
 
 def _models(part: dict) -> list[tuple[str, str, int]]:

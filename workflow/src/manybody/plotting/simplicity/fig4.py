@@ -1,8 +1,10 @@
 """Figure 4: a masked student learns low orders first."""
 
 from manybody.plotting.simplicity import learning
+from manybody.plotting.simplicity.comparison import read_generators
 
 
 def draw(files, block: dict, context: dict) -> learning.Drawing:
     """The figure, what is drawn and the checks, from files; see the package's docstring."""
-    return learning.fig4(*learning.read(files, block, context), block)
+    generators = read_generators(files, block.get("generators", []), context)
+    return learning.fig4(*learning.read(files, block, context), block, generators)

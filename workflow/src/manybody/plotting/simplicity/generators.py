@@ -48,7 +48,7 @@ def fig3(generators: dict[str, Run], chains: dict[str, Chains], student: Run, bl
             "shown for any weights in tests/physics/test_order.py",
             "exact",
         ),
-        *_quality_checks(generators, chains, block),
+        *_quality_checks(generators, block),
         *_energy_checks(generators, chains),
         *_settled_checks(chains, block),
         *_sweep_checks(student, block),
@@ -137,8 +137,8 @@ def _label(run: Run, rank: bool = False) -> str:
 # --- The checks ----------------------------------------------------------------------------------
 
 
-def _quality_checks(generators: dict[str, Run], chains: dict[str, Chains], block: dict) -> list:
-    """Claim 2, and what claim 11 rests on: pairs of generators equal in test loss."""
+def _quality_checks(generators: dict[str, Run], block: dict) -> list[dict]:
+    """Claim 2: the generators, from low to high order, are better models of the text."""
     test, rows = block["test"], []
     for low, high in pairwise(block["generators"]):
         better, worse = generators[high], generators[low]
@@ -151,45 +151,11 @@ def _quality_checks(generators: dict[str, Run], chains: dict[str, Chains], block
         length = generators[block["generators"][0]].about["description"]["length"]
         reason = "n = 6 was not trained" if length >= 33 else f"n = 6 needs L >= 33, L = {length}"
         rows.append(checks.not_run("2 (fig. 3a): n = 6 lies between n = 4 and BERT", reason))
-    rows.append(_premise_stopped(generators, chains, block))
-    rows.append(_premise_wide(generators, block))
     return rows
 
 
 def _last(run: Run, target: str) -> pd.DataFrame:
     return tables.select(run.losses, target, tables.last_step(run.losses, target))
-
-
-PREMISE = 0.05  # nats per token between generators that are to differ in order alone
-
-
-def _premise_stopped(generators: dict[str, Run], chains: dict[str, Chains], block: dict) -> dict:
-    text = "11, premise (fig. 3a): the generator that is stopped early has the lowest order's loss"
-    if "early_stopped_clone" not in block:
-        return checks.not_run(text, "no generator is stopped early")
-    stopped = chains[block["early_stopped_clone"]].about["generator"]
-    found = [
-        run
-        for run in generators.values()
-        if run.about["description"] == stopped["description"]
-        and stopped["step"] in set(run.losses["step"])
-    ]
-    if not found:
-        return checks.not_run(text, f"step {stopped['step']} of it was not tested")
-    mine = tables.select(found[0].losses, block["test"], stopped["step"])
-    other = _last(generators[block["generators"][0]], block["test"])
-    return checks.within(text, *tables.paired_difference(other, mine), 0.0, PREMISE)
-
-
-def _premise_wide(generators: dict[str, Run], block: dict) -> dict:
-    text = (
-        "11, counterpart's premise (fig. 3a): a wide generator of low order has the highest's loss"
-    )
-    if "wide_generator" not in block:
-        return checks.not_run(text, "no wide generator")
-    wide = _last(generators[block["wide_generator"]], block["test"])
-    highest = _last(generators[block["generators"][-1]], block["test"])
-    return checks.within(text, *tables.paired_difference(highest, wide), 0.0, PREMISE)
 
 
 def _energy_checks(generators: dict[str, Run], chains: dict[str, Chains]) -> list[dict]:

@@ -7,7 +7,9 @@ Each figure is a function of
 - student: `about` of one of the runs (`tables.read_run`), and its `steps_per_epoch`;
 - block: its block in the config: `ladder` (targets from low to high order), `control` (original
   text), for figures 4 and 5 `late_steps`, and where they are run `early_stopped`, `wide`, `norm`
-  (a ladder of clones by the norm score) and `starts` (two targets: test and unigram starts).
+  (a ladder of clones by the norm score) and `starts` (two targets: test and unigram starts);
+- generators (figures 4 and 5): the generators' losses on test text (`comparison.Generator`), on
+  which the premise of claim 11 rests.
 
 and returns the figure, the numbers drawn and the checks. Means over seeds are rows with the seed
 "mean", whose y_err is one sd over seeds; rows of a seed carry the standard error over sequences.
@@ -23,6 +25,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from manybody import checks, tables
 from manybody.plotting import labels, style
+from manybody.plotting.simplicity import comparison
 
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
 
@@ -36,10 +39,11 @@ BAND = 0.2  # opacity
 def read(files, block: dict, context: dict) -> tuple[pd.DataFrame, dict, dict]:
     """Losses, targets and student of a figure, from the files of its rule."""
     name = block["evaluation"]
-    seeds = [seed for _, seed in context["runs"]]
-    losses = tables.read_losses(dict(zip(seeds, files["losses"], strict=True)))
+    runs = list(zip(context["runs"], files["losses"], files["runs"], strict=True))
+    mine = [run for run in runs if run[0][0] == name]
+    losses = tables.read_losses({seed: path for (_, seed), path, _ in mine})
     clones = dict(zip(context["clones"], files["clones"], strict=True))
-    about, history = tables.read_run(files["runs"][0])
+    about, history = tables.read_run(mine[0][2])
     student = about | {"steps_per_epoch": tables.steps_per_epoch(history)}
     return losses, tables.read_targets(context["targets"][name], clones), student
 
@@ -61,18 +65,18 @@ def fig1(losses: pd.DataFrame, targets: dict, student: dict, block: dict) -> Dra
     return figure, _table(drawn), checks.table(_order_checks("6 (fig. 1)", view))
 
 
-def fig4(losses: pd.DataFrame, targets: dict, student: dict, block: dict) -> Drawing:
+def fig4(losses, targets, student, block, generators=()) -> Drawing:
     """The masked student: losses against steps, accuracy, and late losses clone by clone."""
-    return _steps_figure(losses, targets, student, block, ("6", "7"), "fig. 4")
+    return _steps_figure(losses, targets, student, block, generators, ("6", "7"), "fig. 4")
 
 
-def fig5(losses: pd.DataFrame, targets: dict, student: dict, block: dict) -> Drawing:
+def fig5(losses, targets, student, block, generators=()) -> Drawing:
     """The causal student, by its next-token loss; else as figure 4 (claim 8)."""
-    return _steps_figure(losses, targets, student, block, ("8", "8"), "fig. 5")
+    return _steps_figure(losses, targets, student, block, generators, ("8", "8"), "fig. 5")
 
 
 @style.styled(style.RC)
-def _steps_figure(losses, targets, student, block, claims, name) -> Drawing:
+def _steps_figure(losses, targets, student, block, generators, claims, name) -> Drawing:
     view = _View(losses, targets, block)
     figure = style.new(9.2, 5.0)
     left, right = figure.subplots(1, 2, width_ratios=(1.55, 1))
@@ -96,8 +100,9 @@ def _steps_figure(losses, targets, student, block, claims, name) -> Drawing:
     inset.set_facecolor("none")
     drawn.append(_draw_late(right, view, block["late_steps"]))
     handles = [*(_handle(series) for series in view.shown()), _saturation_handle()]
-    found = _all_checks(view, block, claims, name)
-    title = "\n".join([_band(view.seeds), *_findings(found)])
+    compared = _comparisons(view, block, name, generators)
+    found = _all_checks(view, block, claims, name, compared)
+    title = "\n".join([_band(view.seeds), *_findings(compared)])
     figure.legend(
         handles=handles, loc="outside lower center", ncols=2, title=title, alignment="left"
     )
@@ -272,22 +277,15 @@ def _handle(series: _Series) -> Line2D:
     return Line2D([], [], color=series.colour, label=text, **series.looks)
 
 
-def _findings(rows: list[dict]) -> list[str]:
-    """What the two controls show, in words, from the checks that were measured on them."""
+def _findings(compared: dict[str, comparison.Comparison]) -> list[str]:
+    """What the controls show, in words: d with its interval by the first definition, the answer."""
+    marks = {"stopped": "◇ order 9 stopped", "wide": "□ wide order 3"}
     found = []
-    for row in rows:
-        if not row["claim"].startswith("11") or math.isnan(row["value"]):
-            continue
-        wide = row["claim"].startswith("11, counterpart")
-        control = "□ as good as the highest order" if wide else "◇ as poor as the lowest order"
-        # The value is the lag of the one that should come later.
-        behind = (row["value"] > 0) != wide
-        error = "" if math.isnan(row["standard_error"]) else f" ± {row['standard_error']:.0f}"
-        lag = f"{abs(row['value']):.0f}{error} steps {'after' if behind else 'before'}"
-        expected = "before" if wide else "after"
+    for role, one in compared.items():
+        share, d = next(iter(one.found.items()))
         found.append(
-            f"control {control}: saturates {lag} its clone. "
-            f"If the order set the time: {expected} ({row['holds']})"
+            f"control {marks[role]}, {one.words}: d = log t ratio = {d} at {share:.0%}. "
+            f"If the order set the time: above {comparison.BOUND:.2f} ({one.claim['holds']})"
         )
     return found
 
@@ -329,7 +327,9 @@ def _order_33(claim: str, view: _View) -> list[dict]:
     return [checks.not_run(claim, reason)]
 
 
-def _all_checks(view: _View, block: dict, claims: tuple[str, str], name: str) -> list[dict]:
+def _all_checks(
+    view: _View, block: dict, claims: tuple[str, str], name: str, compared: dict
+) -> list[dict]:
     curves, ladder, names = view.curves, block["ladder"], view.labels
     first, last = block["late_steps"][0], block["late_steps"][-1]
     times, falls = (f"{claim} ({name})" for claim in claims)
@@ -337,29 +337,45 @@ def _all_checks(view: _View, block: dict, claims: tuple[str, str], name: str) ->
     rows += checks.late_changes(falls, curves, ladder, names, (first, last))
     text = f"10 ({name}): the loss on original text falls to the end of training"
     rows.append(checks.still_falling(text, curves, block["control"]))
-    rows += _quality_checks(view, block, name)
+    rows += _quality_checks(name, compared)
     rows += _score_checks(view, block, name, (first, last))
     rows.append(_start_check(view, block, name))
     return rows
 
 
-def _quality_checks(view: _View, block: dict, name: str) -> list[dict]:
-    """Claim 11 and its counterpart: does the time follow the order or the generator's quality?"""
-    share, rows = checks.SATURATION[0], []
+def _comparisons(
+    view: _View, block: dict, name: str, generators
+) -> dict[str, comparison.Comparison]:
+    """The two pairs of clones of equal loss and different order that the block has."""
     lowest, highest = block["ladder"][0], block["ladder"][-1]
-    text = f"11 ({name}): stopped at the loss of the lowest order, a higher order saturates later"
+    pairs = {}
     if "early_stopped" in block:
-        rows.append(checks.later(text, view.curves, lowest, block["early_stopped"], share))
-    else:
-        rows.append(checks.not_run(text, "no clone of a generator stopped early"))
-    text = (
-        f"11, counterpart ({name}): with a generator of the lowest order as good as "
-        f"{view.labels[highest]}, the clone still saturates before the highest order's"
-    )
+        pairs["stopped"] = ([block["early_stopped"]], [lowest])
     if "wide" in block:
-        rows.append(checks.later(text, view.curves, block["wide"], highest, share))
-    else:
-        rows.append(checks.not_run(text, "no clone of a wide generator of low order"))
+        pairs["wide"] = ([highest], [block["wide"]])
+    made = comparison.compare(
+        name, view.losses, view.targets, generators, block.get("test", ""), list(pairs.values())
+    )
+    return dict(zip(pairs, made, strict=True))
+
+
+def _quality_checks(name: str, compared: dict[str, comparison.Comparison]) -> list[dict]:
+    """Claim 11 by both controls: does the time follow the order or the generator's quality?
+
+    The premises, which are about the generators alone, are rows of figure 4 only.
+    """
+    missing = {
+        "stopped": "no clone of a generator stopped early",
+        "wide": "no clone of a wide generator of low order",
+    }
+    rows = []
+    for role, reason in missing.items():
+        if role not in compared:
+            rows.append(checks.not_run(f"11 ({name}): at equal loss the order sets the time", reason))
+            continue
+        if name == "fig. 4":
+            rows.append(compared[role].premise)
+        rows.append(compared[role].claim)
     return rows
 
 
