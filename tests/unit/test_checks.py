@@ -82,13 +82,19 @@ def test_smaller_shares_saturate_later():
     ("differences", "resolution", "holds"),
     [
         ([100, 110, 90], 0.0, "yes"),
-        ([100, 110, 90], 50.0, "undecided"),  # three times the spacing of checkpoints
+        ([100, 110, 90], 50.0, "undecided"),  # twice the spacing of checkpoints
+        ([100, 110, 90], 5.0, "yes"),
         ([100, 300, -150], 0.0, "undecided"),
-        ([10, 400, 900, 20, 100], 0.0, "yes"),  # five of five: sign test 1/32
-        ([10, 400, 900, 20], 0.0, "undecided"),  # four of four: 1/16
+        # Student, two degrees of freedom: 4.53 standard errors, 2.61 sd.
+        ([99, 70, 41], 0.0, "undecided"),
+        ([99, 70, 50], 0.0, "yes"),
+        # One degree of freedom: 13.97 standard errors. Two seeds that agree this well are rare.
+        ([100, 120], 0.0, "undecided"),
+        ([100, 110], 0.0, "yes"),
+        ([10, 400, 900, 20, 100], 0.0, "undecided"),  # five of five, but 290 +- 170
         ([-100, -110, -90], 0.0, "no"),
-        ([0, 0, 0], 40.0, "no"),  # the same time in every seed
-        ([0, 0], 40.0, "undecided"),
+        ([0, 0, 0], 40.0, "undecided"),  # the same step in every seed: no difference is shown
+        ([0, 0, 0], 0.0, "undecided"),
         ([100], 0.0, "undecided"),
         ([math.nan, math.nan], 0.0, "undecided"),
         ([], 0.0, "undecided"),
@@ -98,9 +104,13 @@ def test_differences_over_seeds(differences, resolution, holds):
     assert checks.positive("c", differences, resolution)["holds"] == holds
 
 
-def test_the_sign_test_leaves_ties_out():
-    assert checks.sign_test(np.array([1.0, 2.0, 0.0, 3.0])) == pytest.approx(1 / 8)
-    assert checks.sign_test(np.array([0.0, 0.0])) == 1.0
+def test_a_difference_over_few_seeds_is_found_where_there_is_none_no_more_often_than_it_says():
+    """Both ways together, in 5 % of the cases in which there is no difference."""
+    rng = np.random.default_rng(9)
+    for seeds in (2, 3, 5):
+        answers = [checks.positive("c", rng.normal(0, 1, seeds))["holds"] for _ in range(4000)]
+        wrong = sum(answer != "undecided" for answer in answers) / 4000
+        assert wrong == pytest.approx(0.0455, abs=3 * math.sqrt(0.05 / 4000))
 
 
 @pytest.mark.parametrize(
@@ -239,6 +249,61 @@ def test_late_steps_that_are_no_checkpoints_leave_the_claim_undecided():
     assert {row["holds"] for row in rows} == {"undecided"}
 
 
+def test_the_spacing_of_checkpoints_is_part_of_the_error_of_a_time():
+    """Three seeds that agree to the checkpoint know the difference no better than the spacing."""
+    steps = [0, 100, 200, 400, 800]
+    # Saturation at 400 (spacing 200) and at 800 (spacing 400): a difference of 400.
+    low = curves(low=[[5.0, 3.0, 2.0, 1.0, 1.0]] * 3, high=[[5.0, 4.0, 3.0, 2.0, 1.0]] * 3)
+    assert steps == STEPS
+    row = checks.later("c", low, "low", "high", 0.05)
+    sd = math.sqrt((200**2 + 400**2) / 12)
+    assert row["value"] == 400
+    assert row["standard_error"] == pytest.approx(sd)
+    assert row["tolerance"] == pytest.approx(2 * sd)
+    assert row["holds"] == "yes"
+    # At 200 (spacing 100) and at 400 (200): 200, by a margin of 129; and 100 by one of 82.
+    near = curves(low=[[5.0, 3.0, 1.0, 1.0, 1.0]] * 3, high=[[5.0, 4.0, 3.0, 1.0, 1.0]] * 3)
+    row = checks.later("c", near, "low", "high", 0.05)
+    assert (row["value"], row["holds"]) == (200, "yes")
+    # Times that differ by one spacing or by none: on average by less than checkpoints resolve.
+    runs = [[5.0, 4.0, 3.0, 1.0, 1.0], [5.0, 4.0, 1.0, 1.0, 1.0], [5.0, 4.0, 1.0, 1.0, 1.0]]
+    mixed = curves(low=[[5.0, 3.0, 1.0, 1.0, 1.0]] * 3, high=runs)
+    assert checks.later("c", mixed, "low", "high", 0.05)["holds"] == "undecided"
+
+
+def test_the_error_of_the_overlap_is_that_of_the_mean_over_seeds():
+    """Drops up to the plateau's end, 1, with ratios .95, 1 and 1.05 over three seeds."""
+    high = [[5.0, 4.0, 2.0, 1.5, 1.0]] * 3
+    low = [[5.0, 5.0 - ratio, 2.0, 2.0, 2.0] for ratio in (0.95, 1.0, 1.05)]
+    names = {"low": "low", "high": "high"}
+    (row,) = checks.overlap("9", curves(low=low, high=high, text=high), ["low", "high"], names, "text")
+    assert row["value"] == pytest.approx(1)
+    assert row["standard_error"] == pytest.approx(0.05 / math.sqrt(3))
+    # 4.53 standard errors of three seeds reach out of 1 +- 0.1; two would not have.
+    assert row["holds"] == "undecided"
+    sure = [[5.0, 5.0 - ratio, 2.0, 2.0, 2.0] for ratio in (0.98, 1.0, 1.02)]
+    (row,) = checks.overlap("9", curves(low=sure, high=high, text=high), ["low", "high"], names, "text")
+    assert row["holds"] == "yes"
+
+
+def test_bounds_over_few_seeds_are_students():
+    """Changes and rises whose two standard errors would decide, and whose 4.53 do not."""
+    names = {"low": "low", "high": "high"}
+    # Changes from 200 to 800 of -0.05, -0.17 and -0.11 against a bound of 5 % of the drop, 0.2.
+    low = [[5.0, 3.0, 1.5, 1.2, 1.5 + change] for change in (-0.03, -0.17, -0.1)]
+    table = curves(low=low, high=[HIGH] * 3)
+    (row, *_) = checks.late_changes("7", table, ["low", "high"], names, (200, 800))
+    assert row["value"] == pytest.approx(-0.1)
+    assert row["value"] - 2 * row["standard_error"] > -0.189
+    assert row["holds"] == "undecided"
+    # The loss on text ends below all before by 0.1, 0.02 and 0.06.
+    text = [[5.0, 3.0, 2.0, 1.5, 1.5 - fall] for fall in (0.1, 0.02, 0.06)]
+    row = checks.still_falling("10", curves(text=text), "text")
+    assert row["value"] < -2 * row["standard_error"]
+    assert row["holds"] == "undecided"
+    assert row["tolerance"] == pytest.approx(checks.margin(row["standard_error"], 3))
+
+
 # --- Tables of losses ------------------------------------------------------------------------
 
 
@@ -351,3 +416,55 @@ def test_noise_about_a_settled_score_does_not_count_as_drift():
         trace = pd.DataFrame({"sweep": np.arange(41), "score": score, "score_se": 0.1})
         answers.append(checks.settled("4", trace, 40)["holds"])
     assert answers.count("no") <= 4
+
+
+def chain_trace(changed=0.95, rhat=1.01, score=9.0, error=0.07):
+    sweep = np.arange(21)
+    share = changed * (1 - np.exp(-sweep / 3)) / (1 - np.exp(-20 / 3))
+    columns = dict(sweep=sweep, score=score, score_se=error, changed=share, rhat=rhat)
+    return pd.DataFrame(columns)
+
+
+@pytest.mark.parametrize(
+    ("changed", "holds"),
+    [(0.98, "yes"), (0.88, "undecided"), (0.6, "no"), (math.nan, "undecided")],
+)
+def test_a_start_is_forgotten_where_less_than_a_tenth_is_left(changed, holds):
+    row = checks.forgotten("c", chain_trace(changed), 20, 160)
+    assert row["holds"] == holds
+    if changed == 0.6:
+        assert row["value"] == pytest.approx(0.4)
+        assert row["standard_error"] == pytest.approx(math.sqrt(0.24 / 160))
+    assert checks.forgotten("c", chain_trace(0.98), 3, 160)["holds"] == "no"
+    assert checks.forgotten("c", chain_trace(0.98), 30, 160)["holds"] == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("rhat", "holds"), [(1.01, "yes"), (1.06, "no"), (2.8, "no"), (math.nan, "undecided")]
+)
+def test_chains_are_mixed_below_an_rhat_of_1_05(rhat, holds):
+    assert checks.mixed("c", chain_trace(rhat=rhat))["holds"] == holds
+
+
+def own_losses(mean, seed, chains=160):
+    draws = np.random.default_rng(seed).normal(mean, 0.3, chains)
+    return pd.DataFrame({"loss_sum": 16 * draws, "predictions": 16})
+
+
+@pytest.mark.parametrize(
+    ("changes", "holds"),
+    [
+        ({}, "yes"),
+        ({"loss": 1.4}, "no"),  # four times the error of the difference
+        ({"score": 9.4}, "no"),
+        ({"rhat": 1.2}, "no"),
+        ({"rhat": math.nan}, "undecided"),
+        ({"rhat": math.nan, "loss": 1.4}, "no"),
+    ],
+)
+def test_a_sample_is_where_twins_agree_in_all(changes, holds):
+    text = chain_trace()
+    noise = chain_trace(rhat=changes.get("rhat", 1.02), score=changes.get("score", 9.1))
+    losses = own_losses(1.2, 1), own_losses(changes.get("loss", 1.2), 2)
+    for twins in ((text, noise), (noise, text)):
+        assert checks.sample("c", twins, losses, 20, 160)["holds"] == holds

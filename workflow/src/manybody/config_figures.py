@@ -51,6 +51,7 @@ def figure_problems(paper: str, figure: str, block: dict, config: dict) -> Itera
     for part in parts(block):
         yield from _part_problems(path, part, config)
     yield from _clone_problems(path, block, config)
+    yield from _twin_problems(path, block, config)
     for where, part in students:
         if part.get("evaluation") in config["evaluations"]:
             yield from _evaluation_problems(where, part, config)
@@ -86,6 +87,39 @@ def _clone_problems(path: str, block: dict, config: dict) -> Iterator[str]:
             yield (
                 f"{path}.passages: found {max(block['passages'])}; expected numbers below the "
                 f"{clone['chains']} chains of clones.{name}; lower it, or sample more"
+            )
+
+
+def _twin_problems(path: str, block: dict, config: dict) -> Iterator[str]:
+    """Whether twins are two clones of the generator that is tested on them, at one sweep."""
+    for number, twins in enumerate(block.get("twins", [])):
+        where, name = f"{path}.twins[{number}]", twins["evaluation"]
+        if name not in block["generators"]:
+            yield (
+                f"{where}.evaluation: found {name}; expected one of {path}.generators: "
+                f"{', '.join(block['generators'])}; take one of them or add it there"
+            )
+            continue
+        if name not in config["evaluations"]:
+            continue  # said of generators
+        evaluation = config["evaluations"][name]
+        targets = evaluation["targets"]
+        own = [
+            other
+            for other, target in targets.items()
+            if config["clones"].get(target.get("clone"), {}).get("model") == evaluation["model"]
+        ]
+        found = [twins["text"], twins["noise"]]
+        wrong = [other for other in found if other not in own]
+        for other in wrong:
+            yield (
+                f"{where}: found {other}; expected targets of evaluations.{name} that are clones "
+                f"of its own model: {', '.join(own) or 'none'}; take two of them or add them there"
+            )
+        if not wrong and len({targets[other]["sweep"] for other in found}) > 1:
+            yield (
+                f"{where}: found {' and '.join(found)} at different sweeps; expected the same; "
+                f"change one of them in evaluations.{name}"
             )
 
 

@@ -12,8 +12,8 @@ def needs(block: dict, config: dict) -> dict:
     `protocols`, `lines` and `truth`, or of its `parts`; or the candidates of its `runs`, which
     come with maps, and those that are `longer`, the candidates of its `interpolation`, and its
     `optimum`. Theory is its `theory`, one name or several by their part in the figure, and `exact`.
-    `sources` gives each of their sources as the config has it. Raises `KeyError` for a name that is
-    not defined.
+    `sources` gives each of their sources as the config has it. `elsewhere` is the figure that has
+    the rows about the same runs, or None. Raises `KeyError` for a name that is not defined.
     """
     runs, targets = [], {}
     students = [part for part in corpora(block) if "evaluation" in part]
@@ -50,7 +50,25 @@ def needs(block: dict, config: dict) -> dict:
         "theory": [*_theory(block), *_one(block, "exact")],
         "curves": _one(block, "curve"),
         "truth": _one(block, "truth") if contacts else [],
+        "elsewhere": _elsewhere(block, config),
     }
+
+
+def _elsewhere(block: dict, config: dict) -> str | None:
+    """The figure that draws the runs of `block` as well and has the rows about them, if one does.
+
+    Rows are counted once: a figure of the same student with late steps goes before one without,
+    one of the same deepest network by one recipe before one by several.
+    """
+    for name, other in config.get("figures", {}).get("simplicity", {}).items():
+        student = "late_steps" in other and "late_steps" not in block and "ladder" in block
+        if student and other["evaluation"] == block["evaluation"]:
+            return name
+        networks = "networks" in other and "protocols" not in other and "protocols" in block
+        if networks and other["source"] == block["source"]:
+            if other["networks"][-1] == block["networks"][-1]:
+                return name
+    return None
 
 
 def parts(block: dict) -> list[dict]:

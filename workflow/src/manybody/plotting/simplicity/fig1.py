@@ -5,4 +5,4 @@ from manybody.plotting.simplicity import learning
 
 def draw(files, block: dict, context: dict) -> learning.Drawing:
     """The figure, what is drawn and the checks, from files; see the package's docstring."""
-    return learning.fig1(*learning.read(files, block, context), block)
+    return learning.fig1(*learning.read(files, block, context), block, context.get("elsewhere"))

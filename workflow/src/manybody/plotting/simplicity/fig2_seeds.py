@@ -7,4 +7,4 @@ from manybody.plotting.simplicity.staircase_runs import read_exact, read_parts
 def draw(files, block: dict, context: dict) -> staircase.Drawing:
     """The figure, what is drawn and the checks, from files; see the package's docstring."""
     (part,) = read_parts(files, block, context)
-    return staircase.seeds(part, read_exact(files, block, context))
+    return staircase.seeds(part, read_exact(files, block, context), context.get("elsewhere"))

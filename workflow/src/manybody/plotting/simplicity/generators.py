@@ -32,7 +32,8 @@ def fig3(generators: dict[str, Run], chains: dict[str, Chains], student: Run, bl
     `block["generators"]` from low to high order, and `block["wide_generator"]` if it is there.
     chains: clone -> chains; those of `block["chains"]` are drawn. student: one run, tested on the
     pairs of targets `block["pairs"]`, each the same chains at two sweeps, and on
-    `block["control"]`. Returns the figure, the numbers drawn and the checks. Bands are one
+    `block["control"]`. `block["twins"]`, if there are any: an evaluation of a generator and its
+    targets `text` and `noise`, its own clones from either start. Returns the figure, the numbers drawn and the checks. Bands are one
     standard error, over sequences in (a) and over chains in (b).
     """
     figure = style.new(10.5, 3.9)
@@ -43,14 +44,11 @@ def fig3(generators: dict[str, Run], chains: dict[str, Chains], student: Run, bl
         _draw_sweeps(sweeps, student, block),
     ]
     found = [
-        checks.not_run(
-            "1 (fig. 3): an exact model of n layers couples at most 2^(n-1) + 1 tokens",
-            "shown for any weights in tests/physics/test_order.py",
-            "exact",
-        ),
         *_quality_checks(generators, block),
         *_energy_checks(generators, chains),
         *_settled_checks(chains, block),
+        *_chain_checks(chains, block),
+        *_twin_checks(generators, chains, block),
         *_sweep_checks(student, block),
     ]
     return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
@@ -85,7 +83,9 @@ def _draw_scores(axes, chains: dict[str, Chains], block: dict) -> pd.DataFrame:
         about, trace = chains[name]
         description = about["generator"]["description"]
         colour, label = labels.generator_colour(description), labels.generator(description)
-        axes.plot(trace["sweep"], trace["score"], color=colour, label=label)
+        kept, rhat = 1 - trace["changed"].iloc[-1], trace["rhat"].iloc[-1]
+        state = f"{label}\n$\\hat R$ = {rhat:.2g}, {kept:.0%} of the start kept"
+        axes.plot(trace["sweep"], trace["score"], color=colour, label=state)
         low, high = trace["score"] - trace["score_se"], trace["score"] + trace["score_se"]
         axes.fill_between(trace["sweep"], low, high, color=colour, alpha=0.2, linewidth=0)
         points = trace["sweep"], trace["score"], trace["score_se"]
@@ -185,8 +185,7 @@ def _energy_checks(generators: dict[str, Run], chains: dict[str, Chains]) -> lis
                     checks.IDENTITY,
                 )
             )
-    text = "3 (fig. 3): E / L of chains by the norm score is their generator's loss on them"
-    return rows or [checks.not_run(text, "no generator is tested on its own clone", "exact")]
+    return rows
 
 
 def _settled_checks(chains: dict[str, Chains], block: dict) -> list[dict]:
@@ -201,6 +200,45 @@ def _settled_checks(chains: dict[str, Chains], block: dict) -> list[dict]:
             )
             rows.append(checks.settled(f"{text} sweeps", trace, sweep))
     return rows
+
+
+def _chain_checks(chains: dict[str, Chains], block: dict) -> list[dict]:
+    """What the sampler's own diagnostics say: R-hat, and how much of the start is still there."""
+    rows = []
+    for name in block["chains"]:
+        about, trace = chains[name]
+        label = labels.generator(about["generator"]["description"])
+        last = int(trace["sweep"].max())
+        text = f"chains (fig. 3b): {label}: split R-hat of the score, second half of {last} sweeps"
+        rows.append(checks.mixed(text, trace))
+        for sweep in sorted({min(20, last), last}):
+            text = f"chains (fig. 3b): {label}: share of the start's tokens after {sweep} sweeps"
+            rows.append(checks.forgotten(text, trace, sweep, about["chains"]))
+    return rows
+
+
+def _twin_checks(generators: dict[str, Run], chains: dict[str, Chains], block: dict) -> list[dict]:
+    """Whether a clone is a sample of its model: do chains from text and from noise agree?"""
+    rows = []
+    for twins in block.get("twins", []):
+        run = generators[twins["evaluation"]]
+        names = (twins["text"], twins["noise"])
+        documents = [run.targets[name] for name in names]
+        made = [chains[document["clone"]] for document in documents]
+        sweep = documents[0]["sweep"]
+        text = (
+            f"chains (fig. 3b): {_label(run)}, {documents[0]['energy']} score: after {sweep} sweeps "
+            "a clone is a sample of its model, not the state that sweeps have left"
+        )
+        losses = tuple(_last(run, name) for name in names)
+        count = min(one.about["chains"] for one in made)
+        rows.append(checks.sample(text, tuple(one.trace for one in made), losses, sweep, count))
+    return rows or [
+        checks.not_run(
+            "chains (fig. 3b): a clone is a sample of its model, not the state that sweeps have left",
+            "no generator is tested on twins from text and from noise",
+        )
+    ]
 
 
 def _sweep_checks(student: Run, block: dict) -> list[dict]:

@@ -49,8 +49,11 @@ def read(files, block: dict, context: dict) -> tuple[pd.DataFrame, dict, dict]:
 
 
 @style.styled(style.RC)
-def fig1(losses: pd.DataFrame, targets: dict, student: dict, block: dict) -> Drawing:
-    """The student's loss on the clones against the epoch, on a linear axis."""
+def fig1(losses, targets, student, block, elsewhere: str | None = None) -> Drawing:
+    """The student's loss on the clones against the epoch, on a linear axis.
+
+    elsewhere: a figure that draws the same runs and has the rows about them.
+    """
     view = _View(losses, targets, block)
     figure = style.new(5.6, 3.7)
     axes = figure.subplots()
@@ -62,7 +65,8 @@ def fig1(losses: pd.DataFrame, targets: dict, student: dict, block: dict) -> Dra
     axes.set(xlabel="training epoch", ylabel="test loss (nats per token)", xlim=(0, None))
     axes.set_title(labels.scale(student, view.seeds))
     axes.legend(title=_band(view.seeds), alignment="left")
-    return figure, _table(drawn), checks.table(_order_checks("6 (fig. 1)", view))
+    found = [] if elsewhere else _order_checks("6 (fig. 1)", view)
+    return figure, _table(drawn), checks.table(found)
 
 
 def fig4(losses, targets, student, block, generators=()) -> Drawing:

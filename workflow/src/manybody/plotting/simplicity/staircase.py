@@ -102,10 +102,10 @@ def literal(parts: list[Part]) -> Drawing:
 
 
 @style.styled(style.RC)
-def seeds(part: Part, theory: pd.DataFrame | None) -> Drawing:
+def seeds(part: Part, theory: pd.DataFrame | None, elsewhere: str | None = None) -> Drawing:
     """A panel of losses for the deepest network by each recipe, each seed coloured by its end.
 
-    theory: as of `fig2`.
+    theory: as of `fig2`. elsewhere: a figure that has the rows about the first recipe.
     """
     groups, order = _last(part), part.lines.order
     columns = min(len(groups), 3)
@@ -131,7 +131,7 @@ def seeds(part: Part, theory: pd.DataFrame | None) -> Drawing:
         ncols=3,
     )
     drawn += [_ends_table(groups, part.lines), *numbers(part)]
-    found = staircase_checks.seed_rows(part, "fig. 2 seeds")
+    found = staircase_checks.seed_rows(part, "fig. 2 seeds", elsewhere)
     found += staircase_checks.exact_rows(theory, "fig. 2 seeds")
     return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
 
@@ -314,7 +314,9 @@ def _class_handles(groups: list[Group], lines: Lines) -> list[Line2D]:
 
 
 def _class_title(groups: list[Group]) -> str:
-    return "runs of " + " | ".join(f"{group.label} ({len(group.runs)})" for group in groups)
+    names = [f"{group.label} ({len(group.runs)})" for group in groups]
+    pairs = [" | ".join(names[place : place + 2]) for place in range(0, len(names), 2)]
+    return "runs of " + " |\n".join(pairs)
 
 
 def _class_legend(axes: Axes, groups: list[Group], lines: Lines) -> None:
