@@ -276,13 +276,17 @@ def test_the_error_of_the_overlap_is_that_of_the_mean_over_seeds():
     high = [[5.0, 4.0, 2.0, 1.5, 1.0]] * 3
     low = [[5.0, 5.0 - ratio, 2.0, 2.0, 2.0] for ratio in (0.95, 1.0, 1.05)]
     names = {"low": "low", "high": "high"}
-    (row,) = checks.overlap("9", curves(low=low, high=high, text=high), ["low", "high"], names, "text")
+    (row,) = checks.overlap(
+        "9", curves(low=low, high=high, text=high), ["low", "high"], names, "text"
+    )
     assert row["value"] == pytest.approx(1)
     assert row["standard_error"] == pytest.approx(0.05 / math.sqrt(3))
     # 4.53 standard errors of three seeds reach out of 1 +- 0.1; two would not have.
     assert row["holds"] == "undecided"
     sure = [[5.0, 5.0 - ratio, 2.0, 2.0, 2.0] for ratio in (0.98, 1.0, 1.02)]
-    (row,) = checks.overlap("9", curves(low=sure, high=high, text=high), ["low", "high"], names, "text")
+    (row,) = checks.overlap(
+        "9", curves(low=sure, high=high, text=high), ["low", "high"], names, "text"
+    )
     assert row["holds"] == "yes"
 
 

@@ -312,7 +312,9 @@ def test_definitions_that_disagree_leave_the_claim_undecided():
 
     def tail(time, steps):
         five, two = (time / 2, time * 1.1) if time > 850 else (time, time * 1.1)
-        left = np.interp(np.log(np.maximum(steps, 1)), np.log([50, five, two, 2900]), [1, 0.05, 0.02, 0])
+        left = np.interp(
+            np.log(np.maximum(steps, 1)), np.log([50, five, two, 2900]), [1, 0.05, 0.02, 0]
+        )
         return 1 + 5 * left
 
     made = compared(1200, 600, shape=tail)

@@ -24,8 +24,9 @@ OPTIONAL = re.compile(
     r"corpora\.[^.]+\.(seed|marker|column|files|sha256)|sources\.[^.]+\.(blocks|fields|split\.by)"
     r"|sources\.[^.]+\.blocks\..*|models\.[^.]+\.(heads|attention|start)"
     r"|models\..*\.(loss|hold|every|subset|validation_masks|divergence|device|stream|training\.weights)"
-    r"|figures\..*\.(seeds|colours|protocols|exact|wide_generator|early_stopped_clone|early_stopped"
-    r"|wide|norm|starts|interpolation|truth|separation)|theory\.trec\.vocabulary"
+    r"|figures\..*\.(seeds|colours|protocols|exact|wide_generator|early_stopped|twins"
+    r"|wide|norm|starts|interpolation|truth|separation)|figures\.simplicity\.fig[45]\.generators"
+    r"|theory\.trec\.vocabulary"
 )
 REQUIRED_ANYWAY = re.compile(
     r"models\.(bert|gpt|potts-encoder)[^.]*\.heads|corpora\.(pydocs\.sha256|letters\.files)"
@@ -81,6 +82,19 @@ figures:
 """
 
 
+HEADLINE = {
+    "corpora": [
+        {
+            "evaluation": "bert",
+            "control": "original",
+            "generators": ["n2", "n2-wide", "n4", "bert-generator"],
+            "test": "test",
+            "comparisons": [{"late": ["bert"], "early": ["order-3-wide"]}],
+        }
+    ]
+}
+
+
 @cache
 def parsed(name):
     return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
@@ -93,6 +107,7 @@ def shipped():
     full = copy.deepcopy(default)
     for block, entries in yaml.safe_load(MORE).items():
         full[block].update(entries)
+    full["figures"]["simplicity"]["headline"] = copy.deepcopy(HEADLINE)
     return default, full
 
 

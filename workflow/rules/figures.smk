@@ -109,10 +109,7 @@ if ("simplicity", "headline") in figure_names():
 
     rule headline:
         input:
-            [
-                f"{RESULTS}/figures/simplicity/headline.{ending}"
-                for ending in ("pdf", "png", "csv")
-            ],
+            [f"{RESULTS}/figures/simplicity/headline.{ending}" for ending in ("pdf", "png", "csv")],
             f"{RESULTS}/scorecards/simplicity/headline.md",
 
 

@@ -7,11 +7,12 @@ def needs(block: dict, config: dict) -> dict:
 
     The student's `evaluation` comes with all its seeds or the block's own `seeds`; `generators`
     and `wide_generator` name evaluations as well; a block of several `corpora` has these for each.
-    Clones are those that the evaluations are tested on, and the block's `chains` and `clones`. `targets` gives each
-    evaluation's targets as the config has them. Models are those of the block's `networks`,
-    `protocols`, `lines` and `truth`, or of its `parts`; or the candidates of its `runs`, which
-    come with maps, and those that are `longer`, the candidates of its `interpolation`, and its
-    `optimum`. Theory is its `theory`, one name or several by their part in the figure, and `exact`.
+    Clones are those that the evaluations are tested on, and the block's `chains` and `clones`.
+    `targets` gives each evaluation's targets as the config has them. Models are those of the
+    block's `networks`, `protocols`, `lines` and `truth`, or of its `parts`; or the candidates of
+    its `runs`, which come with maps, and those that are `longer`, the candidates of its
+    `interpolation`, and its `optimum`. Theory is its `theory`, one name or several by their part
+    in the figure, and `exact`.
     `sources` gives each of their sources as the config has it. `elsewhere` is the figure that has
     the rows about the same runs, or None. Raises `KeyError` for a name that is not defined.
     """
@@ -65,9 +66,11 @@ def _elsewhere(block: dict, config: dict) -> str | None:
         if student and other["evaluation"] == block["evaluation"]:
             return name
         networks = "networks" in other and "protocols" not in other and "protocols" in block
-        if networks and other["source"] == block["source"]:
-            if other["networks"][-1] == block["networks"][-1]:
-                return name
+        if networks and all(
+            one(other) == one(block)
+            for one in (lambda part: part["source"], lambda part: part["networks"][-1])
+        ):
+            return name
     return None
 
 

@@ -158,7 +158,9 @@ def _cube(losses: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Steps, and loss sums and predictions (students, checkpoints, chains), of one target."""
     ordered = losses.sort_values(["seed", "step", "sequence"])
     shape = tuple(ordered[key].nunique() for key in ("seed", "step", "sequence"))
-    sums, counts = (ordered[key].to_numpy(float).reshape(shape) for key in ("loss_sum", "predictions"))
+    sums, counts = (
+        ordered[key].to_numpy(float).reshape(shape) for key in ("loss_sum", "predictions")
+    )
     return np.sort(ordered["step"].unique()), sums, counts
 
 
@@ -179,9 +181,7 @@ def interval(late: Kind, early: Kind, generators: tuple[float, int]) -> Interval
     students = len(differences)
     value = float(differences.mean())
     resampled = late.resampled.mean(axis=(1, 2)) - early.resampled.mean(axis=(1, 2))
-    by_student = (
-        float(differences.std(ddof=1) / math.sqrt(students)) if students > 1 else math.nan
-    )
+    by_student = float(differences.std(ddof=1) / math.sqrt(students)) if students > 1 else math.nan
     by_chain = float(resampled.std(ddof=1))
     variance, degrees = generators
     by_generator = math.nan
@@ -300,9 +300,7 @@ def compare(
     intervals: list[dict[float, Interval]] = [{} for _ in pairs]
     widths = [0.0 for _ in pairs]
     for share in checks.SATURATION:
-        read = dict(
-            zip(kinds, read_kinds(losses, targets, kinds, share, bootstraps), strict=True)
-        )
+        read = dict(zip(kinds, read_kinds(losses, targets, kinds, share, bootstraps), strict=True))
         pooled = spread([kind for names, kind in read.items() if _own(names, kinds, targets)])
         for place, pair in enumerate(pairs):
             late, early = (read[tuple(kind)] for kind in pair)
@@ -361,7 +359,5 @@ def _decided(name, targets, generators, test, pair, found, width, students) -> C
     if causes:
         claim = f"{claim} [{'; '.join(causes)}]"
     holds = decide(list(found.values())) if not causes else "undecided"
-    row = checks.row(
-        claim, "paper", holds, first.value, first.error, f"> {BOUND:.3f}", first.half
-    )
+    row = checks.row(claim, "paper", holds, first.value, first.error, f"> {BOUND:.3f}", first.half)
     return Comparison(list(late), list(early), words, found, premise, row)

@@ -8,6 +8,8 @@ import pandas as pd
 from manybody import checks, tables
 from manybody.plotting import labels, style
 
+A_SAMPLE = "a clone is a sample of its model, not the state that sweeps have left"
+
 
 class Run(NamedTuple):
     """An evaluated run: its manifest's `about`, its losses, what is behind its targets."""
@@ -33,8 +35,8 @@ def fig3(generators: dict[str, Run], chains: dict[str, Chains], student: Run, bl
     chains: clone -> chains; those of `block["chains"]` are drawn. student: one run, tested on the
     pairs of targets `block["pairs"]`, each the same chains at two sweeps, and on
     `block["control"]`. `block["twins"]`, if there are any: an evaluation of a generator and its
-    targets `text` and `noise`, its own clones from either start. Returns the figure, the numbers drawn and the checks. Bands are one
-    standard error, over sequences in (a) and over chains in (b).
+    targets `text` and `noise`, its own clones from either start. Returns the figure, the numbers
+    drawn and the checks. Bands are one standard error, over sequences in (a) and chains in (b).
     """
     figure = style.new(10.5, 3.9)
     quality, scores, sweeps = figure.subplots(1, 3)
@@ -227,15 +229,15 @@ def _twin_checks(generators: dict[str, Run], chains: dict[str, Chains], block: d
         made = [chains[document["clone"]] for document in documents]
         sweep = documents[0]["sweep"]
         text = (
-            f"chains (fig. 3b): {_label(run)}, {documents[0]['energy']} score: after {sweep} sweeps "
-            "a clone is a sample of its model, not the state that sweeps have left"
+            f"chains (fig. 3b): {_label(run)}, {documents[0]['energy']} score: after {sweep} "
+            f"sweeps {A_SAMPLE}"
         )
         losses = tuple(_last(run, name) for name in names)
         count = min(one.about["chains"] for one in made)
         rows.append(checks.sample(text, tuple(one.trace for one in made), losses, sweep, count))
     return rows or [
         checks.not_run(
-            "chains (fig. 3b): a clone is a sample of its model, not the state that sweeps have left",
+            f"chains (fig. 3b): {A_SAMPLE}",
             "no generator is tested on twins from text and from noise",
         )
     ]

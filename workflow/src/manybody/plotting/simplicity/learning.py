@@ -283,12 +283,12 @@ def _handle(series: _Series) -> Line2D:
 
 def _findings(compared: dict[str, comparison.Comparison]) -> list[str]:
     """What the controls show, in words: d with its interval by the first definition, the answer."""
-    marks = {"stopped": "◇ order 9 stopped", "wide": "□ wide order 3"}
+    marks = {"stopped": "◇", "wide": "□"}
     found = []
     for role, one in compared.items():
         share, d = next(iter(one.found.items()))
         found.append(
-            f"control {marks[role]}, {one.words}: d = log t ratio = {d} at {share:.0%}. "
+            f"control {marks[role]}: {one.words}: d = log t ratio = {d} at {share:.0%}. "
             f"If the order set the time: above {comparison.BOUND:.2f} ({one.claim['holds']})"
         )
     return found
@@ -375,7 +375,8 @@ def _quality_checks(name: str, compared: dict[str, comparison.Comparison]) -> li
     rows = []
     for role, reason in missing.items():
         if role not in compared:
-            rows.append(checks.not_run(f"11 ({name}): at equal loss the order sets the time", reason))
+            text = f"11 ({name}): at equal loss the order sets the time, {role} generator"
+            rows.append(checks.not_run(text, reason))
             continue
         if name == "fig. 4":
             rows.append(compared[role].premise)

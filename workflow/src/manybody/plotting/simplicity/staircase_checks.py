@@ -137,7 +137,9 @@ def line_rows(part: Part, figure: str) -> list[dict]:
         difference, error = loss - lines.truth[0], math.hypot(error, lines.truth[1])
         margin = checks.DEVIATIONS * error
         if not math.isfinite(margin):
-            rows.append(checks.failed(claim, "statistical", f"its standard error is {error}", "> 0"))
+            rows.append(
+                checks.failed(claim, "statistical", f"its standard error is {error}", "> 0")
+            )
             continue
         holds = "no" if difference < -margin else "yes"
         rows.append(checks.row(claim, "statistical", holds, difference, error, "> 0", -margin))
@@ -316,7 +318,7 @@ def order_rows(part: Part, figure: str) -> list[dict]:
 
 
 def _always(claim: str, seen: list[bool]) -> dict:
-    """A rule without exception: one seed that breaks it is enough for a no, six keep it for a yes."""
+    """A rule without exception: one seed breaks it, six that keep it are enough for a yes."""
     claim = f"{claim} [{len(seen)} seeds tell]"
     if not seen:
         return checks.row(claim, "paper", "undecided", expected=1)
