@@ -433,6 +433,7 @@ def test_the_generators_of_two_kinds_of_chains_are_counted_once():
     between = math.log(1.5) ** 2 / 2
     assert made[0].found[0.05].generators == pytest.approx(math.sqrt(between / 4), rel=0.2)
     assert "from noise" in made[1].words
+    assert made[0].premise["claim"] == made[1].premise["claim"]
 
 
 # --- The figure ----------------------------------------------------------------------------------
@@ -460,6 +461,8 @@ def test_the_headline_draws_and_lists_what_it_decided():
     claims = found[found["claim"].str.startswith("11 (")]
     assert claims["holds"].tolist() == ["yes", "no", "no", "no"]
     assert claims["claim"].str.contains("on this corpus, at this scale").all()
+    stopped = claims["claim"].str.contains("may itself be of low effective order")
+    assert stopped.tolist() == [False, True, False, True]
     premises = found[found["claim"].str.startswith("11, premise")]
     assert premises["holds"].tolist() == ["yes"] * 4
     d = drawn[drawn["panel"] == "d"]

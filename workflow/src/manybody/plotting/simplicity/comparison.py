@@ -324,21 +324,29 @@ def _runs(names: Sequence[str], targets: dict) -> list[tuple[dict, int]]:
     return [(made["description"], made["seed"]) for made in generators]
 
 
-def kind_label(targets: dict, names: Sequence[str]) -> str:
-    """`n = 2, order 3, rank 160, from noise`: what is common to the clones of a kind."""
+def kind_label(targets: dict, names: Sequence[str], chains: bool = True) -> str:
+    """`n = 2, order 3, rank 160, from noise`: what is common to the clones of a kind.
+
+    Without `chains` of their generators only.
+    """
     document = targets[names[0]]
     text = labels.target(document, rank=labels.bounded(document["generator"]["description"]))
     text = text.partition(", stopped at")[0]
     stopped = not document["generator"]["last"]
-    noise = document["start"] == "unigram"
+    noise = chains and document["start"] == "unigram"
     return f"{text}{', stopped' if stopped else ''}{', from noise' if noise else ''}"
+
+
+def _deep_and_stopped(made: dict) -> bool:
+    return labels.bounded(made["description"]) and not made["last"]
 
 
 def _decided(name, targets, generators, test, pair, found, width, students) -> Comparison:
     late, early = pair
     words = f"{kind_label(targets, late)} against {kind_label(targets, early)}"
+    made = " and ".join(kind_label(targets, kind, chains=False) for kind in pair)
     premise = equal_losses(
-        f"11, premise ({name}): equal test loss: {words}", generators, targets, late, early, test
+        f"11, premise ({name}): equal test loss: {made}", generators, targets, late, early, test
     )
     causes = []
     if premise["holds"] != "yes":
@@ -355,6 +363,8 @@ def _decided(name, targets, generators, test, pair, found, width, students) -> C
         f"11 ({name}), on this corpus, at this scale: at equal loss the order sets the time, by a "
         f"factor above 1.25: {words} ({values}; {students} students, {scope})"
     )
+    if _deep_and_stopped(targets[late[0]]["generator"]):
+        claim = f"{claim}; a stopped deep network may itself be of low effective order"
     first = found[checks.SATURATION[0]]
     if causes:
         claim = f"{claim} [{'; '.join(causes)}]"

@@ -282,14 +282,14 @@ def _handle(series: _Series) -> Line2D:
 
 
 def _findings(compared: dict[str, comparison.Comparison]) -> list[str]:
-    """What the controls show, in words: d with its interval by the first definition, the answer."""
+    """What the controls show: d, the log of the ratio of the times, by the first definition."""
     marks = {"stopped": "◇", "wide": "□"}
     found = []
     for role, one in compared.items():
         share, d = next(iter(one.found.items()))
         found.append(
-            f"control {marks[role]}: {one.words}: d = log t ratio = {d} at {share:.0%}. "
-            f"If the order set the time: above {comparison.BOUND:.2f} ({one.claim['holds']})"
+            f"control {marks[role]}: d = {d} at {share:.0%} left; "
+            f"above {comparison.BOUND:.2f} if the order set the time: {one.claim['holds']}"
         )
     return found
 
