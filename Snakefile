@@ -24,9 +24,10 @@ configfile: Path(workflow.basedir) / "config" / "config.yaml"
 # Scripts import the package from here: Snakemake hands its import path on to them.
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow" / "src"))
 
-from manybody.config import ConfigError, check
+from manybody.config import ConfigError, check, take_away
 
 try:
+    take_away(config)
     check(config)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
@@ -58,6 +59,9 @@ localrules:
     simplicity,
     potts,
     multi_index,
+    generators,
+    clones,
+    students,
 
 
 rule all:
@@ -72,6 +76,22 @@ rule scorecard:
     input:
         rules.write_scorecard.output,
         rules.judge_gates.output,
+
+
+# The long parts of a config's figures, so that each can be run, and stopped, on its own.
+rule generators:
+    input:
+        sorted({clone_model(clone) for clone in figure_parts("clones")}),
+
+
+rule clones:
+    input:
+        [clone_path(clone) for clone in figure_parts("clones")],
+
+
+rule students:
+    input:
+        [evaluated_model(*run) for run in figure_parts("runs")],
 
 
 rule simplicity:

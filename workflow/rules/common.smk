@@ -265,6 +265,13 @@ def figure_files(paper=None):
     ]
 
 
+def figure_parts(kind):
+    """What all figures of the config need of one kind (see `needs`), each once."""
+    blocks = [config["figures"][paper][figure] for paper, figure in figure_names()]
+    named = [part for block in blocks for part in needs(block, config)[kind]]
+    return [part for number, part in enumerate(named) if part not in named[:number]]
+
+
 def figure_inputs(paper, figure):
     """Named inputs of a figure: tables of losses, manifests of runs and clones, a tokenizer."""
     block = config["figures"][paper][figure]

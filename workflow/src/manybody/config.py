@@ -29,6 +29,22 @@ def check(config: dict) -> None:
             raise ConfigError(f"the config cannot be used:{listed}")
 
 
+def take_away(config: dict) -> None:
+    """Removes what is null under `figures`: a paper, a figure, or a key of a figure, in place.
+
+    Snakemake lays mappings over one another, so an overlay could otherwise only add to the default.
+    """
+    _without_nulls(config.get("figures"))
+
+
+def _without_nulls(node) -> None:
+    if isinstance(node, dict):
+        for key in [key for key, value in node.items() if value is None]:
+            del node[key]
+        for value in node.values():
+            _without_nulls(value)
+
+
 def _name_problems(config: dict) -> Iterator[str]:
     """Names that cannot be part of a path, and keys that are no text."""
     yield from _key_problems("", config)
