@@ -19,7 +19,14 @@ from manybody import sequences, tables
 from manybody.artifacts import write_manifest
 from manybody.plotting import labels, style
 from manybody.plotting.needs import needs
-from manybody.plotting.simplicity import comparison, fig3, generators, learning, passages
+from manybody.plotting.simplicity import (
+    comparison,
+    fig3,
+    fig4_paper,
+    generators,
+    learning,
+    passages,
+)
 
 STEPS = [0, 1, 3, 10, 30, 100, 150, 200, 300, 400, 600, 800, 1000, 1400, 1800, 2200, 2600, 3000]
 SEQUENCES, LENGTH = 40, 16
@@ -248,6 +255,23 @@ def test_what_was_built_into_the_losses_is_what_the_checks_find():
     (order_33,) = answers(found, "6 (fig. 4): order 33").items()
     assert order_33[1] == "not-run"
     assert "n = 6 needs L >= 33, L = 16" in order_33[0]
+
+
+def test_the_papers_own_generators_get_rows_of_their_own(monkeypatch):
+    """Rows of nominal orders only, under a name that the rows of figure 4 do not have."""
+    nominal = {"n2": clone(factored(2, variant="paper"), "n2")}
+    nominal["n4"] = clone(factored(4, variant="paper"), "n4")
+    block = {key: BLOCK[key] for key in ("evaluation", "ladder", "control", "late_steps")}
+    read = (losses(), TARGETS | nominal, STUDENT)
+    monkeypatch.setattr(learning, "read", lambda files, block, context: read)
+    _, drawn, found = fig4_paper.draw({}, block, {})
+    assert set(drawn["series"]) >= {"n = 2, nominal order 3", "n = 4, nominal order 9"}
+    assert found["claim"].str.contains("nominal order").all()
+    assert found["claim"].str.contains("(fig. 4, variant paper)", regex=False).all()
+    start = "6 (fig. 4, variant paper): n = 2, nominal order 3 saturates before n = 4"
+    assert "yes" in answers(found, start).values()
+    _, _, exact = learned(learning.fig4, block=block)
+    assert not set(found["claim"]) & set(exact["claim"])
 
 
 def test_claims_without_their_clones_are_not_run():
