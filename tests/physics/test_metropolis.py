@@ -316,6 +316,22 @@ def test_a_clone_in_bfloat16_says_so_and_has_scores_of_its_own(tmp_path):
         )  # fmt: skip
 
 
+def test_clones_of_one_chain_seed_move_by_numbers_of_their_own(tmp_path):
+    """Two names from the same starts part ways; one name repeats itself."""
+    model = build(MODELS["bert"]).float()
+    starts = torch.randint(7, (16, 6), generator=torch.Generator().manual_seed(5)).numpy()
+    tokens = []
+    for number, stream in enumerate(["one", "two", "one"]):
+        written = metropolis.sample(
+            model, starts, tmp_path / str(number), energy="raw", gauge="none", sweeps=[2],
+            order="left-to-right", seed=1, about={}, stream=stream,
+        )  # fmt: skip
+        assert Manifest.read(written, "clones").about["stream"] == stream
+        tokens.append(Sequences.open(tmp_path / str(number) / "sweep-2.parquet").tokens)
+    assert (tokens[0] != tokens[1]).mean() > 0.3
+    assert np.array_equal(tokens[0], tokens[2])
+
+
 class Peak(TorchDispatchMode):
     """The most bytes that tensors made under it took at one time."""
 
