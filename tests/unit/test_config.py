@@ -1,6 +1,7 @@
 """The shipped configs pass; each kind of mistake is answered with its path and the way out."""
 
 import copy
+import json
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +21,8 @@ def read(name):
 def load(*names):
     config = {}
     for name in names:
-        merge(config, read(name))
+        # What YAML's anchors share is two values, as it is to Snakemake.
+        merge(config, json.loads(json.dumps(read(name))))
     return config
 
 
@@ -45,15 +47,88 @@ def put(config, path, value):
     config[last] = value
 
 
-@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml"])
+@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml", "headline.yaml"])
 def test_shipped_configs_pass(overlay):
     check(load("config.yaml"))
     check(load("config.yaml", overlay))
 
 
-@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml"])
+@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml", "headline.yaml"])
 def test_scales_never_mix(overlay):
     assert load("config.yaml", overlay)["results"] != load("config.yaml")["results"]
+
+
+def test_the_second_corpus_is_given_by_path():
+    config = load("config.yaml", "headline.yaml", "headline-second.yaml")
+    with pytest.raises(ConfigError, match=r"corpora\.second\.files: missing"):
+        check(config)
+    config["corpora"]["second"]["files"] = ["slice.txt"]
+    check(config)
+    config["corpora"]["second"] |= {"boundary": "marker", "marker": "<|endoftext|>"}
+    check(config)
+
+
+def test_both_corpora_of_the_headline_are_compared_alike():
+    """Clones and targets of the second differ from those of the first in the source only."""
+    config = load("config.yaml", "headline.yaml", "headline-second.yaml")
+    first, second = config["figures"]["simplicity"]["headline"]["corpora"]
+    assert first["comparisons"] == second["comparisons"]
+    one, two = (config["evaluations"][part["evaluation"]]["targets"] for part in (first, second))
+    assert one.keys() == two.keys()
+    for name in one:
+        if "clone" in one[name]:
+            clones = [config["clones"][target[name]["clone"]] for target in (one, two)]
+            assert [clone.pop("source") for clone in clones] == ["docs", "second"]
+            assert clones[0] == clones[1]
+
+
+def test_the_headline_compares_runs_that_differ_in_start_and_data():
+    config = load("config.yaml", "headline.yaml")
+    (part,) = config["figures"]["simplicity"]["headline"]["corpora"]
+    targets = config["evaluations"][part["evaluation"]]["targets"]
+    for pair in part["comparisons"]:
+        for kind in (pair["late"], pair["early"]):
+            clones = [config["clones"][targets[name]["clone"]] for name in kind]
+            assert [clone["seed"] for clone in clones] == [0, 1]
+            for clone in clones:
+                assert config["models"][clone["model"]]["init_seed"] == "each"
+    # Students are runs of one start, as in the paper.
+    assert config["models"][config["evaluations"]["headline"]["model"]]["init_seed"] != "each"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("comparisons", [{"late": ["bert-9"], "early": ["wide-0"]}], "comparisons[0].late"),
+        ("comparisons", [{"late": ["bert-0"], "early": ["original"]}], "comparisons[0].early"),
+        ("generators", ["generator-n9"], "corpora[0].generators"),
+        ("test", "tests", "corpora[0].test"),
+        ("control", "text", "corpora[0].control"),
+        ("evaluation", "student", "corpora[0].evaluation"),
+    ],
+)
+def test_a_mistake_in_the_headline_is_named(path, value, expected):
+    config = load("config.yaml", "headline.yaml")
+    config["figures"]["simplicity"]["headline"]["corpora"][0][path] = value
+    with pytest.raises(ConfigError) as raised:
+        check(config)
+    assert expected in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("twins", "expected"),
+    [
+        ({"evaluation": "n9", "text": "text", "noise": "noise"}, "twins[0].evaluation"),
+        ({"evaluation": "n4", "text": "test", "noise": "noise"}, "found test"),
+        ({"evaluation": "n4", "text": "own", "noise": "noise"}, "different sweeps"),
+    ],
+)
+def test_twins_are_two_clones_of_one_generator_at_one_sweep(config, twins, expected):
+    check(config)
+    config["figures"]["simplicity"]["fig3"]["twins"] = [twins]
+    with pytest.raises(ConfigError) as raised:
+        check(config)
+    assert expected in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,12 @@ def headline(corpora: list[tuple], bootstraps: int = comparison.BOOTSTRAPS) -> D
             # Two kinds of chains of the same generators rest on the same premise.
             premises = [row["claim"] for row in found]
             found += [one.claim] if one.premise["claim"] in premises else [one.premise, one.claim]
+    handles = {  # what all corpora have in common is said once
+        label: line
+        for name in compared
+        for line, label in zip(*axes[f"loss {name}"].get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles, loc="outside upper center", ncols=3)
     drawn.append(_draw_intervals(axes["d"], compared))
     if len(corpora) == 1:
         found.append(
@@ -139,7 +145,6 @@ def _draw_losses(axes: Axes, losses, targets, student, part, made) -> pd.DataFra
     axes.set(xlabel="training step", ylabel="test loss (nats per token)")
     axes.set_title(labels.scale(student, losses["seed"].nunique()), fontsize=8)
     axes.set_xlim(left=mean.index[-1] / 100)  # all curves are one before
-    axes.legend(fontsize=7, loc="lower left")
     return pd.concat(drawn)
 
 
@@ -169,7 +174,7 @@ def _draw_intervals(axes: Axes, compared: dict[str, list[comparison.Comparison]]
     place = 0.0
     for corpus, made in compared.items():
         for one in made:
-            words = one.words.replace(" against ", "\nagainst ")
+            words = one.words.replace(" against ", "\nagainst ").replace(", from", ",\nfrom")
             ticks.append((place + 0.5, f"{corpus}: {one.claim['holds']}\n{words}"))
             for row, (share, d) in enumerate(one.found.items()):
                 axes.errorbar(
@@ -194,7 +199,7 @@ def _draw_intervals(axes: Axes, compared: dict[str, list[comparison.Comparison]]
                     )
                 ]
             place += 1.0
-    axes.set_yticks([tick for tick, _ in ticks], [text for _, text in ticks], fontsize=7)
+    axes.set_yticks([tick for tick, _ in ticks], [text for _, text in ticks], fontsize=6.5)
     axes.set_ylim(place, 0)
     axes.set_xlabel(
         "d = log t of the first kind less that of the second (95 % interval; grey: within log 1.25)"
