@@ -615,6 +615,24 @@ def test_learning_figures_are_drawn_from_files(made, figure):
     pd.testing.assert_frame_equal(found, expected[2])
 
 
+def test_the_headline_is_drawn_from_files(made):
+    part = {key: BLOCK[key] for key in ("evaluation", "control", "generators", "test")}
+    part["comparisons"] = [{"late": ["bert"], "early": ["n2-wide"]}]
+    files, context = made({"corpora": [part]})
+    module = import_module("manybody.plotting.simplicity.headline")
+    _, drawn, found = module.draw(files, {"corpora": [part]}, context)
+    seeds = drawn[drawn["panel"] == "times"].groupby("series")["seed"].unique()
+    assert {tuple(sorted(set(one))) for one in seeds} == {("0", "1")}
+    given = losses((0, 1)), TARGETS, STUDENT, part
+    expected = module.headline(
+        [(*given, comparison.read_generators(files, part["generators"], context))]
+    )
+    pd.testing.assert_frame_equal(drawn, expected[1])
+    pd.testing.assert_frame_equal(found, expected[2])
+    # The wide generator of the clone is not among the runs that were tested.
+    assert list(answers(found, "11, premise").values()) == ["not-run"]
+
+
 def test_figure_3_is_drawn_from_files(made):
     block = {key: value for key, value in FIG3.items() if key != "wide_generator"} | {"seeds": [1]}
     files, context = made(block)
