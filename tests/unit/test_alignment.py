@@ -9,6 +9,7 @@ import torch
 
 from manybody import fitting, models, reweighting
 from manybody.artifacts import ArtifactError, Manifest
+from manybody.seeds import run_settings
 from manybody.sequences import Sequences
 from manybody.sources import SourceError, alignment
 from manybody.sources.alignment import SPLITS, encode, make, read
@@ -242,7 +243,7 @@ def test_weights_are_refused_for_other_sequences(tmp_path):
 
 def fit_of(tokens, description: dict, folder, recipe: dict = RECIPE, **more) -> fitting.Fit:
     data = {name: SimpleNamespace(tokens=tokens) for name in ("train", "validation")}
-    settings = dict(description=description, recipe=recipe, seed=0, init_seed=0)
+    settings = run_settings({}, description, recipe, seed=0, init_seed=0, stream="m")
     return fitting.Fit(settings, {**data, **more}, folder, torch.device("cpu"), "")
 
 
