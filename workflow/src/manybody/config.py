@@ -102,6 +102,11 @@ def _compute_problems(compute: dict) -> Iterator[str]:
 
 def _corpus_problems(path: str, corpus: dict) -> Iterator[str]:
     yield from _share_problems(f"{path}.split", corpus["split"])
+    if corpus["split"] == "published" and corpus.get("deduplicate"):
+        yield (
+            f"{path}.deduplicate: found true with a published split, which keeps its documents; "
+            f"expected false; leave it out, or give shares as split"
+        )
     if corpus["kind"] == "file":
         if "marker" in corpus and corpus["boundary"] != "marker":
             yield (

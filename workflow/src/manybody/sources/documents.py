@@ -6,7 +6,7 @@ that a document cut in pieces has the tokens of the document.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -85,6 +85,23 @@ def _joint(text: str, limit: int) -> int:
         if not text[cut - 1].isspace() and not text[cut + 1].isspace():
             return cut
     return limit
+
+
+def by_document(pieces: Iterable[Piece]) -> Iterator[Iterator[Piece]]:
+    """Pieces, document by document; each has to be read to its end before the next."""
+    pieces = iter(pieces)
+    for first in pieces:
+        rest = _rest(first, pieces)
+        yield rest
+        for _ in rest:
+            pass
+
+
+def _rest(piece: Piece, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    yield piece
+    while not piece.last:
+        piece = next(pieces)
+        yield piece
 
 
 @contextmanager

@@ -31,9 +31,18 @@ def corpus(packages: dict[str, str | None], seed: int) -> list[str]:
 
     `SourceError` names a package that is not installed or whose prose is not the expected one.
     """
-    found: set[str] = set()
+    return shuffled(modules(packages), seed)
+
+
+def modules(packages: dict[str, str | None]) -> dict[str, str]:
+    """The distinct paragraphs of `packages`, as `corpus` takes them, each with its first module.
+
+    The first by name, as {distribution}/{file}: in which order files are read does not matter.
+    """
+    found: dict[str, str] = {}
     for name, expected in packages.items():
-        paragraphs = prose(name)
+        located = located_prose(name)
+        paragraphs = sorted(located)
         if expected is not None and digest(paragraphs) != expected:
             raise SourceError(
                 f"package {name} {metadata.version(name)} has prose with sha256 "
@@ -41,8 +50,9 @@ def corpus(packages: dict[str, str | None], seed: int) -> list[str]:
                 "(make env), or, to use this one, write the new sha256 into the config: "
                 f"python -m manybody.sources.pydocs {' '.join(packages)}"
             )
-        found.update(paragraphs)
-    return shuffled(found, seed)
+        for paragraph, file in located.items():
+            found[paragraph] = min(f"{name}/{file}", found.get(paragraph, f"{name}/{file}"))
+    return found
 
 
 def shuffled(found: Iterable[str], seed: int) -> list[str]:
@@ -53,6 +63,11 @@ def shuffled(found: Iterable[str], seed: int) -> list[str]:
 
 def prose(name: str) -> list[str]:
     """The distinct paragraphs of prose in the docstrings of an installed distribution, sorted."""
+    return sorted(located_prose(name))
+
+
+def located_prose(name: str) -> dict[str, str]:
+    """The distinct paragraphs of prose of a distribution, each with its first file by name."""
     try:
         files = metadata.distribution(name).files or []
     except metadata.PackageNotFoundError as error:
@@ -61,22 +76,23 @@ def prose(name: str) -> list[str]:
             "install the locked environment (make env) or take it off the list"
         ) from error
     sources = [f for f in files if f.suffix == ".py" and not LEFT_OUT.union([".."]) & set(f.parts)]
-    found: set[str] = set()
+    found: dict[str, str] = {}
     # A syntax tree is many small objects without cycles: collecting garbage only costs time.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        for source in sources:
+        for source in sorted(sources, key=str):
             path = source.locate()
             try:
                 for docstring in docstrings(path.read_bytes()):
-                    found.update(filter(is_prose, paragraphs(docstring)))
+                    for paragraph in filter(is_prose, paragraphs(docstring)):
+                        found.setdefault(paragraph, str(source))
             except (OSError, SyntaxError, ValueError) as error:
                 raise SourceError(f"{path} of package {name} cannot be read: {error}") from error
     finally:
         if collecting:
             gc.enable()
-    return sorted(found)
+    return found
 
 
 def docstrings(source: bytes) -> Iterator[str]:

@@ -1,16 +1,20 @@
 """Corpora: text from docstrings, published data sets or the user's files, cut into three splits.
 
 `collect` is the whole job: it reads a corpus as the config describes it, as a stream, and writes
-the documents of each split. Which split a document falls into depends on its own text and the
-seed alone: equal documents never straddle, and a longer corpus leaves the others where they were.
+the documents of each split. Which split a document falls into depends on its own text (or that of
+its group, see `duplicates`) and the seed alone, never on what the other splits hold: equal
+documents never straddle, and a longer corpus leaves the others where they were, but for documents
+whose group has grown.
 """
 
 import codecs
 import hashlib
 import re
+import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +23,8 @@ from manybody.artifacts import sha256
 from manybody.parquet import DAMAGE
 from manybody.progress import Progress
 from manybody.sources import SourceError, Unchanged, documents, published, pydocs, refuse_bomb
-from manybody.sources.documents import Cutter, Piece
+from manybody.sources.documents import Cutter, Piece, by_document
+from manybody.sources.duplicates import Deduplicated
 
 SPLITS = ("train", "validation", "test")
 LINE = 2**16  # bytes after which a line is read in parts
@@ -32,7 +37,8 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
 
     `corpus`: `kind` (pydocs, tinystories, wikitext103, file) with that kind's keys, and `split`:
     either "published" (tinystories, wikitext103) or {train, validation, test} shares that sum to 1;
-    `seed` of the cut, 0 if absent. `downloads`: folder for what has to be fetched. `SourceError`
+    `seed` of the cut, 0 if absent; `deduplicate`, by default true for pydocs and file: repeated
+    text is kept once, or in one split (`duplicates`). `downloads`: folder for what has to be fetched. `SourceError`
     says what cannot be read; a split that comes out empty is one such case, a file that changes
     while it is read another. Nothing is left at `out` then.
     """
@@ -40,20 +46,26 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
     read = Unchanged()
     kind, seed = corpus["kind"], corpus.get("seed", 0)
     about = dict(corpus=corpus, inputs=inputs, versions={"pyarrow": pa.__version__})
+    if deduplicated(corpus):
+        about["deduplicated"] = counts = {}
     with ExitStack() as stack:
         writers = {
             split: stack.enter_context(documents.writer(out[split], {**about, "split": split}))
             for split in SPLITS
         }
-        for part, stream in _parts(kind, corpus, Path(downloads), inputs, read):
-            shares = _shares(corpus["split"], kind, part)
+        parts = _parts(kind, corpus, Path(downloads), inputs, read)
+        if deduplicated(corpus):
+            folder = stack.enter_context(_folder(Path(out["train"])))
+            found = _deduplicated(parts, corpus, folder, counts)
+        else:
+            found = _as_they_are(parts)
+        for part, key, document in found:
             target = None
-            for piece in stream:
+            for piece in document:
                 if target is None:
-                    target = writers[_split_of(piece.text, shares, seed)]
+                    shares = _shares(corpus["split"], kind, part)
+                    target = writers[_split_of(key or piece.text.encode(), shares, seed)]
                 target.add(piece)
-                if piece.last:
-                    target = None
         read.check()
         for split, writer in writers.items():
             if not writer.documents:
@@ -72,13 +84,72 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
         raise
 
 
+def deduplicated(corpus: dict) -> bool:
+    """Whether a corpus keeps once, or together, what it says more than once."""
+    return corpus.get("deduplicate", corpus["kind"] in ("pydocs", "file"))
+
+
+class _Part(NamedTuple):
+    """A named part of a corpus; `origins`: what each document of it is from, if that is known."""
+
+    name: str
+    pieces: Iterable[Piece]
+    origins: list[str]
+
+
+class _Keyed(NamedTuple):
+    """A document of a part; documents of one `key` go together, one without by its own text."""
+
+    part: str
+    key: bytes | None
+    pieces: Iterable[Piece]
+
+
+def _as_they_are(parts: Iterable[_Part]) -> Iterator[_Keyed]:
+    for part in parts:
+        for document in by_document(part.pieces):
+            yield _Keyed(part.name, None, document)
+
+
+def _deduplicated(
+    parts: Iterable[_Part], corpus: dict, folder: Path, counts: dict
+) -> Iterator[_Keyed]:
+    """All parts by the rules of `duplicates`; `counts` gets what they did."""
+    if corpus["split"] == "published":
+        raise SourceError(
+            "deduplicate: true would part anew what was published in parts: give shares, "
+            "split: {train: 0.9, validation: 0.05, test: 0.05}, or leave deduplicate out"
+        )
+    if corpus["kind"] == "pydocs":
+        (part,) = parts
+        kept = Deduplicated(part.pieces, folder, passages=True, origins=part.origins)
+    else:
+        kept = Deduplicated((piece for part in parts for piece in part.pieces), folder)
+    counts |= kept.counts
+    for key, document in kept:
+        yield _Keyed("all", key, document)
+
+
+@contextmanager
+def _folder(beside: Path) -> Iterator[Path]:
+    """An empty folder on the disk of the file `beside`, for as long as it is needed."""
+    folder = beside.parent / "deduplicating"
+    shutil.rmtree(folder, ignore_errors=True)  # what a killed job left
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
 def _parts(
     kind: str, corpus: dict, downloads: Path, inputs: dict[str, str], read: Unchanged
-) -> Iterator[tuple[str, Iterable[Piece]]]:
-    """The named parts of a corpus as streams of pieces; `inputs` gets the sha256 of each file, and
-    `read` the files before any is opened."""
+) -> Iterator[_Part]:
+    """The named parts of a corpus; `inputs` gets the sha256 of each file, and `read` the files
+    before any is opened."""
     if kind == "pydocs":
-        paragraphs = pydocs.corpus(corpus["packages"], corpus.get("seed", 0))
+        modules = pydocs.modules(corpus["packages"])
+        paragraphs = pydocs.shuffled(modules, corpus.get("seed", 0))
         found = pydocs.digest(paragraphs)
         if corpus.get("sha256") not in (None, found):
             raise SourceError(
@@ -87,18 +158,19 @@ def _parts(
                 f"{' '.join(corpus['packages'])}"
             )
         inputs.update({"pydocs": found, **corpus["packages"]})
-        yield "all", (Piece(paragraph, True) for paragraph in paragraphs)
+        pieces = (Piece(paragraph, True) for paragraph in paragraphs)
+        yield _Part("all", pieces, [modules[paragraph] for paragraph in paragraphs])
     elif kind == "file":
         files = list(find_files(corpus["files"]))
         read.add(files)
         boundary, column = corpus.get("boundary", "blank-line"), corpus.get("column")
         marker = corpus.get("marker", MARKER)
-        yield "all", read_files(files, boundary, marker, column, inputs)
+        yield _Part("all", read_files(files, boundary, marker, column, inputs), [])
     else:
         for part, files in published.files(kind, corpus, downloads).items():
             boundary = published.BOUNDARIES[kind]
             read.add(files)
-            yield part, read_files(files, boundary, MARKER, "text", inputs)
+            yield _Part(part, read_files(files, boundary, MARKER, "text", inputs), [])
 
 
 def find_files(names: Iterable[str]) -> Iterator[Path]:
@@ -258,9 +330,9 @@ def _shares(split: str | dict[str, float], kind: str, part: str) -> dict[str, fl
     return published.SPLITS[kind][part]
 
 
-def _split_of(text: str, shares: dict[str, float], seed: int) -> str:
-    """The split of a document that starts with `text`: a uniform number made of it, and shares."""
-    hashed = hashlib.blake2b(text.encode(), digest_size=8, salt=seed.to_bytes(16, "little"))
+def _split_of(start: bytes, shares: dict[str, float], seed: int) -> str:
+    """The split of a document with this start or key: a uniform number made of it, and shares."""
+    hashed = hashlib.blake2b(start, digest_size=8, salt=seed.to_bytes(16, "little"))
     uniform = int.from_bytes(hashed.digest(), "little") / 2**64
     reached = 0.0
     for split, share in shares.items():
