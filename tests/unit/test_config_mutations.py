@@ -21,7 +21,7 @@ NAMES = re.compile(
     r"|evaluations\.[^.]+\.targets|corpora\.[^.]+\.(packages|files|sha256)|.*\.colours"
 )
 OPTIONAL = re.compile(
-    r"corpora\.[^.]+\.(seed|marker|column|files|sha256)|sources\.[^.]+\.(blocks|fields|split\.by)"
+    r"corpora\.[^.]+\.(seed|deduplicate|marker|column|files|sha256)|sources\.[^.]+\.(blocks|fields|split\.by)"
     r"|sources\.[^.]+\.blocks\..*|models\.[^.]+\.(heads|attention|start)"
     r"|models\..*\.(loss|hold|every|subset|validation_masks|divergence|device|stream|training\.weights)"
     r"|figures\..*\.(seeds|colours|protocols|exact|wide_generator|early_stopped|twins"

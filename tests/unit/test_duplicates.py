@@ -1,4 +1,4 @@
-"""Repeated text: lines and passages kept once, near-duplicates in one group, memory, the overlap."""
+"""Repeated text: lines and passages kept once, near-duplicates in one group, memory."""
 
 import itertools
 import tracemalloc

@@ -145,6 +145,7 @@ def column_of(tmp_path, column, **kinds):
         "files": [str(path)],
         "column": "story",
         "split": SHARES,
+        "deduplicate": False,
     }
 
 

@@ -59,6 +59,11 @@ CASES = {
         "models: {'../../out': {architecture: energy, order: 2, weights: source}}",
         ["models: found the name '../../out'", "rename it"],
     ),
+    "published split parted anew": (
+        "corpora: {stories: {kind: tinystories, split: published, deduplicate: true, revision: "
+        "0123456789abcdef0123456789abcdef01234567}}",
+        ["corpora.stories.deduplicate: found true with a published split", "leave it out"],
+    ),
     "block that is no mapping": ("models: []", ["models: found []", "expected a mapping"]),
 }
 

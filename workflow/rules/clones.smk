@@ -1,7 +1,7 @@
 """Clones: Metropolis-Hastings chains of a trained model.
 
 Needs   a model's manifest, results/sequences/{source}/{train,test}.parquet and, of a text, its
-        tokenizer.json
+        tokenizer.json and overlap.json
 Makes   results/clones/{source}/{clone}/manifest.json, which lists sweep-{n}.parquet,
         starts.parquet, trace.parquet and samples.md beside it.
 """
@@ -14,6 +14,7 @@ rule sample_clones:
         train=f"{SEQUENCES}/train.parquet",
         test=f"{SEQUENCES}/test.parquet",
         tokenizer=lambda wildcards: source_tokenizer(wildcards.source),
+        overlap=lambda wildcards: overlap_file(wildcards.source),
     output:
         manifest=CLONE,
     log:

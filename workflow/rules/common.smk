@@ -143,6 +143,13 @@ def documents(source, split):
     return f"{RESULTS}/corpora/{entry('sources', source)['corpus']}/{split}.parquet"
 
 
+def overlap_file(source):
+    """How much of its test blocks stands in its training text; for text alone."""
+    if entry("sources", source)["kind"] != "text":
+        return []
+    return f"{SEQUENCES.format(source=source)}/overlap.json"
+
+
 def model_path(source, model, seed):
     entry("models", model)
     return MODEL.format(source=source, model=model, seed=seed)

@@ -5,6 +5,7 @@ Needs   a corpus of the config: docstrings of installed packages, a download, th
 Makes   results/corpora/{corpus}/{train,validation,test}.parquet, the documents of each split
         results/sequences/{source}/tokenizer.json, trained on the training split
         results/sequences/{source}/{train,validation,test}.parquet, the sequences
+        results/sequences/{source}/overlap.json, the test blocks that stand in the training text
         results/sequences/{source}/hamiltonian.safetensors, J, U and beta of a many-body model
 """
 
@@ -86,6 +87,32 @@ rule encode_sequences:
         "Tokenising the {wildcards.split} split of {wildcards.source}"
     script:
         "../scripts/encode_sequences.py"
+
+
+rule measure_overlap:
+    input:
+        train=f"{SEQUENCES}/train.parquet",
+        test=f"{SEQUENCES}/test.parquet",
+    output:
+        overlap=f"{SEQUENCES}/overlap.json",
+    log:
+        f"{RESULTS}/logs/measure_overlap/{{source}}.log",
+    benchmark:
+        f"{RESULTS}/usage/measure_overlap/{{source}}.jsonl"
+    wildcard_constraints:
+        source=named(sources_of("text")),
+    priority: 50
+    conda:
+        "../../envs/numerics.yaml"
+    resources:
+        mem_mb=growing(2000),
+        runtime=growing(60),
+    params:
+        code=lambda wildcards: code("measure_overlap.py"),
+    message:
+        "Comparing the test blocks of {wildcards.source} with its training text"
+    script:
+        "../scripts/measure_overlap.py"
 
 
 rule sample_many_body:

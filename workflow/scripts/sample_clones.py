@@ -7,6 +7,7 @@ from manybody.devices import pick
 from manybody.logs import log_to
 from manybody.sampling.metropolis import choose_starts, sample
 from manybody.sequences import Sequences, Symbols
+from manybody.sources.overlap import shares
 from manybody.sources.tokenizer import load
 from manybody.weights import checkpoint_steps, chosen_step, load_model
 
@@ -22,6 +23,8 @@ starts, rows = choose_starts(
 )
 alphabet = available.about.get("alphabet")  # the letters of an alignment
 words = snakemake.input.tokenizer
+overlap = snakemake.input.overlap
+tested = rows if split == "test" else None
 generator = {
     "model": clone["model"],
     "seed": clone["seed"],
@@ -51,6 +54,7 @@ sample(
         "sequences": available.sha256,
         "tokenizer": sha256(words) if words else None,
         "alphabet": alphabet,
+        **({"overlap": shares(overlap, tested)} if overlap else {}),
         "code": snakemake.params.code,
     },
     tokenizer=load(words) if words else Symbols(alphabet),

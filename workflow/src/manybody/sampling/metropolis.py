@@ -24,6 +24,7 @@ from manybody.resume import Resume
 from manybody.sampling.backend import MEMORY, Chains, bytes_needed, open_chains
 from manybody.sampling.diagnostics import trace
 from manybody.sampling.draws import Draws, propose
+from manybody.sources import overlap
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
 SHOWN = 5  # chains in samples.md
@@ -391,6 +392,8 @@ class _Run:
         for sweep in self.saves:
             states[f"sweep {sweep}"] = sequences.Sequences.open(self._file(sweep)).tokens
         lines = [f"# Clones {self.out.name}", ""]
+        if "overlap" in self.about:
+            lines += [overlap.sentence(self.about["overlap"]), ""]
         for chain in range(min(SHOWN, len(self.starts))):
             lines += [f"## Chain {chain}", ""]
             for name, tokens in states.items():

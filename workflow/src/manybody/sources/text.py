@@ -38,9 +38,9 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
     `corpus`: `kind` (pydocs, tinystories, wikitext103, file) with that kind's keys, and `split`:
     either "published" (tinystories, wikitext103) or {train, validation, test} shares that sum to 1;
     `seed` of the cut, 0 if absent; `deduplicate`, by default true for pydocs and file: repeated
-    text is kept once, or in one split (`duplicates`). `downloads`: folder for what has to be fetched. `SourceError`
-    says what cannot be read; a split that comes out empty is one such case, a file that changes
-    while it is read another. Nothing is left at `out` then.
+    text is kept once, or in one split (`duplicates`). `downloads`: folder for what has to be
+    fetched. `SourceError` says what cannot be read; a split that comes out empty is one such case,
+    a file that changes while it is read another. Nothing is left at `out` then.
     """
     inputs: dict[str, str] = {}
     read = Unchanged()
@@ -115,7 +115,7 @@ def _deduplicated(
     parts: Iterable[_Part], corpus: dict, folder: Path, counts: dict
 ) -> Iterator[_Keyed]:
     """All parts by the rules of `duplicates`; `counts` gets what they did."""
-    if corpus["split"] == "published":
+    if corpus["split"] == "published" and corpus["kind"] in published.SPLITS:
         raise SourceError(
             "deduplicate: true would part anew what was published in parts: give shares, "
             "split: {train: 0.9, validation: 0.05, test: 0.05}, or leave deduplicate out"

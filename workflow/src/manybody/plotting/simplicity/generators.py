@@ -48,6 +48,7 @@ def fig3(generators: dict[str, Run], chains: dict[str, Chains], student: Run, bl
     found = [
         *_quality_checks(generators, block),
         *_energy_checks(generators, chains),
+        *_overlap_checks(chains),
         *_settled_checks(chains, block),
         *_chain_checks(chains, block),
         *_twin_checks(generators, chains, block),
@@ -188,6 +189,20 @@ def _energy_checks(generators: dict[str, Run], chains: dict[str, Chains]) -> lis
                 )
             )
     return rows
+
+
+VERBATIM = 0.01  # share of test blocks that may stand in the training text
+
+
+def _overlap_checks(chains: dict[str, Chains]) -> list[dict]:
+    """What is tested is new: an exact count, for the text sources that the chains start from."""
+    shares = {
+        about["source"]: about["overlap"]["verbatim"]
+        for about, _ in chains.values()
+        if "overlap" in about
+    }
+    text = "corpus (fig. 3): share of the test blocks that stand verbatim in the training text"
+    return [checks.identity(f"{text}: {s}", x, 0.0, VERBATIM) for s, x in shares.items()]
 
 
 def _settled_checks(chains: dict[str, Chains], block: dict) -> list[dict]:
