@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from manybody.sources import SourceError, pydocs, text
+from manybody.sequences import Sequences
+from manybody.sources import SourceError, pydocs, text, tokenizer
 from manybody.sources.documents import Documents
+from manybody.sources.overlap import overlap
 
 ROOT = Path(__file__).parents[2]
 SOURCE = '''
@@ -185,3 +187,24 @@ def test_the_corpus_of_the_default_config_is_the_one_it_says():
     found = pydocs.corpus(described["packages"], described["seed"])
     assert pydocs.digest(found) == described["sha256"]
     assert 3e6 < sum(len(paragraph) for paragraph in found) < 5e6
+
+
+@pytest.mark.slow
+def test_test_blocks_of_the_default_config_do_not_stand_in_its_training_text(tmp_path):
+    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    source, corpus = config["sources"]["docs"], config["corpora"]["pydocs"]
+    out = {split: tmp_path / f"{split}.parquet" for split in text.SPLITS}
+    text.collect(corpus, out, tmp_path)
+    counts = Documents(out["test"]).about["deduplicated"]
+    assert counts["kept_characters"] >= 0.8 * counts["characters"]
+    end = source["end_of_document"]
+    tokenizer.train(out["train"], source["vocabulary"], tmp_path / "tokenizer.json", end)
+    blocks = {}
+    for split in ("train", "test"):
+        path = tmp_path / f"blocks-{split}.parquet"
+        given = (out[split], tmp_path / "tokenizer.json", source["length"], path)
+        tokenizer.encode_split(*given, {}, None, end)
+        blocks[split] = Sequences.open(path)
+    found = overlap(blocks["train"], blocks["test"])
+    assert found["blocks"] > 5000
+    assert len(found["verbatim"]) < 0.01 * found["blocks"]

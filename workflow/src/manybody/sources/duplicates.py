@@ -38,7 +38,7 @@ SHINGLE = 5  # words
 ALIKE = 0.5  # Jaccard index of near-duplicates
 BANDS, ROWS = 42, 3
 BATCH = 2**20  # hashes in memory at once
-WORD = re.compile(r"\w+")
+WORD = re.compile(r"[^\W_]+")  # a name such as max_length is two words
 SENTENCE = re.compile(r'(?<=[.!?:]) +(?=[A-Z`(\[*"])')
 
 
