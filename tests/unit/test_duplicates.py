@@ -229,7 +229,7 @@ def test_a_published_split_refuses_deduplicate(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_text(tmp_path):
-    """8 and 32 MB of text, documents of 40 kB: the peak is that of a batch, not of the text."""
+    """2 and 8 MB of text, documents of 40 kB: the peaks differ by less than the texts do."""
     random = np.random.default_rng(8)
     paragraph = [sentence(random, 1000) for _ in range(50)]
 

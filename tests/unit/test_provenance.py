@@ -56,6 +56,7 @@ JOBS = {  # script: modules that its rule names besides
     "collect_corpus.py": (),
     "train_tokenizer.py": (),
     "encode_sequences.py": (),
+    "measure_overlap.py": (),
     "train_model.py": ("manybody.models.factored",),
     "sample_clones.py": ("manybody.models.bert",),
     "evaluate_model.py": ("manybody.models.gpt",),
