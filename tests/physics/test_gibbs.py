@@ -8,7 +8,7 @@ import pytest
 
 from manybody.benchmarks.gibbs import Bincount, OneHot, sweep
 from manybody.hamiltonian import Hamiltonian, field_scale
-from manybody.sampling import gibbs
+from manybody.sampling import enumeration, gibbs
 from manybody.sampling.gibbs_loops import RENEWAL, buffers, move_logits, start_logits
 from manybody.sources.many_body import draw
 
@@ -183,6 +183,51 @@ def test_samples_depend_on_neither_threads_nor_the_number_of_chains():
     np.testing.assert_array_equal(one[:70], few)
     other, _ = gibbs.sample(hamiltonian, 300, 4, np.random.SeedSequence(6))
     assert (one != other).any()
+
+
+def test_chains_start_where_they_are_told():
+    hamiltonian = model(4, VECTORS, 8, 4)
+    stream = np.random.SeedSequence(5)
+    start = np.random.default_rng(0).integers(0, 4, (70, 8))
+    found, _ = gibbs.sample(hamiltonian, 70, 0, stream, start=start)
+    np.testing.assert_array_equal(found, start)
+    uniform, _ = gibbs.sample(hamiltonian, 70, 0, stream)
+    same, _ = gibbs.sample(hamiltonian, 70, 3, stream, start=uniform)
+    moved, _ = gibbs.sample(hamiltonian, 70, 3, stream)
+    np.testing.assert_array_equal(same, moved)  # numbers for the start are drawn all the same
+    other, _ = gibbs.sample(hamiltonian, 70, 1, stream, start=start)
+    assert (other != gibbs.sample(hamiltonian, 70, 1, stream)[0]).any()
+
+
+@pytest.mark.parametrize(("order", "colours"), CASES)
+@pytest.mark.parametrize(("length", "vocabulary"), [(4, 3), (6, 3), (5, 2)])
+def test_enumerated_energies_are_those_of_the_states(order, colours, length, vocabulary):
+    hamiltonian = model(order, colours, length, vocabulary)
+    own = np.random.default_rng(0).standard_normal((length, vocabulary))
+    states = all_states(vocabulary, length)
+    for alone in (None, own):
+        each = Hamiltonian(hamiltonian.couplings, hamiltonian.colours, 0.7, alone)
+        np.testing.assert_allclose(enumeration.energies(each), each.energies(states), atol=1e-10)
+        law = enumeration.probabilities(each)
+        np.testing.assert_allclose(law, boltzmann(each, states), rtol=1e-9)
+    np.testing.assert_array_equal(enumeration.numbers(states, vocabulary), range(len(states)))
+
+
+def test_chi_square_of_exact_samples_is_as_expected_and_of_others_not():
+    law = boltzmann(model(4, VECTORS), all_states(3, 6))
+    rng = np.random.default_rng(0)
+    chances = []
+    for _ in range(200):
+        found = enumeration.chi_square(law, rng.choice(len(law), 3000, p=law))
+        chances.append(found["chance"])
+        assert 50 < found["freedom"] < 300
+    assert np.mean(chances) == pytest.approx(0.5, abs=0.08)
+    assert 0.02 < np.mean(np.array(chances) < 0.1) < 0.2
+    mixed = 0.9 * law + 0.1 * np.roll(law, 1)
+    assert enumeration.chi_square(law, rng.choice(len(law), 3000, p=mixed))["chance"] < 1e-6
+    certain = np.zeros(9)
+    certain[4] = 1.0
+    assert enumeration.chi_square(certain, np.full(50, 4))["chance"] == 1.0
 
 
 @pytest.mark.parametrize(("order", "colours"), CASES)

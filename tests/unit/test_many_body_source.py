@@ -6,10 +6,10 @@ from safetensors.numpy import save_file
 
 from manybody.artifacts import ArtifactError
 from manybody.hamiltonian import Hamiltonian, read_about
-from manybody.sampling import gibbs
+from manybody.sampling import enumeration, gibbs
 from manybody.sequences import Sequences
-from manybody.sources import SourceError
-from manybody.sources.many_body import SPLITS, draw, make, self_test
+from manybody.sources import SourceError, equilibrium
+from manybody.sources.many_body import SPLITS, draw, make, refuse_unequal, self_test
 from manybody.tuples import colour_bins, multiplicities, site_tuples, sorted_colours
 
 SIGNS = dict(vectors=50, variables="signs", probability=0.8)
@@ -40,6 +40,9 @@ def test_writes_the_hamiltonian_and_three_tested_splits(tmp_path):
     assert hamiltonian.beta == expected.beta
     kept = read_about(files["hamiltonian"])
     assert len(kept.pop("sha256")) == 64
+    found = kept.pop("equilibrium")
+    assert (found["method"], found["chains"]) == ("exact", 900 + equilibrium.CHECKED)
+    assert found["chance"] > 1e-4
     assert kept == {**about, "source": "toy"}
     assert sum(about["shares"]) == pytest.approx(1.0)
     for split in SPLITS:
@@ -81,6 +84,73 @@ def test_samples_far_from_the_law_are_refused_and_nothing_is_written(tmp_path, s
     with pytest.raises(SourceError, match=f"sweeps: after {sweeps} sweeps the train split"):
         run(source, tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+# Random signs of mean zero in J and U: many valleys, which chains do not leave in 15 sweeps.
+RUGGED = dict(vectors=20, variables="signs", probability=0.5)
+GLASSY = {
+    **SOURCE, "order": 4, "couplings": RUGGED, "colours": RUGGED, "sweeps": 15,
+    "sequences": dict(train=20_000, validation=200, test=200),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize(
+    # S, seed, and the total variation from the enumerated law that exact samples do not have
+    ("scale", "seed", "least"),
+    [(2.0, 2, 0.02), (5.0, 1, 0.3)],
+)
+def test_trapped_chains_obey_every_conditional_and_are_refused(
+    tmp_path, monkeypatch, scale, seed, least, counted
+):
+    source = {**GLASSY, "logit_scale": scale, "seed": seed}
+    model, _ = draw(source)
+    tokens, _ = gibbs.sample(model, 20_000, 15, np.random.SeedSequence(3))
+    refuse_unequal(self_test(model, tokens), "train", source, "")  # says nothing of it
+    law = enumeration.probabilities(model)
+    counts = np.bincount(enumeration.numbers(tokens, 3), minlength=len(law))
+    floor = np.sqrt(2 * law * (1 - law) / np.pi / 20_000).sum() / 2
+    assert np.abs(counts / 20_000 - law).sum() / 2 > floor + least
+    if not counted:
+        monkeypatch.setattr(enumeration, "STATES", 1)
+    said = r"trapped near their start: .*lower logit_scale \(S = "
+    with pytest.raises(SourceError, match=said) as caught:
+        run(source, tmp_path)
+    assert ("law of all states" if counted else "from the lowest energy") in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_chains_that_move_between_valleys_pass(tmp_path, monkeypatch, counted):
+    """The Hamiltonian of the trapped chains, so warm that they are not."""
+    if not counted:
+        monkeypatch.setattr(enumeration, "STATES", 1)
+    files = run({**GLASSY, "logit_scale": 0.5, "seed": 1, "sweeps": 20}, tmp_path)
+    found = read_about(files["hamiltonian"])["equilibrium"]
+    assert found["method"] == ("exact" if counted else "starts")
+    assert found["chains"] == (20_400 if counted else 0) + equilibrium.CHECKED
+
+
+def test_valleys_that_a_renaming_of_colours_makes_equal_are_one(monkeypatch):
+    """All chains from one of them would keep its colours, and be refused for nothing."""
+    strong = dict(vectors=20, variables="signs", probability=0.8)
+    source = {**GLASSY, "length": 8, "couplings": strong, "colours": "potts", "logit_scale": 8.0}
+    model, _ = draw(source)
+    monkeypatch.setattr(enumeration, "STATES", 1)
+    found = equilibrium.measure(model, np.empty((0, 8), np.int64), 15, np.random.SeedSequence(0))
+    equilibrium.refuse_trapped(found, 15, "")
+    assert found["cold"]["hamming"] == pytest.approx(2 / 3, abs=0.01)
+
+
+def test_the_sources_of_the_configs_are_in_equilibrium():
+    """With the eight sweeps of the smoke test, fewer than the demo's, against all 5^10 states."""
+    law = dict(vectors=1000, variables="signs", probability=0.8)
+    source = {**GLASSY, "length": 10, "vocabulary": 5, "couplings": law, "colours": "potts"}
+    model, _ = draw({**source, "logit_scale": 5.0, "seed": 0})
+    none = np.empty((0, 10), np.int64)
+    found = equilibrium.measure(model, none, 8, np.random.SeedSequence(0), 2)
+    equilibrium.refuse_trapped(found, 8, "")
+    assert found["method"] == "exact"
 
 
 def test_frozen_chains_are_refused_with_a_scale_that_moves(tmp_path):

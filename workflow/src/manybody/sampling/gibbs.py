@@ -1,8 +1,9 @@
 """Gibbs sampling of many-body data with exact conditionals (eq. 3), compiled.
 
-Chains are independent: each starts from uniform colours, visits its sites from left to right and
-draws every colour from its exact conditional, with random numbers of its own. So the samples are
-the same for any number of threads, and those of the first chains for any number of chains.
+Chains are independent: each starts from uniform colours unless told where, visits its sites from
+left to right and draws every colour from its exact conditional, with random numbers of its own. So
+the samples are the same for any number of threads, and those of the first chains for any number of
+chains.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -24,9 +25,12 @@ def sample(
     stream: np.random.SeedSequence,
     threads: int = 1,
     label: str = "gibbs",
+    *,
+    start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens (chains, L) int64 after `sweeps` sweeps, and the share of visits that changed a
-    colour in each sweep (sweeps,). `ValueError` if sites have energies of their own."""
+    """Tokens (chains, L) int64 after `sweeps` sweeps from uniform colours, or from tokens `start`
+    (chains, L), and the share of visits that changed a colour in each sweep (sweeps,).
+    `ValueError` if sites have energies of their own."""
     if hamiltonian.alone is not None:
         raise ValueError("sites have energies of their own (fields): sampling.potts is for those")
     model = prepare(hamiltonian)
@@ -34,12 +38,14 @@ def sample(
     length = hamiltonian.length
     states = stream.generate_state(4 * chains, np.uint64).reshape(chains, 4)
     tokens = np.empty((chains, length), dtype=np.int64)
+    if start is not None:
+        tokens[:] = start
     changes = np.zeros((chains, sweeps), dtype=np.int64)
     parts = [slice(start, start + CHUNK) for start in range(0, chains, CHUNK)]
 
     def run(part: slice) -> int:
         given = tokens[part], states[part], changes[part]
-        sample_chains(*given, hamiltonian.order, vectors, model)
+        sample_chains(*given, hamiltonian.order, vectors, model, start is None)
         return len(tokens[part])
 
     with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:

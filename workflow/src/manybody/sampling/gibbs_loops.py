@@ -40,9 +40,10 @@ LN2_LOW = np.float32(np.log(2) - 0.693359375)
 
 
 @njit(nogil=True, cache=True)
-def sample_chains(tokens, states, changes, order, vectors, model):
+def sample_chains(tokens, states, changes, order, vectors, model, uniform):
     """Fills `tokens` (n, L) with what the chains of `states` (n, 4) reach after changes.shape[1]
-    sweeps from uniform colours; counts changed colours in `changes` (n, sweeps). n <= CHUNK.
+    sweeps from uniform colours, or from `tokens` themselves unless `uniform`; counts changed
+    colours in `changes` (n, sweeps). n <= CHUNK.
 
     A chain has the same place in its chunk however many there are, and places without a chain are
     drawn for too: a compiler may treat the last places of an array in another way.
@@ -57,7 +58,7 @@ def sample_chains(tokens, states, changes, order, vectors, model):
     for i in range(sites):
         draw_uniforms(words, uniforms)
         for n in range(count):
-            chains[n, i] = int(uniforms[n] * vocabulary)
+            chains[n, i] = int(uniforms[n] * vocabulary) if uniform else tokens[n, i]
     logits = np.zeros((CHUNK, vocabulary, *model[0].shape[2:]), np.float32)
     by_site = logits.reshape(CHUNK, vocabulary, -1)
     gathered = np.zeros((vocabulary, CHUNK), np.float32)

@@ -2,7 +2,8 @@
 
 J comes from P random vectors and U from vectors or as Potts' delta, or both from the user's files.
 The temperature is set by the scale S of the logits. Every data set is tested before it is written:
-on exact samples the cross entropy of the true conditionals equals their mean entropy.
+on exact samples the cross entropy of the true conditionals equals their mean entropy, and chains
+that are trapped in valleys of H are refused (`sources.equilibrium`).
 """
 
 import math
@@ -22,7 +23,7 @@ from manybody.hamiltonian import (
     read_tensor,
 )
 from manybody.sampling import gibbs
-from manybody.sources import SourceError
+from manybody.sources import SourceError, equilibrium
 
 SPLITS = ("train", "validation", "test")
 VARIABLES = {"signs": (1.0, -1.0), "bits": (1.0, 0.0)}  # value with `probability`, and otherwise
@@ -39,13 +40,13 @@ def make(
     """Samples the source (its entry in the config) called `name`.
 
     Writes the Hamiltonian, and the sequences of each split to `out[split]`. `SourceError` names
-    the key that is wrong, or says that chains are frozen or not equilibrated; nothing is written
-    then.
+    the key that is wrong, or says that chains are frozen, not equilibrated or trapped; nothing is
+    written then. What is stored with the Hamiltonian has `equilibrium`, of `equilibrium.measure`.
     """
     check(source)
     model, about = draw(source)
     streams = _streams(source["seed"])
-    sweeps = source["sweeps"]
+    sweeps, warmer = source["sweeps"], f"lower logit_scale (S = {source['logit_scale']})"
     _refuse_frozen(model, source, streams["probe"], threads)
     made = {}
     for split in SPLITS:
@@ -53,9 +54,12 @@ def make(
         stream, label = streams[split], f"sample {name} {split}"
         tokens, changed = gibbs.sample(model, count, sweeps, stream, threads, label)
         test = self_test(model, tokens)
-        refuse_unequal(test, split, source, f"lower logit_scale (S = {source['logit_scale']})")
+        refuse_unequal(test, split, source, warmer)
         made[split] = tokens, dict(self_test=test, changed=float(changed[-1]))
-    model.save(hamiltonian, {**about, "source": name})
+    drawn = np.concatenate([tokens for tokens, _ in made.values()])
+    found = equilibrium.measure(model, drawn, sweeps, streams["check"], threads)
+    equilibrium.refuse_trapped(found, sweeps, warmer)
+    model.save(hamiltonian, {**about, "equilibrium": found, "source": name})
     for split, (tokens, found) in made.items():
         document = {**about, **found, "source": name, "split": split}
         sequences.write(out[split], tokens, source["vocabulary"], document)
@@ -239,5 +243,5 @@ def _refuse_frozen(
 
 
 def _streams(seed: int) -> dict[str, np.random.SeedSequence]:
-    names = ("couplings", "colours", "probe", *SPLITS)
+    names = ("couplings", "colours", "probe", *SPLITS, "check")
     return dict(zip(names, np.random.SeedSequence(seed).spawn(len(names)), strict=True))

@@ -23,6 +23,7 @@ from manybody.artifacts import ArtifactError
 from manybody.hamiltonian import FIELDS, Hamiltonian, check_alone, field_scale, read_tensor
 from manybody.sampling import potts
 from manybody.sources import SourceError
+from manybody.sources.equilibrium import hamming
 from manybody.sources.many_body import SPLITS, own_tensor, refuse_unequal, self_test
 
 STORED = Path(__file__).with_name("potts_colours.json")
@@ -241,17 +242,6 @@ def _fields(path: str, shape: tuple[int, int]) -> np.ndarray:
     except (ArtifactError, ValueError) as error:
         raise SourceError(f"{FIELDS}.file: {path}: {error}") from error
     return found
-
-
-def hamming(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
-    """Share of sites at which two of the sequences (N, L) differ, averaged over all pairs, and its
-    standard error: that of a U-statistic, by each sequence's mean distance to the others."""
-    count, length = tokens.shape
-    rows = vocabulary * np.arange(length)
-    shown = np.bincount((tokens + rows).ravel(), minlength=vocabulary * length)
-    alike = (shown[tokens + rows] - 1).sum(axis=1) / (length * (count - 1))
-    error = 2 * alike.std(ddof=1) / math.sqrt(count)
-    return float(1 - alike.mean()), float(error)
 
 
 def ordered(model: Hamiltonian, chains: int) -> np.ndarray:
