@@ -37,7 +37,8 @@ DAMPING = 0.5  # weight of the new values
 NEWTON = 200  # steps for the one unknown; one is needed for each power of 2 in s, and a few
 
 POINTS = 241  # of a curve
-PEAKS = (1.0, 0.1, 0.01)  # ridges, relative to the entry's, at which the peak is located
+WEAK = (1e-4, 1e-6)  # ridges, relative to Var y, that stand for lambda -> 0
+SITES = 1000  # of the equations whose peak is set against that of the closed form
 TAIL = (50.0, 100.0, 1000.0)  # alphas between which the decay is measured
 STEP = 1e-6  # in alpha: slope of the curve at its start
 
@@ -436,6 +437,28 @@ def peak(gamma: float, ridge: float) -> tuple[float, float]:
     return float(samples(gamma, ridge, math.exp(found.x))), float(-found.fun)
 
 
+def peak_of_equations(gamma: float, ridge: float) -> tuple[float, float]:
+    """The same from the one-unknown form at large L, without the closed form.
+
+    The mean of the GOE's tridiagonal form, 0 and sqrt((L - k) / L) beside it, stands for G: its
+    spectrum, seen from the first site, is the semicircle up to 1/L. alpha and the ridge are for
+    each of the L - 1 inputs. The highest inner maximum of finer and finer grids.
+    """
+    _check_gamma(gamma)
+    beside = -np.sqrt(1 - np.arange(1, SITES) / SITES)[None]
+    given, share = (np.full((1, SITES), gamma), beside), (SITES - 1) / SITES
+    grid = np.union1d(np.geomspace(1e-2, 1e3, 301), np.linspace(0.9, 1.1, 101))
+    for _ in range(4):
+        losses = tridiagonal_losses(*given, grid * share, ridge * share)[0]
+        inner = np.flatnonzero((losses[1:-1] > losses[:-2]) & (losses[1:-1] >= losses[2:])) + 1
+        if not len(inner):
+            return math.nan, math.nan
+        best = inner[losses[inner].argmax()]
+        found = float(grid[best]), float(losses[best])
+        grid = np.linspace(grid[best - 1], grid[best + 1], 21)
+    return found
+
+
 def exponent(gamma: float, ridge: float, first: float, last: float) -> float:
     """Mean exponent of the decay of eps - 1 / gamma between two alphas; 1 far above the peak."""
     low, high = closed_form(gamma, ridge, np.array([first, last])) - 1 / gamma
@@ -550,10 +573,11 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     - `start`: y Var y of a realisation's G, at alpha = 0;
     - `curve`: closed form at L -> infinity; conditional and independent teacher; `limit`: the
       same at the alphas of `loss`;
-    - `size`: L; eps at finite L; `size limit`: L; the closed form at M / L; `size limit, inputs`:
-      L; at M / (L - 1) and the ridge per input, as there are L - 1;
-    - `peak`: ridge; x alpha, y eps of the closed form's maximum;
-    - `exponent`: two alphas; x the first, y the exponent of the decay between them;
+    - `size`: L; eps at finite L; `size limit`: L; the closed form at M / (L - 1) and the ridge per
+      input, as there are L - 1, without which the peak is shifted by 1 / L;
+    - `peak`: closed form and equations; x alpha, y eps of its maximum at the entry's ridge, NaN if
+      it has none; `weak peak`: ridge (`WEAK`, the stronger first); the closed form's there;
+    - `exponent`: two alphas; x the first, y the exponent of the decay between them at the weakest;
     - `slope`: y d eps / d alpha of the closed form at 0, by a small step; `rising`: x ridge, y the
       gamma above which that is positive.
     """
@@ -652,11 +676,10 @@ def _size(entry: dict, size: int, generator: np.random.Generator) -> list[pd.Dat
     losses = tridiagonal_losses(*drawn, alphas, ridge)
     seeds = np.repeat(np.arange(len(losses)), len(alphas))
     per_input = size / (size - 1)
-    inputs = closed_form(gamma, ridge * per_input, alphas * per_input)
+    limit = closed_form(gamma, ridge * per_input, alphas * per_input)
     return [
         _rows("size", str(size), np.tile(alphas, len(losses)), losses.ravel(), seed=seeds),
-        _rows("size limit", str(size), alphas, closed_form(gamma, ridge, alphas)),
-        _rows("size limit, inputs", str(size), alphas, inputs),
+        _rows("size limit", str(size), alphas, limit),
     ]
 
 
@@ -671,11 +694,15 @@ def _limits(entry: dict, alphas: np.ndarray) -> list[pd.DataFrame]:
         for quantity, places in (("curve", grid), ("limit", alphas)):
             values = closed_form(gamma, ridge, places, independent)
             parts.append(_rows(quantity, name, places, values))
-    for share in PEAKS:
-        place, height = peak(gamma, share * ridge)
-        parts.append(_rows("peak", f"{share * ridge:g}", [place], [height]))
+    for name, found in {"closed form": peak, "equations": peak_of_equations}.items():
+        place, height = found(gamma, ridge)
+        parts.append(_rows("peak", name, [place], [height]))
+    weak = [share * variance(gamma) for share in WEAK]
+    for each in weak:
+        place, height = peak(gamma, each)
+        parts.append(_rows("weak peak", f"{each:g}", [place], [height]))
     for first, last in pairwise(TAIL):
-        measured = exponent(gamma, ridge, first, last)
+        measured = exponent(gamma, weak[-1], first, last)
         parts.append(_rows("exponent", f"{first:g} to {last:g}", [first], [measured]))
     rise = closed_form(gamma, ridge, STEP) - variance(gamma)
     return [
