@@ -203,6 +203,18 @@ def test_factored_attention_recovers_planted_couplings():
     assert -0.001 < excess < 0.004  # p / (2 M L) is 0.0009
 
 
+def test_true_conditionals_are_those_of_the_hamiltonian():
+    """At a temperature other than 1, with and without fields of the sites."""
+    data, own = tokens(), np.random.default_rng(3).standard_normal((LENGTH, COLOURS))
+    for alone in (None, own):
+        law = Hamiltonian(chain(), -colours() / 2, 0.37, alone)
+        logs = np.take_along_axis(law.log_conditionals(data), data[:, :, None], axis=2)
+        expected = -logs[:, :, 0].mean(axis=1)
+        np.testing.assert_allclose(
+            pl.losses(curves.true_conditionals(law), data), expected, rtol=1e-12
+        )
+
+
 def test_a_penalty_sets_couplings_to_zero_that_are():
     counted = pl.Counted(planted(2000, 1), COLOURS)
     law = Hamiltonian(chain(), -colours() / 2, 1.0)

@@ -388,6 +388,22 @@ def test_a_source_with_fields_from_its_entry_to_the_true_model(tmp_path, few):
         np.testing.assert_allclose(logits, model.log_conditionals(tokens), atol=1e-5)
 
 
+def test_splits_are_chains_of_their_own(tmp_path, few):
+    """Chain n of one split has nothing to do with chain n of another."""
+    made = run_make({**SOURCE, "temperature": {"beta": 0.1}}, tmp_path)
+    tokens = [Sequences.open(made[split]).tokens[:100] for split in SPLITS]
+    for one, other in combinations(tokens, 2):
+        alike = (one == other).mean()
+        assert alike == pytest.approx(1 / 3, abs=0.12)  # 600 sites, hot: five standard errors
+
+
+def test_an_overlay_that_takes_hamming_back_gives_beta(few):
+    plain, about = draw(SOURCE)
+    model, known = draw({**SOURCE, "temperature": {"hamming": None, "beta": 0.8}})
+    assert model.beta == plain.beta == 0.8
+    assert known == about
+
+
 def test_fields_are_saved_checked_and_part_of_the_variance(tmp_path):
     model = hamiltonian(4, 3)
     path = tmp_path / "h.safetensors"
@@ -426,7 +442,8 @@ def test_fields_are_saved_checked_and_part_of_the_variance(tmp_path):
         ({"colours": "clock"}, "colours: 'clock', expected stored or standard or {gaussian"),
         ({"colours": "stored"}, "the stored U is that of 20 colours, but vocabulary is 3"),
         ({"fields": "none"}, "fields: 'none', expected {file: ...}"),
-        ({"temperature": {}}, "temperature: {}, expected {beta: ...} or {hamming: ...}"),
+        ({"temperature": {}}, "temperature: {}, expected one of beta and hamming"),
+        ({"temperature": {"beta": 1.0, "hamming": 0.3}}, "expected one of beta and hamming"),
         ({"temperature": {"beta": -1.0}}, "temperature.beta: -1.0, expected a positive"),
         ({"temperature": {"hamming": 0.0}}, "temperature.hamming: 0.0, expected a share"),
         ({"temperature": {"hamming": 0.7}}, "between 0 and 1 - 1/|V| = 0.6667"),

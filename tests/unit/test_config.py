@@ -171,6 +171,7 @@ def test_twins_are_two_clones_of_one_generator_at_one_sweep(config, twins, expec
         ("figures.simplicity.fig2.lines", ["n2"], ["fig2.lines", "n2", "energy"]),
         ("figures.simplicity.fig2.exact", "exact", ["fig2.exact", "theory.exact"]),
         ("sources.potts.temperature", {"beta": -1}, ["sources.potts.temperature", "-1"]),
+        ("sources.potts.temperature", {"hamming": None}, ["temperature: found neither hamming"]),
         ("sources.potts.couplings", "contacts", ["sources.potts.couplings", "'contacts'"]),
         ("models.potts-free.training.subset", 200000, ["subset", "200000", "120000"]),
         ("models.potts-map.training.weights", "identity", ["weights", "potts source", "alignment"]),
@@ -230,3 +231,22 @@ def test_every_key_is_described():
     for name, definition in schema["$defs"].items():
         found += undescribed(definition, name)
     assert not found, f"no description: {found}"
+
+
+def test_an_overlay_takes_the_other_temperature_back():
+    """Snakemake merges mappings: what an overlay leaves out is still there."""
+    from snakemake.utils import update_config
+
+    for given, accepted in (({"beta": 1.0}, False), ({"hamming": None, "beta": 1.0}, True)):
+        config = load("config.yaml")
+        update_config(config, {"sources": {"potts": {"temperature": given}}})
+        if accepted:
+            check(config)
+            continue
+        with pytest.raises(ConfigError) as caught:
+            check(config)
+        said = str(caught.value)
+        assert "sources.potts.temperature: found hamming and beta; expected one" in said
+        # The way out that is named is the one that works.
+        assert "null for the other" in said
+        assert "{hamming: null, beta: 1.0}" in said

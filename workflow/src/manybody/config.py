@@ -144,6 +144,14 @@ def _source_problems(path: str, source: dict, config: dict) -> Iterator[str]:
             )
     elif source["kind"] == "alignment":
         yield from _share_problems(f"{path}.split", source["split"])
+    elif source["kind"] == "potts":
+        given = [key for key, value in source["temperature"].items() if value is not None]
+        if len(given) != 1:
+            yield (
+                f"{path}.temperature: found {' and '.join(given) or 'neither hamming nor beta'}; "
+                f"expected one of hamming and beta; give one, and null for the other where an "
+                f"overlay replaces it: {{hamming: null, beta: 1.0}}"
+            )
     elif source["kind"] == "many-body" and source["length"] < source["order"]:
         yield (
             f"{path}.length: found {source['length']}; expected at least {source['order']} sites, "

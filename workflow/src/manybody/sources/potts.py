@@ -78,10 +78,11 @@ def check(source: dict) -> None:
         if not known and (key != "fields" or value is not None):
             choices = " or ".join([*words, *(f"{{{table}: ...}}" for table in tables)])
             raise SourceError(f"{key}: {value!r}, expected {choices}")
-    temperature, most = source["temperature"], 1 - 1 / source["vocabulary"]
+    temperature, most = _temperature(source), 1 - 1 / source["vocabulary"]
     if not _only(temperature, ("beta", "hamming")):
         raise SourceError(
-            f"temperature: {temperature!r}, expected {{beta: ...}} or {{hamming: ...}}"
+            f"temperature: {source['temperature']!r}, expected one of beta and hamming, the other "
+            "left out or null"
         )
     if "beta" in temperature and not 0 < temperature["beta"] < math.inf:
         raise SourceError(f"temperature.beta: {temperature['beta']}, expected a positive number")
@@ -100,6 +101,14 @@ def check(source: dict) -> None:
             )
 
 
+def _temperature(source: dict) -> dict:
+    """Without what is null: an overlay of the config takes a key back so."""
+    given = source["temperature"]
+    if not isinstance(given, dict):
+        return given
+    return {key: value for key, value in given.items() if value is not None}
+
+
 def _only(value, keys: tuple[str, ...]) -> bool:
     return isinstance(value, dict) and len(value) == 1 and next(iter(value)) in keys
 
@@ -116,7 +125,7 @@ def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:
             "couplings, colours: H is the same for all sequences (zero variance), so that no "
             "temperature orders them. Give J and U that are not constant"
         )
-    temperature = source["temperature"]
+    temperature = _temperature(source)
     if "beta" in temperature:
         model = at(temperature["beta"])
     else:
@@ -129,7 +138,8 @@ def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:
         order=2, beta=model.beta, S=model.logit_scale(), sigma_h=model.logit_scale() / model.beta,
         shares=model.shares().tolist(), sweeps=source["sweeps"], seed=source["seed"],
         hamming=(found["hot"] + found["cold"]) / 2, equilibrium=found,
-        parameters={key: source[key] for key in keys if source.get(key) is not None},
+        parameters={key: source[key] for key in keys if source.get(key) is not None}
+        | {"temperature": temperature},
     )  # fmt: skip
     return model, about
 
