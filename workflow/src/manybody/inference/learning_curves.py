@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from manybody import tables
 from manybody.artifacts import ArtifactError, sha256
-from manybody.hamiltonian import Hamiltonian
+from manybody.hamiltonian import Hamiltonian, read_about
 from manybody.inference import pseudolikelihood as pl
 from manybody.inference.gauge import coupling_error, symmetrised
 from manybody.progress import Progress
@@ -130,7 +130,8 @@ def compute(
     if entry["kind"] == "recovery":
         rows += _summary(pd.concat(found), law)
     frame = pd.concat([*found, pd.DataFrame(rows, columns=COLUMNS)], ignore_index=True)
-    return frame, {"entry": entry, "length": law.length, "vocabulary": law.vocabulary}
+    about = {"entry": entry, "length": law.length, "vocabulary": law.vocabulary, "beta": law.beta}
+    return frame, about | {"source": read_about(paths["hamiltonian"]).get("parameters", {})}
 
 
 def forget(resume: str | Path) -> None:

@@ -45,17 +45,6 @@ class Run:
     def last_map(self) -> np.ndarray | None:
         return self.maps[max(self.maps)] if self.maps else None
 
-    def late_change(self, share: float) -> float:
-        """Loss at the end less that at the last checkpoint before the last `share` of the steps.
-
-        NaN where no checkpoint lies in the same share of the steps before that.
-        """
-        steps, last = self.curve["step"], self.curve["step"].iloc[-1]
-        near = (steps <= (1 - share) * last) & (steps >= (1 - 2 * share) * last)
-        if not near.any() or not last > 0:
-            return math.nan
-        return self.end - float(self.curve["loss"][near].iloc[-1])
-
 
 @dataclass
 class Candidate:
