@@ -333,6 +333,24 @@ def test_what_is_planted_wrong_fails(tmp_path, law, tokens):
         assert row(found, text).value < 0
 
 
+def test_depths_are_compared_within_one_reading_of_the_encoder(tmp_path, law, tokens):
+    made = Made(tmp_path, law, tokens)
+    made.factored("free", "free", NOISE["free"])
+    tutorial = dict(architecture="encoder", layers=1, positions="sinusoidal", head="mlp")
+    made.encoder("one", 1, 0.03)
+    made.encoder("three", 3, 0.02)
+    made.add("other", 0, tutorial, curve(made.optimum + 0.05), recipe())
+    runs = [
+        {"label": name, "candidates": [name], "seeds": [0]}
+        for name in ("free", "one", "other", "three")
+    ]
+    found = checks_of(*made.given({"runs": runs}))
+    waves = row(found, "encoder of 1 layer (sinusoidal positions, mlp head) above free")
+    plain = row(found, "encoder of 1 layer above free")
+    assert waves.value - plain.value == pytest.approx(0.02)
+    assert row(found, "above that of 3 layers").value == pytest.approx(0.01)
+
+
 def test_which_converges_faster_is_decided_over_seeds():
     def entry(label, kind, times):
         runs = {}

@@ -1,5 +1,7 @@
 """Models of the potts figures, their maps, and errors that do not depend on the gauge."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -40,6 +42,10 @@ def encoder(layers, heads=1):
     return dict(architecture="encoder", layers=layers, heads=heads, width=8, mlp=12, **SIZES)
 
 
+def tutorial(layers, heads=1):
+    return {**encoder(layers, heads), "positions": "sinusoidal", "head": "mlp"}
+
+
 def interpolated(a, **sizes):
     return dict(architecture="interpolated", a=a, **{**SIZES, **sizes})
 
@@ -69,6 +75,8 @@ def masked_copies(tokens):
 
 MODELS = [
     *(encoder(layers, heads) for layers in (1, 2, 3) for heads in (1, 2)),
+    *(tutorial(layers, heads) for layers in (1, 3) for heads in (1, 2)),
+    {**encoder(2), "head": "mlp"},
     *(interpolated(a) for a in (0, 0.25, 1, 2.5)),
     interpolated(0.5, length=4),
     *(dict(SOFTMAX, layers=layers, rank=rank) for layers in (1, 2, 3) for rank in (None, 3)),
@@ -203,7 +211,39 @@ def test_attention_maps_of_the_encoder_are_the_librarys(heads):
     assert torch.allclose(model.head(x), model(tokens, mask.expand(BATCH, -1)), atol=1e-12)
 
 
-@pytest.mark.parametrize("description", [encoder(1), encoder(3, 2), interpolated(0.5)])
+def test_the_tutorials_reading_has_waves_and_an_output_net():
+    model = build({**tutorial(1), "width": 7})
+    assert "waves" not in dict(model.named_parameters())
+    assert "waves" not in model.state_dict()
+    for site in range(LENGTH):
+        for channel in range(7):
+            angle = site / 10000 ** (2 * (channel // 2) / 7)
+            expected = math.cos(angle) if channel % 2 else math.sin(angle)
+            assert model.places[site, channel].item() == pytest.approx(expected, abs=1e-6)
+    model, tokens = made(tutorial(2)), tokens_of()
+    x = model.embedding.weight[tokens] + model.waves
+    for layer in model.layers:
+        x = layer(x)
+    linear, norm, _ = model.hidden
+    hidden = norm(linear(x)).clamp(min=0)
+    expected = hidden @ model.output.weight.T + model.output.bias
+    assert torch.allclose(model(tokens), expected, atol=1e-12)
+    again = build(model.description)
+    again.load_state_dict(model.state_dict())
+    assert torch.allclose(again.double()(tokens), model(tokens), atol=1e-5)
+
+
+def test_the_smallest_reading_is_described_as_before():
+    plain = build(encoder(2))
+    assert plain.description == encoder(2)
+    named = build({**encoder(2), "positions": "learnt", "head": "linear"})
+    assert named.description == plain.description
+    for key in ("positions", "head"):
+        with pytest.raises(ValueError, match=f"encoder: {key} 'other', expected"):
+            build({**encoder(1), key: "other"})
+
+
+@pytest.mark.parametrize("description", [encoder(1), encoder(3, 2), tutorial(2), interpolated(0.5)])
 def test_mean_maps_are_rows_of_masked_sites(description, monkeypatch):
     model, tokens = made(description), tokens_of()
     whole = maps.mean_maps(model, tokens)

@@ -1,7 +1,10 @@
 """The vanilla transformer encoder that factored attention is set against (potts, section 2).
 
-Post-LayerNorm layers with a ReLU feed-forward and no dropout, on the sum of a learnt embedding of
-|V| + 1 tokens, the last of them the mask, and of learnt positions; a linear map to |V| logits. The
+Post-LayerNorm layers with a ReLU feed-forward and no dropout, on the sum of an embedding of
+|V| + 1 tokens, the last of them the mask, and of positions; an output net to |V| logits. Two
+readings of the paper's "standard encoder": `positions` learnt and a `linear` head, the smallest;
+or sinusoidal positions and an `mlp` head (linear, LayerNorm, ReLU, linear), those of the widely
+used tutorial of PyTorch Lightning, whose linear map of one-hot tokens is an embedding as well. The
 layers are torch's own; the forward of masked copies computes the last layer for the masked row
 only.
 
@@ -16,27 +19,57 @@ from torch.nn import functional
 
 from manybody.models.base import Model
 
+POSITIONS = ("learnt", "sinusoidal")
+HEADS = ("linear", "mlp")
+
 
 class Encoder(Model):
     """`layers` post-LN layers of `heads` heads, `width` channels and `mlp` hidden units.
 
-    Raises `ValueError` if the heads do not divide the width.
+    Raises `ValueError` if the heads do not divide the width, and for other `positions` or `head`.
     """
 
-    def __init__(self, vocabulary: int, length: int, layers: int, heads: int, width: int, mlp: int):
-        super().__init__(
-            "encoder", vocabulary, length, layers=layers, heads=heads, width=width, mlp=mlp
-        )
+    def __init__(
+        self,
+        vocabulary: int,
+        length: int,
+        layers: int,
+        heads: int,
+        width: int,
+        mlp: int,
+        positions: str = "learnt",
+        head: str = "linear",
+    ):
+        # Models without these keys were described before there were two readings.
+        reading = {"positions": positions, "head": head}
+        if reading == {"positions": POSITIONS[0], "head": HEADS[0]}:
+            reading = {}
+        sizes = dict(layers=layers, heads=heads, width=width, mlp=mlp)
+        super().__init__("encoder", vocabulary, length, **sizes, **reading)
         if width % heads:
             raise ValueError(f"encoder: heads {heads} does not divide width {width}; change either")
+        for key, value, known in (("positions", positions, POSITIONS), ("head", head, HEADS)):
+            if value not in known:
+                raise ValueError(f"encoder: {key} {value!r}, expected {' or '.join(known)}")
         self.heads = heads
         self.embedding = nn.Embedding(vocabulary + 1, width)
-        self.positions = nn.Embedding(length, width)
+        if positions == "learnt":
+            self.positions = nn.Embedding(length, width)
+        else:
+            self.register_buffer("waves", sinusoids(length, width), persistent=False)
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(width, heads, mlp, dropout=0.0, batch_first=True)
             for _ in range(layers)
         )
+        self.hidden = None
+        if head == "mlp":
+            self.hidden = nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width), nn.ReLU())
         self.output = nn.Linear(width, vocabulary)
+
+    @property
+    def places(self) -> Tensor:
+        """What stands for the positions: (L, d)."""
+        return self.positions.weight if hasattr(self, "positions") else self.waves
 
     @property
     def copy_size(self) -> int:
@@ -49,17 +82,17 @@ class Encoder(Model):
         x = self._embed(tokens, mask)
         for layer in self.layers:
             x = layer(x)
-        return self.head(x)
+        return self.head(self._features(x))
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
-        """Last LayerNorm's output (N, d) of the masked row of each copy."""
+        """What the last linear map gets (N, d) of the masked row of each copy."""
         self.check_tokens(tokens)
         copies = tokens[rows].scatter(1, positions[:, None], self.vocabulary)
-        x = functional.embedding(copies, self.embedding.weight) + self.positions.weight
+        x = functional.embedding(copies, self.embedding.weight) + self.places
         for layer in self.layers[:-1]:
             x = self._layer(layer, x, x)
         asked = x[torch.arange(len(x), device=x.device), positions][:, None]
-        return self._layer(self.layers[-1], x, asked)[:, 0]
+        return self._features(self._layer(self.layers[-1], x, asked)[:, 0])
 
     def head(self, features: Tensor) -> Tensor:
         return self.output(features)
@@ -86,11 +119,15 @@ class Encoder(Model):
                 x = self._layer(layer, x, x)
         return torch.stack(maps)
 
+    def _features(self, x: Tensor) -> Tensor:
+        """The last LayerNorm's output, through the hidden layer of the output net if it has one."""
+        return x if self.hidden is None else self.hidden(x)
+
     def _embed(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
         self.check_tokens(tokens)
         if mask is not None:
             tokens = tokens.masked_fill(mask, self.vocabulary)
-        return self.embedding(tokens) + self.positions.weight
+        return self.embedding(tokens) + self.places
 
     def _layer(self, layer: nn.Module, x: Tensor, asked: Tensor) -> Tensor:
         """A layer's output for the rows `asked` (N, m, d) of its input x (N, L, d)."""
@@ -109,3 +146,13 @@ class Encoder(Model):
     def _split(self, mixed: Tensor, parts: int) -> tuple[Tensor, ...]:
         """Queries, keys or values, each (N, heads, m, d / heads), of (N, m, parts * d)."""
         return mixed.unflatten(-1, (parts, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind()
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """sin and cos of position / 10000^(2 i / d) in channels 2 i and 2 i + 1: (L, d)."""
+    places = torch.arange(length, dtype=torch.float64)[:, None]
+    rates = torch.exp(-math.log(10000.0) * torch.arange(0, width, 2, dtype=torch.float64) / width)
+    found = torch.empty(length, width, dtype=torch.float64)
+    found[:, 0::2] = torch.sin(places * rates)
+    found[:, 1::2] = torch.cos(places * rates[: width // 2])
+    return found.to(torch.get_default_dtype())

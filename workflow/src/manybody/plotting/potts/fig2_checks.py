@@ -21,6 +21,7 @@ BETA_SLOPE = 1.8  # by which the Hamming distance falls per unit of beta
 DEFAULT_HAMMING = 0.3
 
 FACTORED = ("free", "softmax")
+FIRST = ("learnt", "linear")  # the reading of an encoder that needs no words
 SIZES = (setting.M / 3, 3 * setting.M)  # between which bounds scale as 1 / M
 EXCESS = (0.004, 0.009)  # nats per token
 # sd over sequences of a loss less the optimum, for each root of nats of its mean
@@ -237,24 +238,33 @@ def _same_but_steps(one: dict, other: dict) -> bool:
 
 
 def vanilla_rows(data: Data, figure: str) -> list[dict]:
-    """Factored attention is below the encoder of three layers, and that below one of one layer."""
-    encoders = {entry.layers: entry for entry in data.architectures if entry.kind == "encoder"}
+    """Factored attention is below the encoder of three layers, and that below one of one layer;
+    depths are compared within one reading of the encoder."""
+    encoders = [entry for entry in data.architectures if entry.kind == "encoder"]
+    encoders.sort(key=lambda entry: (entry.reading, entry.layers))
     factored = [entry for entry in data.architectures if entry.kind in FACTORED]
     best = min(factored, key=lambda entry: data.excess(entry).mean(), default=None)
     rows = []
     if best is None or not encoders:
         claim = f"{figure}: encoders stay above factored attention"
         rows.append(checks.not_run(claim, "no such runs to compare"))
-    for layers in sorted(encoders) if best is not None else []:
-        claim = f"{figure}: excess of the encoder of {_layers(layers)} above {best.label}"
-        rows.append(_difference(claim, best, encoders[layers]))
-    if len(encoders) < 2:
+    for entry in encoders if best is not None else []:
+        claim = f"{figure}: excess of the {_encoder(entry)} above {best.label}"
+        rows.append(_difference(claim, best, entry))
+    pairs = [(few, many) for few, many in pairwise(encoders) if few.reading == many.reading]
+    if not pairs:
         claim = f"{figure}: more layers bring the encoder closer to the optimum"
         rows.append(checks.not_run(claim, "encoders of one depth only"))
-    for few, many in pairwise(sorted(encoders)):
-        claim = f"{figure}: excess of the encoder of {_layers(few)} above that of {_layers(many)}"
-        rows.append(_difference(claim, encoders[many], encoders[few]))
+    for few, many in pairs:
+        claim = f"{figure}: excess of the {_encoder(few)} above that of {_layers(many.layers)}"
+        rows.append(_difference(claim, many, few))
     return rows
+
+
+def _encoder(entry: Entry) -> str:
+    positions, head = entry.reading
+    words = f" ({positions} positions, {head} head)" if entry.reading != FIRST else ""
+    return f"encoder of {_layers(entry.layers)}{words}"
 
 
 def _layers(count: int) -> str:

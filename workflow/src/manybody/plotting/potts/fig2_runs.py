@@ -107,6 +107,12 @@ class Entry:
         return description["architecture"]
 
     @property
+    def reading(self) -> tuple[str, str]:
+        """Positions and output net of an encoder."""
+        description = next(iter(self.runs.values())).about["description"]
+        return description.get("positions", "learnt"), description.get("head", "linear")
+
+    @property
     def layers(self) -> int:
         return next(iter(self.runs.values())).about["description"].get("layers", 1)
 
