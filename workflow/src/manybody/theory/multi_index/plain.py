@@ -292,7 +292,7 @@ def _moments(z, omega, v1, v2, skip, linear, first, second):
                 if kept[i, j]:
                     steepest = max(steepest, near)
         # One step for all that is kept, over which z_2 moves by about its width at most.
-        parts = min(max(int(math.ceil(steepest / (FINE * math.sqrt(v2)))), 1), MOST)
+        parts = min(max(math.ceil(steepest / (FINE * math.sqrt(v2))), 1), MOST)
         step = cell / parts
         for i in range(cells):
             for j in range(cells):
