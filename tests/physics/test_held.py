@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manybody.theory.multi_index import held
+from manybody.theory.multi_index import held, state_evolution
 from manybody.theory.multi_index.samples import Setting, averages, draws
 
 ENTRY = dict(
@@ -60,3 +60,9 @@ def test_the_table_has_its_rows_and_the_same_bytes_again():
 def test_a_wrong_entry_is_refused_by_name(change, message):
     with pytest.raises(ValueError, match=message):
         held.compute({**ENTRY, **change})
+
+
+def test_what_did_not_converge_is_said(monkeypatch):
+    monkeypatch.setattr(state_evolution, "ITERATIONS", 1)
+    frame, _ = held.compute({**ENTRY, "points": 64})
+    assert (frame.loc[frame["quantity"] == "converged", "y"] == 0).all()

@@ -5,10 +5,19 @@ import pytest
 
 from manybody.theory.multi_index import channel, prediction
 from manybody.theory.multi_index import state_evolution as se
-from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error, root
-from manybody.theory.multi_index.table import Curve, alone, both, onset, read, weak_recovery
+from manybody.theory.multi_index.samples import (
+    Setting,
+    averages,
+    controlled,
+    draws,
+    mean_error,
+    root,
+)
+from manybody.theory.multi_index.table import Curve, Table, alone, both, onset, read, weak_recovery
 
 SETTING = Setting(1.0)
+WEAK = weak_recovery(SETTING)
+LINEAR = Setting(0.5, "linear")  # of which layer 1 is learned first
 ENTRY = dict(
     skip=1.0,
     activation="softmax",
@@ -46,8 +55,8 @@ def test_fixed_points_of_both_layers():
     found = []
     for seed in seeds(4):
         normal = draws(256, seed)
-        start = onset(SETTING, normal, 0.97)
-        found.append(both((0.5, 0.9), SETTING, normal, start, 0))
+        start = onset(SETTING, normal, 0.97, WEAK)
+        found.append(both((0.5, 0.9), SETTING, normal, start, 0, WEAK))
     alphas, errors = mean_error([curve.alphas[1:] for curve in found])
     tails, tail_errors = mean_error([1 - curve.overlaps[1:, 1] for curve in found])
     assert (np.abs(alphas - [0.880, 0.972]) < 0.007 * alphas + 3 * errors).all()
@@ -60,10 +69,103 @@ def test_a_point_of_the_table_does_not_move_under_state_evolution():
     for overlaps, alpha in zip(curve.overlaps[1:], curve.alphas[1:], strict=True):
         moved = se.overlap_map(overlaps, alpha, SETTING, normal)
         assert np.allclose(moved, np.diag(overlaps), atol=1e-10)
-    start = onset(SETTING, normal, 0.97)
-    pair = both((0.5,), SETTING, normal, start, 0)
+    start = onset(SETTING, normal, 0.97, WEAK)
+    pair = both((0.5,), SETTING, normal, start, 0, WEAK)
     moved = se.overlap_map(pair.overlaps[1], pair.alphas[1], SETTING, normal)
     assert np.allclose(np.diag(moved), pair.overlaps[1], atol=1e-3)
+
+
+def test_the_free_entropy_is_stationary_at_a_fixed_point_and_grows_to_it():
+    """2 dphi / dQ_kk = alpha G_kk - Q_kk / V_kk, on the samples of the fixed point; and phi at it
+    is the integral of E log Z_out over alpha from the threshold on (the envelope theorem)."""
+    normal, step = draws(512, seeds(1)[0]), 1e-3
+    curve = alone((0.05, 0.1, 0.2, 0.3, 0.4, 0.5), SETTING, normal, WEAK.alpha, 0)
+    q, alpha = curve.overlaps[-1], curve.alphas[-1]
+    phi = [
+        se.free_entropy((0, q[1] + h), alpha, averages((0, q[1] + h), SETTING, normal).log_z)
+        for h in (-step, step)
+    ]
+    terms = q[1] / (1 - q[1])  # alpha G and Q / V, which cancel
+    assert abs(phi[1] - phi[0]) / step < 0.05 * terms
+    reached = se.free_entropy(q, alpha, curve.log_z[-1]) - alpha * curve.log_z[0]
+    area = np.trapezoid(curve.log_z - curve.log_z[0], curve.alphas)
+    assert reached == pytest.approx(area, rel=0.1)
+    assert reached > 0
+
+
+def test_a_fixed_point_that_is_called_converged_stands_still():
+    normal = draws(128, seeds(1)[0])
+    for alpha, start in ((0.3, 0.9), (0.5, 0.9), (0.7, 0.99), (0.95, 0.9999)):
+        fixed = se.fixed_point(alpha, (start, start), SETTING, normal)
+        assert fixed.converged
+        gain = np.diag(averages(fixed.overlaps, SETTING, normal).gain)
+        for Q, G in zip(fixed.overlaps, gain, strict=True):
+            if Q > 0:
+                assert abs(np.log(alpha * G) - np.log(Q / (1 - Q))) < 2e-5
+
+
+def test_what_did_not_converge_is_said(monkeypatch):
+    normal = draws(64, seeds(1)[0])
+    monkeypatch.setattr(se, "ITERATIONS", 1)
+    assert not se.fixed_point(0.5, (0.9, 0.9), SETTING, normal).converged
+    monkeypatch.setattr(se, "ALONE", (0.1, 0.4, 0.8))
+    monkeypatch.setattr(se, "BOTH", (0.1,))
+    monkeypatch.setattr(se, "ERROR_POINTS", 512)
+    monkeypatch.setattr(se, "LANDMARKS", ())
+    entry = {**ENTRY, "alphas": [0.4, 1.5], "regulariser": 1e-3, "points": 64}
+    frame, _ = se.compute(entry)
+    found = frame[frame["quantity"] == "converged"].set_index(["series", "x"])["y"]
+    assert (found["informed"] == 0).all()
+    assert (found["from 0"] == 1).all()
+
+
+def test_an_overlap_beyond_the_end_of_a_curve_is_not_converged():
+    normal = draws(64, seeds(1)[0])
+    setting = Setting(1.0, regulariser=1e-3)
+    weak = weak_recovery(setting)
+    first = alone((0.1, 0.5, 0.9), setting, normal, weak.alpha, 0)
+    start = onset(setting, normal, 0.97, weak)
+    table = Table(first, both((0.1, 0.3), setting, normal, start, 0, weak))
+    beyond = table.both.alphas[-1] + 0.1
+    found = se.read_table(table, np.array([0.3, beyond]), weak, regular=True)
+    assert found[3].tolist() == [True, False]
+
+
+def test_linear_attention_learns_layer_1_first_where_the_skip_connection_is_weak(monkeypatch):
+    monkeypatch.setattr(se, "ALONE", (0.05, 0.2, 0.4))
+    monkeypatch.setattr(se, "BOTH", (0.05, 0.2))
+    monkeypatch.setattr(se, "ERROR_POINTS", 512)
+    monkeypatch.setattr(se, "LANDMARKS", ())
+    entry = {**ENTRY, "skip": 0.5, "activation": "linear", "alphas": [0.3, 0.4, 0.62]}
+    frame, _ = se.compute({**entry, "points": 512})
+    rows = frame.set_index(["quantity", "series", "x"])["y"]
+    assert rows["first layer", "", 0.5] == 1
+    assert rows["threshold", "alpha_1", 0.5] == pytest.approx(0.3195, abs=1e-4)
+    # Plain Monte Carlo of 20000 samples (theory/multi_index/plain.py) has .590 +- .004.
+    assert rows["threshold", "alpha_2", 0.5] == pytest.approx(0.590, abs=0.03)
+    assert {"Q11 alone", "Q11 along Q22", "alpha along Q22"} == set(
+        frame.loc[frame["quantity"] == "curve", "series"]
+    )
+    assert rows["overlap", "Q11", 0.3] == 0 < rows["overlap", "Q11", 0.4]
+    assert rows["overlap", "Q22", 0.4] == 0 < rows["overlap", "Q22", 0.62]
+    informed = rows["overlap informed", "Q11", 0.4]
+    assert informed == pytest.approx(rows["overlap", "Q11", 0.4], abs=5e-3)
+
+
+def test_the_mean_of_a_fit_is_not_bent_by_the_values_it_is_fitted_to():
+    """Of x^2 given x, Gaussian: slopes of a sample's own values take E x^4 / n = 3 / n off."""
+    generator, n = np.random.default_rng(0), 64
+    samples = generator.standard_normal((4000, n))
+    found = np.array([controlled(x**2, x[:, None]) for x in samples])
+    assert abs(found.mean() - 1) < 4 * found.std(ddof=1) / len(samples) ** 0.5
+    assert 3 / n > 8 * found.std(ddof=1) / len(samples) ** 0.5
+
+
+def test_a_fit_takes_off_what_is_known():
+    x = np.random.default_rng(1).standard_normal((256, 2))
+    values = 3 + x @ [2.0, -1.0]
+    assert controlled(values, x) == pytest.approx(3, abs=1e-10)
+    assert controlled(values, np.column_stack([x, 0 * x, x])) == pytest.approx(3, abs=1e-10)
 
 
 def test_side_information_alone_gives_its_own_overlap():
@@ -167,7 +269,7 @@ def test_the_table_has_its_rows_and_the_same_bytes_again(monkeypatch):
     assert set(frame["quantity"]) == {
         "overlap", "overlap informed", "informed difference", "curve", "error plug-in",
         "error posterior mean", "plug-in at", "posterior mean at", "free entropy", "threshold",
-        "converged", "derivative", "nishimori",
+        "converged", "derivative", "nishimori", "first layer",
     }  # fmt: skip
     low = frame[(frame["quantity"] == "overlap") & (frame["x"] == 0.1)]
     assert (low["y"] == 0).all()

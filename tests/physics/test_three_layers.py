@@ -364,3 +364,16 @@ def test_overlaps_that_are_none_are_refused(overlaps):
     setting, drawn = deep.Setting(1.0, 0.0, 1), deep.draws(64, np.random.SeedSequence(0))
     with pytest.raises(ValueError, match="overlaps: found"):
         deep.averages(overlaps, setting, drawn)
+
+
+def test_three_layers_that_are_called_converged_stand_still(monkeypatch):
+    setting, drawn = deep.Setting(1.0, 1e-3, 1), deep.draws(64, np.random.SeedSequence(5))
+    for alpha, start in ((0.3, (0, 0, 0.3)), (0.45, (0, 0, 0.1)), (0.7, (0, 0, 0.9))):
+        fixed = deep.fixed_point(alpha, start, setting, drawn)
+        assert fixed.converged
+        gain, q = deep.averages(fixed.overlaps, setting, drawn)[0][2], fixed.overlaps[2]
+        assert abs(math.log(alpha * gain) - math.log(q / (1 - q))) < 0.02
+    monkeypatch.setattr(deep, "ITERATIONS", 1)
+    assert not deep.fixed_point(0.7, (0, 0, 0.5), setting, drawn).converged
+    frame, _ = deep.compute({**ENTRY, "alphas": [0.7]})
+    assert (frame.loc[frame["quantity"] == "converged", "y"] == 0).all()

@@ -60,11 +60,53 @@ def test_the_growths_of_samples_are_those_of_the_sum():
 @pytest.mark.parametrize("regulariser", [0.0, 1e-3])
 def test_layer_1_starts_where_its_growth_makes_up_for_alpha(regulariser):
     setting = Setting(1.0, regulariser=regulariser)
-    found = thresholds.first_layer(setting, 512, 6, 1e-9, np.random.SeedSequence(4))
+    weak = weak_recovery(setting)
+    found = thresholds.second_layer(setting, 512, 6, 1e-9, np.random.SeedSequence(4), weak)
     expected = 0.7396 if regulariser else 0.7194
     assert abs(found.alpha - expected) < 3.5 * found.alpha_error + 0.003
     assert found.alpha_error < 0.02
     assert not found.reached
+
+
+def test_scramblings_are_not_stopped_where_their_error_happens_to_be_small():
+    setting = Setting(1.0)
+    given = setting, 64, 6, 0.9, np.random.SeedSequence(4), weak_recovery(setting)
+    found = thresholds.second_layer(*given)
+    assert found.reached
+    assert len(found.each) == 6
+
+
+@pytest.mark.parametrize(
+    ("skip", "first", "exact", "second", "error"),
+    [
+        # second: plain Monte Carlo of 20000 samples where the layers are far apart; at c = 1.05
+        # their thresholds at Q = 0 are .4054 and .4064, and they help each other little.
+        (0.5, 1, 0.31951, 0.590, 0.004),
+        (1.05, 1, 0.40539, 0.4065, 0.0005),
+        (2.0, 2, 0.29595, 0.507, 0.003),
+    ],
+)
+def test_either_layer_of_linear_attention_can_be_first(skip, first, exact, second, error):
+    setting = Setting(skip, "linear")
+    weak = weak_recovery(setting)
+    assert weak.first == first - 1
+    assert weak.alpha == pytest.approx(exact, abs=2e-5)
+    found = thresholds.second_layer(setting, 512, 8, 0.05, np.random.SeedSequence(4), weak)
+    assert abs(found.alpha - second) < 3.5 * np.hypot(found.alpha_error, error)
+    assert found.alpha_error < 0.02
+
+
+def test_thresholds_are_named_after_the_layer_that_they_are_of(monkeypatch):
+    monkeypatch.setattr(thresholds, "BRANCH_POINTS", 64)
+    entry = {**ENTRY, "activation": "linear", "skips": [0.5, 0.8, 2.0]}
+    frame, _ = thresholds.compute(entry)
+    rows = frame.set_index(["quantity", "series", "x"])["y"]
+    assert rows["alpha_1", "exact", 0.5] < rows["alpha_2", "self-consistent", 0.5]
+    assert rows["alpha_2", "exact", 2.0] < rows["alpha_1", "self-consistent", 2.0]
+    assert rows["first layer", ""].tolist() == [1, 1, 2]
+    assert rows["onset", "V11"].index.tolist() == [0.5, 0.8]
+    assert rows["alpha_2 difference", "c = 0.8", 0.8] == 0
+    assert rows["alpha_1 difference", "c = 2", 2.0] == 0
 
 
 def test_a_jump_is_where_areas_are_equal():

@@ -382,3 +382,27 @@ def test_the_shallow_layer_settles_first_on_the_published_questions(data_folder)
     first, second = (found[found["y"] >= 0.5].groupby("seed")["x"].min() for found in S)
     assert (first > 0).all()
     assert (first + 10 < second).all()
+
+
+def test_no_question_that_is_held_out_is_trained_on(tmp_path, monkeypatch):
+    """Each question has a word of its own, by which it is known in the batches."""
+    path = tmp_path / "questions.label"
+    words = [f"{a}{b}" for a in "abcdef" for b in "ghijk"]
+    path.write_text("".join(f"NUM:date {word} {word}\n" for word in words))
+    trained, measured = set(), set()
+    gradients, evaluate = trec.Classifier.gradients, trec.evaluate
+
+    def seen_gradients(model, ids, labels):
+        trained.update(map(tuple, ids.tolist()))
+        return gradients(model, ids, labels)
+
+    def seen_evaluate(model, ids, labels):
+        measured.update(map(tuple, ids.tolist()))
+        return evaluate(model, ids, labels)
+
+    monkeypatch.setattr(trec.Classifier, "gradients", seen_gradients)
+    monkeypatch.setattr(trec, "evaluate", seen_evaluate)
+    trec.compute(ENTRY | {"questions": str(path), "epochs": 1, "runs": 1})
+    assert len(measured) == 6
+    assert len(trained) == 24
+    assert not trained & measured

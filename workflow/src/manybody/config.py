@@ -378,6 +378,11 @@ def _theory_problems(path: str, theory: dict) -> Iterator[str]:
     if kind == "replica" and theory["sizes"] != sorted(theory["sizes"]):
         yield f"{path}.sizes: found {theory['sizes']}; expected rising lengths; sort them"
     if kind == "multi-index-gamp":
+        if theory.get("activation") == "linear" and theory["skip"] == 0:
+            yield (
+                f"{path}.skip: found 0 with activation linear; expected c > 0, as linear attention "
+                f"has no inverse without it; raise it or take softmax"
+            )
         informed = theory["start"] == "informed"
         if informed != (theory["overlaps"] is not None):
             expected = "two overlaps" if informed else "null"

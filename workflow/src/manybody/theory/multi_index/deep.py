@@ -12,7 +12,7 @@ with Q_ll = 0 stays at 0 until alpha lambda_l(Q) > 1, with
 
 E is over scrambled Sobol points of the 12 normal numbers of a sample. g g^T is a product of two
 half-samples of points of the channel, so its noise adds nothing; what vanishes on average is
-fitted and taken off (see `_controlled`). All is done again with each of the independent
+fitted and taken off (see `samples.controlled`). All is done again with each of the independent
 scramblings: values are means over them, errors those of the mean.
 
 The last layer is learned first, from alpha_3 = 1 / lambda_3(0), then layer 1 where
@@ -32,13 +32,13 @@ from scipy.stats import qmc
 
 from manybody.progress import Progress
 from manybody.theory.multi_index import channel_three as channel
+from manybody.theory.multi_index.samples import controlled
 
 INNER = 128  # points of each half-sample of the channel's integral
 TABLE = (  # Q33 alone
     *(0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
     *(0.95, 0.98, 0.99, 0.995, 0.998, 0.999),
 )
-FOLDS = 8  # of the samples, for the fit of what vanishes on average
 ERRORS = 2**14  # samples of a prediction error
 TOLERANCE = 0.02  # of logit Q, where the iteration stops
 ITERATIONS = 40
@@ -93,7 +93,7 @@ def averages(overlaps: Sequence[float], setting: Setting, drawn: Draws) -> tuple
     other = (first * second).sum(axis=2) / variance
     spread = np.trace(found.second.mean(axis=1), axis1=2, axis2=3) / variance
     zeros = np.concatenate([2 - spread, own - other], axis=1)
-    gains = np.array([_controlled(other[:, k] / variance[k], zeros) for k in range(3)])
+    gains = np.array([controlled(other[:, k] / variance[k], zeros) for k in range(3)])
 
     growths = np.full(3, math.nan)
     pairs = noise[:, :, :, None] * noise[:, :, None, :]
@@ -103,22 +103,8 @@ def averages(overlaps: Sequence[float], setting: Setting, drawn: Draws) -> tuple
         products = (a * b).sum(axis=(1, 2))
         tower = ((a + b) / 2 * truth).sum(axis=(1, 2)) - products
         zeros = np.column_stack([np.trace(a + b, axis1=1, axis2=2), tower, 2 - spread])
-        growths[k] = _controlled(products, np.delete(zeros, 2 + k, axis=1)) / variance[k] ** 2
+        growths[k] = controlled(products, np.delete(zeros, 2 + k, axis=1)) / variance[k] ** 2
     return gains, growths
-
-
-def _controlled(values: np.ndarray, zeros: np.ndarray) -> float:
-    """Mean of `values` (n,) less the fit of them by `zeros` (n, m), which vanish on average: the
-    Nishimori identities E E[(Z - omega)^2 | y] = V and E E[f | y] f = E E[f | y]^2. Samples are
-    fitted by the others' coefficients: their own would bias what has tails as heavy as these."""
-    design = np.column_stack([np.ones(len(values)), zeros])
-    fold = np.arange(len(values)) % FOLDS
-    total = 0.0
-    for k in range(FOLDS):
-        own, others = fold == k, fold != k
-        slopes = np.linalg.lstsq(design[others], values[others], rcond=None)[0][1:]
-        total += float((values[own] - zeros[own] @ slopes).sum())
-    return total / len(values)
 
 
 def prediction_errors(overlaps: Sequence[float], skip: float, normal: np.ndarray) -> np.ndarray:

@@ -30,7 +30,15 @@ from scipy.stats import qmc
 from threadpoolctl import threadpool_limits
 
 from manybody.progress import Progress
-from manybody.theory.multi_index.channel import denoiser, index, jacobian, outputs, posterior
+from manybody.theory.multi_index.channel import (
+    ACTIVATIONS,
+    denoiser,
+    index,
+    jacobian,
+    outputs,
+    posterior,
+)
+from manybody.theory.multi_index.samples import controlled
 
 # A run has converged where no Q_ll and chat_ll has moved by more in as many iterations. Estimates
 # themselves need not stand still: a sample can jump between the two signs of its index for ever.
@@ -67,14 +75,16 @@ def draw(
     generator: np.random.Generator,
     noise: float = 0.0,
     side_information: float = 0.0,
+    activation: str = "softmax",
 ) -> Data:
-    """A teacher of D = `size` and round(alpha D) samples; noise: its variance, added to Z."""
+    """A teacher of D = `size` and round(alpha D) samples; noise: its variance, added to Z;
+    activation: softmax or linear, of both layers."""
     count = round(alpha * size)
     teacher = generator.normal(size=(2, size))
     tokens = generator.normal(size=(count, 2, size))
     z = _indices(teacher, tokens) + math.sqrt(noise) * generator.normal(size=(count, 2, 2))
     side = math.sqrt(side_information) * teacher + generator.normal(size=(2, size))
-    return Data(teacher, tokens, index(z, skip), side, side_information)
+    return Data(teacher, tokens, index(z, skip, activation), side, side_information)
 
 
 def informed(data: Data, overlaps: tuple[float, float], generator: np.random.Generator) -> State:
@@ -99,6 +109,7 @@ def iterate(
     regulariser: float = 0.0,
     damping: float = 1.0,
     threads: int = 1,
+    activation: str = "softmax",
 ) -> State:
     """One iteration; damping: the weight of the new what and chat, in (0, 1].
 
@@ -108,7 +119,7 @@ def iterate(
     estimate, covariance = state.estimate, state.covariance
     omega = _indices(estimate, data.tokens) - np.einsum("kl,nlt->nkt", covariance, state.g)
     variance = covariance + regulariser * np.eye(2)
-    found = posterior(data.x, omega, variance, skip, threads=threads)
+    found = posterior(data.x, omega, variance, skip, activation, threads=threads)
     g = denoiser(found, variance)
     A = -np.einsum("nktlt->kl", jacobian(found, variance)) / size
     s = data.strength
@@ -138,14 +149,27 @@ def overlaps(teacher: np.ndarray, estimate: np.ndarray) -> tuple[np.ndarray, np.
     return np.abs((teacher * estimate).sum(axis=1)) / size, (estimate**2).sum(axis=1) / size
 
 
-def plug_in_error(teacher: np.ndarray, estimate: np.ndarray, skip: float, normals) -> float:
+def off_diagonal(teacher: np.ndarray, estimate: np.ndarray) -> tuple[float, float, float]:
+    """|what_1 . w_2| / D, |what_2 . w_1| / D and |what_1 . what_2| / D, which vanish as
+    1 / sqrt D: the channel is even in each layer."""
+    size = teacher.shape[1]
+    cross = np.abs(estimate @ teacher.T) / size
+    return cross[0, 1], cross[1, 0], abs(float(estimate[0] @ estimate[1])) / size
+
+
+def plug_in_error(
+    teacher: np.ndarray, estimate: np.ndarray, skip: float, normals, activation: str = "softmax"
+) -> float:
     """E |g(Z) - g(omega)|_F^2 of a new sample, omega = what X / sqrt D; normals (n, 4, 2).
 
     Given teacher and estimate, Z and omega are Gaussian with the covariance of their four rows.
     """
     rows = np.concatenate([teacher, estimate])
     z = np.einsum("kl,nlt->nkt", _root(rows @ rows.T / rows.shape[1]), normals)
-    given, found = (outputs(index(part, skip)) for part in (z[:, :2], z[:, 2:]))
+    last = (index(part, skip, activation) for part in (z[:, :2], z[:, 2:]))
+    given, found = (
+        outputs(h) if activation == "softmax" else h[:, :, None] * h[:, None, :] for h in last
+    )
     return float(((given - found) ** 2).sum() / len(z))
 
 
@@ -176,6 +200,7 @@ def predict(
     noise: float = 0.0,
     side_information: float = 0.0,
     threads: int = 1,
+    activation: str = "softmax",
 ) -> Overlaps:
     """What one iteration without damping makes of `state` at D -> infinity.
 
@@ -194,11 +219,12 @@ def predict(
     rest = 1 + noise - slope * m
     omega = np.sqrt(q)[:, None] * normals[:, :2]
     mean = slope[:, None] * omega
-    x = index(mean + np.sqrt(rest)[:, None] * normals[:, 2:], skip)
+    x = index(mean + np.sqrt(rest)[:, None] * normals[:, 2:], skip, activation)
     variance, known = np.diag(state.c + regulariser), np.diag(rest)
-    found = posterior(x, omega, variance, skip, threads=threads)
+    kind = skip, activation
+    found = posterior(x, omega, variance, *kind, threads=threads)
     g = denoiser(found, variance)
-    best = denoiser(posterior(x, mean, known, skip, threads=threads), known)
+    best = denoiser(posterior(x, mean, known, *kind, threads=threads), known)
     slopes = np.einsum("nktkt->nk", jacobian(found, variance))
     products = (g * best).sum(axis=2)
     zero = q * slopes + m * products - (g * omega).sum(axis=2)
@@ -209,11 +235,8 @@ def predict(
 
 
 def _controlled(values: np.ndarray, zero: np.ndarray) -> np.ndarray:
-    """Means (2,) of values (n, 2), less what `zero` (n, 2), of mean 0, has in common with them."""
-    centred = zero - zero.mean(axis=0)
-    squares = (centred**2).sum(axis=0)
-    shares = np.divide((centred * values).sum(axis=0), squares, out=np.zeros(2), where=squares > 0)
-    return values.mean(axis=0) - shares * zero.mean(axis=0)
+    """Means (2,) of values (n, 2), a layer each, less what `zero` (n, 2), of mean 0, explains."""
+    return np.array([controlled(values[:, k], zero[:, k : k + 1]) for k in range(2)])
 
 
 def sobol_normals(count: int, generator: np.random.Generator) -> np.ndarray:
@@ -229,7 +252,8 @@ def sobol_normals(count: int, generator: np.random.Generator) -> np.ndarray:
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of theory of one entry of the config, and what it was made from.
 
-    entry: `skip` (c >= 0), `dimension` (D), `alphas`, `runs` (teachers and data of their own at
+    entry: `skip` (c >= 0, > 0 with linear attention), `activation` (softmax, which it is where the
+    key is missing, or linear), `dimension` (D), `alphas`, `runs` (teachers and data of their own at
     each alpha), `iterations` (at most), `damping` (weight of the new values, 1: none),
     `regulariser` (added to chat in the channel), `noise` (variance added to the indices of the
     data; the regulariser's for a channel that knows it, 0 for the paper's runs), `start`
@@ -239,8 +263,8 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     nothing), `seed`, `threads` (no number depends on it). Series alpha, x iteration (0: the start),
     seed = run:
 
-    - `M11`, `M22`, `Q11`, `Q22`; `cosine 1`, `cosine 2`: M_ll / sqrt(Q_ll |w_l|^2 / D);
-      `error plug-in`: E |g(Z) - g(omega)|_F^2;
+    - `M11`, `M22`, `Q11`, `Q22`; `M12`, `M21`, `Q12`: of `off_diagonal`; `cosine 1`, `cosine 2`:
+      M_ll / sqrt(Q_ll |w_l|^2 / D); `error plug-in`: E |g(Z) - g(omega)|_F^2;
     - `converged`: x 0, y 1 where no Q_ll and chat_ll moved by CONVERGED in WINDOW iterations, 0
       where iterations ran out or a covariance lost its sign first;
     - `SE M11`, `SE M22`, `SE Q11`, `SE Q22`: the same iteration at D -> infinity, the mean of two
@@ -288,20 +312,23 @@ def _run(
 ) -> pd.DataFrame:
     generator = np.random.default_rng(stream)
     skip, noise, side = entry["skip"], entry["noise"], entry["side_information"]
-    data = draw(entry["dimension"], alpha, skip, generator, noise, side)
+    activation = entry.get("activation", "softmax")
+    data = draw(entry["dimension"], alpha, skip, generator, noise, side, activation)
     if entry["start"] == "informed":
         state = informed(data, entry["overlaps"], generator)
     else:
         state = uninformed(data, generator)
     normals = sobol_normals(TESTS, generator)
-    found = [_figures(data.teacher, state.estimate, skip, normals)]
+    given = skip, normals, activation
+    damped = entry["regulariser"], entry["damping"], threads, activation
+    found = [_figures(data.teacher, state.estimate, *given)]
     converged, seen = False, []
     for _ in range(entry["iterations"]):
         try:
-            state = iterate(data, state, skip, entry["regulariser"], entry["damping"], threads)
+            state = iterate(data, state, skip, *damped)
         except np.linalg.LinAlgError:
             break
-        found.append(_figures(data.teacher, state.estimate, skip, normals))
+        found.append(_figures(data.teacher, state.estimate, *given))
         seen.append([*overlaps(data.teacher, state.estimate)[1], *np.diag(state.covariance)])
         report(1)
         if len(seen) > WINDOW and np.ptp(seen[-WINDOW - 1 :], axis=0).max() < CONVERGED:
@@ -313,7 +340,7 @@ def _run(
 
 
 def _figures(
-    teacher: np.ndarray, estimate: np.ndarray, skip: float, normals: np.ndarray
+    teacher: np.ndarray, estimate: np.ndarray, skip: float, normals: np.ndarray, activation: str
 ) -> dict[str, float]:
     m, q = overlaps(teacher, estimate)
     # An estimate that is zero has no direction.
@@ -322,7 +349,8 @@ def _figures(
     for k in range(2):
         layer = k + 1
         found |= {f"cosine {layer}": cosines[k], f"M{layer}{layer}": m[k], f"Q{layer}{layer}": q[k]}
-    return found | {"error plug-in": plug_in_error(teacher, estimate, skip, normals)}
+    found |= dict(zip(("M12", "M21", "Q12"), off_diagonal(teacher, estimate), strict=True))
+    return found | {"error plug-in": plug_in_error(teacher, estimate, skip, normals, activation)}
 
 
 def _prediction(
@@ -339,12 +367,13 @@ def _prediction(
         state = Overlaps(q, q, 1 - q)
     else:
         state = Overlaps(np.zeros(2), np.ones(2), np.ones(2))
-    given = entry["regulariser"], entry["noise"], entry["side_information"]
+    given = entry["regulariser"], entry["noise"], entry["side_information"], threads
+    activation = entry.get("activation", "softmax")
     still = False
     rows = []
     for x in range(entry["iterations"] + 1):
         if x and not still:
-            new = predict(state, alpha, entry["skip"], normals, *given, threads)
+            new = predict(state, alpha, entry["skip"], normals, *given, activation)
             moved = max(np.abs(new.m - state.m).max(), np.abs(new.q - state.q).max())
             state, still = new, moved < STILL
         for k in range(2):
@@ -377,6 +406,13 @@ def _check_entry(entry: dict) -> None:
     for key in ("skip", "regulariser", "noise", "side_information"):
         if not 0 <= entry[key] < math.inf:
             raise ValueError(f"{key}: found {entry[key]}, expected a number of 0 or more")
+    activation = entry.get("activation", "softmax")
+    if activation not in ACTIVATIONS:
+        raise ValueError(
+            f"activation: found {activation!r}, expected one of {', '.join(ACTIVATIONS)}"
+        )
+    if activation == "linear" and entry["skip"] == 0:
+        raise ValueError("skip: found 0, expected c > 0 with linear attention, singular without")
     if not entry["alphas"]:
         raise ValueError("alphas: found none, expected one or more")
     for alpha in entry["alphas"]:

@@ -6,8 +6,8 @@ regulariser, which is noise of that variance in the data, known to the channel. 
 from two overlaps, a slope or a crossing, has little noise. Independent scramblings give errors.
 
 Heavy tails are most of the noise: G holds fourth moments of the indices, lambda more. Known
-averages take off what they explain: each estimate is the constant of a least-squares fit by
-variables of mean zero, all of them identities of a posterior (Nishimori) or moments of Gaussians.
+averages take off what they explain (`controlled`): least-squares fits by variables of mean zero,
+all of them identities of a posterior (Nishimori) or moments of Gaussians.
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,8 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from manybody.theory.multi_index import channel
+
+FOLDS = 8  # of the samples, for the fit of what vanishes on average
 
 
 @dataclass(frozen=True)
@@ -141,10 +143,24 @@ def growth_values(found: channel.Posterior, layer: int, variance: float) -> np.n
 
 
 def controlled(values: np.ndarray, zeros: np.ndarray) -> float:
-    """Mean of `values` (n,) less its least-squares fit by `zeros` (n, m), of mean zero."""
+    """Mean of `values` (n,) less what `zeros` (n, m), of mean zero, explain of them.
+
+    Each of FOLDS parts of the samples takes the least-squares slopes of the others: slopes fitted
+    to a sample's own values follow its tail, and the mean would be off by a share of its error.
+    The parts are runs of the Sobol sequence, each of which covers the space as the whole does.
+    """
     scale = np.sqrt((zeros**2).mean(axis=0))
-    design = np.column_stack([np.ones(len(values)), zeros[:, scale > 0] / scale[scale > 0]])
-    return float(np.linalg.lstsq(design, values, rcond=1e-10)[0][0])
+    zeros = zeros[:, scale > 0] / scale[scale > 0]
+    if not zeros.shape[1]:
+        return float(values.mean())
+    columns = np.column_stack([np.ones(len(values)), zeros, values])
+    parts = np.array_split(columns, FOLDS)
+    squares = np.array([part.T @ part for part in parts])
+    others = squares.sum(axis=0) - squares
+    inverse = np.linalg.pinv(others[:, :-1, :-1], rcond=1e-12, hermitian=True)
+    slopes = np.einsum("fij,fj->fi", inverse, others[:, :-1, -1])[:, 1:]
+    explained = [(part[:, 1:-1] @ slope).sum() for part, slope in zip(parts, slopes, strict=True)]
+    return float((values.sum() - sum(explained)) / len(values))
 
 
 def root(matrix: np.ndarray) -> np.ndarray:

@@ -5,10 +5,9 @@ Tied weights, two tokens, rank 1 (multi-index, sections 2 and 4). A step of stat
     Qhat = alpha G(Q) + s I,   Q <- Qhat (I + Qhat)^-1,   G(Q) = E sum_t g_t g_t^T,
 
 with s the strength of side information, 0 unless said. G does not know alpha, so fixed points are
-read from a table of G without iterating: at Q11 = 0 each Q22 is one at alpha = Q22 / (V22 G22),
-V = 1 - Q, and at each Q11 > 0 the Q22 is solved for where both layers ask for the same alpha. These
-curves begin at alpha_2 (Q = 0) and at alpha_1 (Q11 = 0, alpha lambda_1 = 1; the threshold that is
-self-consistent). `informed` iterates instead, down from strong side information, as a check.
+read from curves of alpha over Q without iterating (`table`): of the layer that is learned first
+alone, from its exact threshold at Q = 0, and of both, from where the other one starts on the first
+curve. `informed` iterates instead, down from strong side information, as a check.
 
 The free entropy phi(Q) = tr Q / 2 + log det(I - Q) / 2 + alpha E log Z_out is stationary at fixed
 points, as 2 dE log Z_out / dQ = G; it is given less its value at Q = 0.
@@ -32,6 +31,7 @@ from manybody.theory.multi_index.table import (
     ALONE,
     BOTH,
     Table,
+    Weak,
     alone,
     both,
     onset,
@@ -197,10 +197,12 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
       added to the mean; `informed difference`: at the alpha where that is largest, the mean over
       all scramblings of each one's own; `converged`: 1 or 0, from 0 and informed;
     - `curve`: Q22 alone, x Q22, y alpha; Q22 along Q11, x Q11, y 1 - Q22; alpha along Q11, x Q11;
-    - `error plug-in`, `error posterior mean`: both layers; layer 2 only (Q11 = 0 throughout);
-      `plug-in at`, `posterior mean at`: series "Q11,Q22", x Q22;
+      with 1 and 2 swapped where layer 1 is learned first;
+    - `error plug-in`, `error posterior mean`: both layers; layer 2 only, or layer 1 only, of the
+      one that is learned first; `plug-in at`, `posterior mean at`: series "Q11,Q22", x Q22;
     - `free entropy`: less that at Q = 0; from 0 and informed;
-    - `threshold`: alpha_1 (self-consistent), alpha_2 (exact), x c;
+    - `threshold`: alpha_1, alpha_2, x c: exact of the layer that is learned first, self-consistent
+      of the other; `first layer`: which, 1 or 2, x c;
     - `derivative`: 2 d E log Z_out / dlog V along a random direction, less that of G, at a random
       full Q; `nishimori`: the two estimates of tr V G differ by; x number of the Q.
     """
@@ -216,18 +218,18 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         places = len(ALONE) + len(BOTH)  # of a table, each about as long as an alpha from above
         steps = len(normals) * places + len(alphas) + 3
         with Progress(steps, "overlaps", f"state evolution, c = {setting.skip:g}") as progress:
-            alpha_2 = 1 / weak_recovery(setting).growth[1]
-            rough = start_guess(setting, normals[0][:512])
+            weak = weak_recovery(setting)
+            rough = start_guess(setting, normals[0][:512], weak.first)
             tables = []
             for normal in normals:
-                tables.append(_table(setting, normal, alpha_2, rough, alphas[-1]))
+                tables.append(build(setting, normal, weak, rough, alphas[-1]))
                 progress.update(places)
-            rows = _curves(tables, setting, alpha_2)
-            found = _overlaps(tables, setting, alphas, alpha_2)
+            rows = _curves(tables, setting, weak)
+            found = _overlaps(tables, setting, alphas, weak)
             rows += found.rows
             progress.update(1)
-            rows += _informed(entry, setting, normals, alphas, tables, alpha_2, found, progress)
-            rows += _errors(found, setting, alphas, streams[1])
+            rows += _informed(entry, setting, normals, alphas, tables, weak, found, progress)
+            rows += _errors(found, setting, alphas, weak.first, streams[1])
             progress.update(1)
             rows += _identities(setting, entry, streams[2])
             progress.update(1)
@@ -236,71 +238,76 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     return frame.assign(seed=entry["seed"])[COLUMNS], about
 
 
-def _table(setting, normal, alpha_2, guess, top) -> Table:
-    first = alone(ALONE, setting, normal, alpha_2, top)
-    start = onset(setting, normal, guess)
-    return Table(first, both(BOTH, setting, normal, start, top))
+def build(setting: Setting, normal: np.ndarray, weak: Weak, guess: float, top: float) -> Table:
+    """Both curves over the samples `normal`; guess: as of `onset`; top: largest alpha needed."""
+    first = alone(ALONE, setting, normal, weak.alpha, top, weak.first)
+    start = onset(setting, normal, guess, weak)
+    return Table(first, both(BOTH, setting, normal, start, top, weak))
 
 
-def _curves(tables: list[Table], setting: Setting, alpha_2: float) -> list[tuple]:
+def _curves(tables: list[Table], setting: Setting, weak: Weak) -> list[tuple]:
     rows = []
+    f, s = weak.first, 1 - weak.first
+    own, other = f"Q{f + 1}{f + 1}", f"Q{s + 1}{s + 1}"
     for k in range(1, min(len(table.alone.alphas) for table in tables)):
-        q = tables[0].alone.overlaps[k, 1]
+        q = tables[0].alone.overlaps[k, f]
         y, error = mean_error([table.alone.alphas[k] for table in tables])
-        rows.append(("curve", "Q22 alone", q, y, error))
+        rows.append(("curve", f"{own} alone", q, y, error))
     for k in range(min(len(table.both.alphas) for table in tables)):
-        q = tables[0].both.overlaps[k, 0]
+        q = tables[0].both.overlaps[k, s]
         for series, values in (
-            ("Q22 along Q11", [1 - table.both.overlaps[k, 1] for table in tables]),
-            ("alpha along Q11", [table.both.alphas[k] for table in tables]),
+            (f"{own} along {other}", [1 - table.both.overlaps[k, f] for table in tables]),
+            (f"alpha along {other}", [table.both.alphas[k] for table in tables]),
         ):
             rows.append(("curve", series, q, *mean_error(values)))
-    alpha_1 = mean_error([table.both.alphas[0] for table in tables])
-    rows.append(("threshold", "alpha_1", setting.skip, *alpha_1))
-    rows.append(("threshold", "alpha_2", setting.skip, alpha_2, math.nan))
+    later = mean_error([table.both.alphas[0] for table in tables])
+    rows.append(("threshold", f"alpha_{s + 1}", setting.skip, *later))
+    rows.append(("threshold", f"alpha_{f + 1}", setting.skip, weak.alpha, math.nan))
+    rows.append(("first layer", "", setting.skip, float(f + 1), math.nan))
     return rows
 
 
 @dataclass(frozen=True)
 class Found:
-    """Means over scramblings at the alphas: overlaps of both layers, of layer 2 alone (m, 2), free
-    entropy of the first (m,)."""
+    """Means over scramblings at the alphas: overlaps of both layers (m, 2), of the layer that is
+    learned first alone (m, 2), free entropy of the former (m,)."""
 
     rows: list
     overlaps: np.ndarray
-    second: np.ndarray
+    alone: np.ndarray
     entropy: np.ndarray
 
 
 def read_table(
-    table: Table, alphas: np.ndarray, alpha_2: float, regular: bool
+    table: Table, alphas: np.ndarray, weak: Weak, regular: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Overlaps (m, 2) from near 0, those of layer 2 alone (m, 2), E log Z_out (m,) at the first,
-    and whether they are found (m,). Overlaps are 1 from PERFECT on where there is no regulariser;
-    beyond the end of a curve they are those of the end, not found."""
-    single = read(table.alone, 1, alphas)
-    pair = read(table.both, 0, alphas)
+    """Overlaps (m, 2) from near 0, those of the layer that is learned first alone (m, 2),
+    E log Z_out (m,) at the former, and whether they are found (m,). Overlaps are 1 from PERFECT on
+    where there is no regulariser; beyond the end of a curve they are those of the end, not found.
+    """
+    single = read(table.alone, weak.first, alphas)
+    pair = read(table.both, 1 - weak.first, alphas)
     start = table.both.alphas[0]
-    overlaps, second = pair.overlaps.copy(), single.overlaps.copy()
+    overlaps, first = pair.overlaps.copy(), single.overlaps.copy()
     log_z = pair.log_z.copy()
     below = alphas <= start
-    overlaps[below], log_z[below] = second[below], single.log_z[below]
-    zero = alphas <= alpha_2
-    overlaps[zero], second[zero] = 0.0, 0.0
+    overlaps[below], log_z[below] = first[below], single.log_z[below]
+    zero = alphas <= weak.alpha
+    overlaps[zero], first[zero] = 0.0, 0.0
     log_z[zero] = table.alone.log_z[0]
     if not regular:
         overlaps[alphas >= PERFECT] = 1.0
         log_z[alphas >= PERFECT] = math.inf
     done = np.isfinite(overlaps).all(axis=1)
     overlaps[~done], log_z[~done] = table.both.overlaps[-1], table.both.log_z[-1]
-    second[~np.isfinite(second).all(axis=1)] = table.alone.overlaps[-1]
-    return overlaps, second, log_z, done
+    first[~np.isfinite(first).all(axis=1)] = table.alone.overlaps[-1]
+    return overlaps, first, log_z, done
 
 
-def _overlaps(tables, setting, alphas, alpha_2) -> Found:
-    each = [read_table(table, alphas, alpha_2, setting.regulariser > 0) for table in tables]
+def _overlaps(tables, setting, alphas, weak) -> Found:
+    each = [read_table(table, alphas, weak, setting.regulariser > 0) for table in tables]
     overlaps, errors = mean_error([part[0] for part in each])
-    second, _ = mean_error([part[1] for part in each])
+    single, _ = mean_error([part[1] for part in each])
     values = np.array(
         [
             [
@@ -319,7 +326,7 @@ def _overlaps(tables, setting, alphas, alpha_2) -> Found:
             rows.append(("overlap", series, alpha, overlaps[k, layer], errors[k, layer]))
         rows.append(("free entropy", "from 0", alpha, phi[k], phi_errors[k]))
         rows.append(("converged", "from 0", alpha, float(done), math.nan))
-    return Found(rows, overlaps, second, phi)
+    return Found(rows, overlaps, single, phi)
 
 
 def _relative_entropy(Q, alpha, log_z, reference) -> float:
@@ -329,13 +336,13 @@ def _relative_entropy(Q, alpha, log_z, reference) -> float:
     return free_entropy(Q, alpha, log_z) - alpha * reference
 
 
-def _informed(entry, setting, normals, alphas, tables, alpha_2, whole, progress) -> list[tuple]:
+def _informed(entry, setting, normals, alphas, tables, weak, whole, progress) -> list[tuple]:
     rows = []
     table, regular = tables[0], setting.regulariser > 0
     perfect = np.zeros(len(alphas), bool) if regular else alphas >= PERFECT
     found = informed(list(alphas), entry["side_information"], setting, normals[0])
     # Differences from below are within this scrambling, whose noise is that of both.
-    below, _, log_z, _ = read_table(table, alphas, alpha_2, regular)
+    below, _, log_z, _ = read_table(table, alphas, weak, regular)
     shift = whole.overlaps - below
     entropy = whole.entropy
     apart = np.zeros((len(alphas), 2))
@@ -360,7 +367,7 @@ def _informed(entry, setting, normals, alphas, tables, alpha_2, whole, progress)
     each = [apart[k]]
     for normal, other in zip(normals[1:], tables[1:], strict=True):
         down = fixed_point(alphas[k], start, setting, normal)
-        near = read_table(other, alphas[k : k + 1], alpha_2, regular)[0][0]
+        near = read_table(other, alphas[k : k + 1], weak, regular)[0][0]
         each.append(_filled(down.overlaps, perfect[k]) - near)
     for layer, pair in enumerate(zip(*mean_error(each), strict=True)):
         rows.append(("informed difference", f"Q{layer + 1}{layer + 1}", alphas[k], *pair))
@@ -372,7 +379,7 @@ def _filled(overlaps: np.ndarray, perfect: bool) -> np.ndarray:
     return np.where(overlaps >= 1 - FULL, 1.0, overlaps) if perfect else overlaps
 
 
-def _errors(found: Found, setting, alphas, seed) -> list[tuple]:
+def _errors(found: Found, setting, alphas, first: int, seed) -> list[tuple]:
     normals = [prediction.draws(ERROR_POINTS, part) for part in seed.spawn(ERROR_SCRAMBLES)]
 
     def both_errors(Q) -> list[tuple]:
@@ -384,7 +391,8 @@ def _errors(found: Found, setting, alphas, seed) -> list[tuple]:
 
     rows = []
     names = ("plug-in", "posterior mean")
-    for series, overlaps in (("both layers", found.overlaps), ("layer 2 only", found.second)):
+    alone = f"layer {first + 1} only"
+    for series, overlaps in (("both layers", found.overlaps), (alone, found.alone)):
         for alpha, Q in zip(alphas, overlaps, strict=True):
             for name, (y, error) in zip(names, both_errors(Q), strict=True):
                 rows.append((f"error {name}", series, alpha, y, error))

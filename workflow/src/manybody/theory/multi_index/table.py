@@ -1,10 +1,12 @@
 """Fixed points of state evolution, read from G without iterating (multi-index, section 4).
 
-G does not know alpha = N / D: at Q11 = 0 each Q22 is a fixed point at alpha = Q22 / (V22 G22),
-V = 1 - Q, and at each Q11 > 0 the Q22 is solved for at which both layers ask for the same alpha.
-The curve of Q22 alone begins at alpha_2 = 1 / lambda_2(0), that of both at alpha_1, where
-alpha lambda_1(0, Q22) = 1 on the first. Growths lambda_k = E sum_ts (G_ts)_kk^2 have
-G_ts = (E[z_kt z_ks | y] / V - delta_ts) / V; none is above T (T + 1) = 6.
+The layer of the larger growth at Q = 0 is learned first: layer 2, or, of linear attention with c
+up to about 1, layer 1. Call it f and the other one s. G does not know alpha = N / D: at Q_ss = 0
+each Q_ff is a fixed point at alpha = Q_ff / (V_ff G_ff), V = 1 - Q, and at each Q_ss > 0 the Q_ff
+is solved for at which both layers ask for the same alpha. The curve of Q_ff alone begins at
+alpha_f = 1 / lambda_f(0), that of both at alpha_s, where alpha lambda_s(Q_ff) = 1 on the first.
+Growths lambda_k = E sum_ts (G_ts)_kk^2 have G_ts = (E[z_kt z_ks | y] / V - delta_ts) / V; none is
+above T (T + 1) = 6.
 """
 
 import math
@@ -14,6 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
+from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from manybody.theory.multi_index import channel
@@ -24,15 +27,21 @@ from manybody.theory.multi_index.samples import Averages, Setting, averages, gro
 ALONE = (
     0.002, 0.008, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7,
     0.75, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99,
-)  # Q22  # fmt: skip
+)  # Q of the first layer  # fmt: skip
 BOTH = (
     0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9,
     0.93, 0.96, 0.98, 0.99, 0.999,
-)  # Q11  # fmt: skip
-LEAST = 1e-3  # 1 - Q22 where the curve of Q22 alone is not followed further
+)  # Q of the second one  # fmt: skip
+LEAST = 1e-3  # 1 - Q where the curve of the first layer alone is not followed further
+GUESSES = np.concatenate([[0.01, 0.05, 0.15, 0.3, 0.5], 1 - np.geomspace(0.3, 0.003, 14)])
+SMALLEST = 1e-4  # Q of the first layer that stands for 0
+NEAR_ZERO = 0.1  # Q of the first layer below which the onset of the other is bracketed
+FADED = 0.5  # overlaps up to which the noise at Q = 0 says something
 STEP = 0.2  # of the sum over x, in asinh of x
 SOLVED = 2e-3  # of log alpha, where the last step of a root is linear
-SLOPE = 0.65  # of the two roots below in logit Q22, for their first step
+ROOT_STEPS = 20
+FLATTEST, STEEPEST = 0.02, 3.0  # slopes of a root that are believed
+SLOPE = 0.65  # of the two roots below in logit Q, for their first step
 
 
 @dataclass(frozen=True)
@@ -44,9 +53,19 @@ class Weak:
     mass: float
     trace: np.ndarray
 
+    @property
+    def first(self) -> int:
+        """The layer that is learned first, 0 or 1."""
+        return int(np.argmax(self.growth))
+
+    @property
+    def alpha(self) -> float:
+        """alpha at which it is."""
+        return float(1 / self.growth.max())
+
 
 def weak_recovery(setting: Setting, step: float = STEP) -> Weak:
-    """Growths at Q = 0 by the trapezoid rule over x, with no noise: alpha_2 = 1 / growth[1].
+    """Growths at Q = 0 by the trapezoid rule over x, with no noise.
 
     x is summed over a quarter of its plane (a sign, and the tokens' exchange), on a lattice in
     asinh of its sum and difference, whose density is narrow as c where the tokens agree.
@@ -79,19 +98,26 @@ def weak_recovery(setting: Setting, step: float = STEP) -> Weak:
     return Weak(np.array(growth), float(mass / 2), np.array(trace))  # x and -x are one y
 
 
-def start_guess(setting: Setting, normal: np.ndarray) -> float:
-    """A rough Q22 at which layer 1 starts: the first of a coarse list where alpha lambda_1 > 1."""
-    for v in np.geomspace(0.3, 0.003, 14):
-        here = averages((0, 1 - v), setting, normal)
-        if (1 - v) / v / here.gain[1, 1] * here.growth[0] > 1:
-            return float(1 - v)
-    return float(1 - v)
+def start_guess(setting: Setting, normal: np.ndarray, first: int = 1) -> float:
+    """A rough overlap of layer `first` at which the other one starts: the first of GUESSES where
+    its alpha lambda > 1."""
+    for q in GUESSES:
+        here = averages(_overlaps(q, 0, first), setting, normal)
+        if q / (1 - q) / here.gain[first, first] * here.growth[1 - first] > 1:
+            break
+    return float(q)
+
+
+def _overlaps(own: float, other: float, first: int) -> np.ndarray:
+    """Q (2,) of `own` for layer `first` and of `other`."""
+    return np.array([other, own] if first else [own, other])
 
 
 @dataclass(frozen=True)
 class Curve:
     """Fixed points of one scrambling, from the first to the last that was asked for: overlaps
-    (m, 2), alpha (m,), log_z (m,); growth (m,): lambda_1 where Q11 = 0, else not a number."""
+    (m, 2), alpha (m,), log_z (m,); growth (m,): lambda of the layer that is learned second where
+    its overlap is 0, else not a number."""
 
     overlaps: np.ndarray
     alphas: np.ndarray
@@ -100,30 +126,36 @@ class Curve:
 
 
 def alone(
-    places: Sequence[float], setting: Setting, normal: np.ndarray, start: float, top: float
+    places: Sequence[float],
+    setting: Setting,
+    normal: np.ndarray,
+    start: float,
+    top: float,
+    first: int = 1,
 ) -> Curve:
-    """Q22 at Q11 = 0. start: alpha at Q22 = 0. Beyond `places` 1 - Q22 is halved until alpha is
-    above `top` or 1 - Q22 below LEAST."""
-    found = [_row(np.zeros(2), start, averages((0, 0), setting, normal))]
+    """Layer `first` with the other one at 0. start: alpha at Q = 0. Beyond `places` 1 - Q is halved
+    until alpha is above `top` or 1 - Q below LEAST."""
+    found = [_row(np.zeros(2), start, averages((0, 0), setting, normal), 1 - first)]
     waiting = list(places)
     while waiting:
         q = waiting.pop(0)
-        here = averages((0, q), setting, normal)
-        found.append(_row(np.array([0, q]), q / (1 - q) / here.gain[1, 1], here))
+        Q = _overlaps(q, 0, first)
+        here = averages(Q, setting, normal)
+        found.append(_row(Q, q / (1 - q) / here.gain[first, first], here, 1 - first))
         if not waiting and found[-1][1] < top and (1 - q) / 2 > LEAST:
             waiting = [(1 + q) / 2]
     return Curve(*(np.array(part) for part in zip(*found, strict=True)))
 
 
-def _row(overlaps: np.ndarray, alpha: float, here: Averages) -> tuple:
-    return overlaps, alpha, here.log_z, here.growth[0]
+def _row(overlaps: np.ndarray, alpha: float, here: Averages, second: int) -> tuple:
+    return overlaps, alpha, here.log_z, here.growth[second]
 
 
 def solve(function: Callable, guess: float, slope: float = SLOPE) -> tuple[float, np.ndarray]:
     """Root w of the first of the numbers (k,) of `function(w)`, and all of them there, linear
     between the last two places, which are close."""
     places, values = [guess], [np.asarray(function(guess), dtype=float)]
-    for _ in range(12):
+    for _ in range(ROOT_STEPS):
         step = float(np.clip(-values[-1][0] / slope, -1.5, 1.5))
         if len(places) > 1 and abs(values[-1][0]) < SOLVED:
             rise = (values[-1] - values[-2]) / (places[-1] - places[-2])
@@ -132,23 +164,62 @@ def solve(function: Callable, guess: float, slope: float = SLOPE) -> tuple[float
         places.append(places[-1] + step)
         values.append(np.asarray(function(places[-1]), dtype=float))
         found = (values[-1][0] - values[-2][0]) / (places[-1] - places[-2])
-        slope = found if 0.1 < found < 3 else slope
+        slope = found if FLATTEST < found < STEEPEST else slope
     raise RuntimeError(
         f"no root found from {guess:.4g}: at {places[-1]:.4g} the difference of two log alphas is "
         f"still {values[-1][0]:.2g}; take more points"
     )
 
 
-def onset(setting: Setting, normal: np.ndarray, guess: float) -> tuple[float, float, float]:
-    """Where layer 1 starts on the curve of Q22 alone: Q22, alpha_1 and E log Z_out, of
-    alpha lambda_1 = 1 (self-consistent). guess: of Q22."""
+@dataclass(frozen=True)
+class Noise:
+    """What samples are off by at Q = 0, where growths are known (`weak_recovery`): log alpha of the
+    layer that is learned first, and log lambda of the other, exact less sampled.
+
+    Close to 0 what is sampled at Q is off by as much, so that it is added there, and less and less
+    up to overlaps of FADED: the thresholds of two layers that start close to each other differ by
+    less than the noise of either.
+    """
+
+    alpha: float
+    growth: float
+
+    def weight(self, *overlaps: float) -> float:
+        return max(0.0, 1 - sum(overlaps) / FADED)
+
+
+def noise_at_zero(setting: Setting, normal: np.ndarray, weak: Weak) -> Noise:
+    """That of the samples `normal`."""
+    first = weak.first
+    here = averages(_overlaps(SMALLEST, 0, first), setting, normal)
+    alpha = logit(SMALLEST) - math.log(here.gain[first, first])
+    growth = math.log(here.growth[1 - first])
+    return Noise(math.log(weak.alpha) - alpha, math.log(weak.growth[1 - first]) - growth)
+
+
+def onset(
+    setting: Setting, normal: np.ndarray, guess: float, weak: Weak
+) -> tuple[float, float, float]:
+    """Where the layer that is learned second starts on the curve of the first alone: the overlap of
+    the first, alpha and E log Z_out, of alpha lambda = 1 (self-consistent). guess: of the overlap.
+    """
+    first = weak.first
+    noise = noise_at_zero(setting, normal, weak) if guess < FADED else Noise(0.0, 0.0)
 
     def crossing(w: float) -> list[float]:
-        here = averages((0, expit(w)), setting, normal)
-        alpha = w - math.log(here.gain[1, 1])
-        return [alpha + math.log(here.growth[0]), alpha, here.log_z]
+        q = float(expit(w))
+        here = averages(_overlaps(q, 0, first), setting, normal)
+        share = noise.weight(q)
+        alpha = w - math.log(here.gain[first, first]) + share * noise.alpha
+        growth = math.log(here.growth[1 - first]) + share * noise.growth
+        return [alpha + growth, alpha, here.log_z]
 
-    w, (_, alpha, log_z) = solve(crossing, logit(guess))
+    if guess < NEAR_ZERO:  # F is flat in logit Q: a bracket, whose lower end is below 0 exactly
+        ends = logit(SMALLEST), logit(FADED)
+        w = brentq(lambda w: crossing(w)[0], *ends, xtol=1e-3)
+        _, alpha, log_z = crossing(w)
+    else:
+        w, (_, alpha, log_z) = solve(crossing, logit(guess))
     return float(expit(w)), math.exp(alpha), float(log_z)
 
 
@@ -158,24 +229,31 @@ def both(
     normal: np.ndarray,
     start: tuple[float, float, float],
     top: float,
+    weak: Weak,
 ) -> Curve:
-    """Q11 > 0, from `start` of `onset` at Q11 = 0 on. Beyond `places` 1 - Q11 is divided by 1.5
-    until alpha is above `top`, as it comes to be where V has a regulariser."""
-    q22, alpha, log_z = start
-    found = [(np.array([0, q22]), alpha, log_z, 1 / alpha)]
+    """Both layers, by the overlap of the one that is learned second, from `start` of `onset` at 0
+    on. Beyond `places` 1 - Q is divided by 1.5 until alpha is above `top`, as it comes to be where
+    V has a regulariser."""
+    own, alpha, log_z = start
+    first, second = weak.first, 1 - weak.first
+    noise = noise_at_zero(setting, normal, weak) if own < FADED else Noise(0.0, 0.0)
+    found = [(_overlaps(own, 0, first), alpha, log_z, 1 / alpha)]
     waiting = list(places)
-    last, slope = (0.0, logit(q22)), 0.0
+    last, slope = (0.0, logit(own)), 0.0
     while waiting:
         q = waiting.pop(0)
         there = -math.log1p(-q)
 
         def ask(w: float, q=q) -> list[float]:
-            here = averages((q, expit(w)), setting, normal)
-            second = w - math.log(here.gain[1, 1])
-            return [second - logit(q) + math.log(here.gain[0, 0]), second, here.log_z]
+            p = float(expit(w))
+            here = averages(_overlaps(p, q, first), setting, normal)
+            share = noise.weight(p, q)
+            alpha = w - math.log(here.gain[first, first]) + share * noise.alpha
+            other = logit(q) - math.log(here.gain[second, second]) - share * noise.growth
+            return [alpha - other, alpha, here.log_z]
 
-        w, (_, second, log_z) = solve(ask, last[1] + slope * (there - last[0]))
-        found.append((np.array([q, expit(w)]), math.exp(second), log_z, math.nan))
+        w, (_, alpha, log_z) = solve(ask, last[1] + slope * (there - last[0]))
+        found.append((_overlaps(expit(w), q, first), math.exp(alpha), log_z, math.nan))
         slope, last = (w - last[1]) / (there - last[0]), (there, w)
         more = setting.regulariser > 0 and found[-1][1] < top and 1 - q > 1e-3
         if not waiting and more:

@@ -1,16 +1,18 @@
 """Where two layers of attention begin to be learned, over the skip connection c (multi-index,
 section 4).
 
-Layer 2 first, at alpha_2 = 1 / lambda_2(0), with no noise (`table.weak_recovery`). Layer 1 has two
-definitions. Literal: layer 2 is known, and lambda_1 = T (T + 1) = 6 whatever c > 0 is. Then z_1 is
-given up to its sign, and alpha_1 = 1/6, a bound of every threshold; it is approached so slowly as
-V22 falls that it says little. Self-consistent: alpha lambda_1 = 1 along alpha(Q22), the curve of
-layer 2 alone, which is what state evolution does.
+The layer of the larger growth lambda at Q = 0 is first, at alpha = 1 / lambda, with no noise
+(`table.weak_recovery`): layer 2 of softmax attention, layer 1 of linear attention with c up to
+about 1. The other one, layer 1 say, has two definitions. Literal: layer 2 is known, and
+lambda_1 = T (T + 1) = 6 whatever c > 0 is. Then z_1 is given up to its sign, and alpha_1 = 1/6, a
+bound of every threshold; it is approached so slowly as V22 falls that it says little.
+Self-consistent: alpha lambda_1 = 1 along alpha(Q22), the curve of layer 2 alone, which is what
+state evolution does.
 
-Where alpha(Q22) falls before it rises again, the overlap of layer 2 jumps: from below at the
+Where alpha(Q) of the first layer falls before it rises again, its overlap jumps: from below at the
 spinodal, the largest alpha up to which small overlaps are stable, and in the free entropy at the
-`transition` before it. As phi' = (alpha G22 - Q22 / V22) / 2 and G22 = Q22 / (V22 alpha(Q22)), that
-is where the integral of phi' between the two stable overlaps is 0.
+`transition` before it. As phi' = (alpha G - Q / V) / 2 and G = Q / (V alpha(Q)), that is where the
+integral of phi' between the two stable overlaps is 0.
 """
 
 import math
@@ -26,16 +28,15 @@ from threadpoolctl import threadpool_limits
 from manybody.progress import Progress
 from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
 from manybody.theory.multi_index.state_evolution import check_setting
-from manybody.theory.multi_index.table import alone, onset, start_guess, weak_recovery
+from manybody.theory.multi_index.table import Weak, alone, onset, start_guess, weak_recovery
 
 COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
 LITERAL = 1 / 6  # 1 / T (T + 1), T = 2
 BRANCH = (
     0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
 )  # fmt: skip
-BRANCH_POINTS = 1024  # samples of the curve alpha(Q22), of each of BRANCH_SCRAMBLES
+BRANCH_POINTS = 1024  # samples of the curve alpha(Q), of each of BRANCH_SCRAMBLES
 BRANCH_SCRAMBLES = 4
-FEWEST = 4  # scramblings before an error is believed
 SIGNIFICANT = 3.0  # standard errors by which alpha has to fall along the branch
 # On the way to the literal definition: 1 - Q22, and by what the points are divided there, where a
 # sample takes milliseconds.
@@ -49,8 +50,8 @@ LARGEST = 10.0  # c for which a sample of layer 1 takes 30 ms; the time grows as
 
 @dataclass(frozen=True)
 class Onset:
-    """alpha_1 and V22 = 1 - Q22 at it, with standard errors; reached: the error asked for;
-    each: alpha_1 of each scrambling."""
+    """alpha where the second layer starts and 1 - Q of the first one there, with standard errors;
+    reached: the error asked for; each: alpha of each scrambling."""
 
     alpha: float
     alpha_error: float
@@ -60,22 +61,27 @@ class Onset:
     each: np.ndarray
 
 
-def first_layer(
-    setting: Setting, points: int, scrambles: int, tolerance: float, seed: np.random.SeedSequence
+def second_layer(
+    setting: Setting,
+    points: int,
+    scrambles: int,
+    tolerance: float,
+    seed: np.random.SeedSequence,
+    weak: Weak,
 ) -> Onset:
-    """alpha_1 (self-consistent): scramblings of `points` samples are added until its standard
-    error is `tolerance` of it, at most `scrambles` of them."""
+    """The self-consistent threshold of the layer that is learned second, from `scrambles`
+    scramblings of `points` samples; reached where its standard error is below `tolerance` of it.
+
+    Their number is given: to stop where the error of a few happens to be small would leave errors
+    that are too small.
+    """
     found: list[tuple[float, float, float]] = []
     for stream in seed.spawn(scrambles):
         normal = draws(points, stream)
-        guess = found[-1][0] if found else start_guess(setting, normal[:512])
-        found.append(onset(setting, normal, guess))
-        if len(found) < min(FEWEST, scrambles):
-            continue
-        (alpha, variance), errors = mean_error([(each[1], 1 - each[0]) for each in found])
-        reached = bool(errors[0] < tolerance * alpha)
-        if reached:
-            break
+        guess = found[-1][0] if found else start_guess(setting, normal[:512], weak.first)
+        found.append(onset(setting, normal, guess, weak))
+    (alpha, variance), errors = mean_error([(each[1], 1 - each[0]) for each in found])
+    reached = bool(errors[0] < tolerance * alpha)
     each = np.array([alpha for _, alpha, _ in found])
     return Onset(float(alpha), float(errors[0]), float(variance), float(errors[1]), reached, each)
 
@@ -117,12 +123,16 @@ def jump(overlaps: Sequence[float], alphas: Sequence[float]) -> Jump | None:
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of one entry of the config, and what it was made from.
 
-    entry: `activation`, `skips` (c > 0), `regulariser`, `tolerance_1` (standard error of alpha_1,
-    relative), `points` (a power of 2) of at most `scrambles` scramblings, `seed`, `threads`
-    (numbers do not depend on it). x is c unless said otherwise. Quantities, by series:
+    entry: `activation`, `skips` (c > 0), `regulariser`, `tolerance_1` (relative standard error of
+    the self-consistent threshold above which it is not `converged`), `points` (a power of 2) of
+    each of `scrambles` scramblings, `seed`, `threads` (numbers do not depend on it). x is c unless
+    said otherwise. Quantities, by series, of a c at which layer 2 is learned first; 1 and 2 are
+    swapped where layer 1 is:
 
-    - `alpha_2`: exact; `lambda_1`: at Q = 0; at NEAR_SKIPS also at V22 = 1e-3, 1e-4, on the way to
-    - `alpha_1`: literal, 1/6; self-consistent, with `onset` V22 there and `converged`;
+    - `first layer`: 1 or 2; `lambda_1`, `lambda_2`: at Q = 0; at NEAR_SKIPS of softmax attention
+      lambda_1 also at V22 = 1e-3, 1e-4, on the way to
+    - `alpha_1`: literal, 1/6; self-consistent, with `onset` V22 there and `converged` alpha_1;
+    - `alpha_2`: exact;
     - `alpha_1 difference`: from that at the c closest to 1, the series, over the same samples;
     - `branch`: "c = ..."; x Q22, y alpha at Q11 = 0;
     - `first order`: 1 where alpha falls along the branch, y_err none; `spinodal`, `transition`,
@@ -132,6 +142,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     _check_entry(entry)
     rows: list[tuple] = []
     starts: list[Onset] = []
+    layers: list[int] = []
     skips = sorted(entry["skips"])
     settled = entry["points"], entry["scrambles"], entry["tolerance_1"]
     with threadpool_limits(1), Progress(len(skips), "values of c", "thresholds") as progress:
@@ -139,11 +150,13 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         streams = np.random.SeedSequence(entry["seed"]).spawn(3)
         for skip in skips:
             setting = Setting(skip, entry["activation"], entry["regulariser"], entry["threads"])
-            start = first_layer(setting, *settled, _again(streams[0]))
+            weak = weak_recovery(setting)
+            start = second_layer(setting, *settled, _again(streams[0]), weak)
             starts.append(start)
-            rows += _at(setting, start, entry["points"], streams)
-            progress.update(1, c=skip, alpha_1=start.alpha)
-    rows += _differences(skips, starts)
+            layers.append(2 - weak.first)
+            rows += _at(setting, weak, start, entry["points"], streams)
+            progress.update(1, c=skip, **{f"alpha_{layers[-1]}": start.alpha})
+    rows += _differences(skips, starts, layers)
     frame = pd.DataFrame(rows, columns=["quantity", "series", "x", "y", "y_err"])
     about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
     return frame.assign(seed=entry["seed"])[COLUMNS], about
@@ -154,35 +167,44 @@ def _again(seed: np.random.SeedSequence) -> np.random.SeedSequence:
     return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
 
 
-def _differences(skips: Sequence[float], starts: Sequence[Onset]) -> list[tuple]:
-    """alpha_1 less that of the c closest to 1, scrambling by scrambling."""
-    middle = int(np.argmin(np.abs(np.log(skips))))
-    reference = starts[middle].each
+def _differences(
+    skips: Sequence[float], starts: Sequence[Onset], layers: Sequence[int]
+) -> list[tuple]:
+    """The self-consistent threshold less that of the same layer at the c closest to 1, scrambling
+    by scrambling, whose common noise drops out."""
     rows = []
-    for skip, start in zip(skips, starts, strict=True):
-        count = min(len(reference), len(start.each))
-        pair = mean_error(start.each[:count] - reference[:count])
-        rows.append(("alpha_1 difference", f"c = {skips[middle]:g}", skip, *pair))
+    for layer in sorted(set(layers)):
+        same = [k for k, found in enumerate(layers) if found == layer]
+        middle = min(same, key=lambda k: abs(math.log(skips[k])))
+        for k in same:
+            pair = mean_error(starts[k].each - starts[middle].each)
+            name = f"alpha_{layer} difference"
+            rows.append((name, f"c = {skips[middle]:g}", skips[k], *pair))
     return rows
 
 
 def _at(
-    setting: Setting, start: Onset, points: int, streams: Sequence[np.random.SeedSequence]
+    setting: Setting,
+    weak: Weak,
+    start: Onset,
+    points: int,
+    streams: Sequence[np.random.SeedSequence],
 ) -> list[tuple]:
     c = setting.skip
-    weak = weak_recovery(setting)
-    alpha_2 = 1 / weak.growth[1]
+    first, second = weak.first + 1, 2 - weak.first
     branch, near = _again(streams[1]), _again(streams[2])
     rows = [
-        ("alpha_2", "exact", c, alpha_2, math.nan),
+        ("first layer", "", c, float(first), math.nan),
+        (f"alpha_{first}", "exact", c, weak.alpha, math.nan),
         ("lambda_1", "at Q = 0", c, weak.growth[0], math.nan),
-        ("alpha_1", "self-consistent", c, start.alpha, start.alpha_error),
-        ("alpha_1", "literal", c, LITERAL, math.nan),
-        ("onset", "V22", c, start.variance, start.variance_error),
-        ("converged", "alpha_1", c, float(start.reached), math.nan),
+        ("lambda_2", "at Q = 0", c, weak.growth[1], math.nan),
+        (f"alpha_{second}", "self-consistent", c, start.alpha, start.alpha_error),
+        (f"alpha_{second}", "literal", c, LITERAL, math.nan),
+        ("onset", f"V{first}{first}", c, start.variance, start.variance_error),
+        ("converged", f"alpha_{second}", c, float(start.reached), math.nan),
     ]
-    rows += _branch(setting, alpha_2, start, branch)
-    if setting.regulariser == 0 and c in NEAR_SKIPS:
+    rows += _branch(setting, weak, start, branch)
+    if setting.activation == "softmax" and setting.regulariser == 0 and c in NEAR_SKIPS:
         rows += _near(setting, points, near)
     return rows
 
@@ -199,11 +221,11 @@ def _near(setting: Setting, points: int, seed: np.random.SeedSequence) -> list[t
     return rows
 
 
-def _branch(setting: Setting, alpha_2: float, start: Onset, seed) -> list[tuple]:
+def _branch(setting: Setting, weak: Weak, start: Onset, seed) -> list[tuple]:
     c = setting.skip
     places = [q for q in BRANCH if q < 1 - start.variance] + [1 - start.variance]
     curves = [
-        alone(places, setting, draws(BRANCH_POINTS, stream), alpha_2, 0.0)
+        alone(places, setting, draws(BRANCH_POINTS, stream), weak.alpha, 0.0, weak.first)
         for stream in seed.spawn(BRANCH_SCRAMBLES)
     ]
     alphas = np.array([curve.alphas for curve in curves])
@@ -226,7 +248,7 @@ def _branch(setting: Setting, alpha_2: float, start: Onset, seed) -> list[tuple]
         ):
             rows.append((name, "", c, value, math.nan))
         if found.spinodal > start.alpha:
-            rows.append(("alpha_1 jump", "", c, found.spinodal, math.nan))
+            rows.append((f"alpha_{2 - weak.first} jump", "", c, found.spinodal, math.nan))
     return rows
 
 

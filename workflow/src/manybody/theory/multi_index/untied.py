@@ -47,6 +47,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm, qmc
 
 from manybody.progress import Progress
+from manybody.theory.multi_index.samples import controlled
 from manybody.theory.multi_index.untied_loops import average_at_zero, average_samples
 
 SINGLE_LAYER = math.sqrt(5) - 2
@@ -162,7 +163,7 @@ def operator(moments: np.ndarray, shares: np.ndarray | None = None, truth=None) 
         return values @ shares / shares.sum()
     controls = _products(moments, truth) - values
     pairs = zip(values.reshape(9, -1), controls.reshape(9, -1), strict=True)
-    found = [_controlled(*pair) for pair in pairs]
+    found = [controlled(own, zero[:, None]) for own, zero in pairs]
     return np.reshape(found, (3, 3))
 
 
@@ -295,18 +296,12 @@ def learnt(
         np.array([2.0, 1.0])[:, None] / variance[:, None]
         - second[:, [2, 4]].T / variance[:, None] ** 2
     )
-    gains = [_controlled(*pair) for pair in zip(squares, other - squares, strict=True)]
+    zeros = other - squares
+    gains = [controlled(*pair) for pair in zip(squares, zeros[:, :, None], strict=True)]
     n = np.stack([one, -two], axis=1) / (math.sqrt(2) * rho)[:, None]
     truth = np.concatenate([rho[:, None], rho[:, None] * n, _outer(1 + rho, n)], axis=1)
     grown = operator(first, truth=truth)
     return Learnt(overlaps, np.array(gains), squares.mean(axis=1), other.mean(axis=1), grown)
-
-
-def _controlled(values: np.ndarray, control: np.ndarray) -> float:
-    """Mean of `values`, with a control of mean 0."""
-    spread = control.var(ddof=1)
-    slope = np.cov(values, control)[0, 1] / spread if spread > 0 else 0.0
-    return float(np.mean(values - slope * control))
 
 
 @dataclass(frozen=True)
