@@ -6,6 +6,8 @@ from scipy.stats import norm
 
 from manybody.theory.multi_index import gamp
 from manybody.theory.multi_index.channel import denoiser, index, outputs, posterior
+from manybody.theory.multi_index.samples import Setting, draws
+from manybody.theory.multi_index.state_evolution import overlap_map
 
 ENTRY = {
     "skip": 1.0,
@@ -29,12 +31,12 @@ RANDOM = {"start": "random", "overlaps": None, "points": 0}
 # --- The iteration -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("side", [0.0, 0.7])
-def test_an_iteration_is_the_equations_written_out_sample_by_sample(side):
+@pytest.mark.parametrize(("side", "kind"), [(0.0, "softmax"), (0.7, "softmax"), (0.0, "linear")])
+def test_an_iteration_is_the_equations_written_out_sample_by_sample(side, kind):
     """Section 2, with the Jacobian by central differences of the denoiser."""
     generator = np.random.default_rng(0)
     size, skip, regulariser, damping = 12, 0.8, 0.01, 0.7
-    data = gamp.draw(size, 1.5, skip, generator, noise=0.01, side_information=side)
+    data = gamp.draw(size, 1.5, skip, generator, 0.01, side, kind)
     state = gamp.informed(data, (0.3, 0.5), generator)
     covariance = np.array([[0.7, 0.1], [0.1, 0.5]])
     g = generator.normal(size=state.g.shape)
@@ -43,7 +45,7 @@ def test_an_iteration_is_the_equations_written_out_sample_by_sample(side):
     variance = covariance + regulariser * np.eye(2)
 
     def g_out(mu, omega):
-        found = posterior(data.x[mu : mu + 1], omega[None], variance, skip)
+        found = posterior(data.x[mu : mu + 1], omega[None], variance, skip, kind)
         return denoiser(found, variance)[0]
 
     A, b, new_g = np.zeros((2, 2)), np.zeros((2, size)), []
@@ -59,7 +61,7 @@ def test_an_iteration_is_the_equations_written_out_sample_by_sample(side):
                 A[:, layer] -= slope[:, token] / size
     b += A @ state.estimate + np.sqrt(side) * data.side
     new = np.linalg.inv((1 + side) * np.eye(2) + A)
-    found = gamp.iterate(data, state, skip, regulariser, damping)
+    found = gamp.iterate(data, state, skip, regulariser, damping, activation=kind)
     close = {"rtol": 0, "atol": 2e-4}
     np.testing.assert_allclose(found.g, new_g, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.covariance, 0.7 * new + 0.3 * covariance, **close)
@@ -126,6 +128,16 @@ def test_prediction_with_a_channel_that_knows_the_noise_is_state_evolution():
         assert 1 - state.c[0] == pytest.approx(state.m[0], abs=0.02)
 
 
+def test_prediction_of_linear_attention_is_its_state_evolution():
+    q = np.array([0.4, 0.3])
+    normals = gamp.sobol_normals(2**11, np.random.default_rng(0))
+    found = gamp.predict(gamp.Overlaps(q, q, 1 - q), 0.6, 0.5, normals, activation="linear")
+    drawn = draws(2**11, np.random.SeedSequence(1))
+    expected = np.diag(overlap_map(q, 0.6, Setting(0.5, "linear"), drawn))
+    for value in (found.m, found.q, 1 - found.c):
+        assert value == pytest.approx(expected, abs=0.03)
+
+
 def test_prediction_is_the_limit_of_the_iteration():
     """Also where channel and data disagree and M, Q, 1 - chat part: mean of runs at D = 600."""
     alpha, skip, regulariser, noise, side = 0.7, 1.0, 0.2, 0.0, 0.3
@@ -189,6 +201,31 @@ def test_plug_in_error_is_that_of_fresh_samples():
     assert gamp.plug_in_error(teacher, -teacher, 1.0, normals) < 1e-12
 
 
+def test_plug_in_error_of_linear_attention_is_that_of_its_outputs():
+    generator = np.random.default_rng(5)
+    teacher = generator.normal(size=(2, 400))
+    normals = gamp.sobol_normals(2**14, generator)
+    found = gamp.plug_in_error(teacher, 0 * teacher, 0.5, normals, "linear")
+    # Nothing learned: the student's y is 0, and |y|^2 = |h|^4.
+    z = np.einsum("kl,nlt->nkt", np.linalg.cholesky(teacher @ teacher.T / 400), normals[:, :2])
+    h = 0.5 * z[:, 1] + (z[:, 0] * z[:, 1]).sum(axis=1)[:, None] * z[:, 0]
+    norms = (h**2).sum(axis=1) ** 2
+    assert found == pytest.approx(norms.mean(), abs=4 * norms.std() / 2**7)
+
+
+def test_overlaps_of_different_layers_are_in_the_table_and_vanish():
+    generator = np.random.default_rng(1)
+    teacher, estimate = generator.normal(size=(2, 2, 4))
+    found = gamp.off_diagonal(teacher, estimate)
+    (a, b), (u, v) = teacher, estimate
+    assert found == pytest.approx([abs(u @ b) / 4, abs(v @ a) / 4, abs(u @ v) / 4])
+    frame, _ = gamp.compute(ENTRY | {"dimension": 400, "points": 0})
+    for quantity in ("M12", "M21", "Q12"):
+        values = at(frame, quantity, "1.2")
+        assert list(values.index) == [0, 1, 2, 3]
+        assert (values < 5 / 400**0.5).all(axis=None)
+
+
 # --- The table -----------------------------------------------------------------------------------
 
 
@@ -225,6 +262,18 @@ def test_a_table_has_a_row_for_each_iteration_and_flags_runs_that_did_not_conver
     predicted = frame[frame["quantity"] == "SE Q22"]
     assert (predicted["y_err"] >= 0).all()
     assert (predicted["y_err"] < 0.1).all()
+
+
+def test_the_activation_of_an_entry_is_that_of_its_data_channel_and_errors():
+    entry = ENTRY | {"alphas": [0.6], "skip": 0.5, "points": 0, "runs": 1}
+    plain, same, linear = (
+        gamp.compute(entry | change)[0]
+        for change in ({}, {"activation": "softmax"}, {"activation": "linear"})
+    )
+    assert plain.equals(same)
+    for quantity in ("M11", "error plug-in"):
+        first, second = (at(frame, quantity, "0.6").loc[3.0, 0] for frame in (plain, linear))
+        assert abs(first - second) > 0.01
 
 
 def test_a_random_start_has_norm_one_and_side_information_leads_it():
@@ -275,6 +324,8 @@ def test_converged_overlaps():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"activation": "relu"}, "activation: found 'relu', expected one of softmax, linear"),
+        ({"activation": "linear", "skip": 0}, "skip: found 0, expected c > 0 with linear"),
         ({"skip": -1}, "skip: found -1, expected a number of 0 or more"),
         ({"regulariser": -1e-3}, r"regulariser: found -0\.001"),
         ({"noise": float("nan")}, "noise: found nan"),

@@ -186,6 +186,14 @@ def test_twins_are_two_clones_of_one_generator_at_one_sweep(config, twins, expec
             ["'7e-7'", "write for example tolerance_1: 7.0e-07"],
         ),
         ("theory.thresholds.points", "1e3", ["'1e3'", "write for example points: 1000"]),
+        ("theory.state-evolution.skip", 0, ["theory.state-evolution.skip: found 0", "above 0"]),
+        (
+            "theory.layer-2-held.skip",
+            0,
+            ["layer-2-held.skip: found 0", "for example skip: 1"],
+        ),
+        ("theory.three-layers.skips", [0], ["three-layers.skips[0]: found 0", "above 0"]),
+        ("theory.gamp.activation", "relu", ["gamp.activation", "'relu'", "softmax, linear"]),
         ("figures.potts.fig2.optimum", "potts-free", ["fig2.optimum", "weights: source"]),
         ("figures.potts.fig3.curve", "separable", ["fig3.curve", "did you mean separability"]),
         ("figures.potts.contacts.model", "potts-maps", ["contacts.model", "did you mean potts-m"]),
@@ -197,6 +205,16 @@ def test_a_mistake_is_named_with_its_path(config, path, value, expected):
         check(config)
     for part in expected:
         assert part in str(caught.value)
+
+
+def test_linear_message_passing_needs_a_skip_connection(config):
+    put(config, "theory.gamp.activation", "linear")
+    check(config)
+    put(config, "theory.gamp.skip", 0)
+    with pytest.raises(
+        ConfigError, match=r"theory\.gamp\.skip: found 0 with activation linear; exp"
+    ):
+        check(config)
 
 
 def test_a_missing_key_is_named(config):
