@@ -212,7 +212,7 @@ def test_linear_message_passing_needs_a_skip_connection(config):
     check(config)
     put(config, "theory.gamp.skip", 0)
     with pytest.raises(
-        ConfigError, match=r"theory\.gamp\.skip: found 0 with activation linear; exp"
+        ConfigError, match=r"gamp\.skip: found 0 with activation linear; exp"
     ):
         check(config)
 
