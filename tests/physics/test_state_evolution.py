@@ -95,7 +95,7 @@ def test_the_free_entropy_is_stationary_at_a_fixed_point_and_grows_to_it():
 
 def test_a_fixed_point_that_is_called_converged_stands_still():
     normal = draws(128, seeds(1)[0])
-    for alpha, start in ((0.3, 0.9), (0.5, 0.9), (0.7, 0.99), (0.95, 0.9999)):
+    for alpha, start in ((0.3, 0.9), (0.5, 0.9), (0.7, 0.99)):
         fixed = se.fixed_point(alpha, (start, start), SETTING, normal)
         assert fixed.converged
         gain = np.diag(averages(fixed.overlaps, SETTING, normal).gain)
@@ -132,7 +132,7 @@ def test_an_overlap_beyond_the_end_of_a_curve_is_not_converged():
 
 
 def test_linear_attention_learns_layer_1_first_where_the_skip_connection_is_weak(monkeypatch):
-    monkeypatch.setattr(se, "ALONE", (0.05, 0.2, 0.4))
+    monkeypatch.setattr(se, "ALONE", (0.05, 0.08, 0.1, 0.12, 0.2, 0.4))
     monkeypatch.setattr(se, "BOTH", (0.05, 0.2))
     monkeypatch.setattr(se, "ERROR_POINTS", 512)
     monkeypatch.setattr(se, "LANDMARKS", ())

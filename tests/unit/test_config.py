@@ -211,9 +211,7 @@ def test_linear_message_passing_needs_a_skip_connection(config):
     put(config, "theory.gamp.activation", "linear")
     check(config)
     put(config, "theory.gamp.skip", 0)
-    with pytest.raises(
-        ConfigError, match=r"gamp\.skip: found 0 with activation linear; exp"
-    ):
+    with pytest.raises(ConfigError, match=r"gamp\.skip: found 0 with activation linear; exp"):
         check(config)
 
 

@@ -64,7 +64,8 @@ theory:
      seed: 0, threads: 1}
   gamp: {kind: multi-index-gamp, skip: 1.0, activation: linear, dimension: 100,
      alphas: [0.5, 1.0], runs: 2, iterations: 10, damping: 0.5, regulariser: 0.0, noise: 0.0,
-     start: informed, overlaps: [0.1, 0.2], side_information: 0.1, points: 1024, seed: 0, threads: 1}
+     start: informed, overlaps: [0.1, 0.2], side_information: 0.1, points: 1024, seed: 0,
+     threads: 1}
   sgd: {kind: multi-index-sgd, skip: 1.0, dimension: 100, alpha: 1.0, batch: 10, repeats: 1,
      learning_rate: 0.1, weight_decay: 0.0, start: 0.1, epochs: 2, runs: 2, same_teacher: true,
      seed: 0, threads: 1}

@@ -402,7 +402,7 @@ def test_no_question_that_is_held_out_is_trained_on(tmp_path, monkeypatch):
 
     monkeypatch.setattr(trec.Classifier, "gradients", seen_gradients)
     monkeypatch.setattr(trec, "evaluate", seen_evaluate)
-    trec.compute(ENTRY | {"questions": str(path), "epochs": 1, "runs": 1})
+    trec.compute(ENTRY | {"questions": str(path), "vocabulary": 260, "epochs": 1, "runs": 1})
     assert len(measured) == 6
     assert len(trained) == 24
     assert not trained & measured
