@@ -18,6 +18,7 @@ THEORY = {
     ("multi-index", "thresholds"): "multi-index-thresholds",
     ("multi-index", "sgd"): "multi-index-sgd",
     ("multi-index", "deep"): "multi-index-deep",
+    ("multi-index", "deep_regularised"): "multi-index-deep",
     ("multi-index", "trec"): "multi-index-trec",
     ("multi-index", "untied"): "multi-index-untied",
     ("multi-index", "exact"): "multi-index-exact",

@@ -13,8 +13,11 @@ LAYER = {1: style.ORDERS[2], 2: style.UNBOUNDED, 3: style.ORDERS[4]}
 ERROR = style.ORIGINAL
 PUBLIC = "0.55"  # stored numbers of the public repository
 PHASES = ("0.95", "#FBEADF", "#DFEDF7")  # nothing, the last layer, also the first is learned
-BOUND = 1 / 6  # no weak recovery below, section 4
+BOUND = 1 / 6  # no threshold of linear stability below, section 4
+LIGHT = 0.45  # opacity of the theory without a regulariser
 FAILED = ", not converged"
+STORED = dict(linestyle="", marker="s", markersize=3.5, markerfacecolor="none")
+STORED |= dict(markeredgecolor="0.35", zorder=6)
 UNSEEN = 1e-3  # of the largest value: a band as thin as this is drawn as stray lines
 
 

@@ -19,7 +19,6 @@ from manybody.plotting.multi_index.reading import Table
 
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
 
-LIGHT = 0.45  # opacity of the theory without a regulariser
 FORCED = {"both layers": "-", "layer 2 only": "--"}
 TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10)  # of c
 
@@ -41,7 +40,7 @@ def fig1(state_evolution: Table, regularised: Table, gamp: Table, thresholds: Ta
     }
     rows = [
         *fig1_checks.theory_rows(state_evolution),
-        *fig1_checks.theory_rows(regularised),
+        *fig1_checks.theory_rows(regularised, errors=False),
         *fig1_checks.public_rows(regularised),
         *messages.rows(gamp, [state_evolution, regularised], "fig. 1 left"),
         *fig1_checks.threshold_rows(thresholds),
@@ -56,7 +55,7 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table, gamp: Table) -> 
     """Overlaps with GAMP's, and, on a logarithmic axis at the right, plug-in errors."""
     errors = axes.twinx()
     last = float(regularised.get("overlap", "Q11")["x"].max())
-    parts = _theory(axes, errors, plain, ", no regulariser", alpha=LIGHT, linewidth=1.0)
+    parts = _theory(axes, errors, plain, ", no regulariser", alpha=drawing.LIGHT, linewidth=1.0)
     parts += _theory(axes, errors, regularised, "")
     found = messages.final(gamp)
     failed = messages.failed(gamp)
@@ -118,16 +117,7 @@ def _public(axes: Axes, table: Table, last: float) -> list[pd.DataFrame]:
     parts = []
     for name, stored in fig1_checks.PUBLIC_OVERLAPS.items():
         inside = {alpha: value for alpha, value in stored.items() if alpha <= last}
-        axes.plot(
-            list(inside),
-            list(inside.values()),
-            linestyle="",
-            marker="s",
-            markersize=3.5,
-            markerfacecolor="none",
-            markeredgecolor="0.35",
-            zorder=6,
-        )
+        axes.plot(list(inside), list(inside.values()), **drawing.STORED)
         parts.append(drawing.points(f"{name} public", inside))
     return parts
 
@@ -135,7 +125,7 @@ def _public(axes: Axes, table: Table, last: float) -> list[pd.DataFrame]:
 def _thresholds(table: Table) -> list[float]:
     """alpha_2 and alpha_1 of the entry's c, as far as they are in the table."""
     found = (table.at("threshold", name, table.entry["skip"]) for name in ("alpha_2", "alpha_1"))
-    return [value[0] for value in found if value is not None and np.isfinite(value[0])]
+    return [each.value for each in found if each is not None and np.isfinite(each.value)]
 
 
 def _key(gamp: Table) -> list[Line2D]:
@@ -170,18 +160,7 @@ def _key(gamp: Table) -> list[Line2D]:
             label="hollow: not converged",
         )
     )
-    handles.append(
-        Line2D(
-            [],
-            [],
-            linestyle="",
-            marker="s",
-            markersize=3.5,
-            markerfacecolor="none",
-            markeredgecolor="0.35",
-            label="public data",
-        )
-    )
+    handles.append(Line2D([], [], **drawing.STORED, label="public data"))
     return handles
 
 
@@ -246,7 +225,7 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set(ylim=(0, 1.13), ylabel="threshold α")
     axes.annotate(
-        "1/6: no weak recovery below",
+        "1/6: no linear instability of Q = 0 below",
         (0.02, drawing.BOUND),
         xycoords=("axes fraction", "data"),
         xytext=(0, -3),
@@ -255,6 +234,6 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
         fontsize=7,
         color="0.4",
     )
-    axes.set_title("weak recovery of either layer")
+    axes.set_title("thresholds of either layer")
     axes.legend(loc="upper right", ncols=2, fontsize=6.5, handlelength=1.8)
     return parts

@@ -63,7 +63,7 @@ def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
     entry = table.entry
     axes.set_title(
         f"GAMP: D = {entry['dimension']}, α = {series}, {messages.runs(table)}, "
-        f"{'informed' if messages.overlaps(table) else 'random'} start"
+        f"{'informed' if messages.overlaps(table.entry) else 'random'} start"
     )
     theory = series in table.series("SE Q11")
     _legend(axes, "D → ∞" if theory else "", len(failed) > 0)

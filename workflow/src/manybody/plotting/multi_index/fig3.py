@@ -1,8 +1,8 @@
 """Figure 3: three layers; how two layers of a classifier of questions are learned.
 
-Left: a table of `theory.multi_index.deep`; right: one of `theory.multi_index.trec`. Between them,
-beyond the paper: thresholds over c of three tied layers, and of untied ones, a table of
-`theory.multi_index.untied`. Their docstrings name the quantities.
+Left: tables of `theory.multi_index.deep`, without and with a regulariser; right: one of
+`theory.multi_index.trec`. Between them, beyond the paper: thresholds over c of three tied layers,
+and of untied ones, a table of `theory.multi_index.untied`. Their docstrings name the quantities.
 """
 
 import numpy as np
@@ -34,60 +34,95 @@ def draw(files, block: dict, context: dict) -> Drawing:
 
 
 @style.styled(style.RC)
-def fig3(deep: Table, trec: Table, untied: Table) -> Drawing:
+def fig3(deep: Table, deep_regularised: Table, trec: Table, untied: Table) -> Drawing:
     """The figure, from its tables."""
     figure = style.new(11.5, 3.9)
     figure.get_layout_engine().set(wspace=0.05)
     left, middle, right = figure.subplots(1, 3, width_ratios=(1.15, 1, 1))
     drawn = {
-        "left": draw_learning(left, deep),
+        "left": draw_learning(left, deep, deep_regularised),
         "phase diagram": draw_phases(middle, deep, untied),
         "right": draw_questions(right, trec),
     }
     rows = [
-        *fig3_checks.deep_rows(deep),
+        *fig3_checks.deep_rows(deep, deep_regularised),
         *fig3_checks.phase_rows(deep, untied),
         *fig3_checks.question_rows(trec),
     ]
     return figure, drawing.gather(drawn), checks.table(rows)
 
 
-def draw_learning(axes: Axes, table: Table) -> list[pd.DataFrame]:
-    """Overlaps of three layers, thresholds, and plug-in errors on the axis at the right."""
+def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataFrame]:
+    """Overlaps of three layers, thresholds, plug-in errors on the axis at the right; light: of the
+    channel without a regulariser. Squares: the stored public overlaps, which are with one."""
     errors = axes.twinx()
-    failed = table.failed("")
-    parts = []
-    for layer in ORDER:
-        name = f"Q{layer}{layer}"
-        shown = table.get("overlap", name)
-        shown = drawing.curve(axes, shown, drawing.LAYER[layer], f"layer {layer}", failed)
-        parts += drawing.named(shown, name)
-    for series, line in ERRORS.items():
-        shown = table.get("error plug-in", series)
-        shown = drawing.curve(errors, shown, drawing.ERROR, "", failed, linestyle=line)
-        parts += drawing.named(shown, f"plug-in error, {series}")
-    last = float(table.get("overlap", "Q33")["x"].max())
-    skip = table.entry["skip"]
-    known = {layer: table.at("threshold", f"alpha_{layer}", skip) for layer in ORDER}
-    for layer, found in known.items():
-        if found is not None and found[0] < last:
-            axes.axvline(found[0], color=drawing.LAYER[layer], linestyle=":", linewidth=0.9)
-            parts.append(drawing.points(f"alpha_{layer}", {found[0]: 0.0}))
+    parts, failed, last = [], [], 0.0
+    for table, light in ((plain, True), (regularised, False)):
+        found = _overlaps(axes, errors, table, light)
+        parts += found
+        failed += [*table.failed("")]
+        last = max(last, float(table.get("overlap", "Q33")["x"].max()))
+    public = _public(axes, regularised, last)
     axes.set(xlim=(0, last), ylim=(-0.02, 1.04), xlabel="samples per dimension α = N / D")
     axes.set_ylabel("overlap Q")
     errors.set(yscale="log", ylabel="plug-in error")
     errors.spines["right"].set_visible(True)
-    axes.set_title(f"three layers, c = {skip:g}, {fig1_checks.channel(table.entry)}")
-    handles, _ = axes.get_legend_handles_labels()
-    handles = [handle for handle in handles if not handle.get_label().startswith("_")]
+    channels = (fig1_checks.channel(table.entry) for table in (regularised, plain))
+    axes.set_title(f"three layers, c = {plain.entry['skip']:g}; {'; light: '.join(channels)}")
+    handles = [
+        Line2D([], [], color=drawing.LAYER[layer], label=f"layer {layer}") for layer in ORDER
+    ]
     for series, line in ERRORS.items():
         handles.append(Line2D([], [], color=drawing.ERROR, linestyle=line))
         handles[-1].set_label(f"error, {series} (right)")
     handles.append(Line2D([], [], color="0.4", linestyle=":", linewidth=0.9, label="thresholds"))
-    if len(failed):
+    if public:
+        handles.append(Line2D([], [], **drawing.STORED, label="public data"))
+    if failed:
         handles.append(Line2D([], [], linestyle="", marker="o", markerfacecolor="white"))
-        handles[-1].set(markeredgecolor="0.3", label="not converged")
-    axes.get_figure().legend(handles=handles, loc="outside lower left", ncols=7, fontsize=7)
+        handles[-1].set(markeredgecolor="0.3", label="hollow: not converged")
+    axes.get_figure().legend(handles=handles, loc="outside lower left", ncols=8, fontsize=7)
+    return parts + public
+
+
+def _overlaps(axes: Axes, errors: Axes, table: Table, light: bool) -> list[pd.DataFrame]:
+    """Curves and thresholds of one table."""
+    note = ", " + fig1_checks.channel(table.entry)
+    failed = table.failed("")
+    looks = dict(alpha=drawing.LIGHT, linewidth=1.0) if light else {}
+    skip = table.entry["skip"]
+    last = float(table.get("overlap", "Q33")["x"].max())
+    parts = []
+    for layer in ORDER:
+        name, colour = f"Q{layer}{layer}", drawing.LAYER[layer]
+        shown = drawing.curve(axes, table.get("overlap", name), colour, "", failed, **looks)
+        parts += drawing.named(shown, name + note)
+        start = table.at("threshold", f"alpha_{layer}", skip)
+        if start is not None and start.value < last:
+            dotted = {"linewidth": 0.9, **looks, "linestyle": ":"}
+            axes.axvline(start.value, color=colour, **dotted)
+            parts.append(drawing.points(f"alpha_{layer}{note}", {start.value: 0.0}))
+    for series, line in ERRORS.items():
+        shown = table.get("error plug-in", series)
+        dashed = {**looks, "linestyle": line}
+        shown = drawing.curve(errors, shown, drawing.ERROR, "", failed, **dashed)
+        parts += drawing.named(shown, f"plug-in error, {series}{note}")
+    return parts
+
+
+def _public(axes: Axes, table: Table, last: float) -> list[pd.DataFrame]:
+    """Stored public overlaps, where the entry is theirs."""
+    needed = dict(skip=1, regulariser=fig3_checks.PUBLIC_REGULARISER)
+    if reading.departure(table.entry, **needed):
+        return []
+    parts = []
+    for layer in ORDER:
+        name = f"Q{layer}{layer}"
+        stored = fig3_checks.PUBLIC[name]
+        inside = {alpha: value for alpha, value in stored.items() if alpha <= last}
+        looks = {**drawing.STORED, "markeredgecolor": drawing.LAYER[layer]}
+        axes.plot(list(inside), list(inside.values()), **looks)
+        parts.append(drawing.points(f"{name} public", inside))
     return parts
 
 

@@ -44,6 +44,7 @@ from manybody.theory.multi_index.samples import controlled
 # themselves need not stand still: a sample can jump between the two signs of its index for ever.
 CONVERGED, WINDOW = 3e-3, 5
 TESTS = 2**13  # samples behind a plug-in error
+SETS = 8  # of points behind the numbers at D -> infinity: an error from two says little
 STILL = 1e-5  # change of every overlap of `predict` at which it has ended
 
 
@@ -258,17 +259,17 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     `regulariser` (added to chat in the channel), `noise` (variance added to the indices of the
     data; the regulariser's for a channel that knows it, 0 for the paper's runs), `start`
     (`informed` with `overlaps`, those of the two layers; `random` with null), `side_information`
-    (s), `points` (a power of 2, Sobol points of the iteration at D -> infinity; 0: leave it out, as
-    it must be with damping, and from a random start without side information, from where it learns
-    nothing), `seed`, `threads` (no number depends on it). Series alpha, x iteration (0: the start),
-    seed = run:
+    (s), `points` (a power of 2, Sobol points of each of SETS sets for the iteration at
+    D -> infinity; 0: leave it out, as it must be with damping, and from a random start without side
+    information, from where it learns nothing), `seed`, `threads` (no number depends on it). Series
+    alpha, x iteration (0: the start), seed = run:
 
     - `M11`, `M22`, `Q11`, `Q22`; `M12`, `M21`, `Q12`: of `off_diagonal`; `cosine 1`, `cosine 2`:
       M_ll / sqrt(Q_ll |w_l|^2 / D); `error plug-in`: E |g(Z) - g(omega)|_F^2;
     - `converged`: x 0, y 1 where no Q_ll and chat_ll moved by CONVERGED in WINDOW iterations, 0
       where iterations ran out or a covariance lost its sign first;
-    - `SE M11`, `SE M22`, `SE Q11`, `SE Q22`: the same iteration at D -> infinity, the mean of two
-      sets of points and half their difference; none with 0 points.
+    - `SE M11`, `SE M22`, `SE Q11`, `SE Q22`: the same iteration at D -> infinity, the mean over
+      sets of points and its standard error; none with 0 points.
 
     A run ends where it has converged; its last row holds from there on. Raises `ValueError` for a
     bad entry, naming key and value.
@@ -280,7 +281,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         runs, points = stream.spawn(2)
         jobs += [(_run, alpha, *job) for job in enumerate(runs.spawn(entry["runs"]))]
         if entry["points"]:
-            jobs += [(_prediction, alpha, *job) for job in enumerate(points.spawn(2))]
+            jobs += [(_prediction, alpha, *job) for job in enumerate(points.spawn(SETS))]
     inner = max(1, entry["threads"] // len(jobs))
     total = len(jobs) * entry["iterations"]
     label = f"GAMP at D = {entry['dimension']}"
@@ -388,14 +389,14 @@ def _rows(series: str, seed: int, rows: list[tuple[str, float, float]]) -> pd.Da
 
 
 def _predictions_averaged(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of the two sets of points one row each: their mean, and half the difference as its error."""
+    """Of all sets of points one row: their mean and its standard error."""
     predicted = frame["quantity"].str.startswith("SE ")
     if not predicted.any():
         return frame
     keys = ["quantity", "series", "x"]
-    pairs = frame[predicted].groupby(keys, sort=False)["y"]
-    means = pairs.mean().reset_index().assign(seed=0)
-    means["y_err"] = ((pairs.max() - pairs.min()) / 2).to_numpy()
+    sets = frame[predicted].groupby(keys, sort=False)["y"]
+    means = sets.mean().reset_index().assign(seed=0)
+    means["y_err"] = (sets.std(ddof=1) / math.sqrt(SETS)).to_numpy()
     return pd.concat([frame[~predicted], means], ignore_index=True)
 
 

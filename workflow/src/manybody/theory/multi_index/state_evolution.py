@@ -24,7 +24,7 @@ from scipy.special import expit, logit
 from threadpoolctl import threadpool_limits
 
 from manybody.progress import Progress
-from manybody.theory.multi_index import prediction
+from manybody.theory.multi_index import expected, plain, prediction
 from manybody.theory.multi_index.channel import ACTIVATIONS
 from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
 from manybody.theory.multi_index.table import (
@@ -54,6 +54,11 @@ LONGEST = 1.5  # step of an iteration, of logit Q
 DIFFERENCE = 0.1  # of logit Q, for its first slopes
 NONE = 1e-3  # overlap below which a layer that does not grow is taken to be 0
 FULL = 4e-6  # 1 - Q at which an iteration is held: on the way to Q = I layer 2 is far ahead
+# What is expected at the entry's own parameters: places of G and samples of each, where
+# points * scrambles are so many that their error is as small; samples of an error of prediction.
+EXPECTED_ALONE, EXPECTED_BOTH = (0.3, 0.6, 0.9), (0.5, 0.8)
+EXPECTED_SAMPLES, EXPECTED_FROM = 2**17, 2**15
+EXPECTED_ERRORS = 2**20
 RANDOM = 10  # overlaps at which identities are tested
 SHIFT = 2e-3  # of log V, for derivatives
 BATCHES = 32  # scramblings of these tests
@@ -204,7 +209,11 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     - `threshold`: alpha_1, alpha_2, x c: exact of the layer that is learned first, self-consistent
       of the other; `first layer`: which, 1 or 2, x c;
     - `derivative`: 2 d E log Z_out / dlog V along a random direction, less that of G, at a random
-      full Q; `nishimori`: the two estimates of tr V G differ by; x number of the Q.
+      full Q; `nishimori`: the two estimates of tr V G differ by; x number of the Q;
+    - `expected`, by other ways (`expected`, `plain`): alpha_2, lambda_1, x c (softmax, c of
+      LEAST_SKIP or more); alpha of Q22 alone, x Q22, and alpha of layer 1, of layer 2, x Q11, with
+      points * scrambles of EXPECTED_FROM or more; `expected plug-in`, `expected posterior mean`:
+      series "Q11,Q22", x Q22; lambda_1 of the table itself: `threshold`, lambda_1 at Q = 0.
     """
     _check_entry(entry)
     with threadpool_limits(1):
@@ -216,7 +225,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         normals = [draws(entry["points"], seed) for seed in seeds]
         alphas = np.array(sorted(entry["alphas"]))
         places = len(ALONE) + len(BOTH)  # of a table, each about as long as an alpha from above
-        steps = len(normals) * places + len(alphas) + 3
+        steps = len(normals) * places + len(alphas) + 4
         with Progress(steps, "overlaps", f"state evolution, c = {setting.skip:g}") as progress:
             weak = weak_recovery(setting)
             rough = start_guess(setting, normals[0][:512], weak.first)
@@ -232,6 +241,9 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             rows += _errors(found, setting, alphas, weak.first, streams[1])
             progress.update(1)
             rows += _identities(setting, entry, streams[2])
+            progress.update(1)
+            rows.append(("threshold", "lambda_1 at Q = 0", setting.skip, weak.growth[0], math.nan))
+            rows += _expected(setting, entry, tables, weak.first, streams[3])
             progress.update(1)
     frame = pd.DataFrame(rows, columns=["quantity", "series", "x", "y", "y_err"])
     about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
@@ -441,6 +453,45 @@ def _identities(setting: Setting, entry: dict, seed) -> list[tuple]:
         derivative, nishimori = identities(Q, setting, normals)
         rows.append(("derivative", "2 dlogZ/dQ - G", number, *derivative))
         rows.append(("nishimori", "", number, *nishimori))
+    return rows
+
+
+def _expected(
+    setting: Setting, entry: dict, tables: list[Table], first_layer: int, seed
+) -> list[tuple]:
+    rows = []
+    if setting.activation == "softmax" and setting.skip >= expected.LEAST_SKIP:
+        growth = expected.growths(setting)
+        rows.append(("expected", "alpha_2", setting.skip, 1 / growth[1], math.nan))
+        rows.append(("expected", "lambda_1", setting.skip, growth[0], math.nan))
+    first, second = seed.spawn(2)
+    numbers = [int(part.generate_state(1)[0]) for part in first.spawn(len(LANDMARKS))]
+    with ThreadPoolExecutor(setting.threads) as pool:
+        each = pool.map(
+            lambda Q, number: plain.errors(Q, setting, EXPECTED_ERRORS, number), LANDMARKS, numbers
+        )
+        for Q, pair in zip(LANDMARKS, each, strict=True):
+            for name, found in zip(("plug-in", "posterior mean"), pair, strict=True):
+                series = f"{Q[0]:g},{Q[1]:g}"
+                rows.append((f"expected {name}", series, Q[1], found.value, found.error))
+    if entry["points"] * entry["scrambles"] < EXPECTED_FROM:
+        return rows
+    f, s = first_layer, 1 - first_layer
+    places = [(np.eye(2)[f] * q, f"alpha of Q{f + 1}{f + 1} alone", q) for q in EXPECTED_ALONE]
+    for q in EXPECTED_BOTH:
+        at = [np.isclose(table.both.overlaps[:, s], q) for table in tables]
+        other = np.mean(
+            [table.both.overlaps[k, f].item() for k, table in zip(at, tables, strict=True)]
+        )
+        places.append((np.eye(2)[s] * q + np.eye(2)[f] * other, "alpha of layer", q))
+    for (Q, series, x), stream in zip(places, second.spawn(len(places)), strict=True):
+        gains, errors = expected.gains(Q, setting, EXPECTED_SAMPLES, stream)
+        for layer in range(2):
+            if Q[layer] == 0:
+                continue
+            alpha = Q[layer] / (1 - Q[layer]) / gains[layer]
+            name = series if Q[s] == 0 else f"{series} {layer + 1}"
+            rows.append(("expected", name, x, alpha, alpha * errors[layer] / gains[layer]))
     return rows
 
 

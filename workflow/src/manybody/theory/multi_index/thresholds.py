@@ -26,6 +26,7 @@ from scipy.optimize import brentq
 from threadpoolctl import threadpool_limits
 
 from manybody.progress import Progress
+from manybody.theory.multi_index import expected
 from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
 from manybody.theory.multi_index.state_evolution import check_setting
 from manybody.theory.multi_index.table import Weak, alone, onset, start_guess, weak_recovery
@@ -129,10 +130,11 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     said otherwise. Quantities, by series, of a c at which layer 2 is learned first; 1 and 2 are
     swapped where layer 1 is:
 
-    - `first layer`: 1 or 2; `lambda_1`, `lambda_2`: at Q = 0; at NEAR_SKIPS of softmax attention
-      lambda_1 also at V22 = 1e-3, 1e-4, on the way to
+    - `first layer`: 1 or 2; `lambda_1`, `lambda_2`: at Q = 0, and `expected` of both, by another
+      lattice (softmax, c of LEAST_SKIP or more); at NEAR_SKIPS of softmax attention lambda_1 also
+      at V22 = 1e-3, 1e-4, on the way to
     - `alpha_1`: literal, 1/6; self-consistent, with `onset` V22 there and `converged` alpha_1;
-    - `alpha_2`: exact;
+    - `alpha_2`: exact, and `expected`;
     - `alpha_1 difference`: from that at the c closest to 1, the series, over the same samples;
     - `branch`: "c = ..."; x Q22, y alpha at Q11 = 0;
     - `first order`: 1 where alpha falls along the branch, y_err none; `spinodal`, `transition`,
@@ -203,19 +205,27 @@ def _at(
         ("onset", f"V{first}{first}", c, start.variance, start.variance_error),
         ("converged", f"alpha_{second}", c, float(start.reached), math.nan),
     ]
+    if setting.activation == "softmax" and c >= expected.LEAST_SKIP:
+        growths = expected.growths(setting)
+        rows += [("alpha_2", "expected", c, 1 / growths[1], math.nan)]
+        rows += [("lambda_1", "expected", c, growths[0], math.nan)]
     rows += _branch(setting, weak, start, branch)
     if setting.activation == "softmax" and setting.regulariser == 0 and c in NEAR_SKIPS:
         rows += _near(setting, points, near)
     return rows
 
 
+def near_points(points: int, series: str) -> int:
+    """Samples of a scrambling near V22 = 0, of an entry's `points`."""
+    return max(points // NEAR[series][1], NEAR_LEAST)
+
+
 def _near(setting: Setting, points: int, seed: np.random.SeedSequence) -> list[tuple]:
     """lambda_1 where layer 2 is almost known; it is 6 where it is."""
     seeds = seed.spawn(NEAR_SCRAMBLES)
     rows = []
-    for series, (variance, share) in NEAR.items():
-        count = max(points // share, NEAR_LEAST)
-        normals = (draws(count, stream) for stream in seeds)
+    for series, (variance, _) in NEAR.items():
+        normals = (draws(near_points(points, series), stream) for stream in seeds)
         values = [averages((0, 1 - variance), setting, n).growth[0] for n in normals]
         rows.append(("lambda_1", series, setting.skip, *mean_error(values)))
     return rows
