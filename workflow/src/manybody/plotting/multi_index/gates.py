@@ -52,7 +52,7 @@ def combined(*parts: tuple[float, int | None]) -> tuple[float, float | None]:
         if runs is not None and error > 0
     ]
     total, noise = sum(squares), sum(lost)
-    if noise == 0:
+    if noise == 0 or math.isnan(total):
         return math.sqrt(total), None
     return math.sqrt(total), 1 + (total**2 / noise if math.isfinite(noise) else 0.0)
 
