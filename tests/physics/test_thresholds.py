@@ -162,3 +162,28 @@ def test_the_table_has_its_rows_for_any_number_of_threads(monkeypatch):
 def test_a_wrong_entry_is_refused_by_name(change, message):
     with pytest.raises(ValueError, match=message):
         thresholds.compute({**ENTRY, **change})
+
+
+def test_differences_of_alpha_1_are_paired_over_scramblings(monkeypatch):
+    """The samples of a scrambling are the same at every c: what they share is no noise of the
+    difference. Errors of two independent thresholds would be several times as large."""
+    monkeypatch.setattr(thresholds, "_branch", lambda *given: [])
+    entry = dict(activation="softmax", skips=[0.9, 1.0, 1.1], regulariser=0.0, tolerance_1=1e-6)
+    frame, _ = thresholds.compute(entry | dict(points=64, scrambles=6, seed=3, threads=1))
+    frame = frame.set_index(["quantity", "series", "x"])
+    for c in (0.9, 1.1):
+        apart = frame.loc[("alpha_1 difference", "c = 1", c)]
+        own, middle = (frame.loc[("alpha_1", "self-consistent", x)] for x in (c, 1.0))
+        assert apart["y"] == pytest.approx(own["y"] - middle["y"], abs=1e-12)
+        assert 0 < apart["y_err"] < np.hypot(own["y_err"], middle["y_err"]) / 3
+
+
+def test_a_difference_is_taken_within_each_scrambling():
+    each = np.array([0.70, 0.75, 0.72, 0.73])
+    starts = [
+        thresholds.Onset(0.0, 0.0, 0.0, 0.0, True, found)
+        for found in (each + 0.01, each, each[:3] - 0.02)  # one reached its error sooner
+    ]
+    rows = thresholds._differences([0.5, 1.0, 2.0], starts)
+    assert [row[3] for row in rows] == pytest.approx([0.01, 0.0, -0.02])
+    assert [row[4] for row in rows] == pytest.approx([0.0, 0.0, 0.0], abs=1e-12)

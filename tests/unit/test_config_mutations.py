@@ -78,7 +78,7 @@ figures:
     fig1: {theory: {state_evolution: evolution, regularised: evolution, gamp: gamp,
                     thresholds: thresholds}}
     fig2: {theory: {gamp: gamp, sgd: sgd}}
-    fig3: {theory: {deep: deep, trec: trec, untied: untied}}
+    fig3: {theory: {deep: deep, deep_regularised: deep, trec: trec, untied: untied}}
     fig5: {theory: {held: held, exact: identities}}
 """
 
