@@ -225,7 +225,7 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set(ylim=(0, 1.13), ylabel="threshold α")
     axes.annotate(
-        "1/6: no linear instability of Q = 0 below",
+        "1/6: an overlap of 0 is stable below",
         (0.02, drawing.BOUND),
         xycoords=("axes fraction", "data"),
         xytext=(0, -3),

@@ -440,13 +440,13 @@ def threshold_gates(entry: dict) -> list[Gate]:
             claim = f"{RIGHT}: alpha_1 at c = {c:g}: specification"
             # Scramblings are added until the error that the entry asks for is reached.
             error = max(spread(SPREAD_ONSET, entry), entry["tolerance_1"]) * value
-            ours = place("alpha_1", "self-consistent", c, "alpha_1")
+            ours = place("alpha_1", "self-consistent", c)
             found.append(gates.landmark(claim, ours, value, ALPHA_1_TOLERANCE, error, runs))
         if c in ONSET:
             value = ONSET[c]
             claim = f"{RIGHT}: V22 at the onset of layer 1 at c = {c:g}: specification"
             share = max(spread(SPREAD_ONSET_REST, entry), entry["tolerance_1"] * RATIO_REST)
-            ours = place("onset", "V22", c, "alpha_1")
+            ours = place("onset", "V22", c)
             found.append(
                 gates.landmark(claim, ours, value, ONSET_SHARE * value, share * value, runs)
             )
