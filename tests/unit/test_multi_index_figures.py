@@ -498,6 +498,9 @@ def test_noise_that_the_channel_does_not_know_is_not_state_evolution():
     made = gamp(alphas=(1.2,), noise=0).entry
     assert messages.theory_gates(made, theory, "fig. 1 left") == []
     assert messages.theory_gates(gamp(alphas=(1.2,)).entry, theory, "fig. 1 left")
+    for noise, count in ((1e-3, 8), (0, 0)):  # its steps are the map of the specification's noise
+        steps = messages.step_gates(gamp(alphas=(1.2,), noise=noise).entry, "fig. 2 left")
+        assert sum("specification" in gate.claim for gate in steps) == count
 
 
 def test_a_random_start_is_compared_with_the_public_run(tmp_path):

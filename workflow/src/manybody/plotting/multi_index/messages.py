@@ -186,6 +186,7 @@ def step_gates(entry: dict, figure: str) -> list[Gate]:
     away = reading.departure(entry, damping=1, **SETTING)
     if away or not known or not entry["points"] or overlaps(entry) != START:
         return []
+    same_noise = math.isclose(entry["noise"], entry["regulariser"], abs_tol=1e-12)
     series = f"{ALPHA:g}"
     text = f"{figure}: from (Q11, Q22) = (.3, .6), alpha = {ALPHA:g}, V + 1e-3"
     bound, size = FINITE_STEP
@@ -201,7 +202,8 @@ def step_gates(entry: dict, figure: str) -> list[Gate]:
             name = f"Q{layer}{layer}"
             claim = f"{text}: {name} of state evolution after iteration {step}: specification"
             finder = place(f"SE {name}", series, step, runs=sets)
-            found.append(gates.landmark(claim, finder, value, bound, theirs, sets))
+            if same_noise:  # which the specification's map is with
+                found.append(gates.landmark(claim, finder, value, bound, theirs, sets))
             claim = f"{text}: cosine^2 of layer {layer} after iteration {step}, "
             claim += f"{entry['runs']} runs, less that at D -> infinity"
             error, runs = gates.combined((ours, entry["runs"]), (theirs, sets))
