@@ -368,7 +368,7 @@ def test_overlaps_that_are_none_are_refused(overlaps):
 
 def test_three_layers_that_are_called_converged_stand_still(monkeypatch):
     setting, drawn = deep.Setting(1.0, 1e-3, 1), deep.draws(64, np.random.SeedSequence(5))
-    for alpha, start in ((0.3, (0, 0, 0.3)), (0.45, (0, 0, 0.1)), (0.7, (0, 0, 0.9))):
+    for alpha, start in ((0.3, (0, 0, 0.05)), (0.45, (0, 0, 0.99)), (0.7, (0, 0, 0.05))):
         fixed = deep.fixed_point(alpha, start, setting, drawn)
         assert fixed.converged
         gain, q = deep.averages(fixed.overlaps, setting, drawn)[0][2], fixed.overlaps[2]
