@@ -296,7 +296,10 @@ def _items(schema: dict) -> list:
     first = _example(item)
     if not schema.get("uniqueItems"):
         return [first] * count
-    return item["enum"][:count] if "enum" in item else [first + i for i in range(count)]
+    if "enum" in item:
+        return item["enum"][:count]
+    words = isinstance(first, str)
+    return [f"{first}-{i}" if words else first + i for i in range(count)]
 
 
 def _number(schema: dict, kind: str):

@@ -61,8 +61,9 @@ def sentence(shares: dict) -> str:
         f"Of the test blocks {shares['verbatim']:.2%} stand verbatim in the training text, "
         f"{shares['runs']:.2%} share {shares['run']} tokens in a row with it"
     )
-    starts = f"; of the chains' starts {shares['starts']:.2%} stand there whole"
-    return f"{text}{starts if 'starts' in shares else ''}."
+    if "starts" in shares:
+        text += f"; of the chains' starts {shares['starts']:.2%} stand there whole"
+    return f"{text}."
 
 
 def _found(train: Sequences, wanted: np.ndarray) -> np.ndarray:
