@@ -223,6 +223,8 @@ class Generator(NamedTuple):
 
 def read_generators(files, names: Sequence[str], context: dict) -> list[Generator]:
     """All runs of the evaluations `names`, from the files of a figure's rule."""
+    if not names:
+        return []
     return [
         Generator(tables.read_run(manifest)[0], tables.read_losses({seed: losses}))
         for (name, seed), losses, manifest in zip(
