@@ -297,3 +297,20 @@ def test_a_wrong_entry_is_refused_by_name(change, message):
 def test_a_wrong_overlap_is_refused(Q):
     with pytest.raises(ValueError, match="Q: found"):
         averages(Q, SETTING, draws(64, seeds(1)[0]))
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.9, 1.2])
+def test_a_fixed_point_is_reached_in_few_steps(alpha, monkeypatch):
+    """Some twenty evaluations by Broyden's method; the iteration alone does not end within three
+    times as many."""
+    asked = []
+
+    def count(*given):
+        asked.append(given)
+        return averages(*given)
+
+    monkeypatch.setattr(se, "averages", count)
+    normal = draws(256, np.random.SeedSequence(0))
+    found = se.fixed_point(alpha, (0.9, 0.97), Setting(1.0), normal)
+    assert found.converged
+    assert len(asked) <= 30

@@ -5,6 +5,7 @@ import math
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
@@ -15,6 +16,7 @@ from manybody.fitting import NonFiniteLoss, fit
 from manybody.models import build
 from manybody.objectives import masked_loss
 from manybody.sampling.backend import open_chains
+from manybody.seeds import torch_seed
 from manybody.sequences import write
 
 VOCABULARY, LENGTH = 4, 7
@@ -318,6 +320,19 @@ def test_any_masked_model_is_fitted(tmp_path):
     about = Manifest.read(run(tmp_path / "run", sizes, starts=1), "model").about
     assert about["order"] == 3
     assert about["final"]["train_loss"] < 0.95
+
+
+def test_the_first_row_of_a_fit_has_the_loss_of_its_start(tmp_path):
+    """A row is written where a look begins: losses belong to the iteration that stands beside."""
+    manifest = run(tmp_path / "run", starts=1, steps=8)
+    history = pd.read_parquet(Manifest.read(manifest, "model").file("history.parquet"))
+    torch.manual_seed(torch_seed(4, "weights"))
+    start = build(description(3)).double()
+    tokens = torch.from_numpy(DATA["train"].tokens.astype("int64"))
+    with torch.no_grad():
+        expected = masked_loss(start, tokens)[0].mean()
+    found = history[(history["split"] == "train") & (history["step"] == 0)]["loss"]
+    assert found.tolist() == [pytest.approx(float(expected), rel=1e-6)]
 
 
 def test_train_files_fits_where_the_recipe_says_lbfgs(tmp_path):

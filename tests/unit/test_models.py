@@ -262,6 +262,26 @@ def test_gpt_sees_the_past_only():
     assert torch.allclose(model(tokens[:, :3]), before[:, :3], atol=1e-6)
 
 
+@pytest.mark.parametrize("hidden", [False, True])
+def test_maps_of_the_interpolated_model_are_a_row_of_probabilities_for_each_sequence(hidden):
+    """(1, B, L, L): one head; the same as that of each sequence alone."""
+    model = made(dict(architecture="interpolated", vocabulary=VOCABULARY, length=LENGTH, a=0.5))
+    torch.nn.init.normal_(model.scores)
+    tokens = tokens_of()
+    mask = torch.zeros_like(tokens, dtype=torch.bool)
+    mask[:, 2] = True
+    given = (mask,) if hidden else ()
+    maps = model.attention_maps(tokens, *given)
+    assert maps.shape == (1, len(tokens), LENGTH, LENGTH)
+    assert torch.allclose(maps.sum(-1), torch.ones(()).to(maps.dtype), atol=1e-12)
+    for row in range(len(tokens)):
+        alone = model.attention_maps(
+            tokens[row : row + 1], *(part[row : row + 1] for part in given)
+        )
+        assert torch.allclose(maps[:, row], alone[:, 0], atol=1e-12)
+    assert not torch.allclose(maps[:, 0], maps[:, 1], atol=1e-6)
+
+
 DESCRIPTIONS = [
     factored_model(1, None),
     factored_model(3, 4, bias=False),

@@ -14,6 +14,7 @@ from snakemake.utils import update_config
 from manybody import checks, tables
 from manybody.plotting import style
 from manybody.plotting.multi_index import (
+    drawing,
     fig1,
     fig1_checks,
     fig2,
@@ -775,3 +776,13 @@ def test_predictions_fall_with_points_scramblings_and_runs():
     assert (error, runs) == (pytest.approx(0.5), pytest.approx(1 + 3 * 0.25**2 / 0.09**2))
     assert gates.combined((0.1, None)) == (pytest.approx(0.1), None)
     assert checks.margin(*gates.combined((0.1, 1), (0.1, None))) == math.inf
+
+
+def test_series_keep_their_runs_and_mark_what_failed():
+    part = pd.DataFrame({"x": [1.0, 2.0], "y": [3.0, 4.0], "y_err": [0.1, 0.2], "seed": [5, 6]})
+    found, other = drawing.named([part, part.assign(failed=[False, True])], "Q11")
+    assert found["seed"].tolist() == [5, 6]
+    assert found["series"].tolist() == ["Q11", "Q11"]
+    assert other["series"].tolist() == ["Q11", "Q11" + drawing.FAILED]
+    (without,) = drawing.named([part.drop(columns="seed")], "Q11")
+    assert without["seed"].tolist() == [0, 0]

@@ -339,6 +339,18 @@ def test_figure_3_draws_generators_chains_and_sweeps():
     assert len(answers(found, "5 (fig. 3c)")) == 2
 
 
+def test_bands_of_figure_3_lie_a_standard_error_to_either_side():
+    figure, drawn, _ = generators.fig3(*fig3_inputs(), FIG3)
+    bands = figure.axes[0].collections
+    quality = drawn[drawn["panel"] == "a"]
+    assert len(bands) == quality["series"].nunique()
+    for band, (_, curve) in zip(bands, quality.groupby("series", sort=False), strict=True):
+        corners = {tuple(corner) for corner in band.get_paths()[0].vertices.round(9)}
+        for sign in (-1, 1):
+            edge = (curve["y"] + sign * curve["y_err"]).round(9)
+            assert set(zip(curve["x"].astype(float), edge, strict=True)) <= corners
+
+
 def test_a_wrong_energy_of_the_sampler_fails_a_gate():
     runs, chains, student = fig3_inputs()
     about, trace = chains["n4-norm"]

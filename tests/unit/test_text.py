@@ -3,6 +3,7 @@
 import hashlib
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -399,3 +400,14 @@ def test_real_articles(data_folder, tmp_path):
     articles = [article for articles in found.values() for article in articles]
     assert len(articles) > 100  # 60 in each file, by the data set's own count
     assert all(article.startswith(" = ") for article in articles)
+
+
+def test_progress_of_reading_ends_with_the_size_of_the_file(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"text": ["some words"] * 2500}), path)
+    told = []
+    progress = SimpleNamespace(update=told.append)
+    assert len(list(text.read_rows(path, "text", progress))) == 2500
+    assert len(told) == 3
+    assert sum(told) == path.stat().st_size
+    assert max(told) < 0.5 * sum(told)
