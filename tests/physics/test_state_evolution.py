@@ -269,7 +269,8 @@ def test_the_table_has_its_rows_and_the_same_bytes_again(monkeypatch):
     assert set(frame["quantity"]) == {
         "overlap", "overlap informed", "informed difference", "curve", "error plug-in",
         "error posterior mean", "plug-in at", "posterior mean at", "free entropy", "threshold",
-        "converged", "derivative", "nishimori", "first layer",
+        "converged", "derivative", "nishimori", "first layer", "expected", "expected plug-in",
+        "expected posterior mean",
     }  # fmt: skip
     low = frame[(frame["quantity"] == "overlap") & (frame["x"] == 0.1)]
     assert (low["y"] == 0).all()

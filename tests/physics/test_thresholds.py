@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manybody.theory.multi_index import thresholds
+from manybody.theory.multi_index import sizes, thresholds
 from manybody.theory.multi_index.samples import Setting, averages, draws
 from manybody.theory.multi_index.table import weak_recovery
 
@@ -135,7 +135,8 @@ def test_a_rising_branch_has_no_jump():
 
 def test_the_table_has_its_rows_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(thresholds, "BRANCH_POINTS", 64)
-    monkeypatch.setattr(thresholds, "NEAR", {"V22 = 1e-2": (1e-2, 8)})
+    for module in (sizes, thresholds):
+        monkeypatch.setattr(module, "NEAR", {"V22 = 1e-2": (1e-2, 8)})
     frame, about = thresholds.compute(ENTRY)
     again, _ = thresholds.compute({**ENTRY, "threads": 2})
     assert frame.equals(again)
@@ -182,8 +183,14 @@ def test_a_difference_is_taken_within_each_scrambling():
     each = np.array([0.70, 0.75, 0.72, 0.73])
     starts = [
         thresholds.Onset(0.0, 0.0, 0.0, 0.0, True, found)
-        for found in (each + 0.01, each, each[:3] - 0.02)  # one reached its error sooner
+        for found in (each + 0.01, each, each - 0.02)
     ]
-    rows = thresholds._differences([0.5, 1.0, 2.0], starts)
+    rows = thresholds._differences([0.5, 1.0, 2.0], starts, [1, 1, 1])
     assert [row[3] for row in rows] == pytest.approx([0.01, 0.0, -0.02])
     assert [row[4] for row in rows] == pytest.approx([0.0, 0.0, 0.0], abs=1e-12)
+    apart = thresholds._differences([0.5, 1.0, 2.0], starts, [2, 1, 1])
+    assert [row[:3] for row in apart] == [
+        ("alpha_1 difference", "c = 1", 1.0),
+        ("alpha_1 difference", "c = 1", 2.0),
+        ("alpha_2 difference", "c = 0.5", 0.5),
+    ]

@@ -122,6 +122,7 @@ def collected(tmp_path, *files):
 
     out = {split: tmp_path / "out" / f"{split}.parquet" for split in text.SPLITS}
     corpus = {**CORPUS, "files": [str(file) for file in files], "boundary": "line"}
+    corpus["deduplicate"] = False  # what is read, not what is kept of it
     text.collect(corpus, out, tmp_path / "downloads")
     pieces = (piece for path in out.values() for piece in documents.Documents(path))
     return "".join(piece.text + "\n" * piece.last for piece in pieces)

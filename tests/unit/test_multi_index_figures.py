@@ -144,8 +144,8 @@ def thresholds(**changes):
     return made
 
 
-def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, start="informed", failed=(), **changes):
-    """Converges to cosines whose squares are state evolution's overlaps."""
+def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, start="informed", failed=(), bad=1, **changes):
+    """The first `bad` runs do not converge at alphas in `failed`; the others do, to cosines whose squares are state evolution's overlaps."""
     informed = start == "informed"
     entry = dict(skip=1, dimension=size, alphas=list(alphas), runs=runs, iterations=30, points=256)
     entry |= dict(damping=1, regulariser=1e-3, noise=1e-3, side_information=0, start=start)
@@ -174,8 +174,8 @@ def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, start="informed", failed=(), **c
         for run in range(runs):
             error = np.where(steps < 3, 0.44, np.where(steps < 17, 0.039, 0.005))
             made.add("error plug-in", series, steps, error, seed=run)
-            bad = alpha in failed and run == 0
-            made.add("converged", series, 0, 0.0 if bad else 1.0, seed=run)
+            still = alpha not in failed or run >= bad
+            made.add("converged", series, 0, float(still), seed=run)
     return made
 
 
@@ -483,15 +483,26 @@ def test_points_that_did_not_converge_are_hollow_and_named(tmp_path):
 def test_runs_of_gamp_that_did_not_converge_contradict_their_gates():
     theory = [state_evolution(1e-3).table()]
     text = "state evolution, D = 1000, V + 0.001, alpha = 1.1: cosine^2 of layer 1"
-    for failed, factor, answer, cause in (
-        ((), 1, "confirmed", ""),
-        ((), 0.3, "contradicted", ""),
-        ((1.1,), 1, "contradicted", "[1 of 8 runs not converged]"),
+    for bad, factor, answer, cause in (
+        (0, 1, "confirmed", ""),
+        (0, 0.3, "contradicted", ""),
+        (1, 1, "confirmed", ""),  # by the seven others
+        (7, 1, "contradicted", "[7 of 8 runs not converged]"),
     ):
-        made = moved(gamp(alphas=(1.0, 1.1), failed=failed), "cosine 1", "1.1", 30, factor)
+        runs = gamp(alphas=(1.0, 1.1), failed=(1.1,), bad=bad)
+        made = moved(runs, "cosine 1", "1.1", 30, factor)
         found = checks.table(messages.rows(made.table(), theory, "fig. 1 left"))
         assert answers(found, text) == {answer}
         assert rows(found, text)["claim"].iloc[0].endswith(cause)
+
+
+def test_a_mean_of_message_passing_leaves_out_what_did_not_converge():
+    made = gamp(runs=3, alphas=(1.1,), failed=(1.1,), bad=1)
+    frame = made.table().get("cosine 1", "1.1")
+    last = frame[frame["x"] == 30].set_index("seed")["y"]
+    found = messages._converged("cosine 1", 1.1, square=True)(made.table())
+    assert found.value == pytest.approx((last[[1, 2]] ** 2).mean())
+    assert found.runs == 2
 
 
 def test_noise_that_the_channel_does_not_know_is_not_state_evolution():

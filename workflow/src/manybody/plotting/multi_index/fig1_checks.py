@@ -17,7 +17,7 @@ from manybody.plotting.multi_index import gates, reading
 from manybody.plotting.multi_index.drawing import BOUND
 from manybody.plotting.multi_index.gates import Gate, place, spread
 from manybody.plotting.multi_index.reading import Table, Value
-from manybody.theory.multi_index import expected, state_evolution, thresholds
+from manybody.theory.multi_index import sizes
 
 LEFT, RIGHT = "fig. 1 left", "fig. 1 right"
 STANDARD = {"skip": 1, "activation": "softmax"}
@@ -167,7 +167,7 @@ def left_gates(entry: dict) -> list[Gate]:
 def _own_gates(entry: dict) -> list[Gate]:
     note, c = where(entry), entry["skip"]
     found = []
-    if entry["activation"] == "softmax" and c >= expected.LEAST_SKIP:
+    if entry["activation"] == "softmax" and c >= sizes.LEAST_SKIP:
         for name, series, tolerance in (
             ("alpha_2", "alpha_2", ALPHA_2_TOLERANCE),
             ("lambda_1 at Q = 0", "lambda_1", LAMBDA_1_TOLERANCE),
@@ -175,17 +175,17 @@ def _own_gates(entry: dict) -> list[Gate]:
             claim = f"{LEFT}: {name}, {note}: two lattices"
             ours, theirs = place("threshold", name, c), place("expected", series, c)
             found.append(Gate(claim, ours, theirs, tolerance, 0.0, None, "exact"))
-    if entry["points"] * entry["scrambles"] < state_evolution.EXPECTED_FROM:
+    if entry["points"] * entry["scrambles"] < sizes.EXPECTED_FROM:
         return found
-    root = math.sqrt(state_evolution.EXPECTED_SAMPLES)
+    root = math.sqrt(sizes.EXPECTED_SAMPLES)
     plain = "a plain average of independent samples"
     runs = entry["scrambles"]
-    for q in state_evolution.EXPECTED_ALONE:
+    for q in sizes.EXPECTED_ALONE:
         claim = f"{LEFT}: alpha at Q22 = {q:g}, Q11 = 0, {note}: {plain}"
         ours, theirs = place("curve", "Q22 alone", q), place("expected", "alpha of Q22 alone", q)
         errors = (spread(SPREAD_ALONE[q], entry), runs), (SPREAD_SAMPLE["alone"] / root, None)
         found.append(gates.relative(claim, ours, theirs, ALONE_SHARE, *errors))
-    for q in state_evolution.EXPECTED_BOTH:
+    for q in sizes.EXPECTED_BOTH:
         for layer in reading.LAYERS:
             claim = f"{LEFT}: alpha at Q11 = {q:g} by G of layer {layer}, {note}: {plain}"
             ours = place("curve", "alpha along Q11", q)
@@ -243,8 +243,8 @@ def _specified_gates(entry: dict, regulariser: float) -> list[Gate]:
 def error_gates(entry: dict) -> list[Gate]:
     """Errors at nine overlaps; they do not depend on a regulariser of the channel."""
     found = []
-    theirs = SPREAD_SAMPLE_ERROR / math.sqrt(state_evolution.EXPECTED_ERRORS)
-    runs = state_evolution.ERROR_SCRAMBLES
+    theirs = SPREAD_SAMPLE_ERROR / math.sqrt(sizes.EXPECTED_ERRORS)
+    runs = sizes.ERROR_SCRAMBLES
     linear = "" if entry["activation"] == "softmax" else f", {entry['activation']}"
     for (one, two), values in ERRORS.items():
         at = f"{one:g},{two:g}"
@@ -323,7 +323,7 @@ def _identity_rows(table: Table, figure: str, note: str) -> list[dict]:
         largest = float(scaled.max(skipna=False))
         count = found["x"].nunique()
         rare = ndtr(-checks.DEVIATIONS) / count
-        most = -float(stdtrit(state_evolution.BATCHES - 1, rare))
+        most = -float(stdtrit(sizes.BATCHES - 1, rare))
         holds = "yes" if largest <= checks.DEVIATIONS else "no" if largest > most else "undecided"
         rows.append(
             checks.row(
@@ -418,7 +418,7 @@ def threshold_gates(entry: dict) -> list[Gate]:
         if entry["activation"] != "softmax":
             break
         for c in skips:
-            if c < expected.LEAST_SKIP:
+            if c < sizes.LEAST_SKIP:
                 continue
             claim = f"{RIGHT}: {text} at c = {c:g}{note}: two lattices"
             ours, theirs = place(quantity, series, c), place(quantity, "expected", c)
@@ -453,9 +453,9 @@ def threshold_gates(entry: dict) -> list[Gate]:
         for series, values in APPROACH.items():
             if c not in values:
                 continue
-            count, value = thresholds.near_points(entry["points"], series), values[c]
+            count, value = sizes.near_points(entry["points"], series), values[c]
             claim = f"{RIGHT}: alpha_1 as layer 2 is learned: 1/lambda_1 at {series}, c = {c:g}"
-            error = SPREAD_GROWTH * value * math.sqrt(64 / count / thresholds.NEAR_SCRAMBLES)
+            error = SPREAD_GROWTH * value * math.sqrt(64 / count / sizes.NEAR_SCRAMBLES)
             found.append(
                 gates.landmark(
                     f"{claim}: specification",
@@ -463,14 +463,14 @@ def threshold_gates(entry: dict) -> list[Gate]:
                     value,
                     APPROACH_TOLERANCE,
                     error,
-                    thresholds.NEAR_SCRAMBLES,
+                    sizes.NEAR_SCRAMBLES,
                 )
             )
     return found
 
 
 def _inverse(series: str, c: float):
-    find = place("lambda_1", series, c, runs=thresholds.NEAR_SCRAMBLES)
+    find = place("lambda_1", series, c, runs=sizes.NEAR_SCRAMBLES)
 
     def inverse(table: Table) -> Value | str:
         found = find(table)

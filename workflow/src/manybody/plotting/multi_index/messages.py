@@ -12,7 +12,7 @@ from manybody import checks
 from manybody.plotting.multi_index import gates, reading
 from manybody.plotting.multi_index.gates import Gate, place
 from manybody.plotting.multi_index.reading import Table, Value
-from manybody.theory.multi_index import gamp
+from manybody.theory.multi_index.sizes import SETS
 
 SETTING = {"skip": 1, "regulariser": 1e-3}
 FINITE = 0.06  # at D = 1000
@@ -83,15 +83,19 @@ def _series(table: Table, alpha: float) -> str | None:
 
 
 def _converged(quantity: str, alpha: float, square: bool = False):
-    """Finds the mean over runs at the last iteration, where all runs have converged."""
+    """Finds the mean, at the last iteration, over the runs that converged.
+
+    At finite size some go on fluctuating. One of several, or none, is no mean.
+    """
 
     def find(table: Table) -> Value | str:
         series = _series(table, alpha)
         if series is None:
             return "missing in the table"
-        if failures := _failures(table, series):
-            return f"{failures} of {runs(table)} not converged"
-        values = last(table, quantity, series).abs()
+        converged = table.get("converged", series).set_index("seed")["y"] == 1
+        if converged.sum() < min(2, len(converged)):
+            return f"{(~converged).sum()} of {runs(table)} not converged"
+        values = last(table, quantity, series)[converged].abs()
         return reading.mean(values**2 if square else values) if len(values) else "no values"
 
     return find
@@ -156,7 +160,7 @@ def theory_gates(entry: dict, theories: list[Table], figure: str) -> list[Gate]:
             claim = (
                 f"{figure}: GAMP at convergence = state evolution, D = {size}, "
                 f"V + {regulariser:g}, alpha = {alpha:g}: cosine^2 of layer {layer} - {name} "
-                f"(mean of {entry['runs']})"
+                f"(mean of those of {entry['runs']} runs that converged)"
             )
             finder = _converged(f"cosine {layer}", alpha, square=True)
             stated = _overlap(theory, name, alpha)
@@ -191,7 +195,7 @@ def step_gates(entry: dict, figure: str) -> list[Gate]:
     text = f"{figure}: from (Q11, Q22) = (.3, .6), alpha = {ALPHA:g}, V + 1e-3"
     bound, size = FINITE_STEP
     finite = bound * max(1.0, math.sqrt(size / entry["dimension"]))
-    sets = gamp.SETS
+    sets = SETS
     theirs = SPREAD_PREDICTED * math.sqrt(256 / entry["points"] / sets)
     ours = SPREAD_STEP * math.sqrt(1000 / entry["dimension"] / entry["runs"])
     found = []
@@ -223,7 +227,7 @@ def _step(layer: int, series: str, step: int):
         if not len(theory) or not len(ours):
             return "missing in the table"
         ours, (_, y, error) = reading.mean(ours), theory.iloc[0]
-        return Value(ours.value - y, *gates.combined((ours.error, ours.runs), (error, gamp.SETS)))
+        return Value(ours.value - y, *gates.combined((ours.error, ours.runs), (error, SETS)))
 
     return find
 

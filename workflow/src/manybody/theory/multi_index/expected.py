@@ -16,7 +16,6 @@ from manybody.theory.multi_index import channel
 from manybody.theory.multi_index.samples import Setting, check_overlap, growth_values
 
 REACH, SPACING = 6.5, 0.25  # of the lattice of x, in units of (1 + c) sqrt(V)
-LEAST_SKIP = 0.25  # c below which the lattice is too fine to be summed in seconds
 BLOCK = 2**15  # samples at once
 
 

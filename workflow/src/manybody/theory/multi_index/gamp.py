@@ -39,12 +39,12 @@ from manybody.theory.multi_index.channel import (
     posterior,
 )
 from manybody.theory.multi_index.samples import controlled
+from manybody.theory.multi_index.sizes import SETS
 
 # A run has converged where no Q_ll and chat_ll has moved by more in as many iterations. Estimates
 # themselves need not stand still: a sample can jump between the two signs of its index for ever.
 CONVERGED, WINDOW = 3e-3, 5
 TESTS = 2**13  # samples behind a plug-in error
-SETS = 8  # of points behind the numbers at D -> infinity: an error from two says little
 STILL = 1e-5  # change of every overlap of `predict` at which it has ended
 
 

@@ -27,6 +27,17 @@ from manybody.progress import Progress
 from manybody.theory.multi_index import expected, plain, prediction
 from manybody.theory.multi_index.channel import ACTIVATIONS
 from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
+from manybody.theory.multi_index.sizes import (
+    BATCHES,
+    ERROR_POINTS,
+    ERROR_SCRAMBLES,
+    EXPECTED_ALONE,
+    EXPECTED_BOTH,
+    EXPECTED_ERRORS,
+    EXPECTED_FROM,
+    EXPECTED_SAMPLES,
+    LEAST_SKIP,
+)
 from manybody.theory.multi_index.table import (
     ALONE,
     BOTH,
@@ -46,22 +57,16 @@ LANDMARKS = (
     (0, 0), (0, 0.5), (0, 0.7734), (0, 0.9212), (0, 0.985), (0, 1), (0.614, 0.9947),
     (0.8226, 0.99784), (0.91, 0.9994),
 )  # fmt: skip
-ERROR_POINTS = 2**16  # samples of an error of prediction in each of ERROR_SCRAMBLES
-ERROR_SCRAMBLES = 4
 TOLERANCE = 2e-5  # of logit Q, where an iteration stops
-ITERATIONS = 25
+ITERATIONS = 150  # some 20 are enough, but where a layer is about to be lost
 LONGEST = 1.5  # step of an iteration, of logit Q
 DIFFERENCE = 0.1  # of logit Q, for its first slopes
 NONE = 1e-3  # overlap below which a layer that does not grow is taken to be 0
 FULL = 4e-6  # 1 - Q at which an iteration is held: on the way to Q = I layer 2 is far ahead
 # What is expected at the entry's own parameters: places of G and samples of each, where
 # points * scrambles are so many that their error is as small; samples of an error of prediction.
-EXPECTED_ALONE, EXPECTED_BOTH = (0.3, 0.6, 0.9), (0.5, 0.8)
-EXPECTED_SAMPLES, EXPECTED_FROM = 2**17, 2**15
-EXPECTED_ERRORS = 2**20
 RANDOM = 10  # overlaps at which identities are tested
 SHIFT = 2e-3  # of log V, for derivatives
-BATCHES = 32  # scramblings of these tests
 
 
 def overlap_map(
@@ -460,7 +465,7 @@ def _expected(
     setting: Setting, entry: dict, tables: list[Table], first_layer: int, seed
 ) -> list[tuple]:
     rows = []
-    if setting.activation == "softmax" and setting.skip >= expected.LEAST_SKIP:
+    if setting.activation == "softmax" and setting.skip >= LEAST_SKIP:
         growth = expected.growths(setting)
         rows.append(("expected", "alpha_2", setting.skip, 1 / growth[1], math.nan))
         rows.append(("expected", "lambda_1", setting.skip, growth[0], math.nan))

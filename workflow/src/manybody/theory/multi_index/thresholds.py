@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 from manybody.progress import Progress
 from manybody.theory.multi_index import expected
 from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
+from manybody.theory.multi_index.sizes import LEAST_SKIP, NEAR, NEAR_SCRAMBLES, near_points
 from manybody.theory.multi_index.state_evolution import check_setting
 from manybody.theory.multi_index.table import Weak, alone, onset, start_guess, weak_recovery
 
@@ -41,10 +42,7 @@ BRANCH_SCRAMBLES = 4
 SIGNIFICANT = 3.0  # standard errors by which alpha has to fall along the branch
 # On the way to the literal definition: 1 - Q22, and by what the points are divided there, where a
 # sample takes milliseconds.
-NEAR = {"V22 = 1e-3": (1e-3, 8), "V22 = 1e-4": (1e-4, 16)}
 NEAR_SKIPS = (1, 4)  # c at which the specification has a number
-NEAR_SCRAMBLES = 8
-NEAR_LEAST = 64  # samples of a scrambling: more than there are controls
 FINE = 4001  # places of an interpolated branch
 LARGEST = 10.0  # c for which a sample of layer 1 takes 30 ms; the time grows as c^4 or so
 
@@ -205,7 +203,7 @@ def _at(
         ("onset", f"V{first}{first}", c, start.variance, start.variance_error),
         ("converged", f"alpha_{second}", c, float(start.reached), math.nan),
     ]
-    if setting.activation == "softmax" and c >= expected.LEAST_SKIP:
+    if setting.activation == "softmax" and c >= LEAST_SKIP:
         growths = expected.growths(setting)
         rows += [("alpha_2", "expected", c, 1 / growths[1], math.nan)]
         rows += [("lambda_1", "expected", c, growths[0], math.nan)]
@@ -213,11 +211,6 @@ def _at(
     if setting.activation == "softmax" and setting.regulariser == 0 and c in NEAR_SKIPS:
         rows += _near(setting, points, near)
     return rows
-
-
-def near_points(points: int, series: str) -> int:
-    """Samples of a scrambling near V22 = 0, of an entry's `points`."""
-    return max(points // NEAR[series][1], NEAR_LEAST)
 
 
 def _near(setting: Setting, points: int, seed: np.random.SeedSequence) -> list[tuple]:
