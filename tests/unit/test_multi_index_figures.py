@@ -145,8 +145,10 @@ def thresholds(**changes):
 
 
 def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, start="informed", failed=(), bad=1, **changes):
-    """Runs go to cosines whose squares are state evolution's overlaps; the first `bad` of them do not
-    converge at the alphas in `failed`."""
+    """Runs go to cosines whose squares are state evolution's overlaps.
+
+    The first `bad` of them do not converge at the alphas in `failed`.
+    """
     informed = start == "informed"
     entry = dict(skip=1, dimension=size, alphas=list(alphas), runs=runs, iterations=30, points=256)
     entry |= dict(damping=1, regulariser=1e-3, noise=1e-3, side_information=0, start=start)
