@@ -353,3 +353,16 @@ def test_converged_overlaps():
 def test_bad_entries_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
         gamp.compute(ENTRY | changes)
+
+
+def test_a_run_has_settled_where_it_stands_still_or_moves_about_a_mean():
+    steps = np.arange(150)
+    still = 0.5 + 0.3 * np.exp(-steps / 5)
+    about = 0.5 + 0.01 * np.cos(2 * np.pi * steps / 7)
+    drifts = about + 2e-4 * steps
+    for course, early, late in ((still, True, True), (about, False, True), (drifts, False, False)):
+        seen = np.stack([np.full(150, 0.2), course], axis=1)
+        assert gamp.settled(seen) is early
+        assert gamp.settled(seen, at_the_end=True) is late
+    assert not gamp.settled(np.stack([about, about], axis=1)[:59], at_the_end=True)
+    assert not gamp.settled(np.full((5, 4), 0.3))

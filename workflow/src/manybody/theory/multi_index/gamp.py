@@ -43,7 +43,9 @@ from manybody.theory.multi_index.sizes import SETS
 
 # A run has converged where no Q_ll and chat_ll has moved by more in as many iterations. Estimates
 # themselves need not stand still: a sample can jump between the two signs of its index for ever.
-CONVERGED, WINDOW = 3e-3, 5
+# Where that moves Q and chat as well, to and fro, their means over as many iterations as LONG must
+# stand still instead.
+CONVERGED, WINDOW, LONG = 3e-3, 5, 30
 TESTS = 2**13  # samples behind a plug-in error
 STILL = 1e-5  # change of every overlap of `predict` at which it has ended
 
@@ -266,8 +268,8 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
     - `M11`, `M22`, `Q11`, `Q22`; `M12`, `M21`, `Q12`: of `off_diagonal`; `cosine 1`, `cosine 2`:
       M_ll / sqrt(Q_ll |w_l|^2 / D); `error plug-in`: E |g(Z) - g(omega)|_F^2;
-    - `converged`: x 0, y 1 where no Q_ll and chat_ll moved by CONVERGED in WINDOW iterations, 0
-      where iterations ran out or a covariance lost its sign first;
+    - `converged`: x 0, y 1 where `settled`, 0 where iterations ran out or a covariance lost its
+      sign first;
     - `SE M11`, `SE M22`, `SE Q11`, `SE Q22`: the same iteration at D -> infinity, the mean over
       sets of points and its standard error; none with 0 points.
 
@@ -303,6 +305,20 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     return frame[["quantity", "series", "seed", "x", "y", "y_err"]], about
 
 
+def settled(seen: np.ndarray, at_the_end: bool = False) -> bool:
+    """Whether what was `seen` (iterations, numbers) has stopped moving.
+
+    No number has moved by CONVERGED in WINDOW iterations; at the end of a run it is enough that the
+    mean of each over the last LONG iterations is that over the LONG before, as nearly.
+    """
+    if len(seen) > WINDOW and np.ptp(seen[-WINDOW - 1 :], axis=0).max() < CONVERGED:
+        return True
+    if not at_the_end or len(seen) < 2 * LONG:
+        return False
+    apart = seen[-LONG:].mean(axis=0) - seen[-2 * LONG : -LONG].mean(axis=0)
+    return bool(np.abs(apart).max() < CONVERGED)
+
+
 def _run(
     entry: dict,
     alpha: float,
@@ -332,7 +348,7 @@ def _run(
         found.append(_figures(data.teacher, state.estimate, *given))
         seen.append([*overlaps(data.teacher, state.estimate)[1], *np.diag(state.covariance)])
         report(1)
-        if len(seen) > WINDOW and np.ptp(seen[-WINDOW - 1 :], axis=0).max() < CONVERGED:
+        if settled(np.array(seen), len(found) > entry["iterations"]):
             converged = True
             break
     report(entry["iterations"] - len(found) + 1)
