@@ -20,7 +20,7 @@ TARGETS = (
     "curves/tiny.parquet",
     "figures/simplicity/gradient_flow.pdf",
 )
-JOBS = 12
+JOBS = 13
 # Logs, resources and times are outside the promise of equal bytes.
 FREE = ("logs", "usage")
 PATIENCE = 1800.0  # seconds after which a call hangs, on however busy a machine

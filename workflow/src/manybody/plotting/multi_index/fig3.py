@@ -192,5 +192,5 @@ def draw_questions(axes: Axes, table: Table) -> list[pd.DataFrame]:
     axes.set(xscale="log", xlim=(max(1, steps[steps > 0].min()), steps.max()), xlabel="step")
     axes.set(ylabel="similarity to the last state", ylim=(0, 1.04))
     count = table.get("similarity 1")["seed"].nunique()
-    axes.legend(loc="center right", title=f"{count} run{'s' if count > 1 else ''}, mean ± sd")
+    axes.legend(loc="upper left", title=f"{count} run{'s' if count > 1 else ''}, mean ± sd")
     return parts

@@ -1,0 +1,130 @@
+"""Plants bugs one by one in a copy of the repository and runs the tests that should notice.
+
+    python tests/planted/run.py BUGS.json [OUT.json]
+
+A bug is `file`, the text `old` that becomes `new` (with `start` and `stop`, bytes of the file,
+where `old` stands there more than once), and `tests`, what should fail. Without `tests` those run
+that import the module, by name or through others, nearest first. OUT has the first test that
+failed as `caught_by`, or null for a bug that got away. Ends with status 1 if one did.
+"""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = Path("workflow") / "src"
+TIME = 900  # seconds for the tests of one bug
+FIRST = 12  # files of tests that a bug is looked for in
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """Modules of the package that a file names in its imports or in strings."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return frozenset(name for name in found if name.startswith("manybody"))
+
+
+def nearest_tests(module: str) -> list[str]:
+    """Files of tests in the order of how many imports lie between them and the module."""
+    package = ROOT / SOURCES
+    modules = {
+        ".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in package.rglob("*.py")
+    }
+    tests = sorted(path for path in (ROOT / "tests").rglob("test_*.py"))
+    order, wanted, seen = [], {module}, set()
+    while wanted:
+        near = [test for test in tests if imports(test) & wanted and test not in order]
+        order += sorted(near, key=lambda test: len(imports(test)))
+        seen |= wanted
+        wanted = {name for name, path in modules.items() if imports(path) & wanted} - seen
+    return [str(test.relative_to(ROOT)) for test in order]
+
+
+def copy(folder: Path) -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+
+
+def planted(source: bytes, bug: dict) -> bytes:
+    old, new = bug["old"].encode(), bug["new"].encode()
+    if "start" in bug:
+        assert source[bug["start"] : bug["stop"]] == old, f"{bug['file']}: the file has changed"
+        return source[: bug["start"]] + new + source[bug["stop"] :]
+    if source.count(old) != 1:
+        raise SystemExit(f"{bug['file']}: {source.count(old)} places with {bug['old']!r}, not one")
+    return source.replace(old, new)
+
+
+def caught(folder: Path, tests: list[str]) -> str | None:
+    """The first test that fails; a run that takes too long is caught as well."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-m",
+        "not slow",
+        "-p",
+        "no:cacheprovider",
+    ]
+    try:
+        done = subprocess.run(
+            [*command, *tests], cwd=folder, capture_output=True, text=True, timeout=TIME,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"no end within {TIME} s"
+    if done.returncode == 0:
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    return failed[1] if failed else f"pytest ended with {done.returncode}: {done.stdout[-300:]}"
+
+
+def main(bugs_file: str, out: str | None = None) -> int:
+    bugs = json.loads(Path(bugs_file).read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        copy(folder)
+        for number, bug in enumerate(bugs, 1):
+            path = folder / bug["file"]
+            source = path.read_bytes()
+            module = (
+                ".".join(Path(bug["file"]).relative_to(SOURCES).with_suffix("").parts)
+                if bug["file"].startswith(str(SOURCES))
+                else ""
+            )
+            tests = bug.get("tests") or nearest_tests(module)[:FIRST]
+            path.write_bytes(planted(source, bug))
+            bug["caught_by"] = caught(folder, tests) if tests else None
+            path.write_bytes(source)
+            print(f"{number}/{len(bugs)} {bug['file']}: {bug['caught_by']}", flush=True)
+            if out:
+                Path(out).write_text(json.dumps(bugs, indent=1) + "\n", encoding="utf-8")
+    return int(any(bug["caught_by"] is None for bug in bugs))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
