@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import torch
 from pipeline import RESULTS
@@ -29,9 +30,20 @@ def empty(path: Path) -> None:
 
 
 def flip(path: Path) -> None:
-    """One bit in the middle of the data, which is where the file's own marks are not."""
+    """One bit in the middle of the data, which is where the file's own marks are not.
+
+    Of a Parquet, in the last page of its largest column: what the headers of pages say besides,
+    their statistics, is not part of the data and has no checksum.
+    """
     data = bytearray(path.read_bytes())
-    data[len(data) // 3] ^= 1
+    place = len(data) // 3
+    if path.suffix == ".parquet" and data[-4:] == b"PAR1":
+        groups = pq.ParquetFile(path).metadata
+        columns = [groups.row_group(0).column(k) for k in range(groups.num_columns)]
+        largest = max(columns, key=lambda column: column.total_compressed_size)
+        first = largest.dictionary_page_offset or largest.data_page_offset
+        place = first + largest.total_compressed_size - 2
+    data[place] ^= 1
     path.write_bytes(data)
 
 
