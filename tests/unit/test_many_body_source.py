@@ -73,7 +73,8 @@ def test_a_split_and_j_do_not_depend_on_the_size_of_the_others(tmp_path):
     assert (tokens[0][0][:100] != tokens[0][2]).any()
     hamiltonians = [Hamiltonian.load(files["hamiltonian"]) for files in (first, second)]
     np.testing.assert_array_equal(hamiltonians[0].couplings, hamiltonians[1].couplings)
-    other, _ = draw({**SOURCE, "seed": 1})
+    other, made = draw({**SOURCE, "seed": 1})
+    assert made["seed"] == 1
     assert (other.couplings != hamiltonians[0].couplings).any()
 
 
