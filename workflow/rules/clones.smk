@@ -13,8 +13,8 @@ rule sample_clones:
         reference=lambda wildcards: clone_reference(wildcards.clone),
         train=f"{SEQUENCES}/train.parquet",
         test=f"{SEQUENCES}/test.parquet",
-        tokenizer=lambda wildcards: source_tokenizer(wildcards.source),
-        overlap=lambda wildcards: overlap_file(wildcards.source),
+        tokenizer=lambda wildcards: of_text(wildcards.source, "tokenizer.json"),
+        overlap=lambda wildcards: of_text(wildcards.source, "overlap.json"),
     output:
         manifest=CLONE,
     log:

@@ -132,22 +132,15 @@ def tensor_files(source):
     return [part["file"] for part in given if isinstance(part, dict) and "file" in part]
 
 
-def source_tokenizer(source):
-    """What turns the tokens of a text back into words; nothing for any other source."""
-    if source not in sources_of("text"):
-        return []
-    return f"{SEQUENCES.format(source=source)}/tokenizer.json"
-
-
 def documents(source, split):
     return f"{RESULTS}/corpora/{entry('sources', source)['corpus']}/{split}.parquet"
 
 
-def overlap_file(source):
-    """How much of its test blocks stands in its training text; for text alone."""
-    if entry("sources", source)["kind"] != "text":
+def of_text(source, name):
+    """A file that a text has beside its sequences; nothing for any other source."""
+    if source not in sources_of("text"):
         return []
-    return f"{SEQUENCES.format(source=source)}/overlap.json"
+    return f"{SEQUENCES.format(source=source)}/{name}"
 
 
 def model_path(source, model, seed):
@@ -307,5 +300,5 @@ def figure_inputs(paper, figure):
     }
     if "passages" in block:
         source = entry("clones", needed["clones"][0])["source"]
-        inputs["tokenizer"] = source_tokenizer(source)
+        inputs["tokenizer"] = of_text(source, "tokenizer.json")
     return inputs

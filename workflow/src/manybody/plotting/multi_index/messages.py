@@ -16,9 +16,8 @@ from manybody.theory.multi_index.sizes import SETS
 
 SETTING = {"skip": 1, "regulariser": 1e-3}
 FINITE = 0.06  # at D = 1000
-# Times a threshold: finite D rounds the onset off between these. At D = 1000 and 1.35 alpha_1
-# cosine^2 of layer 1 is .51 (five converged runs, with and without damping), its overlap .62.
-NEAR = (0.85, 1.4)
+# Times a threshold: finite D rounds the onset off between these.
+NEAR = (0.85, 1.25)
 # The first iterations from (Q11, Q22) = (.3, .6) at alpha = 1.2, without damping.
 STEPS = ((0.083, 0.804), (0.044, 0.904), (0.042, 0.951), (0.059, 0.972))
 START, ALPHA = [0.3, 0.6], 1.2
