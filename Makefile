@@ -33,7 +33,7 @@ figures: env ## every figure of the default configuration (minutes)
 	$(INSIDE) snakemake --cores all $(ARGS)
 
 resume: env ## go on after kill -9 or a power cut, unless something still runs
-	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.leases '$(RESULTS)'
+	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.files.running '$(RESULTS)'
 	$(INSIDE) snakemake --cores 1 --unlock $(ARGS)
 	$(INSIDE) snakemake --cores all $(ARGS)
 
@@ -54,6 +54,7 @@ audit: env ## licences and known vulnerabilities of the locked packages
 define check
 $(INSIDE) ruff check
 $(INSIDE) ruff format --check
+$(INSIDE) PYTHONPATH=workflow/src lint-imports --no-cache
 $(INSIDE) snakefmt --check Snakefile workflow/rules
 $(INSIDE) snakemake --lint
 endef

@@ -21,10 +21,10 @@ if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method and 
 configfile: Path(workflow.basedir) / "config" / "config.yaml"
 
 
-# Scripts import the package from here: Snakemake hands its import path on to them.
-sys.path.insert(0, str(Path(workflow.basedir) / "workflow" / "src"))
+# Scripts import the package and the benchmarks from here: Snakemake hands its import path on to them.
+sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("src", "")]
 
-from manybody.config import ConfigError, check, take_away
+from manybody.config.check import ConfigError, check, take_away
 
 try:
     take_away(config)

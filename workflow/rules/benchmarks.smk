@@ -1,6 +1,6 @@
 """Benchmarks: every claim about speed, against its baseline in one run.
 
-The baselines are in manybody.benchmarks, beside what they are compared with. Not part of `all`:
+The baselines are in benchmarks, beside what they are compared with. Not part of `all`:
 run `snakemake --cores 1 results/benchmarks/clones.csv` on a machine with nothing else to do.
 """
 

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from manybody.artifacts import sha256
-from manybody.plotting.needs import needs
-from manybody.provenance import code_digest
+from manybody.files.atomic import sha256
+from manybody.config.inputs import needs
+from manybody.runtime.code_digest import code_digest
 
 RESULTS = config["results"]
 SEQUENCES = f"{RESULTS}/sequences/{{source}}"
@@ -56,7 +56,6 @@ def sources_of(*kinds):
 
 def code(script, *modules, plotting=False):
     """Digest of the code behind a script's numbers; `modules` are imported by name at run time."""
-    modules = tuple(f"manybody.{module}" for module in modules)
     return code_digest(SCRIPTS / script, modules, plotting)
 
 
@@ -77,13 +76,15 @@ def growing(amount):
 
 
 def model_module(model):
-    return f"models.{entry('models', model)['architecture']}"
+    return f"manybody.models.{entry('models', model)['architecture']}"
 
 
 def theory_module(theory):
-    """The module that computes a theory; those of the paper multi-index have a package."""
+    """The module that computes a theory, or checks the identities of a kind `...-exact`."""
     kind = entry("theory", theory)["kind"].replace("-", "_")
-    return f"theory.{kind.replace('multi_index_', 'multi_index.')}"
+    if kind.endswith("_exact"):
+        return f"manybody.claims.identities.{kind.removesuffix('_exact')}"
+    return f"manybody.theory.{kind.replace('multi_index_', 'multi_index.')}"
 
 
 def theory_files(theory):
@@ -104,7 +105,7 @@ def is_fitted(model):
 
 def training_modules(model):
     """The modules that a training imports by name."""
-    return [model_module(model), *(["fitting"] if is_fitted(model) else [])]
+    return [model_module(model), *(["manybody.training.lbfgs"] if is_fitted(model) else [])]
 
 
 def corpus_files(corpus):
@@ -122,8 +123,8 @@ def corpus_files(corpus):
 
 def corpus_modules(corpus):
     kind = entry("corpora", corpus)["kind"]
-    modules = {"pydocs": ["sources.pydocs"], "file": []}
-    return modules.get(kind, ["sources.published"])
+    modules = {"pydocs": ["manybody.sources.pydocs"], "file": []}
+    return modules.get(kind, ["manybody.sources.published"])
 
 
 def tensor_files(source):

@@ -42,7 +42,7 @@ for paper, figure in figure_names():
             block=config["figures"][paper][figure],
             context=needs(config["figures"][paper][figure], config),
             code=lambda wildcards, module=f"{paper}.{figure}".replace("-", "_"): code(
-                "plot_figure.py", f"plotting.{module}", plotting=True
+                "plot_figure.py", f"manybody.plotting.{module}", plotting=True
             ),
         message:
             f"Drawing {paper} {figure}"

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from manybody.fitting import adopt
-from manybody.logs import log_to
+from manybody.runtime.logs import log_to
+from manybody.training.lbfgs import adopt
 
 log_to(snakemake.log[0])
 

@@ -3,13 +3,13 @@
 import csv
 from importlib import import_module
 
-from manybody.artifacts import atomic
-from manybody.logs import log_to
+from manybody.files.atomic import atomic
+from manybody.runtime.logs import log_to
 
 log_to(snakemake.log[0])
 
 part = snakemake.wildcards.part.replace("-", "_")
-rows = import_module(f"manybody.benchmarks.{part}").measure()
+rows = import_module(f"benchmarks.{part}").measure()
 with atomic(snakemake.output.table) as temporary, temporary.open("w", newline="") as opened:
     writer = csv.DictWriter(opened, rows[0].keys())
     writer.writeheader()

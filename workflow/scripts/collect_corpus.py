@@ -1,6 +1,6 @@
 """Collects the documents of one corpus and cuts them into three splits."""
 
-from manybody.logs import log_to
+from manybody.runtime.logs import log_to
 from manybody.sources.text import collect
 
 log_to(snakemake.log[0])

@@ -2,11 +2,11 @@
 
 from importlib import import_module
 
-from manybody.logs import log_to
-from manybody.tables import write_theory
+from manybody.files.tables import write_theory
+from manybody.runtime.logs import log_to
 
 log_to(snakemake.log[0])
 
-module = import_module(f"manybody.{snakemake.params.module}")
+module = import_module(snakemake.params.module)
 frame, about = module.compute(snakemake.params.entry)
 write_theory(snakemake.output.table, frame, about)

@@ -1,6 +1,6 @@
 """Tokenises one split of a source and cuts it into blocks."""
 
-from manybody.logs import log_to
+from manybody.runtime.logs import log_to
 from manybody.sources.tokenizer import encode_split
 
 log_to(snakemake.log[0])

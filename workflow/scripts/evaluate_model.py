@@ -1,12 +1,12 @@
 """Tests every checkpoint of one run on the sequence sets of an evaluation."""
 
-from manybody.artifacts import Manifest
-from manybody.devices import pick
-from manybody.evaluation import evaluate
-from manybody.logs import log_to
-from manybody.progress import Progress
-from manybody.tables import write_losses
-from manybody.weights import checkpoint_steps
+from manybody.evaluation.losses import evaluate
+from manybody.files.checkpoints import checkpoint_steps
+from manybody.files.manifest import Manifest
+from manybody.files.tables import write_losses
+from manybody.runtime.devices import pick
+from manybody.runtime.logs import log_to
+from manybody.runtime.progress import Progress
 
 log_to(snakemake.log[0])
 

@@ -1,10 +1,10 @@
 """Makes the table of one run's maps: A and V, or attention averaged over validation sequences."""
 
-from manybody.logs import log_to
-from manybody.maps import extract
-from manybody.progress import Progress
-from manybody.tables import write_maps
-from manybody.weights import checkpoint_steps
+from manybody.evaluation.maps import extract
+from manybody.files.checkpoints import checkpoint_steps
+from manybody.files.tables import write_maps
+from manybody.runtime.logs import log_to
+from manybody.runtime.progress import Progress
 
 log_to(snakemake.log[0])
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from manybody.artifacts import lease
-from manybody.inference import learning_curves
-from manybody.logs import log_to
-from manybody.tables import write_theory
+from manybody.files.lease import lease
+from manybody.files.tables import write_theory
+from manybody.inverse_potts import learning_curves
+from manybody.runtime.logs import log_to
 
 log_to(snakemake.log[0])
 

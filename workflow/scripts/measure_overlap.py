@@ -1,8 +1,8 @@
 """Counts the test blocks of a text source that stand in its training text."""
 
-from manybody.artifacts import write_json
-from manybody.logs import log_to
-from manybody.sequences import Sequences
+from manybody.files.atomic import write_json
+from manybody.files.sequences import Sequences
+from manybody.runtime.logs import log_to
 from manybody.sources.overlap import overlap
 
 log_to(snakemake.log[0])

@@ -3,8 +3,8 @@
 from importlib import import_module
 from pathlib import Path
 
-from manybody.logs import log_to
 from manybody.plotting import style
+from manybody.runtime.logs import log_to
 
 log_to(snakemake.log[0])
 

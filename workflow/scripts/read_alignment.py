@@ -1,6 +1,6 @@
 """Reads an alignment, cuts it into three splits and weights its training sequences."""
 
-from manybody.logs import log_to
+from manybody.runtime.logs import log_to
 from manybody.sources.alignment import SPLITS, make
 
 log_to(snakemake.log[0])

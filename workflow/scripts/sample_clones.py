@@ -2,14 +2,15 @@
 
 from pathlib import Path
 
-from manybody.artifacts import sha256
-from manybody.devices import pick
-from manybody.logs import log_to
+from manybody.files.atomic import sha256
+from manybody.files.checkpoints import checkpoint_steps, chosen_step
+from manybody.files.sequences import Sequences, Symbols
+from manybody.models.stored import load_model
+from manybody.runtime.devices import pick
+from manybody.runtime.logs import log_to
 from manybody.sampling.metropolis import choose_starts, sample
-from manybody.sequences import Sequences, Symbols
 from manybody.sources.overlap import shares
 from manybody.sources.tokenizer import load
-from manybody.weights import checkpoint_steps, chosen_step, load_model
 
 log_to(snakemake.log[0])
 

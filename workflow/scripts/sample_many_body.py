@@ -1,6 +1,6 @@
 """Draws a many-body Hamiltonian and samples the three splits of its source."""
 
-from manybody.logs import log_to
+from manybody.runtime.logs import log_to
 from manybody.sources.many_body import SPLITS, make
 
 log_to(snakemake.log[0])

@@ -1,6 +1,6 @@
 """Finds the temperature of a Potts model and samples the three splits of its source."""
 
-from manybody.logs import log_to
+from manybody.runtime.logs import log_to
 from manybody.sources.potts import SPLITS, make
 
 log_to(snakemake.log[0])

@@ -1,7 +1,7 @@
 """Scores all pairs of sites by the couplings of one model."""
 
-from manybody.inference.contacts import score_run, write_scores
-from manybody.logs import log_to
+from manybody.evaluation.contacts import score_run, write_scores
+from manybody.runtime.logs import log_to
 
 log_to(snakemake.log[0])
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from manybody.devices import launch
-from manybody.logs import log_to
-from manybody.training import train_files
+from manybody.runtime.devices import launch
+from manybody.runtime.logs import log_to
+from manybody.training.recipes import train_files
 
 # The processes that `launch` starts import this file once more.
 if __name__ == "__main__":

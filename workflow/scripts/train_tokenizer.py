@@ -1,6 +1,6 @@
 """Trains the byte-level BPE of one source on its training documents."""
 
-from manybody.logs import log_to
+from manybody.runtime.logs import log_to
 from manybody.sources.tokenizer import train
 
 log_to(snakemake.log[0])

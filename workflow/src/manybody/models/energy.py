@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from manybody.models import energy_loops
+from manybody.kernels import energy
 from manybody.models.base import Model
-from manybody.tuples import colour_bins, site_tuples
+from manybody.sources.tuples import colour_bins, site_tuples
 
 ORDERS = (2, 3, 4)
 SCALE = 0.15  # of the random weights; 0.1 to 0.2 finds good minima of the bilinear form
@@ -144,13 +144,13 @@ class Logits(torch.autograd.Function):
     def forward(ctx, tokens, weights, colours, sites, bins):
         batch, length = tokens.shape
         kept = batch if any(ctx.needs_input_grad) else min(batch, 1)
-        width = energy_loops.GROUP * length
-        groups = -(-kept // energy_loops.GROUP)
+        width = energy.GROUP * length
+        groups = -(-kept // energy.GROUP)
         found = np.empty((kept, len(sites)), np.int32)
         sums = weights.new_empty(groups, colours.shape[1], width)
         logits = weights.new_empty(batch, length, len(colours))
         given = (tokens.contiguous(), sites, bins, weights.detach(), colours.detach())
-        energy_loops.forward(*map(Tensor.numpy, given), found, sums.numpy(), logits.numpy())
+        energy.forward(*map(Tensor.numpy, given), found, sums.numpy(), logits.numpy())
         ctx.save_for_backward(colours, torch.from_numpy(found), sums)
         ctx.tuples = weights.shape
         return logits
@@ -161,7 +161,7 @@ class Logits(torch.autograd.Function):
         colours, found, sums = ctx.saved_tensors
         to_weights, to_colours = colours.new_zeros(ctx.tuples), torch.zeros_like(colours)
         given = (found, sums, colours.detach().T.contiguous(), slopes.contiguous())
-        energy_loops.backward(*map(Tensor.numpy, (*given, to_weights, to_colours)))
+        energy.backward(*map(Tensor.numpy, (*given, to_weights, to_colours)))
         return None, to_weights, to_colours, None, None
 
 
@@ -198,5 +198,5 @@ def _losses(tokens, weights, colours, sites, bins, shares, slopes) -> tuple[Tens
     correct = torch.empty(tokens.shape, dtype=torch.bool)
     found = loss, correct, torch.zeros_like(weights), torch.zeros_like(colours)
     given = (tokens, sites, bins, weights, colours, colours.T.contiguous(), shares)
-    energy_loops.losses(*map(Tensor.numpy, given), slopes, *map(Tensor.numpy, found))
+    energy.losses(*map(Tensor.numpy, given), slopes, *map(Tensor.numpy, found))
     return found

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from manybody.models.factored_loops import CHUNK, LANES, WORK, do_chunks
+from manybody.kernels.factored_loss import CHUNK, WORK, do_chunks
+from manybody.kernels.lanes import LANES
 
 
 def all_masked_loss(tokens: Tensor, attention, values, bias) -> tuple[Tensor, Tensor]:

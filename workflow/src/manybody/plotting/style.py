@@ -6,7 +6,7 @@ import matplotlib
 import pandas as pd
 from matplotlib.figure import Figure
 
-from manybody.artifacts import atomic
+from manybody.files.atomic import atomic
 
 RC = {
     "font.family": "DejaVu Sans",  # ships with matplotlib: the same glyphs everywhere

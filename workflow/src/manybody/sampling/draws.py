@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manybody.seeds import stream_key
+from manybody.runtime.seeds import stream_key
 
 ORDERS = ("left-to-right", "permuted")
 
@@ -45,7 +45,7 @@ def propose(
     if logits.device.type != "cpu":
         return invert_on_tensors(logits, uniforms, current)
     # Compiled loops: imported where they are used.
-    from manybody.sampling.draws_cpu import invert
+    from manybody.kernels.draws import invert
 
     drawn, gains = np.empty_like(current), np.empty_like(uniforms)
     invert(logits.numpy(), uniforms, current, drawn, gains)

@@ -23,7 +23,7 @@ SIGMAS = 8.0  # the margin in units of that error
 
 
 class MaskedChains:
-    """C chains at `tokens` (C, L); see `backend.Chains`. Caches take C L (d + 1) numbers."""
+    """C chains at `tokens` (C, L); see `chains.Chains`. Caches take C L (d + 1) numbers."""
 
     full_batches = True
 
@@ -238,5 +238,5 @@ def bytes_needed(
 
 
 def open_chains(model: Model, tokens: Tensor, energy: str, gauge: str) -> MaskedChains:
-    """Chains of any masked model; see `backend.open_chains`."""
+    """Chains of any masked model; see `backends.open_chains`."""
     return MaskedChains(model, tokens, energy, gauge)

@@ -1,7 +1,7 @@
 """Metropolis-Hastings clones of a masked language model (simplicity, section 4 and appendix A).
 
 A step masks position i of a chain, draws b from softmax(h_i) and accepts it with the ratio of
-`backend`. One sweep is L steps, every position once. Chains move independently: each walks through
+`backends`. One sweep is L steps, every position once. Chains move independently: each walks through
 the proposals that equal its current token, which cost nothing, to its next real one, so that the
 dear ratios are always computed for full batches.
 """
@@ -16,12 +16,16 @@ import torch
 from pyarrow import parquet
 from torch import Tensor
 
-from manybody import artifacts, sequences
+from manybody.files import sequences
+from manybody.files.atomic import atomic
+from manybody.files.lease import lease
+from manybody.files.manifest import write_manifest
+from manybody.files.parquet import numbers
+from manybody.files.resume import Resume
 from manybody.models.base import Model
-from manybody.parquet import numbers
-from manybody.progress import Progress
-from manybody.resume import Resume
-from manybody.sampling.backend import MEMORY, Chains, bytes_needed, open_chains
+from manybody.runtime.progress import Progress
+from manybody.sampling.backends import bytes_needed, open_chains
+from manybody.sampling.chains import MEMORY, Chains
 from manybody.sampling.diagnostics import trace
 from manybody.sampling.draws import Draws, propose
 from manybody.sources import overlap
@@ -234,7 +238,7 @@ def sample(
     previous = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        with artifacts.lease(out), torch.no_grad():
+        with lease(out), torch.no_grad():
             run = _Run(out, model, starts, sorted(set(sweeps)), about)
             _walk(run, model, Draws(seed, len(starts), model.length, order, stream), group)
             return run.close(tokenizer)
@@ -373,16 +377,16 @@ class _Run:
         )
         columns = trace(self.energies, self.same, self.accepted, self.changed, length)
         table = pa.table({name: numbers(column) for name, column in columns.items()})
-        with artifacts.atomic(self.out / "trace.parquet") as temporary:
+        with atomic(self.out / "trace.parquet") as temporary:
             parquet.write_table(table, temporary, write_page_checksum=True)
         names = ["starts.parquet", "trace.parquet", *(self._file(n).name for n in self.saves)]
         if tokenizer is not None:
-            with artifacts.atomic(self.out / "samples.md") as temporary:
+            with atomic(self.out / "samples.md") as temporary:
                 temporary.write_text(self._samples(tokenizer), encoding="utf-8")
             names.append("samples.md")
         manifest = self.out / "manifest.json"
         about = self.about | dict(sweeps=self.saves) | self._shares(self.saves[-1])
-        artifacts.write_manifest(manifest, "clones", names, about)
+        write_manifest(manifest, "clones", names, about)
         self.resume.clear()
         return manifest
 

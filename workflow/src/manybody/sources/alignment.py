@@ -18,9 +18,9 @@ import numpy as np
 from Bio import AlignIO
 from Bio.SeqIO.FastaIO import SimpleFastaParser
 
-from manybody import reweighting, sequences
-from manybody.artifacts import sha256
-from manybody.sources import PACKED, SMALL, SourceError, Unchanged, refuse_bomb
+from manybody.files import sequences
+from manybody.files.atomic import sha256
+from manybody.sources import PACKED, SMALL, SourceError, Unchanged, refuse_bomb, sequence_weights
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def make(
     _refuse_empty_columns(path, tokens)
     parts, clusters = split(tokens, source, threads)
     train = tokens[parts["train"]]
-    found = reweighting.neighbours(train, source["identity"], threads)
+    found = sequence_weights.neighbours(train, source["identity"], threads)
     each = 1.0 / found.counts
     about = dict(
         source=name, seed=source["seed"], identity=source["identity"], split_by=_by(source),
@@ -74,7 +74,7 @@ def make(
     for key in SPLITS:
         document = {**about, "split": key}
         sequences.write(out[key], tokens[parts[key]], vocabulary, document)
-    reweighting.write(weights, each, out["train"], about)
+    sequence_weights.write(weights, each, out["train"], about)
 
 
 def check(source: dict) -> None:
@@ -263,7 +263,7 @@ def split(tokens: np.ndarray, source: dict, threads: int) -> tuple[dict, int | N
         order = generator.permutation(len(tokens))
         groups, clusters = order[:, None], None
     else:
-        labels = reweighting.neighbours(tokens, source["identity"], threads).clusters
+        labels = sequence_weights.neighbours(tokens, source["identity"], threads).clusters
         _, members = np.unique(labels, return_inverse=True)
         rows = np.argsort(members, kind="stable")
         groups = np.split(rows, np.cumsum(np.bincount(members))[:-1])

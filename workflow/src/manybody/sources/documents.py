@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manybody.parquet import (
+from manybody.files.parquet import (
     Refused,
     open_document,
     read_groups,

@@ -12,8 +12,9 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from manybody.artifacts import lease, sha256, write_json
-from manybody.progress import Progress
+from manybody.files.atomic import sha256, write_json
+from manybody.files.lease import lease
+from manybody.runtime.progress import Progress
 from manybody.sources import SourceError
 
 BLOCK = 2**20  # bytes

@@ -11,9 +11,8 @@ import math
 import numpy as np
 from scipy.stats import norm
 
-from manybody.hamiltonian import Hamiltonian
-from manybody.sampling import enumeration, gibbs
-from manybody.sources import SourceError
+from manybody.sources import SourceError, enumeration, gibbs
+from manybody.sources.hamiltonian import Hamiltonian
 
 CHECKED = 10_000  # chains of each start
 PROBES = 256  # chains that are cooled to find the deepest valley

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody import sequences
-from manybody.artifacts import ArtifactError
-from manybody.hamiltonian import (
+from manybody.files import sequences
+from manybody.files.atomic import ArtifactError
+from manybody.sources import SourceError, equilibrium, gibbs
+from manybody.sources.hamiltonian import (
     ORDERS,
     Hamiltonian,
     check_distinct,
@@ -22,8 +23,6 @@ from manybody.hamiltonian import (
     field_scale,
     read_tensor,
 )
-from manybody.sampling import gibbs
-from manybody.sources import SourceError, equilibrium
 
 SPLITS = ("train", "validation", "test")
 VARIABLES = {"signs": (1.0, -1.0), "bits": (1.0, 0.0)}  # value with `probability`, and otherwise

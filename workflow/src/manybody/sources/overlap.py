@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody.sequences import Sequences
+from manybody.files.sequences import Sequences
 
 RUN = 12  # tokens in a row that count as shared
 BLOCK = 2**20  # training tokens in memory at once

@@ -18,12 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody import sequences
-from manybody.artifacts import ArtifactError
-from manybody.hamiltonian import FIELDS, Hamiltonian, check_alone, field_scale, read_tensor
-from manybody.sampling import potts
-from manybody.sources import SourceError
+from manybody.files import sequences
+from manybody.files.atomic import ArtifactError
+from manybody.sources import SourceError, pair_gibbs
 from manybody.sources.equilibrium import hamming
+from manybody.sources.hamiltonian import FIELDS, Hamiltonian, check_alone, field_scale, read_tensor
 from manybody.sources.many_body import SPLITS, own_tensor, refuse_unequal, self_test
 
 STORED = Path(__file__).with_name("potts_colours.json")
@@ -52,7 +51,7 @@ def make(
     for split in SPLITS:
         count = source["sequences"][split]
         label = f"sample {name} {split}"
-        run = potts.sample(model, count, source["sweeps"], streams[split], threads, label)
+        run = pair_gibbs.sample(model, count, source["sweeps"], streams[split], threads, label)
         test = self_test(model, run.tokens)
         refuse_unequal(test, split, source, "choose a higher temperature")
         made[split] = run.tokens, dict(self_test=test, changed=float(run.changed[-1]))
@@ -274,7 +273,7 @@ def measure(
         tokens = ordered(model, chains) if start == "cold" else None
         numbers = np.random.SeedSequence([k, *seeds.tolist()])
         label = f"{start} beta = {model.beta:.4g}"
-        run = potts.sample(model, chains, sweeps, numbers, threads, label, start=tokens)
+        run = pair_gibbs.sample(model, chains, sweeps, numbers, threads, label, start=tokens)
         found[start], found[f"{start}_se"] = hamming(run.tokens, model.vocabulary)
     return found
 
@@ -283,7 +282,7 @@ def energy_time(
     model: Hamiltonian, sweeps: int, stream: np.random.SeedSequence, threads: int = 1
 ) -> float:
     """Integrated autocorrelation time of H in sweeps over the second half of `sweeps` sweeps."""
-    run = potts.sample(model, SEARCHED, sweeps, stream, threads, "energies", energies=True)
+    run = pair_gibbs.sample(model, SEARCHED, sweeps, stream, threads, "energies", energies=True)
     return autocorrelation_time(run.energies[:, sweeps // 2 :])
 
 

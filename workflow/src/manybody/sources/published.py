@@ -7,7 +7,7 @@ word-tokenised version, with <unk>, in its three published splits.
 
 from pathlib import Path
 
-from manybody.artifacts import sha256
+from manybody.files.atomic import sha256
 from manybody.sources import SourceError
 from manybody.sources.download import fetch
 

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manybody.artifacts import sha256
-from manybody.parquet import DAMAGE
-from manybody.progress import Progress
+from manybody.files.atomic import sha256
+from manybody.files.parquet import DAMAGE
+from manybody.runtime.progress import Progress
 from manybody.sources import SourceError, Unchanged, documents, published, pydocs, refuse_bomb
 from manybody.sources.documents import Cutter, Piece, by_document
 from manybody.sources.duplicates import Deduplicated

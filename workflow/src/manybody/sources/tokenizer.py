@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from manybody import sequences
-from manybody.artifacts import atomic, read_json, sha256, write_json
-from manybody.progress import Progress
+from manybody.files import sequences
+from manybody.files.atomic import atomic, read_json, sha256, write_json
+from manybody.runtime.progress import Progress
 from manybody.sources import SourceError
 from manybody.sources.documents import Documents, Piece
 

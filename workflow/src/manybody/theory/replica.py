@@ -29,7 +29,7 @@ from scipy.linalg.blas import dtrsm
 from scipy.optimize import brentq, minimize_scalar
 from threadpoolctl import threadpool_limits
 
-from manybody.progress import Progress
+from manybody.runtime.progress import Progress
 
 CONVERGED = 1e-13  # largest relative change of an order parameter in a step
 STEPS = 1_000_000  # after which the iteration gives up

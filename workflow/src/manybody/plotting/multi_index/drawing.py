@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from manybody.claims.multi_index import reading
 from manybody.plotting import style
-from manybody.plotting.multi_index import reading
 
 LAYER = {1: style.ORDERS[2], 2: style.UNBOUNDED, 3: style.ORDERS[4]}
 ERROR = style.ORIGINAL
 PUBLIC = "0.55"  # stored numbers of the public repository
 PHASES = ("0.95", "#FBEADF", "#DFEDF7")  # nothing, the last layer, also the first is learned
-BOUND = 1 / 6  # no threshold of linear stability below, section 4
+
 LIGHT = 0.45  # opacity of the theory without a regulariser
 FAILED = ", not converged"
 STORED = dict(linestyle="", marker="s", markersize=3.5, markerfacecolor="none")

@@ -12,10 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from manybody import checks
+from manybody.claims import verdicts
+from manybody.claims.multi_index import fig1 as fig1_claims
+from manybody.claims.multi_index import messages, reading
+from manybody.claims.multi_index.gates import BOUND
+from manybody.claims.multi_index.reading import Table
 from manybody.plotting import style
-from manybody.plotting.multi_index import drawing, fig1_checks, messages, reading
-from manybody.plotting.multi_index.reading import Table
+from manybody.plotting.multi_index import drawing
 
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
 
@@ -39,13 +42,13 @@ def fig1(state_evolution: Table, regularised: Table, gamp: Table, thresholds: Ta
         "right": draw_thresholds(right, thresholds),
     }
     rows = [
-        *fig1_checks.theory_rows(state_evolution),
-        *fig1_checks.theory_rows(regularised, errors=False),
-        *fig1_checks.public_rows(regularised),
+        *fig1_claims.theory_rows(state_evolution),
+        *fig1_claims.theory_rows(regularised, errors=False),
+        *fig1_claims.public_rows(regularised),
         *messages.rows(gamp, [state_evolution, regularised], "fig. 1 left"),
-        *fig1_checks.threshold_rows(thresholds),
+        *fig1_claims.threshold_rows(thresholds),
     ]
-    return figure, drawing.gather(drawn), checks.table(rows)
+    return figure, drawing.gather(drawn), verdicts.table(rows)
 
 
 # --- Left ----------------------------------------------------------------------------------------
@@ -84,7 +87,7 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table, gamp: Table) -> 
             color="0.35",
         )
     entry = regularised.entry
-    channels = (fig1_checks.channel(table.entry) for table in (regularised, plain))
+    channels = (fig1_claims.channel(table.entry) for table in (regularised, plain))
     axes.set_title(f"two layers, c = {entry['skip']:g}; {'; light: '.join(channels)}")
     axes.get_figure().legend(handles=_key(gamp), loc="outside lower center", ncols=7, fontsize=7)
     return parts
@@ -112,10 +115,10 @@ def _theory(axes: Axes, errors: Axes, table: Table, note: str, **looks) -> list[
 
 def _public(axes: Axes, table: Table, last: float) -> list[pd.DataFrame]:
     """Stored public overlaps, where the entry is theirs."""
-    if reading.departure(table.entry, **fig1_checks.STANDARD, regulariser=fig1_checks.REGULARISER):
+    if reading.departure(table.entry, **fig1_claims.STANDARD, regulariser=fig1_claims.REGULARISER):
         return []
     parts = []
-    for name, stored in fig1_checks.PUBLIC_OVERLAPS.items():
+    for name, stored in fig1_claims.PUBLIC_OVERLAPS.items():
         inside = {alpha: value for alpha, value in stored.items() if alpha <= last}
         axes.plot(list(inside), list(inside.values()), **drawing.STORED)
         parts.append(drawing.points(f"{name} public", inside))
@@ -174,9 +177,9 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
     failed = table.failed("alpha_1")
     jump = table.get("first order")
     jumps = jump.loc[jump["y"] > 0, "x"]
-    axes.axhspan(0, drawing.BOUND, color="0.93", linewidth=0, zorder=-2)
-    axes.axhline(drawing.BOUND, color="0.5", linewidth=0.8, zorder=-1)
-    parts = [drawing.points("bound 1/6", {float(x): drawing.BOUND for x in second["x"]})]
+    axes.axhspan(0, BOUND, color="0.93", linewidth=0, zorder=-2)
+    axes.axhline(BOUND, color="0.5", linewidth=0.8, zorder=-1)
+    parts = [drawing.points("bound 1/6", {float(x): BOUND for x in second["x"]})]
     looks = dict(marker="o", markersize=3)
     blue, red = drawing.LAYER[1], drawing.LAYER[2]
     shown = drawing.curve(axes, first, blue, "α₁, self-consistent", failed, **looks)
@@ -202,8 +205,8 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
     lowest = float(second["x"][second["x"] > 0].min())
     highest = min(float(second["x"].max()), 10.0)
     for name, public, marker in (
-        ("alpha_1", fig1_checks.PUBLIC_1, "s"),
-        ("alpha_2", fig1_checks.PUBLIC_2, "D"),
+        ("alpha_1", fig1_claims.PUBLIC_1, "s"),
+        ("alpha_2", fig1_claims.PUBLIC_2, "D"),
     ):
         inside = {c: value for c, value in public.items() if lowest / 1.3 <= c <= highest * 1.3}
         axes.plot(
@@ -226,7 +229,7 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
     axes.set(ylim=(0, 1.13), ylabel="threshold α")
     axes.annotate(
         "1/6: an overlap of 0 is stable below",
-        (0.02, drawing.BOUND),
+        (0.02, BOUND),
         xycoords=("axes fraction", "data"),
         xytext=(0, -3),
         textcoords="offset points",

@@ -10,10 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from manybody import checks
+from manybody.claims import verdicts
+from manybody.claims.multi_index import fig2 as fig2_claims
+from manybody.claims.multi_index import messages, reading
+from manybody.claims.multi_index.reading import Table
 from manybody.plotting import style
-from manybody.plotting.multi_index import drawing, fig2_checks, messages, reading
-from manybody.plotting.multi_index.reading import Table
+from manybody.plotting.multi_index import drawing
 
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
 
@@ -29,8 +31,8 @@ def fig2(gamp: Table, sgd: Table) -> Drawing:
     figure = style.new(8.6, 3.5)
     left, right = figure.subplots(1, 2)
     drawn = {"left": draw_messages(left, gamp), "right": draw_descent(right, sgd)}
-    rows = [*fig2_checks.message_rows(gamp), *fig2_checks.descent_rows(sgd)]
-    return figure, drawing.gather(drawn), checks.table(rows)
+    rows = [*fig2_claims.message_rows(gamp), *fig2_claims.descent_rows(sgd)]
+    return figure, drawing.gather(drawn), verdicts.table(rows)
 
 
 def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
@@ -39,14 +41,14 @@ def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
     The start, iteration 0, has no room on a logarithmic axis. Of several alphas the one nearest
     1.2 is shown.
     """
-    series = fig2_checks.shown_series(table)
+    series = fig2_claims.shown_series(table)
     parts = []
     failed = table.get("converged", series)
     failed = failed.loc[failed["y"] < 1, "seed"]
     for layer in reversed(reading.LAYERS):
         name, colour = f"cosine {layer}", drawing.LAYER[layer]
         found = table.get(name, series)
-        found = fig2_checks.held(found[found["x"] >= 1])
+        found = fig2_claims.held(found[found["x"] >= 1])
         parts += _runs(axes, found, colour, f"GAMP, {name}")
         ends = found[found["seed"].isin(failed)].groupby("seed").tail(1)
         shown = drawing.hollow(axes, ends, colour, ends["x"].unique()) if len(ends) else []

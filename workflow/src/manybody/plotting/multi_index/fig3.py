@@ -12,10 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from manybody import checks
+from manybody.claims import verdicts
+from manybody.claims.multi_index import fig1 as fig1_claims
+from manybody.claims.multi_index import fig3 as fig3_claims
+from manybody.claims.multi_index import reading
+from manybody.claims.multi_index.gates import BOUND
+from manybody.claims.multi_index.reading import Table
 from manybody.plotting import style
-from manybody.plotting.multi_index import drawing, fig1_checks, fig3_checks, reading
-from manybody.plotting.multi_index.reading import Table
+from manybody.plotting.multi_index import drawing
 
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
 
@@ -45,11 +49,11 @@ def fig3(deep: Table, deep_regularised: Table, trec: Table, untied: Table) -> Dr
         "right": draw_questions(right, trec),
     }
     rows = [
-        *fig3_checks.deep_rows(deep, deep_regularised),
-        *fig3_checks.phase_rows(deep, untied),
-        *fig3_checks.question_rows(trec),
+        *fig3_claims.deep_rows(deep, deep_regularised),
+        *fig3_claims.phase_rows(deep, untied),
+        *fig3_claims.question_rows(trec),
     ]
-    return figure, drawing.gather(drawn), checks.table(rows)
+    return figure, drawing.gather(drawn), verdicts.table(rows)
 
 
 def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataFrame]:
@@ -67,7 +71,7 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
     axes.set_ylabel("overlap Q")
     errors.set(yscale="log", ylabel="plug-in error")
     errors.spines["right"].set_visible(True)
-    channels = (fig1_checks.channel(table.entry) for table in (regularised, plain))
+    channels = (fig1_claims.channel(table.entry) for table in (regularised, plain))
     axes.set_title(f"three layers, c = {plain.entry['skip']:g}; {'; light: '.join(channels)}")
     handles = [
         Line2D([], [], color=drawing.LAYER[layer], label=f"layer {layer}") for layer in ORDER
@@ -87,7 +91,7 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
 
 def _overlaps(axes: Axes, errors: Axes, table: Table, light: bool) -> list[pd.DataFrame]:
     """Curves and thresholds of one table."""
-    note = ", " + fig1_checks.channel(table.entry)
+    note = ", " + fig1_claims.channel(table.entry)
     failed = table.failed("")
     looks = dict(alpha=drawing.LIGHT, linewidth=1.0) if light else {}
     skip = table.entry["skip"]
@@ -112,13 +116,13 @@ def _overlaps(axes: Axes, errors: Axes, table: Table, light: bool) -> list[pd.Da
 
 def _public(axes: Axes, table: Table, last: float) -> list[pd.DataFrame]:
     """Stored public overlaps, where the entry is theirs."""
-    needed = dict(skip=1, regulariser=fig3_checks.PUBLIC_REGULARISER)
+    needed = dict(skip=1, regulariser=fig3_claims.PUBLIC_REGULARISER)
     if reading.departure(table.entry, **needed):
         return []
     parts = []
     for layer in ORDER:
         name = f"Q{layer}{layer}"
-        stored = fig3_checks.PUBLIC[name]
+        stored = fig3_claims.PUBLIC[name]
         inside = {alpha: value for alpha, value in stored.items() if alpha <= last}
         looks = {**drawing.STORED, "markeredgecolor": drawing.LAYER[layer]}
         axes.plot(list(inside), list(inside.values()), **looks)
@@ -145,8 +149,8 @@ def draw_phases(axes: Axes, deep: Table, untied: Table) -> list[pd.DataFrame]:
         shown = drawing.curve(axes, found, colour, label, failed, **looks)
         parts += drawing.named(shown, f"untied, {series}")
         lowest = min(lowest, found["x"][found["x"] > 0].min()) if len(found) else lowest
-    axes.axhspan(0, drawing.BOUND, color="0.93", linewidth=0, zorder=-2)
-    axes.axhline(drawing.BOUND, color="0.5", linewidth=0.8, zorder=-1, label="1/6")
+    axes.axhspan(0, BOUND, color="0.93", linewidth=0, zorder=-2)
+    axes.axhline(BOUND, color="0.5", linewidth=0.8, zorder=-1, label="1/6")
     axes.set(xlabel="skip connection c", ylabel="threshold α", ylim=(0, None))
     if np.isfinite(lowest):
         axes.set_xscale("log")
@@ -167,7 +171,7 @@ def table_over(table: Table, name: str) -> pd.DataFrame:
 def draw_questions(axes: Axes, table: Table) -> list[pd.DataFrame]:
     """Similarity of each layer to its last state: mean over runs with the spread of runs."""
     axes.set_title("TREC: questions, two layers")
-    if not fig3_checks.has_questions(table):
+    if not fig3_claims.has_questions(table):
         axes.set_axis_off()
         text = (
             "not run: no questions.\n\nSet the key `questions` of the\n"

@@ -1,7 +1,7 @@
 """Figure 5: the overlap of layer 1 at convergence against that of layer 2, which is held fixed.
 
-`held` is a table of `theory.multi_index.held`, `exact` one of `theory.multi_index.exact`, whose
-identities are checked here.
+`held` is a table of `theory.multi_index.held`, `exact` one of
+`claims.identities.multi_index`, whose identities are checked here.
 """
 
 import math
@@ -10,11 +10,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from manybody import checks
+from manybody.claims import verdicts
+from manybody.claims.multi_index import fig1 as fig1_claims
+from manybody.claims.multi_index import gates, reading
+from manybody.claims.multi_index.gates import Gate, place, spread
+from manybody.claims.multi_index.reading import Table
 from manybody.plotting import style
-from manybody.plotting.multi_index import drawing, fig1_checks, gates, reading
-from manybody.plotting.multi_index.gates import Gate, place, spread
-from manybody.plotting.multi_index.reading import Table
+from manybody.plotting.multi_index import drawing
 
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
 
@@ -40,7 +42,7 @@ def fig5(held: Table, exact: Table) -> Drawing:
     axes = figure.subplots()
     drawn = draw_fixed(axes, held)
     rows = [*fixed_rows(held), *identity_rows(exact)]
-    return figure, drawing.gather({"": drawn}), checks.table(rows)
+    return figure, drawing.gather({"": drawn}), verdicts.table(rows)
 
 
 def draw_fixed(axes: Axes, table: Table) -> list[pd.DataFrame]:
@@ -52,7 +54,7 @@ def draw_fixed(axes: Axes, table: Table) -> list[pd.DataFrame]:
     entry = table.entry
     axes.set(xlabel="overlap of layer 2, Q₂₂, held fixed", ylabel="overlap of layer 1, Q₁₁")
     axes.set_ylim(-0.03, 1.04)
-    axes.set_title(f"α = {entry['alpha']:g}, c = {entry['skip']:g}, {fig1_checks.channel(entry)}")
+    axes.set_title(f"α = {entry['alpha']:g}, c = {entry['skip']:g}, {fig1_claims.channel(entry)}")
     if len(failed):
         axes.lines[-1].set_label("not converged")
         axes.legend(loc="upper left")
@@ -87,28 +89,28 @@ def _rising_row(table: Table) -> dict:
     claim, bound = "fig. 5: Q11 rises with Q22: the smallest step", TOLERANCE / 10
     found = table.get("fixed", "Q11")
     if len(found) < 2:
-        return checks.failed(claim, "statistical", "one point or none", ">= 0", bound)
+        return verdicts.failed(claim, "statistical", "one point or none", ">= 0", bound)
     failed = table.failed("fixed")
     if len(failed):
         places = ", ".join(f"{x:g}" for x in failed)
         cause = f"not converged at Q22 = {places}"
-        return checks.failed(claim, "statistical", cause, ">= 0", bound)
+        return verdicts.failed(claim, "statistical", cause, ">= 0", bound)
     steps = found["y"].diff().iloc[1:]
     at = steps.idxmin()
     errors = found["y_err"].fillna(0)
     error = math.hypot(errors[at], errors.shift()[at])
     value, runs = float(steps[at]), table.entry["scrambles"]
-    width = checks.margin(error, runs, checks.DEVIATIONS)
+    width = verdicts.margin(error, runs, verdicts.DEVIATIONS)
     holds = "yes" if value >= -bound else "undecided" if value >= -width - bound else "no"
-    return checks.row(claim, "statistical", holds, value, error, ">= 0", bound)
+    return verdicts.row(claim, "statistical", holds, value, error, ">= 0", bound)
 
 
 def identity_rows(table: Table) -> list[dict]:
     """Every identity of the table, with its own tolerance."""
     found = [(series, table.get("identity", series)) for series in table.series("identity")]
     if not found:
-        return [checks.failed("identities", "exact", "missing in the table")]
+        return [verdicts.failed("identities", "exact", "missing in the table")]
     return [
-        checks.identity(series, float(part["y"].iloc[0]), 0.0, float(part["x"].iloc[0]))
+        verdicts.identity(series, float(part["y"].iloc[0]), 0.0, float(part["x"].iloc[0]))
         for series, part in found
     ]

@@ -1,7 +1,7 @@
 """Contact maps: scores of all pairs of sites, and how many of the best ones are true contacts.
 
-files: `contacts` (one table of `inference.contacts`) and, where the block names a `truth`, `truth`:
-a list of contacts or a table of distances, or the Hamiltonian that the sequences were sampled from
+files: `contacts` (one table of `evaluation.contacts`) and, where the block names one, `truth`: a
+list of contacts or a table of distances, or the Hamiltonian that the sequences were sampled from
 (`truth: {hamiltonian: source}`). block: `separation` is the least j - i of the pairs that count.
 """
 
@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from manybody import checks
-from manybody.hamiltonian import Hamiltonian
-from manybody.inference import contacts
+from manybody.claims import verdicts
+from manybody.claims.potts import setting
+from manybody.evaluation import contacts
 from manybody.plotting import style
-from manybody.plotting.potts import setting
+from manybody.sources.hamiltonian import Hamiltonian
 
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
 
@@ -71,7 +71,7 @@ def read_truth(path, named: str | dict, length: int) -> Truth:
 def contact_map(
     frame: pd.DataFrame, about: dict, truth: Truth | None, separation: int, source: dict
 ) -> Drawing:
-    """The figure, from the table and document of `inference.contacts`, what is true, and the
+    """The figure, from the table and document of `evaluation.contacts`, what is true, and the
     source's entry in the config."""
     length = about["length"]
     scores = {
@@ -243,12 +243,12 @@ def claims(scores: dict, truth: Truth | None, separation: int, default: bool) ->
     contacts of any other family decide nothing but whether more are found than by chance.
     """
     if truth is None:
-        return checks.table([])
+        return verdicts.table([])
     known = _pairs(truth.contacts, truth, separation)
     if not known.any():
         claim = "contacts: the best pairs are true contacts more often than by chance"
         reason = f"none of the {len(known)} known pairs{_apart(separation)} is a contact"
-        return checks.table([checks.not_run(claim, reason)])
+        return verdicts.table([verdicts.not_run(claim, reason)])
     count, chance = _asked(truth, separation), _chance(truth, separation)
     rows = []
     for name, matrix in scores.items():
@@ -270,8 +270,8 @@ def claims(scores: dict, truth: Truth | None, separation: int, default: bool) ->
                 f"contacts: share of true ones among the best {count} pairs{_apart(separation)} "
                 f"({name}), {share:.3g}, above that of all known pairs, {chance:.3g}"
             )
-            rows.append(checks.gap(claim, share - chance, error))
-    return checks.table(rows)
+            rows.append(verdicts.gap(claim, share - chance, error))
+    return verdicts.table(rows)
 
 
 def _is_default(truth: Truth | None, source: dict, about: dict, separation: int) -> bool:

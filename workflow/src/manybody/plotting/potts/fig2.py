@@ -20,11 +20,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from manybody import checks, tables
-from manybody.inference import gauge
+from manybody.claims import verdicts
+from manybody.claims.potts import fig2 as fig2_claims
+from manybody.claims.potts import fig2_runs
+from manybody.claims.potts.fig2_runs import Candidate, Data, Entry
+from manybody.evaluation import gauge
+from manybody.files import tables
 from manybody.plotting import style
-from manybody.plotting.potts import fig2_checks, fig2_runs
-from manybody.plotting.potts.fig2_runs import Candidate, Data, Entry
 
 COLOURS = (
     style.ORDERS[2],
@@ -59,8 +61,8 @@ def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame, pd.Da
         draw_interpolation(strength, data),
         *numbers(data),
     ]
-    found = fig2_checks.all_rows(data, theory, "potts fig. 2")
-    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
+    found = fig2_claims.all_rows(data, theory, "potts fig. 2")
+    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], verdicts.table(found)
 
 
 # --- Panels --------------------------------------------------------------------------------------
@@ -120,7 +122,7 @@ def draw_maps(part: Figure, data: Data) -> pd.DataFrame:
         if found is not None:
             error = data.coupling_error(found)
             words = f"err {error.error:.2g}, r {error.pearson:.3f}"
-            gauged = error.scale * found if entry.kind in fig2_checks.FACTORED else found
+            gauged = error.scale * found if entry.kind in fig2_claims.FACTORED else found
             shown.append((entry.label, gauged, words))
     largest = np.abs(data.law.couplings).max()
     row = part.subplots(1, len(shown), squeeze=False)[0]

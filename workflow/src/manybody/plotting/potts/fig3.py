@@ -1,7 +1,7 @@
 """Figure 3: generalisation loss against the number of samples, square and logistic.
 
-Left: `theory.replica.compute`; right: `inference.learning_curves.compute`, of kind `separability`.
-Their docstrings name the quantities.
+Left: `theory.replica.compute`; right: `inverse_potts.learning_curves.compute`, of kind
+`separability`. Their docstrings name the quantities.
 """
 
 import math
@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from scipy.stats import norm, t
 
-from manybody import checks, tables
+from manybody.claims import verdicts
+from manybody.files import tables
 from manybody.plotting import style
 
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
@@ -56,7 +57,7 @@ def fig3(theory: tuple[pd.DataFrame, dict], curve: tuple[pd.DataFrame, dict]) ->
     left, right = figure.subplots(1, 2)
     drawn = [draw_square(left, square), draw_logistic(right, logistic)]
     rows = [*square_rows(square), *logistic_rows(logistic)]
-    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(rows)
+    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], verdicts.table(rows)
 
 
 # --- What is read --------------------------------------------------------------------------------
@@ -279,7 +280,7 @@ def _theory_rows(square: Square) -> list[dict]:
     one, six = (square.matrix("loss", name) for name in ("finite L", "six equations"))
     gamma = entry["gamma"]
     rows = [
-        checks.identity(
+        verdicts.identity(
             f"fig. 3 left: six saddle-point equations = one-unknown form (largest relative "
             f"difference, {one.size} fixed points)",
             float((six / one - 1).abs().to_numpy().max()),
@@ -291,12 +292,12 @@ def _theory_rows(square: Square) -> list[dict]:
     weak = [(float(name), square.get("weak peak", name)) for name in square.series("weak peak")]
     (strong_ridge, strong), (ridge, weakest) = weak
     rows += [
-        checks.identity(
+        verdicts.identity(
             f"fig. 3 left: L -> infinity, ridge -> 0 ({ridge:.2g}): alpha of the peak",
             float(weakest["x"].iloc[0]),
             *PEAK,
         ),
-        checks.identity(
+        verdicts.identity(
             f"fig. 3 left: L -> infinity, ridge -> 0: the peak's height grows like ridge^-1/2 "
             f"(ridge {strong_ridge:.2g} to {ridge:.2g})",
             math.log(weakest["y"].iloc[0] / strong["y"].iloc[0]) / math.log(strong_ridge / ridge),
@@ -304,7 +305,7 @@ def _theory_rows(square: Square) -> list[dict]:
         ),
     ]
     rows += [
-        checks.identity(
+        verdicts.identity(
             f"fig. 3 left: L -> infinity, ridge -> 0: exponent of the decay of eps - 1/gamma, "
             f"alpha {series}",
             square.only("exponent", series),
@@ -315,7 +316,7 @@ def _theory_rows(square: Square) -> list[dict]:
     slope, threshold = square.only("slope"), square.only("rising")
     rises = gamma > threshold
     rows.append(
-        checks.row(
+        verdicts.row(
             f"fig. 3 left: L -> infinity: the loss {'rises' if rises else 'first falls'} from "
             f"alpha = 0, as gamma = {gamma:g} is {'above' if rises else 'not above'} "
             f"{threshold:.4f}",
@@ -337,7 +338,7 @@ def _peak_rows(square: Square) -> list[dict]:
         return []
     where = f"fig. 3 left: L -> infinity, ridge {square.entry['ridge']:g}:"
     return [
-        checks.identity(
+        verdicts.identity(
             f"{where} {words} of the peak, closed form over the equations at large L, less 1",
             float(closed[axis] / equations[axis] - 1),
             0.0,
@@ -370,13 +371,13 @@ def _simulation_rows(square: Square) -> list[dict]:
             f"fig. 3 left: simulated training error - theory, {lengths}",
             square.matrix("residual", "simulation") - square.matrix("residual", "theory"),
         ),
-        checks.gap(
+        verdicts.gap(
             f"fig. 3 left: ridge {square.entry['ridge']:g}: the loss peaks at alpha = "
             f"{means.index[highest]:g}: above that at {means.index[next_best]:g}",
             *_mean(simulated.iloc[:, highest] - simulated.iloc[:, next_best]),
             runs=runs,
         ),
-        checks.gap(
+        verdicts.gap(
             f"fig. 3 left: no decay at first: loss at alpha = {first:g} above that at 0",
             *_mean(simulated[first] - start),
             runs=runs,
@@ -384,7 +385,7 @@ def _simulation_rows(square: Square) -> list[dict]:
     ]
     if _teachers_differ(square, first):
         rows.append(
-            checks.gap(
+            verdicts.gap(
                 f"fig. 3 left: loss at alpha = {first:g} above that of a teacher independent of "
                 f"the inputs",
                 *_mean(simulated[first] - other[first]),
@@ -404,7 +405,7 @@ def _teachers_differ(square: Square, alpha: float) -> bool:
     )
     runs = entry["realisations"]
     error = LOSS_SPREAD * true / math.sqrt(entry["length"] * runs)
-    return alpha <= SMALL and true - independent > checks.margin(error, runs, checks.DEVIATIONS)
+    return alpha <= SMALL and true - independent > verdicts.margin(error, runs, verdicts.DEVIATIONS)
 
 
 def _mean(values: pd.Series) -> tuple[float, float]:
@@ -420,13 +421,13 @@ def _agree(claim: str, differences: pd.DataFrame) -> dict:
     runs, count = differences.shape
     errors = differences.std(ddof=1) / math.sqrt(runs)
     largest = float((differences.mean() / errors).abs().max(skipna=False))
-    chance = -math.expm1(count * math.log1p(-2 * t.sf(checks.DEVIATIONS, runs - 1)))
-    rare = t.isf(norm.sf(checks.DEVIATIONS) / count, runs - 1)
-    below, surely_above = largest < checks.DEVIATIONS, largest > rare
+    chance = -math.expm1(count * math.log1p(-2 * t.sf(verdicts.DEVIATIONS, runs - 1)))
+    rare = t.isf(norm.sf(verdicts.DEVIATIONS) / count, runs - 1)
+    below, surely_above = largest < verdicts.DEVIATIONS, largest > rare
     claim += f" (largest of {count} in standard errors over {runs} realisations"
     claim += f"; by chance above 3 in {chance:.2g} of all cases)" if count > 1 else ")"
     holds = "yes" if below else "no" if surely_above else "undecided"
-    return checks.row(claim, "statistical", holds, largest, 1.0, 0, checks.DEVIATIONS)
+    return verdicts.row(claim, "statistical", holds, largest, 1.0, 0, verdicts.DEVIATIONS)
 
 
 def _size_rows(square: Square) -> list[dict]:
@@ -447,12 +448,12 @@ def _size_rows(square: Square) -> list[dict]:
     ]
     logs = np.log([int(size) for size in sizes])
     error = SQUARE_SPREAD / 2 / math.sqrt(runs * ((logs - logs.mean()) ** 2).sum())
-    if checks.margin(error, runs) < SIZES[1]:
+    if verdicts.margin(error, runs) < SIZES[1]:
         claim = (
             f"fig. 3 left: rms difference of finite L {limit} falls like L^slope, L = "
             f"{', '.join(sizes)}, {runs} realisations"
         )
-        rows.insert(0, checks.within(claim, *_fall(found), *SIZES, "statistical", runs))
+        rows.insert(0, verdicts.within(claim, *_fall(found), *SIZES, "statistical", runs))
     return rows
 
 
@@ -481,7 +482,7 @@ def logistic_rows(logistic: Logistic) -> list[dict]:
     between = f"at M between {low:g} and {high:g}"
     if not weak:
         claim = f"fig. 3 right: interior maximum of the test loss {between}"
-        return [checks.not_run(claim, f"no ridge of {RIDGE:g} or less")]
+        return [verdicts.not_run(claim, f"no ridge of {RIDGE:g} or less")]
     rows = []
     for fits in weak:
         name = f"ridge {fits.ridge:g}"
@@ -492,7 +493,7 @@ def logistic_rows(logistic: Logistic) -> list[dict]:
             edge = fits.test.columns[end]
             claim = f"fig. 3 right: {name}: the test loss {text} M = {edge:g}: peak minus that"
             apart = fits.test[at] - fits.test[edge]
-            rows.append(checks.gap(claim, *_mean(apart), runs=len(apart)))
+            rows.append(verdicts.gap(claim, *_mean(apart), runs=len(apart)))
     lowest = weak[0]
     threshold = LEFT_ZERO * logistic.optimum
     claim = (
@@ -509,7 +510,7 @@ def logistic_rows(logistic: Logistic) -> list[dict]:
         heights = [
             found.test[found.test.columns[found.test.mean().argmax()]] for found in (fits, stronger)
         ]
-        rows.append(checks.gap(claim, *_mean(heights[0] - heights[1]), runs=len(heights[0])))
+        rows.append(verdicts.gap(claim, *_mean(heights[0] - heights[1]), runs=len(heights[0])))
     return rows
 
 
@@ -517,8 +518,8 @@ def _placed(claim: str, losses: pd.DataFrame, place, middle: float, half: float)
     """A place on the curve of mean losses is within `half` of `middle`; "no" if there is none."""
     found, error = _resampled(losses, place)
     if math.isnan(found):
-        return checks.row(claim, "paper", "no", found, error, middle, half)
-    return checks.within(claim, found, error, middle, half, runs=len(losses))
+        return verdicts.row(claim, "paper", "no", found, error, middle, half)
+    return verdicts.within(claim, found, error, middle, half, runs=len(losses))
 
 
 def _peak(sizes: np.ndarray, mean: np.ndarray) -> float:

@@ -1,7 +1,7 @@
 """Recovery of the couplings: errors of factored attention against the number of sequences M.
 
-The numbers are those of `inference.learning_curves.compute`, of kind `recovery`, whose docstring
-names the quantities.
+The numbers are those of `inverse_potts.learning_curves.compute`, of kind `recovery`, whose
+docstring names the quantities.
 """
 
 import math
@@ -12,9 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from manybody import checks, tables
+from manybody.claims import verdicts
+from manybody.claims.potts import setting
+from manybody.files import tables
 from manybody.plotting import style
-from manybody.plotting.potts import setting
 
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
 
@@ -127,7 +128,7 @@ def claims(frame: pd.DataFrame, about: dict) -> pd.DataFrame:
     elsewhere = setting.departure(about.get("source", {}), about.get("beta", math.nan))
     rows = []
     if elsewhere or entry["ridge"] != RIDGE:
-        return checks.table(rows)
+        return verdicts.table(rows)
     sizes = np.array(entry["sizes"], float)
     spread = SLOPE_SPREAD * _reach(MEASURED) / _reach(sizes)
     if sizes.min() >= SMALLEST and _confirms(spread, runs, SLOPE[1]):
@@ -135,29 +136,29 @@ def claims(frame: pd.DataFrame, about: dict) -> pd.DataFrame:
             f"recovery: slope of log err_J by log M, M = {sizes.min():g} to {sizes.max():g}, "
             f"{runs} samples"
         )
-        rows.append(checks.within(claim, *_slope(frame), *SLOPE, "statistical", runs))
+        rows.append(verdicts.within(claim, *_slope(frame), *SLOPE, "statistical", runs))
     if SIZE not in sizes:
-        return checks.table(rows)
+        return verdicts.table(rows)
     claim = f"recovery: free A, M = {SIZE}:"
     middle, width = sum(EXCESS) / 2, (EXCESS[1] - EXCESS[0]) / 2
     if _confirms(EXCESS_SPREAD, runs, width):
         mean, error, of_test = _at_size(frame, "excess loss")
         # All samples are tested on the same sequences: that error does not average out.
-        error = math.hypot(error, checks.margin(1.0) / checks.margin(1.0, runs) * of_test)
+        error = math.hypot(error, verdicts.margin(1.0) / verdicts.margin(1.0, runs) * of_test)
         text = f"{claim} excess test loss within {EXCESS[0]:g} to {EXCESS[1]:g}"
-        rows.append(checks.within(text, mean, error, middle, width, "statistical", runs))
+        rows.append(verdicts.within(text, mean, error, middle, width, "statistical", runs))
     for quantity, (name, bounded, bound, measured, spread) in BOUNDS.items():
         if _confirms(spread, runs, abs(bound - measured)):
             mean, error, _ = _at_size(frame, quantity)
             sign = "<" if bounded is setting.below else ">"
             text = f"{claim} {name} {sign} {bound:g}"
             rows.append(bounded(text, mean, error, bound, "statistical", runs))
-    return checks.table(rows)
+    return verdicts.table(rows)
 
 
 def _confirms(spread: float, runs: int, tolerance: float) -> bool:
     """So many samples of a known sd can confirm what holds within the tolerance."""
-    return checks.margin(spread / math.sqrt(runs), runs) < tolerance
+    return verdicts.margin(spread / math.sqrt(runs), runs) < tolerance
 
 
 def _reach(sizes) -> float:

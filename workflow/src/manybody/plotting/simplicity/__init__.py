@@ -3,7 +3,7 @@ transformers (arXiv 2410.19637). One module a figure, each with one function
 
     draw(files, block, context) -> (figure, what is drawn, checks)
 
-files: named inputs of the rule, lists in the order of `context` (`plotting.needs`): `losses` and
+files: named inputs of the rule, lists in the order of `context` (`config.inputs`): `losses` and
 `runs` (manifests) for `context["runs"]`, `clones` (manifests) for `context["clones"]`, `tokenizer`.
 block: the figure's block in the config.
 """

@@ -1,7 +1,7 @@
 """Figure 2 by the paper's literal recipe for the Hamiltonian, in each of its readings."""
 
+from manybody.claims.simplicity.staircase_runs import read_parts
 from manybody.plotting.simplicity import staircase
-from manybody.plotting.simplicity.staircase_runs import read_parts
 
 
 def draw(files, block: dict, context: dict) -> staircase.Drawing:

@@ -1,7 +1,7 @@
 """Figure 2, seed by seed: how often the deepest network gets there, by each training recipe."""
 
+from manybody.claims.simplicity.staircase_runs import read_exact, read_parts
 from manybody.plotting.simplicity import staircase
-from manybody.plotting.simplicity.staircase_runs import read_exact, read_parts
 
 
 def draw(files, block: dict, context: dict) -> staircase.Drawing:

@@ -1,6 +1,6 @@
 """Figure 3: how good the generators are and whether their chains have settled."""
 
-from manybody import tables
+from manybody.files import tables
 from manybody.plotting.simplicity.generators import Chains, Run, fig3
 
 

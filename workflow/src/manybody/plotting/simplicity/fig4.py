@@ -1,7 +1,7 @@
 """Figure 4: a masked student learns low orders first."""
 
+from manybody.claims.simplicity.comparison import read_generators
 from manybody.plotting.simplicity import learning
-from manybody.plotting.simplicity.comparison import read_generators
 
 
 def draw(files, block: dict, context: dict) -> learning.Drawing:

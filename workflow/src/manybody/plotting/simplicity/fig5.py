@@ -1,7 +1,7 @@
 """Figure 5: a causal student learns low orders first."""
 
+from manybody.claims.simplicity.comparison import read_generators
 from manybody.plotting.simplicity import learning
-from manybody.plotting.simplicity.comparison import read_generators
 
 
 def draw(files, block: dict, context: dict) -> learning.Drawing:

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from manybody import checks, tables
-from manybody.plotting import labels, style
+from manybody.claims import labels, verdicts
+from manybody.files import tables
+from manybody.plotting import colours, style
 
 A_SAMPLE = "a clone is a sample of its model, not the state that sweeps have left"
 
@@ -54,7 +55,7 @@ def fig3(generators: dict[str, Run], chains: dict[str, Chains], student: Run, bl
         *_twin_checks(generators, chains, block),
         *_sweep_checks(student, block),
     ]
-    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
+    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], verdicts.table(found)
 
 
 def _draw_quality(axes, generators: dict[str, Run], block: dict) -> pd.DataFrame:
@@ -65,7 +66,7 @@ def _draw_quality(axes, generators: dict[str, Run], block: dict) -> pd.DataFrame
         curve = curve[(curve["target"] == block["test"]) & (curve["step"] > 0)]
         wide = name == block.get("wide_generator")
         label = _label(run, rank=wide)
-        colour = labels.generator_colour(run.about["description"])
+        colour = colours.generator_colour(run.about["description"])
         line, marker = ("--", "s") if wide else ("-", "o")
         axes.plot(curve["step"], curve["loss"], line, marker=marker, markersize=3, color=colour)
         axes.lines[-1].set(label=label, markerfacecolor="white" if wide else colour)
@@ -85,7 +86,7 @@ def _draw_scores(axes, chains: dict[str, Chains], block: dict) -> pd.DataFrame:
     for name in block["chains"]:
         about, trace = chains[name]
         description = about["generator"]["description"]
-        colour, label = labels.generator_colour(description), labels.generator(description)
+        colour, label = colours.generator_colour(description), labels.generator(description)
         kept, rhat = 1 - trace["changed"].iloc[-1], trace["rhat"].iloc[-1]
         state = f"{label}\n$\\hat R$ = {rhat:.2g}, {kept:.0%} of the start kept"
         axes.plot(trace["sweep"], trace["score"], color=colour, label=state)
@@ -106,7 +107,7 @@ def _draw_sweeps(axes, student: Run, block: dict) -> pd.DataFrame:
     for pair in block["pairs"]:
         for target, line, marker in zip(pair, ("-", "--"), ("o", "D"), strict=True):
             document = student.targets[target]
-            colour = labels.colour(document)
+            colour = colours.colour(document)
             label = f"{labels.target(document)}, {document['sweep']} sweeps"
             curve = curves[(curves["target"] == target) & (curves["step"] > 0)]
             face = colour if line == "-" else "white"
@@ -147,13 +148,13 @@ def _quality_checks(generators: dict[str, Run], block: dict) -> list[dict]:
         better, worse = generators[high], generators[low]
         value, error = tables.paired_difference(_last(better, test), _last(worse, test))
         rows.append(
-            checks.gap(f"2 (fig. 3a): {_label(better)} beats {_label(worse)}", value, error)
+            verdicts.gap(f"2 (fig. 3a): {_label(better)} beats {_label(worse)}", value, error)
         )
     six = [generators[name].about["description"].get("layers") == 6 for name in block["generators"]]
     if not any(six):
         length = generators[block["generators"][0]].about["description"]["length"]
         reason = "n = 6 was not trained" if length >= 33 else f"n = 6 needs L >= 33, L = {length}"
-        rows.append(checks.not_run("2 (fig. 3a): n = 6 lies between n = 4 and BERT", reason))
+        rows.append(verdicts.not_run("2 (fig. 3a): n = 6 lies between n = 4 and BERT", reason))
     return rows
 
 
@@ -181,11 +182,11 @@ def _energy_checks(generators: dict[str, Run], chains: dict[str, Chains]) -> lis
             trace = chains[document["clone"]].trace.set_index("sweep")
             score = trace["score"].loc[document["sweep"]]
             rows.append(
-                checks.identity(
+                verdicts.identity(
                     f"3 (fig. 3): {_label(run)}: E / L of its chains is its loss on them",
                     loss + score,
                     0.0,
-                    checks.IDENTITY,
+                    verdicts.IDENTITY,
                 )
             )
     return rows
@@ -202,7 +203,7 @@ def _overlap_checks(chains: dict[str, Chains]) -> list[dict]:
         if "overlap" in about
     }
     text = "corpus (fig. 3): share of the test blocks that stand verbatim in the training text"
-    return [checks.identity(f"{text}: {s}", x, 0.0, VERBATIM) for s, x in shares.items()]
+    return [verdicts.identity(f"{text}: {s}", x, 0.0, VERBATIM) for s, x in shares.items()]
 
 
 def _settled_checks(chains: dict[str, Chains], block: dict) -> list[dict]:
@@ -215,7 +216,7 @@ def _settled_checks(chains: dict[str, Chains], block: dict) -> list[dict]:
             text = (
                 f"4 (fig. 3b): {label}: the score drifts by < 1 % over the last quarter of {sweep}"
             )
-            rows.append(checks.settled(f"{text} sweeps", trace, sweep))
+            rows.append(verdicts.settled(f"{text} sweeps", trace, sweep))
     return rows
 
 
@@ -227,10 +228,10 @@ def _chain_checks(chains: dict[str, Chains], block: dict) -> list[dict]:
         label = labels.generator(about["generator"]["description"])
         last = int(trace["sweep"].max())
         text = f"chains (fig. 3b): {label}: split R-hat of the score, second half of {last} sweeps"
-        rows.append(checks.mixed(text, trace))
+        rows.append(verdicts.mixed(text, trace))
         for sweep in sorted({min(20, last), last}):
             text = f"chains (fig. 3b): {label}: share of the start's tokens after {sweep} sweeps"
-            rows.append(checks.forgotten(text, trace, sweep, about["chains"]))
+            rows.append(verdicts.forgotten(text, trace, sweep, about["chains"]))
     return rows
 
 
@@ -249,9 +250,9 @@ def _twin_checks(generators: dict[str, Run], chains: dict[str, Chains], block: d
         )
         losses = tuple(_last(run, name) for name in names)
         count = min(one.about["chains"] for one in made)
-        rows.append(checks.sample(text, tuple(one.trace for one in made), losses, sweep, count))
+        rows.append(verdicts.sample(text, tuple(one.trace for one in made), losses, sweep, count))
     return rows or [
-        checks.not_run(
+        verdicts.not_run(
             f"chains (fig. 3b): {A_SAMPLE}",
             "no generator is tested on twins from text and from noise",
         )
@@ -267,12 +268,12 @@ def _sweep_checks(student: Run, block: dict) -> list[dict]:
             f"5 (fig. 3c): {labels.target(one)}: after {one['sweep']} and {two['sweep']} sweeps "
             f"the losses are the same"
         )
-        differences = checks.loss_differences(
+        differences = verdicts.loss_differences(
             student.losses, curves, first, second, block["control"], paired=True
         )
-        rows.append(checks.same_losses(text, differences))
+        rows.append(verdicts.same_losses(text, differences))
     if not block["pairs"]:
         rows.append(
-            checks.not_run("5 (fig. 3c): losses after 20 and 70 sweeps are the same", "no pair")
+            verdicts.not_run("5 (fig. 3c): losses after 20 and 70 sweeps are the same", "no pair")
         )
     return rows

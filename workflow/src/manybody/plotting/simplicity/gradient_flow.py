@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from manybody import checks, tables
+from manybody.claims import verdicts
+from manybody.files import tables
 from manybody.plotting import style
 
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
@@ -224,12 +225,12 @@ def claims(frame: pd.DataFrame, about: dict) -> pd.DataFrame:
         *_control_checks(view),
         *(row for case in CASES for row in _growth_checks(view, case)),
     ]
-    return checks.table(rows)
+    return verdicts.table(rows)
 
 
 def _gradient_checks(view: _View) -> list[dict]:
     return [
-        checks.identity(
+        verdicts.identity(
             f"3.1: the flow (9) of {kind.lower()} moments is minus the numerical derivative of the "
             f"loss (8)",
             view.y("gradient error", kind).max(),
@@ -248,14 +249,14 @@ def _closed_form_checks(view: _View) -> list[dict]:
             for mode in view.series(name)
         )
         claim = f"3.1: B = 0 stays, and a follows the closed form (13){text}"
-        rows.append(checks.identity(claim, apart, 0.0, CLOSED_FORM))
+        rows.append(verdicts.identity(claim, apart, 0.0, CLOSED_FORM))
     apart = view.y("limit", "flow") - view.y("limit", "(C + decay)^-1 h")
     claim = "3.1: with weight decay a ends at (C + decay)^-1 h, from the largest B(0)"
-    rows.append(checks.identity(claim, np.abs(apart).max(), 0.0, LIMIT))
+    rows.append(verdicts.identity(claim, np.abs(apart).max(), 0.0, LIMIT))
     found = np.log(view.get("small deviation", "")[["x", "y"]].to_numpy())
     slope = (found[-1, 1] - found[0, 1]) / (found[-1, 0] - found[0, 0])
     claim = "3.1: the deviation from (13) grows like the fourth power of a small B(0)"
-    return [*rows, checks.identity(claim, slope, *ORDER)]
+    return [*rows, verdicts.identity(claim, slope, *ORDER)]
 
 
 def _norm_checks(view: _View) -> list[dict]:
@@ -273,19 +274,19 @@ def _norm_checks(view: _View) -> list[dict]:
     (first, last), (start, end) = late["x"].iloc[[0, -1]], late["y"].iloc[[0, -1]]
     slope = math.log(end / start) / (last - first)
     return [
-        checks.identity(
+        verdicts.identity(
             "3.1: Gaussian data, no weight decay: |B| never grows (largest relative step)",
             max(0.0, *rises["norm"]),
             0.0,
             RISE,
         ),
-        checks.identity(
+        verdicts.identity(
             "3.1: Gaussian data, with weight decay: |B| falls at least as fast as exp(-decay t)",
             max(0.0, *rises["norm with decay"]),
             0.0,
             RISE,
         ),
-        checks.identity(
+        verdicts.identity(
             "3.1: Gaussian data, with weight decay: late rate of log |B| is minus the decay",
             slope,
             -decay,
@@ -301,10 +302,10 @@ def _control_checks(view: _View) -> list[dict]:
     rates = np.abs(view.y("rate", "Gaussian, sampled")).max()
     holds = "yes" if worst < NOISE else "no"
     return [
-        checks.identity(
+        verdicts.identity(
             "3.1: Gaussian control: largest |rate| of (14), exact moments", exact, 0.0, QUIET
         ),
-        checks.row(
+        verdicts.row(
             f"3.1: Gaussian control, {view.entry['samples']} samples: largest |entry of T| in "
             f"standard errors (largest |rate| {rates:.2g})",
             "statistical",
@@ -326,7 +327,7 @@ def _growth_checks(view: _View, case: str) -> list[dict]:
     rate = math.log(last / first) / (end - begin)
     grows = top > QUIET
     found = [
-        checks.row(
+        verdicts.row(
             f"3.1, {case}: the top rate (14) is {top:.3g}, and the fastest mode of B "
             f"{'grows' if grows else 'does not grow'}",
             "exact",
@@ -336,7 +337,7 @@ def _growth_checks(view: _View, case: str) -> list[dict]:
             "> 0" if grows else "<= 0",
             QUIET,
         ),
-        checks.identity(f"3.1, {case}: measured rate of the fastest mode", rate, top, RATE),
+        verdicts.identity(f"3.1, {case}: measured rate of the fastest mode", rate, top, RATE),
     ]
     norms, losses = view.y("growth", case), view.y("loss", case)
     ratio, seen = norms.max() / norms[0], view.y("linear law", case)[-1] > SEEN
@@ -344,8 +345,8 @@ def _growth_checks(view: _View, case: str) -> list[dict]:
         text = f"3.1, {case}: |B| and the loss stay where they were"
         return [
             *found,
-            checks.identity(f"{text}: largest |B| / |B(0)|", ratio, 1.0, RISE),
-            checks.identity(f"{text}: change of the loss", losses[-1] - losses[0], 0.0, QUIET),
+            verdicts.identity(f"{text}: largest |B| / |B(0)|", ratio, 1.0, RISE),
+            verdicts.identity(f"{text}: change of the loss", losses[-1] - losses[0], 0.0, QUIET),
         ]
     if not seen:  # (14) keeps |B| below SEEN to the end
         return found
@@ -354,6 +355,6 @@ def _growth_checks(view: _View, case: str) -> list[dict]:
     answers = ("yes" if ratio > GROWN else "no", "yes" if fall < -QUIET else "no")
     return [
         *found,
-        checks.row(f"{text}: |B| / |B(0)|", "exact", answers[0], ratio, 0.0, f"> {GROWN}", 0.0),
-        checks.row(f"{text}: difference", "exact", answers[1], fall, 0.0, "< 0", QUIET),
+        verdicts.row(f"{text}: |B| / |B(0)|", "exact", answers[0], ratio, 0.0, f"> {GROWN}", 0.0),
+        verdicts.row(f"{text}: difference", "exact", answers[1], fall, 0.0, "< 0", QUIET),
     ]

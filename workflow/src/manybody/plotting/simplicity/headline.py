@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from manybody import checks, tables
-from manybody.plotting import labels, style
-from manybody.plotting.simplicity import comparison
+from manybody.claims import labels, verdicts
+from manybody.claims.simplicity import comparison
+from manybody.files import tables
+from manybody.plotting import colours, style
 from manybody.plotting.simplicity.learning import LADDER, Drawing
 
 STOPPED = {"linestyle": "--", "marker": "D", "markerfacecolor": "white"}
@@ -84,12 +85,12 @@ def headline(corpora: list[tuple], bootstraps: int = comparison.BOOTSTRAPS) -> D
     drawn.append(_draw_intervals(axes["d"], compared))
     if len(corpora) == 1:
         found.append(
-            checks.not_run(
+            verdicts.not_run(
                 "11 (headline): the same answer on a second corpus",
                 "its text is given by path: config/headline-second.yaml",
             )
         )
-    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
+    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], verdicts.table(found)
 
 
 def _kinds(made: list[comparison.Comparison]) -> list[list[str]]:
@@ -109,7 +110,7 @@ def _looks(targets: dict, kind: list[str], made: list[comparison.Comparison]) ->
             looks = STOPPED
         elif any(one.early == kind and not _is_bounded(targets, one.late) for one in made):
             looks = WIDE
-    return looks | {"color": labels.colour(document)}
+    return looks | {"color": colours.colour(document)}
 
 
 def _is_bounded(targets: dict, kind: list[str]) -> bool:
@@ -152,7 +153,7 @@ def _times(losses, targets, corpus: str, made: list[comparison.Comparison]) -> p
     """log t of every student and generator."""
     seeds, drawn = sorted(losses["seed"].unique()), []
     kinds = _kinds(made)
-    for share in checks.SATURATION:
+    for share in verdicts.SATURATION:
         for kind, read in zip(
             kinds, comparison.read_kinds(losses, targets, kinds, share, 1), strict=True
         ):

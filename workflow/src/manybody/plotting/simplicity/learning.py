@@ -23,9 +23,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from manybody import checks, tables
-from manybody.plotting import labels, style
-from manybody.plotting.simplicity import comparison
+from manybody.claims import labels, verdicts
+from manybody.claims.simplicity import comparison
+from manybody.files import tables
+from manybody.plotting import colours, style
 
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
 
@@ -66,7 +67,7 @@ def fig1(losses, targets, student, block, elsewhere: str | None = None) -> Drawi
     axes.set_title(labels.scale(student, view.seeds))
     axes.legend(title=_band(view.seeds), alignment="left")
     found = [] if elsewhere else _order_checks("6 (fig. 1)", view)
-    return figure, _table(drawn), checks.table(found)
+    return figure, _table(drawn), verdicts.table(found)
 
 
 def fig4(losses, targets, student, block, generators=()) -> Drawing:
@@ -110,7 +111,7 @@ def _steps_figure(losses, targets, student, block, generators, claims, name) -> 
     figure.legend(
         handles=handles, loc="outside lower center", ncols=2, title=title, alignment="left"
     )
-    return figure, _table(drawn), checks.table(found)
+    return figure, _table(drawn), verdicts.table(found)
 
 
 # --- What is drawn -------------------------------------------------------------------------------
@@ -124,7 +125,7 @@ class _Series:
         document = view.targets[target]
         self.label = labels.target(document, rank)
         self.short = labels.short(document)
-        self.colour = view.block.get("colours", {}).get(target, labels.colour(document))
+        self.colour = view.block.get("colours", {}).get(target, colours.colour(document))
 
     def curve(self, panel: str, quantity: str, unit: float = 1.0) -> pd.DataFrame:
         """The target's `loss` or `accuracy` at each checkpoint; x is the step times `unit`."""
@@ -139,8 +140,10 @@ class _Series:
 
     def saturation(self) -> pd.DataFrame:
         """Mean saturation step, its sd over seeds as y_err; x is the step, y the share in %."""
-        steps = checks.saturations(self.view.curves, self.target)["step"]
-        rows = _rows("saturation", self.label, "mean", [steps.mean()], [100 * checks.SATURATION[0]])
+        steps = verdicts.saturations(self.view.curves, self.target)["step"]
+        rows = _rows(
+            "saturation", self.label, "mean", [steps.mean()], [100 * verdicts.SATURATION[0]]
+        )
         return rows.assign(y_err=steps.std(ddof=1))
 
 
@@ -295,7 +298,7 @@ def _findings(compared: dict[str, comparison.Comparison]) -> list[str]:
 
 
 def _saturation_handle() -> Line2D:
-    text = f"t: saturation, {checks.SATURATION[0]:.0%} of the drop left"
+    text = f"t: saturation, {verdicts.SATURATION[0]:.0%} of the drop left"
     return Line2D([], [], color="0.4", marker="v", markersize=6, linestyle="", label=text)
 
 
@@ -308,10 +311,10 @@ def _band(seeds: int) -> str:
 
 def _order_checks(claim: str, view: _View) -> list[dict]:
     ladder = view.block["ladder"]
-    rows = checks.ordered(claim, view.curves, ladder, view.labels)
+    rows = verdicts.ordered(claim, view.curves, ladder, view.labels)
     name = "9" if claim.startswith("6") else f"{claim.split()[0]} as 9"
     figure = claim[claim.find("(") :]
-    rows += checks.overlap(
+    rows += verdicts.overlap(
         f"{name} {figure}", view.curves, ladder, view.labels, view.block["control"]
     )
     rows += _order_33(f"{claim}: order 33 saturates after order 9", view)
@@ -328,7 +331,7 @@ def _order_33(claim: str, view: _View) -> list[dict]:
     reason = (
         "n = 6 is not among the clones" if length >= 33 else f"n = 6 needs L >= 33, L = {length}"
     )
-    return [checks.not_run(claim, reason)]
+    return [verdicts.not_run(claim, reason)]
 
 
 def _all_checks(
@@ -338,9 +341,9 @@ def _all_checks(
     first, last = block["late_steps"][0], block["late_steps"][-1]
     times, falls = (f"{claim} ({name})" for claim in claims)
     rows = _order_checks(times, view)
-    rows += checks.late_changes(falls, curves, ladder, names, (first, last))
+    rows += verdicts.late_changes(falls, curves, ladder, names, (first, last))
     text = f"10 ({name}): the loss on original text falls to the end of training"
-    rows.append(checks.still_falling(text, curves, block["control"]))
+    rows.append(verdicts.still_falling(text, curves, block["control"]))
     rows += _quality_checks(name, compared)
     rows += _score_checks(view, block, name, (first, last))
     rows.append(_start_check(view, block, name))
@@ -376,7 +379,7 @@ def _quality_checks(name: str, compared: dict[str, comparison.Comparison]) -> li
     for role, reason in missing.items():
         if role not in compared:
             text = f"11 ({name}): at equal loss the order sets the time, {role} generator"
-            rows.append(checks.not_run(text, reason))
+            rows.append(verdicts.not_run(text, reason))
             continue
         if name == "fig. 4":
             rows.append(compared[role].premise)
@@ -388,17 +391,17 @@ def _score_checks(view: _View, block: dict, name: str, steps: tuple[int, int]) -
     """Claim 12: orders of saturation and late changes again, with clones by the norm score."""
     if "norm" not in block:
         text = f"12 ({name}): claims 6 and 7 hold with the norm score"
-        return [checks.not_run(text, "no clones by the norm score")]
+        return [verdicts.not_run(text, "no clones by the norm score")]
     claim = f"12 ({name}), norm score"
-    rows = checks.ordered(claim, view.curves, block["norm"], view.labels)
-    return rows + checks.late_changes(claim, view.curves, block["norm"], view.labels, steps)
+    rows = verdicts.ordered(claim, view.curves, block["norm"], view.labels)
+    return rows + verdicts.late_changes(claim, view.curves, block["norm"], view.labels, steps)
 
 
 def _start_check(view: _View, block: dict, name: str) -> dict:
     """Section 8: clones from test sequences and from unigram noise must give the same losses."""
     if "starts" not in block:
         text = f"section 8 ({name}): clones from test sequences and from unigram noise agree"
-        return checks.not_run(text, "no clone from unigram starts")
+        return verdicts.not_run(text, "no clone from unigram starts")
     test, unigram = block["starts"]
     sweep = view.targets[test]["sweep"]
     text = (
@@ -406,5 +409,7 @@ def _start_check(view: _View, block: dict, name: str) -> dict:
         f"noise agree after {sweep} sweeps"
     )
     curves, control = view.curves, block["control"]
-    differences = checks.loss_differences(view.losses, curves, test, unigram, control, paired=False)
-    return checks.same_losses(text, differences)
+    differences = verdicts.loss_differences(
+        view.losses, curves, test, unigram, control, paired=False
+    )
+    return verdicts.same_losses(text, differences)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
-from manybody import checks
-from manybody.artifacts import Manifest
-from manybody.plotting import labels, style
-from manybody.sequences import Sequences
+from manybody.claims import labels, verdicts
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import Sequences
+from manybody.plotting import style
 
 WIDTH, NAME = 92, 22  # characters in a line of text, of a label
 
@@ -62,12 +62,12 @@ def table1(passages: list[tuple[str, str]], differing: int, block: dict) -> tupl
         top += height
     drawn = pd.DataFrame(passages, columns=style.TEXT_COLUMNS)
     rows = [
-        checks.identity("table 1: all chains start from the same passages", differing, 0, 0),
-        checks.not_run(
+        verdicts.identity("table 1: all chains start from the same passages", differing, 0, 0),
+        verdicts.not_run(
             "table 1: fluency rises from low to high order", "it is for the reader to judge"
         ),
     ]
-    return figure, drawn, checks.table(rows)
+    return figure, drawn, verdicts.table(rows)
 
 
 def _visible(text: str) -> str:

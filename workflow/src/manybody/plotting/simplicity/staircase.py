@@ -18,17 +18,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from manybody import checks
+from manybody.claims import verdicts
+from manybody.claims.simplicity import staircase as staircase_claims
+from manybody.claims.simplicity.staircase_runs import MOVED, Group, Lines, Part, classes, classify
 from manybody.plotting import style
-from manybody.plotting.simplicity import staircase_checks
-from manybody.plotting.simplicity.staircase_runs import (
-    MOVED,
-    Group,
-    Lines,
-    Part,
-    classes,
-    classify,
-)
 
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
 
@@ -44,7 +37,7 @@ APART = 0.062  # smallest distance of two labels of lines, as a share of the axi
 def fig2(part: Part, theory: pd.DataFrame | None) -> Drawing:
     """(b) losses, (c) displacements below, (d) all ends beside, on the same axis of losses.
 
-    theory: the numbers of `manybody.theory.many_body_exact`, for the checks, or None.
+    theory: the numbers of `claims.identities.many_body`, for the checks, or None.
     """
     figure = style.new(7.0, 5.2)
     panels = [["b", "d"], ["c", "words"]]
@@ -68,9 +61,9 @@ def fig2(part: Part, theory: pd.DataFrame | None) -> Drawing:
     axes["d"].tick_params(labelleft=False)
     axes["words"].axis("off")
     _class_legend(axes["words"], _last(part), part.lines)
-    found = staircase_checks.all_rows(part, "fig. 2")
-    found += staircase_checks.exact_rows(theory, "fig. 2")
-    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
+    found = staircase_claims.all_rows(part, "fig. 2")
+    found += staircase_claims.exact_rows(theory, "fig. 2")
+    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], verdicts.table(found)
 
 
 @style.styled(style.RC)
@@ -97,8 +90,8 @@ def literal(parts: list[Part]) -> Drawing:
         drawn += [
             table.assign(panel=f"{part.name}: " + table["panel"].astype(str)) for table in tables
         ]
-        found += staircase_checks.all_rows(part, f"fig. 2 literal, {part.name}")
-    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
+        found += staircase_claims.all_rows(part, f"fig. 2 literal, {part.name}")
+    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], verdicts.table(found)
 
 
 @style.styled(style.RC)
@@ -131,9 +124,9 @@ def seeds(part: Part, theory: pd.DataFrame | None, elsewhere: str | None = None)
         ncols=3,
     )
     drawn += [_ends_table(groups, part.lines), *numbers(part)]
-    found = staircase_checks.seed_rows(part, "fig. 2 seeds", elsewhere)
-    found += staircase_checks.exact_rows(theory, "fig. 2 seeds")
-    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], checks.table(found)
+    found = staircase_claims.seed_rows(part, "fig. 2 seeds", elsewhere)
+    found += staircase_claims.exact_rows(theory, "fig. 2 seeds")
+    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], verdicts.table(found)
 
 
 def _last(part: Part) -> list[Group]:

@@ -1,8 +1,8 @@
 """Table 1: one test passage, and what each generator's chain has made of it."""
 
-from manybody.artifacts import Manifest
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import Symbols
 from manybody.plotting.simplicity.passages import read_passages, table1
-from manybody.sequences import Symbols
 
 
 def draw(files, block: dict, context: dict) -> tuple:

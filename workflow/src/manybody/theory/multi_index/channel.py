@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manybody.theory.multi_index.channel_loops import integrate_samples
+from manybody.kernels.channel import integrate_samples
 
 CHUNK = 64  # samples that a thread takes at a time
 ACTIVATIONS = ("softmax", "linear")

@@ -17,11 +17,7 @@ from numba import njit
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from manybody.theory.multi_index.channel_three_loops import (
-    MOMENTS,
-    integrate_samples,
-    switches,
-)
+from manybody.kernels.channel_three import MOMENTS, integrate_samples, switches
 
 CHUNK = 32  # samples that a thread takes at a time
 MORE = (16, 256, 4096)  # samples whose points one takes that none of its own comes near

@@ -30,7 +30,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import qmc
 
-from manybody.progress import Progress
+from manybody.runtime.progress import Progress
 from manybody.theory.multi_index import channel_three as channel
 from manybody.theory.multi_index.samples import controlled
 

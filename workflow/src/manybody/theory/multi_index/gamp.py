@@ -29,7 +29,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 from threadpoolctl import threadpool_limits
 
-from manybody.progress import Progress
+from manybody.runtime.progress import Progress
 from manybody.theory.multi_index.channel import (
     ACTIVATIONS,
     denoiser,

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from tokenizers import BertWordPieceTokenizer, Tokenizer
 
-from manybody.artifacts import sha256
+from manybody.files.atomic import sha256
 from manybody.sources import documents
 from manybody.sources.tokenizer import MARKER, load, train
 

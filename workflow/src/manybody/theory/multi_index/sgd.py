@@ -18,8 +18,8 @@ from threading import Lock
 import numpy as np
 import pandas as pd
 
-from manybody.progress import Progress
-from manybody.theory.multi_index.sgd_loops import outputs, visit
+from manybody.kernels.sgd import outputs, visit
+from manybody.runtime.progress import Progress
 
 FINE = 5  # epochs at the start in which weights are looked at after every batch: layer 2 is fast
 

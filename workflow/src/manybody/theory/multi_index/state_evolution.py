@@ -23,7 +23,7 @@ import pandas as pd
 from scipy.special import expit, logit
 from threadpoolctl import threadpool_limits
 
-from manybody.progress import Progress
+from manybody.runtime.progress import Progress
 from manybody.theory.multi_index import expected, plain, prediction
 from manybody.theory.multi_index.channel import ACTIVATIONS
 from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error

@@ -31,7 +31,7 @@ import pandas as pd
 import torch
 from torch.nn.functional import cross_entropy, linear
 
-from manybody.progress import Progress
+from manybody.runtime.progress import Progress
 from manybody.theory.multi_index.questions import CLASSES, Questions, Tokens, read, tokenise
 
 LAYERS = 2

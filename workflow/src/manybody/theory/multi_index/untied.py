@@ -46,9 +46,9 @@ import pandas as pd
 from scipy.special import expit, logit
 from scipy.stats import norm, qmc
 
-from manybody.progress import Progress
+from manybody.kernels.untied import average_at_zero, average_samples
+from manybody.runtime.progress import Progress
 from manybody.theory.multi_index.samples import controlled
-from manybody.theory.multi_index.untied_loops import average_at_zero, average_samples
 
 SINGLE_LAYER = math.sqrt(5) - 2
 STEP, FINE = 0.35, 0.25  # of quadrature over the first layer; the second one shows the error

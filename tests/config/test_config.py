@@ -1,0 +1,268 @@
+"""The shipped configs pass; each kind of mistake is answered with its path and the way out."""
+
+import copy
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from manybody.config.check import ConfigError, check
+
+CONFIG = Path(__file__).resolve().parents[2] / "config"
+
+
+@cache
+def read(name):
+    return yaml.safe_load((CONFIG / name).read_text(encoding="utf-8"))
+
+
+def load(*names):
+    config = {}
+    for name in names:
+        # What YAML's anchors share is two values, as it is to Snakemake.
+        merge(config, json.loads(json.dumps(read(name))))
+    return config
+
+
+def merge(base, overlay):
+    """As Snakemake lays one config file over another: mappings merge, all else is replaced."""
+    for key, value in overlay.items():
+        if isinstance(value, dict) and isinstance(base.get(key), dict):
+            merge(base[key], value)
+        else:
+            base[key] = copy.deepcopy(value)
+
+
+@pytest.fixture
+def config():
+    return load("config.yaml")
+
+
+def put(config, path, value):
+    *parents, last = path.split(".")
+    for key in parents:
+        config = config[key]
+    config[last] = value
+
+
+@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml", "headline.yaml"])
+def test_shipped_configs_pass(overlay):
+    check(load("config.yaml"))
+    check(load("config.yaml", overlay))
+
+
+@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml", "headline.yaml"])
+def test_scales_never_mix(overlay):
+    assert load("config.yaml", overlay)["results"] != load("config.yaml")["results"]
+
+
+def test_the_second_corpus_is_given_by_path():
+    config = load("config.yaml", "headline.yaml", "headline-second.yaml")
+    with pytest.raises(ConfigError, match=r"corpora\.second\.files: missing"):
+        check(config)
+    config["corpora"]["second"]["files"] = ["slice.txt"]
+    check(config)
+    config["corpora"]["second"] |= {"boundary": "marker", "marker": "<|endoftext|>"}
+    check(config)
+
+
+def test_both_corpora_of_the_headline_are_compared_alike():
+    """Clones and targets of the second differ from those of the first in the source only."""
+    config = load("config.yaml", "headline.yaml", "headline-second.yaml")
+    first, second = config["figures"]["simplicity"]["headline"]["corpora"]
+    assert first["comparisons"] == second["comparisons"]
+    one, two = (config["evaluations"][part["evaluation"]]["targets"] for part in (first, second))
+    assert one.keys() == two.keys()
+    for name in one:
+        if "clone" in one[name]:
+            clones = [config["clones"][target[name]["clone"]] for target in (one, two)]
+            assert [clone.pop("source") for clone in clones] == ["docs", "second"]
+            assert clones[0] == clones[1]
+
+
+def test_the_headline_compares_runs_that_differ_in_start_and_data():
+    config = load("config.yaml", "headline.yaml")
+    (part,) = config["figures"]["simplicity"]["headline"]["corpora"]
+    targets = config["evaluations"][part["evaluation"]]["targets"]
+    for pair in part["comparisons"]:
+        for kind in (pair["late"], pair["early"]):
+            clones = [config["clones"][targets[name]["clone"]] for name in kind]
+            assert [clone["seed"] for clone in clones] == [0, 1]
+            for clone in clones:
+                assert config["models"][clone["model"]]["init_seed"] == "each"
+    # Students are runs of one start, as in the paper.
+    assert config["models"][config["evaluations"]["headline"]["model"]]["init_seed"] != "each"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("comparisons", [{"late": ["bert-9"], "early": ["wide-0"]}], "comparisons[0].late"),
+        ("comparisons", [{"late": ["bert-0"], "early": ["original"]}], "comparisons[0].early"),
+        ("generators", ["generator-n9"], "corpora[0].generators"),
+        ("test", "tests", "corpora[0].test"),
+        ("control", "text", "corpora[0].control"),
+        ("evaluation", "student", "corpora[0].evaluation"),
+    ],
+)
+def test_a_mistake_in_the_headline_is_named(path, value, expected):
+    config = load("config.yaml", "headline.yaml")
+    config["figures"]["simplicity"]["headline"]["corpora"][0][path] = value
+    with pytest.raises(ConfigError) as raised:
+        check(config)
+    assert expected in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("twins", "expected"),
+    [
+        ({"evaluation": "n9", "text": "text", "noise": "noise"}, "twins[0].evaluation"),
+        ({"evaluation": "n4", "text": "test", "noise": "noise"}, "found test"),
+        ({"evaluation": "n4", "text": "own", "noise": "noise"}, "different sweeps"),
+    ],
+)
+def test_twins_are_two_clones_of_one_generator_at_one_sweep(config, twins, expected):
+    check(config)
+    config["figures"]["simplicity"]["fig3"]["twins"] = [twins]
+    with pytest.raises(ConfigError) as raised:
+        check(config)
+    assert expected in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("models.n2.rnk", 3, ["models.n2.rnk", "did you mean rank"]),
+        ("models.n2.training.stepps", 3, ["models.n2.training.stepps", "did you mean steps"]),
+        ("sourcs", {}, ["sourcs", "did you mean sources"]),
+        ("models.n2.layers", "two", ["models.n2.layers", "'two'", "integer"]),
+        ("models.n2.training.learning_rate", -1, ["models.n2.training.learning_rate", "-1"]),
+        ("models.bert.heads", 5, ["models.bert.heads", "5", "width 64"]),
+        ("models.n2.rank", 401, ["models.n2.rank", "401", "rank <= 400"]),
+        ("clones.n2.model", "n3", ["clones.n2.model", "models.n3", "did you mean n"]),
+        ("clones.n2.model", "gpt", ["clones.n2.model", "gpt", "causal"]),
+        ("clones.n2.step", 99999, ["clones.n2.step", "99999", "2500"]),
+        ("sources.docs.blocks", {"test": 50}, ["clones.n2.chains", "160", "the 50 of source docs"]),
+        ("clones.n2.precision", "bfloat16", ["clones.n2.precision", "factored", "float32"]),
+        ("clones.n2.energy", "rww", ["clones.n2.energy", "'rww'", "raw"]),
+        ("models.n2.training.checkpoints.listed", [9999], ["listed", "9999", "2500"]),
+        ("models.n2.training.warmup", 2500, ["warmup", "2500"]),
+        ("models.n2.training.batch", 1, ["models.n2.training.batch", "1 copies"]),
+        ("models.gpt.training.objective", "masked", ["models.gpt.training.objective", "next"]),
+        ("models.n2.training.optimizer", {"name": "lion"}, ["models.n2.training.optimizer"]),
+        ("sources.docs.corpus", "pydoc", ["sources.docs.corpus", "did you mean pydocs"]),
+        ("sources.docs.length", 1, ["sources.docs.length", "1"]),
+        ("sources.docs.vocabulary", 100, ["sources.docs.vocabulary", "100", "256"]),
+        ("sources.many-body.order", 5, ["sources.many-body.order", "5", "from 2 to 4"]),
+        ("sources.many-body.length", 3, ["sources.many-body.length", "3", "at least 4"]),
+        ("sources.many-body.vocabulary", 1, ["sources.many-body.vocabulary", "1"]),
+        ("sources.many-body.couplings.vectors", 0, ["sources.many-body.couplings.vectors", "0"]),
+        ("sources.many-body.couplings.probability", 1, ["couplings.probability", "1"]),
+        ("sources.many-body.logit_scale", 0, ["sources.many-body.logit_scale", "0"]),
+        ("models.many-body-n3.start", [0.2, 0.4], ["models.many-body-n3.start", "2", "3 layers"]),
+        ("models.many-body-n3.rank", 3, ["models.many-body-n3.start", "rank 3"]),
+        ("models.many-body-n3.training.hold", 20001, ["hold", "20001", "20000"]),
+        ("models.many-body-n3.training.batch", 2561, ["many-body-n3.training.batch", "take 2560"]),
+        ("models.many-body-true.order", 3, ["many-body-true.order", "3", "of order 4"]),
+        ("figures.simplicity.fig2.source", "docs", ["fig2.source", "docs", "many-body"]),
+        ("figures.simplicity.fig2.truth", "many-body-4", ["fig2.truth", "weights: source"]),
+        ("figures.simplicity.fig2.lines", ["n2"], ["fig2.lines", "n2", "energy"]),
+        ("figures.simplicity.fig2.exact", "exact", ["fig2.exact", "theory.exact"]),
+        ("sources.potts.temperature", {"beta": -1}, ["sources.potts.temperature", "-1"]),
+        ("sources.potts.temperature", {"hamming": None}, ["temperature: found neither hamming"]),
+        ("sources.potts.couplings", "contacts", ["sources.potts.couplings", "'contacts'"]),
+        ("models.potts-free.training.subset", 200000, ["subset", "200000", "120000"]),
+        ("models.potts-map.training.weights", "identity", ["weights", "potts source", "alignment"]),
+        ("models.potts-map.attention", "softmax", ["optimizer.sparsity", "0.0003", "free maps"]),
+        ("models.potts-map.layers", 2, ["models.potts-map.training.optimizer.sparsity", "0.0003"]),
+        ("curves.recovery.source", "docs", ["curves.recovery.source", "docs", "potts"]),
+        ("theory.replica.gamma", 2, ["theory.replica.gamma", "2"]),
+        ("theory.thresholds.tolerance_1", "7e-4", ["YAML reads as text", "tolerance_1: 0.0007"]),
+        (
+            "theory.thresholds.tolerance_1",
+            "7e-7",
+            ["'7e-7'", "write for example tolerance_1: 7.0e-07"],
+        ),
+        ("theory.thresholds.points", "1e3", ["'1e3'", "write for example points: 1000"]),
+        ("theory.state-evolution.skip", 0, ["theory.state-evolution.skip: found 0", "above 0"]),
+        (
+            "theory.layer-2-held.skip",
+            0,
+            ["layer-2-held.skip: found 0", "for example skip: 1"],
+        ),
+        ("theory.three-layers.skips", [0], ["three-layers.skips[0]: found 0", "above 0"]),
+        ("theory.gamp.activation", "relu", ["gamp.activation", "'relu'", "softmax, linear"]),
+        ("figures.potts.fig2.optimum", "potts-free", ["fig2.optimum", "weights: source"]),
+        ("figures.potts.fig3.curve", "separable", ["fig3.curve", "did you mean separability"]),
+        ("figures.potts.contacts.model", "potts-maps", ["contacts.model", "did you mean potts-m"]),
+    ],
+)
+def test_a_mistake_is_named_with_its_path(config, path, value, expected):
+    put(config, path, value)
+    with pytest.raises(ConfigError) as caught:
+        check(config)
+    for part in expected:
+        assert part in str(caught.value)
+
+
+def test_linear_message_passing_needs_a_skip_connection(config):
+    put(config, "theory.gamp.activation", "linear")
+    check(config)
+    put(config, "theory.gamp.skip", 0)
+    with pytest.raises(ConfigError, match=r"gamp\.skip: found 0 with activation linear; exp"):
+        check(config)
+
+
+def test_a_missing_key_is_named(config):
+    del config["models"]["n2"]["training"]["steps"]
+    with pytest.raises(ConfigError, match=r"models\.n2\.training.*steps"):
+        check(config)
+
+
+def test_an_unsaved_sweep_is_refused(config):
+    name, evaluation = next(iter(config["evaluations"].items()))
+    evaluation["targets"]["wrong"] = {"clone": "n2", "sweep": 15}
+    with pytest.raises(ConfigError, match=rf"evaluations\.{name}\.targets\.wrong\.sweep.*15"):
+        check(config)
+
+
+def test_every_key_is_described():
+    """A schema without descriptions is no reference manual."""
+    schema = yaml.safe_load(
+        (CONFIG.parent / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8")
+    )
+
+    def undescribed(node, path=""):
+        for key, value in node.get("properties", {}).items():
+            described = "description" in value or "$ref" in value or "const" in value
+            if value and not described and "enum" not in value:
+                yield f"{path}.{key}"
+            yield from undescribed(value, f"{path}.{key}")
+        for part in node.get("oneOf", []):
+            yield from undescribed(part, path)
+
+    found = [*undescribed(schema)]
+    for name, definition in schema["$defs"].items():
+        found += undescribed(definition, name)
+    assert not found, f"no description: {found}"
+
+
+def test_an_overlay_takes_the_other_temperature_back():
+    """Snakemake merges mappings: what an overlay leaves out is still there."""
+    from snakemake.utils import update_config
+
+    for given, accepted in (({"beta": 1.0}, False), ({"hamming": None, "beta": 1.0}, True)):
+        config = load("config.yaml")
+        update_config(config, {"sources": {"potts": {"temperature": given}}})
+        if accepted:
+            check(config)
+            continue
+        with pytest.raises(ConfigError) as caught:
+            check(config)
+        said = str(caught.value)
+        assert "sources.potts.temperature: found hamming and beta; expected one" in said
+        # The way out that is named is the one that works.
+        assert "null for the other" in said
+        assert "{hamming: null, beta: 1.0}" in said

@@ -1,0 +1,392 @@
+"""Pseudo-likelihood: its slopes, its weights, the masked loss, planted couplings, bad input."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from benchmarks import pairwise
+from manybody.files import sequences, tables
+from manybody.inverse_potts import learning_curves as curves
+from manybody.inverse_potts import pseudolikelihood as pl
+from manybody.models import build
+from manybody.plotting.potts import recovery
+from manybody.sources import SourceError
+from manybody.sources.hamiltonian import Hamiltonian
+
+LENGTH, COLOURS = 6, 4
+
+
+def tokens(count: int = 90, seed: int = 0) -> np.ndarray:
+    """Ordered sequences, so that some repeat and a colour is common; one colour never occurs."""
+    rng = np.random.default_rng(seed)
+    return rng.choice(COLOURS, size=(count, LENGTH), p=[0.7, 0.2, 0.1, 0.0])
+
+
+def heads(number: int = 2, seed: int = 1) -> pl.Heads:
+    rng = np.random.default_rng(seed)
+    attention = rng.standard_normal((number, LENGTH, LENGTH))
+    attention[:, np.arange(LENGTH), np.arange(LENGTH)] = 0
+    values = rng.standard_normal((number, COLOURS, COLOURS))
+    return pl.Heads(attention, values, rng.standard_normal((LENGTH, COLOURS)))
+
+
+def full(seed: int = 1) -> pl.Full:
+    model = heads(3, seed)
+    return pl.Full(model.couplings, model.fields)
+
+
+def parts(model) -> list[np.ndarray]:
+    return list(vars(model).values())
+
+
+def direct(model, data: np.ndarray) -> np.ndarray:
+    """Loss of each site of each sequence (N, L), as the formula is written."""
+    couplings, found = model.couplings, np.empty(data.shape)
+    for n, s in enumerate(data):
+        for i in range(LENGTH):
+            logits = model.fields[i].copy()
+            for j in range(LENGTH):
+                if j != i:
+                    logits += couplings[i, j, :, s[j]]
+            found[n, i] = np.log(np.exp(logits).sum()) - logits[s[i]]
+    return found
+
+
+@pytest.mark.parametrize("model", [heads(1), heads(3), full()], ids=["head", "heads", "full"])
+def test_losses_are_those_of_the_formula(model):
+    data = tokens()
+    expected = direct(model, data)
+    np.testing.assert_allclose(pl.losses(model, data), expected.mean(axis=1), rtol=0, atol=1e-13)
+    total, _ = pl.loss_and_slopes(pl.Counted(data, COLOURS), model)
+    assert total == pytest.approx(expected.sum(), rel=1e-13)
+
+
+@pytest.mark.parametrize("model", [heads(1), heads(3), full()], ids=["head", "heads", "full"])
+def test_slopes_are_the_numerical_ones(model):
+    rng = np.random.default_rng(2)
+    counted = pl.Counted(tokens(), COLOURS, rng.random(90))
+    _, slopes = pl.loss_and_slopes(counted, model)
+    step = 1e-5
+    for number, slope in enumerate(parts(slopes)):
+        direction = rng.standard_normal(slope.shape)
+        if number == 0:  # a site is not coupled to itself
+            sites = np.arange(LENGTH)
+            where = (slice(None), sites, sites) if slope.ndim == 3 else (sites, sites)
+            direction[where] = 0
+            assert not slope[where].any()
+        ends = []
+        for sign in (1, -1):
+            moved = [part.copy() for part in parts(model)]
+            moved[number] += sign * step * direction
+            ends.append(pl.loss_and_slopes(counted, type(model)(*moved))[0])
+        numerical = (ends[0] - ends[1]) / (2 * step)
+        assert (slope * direction).sum() == pytest.approx(numerical, rel=1e-7, abs=1e-7)
+
+
+def test_a_weight_is_a_number_of_repeats():
+    data, repeats = tokens(40), np.random.default_rng(3).integers(0, 4, 40)
+    weighted = pl.Counted(data, COLOURS, repeats)
+    repeated = pl.Counted(np.repeat(data, repeats, axis=0), COLOURS)
+    assert weighted.total == repeated.total == repeats.sum()
+    assert len(np.unique(data, axis=0)) == weighted.tokens.shape[1] < 40
+    (one, first), (two, second) = (
+        pl.loss_and_slopes(counted, heads()) for counted in (weighted, repeated)
+    )
+    assert one == pytest.approx(two, rel=1e-13)
+    for a, b in zip(parts(first), parts(second), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-11)
+
+
+def test_slopes_do_not_depend_on_the_number_of_threads():
+    counted = pl.Counted(tokens(), COLOURS)
+    for model in (heads(), full()):
+        one, slopes = pl.loss_and_slopes(counted, model, threads=1)
+        for threads in (2, 3):
+            other, others = pl.loss_and_slopes(counted, model, threads=threads)
+            assert one == other
+            for a, b in zip(parts(slopes), parts(others), strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_pseudo_likelihood_is_the_masked_loss(number):
+    """Against the registry's model with every mask made explicitly, in double precision."""
+    data, wanted = tokens(), heads(number)
+    torch.manual_seed(0)
+    sizes = dict(vocabulary=COLOURS, length=LENGTH, layers=1, heads=number)
+    model = build(dict(architecture="factored", rank=None, bias=False, **sizes)).double()
+    with torch.no_grad():
+        for weight, given in (
+            (model.attention[0], wanted.attention),
+            (model.left[0], wanted.values),
+        ):
+            weight.copy_(torch.from_numpy(given if number > 1 else given[0]))
+        sequence = torch.from_numpy(data)
+        losses = []
+        for i in range(LENGTH):
+            mask = torch.zeros(sequence.shape, dtype=torch.bool)
+            mask[:, i] = True
+            logits = model(sequence, mask)[:, i]
+            losses.append(
+                torch.nn.functional.cross_entropy(logits, sequence[:, i], reduction="none")
+            )
+        expected = torch.stack(losses).mean(0).numpy()
+    wanted.fields[:] = 0
+    np.testing.assert_allclose(pl.losses(wanted, data), expected, rtol=0, atol=1e-12)
+
+
+def test_gauges_do_not_change_the_loss():
+    data, model = tokens(), heads()
+    turned = pl.Heads(-2 * model.attention, model.values / -2, model.fields)
+    shifted = pl.Heads(model.attention, model.values + np.arange(COLOURS), model.fields)
+    for other in (turned, shifted):
+        np.testing.assert_allclose(pl.losses(other, data), pl.losses(model, data), atol=1e-12)
+
+
+# --- Planted couplings ---------------------------------------------------------------------------
+
+
+def chain() -> np.ndarray:
+    """J of a ring: doubly stochastic, two neighbours each."""
+    return (np.roll(np.eye(LENGTH), 1, axis=1) + np.roll(np.eye(LENGTH), -1, axis=1)) / 2
+
+
+def colours() -> np.ndarray:
+    rng = np.random.default_rng(5)
+    matrix = rng.standard_normal((COLOURS, COLOURS))
+    # Mostly attractive: -U would fit as well where the two signs are alike.
+    return (matrix + matrix.T) / np.sqrt(2) + 1.5 * np.eye(COLOURS)
+
+
+def planted(count: int, seed: int) -> np.ndarray:
+    couplings = np.einsum("ij,ab->ijab", chain(), colours())
+    none = np.zeros((LENGTH, COLOURS))
+    return pairwise.sample(couplings, none, count, 40, np.random.SeedSequence(seed))
+
+
+def test_the_sampler_draws_the_enumerated_law():
+    rng = np.random.default_rng(6)
+    length, vocabulary = 3, 3
+    couplings = rng.standard_normal((length, length, vocabulary, vocabulary))
+    couplings = couplings + couplings.transpose(1, 0, 3, 2)
+    couplings[np.arange(length), np.arange(length)] = 0
+    fields = rng.standard_normal((length, vocabulary))
+    states = np.indices((vocabulary,) * length).reshape(length, -1).T
+    weights = np.zeros(len(states))
+    for n, s in enumerate(states):
+        weights[n] = sum(fields[i, s[i]] for i in range(length))
+        weights[n] += sum(couplings[i, j, s[i], s[j]] for i in range(length) for j in range(i))
+    law = np.exp(weights - weights.max())
+    law /= law.sum()
+    draws = [
+        pairwise.sample(couplings, fields, 40000, 30, np.random.SeedSequence(7), threads)
+        for threads in (1, 2)
+    ]
+    np.testing.assert_array_equal(*draws)
+    counts = np.bincount(draws[0] @ vocabulary ** np.arange(length)[::-1], minlength=len(law))
+    deviations = (counts - 40000 * law) / np.sqrt(40000 * law * (1 - law))
+    assert np.abs(deviations).max() < 4.5
+    with pytest.raises(ValueError, match="average the two"):
+        pairwise.sample(couplings + np.arange(vocabulary), fields, 2, 1, np.random.SeedSequence(0))
+
+
+def test_factored_attention_recovers_planted_couplings():
+    fit = pl.fit_heads(pl.Counted(planted(4000, 1), COLOURS), iterations=80)
+    law = Hamiltonian(chain(), -colours() / 2, 1.0)
+    found = dict(curves.errors(fit.model.attention[0], law))
+    assert found["pearson"] > 0.99
+    assert found["score correlation"] > 0.99
+    assert found["coupling error"] < 0.03
+    test = planted(2000, 2)
+    excess = (pl.losses(fit.model, test) - pl.losses(curves.true_conditionals(law), test)).mean()
+    assert -0.001 < excess < 0.004  # p / (2 M L) is 0.0009
+
+
+def test_true_conditionals_are_those_of_the_hamiltonian():
+    """At a temperature other than 1, with and without fields of the sites."""
+    data, own = tokens(), np.random.default_rng(3).standard_normal((LENGTH, COLOURS))
+    for alone in (None, own):
+        law = Hamiltonian(chain(), -colours() / 2, 0.37, alone)
+        logs = np.take_along_axis(law.log_conditionals(data), data[:, :, None], axis=2)
+        expected = -logs[:, :, 0].mean(axis=1)
+        np.testing.assert_allclose(
+            pl.losses(curves.true_conditionals(law), data), expected, rtol=1e-12
+        )
+
+
+def test_a_penalty_sets_couplings_to_zero_that_are():
+    counted = pl.Counted(planted(2000, 1), COLOURS)
+    law = Hamiltonian(chain(), -colours() / 2, 1.0)
+    apart = (chain() == 0) & ~np.eye(LENGTH, dtype=bool)
+    dense, sparse = pl.fit_heads(counted), pl.fit_sparse(counted, 1e-2)
+    assert (dense.model.attention[0][apart] != 0).all()
+    assert (sparse.model.attention[0][apart] == 0).sum() > 6
+    one, two = (dict(curves.errors(fit.model.attention[0], law)) for fit in (dense, sparse))
+    assert two["score correlation"] > one["score correlation"]
+    mean = pl.losses(sparse.model, planted(2000, 1)).mean()
+    assert sparse.loss == pytest.approx(mean, rel=1e-12)
+
+
+def test_the_full_form_recovers_couplings_that_do_not_factorise():
+    rng = np.random.default_rng(8)
+    couplings = np.zeros((LENGTH, LENGTH, COLOURS, COLOURS))
+    for i in range(LENGTH - 1):
+        matrix = rng.standard_normal((COLOURS, COLOURS))
+        matrix -= matrix.mean(axis=0)
+        matrix -= matrix.mean(axis=1, keepdims=True)
+        couplings[i, i + 1], couplings[i + 1, i] = matrix, matrix.T
+    none = np.zeros((LENGTH, COLOURS))
+    counted = pl.Counted(
+        pairwise.sample(couplings, none, 8000, 40, np.random.SeedSequence(9)), COLOURS
+    )
+    for symmetric in (False, True):
+        fit = pl.fit_full(counted, 1e-5, symmetric=symmetric, iterations=60)
+        found = fit.model.couplings
+        if symmetric:
+            np.testing.assert_array_equal(found, found.transpose(1, 0, 3, 2))
+        found = found - found.mean(axis=2, keepdims=True)
+        found = found - found.mean(axis=3, keepdims=True)
+        np.testing.assert_allclose(found, couplings, atol=0.35)
+        assert np.corrcoef(found.ravel(), couplings.ravel())[0, 1] > 0.98
+
+
+# --- Curves --------------------------------------------------------------------------------------
+
+ENTRY = dict(
+    kind="recovery", source="ring", sizes=[500, 1000, 2000], ridge=1e-4, realisations=3, test=500,
+    iterations=40, start=dict(attention=0.1, values=0.3), seed=0,
+)  # fmt: skip
+SEPARABILITY = dict(
+    kind="separability", source="ring", sizes=[2, 8], ridges=[1e-2, 1e-1], realisations=2, test=200,
+    iterations=40, start=dict(attention=0.1, values=0.3), seed=0,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ring")
+    found = {split: folder / f"{split}.parquet" for split in ("train", "validation")}
+    found["hamiltonian"] = folder / "hamiltonian.safetensors"
+    sequences.write(found["train"], planted(6000, 3), COLOURS, {})
+    sequences.write(found["validation"], planted(500, 4), COLOURS, {})
+    Hamiltonian(chain(), -colours() / 2, 1.0).save(found["hamiltonian"], {})
+    return found
+
+
+def test_the_coupling_error_falls_as_one_over_m(paths, tmp_path):
+    frame, about = curves.compute(ENTRY, paths, tmp_path, threads=2)
+    _, drawn, found = recovery.recovery(frame, about)
+    assert list(drawn["panel"].unique()) == list("abc")
+    slope = frame[frame["quantity"] == "mean slope"].iloc[0]
+    assert abs(slope["y"] + 1) < 0.3
+    assert found.empty  # a ring is not the setting that the gates are about
+    assert frame["quantity"].value_counts()["coupling error"] == 9
+
+
+def recovered(runs: int, factor: float = 1.0) -> tuple[pd.DataFrame, dict]:
+    """A table of the default setting with the numbers that were measured there, and their sd."""
+    sizes = list(recovery.MEASURED)
+    draws = np.random.default_rng(runs)
+    rows, slopes = [], []
+    for seed in range(runs):
+        slopes.append(-0.97 * factor + 0.011 * draws.standard_normal())
+        for size in sizes:
+            scale, noise = 3000 / size, draws.standard_normal(3)
+            rows += [
+                ("coupling error", seed, size, factor * scale * (0.0546 + 0.0042 * noise[0]), 0.0),
+                ("pearson", seed, size, 1 - factor * scale * (0.0334 + 0.0027 * noise[1]), 0.0),
+                ("score correlation", seed, size, 0.99, 0.0),
+                ("excess loss", seed, size, factor * scale * (0.0063 + 0.0012 * noise[2]), 4e-4),
+            ]
+    rows += [("expected excess", 0, size, 19.0 / size, np.nan) for size in sizes]
+    mean, error = np.mean(slopes), np.std(slopes, ddof=1) / np.sqrt(runs)
+    rows.append(("mean slope", 0, 0, mean, error))
+    frame = pd.DataFrame(rows, columns=["quantity", "seed", "x", "y", "y_err"])
+    source = dict(length=20, vocabulary=20, couplings="contact-map", colours="stored")
+    entry = {**ENTRY, "sizes": sizes, "realisations": runs}
+    return frame.assign(series=""), dict(entry=entry, length=20, source=source, beta=1.707)
+
+
+def test_recovery_asks_for_what_was_measured_at_the_default_setting():
+    found = recovery.claims(*recovered(6))
+    assert len(found) == 4
+    assert set(found["holds"]) <= {"confirmed", "consistent"}
+    assert found["holds"].tolist().count("confirmed") >= 3
+    assert set(recovery.claims(*recovered(6, 2.0))["holds"]) == {"contradicted"}
+    # What so few samples cannot confirm is not asked of them.
+    assert recovery.claims(*recovered(3))["claim"].tolist()[0].startswith("recovery: slope")
+    assert len(recovery.claims(*recovered(3))) == 1
+    assert len(recovery.claims(*recovered(2))) == 1
+    frame, about = recovered(6)
+    for change in ({"beta": 1.2}, {"source": {**about["source"], "colours": "standard"}}):
+        assert recovery.claims(frame, {**about, **change}).empty
+    assert recovery.claims(frame, {**about, "entry": {**about["entry"], "ridge": 0.1}}).empty
+
+
+def test_a_killed_curve_goes_on_to_the_same_bytes(paths, tmp_path, monkeypatch):
+    whole, about = curves.compute(SEPARABILITY, paths, tmp_path / "whole")
+    tables.write_theory(tmp_path / "whole.parquet", whole, about)
+    fit, calls = pl.fit_heads, []
+
+    def interrupted(*arguments, **settings):
+        calls.append(settings)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return fit(*arguments, **settings)
+
+    monkeypatch.setattr(pl, "fit_heads", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        curves.compute(SEPARABILITY, paths, tmp_path / "resume")
+    finished = len(list((tmp_path / "resume").iterdir()))  # of four, of two fits each
+    assert 1 <= finished < 4
+    monkeypatch.setattr(pl, "fit_heads", lambda *a, **b: calls.append(b) or fit(*a, **b))
+    calls.clear()
+    frame, again = curves.compute(SEPARABILITY, paths, tmp_path / "resume", threads=2)
+    assert len(calls) == 2 * (4 - finished)
+    tables.write_theory(tmp_path / "again.parquet", frame, again)
+    assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    calls.clear()  # fits of other settings are not taken up
+    curves.compute({**SEPARABILITY, "iterations": 39}, paths, tmp_path / "resume")
+    assert len(calls) == 8
+    curves.forget(tmp_path / "resume")
+    assert not (tmp_path / "resume").exists()
+
+
+def test_a_curve_has_what_the_figure_reads(paths, tmp_path):
+    frame, about = curves.compute(SEPARABILITY, paths, tmp_path)
+    assert about["length"] == LENGTH
+    counts = frame.groupby(["quantity", "series"]).size()
+    for quantity in ("test loss", "training loss", "excess loss", "iterations"):
+        assert counts[quantity].to_dict() == {"0.01": 4, "0.1": 4}
+    values = frame.set_index(["quantity", "series", "seed", "x"])["y"]
+    optimum = frame.loc[frame["quantity"] == "optimum", "y"].item()
+    pd.testing.assert_series_equal(
+        values["test loss"] - optimum, values["excess loss"], check_names=False
+    )
+
+
+def test_bad_input_is_named(paths, tmp_path):
+    for change, message in (
+        ({"realisations": 4}, r"train split of ring has 6000 sequences, but this curve needs 8000"),
+        ({"test": 501}, r"validation split of ring has 500 sequences.* needs 501"),
+        ({"sizes": [500]}, r"sizes: \[500\], expected two or more"),
+        ({"sizes": [500, 500]}, r"sizes: \[500, 500\], expected different numbers"),
+        ({"realisations": 1}, r"realisations: 1, expected at least 2"),
+        ({"kind": "other"}, r"kind: 'other', expected separability or recovery"),
+        ({"ridge": -1.0}, r"ridges: -1.0, expected 0 or more"),
+        ({"start": {"attention": 0.0, "values": 0.3}}, r"start.attention: 0.0"),
+        ({"iterations": 0}, r"iterations: 0, expected at least 1"),
+    ):
+        with pytest.raises(SourceError, match=message):
+            curves.compute({**ENTRY, **change}, paths, tmp_path)
+    assert not list(tmp_path.iterdir())
+    data = tokens()
+    with pytest.raises(ValueError, match="tokens run from 0 to 2, expected 0 to 1"):
+        pl.Counted(data, 2)
+    with pytest.raises(ValueError, match=r"weights: shape \(3,\), expected one of 90"):
+        pl.Counted(data, COLOURS, np.ones(3))
+    with pytest.raises(ValueError, match="at least one above 0"):
+        pl.Counted(data, COLOURS, np.zeros(90))
+    with pytest.raises(ValueError, match=r"tokens: shape \(90,\)"):
+        pl.Counted(data[:, 0], COLOURS)

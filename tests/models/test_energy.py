@@ -1,0 +1,412 @@
+"""The energy model's interface, and L-BFGS fits: their files, kills and refusals."""
+
+import json
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from manybody.files import checkpoints
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import write
+from manybody.models import build, stored
+from manybody.models.objectives import masked_loss
+from manybody.runtime.seeds import torch_seed
+from manybody.sampling.backends import open_chains
+from manybody.training import lbfgs
+from manybody.training.lbfgs import fit
+from manybody.training.recipes import train_files
+from manybody.training.run_files import NonFiniteLoss
+
+VOCABULARY, LENGTH = 4, 7
+RECIPE = {
+    "objective": "masked",
+    "masks": "all",
+    "optimizer": {"name": "lbfgs", "history": 20, "ridge": 0.0},
+    "steps": 40,
+    "starts": 3,
+    "validation": 60,
+    "precision": "float32",
+    "threads": 1,
+}
+FACTORED = {"architecture": "factored", "layers": 2, "rank": None, "bias": True}
+
+
+def description(order):
+    return {"architecture": "energy", "vocabulary": VOCABULARY, "length": LENGTH, "order": order}
+
+
+def model_of(order, dtype=torch.float64):
+    torch.manual_seed(order)
+    return build(description(order)).to(dtype)
+
+
+def tokens_of(count, seed=0):
+    return torch.randint(VOCABULARY, (count, LENGTH), generator=torch.Generator().manual_seed(seed))
+
+
+def sequences(count, seed):
+    """Each token is the last one plus 0 or 1."""
+    steps = np.random.default_rng(seed).integers(0, 2, (count, LENGTH))
+    return SimpleNamespace(tokens=(steps.cumsum(1) % VOCABULARY).astype("uint8"))
+
+
+DATA = {"train": sequences(200, 0), "validation": sequences(60, 1)}
+
+
+def run(out, sizes=None, seed=3, init_seed=4, **recipe):
+    options = {"device": "cpu", "about": {"source": "counting"}}
+    recipe = {**RECIPE, **recipe}
+    return fit(sizes or description(3), recipe, DATA, out, seed, init_seed, **options)
+
+
+def files(manifest):
+    read = Manifest.read(manifest, "model")
+    return {name: read.file(name).read_bytes() for name in read.names()} | {
+        "manifest.json": manifest.read_bytes()
+    }
+
+
+# --- the model
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+@pytest.mark.parametrize("count", [1, 8, 21])
+def test_loops_are_the_sum_as_it_is_written(order, count):
+    model, tokens = model_of(order), tokens_of(count)
+    plain = model(tokens)
+    assert plain.std() > 0.01
+    for grad in (True, False):
+        with torch.set_grad_enabled(grad):
+            assert (model.all_masked_features(tokens) - plain).abs().max() < 1e-13
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_slopes_of_the_loops_are_those_of_the_sum(order):
+    slopes = []
+    for fast in (True, False):
+        model, tokens = model_of(order), tokens_of(21)
+        logits = model.all_masked_features(tokens) if fast else model(tokens)
+        logits.sin().sum().backward()
+        slopes.append([parameter.grad for parameter in model.parameters()])
+    for one, two in zip(*slopes, strict=True):
+        assert (one - two).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("way", ["summed", "weighted", "no gradient"])
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_losses_in_one_pass_are_those_of_the_logits(order, way):
+    found = []
+    for fast in (True, False):
+        model, tokens = model_of(order), tokens_of(21)
+        shares = torch.rand(21 * LENGTH, dtype=torch.float64, generator=torch.manual_seed(5))
+        with torch.set_grad_enabled(way != "no gradient"):
+            if fast:
+                losses, correct = masked_loss(model, tokens)
+            else:
+                logits = model(tokens).flatten(0, 1)
+                losses = cross_entropy(logits, tokens.flatten(), reduction="none")
+                correct = logits.argmax(-1) == tokens.flatten()
+        if way != "no gradient":
+            (losses.sum() * 0.3 if way == "summed" else (losses * shares).sum()).backward()
+        slopes = [p.grad for p in model.parameters() if p.grad is not None]
+        found.append([losses.detach(), *slopes])
+        found[-1].append(correct.double())
+    assert len(found[0]) == (2 if way == "no gradient" else 4)
+    for one, two in zip(*found, strict=True):
+        assert (one - two).abs().max() < 1e-12
+
+
+def test_tokens_beyond_the_vocabulary_are_refused():
+    tokens = tokens_of(3)
+    tokens[1, 2] = VOCABULARY
+    with pytest.raises(IndexError, match="tokens run from 0 to 4, expected 0 to 3"):
+        masked_loss(model_of(3), tokens)
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_a_masked_site_belongs_to_no_subset(order):
+    """Summed over subsets one by one, with the masked sites' left out."""
+    model, tokens = model_of(order), tokens_of(3)
+    mask = torch.zeros(3, LENGTH, dtype=torch.bool)
+    mask[0, [2, 5]] = mask[1, 0] = True
+    bins = model.bins.view((VOCABULARY,) * (order - 1))
+    expected = torch.zeros(3, LENGTH, VOCABULARY, dtype=torch.float64)
+    for n in range(3):
+        for i in range(LENGTH):
+            for t, subset in enumerate(model.around[i].tolist()):
+                if i not in subset and not mask[n, subset].any():
+                    bin_ = bins[tuple(tokens[n, subset].tolist())]
+                    expected[n, i] += model.couplings[i, t] * model.colours[:, bin_]
+    assert (model(tokens, mask) - expected).abs().max() < 1e-13
+
+
+def test_masked_features_take_any_copies():
+    model, tokens = model_of(3), tokens_of(5)
+    rows, positions = torch.tensor([4, 0, 0, 2]), torch.tensor([6, 0, 3, 3])
+    features = model.masked_features(tokens, rows, positions)
+    logits = model.masked_logits(tokens, rows, positions)
+    assert torch.equal(logits, model.all_masked_features(tokens)[rows, positions])
+    assert torch.equal(logits, model.head(features))
+    targets = tokens[rows, positions]
+    assert torch.equal(model.head_rows(features, targets), logits[range(4), targets])
+    losses, _ = masked_loss(model, tokens, rows, positions)
+    assert (losses + logits.log_softmax(1)[range(4), targets]).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize(("energy", "gauge"), [("raw", "none"), ("raw", "mean"), ("norm", "none")])
+def test_chains_move_by_its_energy(energy, gauge):
+    model, tokens = model_of(3), tokens_of(6)
+    chains = open_chains(model, tokens, energy, gauge)
+    which, positions = torch.arange(6), torch.tensor([0, 1, 2, 3, 6, 5])
+    proposals = (tokens[which, positions] + 1) % VOCABULARY
+    before = chains.energy().clone()
+    chosen = chains.logits(which, positions)
+    ratio, handle = chains.log_ratio(which, positions, proposals)
+    chains.accept(handle, torch.ones(6, dtype=torch.bool))
+    drawn = chosen.log_softmax(1)
+    change = drawn[which, tokens[which, positions]] - drawn[which, proposals]
+    assert (before - chains.energy() + change - ratio).abs().max() < 1e-10
+    moved = chains.energy().clone()
+    chains.rebuild()
+    assert (chains.energy() - moved).abs().max() < 1e-12
+
+
+def test_the_order_is_that_of_the_interaction_and_weights_come_back(tmp_path):
+    model = model_of(4, torch.float32)
+    assert model.order == 4
+    assert not model.nominal
+    assert model.couplings.shape == (LENGTH, math.comb(LENGTH - 1, 3))
+    assert model.colours.shape == (VOCABULARY, math.comb(VOCABULARY + 2, 3))
+    checkpoints.save(tmp_path / "w.safetensors", model, {})
+    other = build(json.loads(json.dumps(model.description)))
+    checkpoints.load_into(tmp_path / "w.safetensors", other)
+    assert torch.equal(other(tokens_of(2)), model(tokens_of(2)))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"order": 5, "length": 9}, "energy: order is 5, expected 2, 3 or 4"),
+        ({"order": 1}, "energy: order is 1, expected 2, 3 or 4"),
+        ({"order": 4, "length": 3}, "energy: order 4 is above L = 3"),
+        ({"order": 3, "vocabulary": 0}, "energy: vocabulary is 0, expected at least 1"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(sizes, message):
+    with pytest.raises(ValueError, match=message):
+        build({**description(3), **sizes})
+
+
+# --- fits
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("finished") / "run")
+
+
+def test_a_fit_leaves_what_training_leaves(finished):
+    about = Manifest.read(finished, "model").about
+    (step,) = about["steps"]
+    assert sorted(path.name for path in finished.parent.iterdir()) == sorted(
+        ["manifest.json", "model.json", "history.parquet", f"step-{step}.safetensors"]
+    )
+    assert (about["order"], about["seed"], about["init_seed"], about["source"]) == (
+        3,
+        3,
+        4,
+        "counting",
+    )
+    assert len(about["starts"]) == 3
+    objectives = [start["objective"] for start in about["starts"]]
+    assert about["kept"] == int(np.argmin(objectives))
+    table = checkpoints.history(finished)
+    last = table[table["step"] == step].set_index("split")
+    for split in ("train", "validation"):
+        for key in ("loss", "accuracy"):
+            assert last[key][split] == about["final"][f"{split}_{key}"]
+    assert about["final"]["train_loss"] <= min(objectives) + 1e-6
+    train = table[table["split"] == "train"]
+    assert train["step"].is_monotonic_increasing
+    assert train["step"].is_unique
+    assert train["loss"].iloc[-1] < train["loss"].iloc[0] - 0.1
+
+
+def test_the_final_losses_are_those_of_the_kept_weights(finished):
+    model, about = stored.load_model(finished), Manifest.read(finished, "model").about
+    for split, data in DATA.items():
+        losses, _ = masked_loss(model, torch.from_numpy(data.tokens.astype("int64")))
+        assert about["final"][f"{split}_loss"] == pytest.approx(losses.mean().item(), abs=1e-6)
+        per_sequence = losses.detach().double().view(-1, LENGTH).mean(1)
+    table = checkpoints.history(finished)
+    error = per_sequence.std().item() / math.sqrt(len(per_sequence))
+    assert table[table["split"] == "validation"]["loss_se"].item() == pytest.approx(error, rel=1e-4)
+
+
+@pytest.mark.parametrize("at", ["between starts", "within a start", "while polishing"])
+def test_a_killed_fit_goes_on_and_ends_with_the_same_bytes(tmp_path, finished, monkeypatch, at):
+    followed, descend = [], lbfgs.Fit._descend
+
+    def die(self, path, flat):
+        followed.append(path["start"])
+        if at == "within a start" and len(followed) == 2:
+            descend(self, path, flat)
+        if len(followed) == {"while polishing": 4}.get(at, 2):
+            raise KeyboardInterrupt
+        return descend(self, path, flat)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lbfgs.Fit, "_descend", die)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "run")
+    assert not (tmp_path / "run" / "manifest.json").exists()
+
+    again = []
+    monkeypatch.setattr(lbfgs.Fit, "_descend", lambda *given: again.append(1) or descend(*given))
+    assert files(run(tmp_path / "run")) == files(finished)
+    assert len(again) == {"while polishing": 1}.get(at, 3)
+    assert not (tmp_path / "run" / "resume").exists()
+
+
+def test_another_recipe_does_not_go_on_from_the_saved_starts(tmp_path, finished, monkeypatch):
+    descend, followed = lbfgs.Fit._descend, []
+
+    def die(self, path, flat):
+        followed.append(path["start"])
+        if len(followed) == 3:
+            raise KeyboardInterrupt
+        return descend(self, path, flat)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lbfgs.Fit, "_descend", die)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "run", init_seed=5)
+    assert files(run(tmp_path / "run")) == files(finished)
+
+
+def test_a_run_s_seed_draws_the_start_where_each_says_so(tmp_path):
+    """One start each, few iterations: the paths still show where they began."""
+    recipe = {"steps": 3, "starts": 1}
+    one, two = (run(tmp_path / str(seed), seed=seed, init_seed="each", **recipe) for seed in (1, 2))
+    same = run(tmp_path / "same", seed=9, init_seed=1, **recipe)
+    kept = [stored.load_model(manifest).colours for manifest in (one, two, same)]
+    assert torch.equal(kept[0], kept[2])
+    assert not torch.equal(kept[0], kept[1])
+
+
+def test_more_iterations_of_the_best_start_and_a_ridge_do_what_they_say(tmp_path, finished):
+    ridge = 1e-2
+    optimizer = {**RECIPE["optimizer"], "ridge": ridge}
+    short = run(tmp_path / "short", steps=5)
+    bent = run(tmp_path / "bent", optimizer=optimizer, steps=200)
+    assert checkpoints.checkpoint_steps(short) == [5]
+    losses = {
+        name: Manifest.read(path, "model").about["final"]["train_loss"]
+        for name, path in [("full", finished), ("short", short), ("bent", bent)]
+    }
+    assert losses["full"] < losses["bent"] < losses["short"]
+    model = stored.load_model(bent)
+    tokens = torch.from_numpy(DATA["train"].tokens.astype("int64"))
+    masked_loss(model, tokens)[0].mean().backward()
+    for parameter in model.parameters():
+        slope = parameter.grad + ridge * parameter.detach()
+        assert slope.abs().max() < 2e-3
+
+
+def test_any_masked_model_is_fitted(tmp_path):
+    sizes = {**FACTORED, "vocabulary": VOCABULARY, "length": LENGTH}
+    about = Manifest.read(run(tmp_path / "run", sizes, starts=1), "model").about
+    assert about["order"] == 3
+    assert about["final"]["train_loss"] < 0.95
+
+
+def test_the_first_row_of_a_fit_has_the_loss_of_its_start(tmp_path):
+    """A row is written where a look begins: losses belong to the iteration that stands beside."""
+    manifest = run(tmp_path / "run", starts=1, steps=8)
+    history = pd.read_parquet(Manifest.read(manifest, "model").file("history.parquet"))
+    torch.manual_seed(torch_seed(4, "weights"))
+    start = build(description(3)).double()
+    tokens = torch.from_numpy(DATA["train"].tokens.astype("int64"))
+    with torch.no_grad():
+        expected = masked_loss(start, tokens)[0].mean()
+    found = history[(history["split"] == "train") & (history["step"] == 0)]["loss"]
+    assert found.tolist() == [pytest.approx(float(expected), rel=1e-6)]
+
+
+def test_train_files_fits_where_the_recipe_says_lbfgs(tmp_path):
+    paths = {}
+    for split, data in DATA.items():
+        paths[split] = tmp_path / f"{split}.parquet"
+        write(paths[split], data.tokens, VOCABULARY, {})
+    settings = {"recipe": RECIPE, "seed": 3, "init_seed": 4, "about": {"source": "counting"}}
+    manifest = train_files(
+        {"architecture": "energy", "order": 3},
+        paths,
+        out=tmp_path / "run",
+        device="cpu",
+        **settings,
+    )
+    assert Manifest.read(manifest, "model").about["starts"]
+
+
+def test_a_start_that_diverges_is_passed_over_and_none_left_is_an_error(tmp_path, monkeypatch):
+    first = lbfgs.Fit._evaluate
+    calls = []
+
+    def evaluate(self, vector, bad=(0,)):
+        start = len(self.starts)
+        calls.append(start)
+        if start in bad:
+            with torch.no_grad():
+                vector.fill_(math.inf)
+        return first(self, vector)
+
+    monkeypatch.setattr(lbfgs.Fit, "_evaluate", evaluate)
+    about = Manifest.read(run(tmp_path / "one"), "model").about
+    assert about["starts"][0]["objective"] is None
+    assert about["kept"] != 0
+    assert about["final"]["train_loss"] < 0.95
+    monkeypatch.setattr(
+        lbfgs.Fit, "_evaluate", lambda self, vector: evaluate(self, vector, (0, 1, 2))
+    )
+    with pytest.raises(NonFiniteLoss, match="each of 3 starts became infinite or not a number"):
+        run(tmp_path / "all")
+    assert not (tmp_path / "all" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ({"steps": 0}, "training.steps: 0, expected at least 1"),
+        ({"starts": 0}, "training.starts: 0, expected at least 1"),
+        (
+            {"optimizer": {**RECIPE["optimizer"], "history": 0}},
+            "training.optimizer.history: 0, expected at least 1",
+        ),
+        (
+            {"optimizer": {**RECIPE["optimizer"], "ridge": -1.0}},
+            "training.optimizer.ridge: -1.0, expected 0 or more",
+        ),
+        (
+            {"optimizer": {**RECIPE["optimizer"], "ridge": math.nan}},
+            "training.optimizer.ridge: nan, expected 0 or more",
+        ),
+        ({"masks": 0.15}, "training.masks: 0.15 does not fit lbfgs"),
+        ({"objective": "next-token"}, "training.objective: 'next-token' does not fit lbfgs"),
+        ({"precision": "bfloat16"}, "training.precision: 'bfloat16' does not fit lbfgs"),
+        ({"validation": 61}, "training.validation"),
+    ],
+)
+def test_a_recipe_that_cannot_be_followed_is_refused(tmp_path, recipe, message):
+    with pytest.raises(ValueError, match=message):
+        run(tmp_path / "run", **recipe)
+
+
+def test_sequences_of_another_source_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="the model 9"):
+        run(tmp_path / "run", {**description(3), "length": 9})

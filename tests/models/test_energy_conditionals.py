@@ -1,0 +1,213 @@
+"""Energy models against enumeration, against one-layer attention and against planted laws."""
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from manybody import models
+from manybody.files import checkpoints
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import write
+from manybody.models import stored
+from manybody.models.objectives import masked_loss, sequence_sums
+from manybody.sources.hamiltonian import Hamiltonian, coincident, field_scale
+from manybody.training.lbfgs import adopt, conditionals, fit
+
+RECIPE = {
+    "objective": "masked",
+    "masks": "all",
+    "optimizer": {"name": "lbfgs", "history": 20, "ridge": 0.0},
+    "steps": 300,
+    "starts": 3,
+    "validation": 2000,
+    "precision": "float64",
+    "threads": 1,
+}
+
+
+def symmetric(size: int, order: int, seed: int) -> np.ndarray:
+    tensor = np.random.default_rng(seed).normal(size=(size,) * order)
+    return sum(tensor.transpose(axes) for axes in itertools.permutations(range(order)))
+
+
+def law(length: int, vocabulary: int, order: int, scale: float = 1.5) -> Hamiltonian:
+    """Random interactions at a logit scale of `scale` nats."""
+    couplings = symmetric(length, order, 1)
+    couplings[coincident(length, order)] = 0.0
+    colours = symmetric(vocabulary, order, 2)
+    return Hamiltonian(couplings, colours, scale / field_scale(couplings, colours))
+
+
+def states(length: int, vocabulary: int) -> np.ndarray:
+    return np.array(list(itertools.product(range(vocabulary), repeat=length)))
+
+
+def energies(hamiltonian: Hamiltonian, tokens: np.ndarray) -> np.ndarray:
+    """Eq. 1 as it is written: the sum over all ordered tuples of sites."""
+    tuples = itertools.product(range(hamiltonian.length), repeat=hamiltonian.order)
+    return sum(
+        hamiltonian.couplings[sites] * hamiltonian.colours[tuple(tokens[:, list(sites)].T)]
+        for sites in tuples
+    )
+
+
+def law_samples(hamiltonian: Hamiltonian, count: int, seed: int) -> np.ndarray:
+    """Independent samples from the enumerated law."""
+    every = states(hamiltonian.length, hamiltonian.vocabulary)
+    weight = np.exp(-hamiltonian.beta * energies(hamiltonian, every))
+    return every[np.random.default_rng(seed).choice(len(every), count, p=weight / weight.sum())]
+
+
+def double(hamiltonian: Hamiltonian):
+    """The energy model of a law, its weights in double precision."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        return conditionals(hamiltonian)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize(("length", "order"), [(5, 2), (6, 3), (5, 4), (4, 4)])
+def test_conditionals_are_ratios_of_the_enumerated_law(length, order):
+    vocabulary = 3
+    hamiltonian = law(length, vocabulary, order)
+    every = states(length, vocabulary)
+    logs = -hamiltonian.beta * energies(hamiltonian, every)
+    assert logs.std() > 0.1
+    table = logs.reshape((vocabulary,) * length)
+    with torch.no_grad():
+        logits = double(hamiltonian).all_masked_features(torch.from_numpy(every))
+    ours = logits.log_softmax(-1).numpy()
+    for site in range(length):
+        shape = (len(every), vocabulary)
+        along = np.moveaxis(table, site, -1)[*np.delete(every, site, axis=1).T].reshape(shape)
+        exact = along - np.log(np.exp(along).sum(1, keepdims=True))
+        assert np.abs(ours[:, site] - exact).max() < 1e-12
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_the_order_of_the_context_s_colours_does_not_matter(order):
+    """With J the same for all subsets, a permutation of the other sites changes nothing."""
+    model = models.build({"architecture": "energy", "vocabulary": 4, "length": 6, "order": order})
+    model = model.double()
+    with torch.no_grad():
+        model.couplings.fill_(0.7)
+        tokens = torch.randint(4, (50, 6), generator=torch.Generator().manual_seed(2))
+        one = model.all_masked_features(tokens)[:, 0]
+        two = model.all_masked_features(tokens[:, [0, 3, 1, 5, 2, 4]])[:, 0]
+    assert one.std() > 0.1
+    assert (one - two).abs().max() < 1e-12
+
+
+def test_adopted_weights_are_the_law_s_conditionals(tmp_path):
+    hamiltonian = law(6, 3, 3)
+    hamiltonian.save(tmp_path / "law.safetensors", {})
+    paths = {}
+    for seed, split in enumerate(("train", "validation")):
+        paths[split] = tmp_path / f"{split}.parquet"
+        write(paths[split], law_samples(hamiltonian, 500, seed).astype("uint8"), 3, {})
+    manifest = adopt(
+        {"architecture": "energy", "order": 3, "weights": "source"},
+        tmp_path / "law.safetensors",
+        paths,
+        tmp_path / "run",
+        0,
+        {"source": "planted", "model": "true"},
+    )
+    model = stored.load_model(manifest)
+    tokens = law_samples(hamiltonian, 500, 1)
+    exact = hamiltonian.log_conditionals(tokens)
+    with torch.no_grad():
+        ours = model.all_masked_features(torch.from_numpy(tokens)).log_softmax(-1)
+    assert np.abs(ours.numpy() - exact).max() < 1e-5
+    run = Manifest.read(manifest, "model")
+    assert (run.about["order"], run.about["steps"], run.about["source"]) == (3, [0], "planted")
+    table = checkpoints.history(manifest)
+    assert table["split"].tolist() == ["train", "validation"]
+    loss = -np.take_along_axis(exact, tokens[..., None], 2).mean()
+    assert run.about["final"]["validation_loss"] == pytest.approx(loss, abs=1e-6)
+    assert table["loss"][1] == run.about["final"]["validation_loss"]
+
+    other = {"architecture": "energy", "order": 4, "weights": "source"}
+    with pytest.raises(ValueError, match=r"the model is energy of order 4, but .* of order 3"):
+        adopt(other, tmp_path / "law.safetensors", paths, tmp_path / "wrong", 0, {})
+
+
+def planted(hamiltonian: Hamiltonian, count: int) -> dict:
+    samples = {s: law_samples(hamiltonian, count, n) for n, s in [(3, "train"), (4, "validation")]}
+    return {s: SimpleNamespace(tokens=tokens.astype("uint8")) for s, tokens in samples.items()}
+
+
+def fitted(out, description, data, **recipe):
+    options = {"about": {"source": "planted"}, "device": "cpu"}
+    return fit(description, {**RECIPE, **recipe}, data, out, 0, 1, **options)
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_a_fit_reaches_the_planted_law_s_loss(tmp_path, order):
+    """Training loss is below the true law's on the same samples by about p / (2 M L)."""
+    count, length, vocabulary = 2000, 6, 3
+    hamiltonian = law(length, vocabulary, order)
+    data = planted(hamiltonian, count)
+    description = {
+        "architecture": "energy",
+        "vocabulary": vocabulary,
+        "length": length,
+        "order": order,
+    }
+    model = stored.load_model(fitted(tmp_path / "run", description, data))
+    truth = conditionals(hamiltonian)
+    losses = {}
+    for split, sequences in data.items():
+        tokens = torch.from_numpy(sequences.tokens.astype("int64"))
+        sums = [sequence_sums(each, tokens).loss_sum.mean().item() for each in (model, truth)]
+        losses[split] = (sums[0] - sums[1]) / length
+    free = sum(p.numel() for p in model.parameters())
+    excess = free / (2 * count * length)
+    gain = math.log(vocabulary) - sums[1] / length
+    assert gain > 10 * excess  # the interactions are far above the noise
+    # Tied couplings and the gauges of U make the effective number smaller than p, but not zero.
+    assert -2 * excess < losses["train"] < 0
+    assert 0 < losses["validation"] < 3 * excess
+
+
+def test_a_two_body_fit_is_one_layer_of_attention(tmp_path):
+    hamiltonian = law(6, 3, 2)
+    data = planted(hamiltonian, 1000)
+    sizes = {"vocabulary": 3, "length": 6}
+    energy = {"architecture": "energy", "order": 2, **sizes}
+    layer = {"architecture": "factored", "layers": 1, "rank": None, "bias": False, **sizes}
+    recipe = {"validation": 1000}
+    one, two = (
+        Manifest.read(fitted(tmp_path / name, description, data, **recipe), "model")
+        for name, description in [("energy", energy), ("layer", layer)]
+    )
+    for key in ("train_loss", "validation_loss"):
+        assert one.about["final"][key] == pytest.approx(two.about["final"][key], abs=1e-5)
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_slopes_match_finite_differences(order):
+    torch.manual_seed(order)
+    model = models.build({"architecture": "energy", "vocabulary": 4, "length": 7, "order": order})
+    model = model.double()
+    tokens = torch.randint(4, (21, 7))
+
+    def loss():
+        return masked_loss(model, tokens)[0].sum()
+
+    loss().backward()
+    for parameter in model.parameters():
+        with torch.no_grad():
+            way = torch.randn_like(parameter)
+            ends = []
+            for sign in (1, -1):
+                parameter.add_(sign * 1e-5 * way)
+                ends.append(loss().item())
+                parameter.sub_(sign * 1e-5 * way)
+        slope = (parameter.grad * way).sum().item()
+        assert slope == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-6)

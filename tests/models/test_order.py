@@ -1,0 +1,88 @@
+"""The order of a factored model: alternating sums of its logits vanish exactly where they should.
+
+For m context positions with two token values each, the alternating sum of the logits over the 2^m
+assignments is the part of the logits that couples all m of them (nlp-clones, section 4). n layers
+have degree 2^(n-1) in the context, so the sum vanishes once m > 2^(n-1); with the predicted token,
+m context positions are order m + 1.
+"""
+
+import itertools
+
+import pytest
+import torch
+
+from manybody.claims.identities.many_body import coefficient_sizes
+from manybody.models import build
+
+LENGTH, VOCABULARY, POSITION = 12, 6, 4
+
+
+def model_of(layers: int, variant: str, rank: int | None, heads: int = 1):
+    torch.manual_seed(7)
+    model = build(
+        {
+            "architecture": "factored",
+            "vocabulary": VOCABULARY,
+            "length": LENGTH,
+            "layers": layers,
+            "rank": rank,
+            "variant": variant,
+            "heads": heads,
+        }
+    ).double()
+    with torch.no_grad():
+        for left, right in itertools.zip_longest(model.left, model.right):
+            left.normal_()  # large enough for the highest degree to show
+            if right is not None:
+                right.normal_()
+        model.bias.normal_()
+    return model
+
+
+@torch.no_grad()
+def relative_size(model, context: int) -> float:
+    """The coefficient that couples `context` positions, relative to the largest logit."""
+    generator = torch.Generator().manual_seed(context)
+    chosen = torch.randperm(LENGTH - 1, generator=generator)[:context]
+    chosen = chosen + (chosen >= POSITION)
+    first, second = (
+        torch.randint(VOCABULARY, (LENGTH,), generator=generator),
+        torch.randint(1, VOCABULARY, (LENGTH,), generator=generator),
+    )
+    pair = torch.stack([first, (first + second) % VOCABULARY])
+    return float(coefficient_sizes(model, pair, chosen, POSITION)[context])
+
+
+@pytest.mark.parametrize("rank", [None, 4])
+@pytest.mark.parametrize("layers", [1, 2, 3, 4])
+def test_exact_model_has_order_two_to_the_layers_minus_one_plus_one(layers, rank):
+    model = model_of(layers, "exact", rank)
+    assert model.order == 2 ** (layers - 1) + 1
+    assert not model.nominal
+    for context in range(model.order, LENGTH):
+        assert relative_size(model, context) < 1e-12
+    assert relative_size(model, model.order - 1) > 1e-4  # just below it does not vanish
+
+
+@pytest.mark.parametrize("rank", [None, 4])
+@pytest.mark.parametrize("layers", [1, 2, 3, 4])
+def test_heads_do_not_change_the_order(layers, rank):
+    model = model_of(layers, "exact", rank, heads=2)
+    assert model.order == 2 ** (layers - 1) + 1
+    for context in range(model.order, LENGTH):
+        assert relative_size(model, context) < 1e-12
+    assert relative_size(model, model.order - 1) > 1e-4
+
+
+@pytest.mark.parametrize("layers", [2, 3, 4])
+def test_layer_norm_brings_in_every_order(layers):
+    model = model_of(layers, "paper", None)
+    assert model.nominal
+    for context in range(3, 11):
+        assert relative_size(model, context) > 1e-2
+
+
+def test_one_layer_has_no_layer_norm_and_stays_exact():
+    model = model_of(1, "paper", None)
+    assert not model.nominal
+    assert relative_size(model, 2) < 1e-12

@@ -1,0 +1,496 @@
+"""Models of the potts figures, their maps, and errors that do not depend on the gauge."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from manybody.evaluation import gauge, maps
+from manybody.files import checkpoints, sequences, tables
+from manybody.files.atomic import ArtifactError
+from manybody.models import build, stored
+from manybody.models.objectives import masked_loss, sequence_sums
+from manybody.training.batches import training_set, validation_set
+from manybody.training.recipes import train_files
+
+BATCH, LENGTH, VOCABULARY = 6, 8, 5
+SIZES = {"vocabulary": VOCABULARY, "length": LENGTH}
+FACTORED = dict(architecture="factored", layers=1, rank=None, bias=False, variant="exact", **SIZES)
+SOFTMAX = dict(FACTORED, attention="softmax")
+RECIPE = {
+    "objective": "masked",
+    "steps": 12,
+    "batch": 10,
+    "masks": 1 / LENGTH,
+    "optimizer": {"name": "adamw", "betas": [0.9, 0.98], "weight_decay": 0.0},
+    "learning_rate": 0.02,
+    "schedule": "cosine",
+    "warmup": 0,
+    "clip": None,
+    "checkpoints": {"logarithmic": 0, "listed": [6]},
+    "validation": 20,
+    "validation_masks": "all",
+    "subset": 15,
+    "precision": "float32",
+    "compile": False,
+    "threads": 1,
+}
+
+
+def encoder(layers, heads=1):
+    return dict(architecture="encoder", layers=layers, heads=heads, width=8, mlp=12, **SIZES)
+
+
+def tutorial(layers, heads=1):
+    return {**encoder(layers, heads), "positions": "sinusoidal", "head": "mlp"}
+
+
+def interpolated(a, **sizes):
+    return dict(architecture="interpolated", a=a, **{**SIZES, **sizes})
+
+
+def made(description, dtype=torch.float64, seed=3):
+    """A model with weights large enough that each of its terms shows."""
+    torch.manual_seed(seed)
+    model = build(description).to(dtype)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(0.5 * torch.randn_like(weight))
+    return model
+
+
+def tokens_of(count=BATCH, length=LENGTH, vocabulary=VOCABULARY, seed=5):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(vocabulary, (count, length), generator=generator)
+
+
+def masked_copies(tokens):
+    """All copies with one mask: sequences (B L, L), masks (B L, L), rows and positions (B L,)."""
+    batch, length = tokens.shape
+    rows = torch.arange(batch).repeat_interleave(length)
+    positions = torch.arange(length).repeat(batch)
+    return tokens[rows], torch.arange(length) == positions[:, None], rows, positions
+
+
+MODELS = [
+    *(encoder(layers, heads) for layers in (1, 2, 3) for heads in (1, 2)),
+    *(tutorial(layers, heads) for layers in (1, 3) for heads in (1, 2)),
+    {**encoder(2), "head": "mlp"},
+    *(interpolated(a) for a in (0, 0.25, 1, 2.5)),
+    interpolated(0.5, length=4),
+    *(dict(SOFTMAX, layers=layers, rank=rank) for layers in (1, 2, 3) for rank in (None, 3)),
+    *(dict(SOFTMAX, layers=layers, heads=2) for layers in (1, 2, 3)),
+]
+
+
+@pytest.mark.parametrize("description", MODELS)
+def test_masked_copies_equal_explicit_masking(description):
+    model = made(description)
+    tokens = tokens_of(length=model.length)
+    copies, mask, rows, positions = masked_copies(tokens)
+    plain = model(copies, mask)[torch.arange(len(rows)), positions]
+    every = model.head(model.all_masked_features(tokens)).flatten(0, 1)
+    some = model.masked_logits(tokens, rows[::3], positions[::3])
+    scale = plain.abs().max()
+    assert (every - plain).abs().max() <= 1e-13 * scale
+    assert (some - plain[::3]).abs().max() <= 1e-13 * scale
+    targets = tokens.flatten()
+    scored = model.head_rows(model.all_masked_features(tokens).flatten(0, 1), targets)
+    assert torch.allclose(scored, plain.gather(1, targets[:, None])[:, 0], atol=1e-12)
+
+    slopes = []
+    for losses in (masked_loss(model, tokens)[0], _cross_entropy(plain, targets)):
+        slopes.append(torch.autograd.grad(losses.sum(), list(model.parameters())))
+    for one, other in zip(*slopes, strict=True):
+        assert torch.isfinite(one).all()
+        assert (one - other).norm() <= 1e-11 * max(other.norm(), 1e-3)
+
+
+def _cross_entropy(logits, targets):
+    return -logits.log_softmax(-1).gather(1, targets[:, None])[:, 0]
+
+
+def pseudolikelihood(attention, values, tokens):
+    """-(1/(M L)) sum over mu and k of log p_k (potts, section 2), entry by entry in numpy."""
+    total = 0.0
+    for sequence in tokens:
+        for k, target in enumerate(sequence):
+            fields = np.zeros(len(values))
+            for j, colour in enumerate(sequence):
+                if j != k:
+                    fields += attention[k, j] * values[:, colour]
+            total -= fields[target] - np.log(np.exp(fields).sum())
+    return total / tokens.size
+
+
+@pytest.mark.parametrize("description", [FACTORED, SOFTMAX, interpolated(0)])
+def test_masked_language_loss_is_the_pseudolikelihood(description):
+    model = made(description)
+    tokens = tokens_of(40)
+    if description["architecture"] == "factored":
+        attention, values = model.mixing(0), model.left[0]
+    else:
+        attention = model.scores[:LENGTH, :LENGTH].softmax(-1)
+        values = model.token_values
+    truth = pseudolikelihood(attention.detach().numpy(), values.detach().numpy(), tokens.numpy())
+    copies, mask, rows, positions = masked_copies(tokens)
+    explicit = model(copies, mask)[torch.arange(len(rows)), positions]
+    assert abs(_cross_entropy(explicit, tokens.flatten()).mean().item() - truth) < 1e-12
+    assert abs(masked_loss(model, tokens)[0].mean().item() - truth) < 1e-12
+
+
+def test_softmax_maps_are_free_maps_that_are_positive_with_unit_row_sums():
+    soft, free = made(SOFTMAX), made(FACTORED)
+    assert "attention" not in free.description
+    tokens = tokens_of()
+    with torch.no_grad():
+        free.attention[0].copy_(soft.mixing(0))
+        free.left[0].copy_(soft.left[0])
+    assert torch.allclose(soft.mixing(0).sum(-1), torch.ones(LENGTH).double(), atol=1e-14)
+    assert (soft.mixing(0) > 0).all()
+    assert torch.equal(masked_loss(soft, tokens)[0], masked_loss(free, tokens)[0])
+    losses = masked_loss(soft, tokens)[0]
+    losses.sum().backward()
+    # Adding to a row of W changes nothing.
+    assert soft.attention[0].grad.sum(-1).abs().max() < 1e-12 * soft.attention[0].grad.abs().max()
+
+
+@pytest.mark.parametrize(("length", "vocabulary"), [(8, 5), (4, 7), (6, 6)])
+def test_interpolation_at_zero_is_factored_attention_with_softmax_maps(length, vocabulary):
+    sizes = {"length": length, "vocabulary": vocabulary}
+    soft, limit = made({**SOFTMAX, **sizes}), made(interpolated(0, **sizes))
+    with torch.no_grad():
+        limit.scores[:length, :length] = soft.attention[0]
+        limit.values[:, :vocabulary] = soft.left[0]
+    tokens = tokens_of(length=length, vocabulary=vocabulary)
+    for mask in (None, tokens_of(length=length, vocabulary=2, seed=1).bool()):
+        assert torch.allclose(limit(tokens, mask), soft(tokens, mask), atol=1e-13)
+    pair = [masked_loss(model, tokens)[0] for model in (limit, soft)]
+    assert torch.allclose(*pair, atol=1e-13)
+
+
+def test_interpolation_goes_to_its_limit_as_a_does():
+    tokens = tokens_of()
+    logits = [made(interpolated(a)) for a in (0, 1e-9)]
+    with torch.no_grad():
+        for name, weight in logits[0].named_parameters():
+            logits[1].get_parameter(name).copy_(weight)
+        logits[1].mask.zero_()
+    pair = [model.head(model.all_masked_features(tokens)) for model in logits]
+    assert 0 < (pair[0] - pair[1]).abs().max() < 1e-7
+
+
+@pytest.mark.parametrize("a", [0.25, 1])
+def test_interpolation_is_its_equation(a):
+    """Equation 2 with embeddings written out, positions and tokens added in one space."""
+    model, tokens = made(interpolated(a)), tokens_of(3)
+    embeddings = torch.eye(LENGTH).double()  # L > |V|: tokens are the first |V| of them
+    for sequence in tokens:
+        e = embeddings[sequence].clone()
+        e[2] = model.mask
+        u, v = embeddings + a * e, (e + a * embeddings) @ model.values.T
+        expected = torch.softmax(u @ model.scores @ u.T, -1)[2] @ v
+        logits = model.masked_logits(sequence[None], torch.tensor([0]), torch.tensor([2]))
+        assert torch.allclose(logits[0], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_attention_maps_of_the_encoder_are_the_librarys(heads):
+    model, tokens = made(encoder(3, heads)), tokens_of()
+    mask = torch.arange(LENGTH) == 3
+    ours = model.attention_maps(tokens, mask.expand(BATCH, -1))
+    assert ours.shape == (3, BATCH, LENGTH, LENGTH)
+    inputs = tokens.masked_fill(mask, VOCABULARY)
+    x = model.embedding.weight[inputs] + model.positions.weight
+    for layer, map_ in zip(model.layers, ours, strict=True):
+        seen, expected = layer.self_attn(x, x, x, average_attn_weights=True)
+        assert torch.allclose(map_, expected, atol=1e-13)
+        x = layer.norm1(x + seen)
+        x = layer.norm2(x + layer.linear2(layer.linear1(x).relu()))
+    assert torch.allclose(model.head(x), model(tokens, mask.expand(BATCH, -1)), atol=1e-12)
+
+
+def test_the_tutorials_reading_has_waves_and_an_output_net():
+    model = build({**tutorial(1), "width": 7})
+    assert "waves" not in dict(model.named_parameters())
+    assert "waves" not in model.state_dict()
+    for site in range(LENGTH):
+        for channel in range(7):
+            angle = site / 10000 ** (2 * (channel // 2) / 7)
+            expected = math.cos(angle) if channel % 2 else math.sin(angle)
+            assert model.places[site, channel].item() == pytest.approx(expected, abs=1e-6)
+    model, tokens = made(tutorial(2)), tokens_of()
+    x = model.embedding.weight[tokens] + model.waves
+    for layer in model.layers:
+        x = layer(x)
+    linear, norm, _ = model.hidden
+    hidden = norm(linear(x)).clamp(min=0)
+    expected = hidden @ model.output.weight.T + model.output.bias
+    assert torch.allclose(model(tokens), expected, atol=1e-12)
+    again = build(model.description)
+    again.load_state_dict(model.state_dict())
+    assert torch.allclose(again.double()(tokens), model(tokens), atol=1e-5)
+
+
+def test_the_smallest_reading_is_described_as_before():
+    plain = build(encoder(2))
+    assert plain.description == encoder(2)
+    named = build({**encoder(2), "positions": "learnt", "head": "linear"})
+    assert named.description == plain.description
+    for key in ("positions", "head"):
+        with pytest.raises(ValueError, match=f"encoder: {key} 'other', expected"):
+            build({**encoder(1), key: "other"})
+
+
+@pytest.mark.parametrize("description", [encoder(1), encoder(3, 2), tutorial(2), interpolated(0.5)])
+def test_mean_maps_are_rows_of_masked_sites(description, monkeypatch):
+    model, tokens = made(description), tokens_of()
+    whole = maps.mean_maps(model, tokens)
+    monkeypatch.setattr(maps, "COPIES", 1)
+    assert np.allclose(maps.mean_maps(model, tokens), whole, atol=1e-14)
+    assert np.allclose(whole.sum(-1), 1, atol=1e-14)
+    assert (np.diagonal(whole, axis1=1, axis2=2) == 0).all()
+    copies, mask, _, positions = masked_copies(tokens)
+    rows = model.attention_maps(copies, mask)[:, torch.arange(len(copies)), positions]
+    mean = rows.unflatten(1, (BATCH, LENGTH)).mean(1).numpy()
+    for site in range(LENGTH):
+        mean[:, site, site] = 0
+    assert np.allclose(whole, mean / mean.sum(-1, keepdims=True), atol=1e-14)
+
+
+# -- runs
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sequences")
+    paths = {}
+    for number, (split, count) in enumerate({"train": 30, "validation": 25}.items()):
+        paths[split] = folder / f"{split}.parquet"
+        tokens = tokens_of(count, seed=number).numpy()
+        sequences.write(paths[split], tokens, VOCABULARY, {"split": split})
+    return paths
+
+
+def run(out, description, data, **changes):
+    keys = ("vocabulary", "length")
+    description = {key: size for key, size in description.items() if key not in keys}
+    recipe = {**RECIPE, **changes}
+    return train_files(
+        description, data, recipe=recipe, out=out, seed=1, init_seed=2, about={}, device="cpu"
+    )
+
+
+def matrix(frame, name, step="last", layer=1):
+    return tables.select_map(frame, name, step, layer)
+
+
+def test_maps_of_factored_attention_are_its_parameters(tmp_path, data):
+    for description in (FACTORED, SOFTMAX, dict(FACTORED, layers=2, rank=3)):
+        manifest = run(tmp_path / "run", description, data)
+        frame = maps.extract(manifest, steps="all")
+        for step in (0, 6, 12):
+            model = stored.load_model(manifest, step)
+            for layer in range(description["layers"]):
+                left = model.left[layer].detach()
+                value = left if model.rank is None else left @ model.right[layer].detach()
+                shown = matrix(frame, "A", step, layer + 1)
+                assert np.array_equal(shown, model.mixing(layer).detach().numpy())
+                assert np.array_equal(matrix(frame, "V", step, layer + 1), value.numpy())
+        assert set(frame["step"]) == {0, 6, 12}
+        assert set(maps.extract(manifest)["step"]) == {12}
+        manifest.unlink()
+
+
+def test_maps_that_depend_on_the_input_are_averaged(tmp_path, data):
+    manifest = run(tmp_path / "deep", encoder(3), data)
+    frame = maps.extract(manifest, data["validation"], "all", sequences=10)
+    model, tokens = stored.load_model(manifest), tokens_of(25, seed=1)
+    expected = maps.mean_maps(model, tokens[:10])
+    for layer in range(3):
+        assert np.array_equal(matrix(frame, "attention", 12, layer + 1), expected[layer])
+    assert np.array_equal(matrix(frame, "attention", layer=0), expected[1:].mean(0))
+    whole = maps.extract(manifest, data["validation"])
+    assert np.array_equal(matrix(whole, "attention", layer=2), maps.mean_maps(model, tokens)[1])
+
+    manifest = run(tmp_path / "mixed", interpolated(0.5), data)
+    frame = maps.extract(manifest, data["validation"])
+    assert set(zip(frame["name"], frame["layer"], strict=True)) == {("attention", 1), ("V", 1)}
+    model = stored.load_model(manifest)
+    assert np.array_equal(matrix(frame, "V"), model.token_values.detach().numpy())
+
+
+def test_tables_of_maps_come_back_and_damage_is_refused(tmp_path, data):
+    manifest = run(tmp_path / "run", SOFTMAX, data)
+    frame = maps.extract(manifest)
+    paths = [tmp_path / name for name in ("maps.parquet", "again.parquet")]
+    for path in paths:
+        tables.write_maps(path, frame, {"model": "soft", "seed": 1})
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    back, about = tables.read_maps(paths[0])
+    assert about == {"model": "soft", "seed": 1}
+    assert back.equals(frame)
+    with pytest.raises(KeyError, match="no map 'B' of layer 1 at step 12; there are"):
+        tables.select_map(back, "B")
+    whole = bytearray(paths[0].read_bytes())
+    whole[len(whole) // 3] ^= 1
+    paths[0].write_bytes(whole)
+    with pytest.raises(ArtifactError, match=r"maps\.parquet is refused"):
+        tables.read_maps(paths[0])
+
+
+def test_maps_that_cannot_be_are_refused(tmp_path, data):
+    heads = run(tmp_path / "heads", dict(FACTORED, heads=2), data)
+    with pytest.raises(ValueError, match="2 heads have no one map"):
+        maps.extract(heads)
+    deep = run(tmp_path / "deep", encoder(1), data)
+    with pytest.raises(ValueError, match="need sequences to average over"):
+        maps.extract(deep)
+    with pytest.raises(ValueError, match="26 sequences asked for, it holds 25"):
+        maps.extract(deep, data["validation"], sequences=26)
+    other = tmp_path / "other.parquet"
+    sequences.write(other, tokens_of(5, LENGTH + 1).numpy(), VOCABULARY, {})
+    with pytest.raises(ValueError, match=rf"L = {LENGTH + 1}, the model of .* its own source"):
+        maps.extract(deep, other)
+    energy = dict(architecture="energy", order=2)
+    plain = run(tmp_path / "energy", energy, data)
+    with pytest.raises(ValueError, match="no maps are known of the architecture 'energy'"):
+        maps.extract(plain, data["validation"])
+
+
+def test_a_subset_is_the_first_training_sequences(tmp_path, data):
+    short = tmp_path / "short.parquet"
+    sequences.write(short, tokens_of(30, seed=0)[:15].numpy(), VOCABULARY, {})
+    fit = {
+        "masks": "all",
+        "optimizer": {"name": "lbfgs", "history": 5, "ridge": 1e-3},
+        "starts": 1,
+    }
+    for name, changes in {"sgd": {}, "fit": fit}.items():
+        files = []
+        for train, subset in ((data["train"], 15), (short, None)):
+            out = tmp_path / f"{name}-{subset}"
+            run(out, SOFTMAX, {**data, "train": train}, subset=subset, **changes)
+            [last] = [
+                out / f"step-{checkpoints.checkpoint_steps(out / 'manifest.json')[-1]}.safetensors"
+            ]
+            files.append((last.read_bytes(), (out / "history.parquet").read_bytes()))
+        assert files[0] == files[1]
+        whole = run(tmp_path / f"{name}-whole", SOFTMAX, data, subset=30, **changes)
+        assert (whole.parent / "history.parquet").read_bytes() != files[0][1]
+
+
+@pytest.mark.parametrize("subset", [0, -1, 31])
+def test_a_subset_that_is_not_there_is_refused(tmp_path, data, subset):
+    with pytest.raises(ValueError, match=rf"training\.subset: {subset} .* split has 30"):
+        run(tmp_path / "run", SOFTMAX, data, subset=subset)
+    assert not (tmp_path / "run" / "manifest.json").exists()
+
+
+def test_without_a_subset_all_sequences_are_used():
+    tokens = np.zeros((4, 3), np.uint8)
+    assert training_set(tokens, {}) is tokens
+    assert len(training_set(tokens, {"subset": 2})) == 2
+
+
+def test_validation_may_ask_for_every_mask(tmp_path, data):
+    manifest = run(tmp_path / "run", SOFTMAX, data)
+    history = checkpoints.history(manifest)
+    row = history[(history["split"] == "validation") & (history["step"] == 12)].iloc[0]
+    chosen, masks = validation_set(25, LENGTH, RECIPE)
+    assert masks is None
+    sums = sequence_sums(stored.load_model(manifest), tokens_of(25, seed=1)[chosen])
+    assert row["tokens"] == 20 * LENGTH
+    assert row["loss"] == float(sums.loss_sum.sum() / sums.predictions.sum())
+    _, few = validation_set(25, LENGTH, {**RECIPE, "validation_masks": 0.25})
+    assert few.shape == (20, 2)
+    recipe = {key: value for key, value in RECIPE.items() if key != "validation_masks"}
+    assert validation_set(25, LENGTH, recipe)[1].shape == (20, 1)
+
+
+# -- gauge
+
+
+@pytest.fixture(scope="module")
+def couplings():
+    draw = np.random.default_rng(0)
+    truth = draw.uniform(size=(LENGTH, LENGTH))
+    np.fill_diagonal(truth := truth + truth.T, 0)
+    return truth, truth + 0.3 * draw.standard_normal(truth.shape)
+
+
+def test_errors_do_not_depend_on_the_gauge(couplings):
+    truth, found = couplings
+    draw = np.random.default_rng(1)
+    values, shift = draw.standard_normal((VOCABULARY, VOCABULARY)), draw.standard_normal(VOCABULARY)
+    colours = values + 0.1 * draw.standard_normal(values.shape)
+    frequencies = draw.dirichlet(np.ones(VOCABULARY))
+    first = gauge.coupling_error(found, truth)
+    diagonal = np.diag(draw.standard_normal(LENGTH))
+    second = gauge.coupling_error(-2 * found + diagonal, truth)
+    assert abs(first.scale + 2 * second.scale) < 1e-12
+    assert np.allclose(first[1:], second[1:], rtol=0, atol=1e-12)
+    assert 0 < first.error < 1
+    pair = [gauge.entry_errors(part, truth) for part in (found, -2 * found + diagonal)]
+    assert np.allclose(*pair, rtol=0, atol=1e-12, equal_nan=True)
+    assert abs(np.nanmean(pair[0]) - first.mean_square) < 1e-12
+
+    errors = [
+        gauge.value_error(values, colours, frequencies, first.scale * factor)
+        for values, factor in ((values, 1), (values / -2, -0.5), (values + shift, 1))
+    ]
+    assert errors[0] > 0
+    assert np.allclose(errors, errors[0], rtol=1e-12, atol=0)
+    best = [gauge.value_error(part, colours, frequencies) for part in (values, shift - values / 2)]
+    assert abs(best[0] - best[1]) < 1e-12
+    assert best[0] <= errors[0]
+
+
+def test_the_loss_does_not_depend_on_the_gauge_either():
+    model, tokens = made(FACTORED), tokens_of(40)
+    before = masked_loss(model, tokens)[0]
+    with torch.no_grad():
+        model.attention[0].mul_(-2)
+        model.left[0].div_(-2).add_(torch.randn(VOCABULARY).double())
+    assert (masked_loss(model, tokens)[0] - before).abs().max() < 1e-12
+
+
+def test_errors_of_known_maps(couplings):
+    truth, found = couplings
+    exact = gauge.coupling_error(-0.1 * truth, truth)
+    assert np.allclose(exact, (-10, 0, 1, 0), atol=1e-12)
+    nothing = gauge.coupling_error(np.zeros_like(truth), truth)
+    assert abs(nothing.error - 1) < 1e-12
+    assert np.isnan(nothing.pearson)
+    apart = ~np.eye(LENGTH, dtype=bool)
+    expected = np.corrcoef(found[apart], truth[apart])[0, 1]
+    assert abs(gauge.coupling_error(found, truth).pearson - expected) < 1e-12
+    assert np.array_equal(gauge.symmetrised(found), gauge.symmetrised(found).T)
+    better = gauge.coupling_error(gauge.symmetrised(found), truth)
+    assert better.error < gauge.coupling_error(found, truth).error
+    with pytest.raises(ValueError, match="J is zero off the diagonal"):
+        gauge.coupling_error(found, np.eye(LENGTH))
+    with pytest.raises(ValueError, match=r"A has shape \(8, 8\) and J \(8, 7\)"):
+        gauge.coupling_error(found, truth[:, :7])
+
+
+def test_unseen_colours_do_not_count():
+    draw = np.random.default_rng(2)
+    values = draw.standard_normal((VOCABULARY, VOCABULARY))
+    tokens = np.array([[0, 1, 1, 2], [3, 1, 0, 0]])
+    frequencies = gauge.colour_frequencies(tokens, VOCABULARY)
+    assert frequencies.tolist() == [0.375, 0.375, 0.125, 0.125, 0]
+    colours = values.copy()
+    colours[:, 4] += draw.standard_normal(VOCABULARY)
+    assert gauge.value_error(values, colours, frequencies, 1.0) < 1e-30
+    colours[:, 3] += draw.standard_normal(VOCABULARY)
+    assert gauge.value_error(values, colours, frequencies, 1.0) > 1e-3
+    with pytest.raises(ValueError, match=r"the frequencies \(4,\)"):
+        gauge.value_error(values, colours, frequencies[:4])
+
+
+def test_renormalised_rows_sum_to_one_without_the_diagonal():
+    found = gauge.renormalised(np.random.default_rng(3).uniform(size=(2, LENGTH, LENGTH)))
+    assert np.allclose(found.sum(-1), 1, atol=1e-15)
+    assert (np.diagonal(found, axis1=1, axis2=2) == 0).all()

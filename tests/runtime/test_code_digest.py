@@ -1,0 +1,104 @@
+"""The code digest follows what a script imports, and ignores what cannot change a number."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from manybody.runtime import code_digest as digests
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "workflow" / "scripts"
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """A copy of the package whose files a test may edit."""
+    shutil.copytree(ROOT / "workflow" / "src", tmp_path / "src")
+    monkeypatch.setitem(digests.ROOTS, "manybody", tmp_path / "src")
+    return tmp_path / "src" / "manybody"
+
+
+def digest(*modules, script="train_model.py", plotting=False):
+    digests._read.cache_clear()
+    return digests.code_digest(SCRIPTS / script, modules, plotting)
+
+
+def test_an_edit_changes_the_digest_of_what_imports_it(tree):
+    before = digest("manybody.models.bert"), digest("manybody.models.gpt")
+    path = tree / "models" / "bert.py"
+    path.write_text(path.read_text() + "\nSIZE = 3\n")
+    after = digest("manybody.models.bert"), digest("manybody.models.gpt")
+    assert before[0] != after[0]
+    assert before[1] == after[1]
+
+
+def test_docstrings_and_comments_do_not_count(tree):
+    before = digest("manybody.models.bert")
+    path = tree / "training" / "loop.py"
+    path.write_text("# a comment\n" + path.read_text().replace('"""', '"""Other words. ', 1))
+    assert digest("manybody.models.bert") == before
+
+
+def test_plots_count_for_figures_only(tree):
+    before = digest("manybody.models.bert"), digest(script="plot_figure.py", plotting=True)
+    path = tree / "plotting" / "style.py"
+    path.write_text(path.read_text() + "\nEXTRA = 1\n")
+    after = digest("manybody.models.bert"), digest(script="plot_figure.py", plotting=True)
+    assert before[0] == after[0]
+    assert before[1] != after[1]
+
+
+JOBS = {  # script: modules that its rule names besides
+    "collect_corpus.py": (),
+    "train_tokenizer.py": (),
+    "encode_sequences.py": (),
+    "measure_overlap.py": (),
+    "train_model.py": ("manybody.models.factored",),
+    "sample_clones.py": ("manybody.models.bert",),
+    "evaluate_model.py": ("manybody.models.gpt",),
+    "write_scorecard.py": (),
+}
+IMPORT_ALL = """
+import importlib, json, sys
+loaded = {}
+for script, closure in json.load(sys.stdin).items():
+    for name in [name for name in sys.modules if name.split(".")[0] == "manybody"]:
+        del sys.modules[name]
+    for name in closure:
+        importlib.import_module(name)
+    loaded[script] = [name for name in sys.modules if name.split(".")[0] == "manybody"]
+print(json.dumps(loaded))
+"""
+
+
+@pytest.fixture(scope="module")
+def closures():
+    """The static closure of each script, and what importing all of it loads of the package.
+
+    One process for all, in which libraries are loaded once and the package anew each time.
+    """
+    static = {
+        script: digests.import_closure(SCRIPTS / script, modules)
+        for script, modules in JOBS.items()
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL],
+        input=json.dumps(static),
+        env={"PYTHONPATH": str(ROOT / "workflow" / "src"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = json.loads(done.stdout)
+    return {script: (set(static[script]), set(loaded[script])) for script in JOBS}
+
+
+@pytest.mark.parametrize("script", JOBS)
+def test_the_closure_is_what_is_really_imported(closures, script):
+    static, loaded = closures[script]
+    assert static <= loaded
+    assert loaded - static <= digests.SILENT

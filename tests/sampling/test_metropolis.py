@@ -1,0 +1,440 @@
+"""The sampler against definitions, enumeration and the naive sampler."""
+
+import itertools
+import weakref
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from benchmarks import naive
+from manybody import models
+from manybody.config.check import IN_BFLOAT16
+from manybody.files import tables
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import Sequences
+from manybody.sampling import chains, masked, metropolis
+from manybody.sampling.backends import bytes_needed, open_chains
+from manybody.sampling.draws import Draws, invert_on_tensors, propose
+from manybody.sampling.metropolis import advance, choose_starts
+
+ENERGIES = [("raw", "none"), ("raw", "mean"), ("norm", "none")]
+FACTORED = dict(architecture="factored", vocabulary=7, length=6)
+MODELS = {
+    "n=2": FACTORED | dict(layers=2, rank=4),
+    "n=2 full": FACTORED | dict(layers=2, rank=None, bias=False),
+    "n=3": FACTORED | dict(layers=3, rank=4),
+    "n=3 full": FACTORED | dict(layers=3, rank=None),
+    "n=4": FACTORED | dict(layers=4, rank=3),
+    "n=3 paper": FACTORED | dict(layers=3, rank=4, variant="paper"),
+    "n=2, two heads": FACTORED | dict(layers=2, rank=4, heads=2),
+    "n=3 full, two heads": FACTORED | dict(layers=3, rank=None, heads=2, start=0.6),
+    "bert": dict(
+        architecture="bert", vocabulary=7, length=6, layers=2, heads=2, width=8, mlp=12
+    ),
+    "n=1 softmax": FACTORED | dict(layers=1, attention="softmax"),
+    "n=2 softmax": FACTORED | dict(layers=2, attention="softmax"),
+    "encoder": dict(
+        architecture="encoder", vocabulary=7, length=6, layers=2, heads=2, width=8, mlp=12
+    ),
+    "interpolated": dict(architecture="interpolated", vocabulary=7, length=6, a=0.7),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    previous = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        yield
+    torch.set_num_threads(previous)
+
+
+def build(description, scale=1.0, dtype=torch.float64):
+    """A model whose logits vary by about `scale` with the context."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        model = models.build(description).to(dtype).eval().requires_grad_(False)
+        tokens = torch.randint(model.vocabulary, (64, model.length))
+        if description["architecture"] != "factored":
+            for parameter in model.parameters():
+                parameter += 0.4 * torch.randn_like(parameter)
+            spread = model(tokens).std(dim=0).mean()
+            last = model.values if description["architecture"] == "interpolated" else None
+            last = model.output.weight if last is None else last
+            last *= scale / spread
+            return model
+        for left in model.left[:-1]:
+            left *= 3.0
+        if model.bias is not None:
+            model.bias += torch.randn_like(model.bias)
+        model.left[-1].mul_(scale / model(tokens).std(dim=0).mean())
+    return model
+
+
+def numbers(chains, length, sweeps, order="permuted", seed=11):
+    draws = Draws(seed, chains, length, order)
+    visits, uniforms = zip(*(draws.sweep(n) for n in range(1, sweeps + 1)), strict=True)
+    return np.stack(visits, axis=1), np.stack(uniforms, axis=1)
+
+
+def states(model):
+    """All |V|^L states, first position slowest."""
+    every = itertools.product(range(model.vocabulary), repeat=model.length)
+    return torch.tensor(list(every))
+
+
+@pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
+@pytest.mark.parametrize("name", MODELS)
+def test_energy_and_ratio_are_those_of_the_definition(name, kind, gauge):
+    model = build(MODELS[name])
+    generator = torch.Generator().manual_seed(5)
+    tokens = torch.randint(7, (9, 6), generator=generator)
+    chains = open_chains(model, tokens, kind, gauge)
+    for _ in range(8):
+        some = torch.randperm(9, generator=generator)[:5]
+        positions = torch.randint(6, (5,), generator=generator)
+        proposals = torch.randint(7, (5,), generator=generator)
+        logits = chains.logits(some, positions)
+        state = chains.tokens[some]
+        rows = torch.arange(5)
+        exact = model(state, torch.arange(6) == positions[:, None])[rows, positions]
+        torch.testing.assert_close(logits.double(), exact, rtol=0, atol=1e-10)
+        real = proposals != state[rows, positions]
+        some, positions, proposals = some[real], positions[real], proposals[real]
+        ratio, handle = chains.log_ratio(some, positions, proposals)
+        expected = naive.long_log_ratio(model, state[real], positions, proposals, kind, gauge)
+        torch.testing.assert_close(ratio, expected, rtol=0, atol=1e-10)
+        accepted = torch.rand(len(some), generator=generator) < 0.7
+        chains.accept(handle, accepted)
+        changed = state[real].clone()
+        changed[torch.arange(len(some)), positions] = proposals
+        assert torch.equal(
+            chains.tokens[some], torch.where(accepted[:, None], changed, state[real])
+        )
+        energy = naive.energy(model, chains.tokens, kind, gauge)
+        torch.testing.assert_close(chains.energy(), energy, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["n=2", "n=3", "n=4", "bert"])
+@pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
+def test_single_precision_stays_close_after_many_moves(name, kind, gauge):
+    double, single = build(MODELS[name]), build(MODELS[name]).float()
+    tokens = torch.randint(7, (4, 6), generator=torch.Generator().manual_seed(5))
+    chains = open_chains(single, tokens, kind, gauge)
+    generator = torch.Generator().manual_seed(6)
+    every = torch.arange(4)
+    for _ in range(300):
+        positions = torch.randint(6, (4,), generator=generator)
+        shift = torch.randint(1, 7, (4,), generator=generator)
+        proposals = (chains.tokens[every, positions] + shift) % 7
+        _, handle = chains.log_ratio(every, positions, proposals)
+        chains.accept(handle, torch.ones(4, dtype=torch.bool))
+    exact = naive.energy(double, chains.tokens, kind, gauge)
+    plain = naive.NaiveSampler(single, chains.tokens, kind, gauge).energy()
+    logits = torch.stack(
+        [double(chains.tokens, torch.arange(6) == i)[:, i] for i in range(6)], dim=1
+    )
+    scale = logits.gather(2, chains.tokens[..., None]).abs().sum(dim=(1, 2))
+    deviation = ((chains.energy() - exact).abs() / scale).max()
+    allowed = max(1e-6, 3 * ((plain - exact).abs() / scale).max().item())
+    assert deviation <= allowed
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_proposals_are_drawn_from_the_softmax(dtype):
+    """Inversion, on one row at a time and on all: u falls into the drawn token's share."""
+    generator = np.random.default_rng(2)
+    logits = torch.from_numpy(generator.normal(size=(500, 7), scale=3.0)).to(dtype)
+    uniforms, current = generator.random(500), generator.integers(7, size=500)
+    uniforms[:2] = 0.0, 1.0 - 2.0**-53
+    shares = np.cumsum(logits.double().softmax(dim=1).numpy(), axis=1)
+    expected = np.minimum((shares <= uniforms[:, None]).sum(axis=1), 6)
+    rows, own = np.arange(500), logits.double().numpy()
+    for draw in (propose, invert_on_tensors):
+        drawn, gains = draw(logits, uniforms, current)
+        assert np.array_equal(drawn, expected)
+        assert np.array_equal(gains, own[rows, drawn] - own[rows, current])
+
+
+def test_starts_are_different_test_sequences_or_noise_with_their_frequencies():
+    available = np.random.default_rng(3).choice(5, size=(400, 6), p=[0.4, 0.3, 0.2, 0.1, 0.0])
+    starts, rows = choose_starts(available, 50, "test", 5, seed=1)
+    assert len(set(rows)) == 50
+    assert np.array_equal(starts, available[rows])
+    assert rows == choose_starts(available, 50, "test", 5, seed=1)[1]
+    assert rows != choose_starts(available, 50, "test", 5, seed=2)[1]
+    noise, none = choose_starts(available, 3000, "unigram", 5, seed=1)
+    assert none is None
+    assert noise.shape == (3000, 6)
+    shares = np.bincount(available.reshape(-1), minlength=5) / available.size
+    error = np.sqrt(shares * (1 - shares) / noise.size)
+    found = np.bincount(noise.reshape(-1), minlength=5) / noise.size
+    assert (np.abs(found - shares) <= 5 * error).all()
+    for wrong in (dict(chains=401, start="test"), dict(chains=2, start="validation")):
+        with pytest.raises(ValueError, match=r"chains is 401|start is 'validation'"):
+            choose_starts(available, vocabulary=5, seed=1, **wrong)
+
+
+SMALL = {
+    "n=2": dict(architecture="factored", vocabulary=3, length=4, layers=2, rank=2),
+    "n=3": dict(architecture="factored", vocabulary=3, length=4, layers=3, rank=2),
+    "bert": dict(architecture="bert", vocabulary=3, length=4, layers=1, heads=1, width=4, mlp=8),
+}  # fmt: skip
+
+
+def target(model, kind, gauge):
+    return torch.softmax(-naive.energy(model, states(model), kind, gauge), dim=0)
+
+
+@pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
+@pytest.mark.parametrize("name", SMALL)
+def test_a_step_leaves_the_target_unchanged(name, kind, gauge):
+    """Every transition of one step, from what the driver asks of the backend, on all 81 states."""
+    model = build(SMALL[name])
+    every, weights = states(model), target(model, kind, gauge)
+    chains = open_chains(model, every, kind, gauge)
+    index = torch.arange(len(every))
+    for position in range(model.length):
+        positions = torch.full_like(index, position)
+        proposing = chains.logits(index, positions).double().softmax(dim=1)
+        after = weights.clone()
+        for proposal in range(model.vocabulary):
+            real = every[:, position] != proposal
+            moved = index[real]
+            there = (proposal - every[real, position]) * 3 ** (model.length - 1 - position) + moved
+            ratio, handle = chains.log_ratio(
+                moved, positions[real], torch.full_like(moved, proposal)
+            )
+            chains.accept(handle, torch.zeros(len(moved), dtype=torch.bool))
+            flow = weights[moved] * proposing[moved, proposal] * ratio.exp().clamp(max=1)
+            after.index_add_(0, there, flow)
+            after.index_add_(0, moved, -flow)
+        torch.testing.assert_close(after, weights, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
+@pytest.mark.parametrize("name", SMALL)
+def test_histogram_of_chains_is_the_target(name, kind, gauge):
+    order = "left-to-right" if kind == "raw" else "permuted"
+    # A sweep forgets at least 0.3 (n = 2, 3) or 0.9 (bert) of what is left of the start.
+    scale, sweeps = {"n=2": (0.5, 30), "n=3": (0.3, 30), "bert": (0.6, 8)}[name]
+    model = build(SMALL[name], scale)
+    weights = target(model, kind, gauge).numpy()
+    count = 4000
+    starts = torch.zeros(count, 4, dtype=torch.int64)
+    chains = open_chains(model, starts, kind, gauge)
+    record = advance(chains, *numbers(count, 4, sweeps, order), starts.numpy(), {sweeps})
+    final = record.tokens[sweeps] @ 3 ** np.arange(3, -1, -1)
+    found = np.bincount(final, minlength=81) / count
+    generator = np.random.default_rng(0)
+    draws = generator.multinomial(count, weights / weights.sum(), size=200) / count
+    floor = np.abs(draws - weights).sum(axis=1).mean() / 2
+    assert np.abs(found - weights).sum() / 2 < 1.3 * floor
+    # The bar can fail: the same chains are far from their target's neighbours.
+    warmer = weights**0.7 / (weights**0.7).sum()
+    assert np.abs(found - warmer).sum() / 2 > 1.3 * floor
+
+
+@pytest.mark.parametrize("name", ["n=2", "n=3", "n=4", "bert"])
+def test_moves_do_not_depend_on_the_batch(name):
+    """Full or partial batches, groups of chains, and the naive sampler: the same chains."""
+    model = build(MODELS[name])
+    starts = torch.randint(7, (12, 6), generator=torch.Generator().manual_seed(5))
+    visits, uniforms = numbers(12, 6, 4, "left-to-right")
+    found = []
+    for full, parts in itertools.product([True, False], [[12], [5, 4, 3]]):
+        tokens = []
+        for part in np.split(np.arange(12), np.cumsum(parts)[:-1]):
+            chains = open_chains(model, starts[part])
+            chains.full_batches = full
+            record = advance(chains, visits[part], uniforms[part], starts[part].numpy(), {4})
+            assert np.array_equal(record.tokens[4], chains.tokens.numpy())
+            np.testing.assert_allclose(record.energies[-1], chains.energy(), rtol=0, atol=1e-9)
+            tokens.append(record.tokens[4])
+        found.append(np.concatenate(tokens))
+    chains = open_chains(model, starts)  # in blocks that end within a sweep
+    blocks = (visits.reshape(12, 6, 4), uniforms.reshape(12, 6, 4, 2))
+    advance(chains, *blocks, starts.numpy())
+    found.append(chains.tokens.numpy())
+    sampler = naive.NaiveSampler(model, starts)
+    for sweep, position in itertools.product(range(4), range(6)):
+        sampler.step(position, uniforms[:, sweep, position])
+    found.append(sampler.tokens.numpy())
+    assert not np.array_equal(found[0], starts.numpy())
+    for other in found[1:]:
+        assert np.array_equal(found[0], other)
+
+
+@pytest.mark.parametrize("kind", ["raw", "norm"])
+def test_bfloat16_makes_the_same_moves(kind):
+    model = build(MODELS["bert"], scale=2.0).float()
+    starts = torch.randint(7, (16, 6), generator=torch.Generator().manual_seed(5))
+    visits, uniforms = numbers(16, 6, 6)
+    fine = open_chains(model, starts, kind)
+    coarse = open_chains(model, starts, kind, precision="bfloat16")
+    assert 0.05 < coarse.margin < 5
+    asked = []
+    refine = coarse.refine
+    coarse.refine = lambda handle, which: asked.append(len(which)) or refine(handle, which)
+    record = advance(coarse, visits, uniforms, starts.numpy())
+    advance(fine, visits, uniforms, starts.numpy())
+    assert torch.equal(fine.tokens, coarse.tokens)
+    assert 0 < sum(asked) < record.same.size * 6 - record.same.sum()
+    for name in ("n=2", "n=3 paper", "encoder"):
+        with pytest.raises(ValueError, match="precision bfloat16 is for bert"):
+            open_chains(build(MODELS[name]), starts, precision="bfloat16")
+        with pytest.raises(ValueError, match="precision bfloat16 is for bert"):
+            bytes_needed(build(MODELS[name]), kind, "none", "bfloat16")
+    with pytest.raises(ValueError, match="precision is 'half'; expected float32 or bfloat16"):
+        open_chains(model, starts, precision="half")
+    assert chains.COARSE == IN_BFLOAT16  # what the config's check lets through
+
+
+def test_a_clone_in_bfloat16_says_so_and_has_scores_of_its_own(tmp_path):
+    """The same moves: the scores, which add up coarse ratios, show what was computed."""
+    model = build(MODELS["bert"], scale=2.0).float()
+    starts = torch.randint(7, (16, 6), generator=torch.Generator().manual_seed(5)).numpy()
+    scores, tokens = {}, {}
+    for precision in ("float32", "bfloat16"):
+        written = metropolis.sample(
+            model, starts, tmp_path / precision, energy="raw", gauge="none", sweeps=[4],
+            order="left-to-right", seed=1, about={}, precision=precision,
+        )  # fmt: skip
+        assert Manifest.read(written, "clones").about["precision"] == precision
+        about, trace = tables.read_trace(written)
+        assert about["precision"] == precision
+        scores[precision] = trace["score"].to_numpy()
+        tokens[precision] = Sequences.open(tmp_path / precision / "sweep-4.parquet").tokens
+    assert np.array_equal(tokens["float32"], tokens["bfloat16"])
+    difference = np.abs(scores["bfloat16"] - scores["float32"]).max()
+    assert 1e-4 < difference < 0.05
+    with pytest.raises(ValueError, match="precision bfloat16 is for bert"):
+        metropolis.sample(
+            build(MODELS["n=2"]), starts, tmp_path / "n", energy="raw", gauge="none", sweeps=[1],
+            order="left-to-right", seed=1, about={}, precision="bfloat16",
+        )  # fmt: skip
+
+
+def test_clones_of_one_chain_seed_move_by_numbers_of_their_own(tmp_path):
+    """Two names from the same starts part ways; one name repeats itself."""
+    model = build(MODELS["bert"]).float()
+    starts = torch.randint(7, (16, 6), generator=torch.Generator().manual_seed(5)).numpy()
+    tokens = []
+    for number, stream in enumerate(["one", "two", "one"]):
+        written = metropolis.sample(
+            model, starts, tmp_path / str(number), energy="raw", gauge="none", sweeps=[2],
+            order="left-to-right", seed=1, about={}, stream=stream,
+        )  # fmt: skip
+        assert Manifest.read(written, "clones").about["stream"] == stream
+        tokens.append(Sequences.open(tmp_path / str(number) / "sweep-2.parquet").tokens)
+    assert (tokens[0] != tokens[1]).mean() > 0.3
+    assert np.array_equal(tokens[0], tokens[2])
+
+
+class Peak(TorchDispatchMode):
+    """The most bytes that tensors made under it took at one time."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes, self.now, self.most = {}, 0, 0
+
+    def __torch_dispatch__(self, call, types, args=(), kwargs=None):
+        made = call(*args, **(kwargs or {}))
+        for tensor in tree_leaves(made):
+            storage = tensor.untyped_storage() if isinstance(tensor, torch.Tensor) else None
+            if storage is not None and storage._cdata not in self.sizes:
+                self.sizes[storage._cdata] = storage.nbytes()
+                self.now += storage.nbytes()
+                weakref.finalize(storage, self._drop, storage._cdata)
+        self.most = max(self.most, self.now)
+        return made
+
+    def _drop(self, key):
+        self.now -= self.sizes.pop(key, 0)
+
+
+@pytest.mark.parametrize("mlp", [64, 512])
+def test_bfloat16_takes_more_copies_at_once_within_the_same_memory(mlp):
+    sizes = dict(vocabulary=50, length=16, layers=2, heads=4, width=64, mlp=mlp)
+    model = build(dict(architecture="bert") | sizes).float()
+    tokens = torch.randint(50, (30, 16), generator=torch.Generator().manual_seed(5))
+    rows, positions = torch.arange(30).repeat_interleave(16), torch.arange(16).repeat(30)
+    weights = 2 * sum(p.numel() for p in model.parameters())
+    peaks = {}
+    for precision in ("float32", "bfloat16"):
+        half = precision == "bfloat16"
+        with torch.autocast("cpu", torch.bfloat16, enabled=half), Peak() as peak:
+            model.masked_features(tokens, rows, positions)
+        peaks[precision] = peak.most - half * weights
+        bound = len(rows) * masked.copy_bytes(model, precision)
+        assert 0.6 * bound < peaks[precision] < bound
+    assert peaks["bfloat16"] < 0.8 * peaks["float32"]
+    fine, coarse = (open_chains(model, tokens[:2], precision=name) for name in peaks)
+    assert coarse.copies_at_once > 1.3 * fine.copies_at_once
+    with coarse._own_type():
+        assert coarse.copies_at_once == fine.copies_at_once
+    shared = [bytes_needed(model, "raw", "none", name)[0] for name in peaks]
+    assert shared[1] - shared[0] == weights
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
+@pytest.mark.parametrize("name", ["n=2", "n=3", "n=4", "n=3 paper", "bert"])
+def test_rebuilt_caches_are_those_of_chains_opened_anew(name, kind, gauge, dtype):
+    """To the bit: a run that goes on past a saved state repeats one that starts from it."""
+    model = build(MODELS[name], dtype=dtype)
+    starts = torch.randint(7, (5, 6), generator=torch.Generator().manual_seed(5))
+    visits, uniforms = numbers(5, 6, 4)
+    chains = open_chains(model, starts, kind, gauge)
+    advance(chains, visits[:, :2], uniforms[:, :2], starts.numpy())
+    chains.rebuild()
+    anew = open_chains(model, chains.tokens.clone(), kind, gauge)
+    assert torch.equal(chains.energy(), anew.energy())
+    first, second = (
+        advance(some, visits[:, 2:], uniforms[:, 2:], starts.numpy()) for some in (chains, anew)
+    )
+    assert np.array_equal(first.energies, second.energies)
+    assert torch.equal(chains.tokens, anew.tokens)
+
+
+def test_masked_copies_in_small_pieces_are_the_same(monkeypatch):
+    model = build(MODELS["bert"])
+    tokens = torch.randint(7, (5, 6), generator=torch.Generator().manual_seed(5))
+    whole = masked.MaskedChains(model, tokens, "norm", "none")
+    for pieces in (1, 4, 13):
+        monkeypatch.setitem(masked.WORK, "cpu", pieces * masked.copy_bytes(model))
+        chains = masked.MaskedChains(model, tokens, "norm", "none")
+        torch.testing.assert_close(chains.scores, whole.scores, rtol=0, atol=1e-12)
+
+
+PAPER = dict(vocabulary=10_000, length=128)
+PAPER_MODELS = {
+    "n=2": dict(architecture="factored", layers=2, rank=400),
+    "n=4": dict(architecture="factored", layers=4, rank=400),
+    "n=6": dict(architecture="factored", layers=6, rank=400),
+    "bert": dict(architecture="bert", layers=4, heads=16, width=768, mlp=1536),
+}
+
+
+@pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
+@pytest.mark.parametrize("name", PAPER_MODELS)
+def test_620_chains_at_paper_size_fit_in_16_gib(name, kind, gauge):
+    with torch.device("meta"):
+        model = models.build(PAPER | PAPER_MODELS[name])
+    group = min(620, metropolis.group_size(model, kind, gauge))
+    shared, each = bytes_needed(model, kind, gauge)
+    # The work space of a GPU is larger than that of the meta device.
+    cuda = 2 * (masked.WORK["cuda"] - masked.WORK["cpu"]) if name == "bert" else 0
+    assert shared + cuda + each < chains.MEMORY
+    weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    states_of_all = 620 * PAPER["length"] * (8 + 5 * 3 * 8)
+    assert group >= 1
+    assert shared + group * each + weights + states_of_all < 15 << 30
+
+
+def test_a_chain_that_does_not_fit_is_refused():
+    with pytest.raises(MemoryError, match="GiB are allowed"):
+        metropolis.group_size(build(MODELS["bert"]), "raw", "none", memory=1000)

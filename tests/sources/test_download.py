@@ -1,0 +1,298 @@
+"""Downloads against a server on this machine that stops, lies, changes and refuses."""
+
+import hashlib
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from manybody.config.check import ConfigError, check
+from manybody.sources import SourceError, download, published, text
+from manybody.sources.download import fetch
+
+SOURCE = Path(__file__).parents[2] / "workflow" / "src"
+DATA = np.random.default_rng(0).bytes(3_000_000)
+SHA256 = hashlib.sha256(DATA).hexdigest()
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        server = self.server
+        wanted = self.headers.get("Range")
+        server.asked.append(wanted)
+        server.headers.append(dict(self.headers))
+        if self.path.startswith("/redirect"):
+            self.send_response(302)
+            self.send_header("Location", self.path.removeprefix("/redirect"))
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        data = server.files.get(self.path.partition("?")[0])
+        if data is None or server.broken:
+            self.send_error(503 if server.broken else 404)
+            return
+        etag = f'"{hashlib.sha256(data).hexdigest()[:8]}"'
+        same = self.headers.get("If-Range") in (None, etag)
+        start = 0
+        if wanted and same and server.ranges:
+            start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1])
+            if start >= len(data):
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{len(data)}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
+        else:
+            self.send_response(200)
+        self.send_header("ETag", etag)
+        self.send_header("Content-Length", str(len(data) - start))
+        self.end_headers()
+        body = data[start:]
+        if server.cuts:
+            body = body[: server.cuts.pop(0)]
+        for i in range(0, len(body), 50_000):
+            self.wfile.write(body[i : i + 50_000])
+            time.sleep(server.pause)
+        if len(body) < len(data) - start:
+            self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.block_on_close = False
+    server.files = {"/text.txt": DATA}
+    server.asked, server.cuts, server.headers = [], [], []
+    server.ranges, server.broken, server.pause = True, False, 0.0
+    server.handle_error = lambda *_: None  # clients that go away are what is tested
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "downloads" / "text.txt"
+
+
+def get(server, path, expected=None):
+    return fetch(f"{server.url}/text.txt", path, expected, patience=0.001)
+
+
+def names(path):
+    return sorted(found.name for found in path.parent.iterdir())
+
+
+def test_a_download_is_whole_and_its_digest_recorded(server, path):
+    assert get(server, path).read_bytes() == DATA
+    assert json.loads((path.parent / "text.txt.json").read_text())["sha256"] == SHA256
+    assert names(path) == ["text.txt", "text.txt.json"]
+
+
+def test_what_is_there_is_not_downloaded_again(server, path):
+    get(server, path)
+    get(server, path)
+    assert server.asked == [None]
+
+
+def test_a_connection_that_ends_early_is_taken_up_where_it_ended(server, path):
+    server.cuts = [1_000_000, 0, 500_000]
+    assert get(server, path).read_bytes() == DATA
+    assert server.asked == [None, "bytes=1000000-", "bytes=1000000-", "bytes=1500000-"]
+
+
+def test_redirects_keep_the_range(server, path):
+    server.cuts = [1_000_000]
+    fetch(f"{server.url}/redirect/text.txt", path, SHA256, patience=0.001)
+    assert path.read_bytes() == DATA
+    assert server.asked == [None, None, "bytes=1000000-", "bytes=1000000-"]
+
+
+def test_a_killed_download_goes_on(server, path):
+    server.pause = 0.02
+    code = (
+        "import sys; from pathlib import Path; from manybody.sources.download import fetch; "
+        "fetch(sys.argv[1], Path(sys.argv[2]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, f"{server.url}/text.txt", str(path)],
+        env={"PYTHONPATH": str(SOURCE)},
+    )
+    part = path.parent / "text.txt.part"
+    deadline = time.monotonic() + 30
+    while not (part.is_file() and part.stat().st_size > 200_000):
+        assert time.monotonic() < deadline, "the download never began"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    have = part.stat().st_size
+    assert have < len(DATA)
+    server.pause = 0.0
+    assert get(server, path).read_bytes() == DATA
+    assert server.asked == [None, f"bytes={have}-"]
+
+
+def test_a_server_without_ranges_starts_anew(server, path):
+    server.ranges, server.cuts = False, [1_000_000]
+    assert get(server, path).read_bytes() == DATA
+    assert server.asked == [None, "bytes=1000000-"]
+
+
+def test_a_file_that_changed_on_the_server_meanwhile_starts_anew(server, path, monkeypatch):
+    server.cuts = [1_000_000] + [0] * download.TRIES
+    with pytest.raises(SourceError, match="the connection ended early"):
+        get(server, path)
+    server.files["/text.txt"] = changed = DATA[::-1]
+    assert get(server, path).read_bytes() == changed
+
+
+def test_an_answer_that_does_not_continue_the_part_starts_anew(server, path):
+    path.parent.mkdir()
+    (path.parent / "text.txt.part").write_bytes(b"of another file")
+    state = {"etag": "", "total": len(DATA) + 1}
+    (path.parent / "text.txt.part.json").write_text(json.dumps(state))
+    assert get(server, path).read_bytes() == DATA
+    assert server.asked == ["bytes=15-", None]
+
+
+def test_a_part_that_is_already_all_is_not_asked_for_again(server, path):
+    path.parent.mkdir()
+    (path.parent / "text.txt.part").write_bytes(DATA)
+    state = {"etag": "", "total": len(DATA)}
+    (path.parent / "text.txt.part.json").write_text(json.dumps(state))
+    assert get(server, path).read_bytes() == DATA
+    assert server.asked == [f"bytes={len(DATA)}-"]
+
+
+def test_a_missing_file_is_refused_at_once_with_the_way_out(server, path):
+    with pytest.raises(SourceError, match=r"404.*`files` in the config"):
+        fetch(f"{server.url}/nowhere.txt", path, patience=0.001)
+    assert len(server.asked) == 1
+
+
+def test_a_broken_server_is_given_up_after_some_tries(server, path):
+    server.broken = True
+    with pytest.raises(SourceError, match="503"):
+        get(server, path)
+    assert len(server.asked) == download.TRIES
+
+
+def test_no_server_is_a_sentence(path):
+    with pytest.raises(SourceError, match=r"cannot download http://127\.0\.0\.1:1/x"):
+        fetch("http://127.0.0.1:1/x", path, patience=0.001)
+
+
+def test_a_wrong_digest_is_refused_and_nothing_kept(server, path):
+    with pytest.raises(SourceError, match=f"has sha256 {SHA256}, the config's `sha256`"):
+        get(server, path, expected="0" * 64)
+    assert names(path) == []
+
+
+def test_a_later_change_of_the_file_is_refused(server, path):
+    get(server, path)
+    path.write_bytes(DATA[:-1] + b"x")
+    with pytest.raises(SourceError, match=f"but {SHA256} was recorded when it was first"):
+        get(server, path)
+
+
+def test_a_later_change_on_the_server_is_refused(server, path):
+    get(server, path)
+    path.unlink()
+    server.files["/text.txt"] = DATA[::-1]
+    with pytest.raises(SourceError, match=f"but {SHA256} was recorded when it was first"):
+        get(server, path)
+    assert not path.exists()
+
+
+def test_published_data_sets_are_fetched_at_their_revision(server, tmp_path, monkeypatch):
+    revision = "0123abcd"
+    root = f"/roneneldan/TinyStories/{revision}"
+    for name, stories in (("TinyStories-train.txt", 40), ("TinyStories-valid.txt", 40)):
+        content = "".join(f"{name} {i}\n<|endoftext|>\n" for i in range(stories))
+        server.files[f"{root}/{name}"] = content.encode()
+    monkeypatch.setattr(published, "URL", server.url + "/{repository}/{revision}/{name}")
+    corpus = {"kind": "tinystories", "revision": revision, "split": "published"}
+    out = {split: tmp_path / f"{split}.parquet" for split in text.SPLITS}
+    text.collect(corpus, out, tmp_path / "downloads")
+    first = {split: file.read_bytes() for split, file in out.items()}
+    text.collect(corpus, out, tmp_path / "downloads")
+    assert {split: file.read_bytes() for split, file in out.items()} == first
+    assert len(server.asked) == 2
+    folder = tmp_path / "downloads" / "tinystories" / revision
+    assert (folder / "TinyStories-train.txt").is_file()
+
+
+def test_no_credentials_are_sent_whatever_the_machine_holds(server, path, tmp_path, monkeypatch):
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN"):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    server.cuts = [1_000_000]
+    get(server, path)
+    assert len(server.headers) == 2
+    for headers in server.headers:
+        assert not {"Authorization", "Cookie"} & set(headers)
+        assert "secret" not in str(headers)
+
+
+def test_secrets_in_an_address_are_neither_shown_nor_kept(server, path, capfd):
+    fetch(f"{server.url}/text.txt?token=hush#hush", path, patience=0.001)
+    record = (path.parent / "text.txt.json").read_text()
+    assert json.loads(record)["url"] == f"{server.url}/text.txt"
+    refused = "http://me:hush@127.0.0.1:1/x?token=hush"
+    with pytest.raises(SourceError, match=r"cannot download http://127\.0\.0\.1:1/x:") as caught:
+        fetch(refused, path.with_name("x"), patience=0.001)
+    assert "hush" not in str(caught.value) + "".join(capfd.readouterr())
+
+
+def test_the_checksum_is_compared_before_the_file_has_its_name(server, path, monkeypatch):
+    seen = []
+    compare = download._compare
+
+    def look(*arguments):
+        seen.append(path.exists())
+        return compare(*arguments)
+
+    monkeypatch.setattr(download, "_compare", look)
+    get(server, path, SHA256)
+    assert seen == [False]
+
+
+def test_a_longer_file_than_the_one_that_is_known_is_refused(server, path):
+    server.files["/text.txt"] = DATA + b"more"
+    with pytest.raises(SourceError, match="the config's `sha256`"):
+        get(server, path, expected=SHA256)
+    assert names(path) == []
+
+
+@pytest.mark.parametrize("revision", ["main", "v1.0", "0123abcd", "A" * 40, "0" * 40 + "\n"])
+def test_a_revision_that_can_move_is_refused_by_the_config(revision):
+    config = yaml.safe_load((SOURCE.parents[1] / "config" / "config.yaml").read_text())
+    config["corpora"]["stories"] = corpus = {"kind": "tinystories", "split": "published"}
+    corpus["revision"] = "0123456789abcdef" * 2 + "01234567"
+    check(config)
+    corpus["revision"] = revision
+    with pytest.raises(ConfigError, match=r"corpora\.stories\.revision: found"):
+        check(config)

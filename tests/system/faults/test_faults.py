@@ -1,0 +1,185 @@
+"""Disks that are full, folders that are read-only, files that go or change, clocks, two calls."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+from pipeline import RESULTS, ROOT, Pipeline
+
+from manybody.files.lease import lease
+
+MODEL = "models/text/tiny/seed-0"
+TEXT = "sequences/text/test.parquet"
+LOSSES = "losses/tiny/seed-0.parquet"
+CLONE = "clones/text/tiny/manifest.json"
+CURVE = "curves/tiny.parquet"
+
+
+@pytest.fixture
+def copy(whole, folder):
+    """A finished run that may be spoilt: results and Snakemake's own records, times kept."""
+    shutil.copytree(whole.folder, folder, symlinks=True)
+    return Pipeline(folder)
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_named_and_leaves_nothing_half_written(whole, folder):
+    """On a file system of 256 KiB, where root may mount one."""
+    (folder / RESULTS).mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(folder / RESULTS)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no right to mount a small file system here")
+    pipeline = Pipeline(folder)
+    try:
+        assert pipeline.run(check=False) != 0
+        assert "No space left on device" in pipeline.output
+        assert pipeline.artifacts().items() <= whole.artifacts().items()
+        bigger = ["mount", "-o", "remount,size=64m", str(folder / RESULTS)]
+        subprocess.run(bigger, check=True)
+        pipeline.run()
+        assert pipeline.artifacts() == whole.artifacts()
+        assert pipeline.leftovers() == []
+    finally:
+        subprocess.run(["umount", "-l", str(folder / RESULTS)], check=True)
+
+
+@pytest.mark.slow
+def test_a_read_only_folder_is_named_and_nothing_is_lost(copy, whole):
+    """By a read-only mount, which holds for root as well."""
+    target, expected = copy.folder / RESULTS, whole.artifacts()
+    expected.pop(CURVE)
+    (copy.results / CURVE).unlink()
+    bind = ["mount", "--bind", str(target), str(target)]
+    if subprocess.run(bind, capture_output=True, check=False).returncode:
+        pytest.skip("no right to mount here")
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(target)], check=True)
+        assert copy.run(check=False) != 0
+        assert "Read-only file system" in copy.output
+        assert str(RESULTS) in copy.output
+        assert copy.run("--forcerun", "evaluate_model", check=False) != 0
+        assert "Write-protected output files" in copy.output
+        assert str(RESULTS / LOSSES) in copy.output
+        assert copy.artifacts() == expected
+    finally:
+        subprocess.run(["umount", "-l", str(target)], check=True)
+    copy.run()
+    assert copy.artifacts() == whole.artifacts()
+
+
+@pytest.mark.slow
+def test_a_deleted_intermediate_file_is_made_again(copy, whole):
+    (copy.results / TEXT).unlink()
+    (copy.results / LOSSES).unlink()
+    copy.run()
+    assert copy.artifacts() == whole.artifacts()
+
+
+@pytest.mark.slow
+def test_a_deleted_payload_file_is_named_with_the_way_out(copy, whole):
+    """A checkpoint is no declared output: Snakemake cannot see that it is gone."""
+    (copy.results / MODEL / "step-20.safetensors").unlink()
+    (copy.results / LOSSES).unlink()
+    assert copy.run(check=False) != 0
+    assert f"{MODEL}/step-20.safetensors is missing" in copy.output
+    assert f"Delete {RESULTS}/{MODEL}/manifest.json and run the same" in copy.output
+    (copy.results / MODEL / "manifest.json").unlink()
+    copy.run()
+    assert copy.artifacts() == whole.artifacts()
+
+
+@pytest.mark.slow
+def test_a_clock_set_back_is_named_and_nothing_is_lost(copy, whole):
+    """All that is there comes from the future, by a day; a part is missing and is made now."""
+    (copy.results / CLONE).unlink()
+    (copy.results / LOSSES).unlink()
+    future = time.time() + 86_400
+    for path in copy.folder.rglob("*"):
+        os.utime(path, (future, future))
+    assert copy.run(check=False) != 0
+    assert f"Output {RESULTS / CLONE} has older modification time" in copy.output
+    assert f"than input {RESULTS}/" in copy.output
+    assert copy.artifacts().items() <= whole.artifacts().items()
+    for path in copy.folder.rglob("*"):  # as `find results -exec touch {} +` does
+        os.utime(path)
+    copy.run()
+    assert copy.artifacts() == whole.artifacts()
+    copy.run()
+    assert "Nothing to be done" in copy.output
+
+
+def test_a_lease_from_the_future_is_dead_on_another_host(tmp_path):
+    path = tmp_path / ".lease"
+    path.write_text('{"host": "elsewhere", "boot": "", "process": 1, "started": "", "job": ""}')
+    os.utime(path, (time.time() + 86_400,) * 2)
+    with lease(tmp_path):
+        pass
+
+
+@pytest.mark.slow
+def test_a_second_snakemake_is_refused_and_the_first_one_finishes(whole, folder):
+    first = Pipeline(folder)
+    call = first.start()
+    first.wait_for(call, "corpora/tiny/train.parquet")
+    second = Pipeline(folder)
+    second.printed = folder / "second"
+    assert second.run(cores=1, check=False) != 0
+    assert "cannot be locked" in second.output
+    resumed = resume(folder)
+    assert resumed.returncode == 1
+    assert f"snakemake runs in {folder} as process {call.pid}" in resumed.stderr
+    assert first.finish(call) == 0, first.output[-4000:]
+    assert first.artifacts() == whole.artifacts()
+    assert resume(folder).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_corpus_that_changes_in_mid_run_is_read_again(folder):
+    """What was made of the old text, and what is made of the new one, never mix."""
+    overlay = (
+        "corpora: {mine: {kind: file, files: [text.txt], boundary: blank-line,"
+        " seed: 0, split: {train: 0.6, validation: 0.2, test: 0.2}}}\n"
+        "sources: {text: {corpus: mine, vocabulary: 260}}\n"
+    )
+    old = "".join(f"A line of {n} words.\n\n" for n in range(900))
+    targets = [f"sequences/text/{split}.parquet" for split in ("train", "validation", "test")]
+    changed = Pipeline(folder, overlay, targets)
+    (folder / "text.txt").write_text(old)
+    call = changed.start()
+    changed.wait_for(call, "corpora/mine/train.parquet")
+    (folder / "text.txt").write_text(old + "And one more line.\n")
+    if changed.finish(call):
+        assert "text.txt changed while it was read" in changed.output
+    changed.run()
+    fresh = Pipeline(folder.with_name("fresh"), overlay, targets)
+    (fresh.folder / "text.txt").write_text(old + "And one more line.\n")
+    fresh.run()
+    assert changed.artifacts() == fresh.artifacts()
+
+
+def resume(folder) -> subprocess.CompletedProcess:
+    """What `make resume` asks before it unlocks."""
+    return subprocess.run(
+        [sys.executable, "-m", "manybody.files.running", "results"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow" / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_unlocking_waits_for_a_lease_and_names_its_holder(tmp_path):
+    run = tmp_path / "results" / MODEL
+    with lease(run):
+        asked = resume(tmp_path)
+        assert asked.returncode == 1
+        assert f"{MODEL} is being written by process {os.getpid()} on" in asked.stderr
+    assert resume(tmp_path).returncode == 0
+    (run / ".lease").write_text('{"host": "elsewhere", "boot": "", "process": 1, "job": "7"}')
+    assert "elsewhere, job 7" in resume(tmp_path).stderr
+    os.utime(run / ".lease", (0, 0))
+    assert resume(tmp_path).returncode == 0

@@ -1,0 +1,227 @@
+"""Clones of sequences that are no text: sampled from a Hamiltonian, or read from an alignment.
+
+From the source through snakemake to chains, losses on them and a figure of each.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import Sequences
+
+ROOT = Path(__file__).resolve().parents[3]
+ALIGNED = ROOT / "tests" / "data" / "planted.fasta"
+OVERLAY = f"""
+sources:
+  # few enough colours for a short chain, and two digits, to tell numbers from letters
+  spins: {{length: 8, vocabulary: 11, colours: {{gaussian: 3}}}}
+  quartets:
+    kind: many-body
+    order: 4
+    length: 6
+    vocabulary: 4
+    couplings: {{vectors: 200, variables: signs, probability: 0.8}}
+    colours: potts
+    logit_scale: 2.0
+    sweeps: 20
+    sequences: {{train: 300, validation: 60, test: 60}}
+    seed: 0
+  family:
+    kind: alignment
+    file: {ALIGNED}
+    format: fasta
+    alphabet: protein
+    identity: 0.8
+    split: {{train: 0.6, validation: 0.2, test: 0.2}}
+    seed: 0
+models:
+  tiny: {{rank: 4, training: {{validation: 20, batch: 32}}}}
+  small-bert:
+    architecture: bert
+    layers: 1
+    heads: 2
+    width: 8
+    mlp: 16
+    init_seed: 3
+    training: &short
+      objective: masked
+      steps: 40
+      batch: 32
+      masks: 0.15
+      optimizer: {{name: adamw, betas: [0.9, 0.98], weight_decay: 0.0}}
+      learning_rate: 0.01
+      schedule: cosine
+      warmup: 5
+      clip: 1.0
+      checkpoints: {{logarithmic: 2, listed: []}}
+      validation: 20
+      precision: float32
+      compile: false
+      threads: 1
+  pairs:
+    architecture: energy
+    order: 2
+    init_seed: 1
+    training:
+      objective: masked
+      masks: all
+      optimizer: {{name: lbfgs, history: 5, ridge: 1.0e-2}}
+      steps: 20
+      starts: 1
+      validation: 20
+      precision: float32
+      threads: 1
+  sites:
+    architecture: factored
+    layers: 1
+    rank: null
+    bias: site
+    variant: exact
+    init_seed: 1
+    training:
+      objective: masked
+      masks: all
+      optimizer: {{name: lbfgs, history: 5, ridge: 1.0e-2}}
+      steps: 20
+      starts: 1
+      validation: 20
+      precision: float64
+      threads: 1
+clones:
+  spins: &few
+    source: spins
+    model: tiny
+    seed: 0
+    step: last
+    energy: raw
+    gauge: none
+    start: test
+    chains: 12
+    sweeps: [1, 3]
+    order: permuted
+    chain_seed: 4
+    precision: float32
+    threads: 1
+  quartets: {{<<: *few, source: quartets, model: pairs}}
+  quartets-bert: {{<<: *few, source: quartets, model: small-bert, precision: bfloat16}}
+  family: {{<<: *few, source: family, model: sites}}
+evaluations:
+  spins: &all
+    source: spins
+    model: tiny
+    seeds: [0]
+    positions: all
+    steps: all
+    targets:
+      own: {{clone: spins, sweep: 3}}
+      original: {{starts: spins}}
+  quartets:
+    <<: *all
+    source: quartets
+    model: small-bert
+    targets:
+      two: {{clone: quartets, sweep: 3}}
+      own: {{clone: quartets-bert, sweep: 3}}
+      original: {{starts: quartets}}
+  family:
+    <<: *all
+    source: family
+    model: sites
+    targets:
+      own: {{clone: family, sweep: 3}}
+      original: {{starts: family}}
+figures:
+  simplicity:
+    fig1: {{evaluation: quartets, ladder: [two, own], control: original}}
+    table1: {{clones: [family], sweep: 3, passages: [0, 1]}}
+"""
+CLONES = {
+    "spins": ["spins"],
+    "quartets": ["quartets", "quartets-bert"],
+    "family": ["family"],
+}
+EVERY = [(source, clone) for source, names in CLONES.items() for clone in names]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """The folder of results of one call of snakemake."""
+    folder = tmp_path_factory.mktemp("sources")
+    (folder / "mine.yaml").write_text(OVERLAY)
+    made = Path("results/tiny")
+    targets = [f"clones/{source}/{clone}/manifest.json" for source, clone in EVERY]
+    targets += [f"losses/{source}/seed-0.parquet" for source in CLONES]
+    targets += ["figures/simplicity/fig1.csv", "figures/simplicity/table1.csv"]
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    command += ["--workflow-profile", str(ROOT / "profiles" / "default"), "--cores", "2"]
+    command += ["--configfile", str(ROOT / "config" / "tiny.yaml"), "mine.yaml"]
+    done = subprocess.run(
+        [*command, "--", *(str(made / target) for target in targets)],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-8000:]
+    return folder / made
+
+
+@pytest.mark.parametrize(("source", "clone"), EVERY)
+def test_chains_start_at_the_source_s_test_sequences(results, source, clone):
+    manifest = Manifest.read(results / f"clones/{source}/{clone}/manifest.json", "clones")
+    starts, end = (
+        Sequences.open(manifest.file(name)) for name in ("starts.parquet", "sweep-3.parquet")
+    )
+    test = Sequences.open(results / f"sequences/{source}/test.parquet")
+    assert (starts.vocabulary, starts.length) == (test.vocabulary, test.length)
+    assert (end.tokens != starts.tokens).any()
+    assert manifest.about["split"] == "test"
+    assert np.array_equal(starts.tokens, test.tokens[manifest.about["rows"]])
+    assert manifest.about["stream"] == clone
+
+
+@pytest.mark.parametrize(("source", "clone"), EVERY)
+def test_samples_are_shown_as_letters_of_the_alphabet_or_as_numbers(results, source, clone):
+    manifest = Manifest.read(results / f"clones/{source}/{clone}/manifest.json", "clones")
+    chain = Sequences.open(manifest.file("sweep-3.parquet")).tokens[2].tolist()
+    letters = "-ACDEFGHIKLMNPQRSTVWY"
+    shown = "".join(letters[token] for token in chain) if source == "family" else chain
+    shown = shown if source == "family" else " ".join(map(str, shown))
+    text = manifest.file("samples.md").read_text()
+    assert f"**sweep 3**\n\n> {shown}\n" in text.partition("## Chain 2")[2]
+
+
+@pytest.mark.parametrize("source", CLONES)
+def test_models_are_tested_on_such_clones(results, source):
+    losses = parquet.read_table(results / f"losses/{source}/seed-0.parquet").to_pandas()
+    last = losses[losses["step"] == losses["step"].max()]
+    assert set(last["target"]) == {"own", "original"} | ({"two"} if source == "quartets" else set())
+    assert set(last["target"].value_counts()) == {12}
+    assert (last["loss_sum"] > 0).all()
+
+
+def test_figures_are_drawn_of_such_clones(results):
+    table = (results / "figures/simplicity/table1.csv").read_text()
+    manifest = Manifest.read(results / "clones/family/family/manifest.json", "clones")
+    ends = Sequences.open(manifest.file("sweep-3.parquet")).tokens
+    letters = "-ACDEFGHIKLMNPQRSTVWY"
+    for chain in (0, 1):
+        assert "".join(letters[token] for token in ends[chain]) in table
+    drawn = (results / "figures/simplicity/fig1.csv").read_text()
+    assert "energy model, order 2" in drawn
+    assert "BERT, any order" in drawn
+
+
+def test_the_precision_asked_for_is_the_one_that_was_taken(results):
+    for source, clone in EVERY:
+        path = results / f"clones/{source}/{clone}/manifest.json"
+        about = json.loads(path.read_text())["about"]
+        assert about["precision"] == ("bfloat16" if clone == "quartets-bert" else "float32")

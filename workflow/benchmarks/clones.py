@@ -1,0 +1,142 @@
+"""How much faster the exact savings make a Metropolis-Hastings step: clones against naive chains.
+
+Both samplers make the same moves: the same model, start, positions and uniform numbers. Weights
+are random, scaled so that the logits vary by `SPREAD` nats with the context; the output bias is
+Zipf's law with the exponent at which two independent draws agree with probability `AGREEMENT`, and
+starts are drawn from it. So about as many proposals equal the current token as on text, which
+costs neither sampler an energy, and some of the others are refused; the log says how many.
+"""
+
+import logging
+import statistics
+import time
+
+import numpy as np
+import torch
+
+from benchmarks.naive import NaiveSampler
+from manybody import models
+from manybody.sampling.backends import open_chains
+from manybody.sampling.draws import Draws
+from manybody.sampling.metropolis import advance
+
+log = logging.getLogger(__name__)
+AGREEMENT = 0.5
+SPREAD = 0.5
+
+# what -> model, chains, steps of all chains in a block, blocks
+CASES = {
+    "n=2": (
+        dict(architecture="factored", vocabulary=500, length=64, layers=2, rank=100), 8, 64, 2,
+    ),
+    "n=3": (
+        dict(architecture="factored", vocabulary=500, length=32, layers=3, rank=32), 4, 32, 5,
+    ),
+    "n=4": (
+        dict(architecture="factored", vocabulary=2000, length=32, layers=4, rank=32), 4, 16, 5,
+    ),
+    "bert small": (
+        dict(
+            architecture="bert", vocabulary=400, length=16, layers=2, heads=4, width=64, mlp=128
+        ), 8, 32, 5,
+    ),
+    "bert large": (
+        dict(
+            architecture="bert", vocabulary=10_000, length=128, layers=4, heads=16, width=768,
+            mlp=1536,
+        ), 8, 1, 1,
+    ),
+}  # fmt: skip
+
+
+def measure(
+    what: list[str] | None = None, energies: tuple[str, ...] = ("raw", "norm"), threads: int = 1
+) -> list[dict]:
+    """Rows `what, ours, baseline, ratio, unit, threads` in chain-steps/s, medians over blocks.
+
+    `what` names cases (default: all); the norm score's rows end in " norm".
+    """
+    previous = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.no_grad():
+            return [_row(name, energy, threads) for name in what or CASES for energy in energies]
+    finally:
+        torch.set_num_threads(previous)
+
+
+def _row(name: str, energy: str, threads: int) -> dict:
+    description, count, steps, blocks = CASES[name]
+    model, starts = realistic(description, count)
+    rates, alike, taken = ([], []), [], []
+    # Block 0 warms both up, but where a single step takes a minute. Each block starts anew: chains
+    # that move for long get colder than text.
+    warm = steps > 1
+    for block in range(blocks + warm):
+        naive = NaiveSampler(model, starts, energy)
+        chains = open_chains(model, starts, energy)
+        visits, uniforms = _numbers(block, count, model.length, steps)
+        begin = time.perf_counter()
+        for step in range(steps):
+            naive.step(int(visits[0, step]), uniforms[:, step])
+        middle = time.perf_counter()
+        record = advance(chains, visits[:, None], uniforms[:, None], starts.numpy())
+        end = time.perf_counter()
+        if not torch.equal(chains.tokens, naive.tokens):
+            raise RuntimeError(f"{name}, {energy}: the samplers made different moves")
+        if block >= warm:
+            rates[0].append(count * steps / (end - middle))
+            rates[1].append(count * steps / (middle - begin))
+            alike.append(record.same.sum() / record.same.size / steps)
+            taken.append(record.accepted.sum() / max(count * steps - record.same.sum(), 1))
+    ours, baseline = (statistics.median(rate) for rate in rates)
+    log.info(
+        "%s, %s: %.2f of the proposals equal the token, %.2f of the others accepted",
+        name, energy, statistics.mean(alike), statistics.mean(taken),
+    )  # fmt: skip
+    return dict(
+        what=name if energy == "raw" else f"{name} {energy}", ours=ours, baseline=baseline,
+        ratio=ours / baseline, unit="chain-steps/s", threads=threads,
+    )  # fmt: skip
+
+
+def realistic(description: dict, count: int) -> tuple[models.base.Model, torch.Tensor]:
+    """A model with seeded random weights and Zipf's law in its bias, and `count` starts from it."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        model = models.build(description).eval()
+    law = zipf(description["vocabulary"], AGREEMENT)
+    generator = np.random.default_rng(7)
+    starts = generator.choice(len(law), (count, description["length"]), p=law)
+    starts = torch.from_numpy(starts)
+    bert = description["architecture"] == "bert"
+    weight, bias = (
+        (model.output.weight, model.output.bias) if bert else (model.left[-1], model.bias)
+    )
+    with torch.no_grad():
+        rows = torch.arange(count)
+        logits = model.masked_logits(starts, rows, torch.zeros_like(rows))
+        weight.mul_(SPREAD / logits.std(dim=0).mean())
+        bias.copy_(torch.from_numpy(np.log(law)))
+    return model, starts
+
+
+def zipf(vocabulary: int, agreement: float) -> np.ndarray:
+    """Probabilities (|V|,) of Zipf's law under which two draws agree with that probability."""
+    ranks = np.arange(1, vocabulary + 1, dtype=np.float64)
+    low, high = 0.0, 10.0
+    for _ in range(60):
+        exponent = (low + high) / 2
+        law = ranks**-exponent / (ranks**-exponent).sum()
+        low, high = (exponent, high) if (law**2).sum() < agreement else (low, exponent)
+    return law
+
+
+def _numbers(block: int, count: int, length: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions (C, steps) and uniforms (C, steps, 2) of a block that goes on left to right."""
+    first = block * steps
+    sweeps = range(first // length + 1, (first + steps - 1) // length + 2)
+    draws = Draws(7, count, length, "left-to-right")
+    visits, uniforms = zip(*(draws.sweep(sweep) for sweep in sweeps), strict=True)
+    chosen = slice(first % length, first % length + steps)
+    return np.concatenate(visits, axis=1)[:, chosen], np.concatenate(uniforms, axis=1)[:, chosen]

@@ -1,0 +1,119 @@
+"""Couplings inferred by factored attention against those by full pseudo-likelihood (plm).
+
+Both are fitted by the same optimiser on the same compiled pass over the sequences. plm gets the
+ridge, of `RIDGES`, at which its scores correlate best with the truth: more than it could know. Its
+blocks and those of the heads are scored alike: Frobenius norm in the zero-sum gauge, with (APC) and
+without average-product correction. Planted are
+
+- couplings J_ij U_ab, the contact map and stored U of the source `potts`, beta 1.707, where one
+  head is the right form;
+- a Gaussian matrix of its own for each of 40 contacts, where heads are not: of the 80 matrices,
+  those of two directions, H heads share H.
+
+Quality has the unit `r` or `precision` (of as many pairs as there are contacts), speed `fits/s`:
+with more than 1 in `ratio` ours is better.
+"""
+
+import time
+
+import numpy as np
+
+from benchmarks import pairwise
+from manybody.evaluation import contacts
+from manybody.inverse_potts import pseudolikelihood as pl
+from manybody.sources import pair_gibbs
+from manybody.sources.hamiltonian import Hamiltonian
+from manybody.sources.potts import contact_map, stored_colours
+
+BETA = 1.707
+LENGTH = COLOURS = 20
+FACTORISED, DENSE = 3000, 5000  # sequences
+CONTACTS, SCALE = 40, 1.0  # dense pairs, and the standard deviation of their entries
+SWEEPS = 200
+RIDGES = (1e-6, 1e-5, 1e-4, 1e-3)  # of plm
+PLM = dict(iterations=40)
+ONE = dict(heads=1, ridge=1e-4, iterations=80)
+SPARSE = dict(heads=1, sparsity=3e-4, ridge=1e-4, iterations=40)
+HEADS = dict(heads=80, ridge=3e-4, iterations=50, fields=True)
+
+
+def measure() -> list[dict]:
+    """Rows `what, ours, baseline, ratio, unit, threads`."""
+    law = Hamiltonian(contact_map(LENGTH), -stored_colours() / 2, BETA)
+    tokens = pair_gibbs.sample(law, FACTORISED, SWEEPS, np.random.SeedSequence(1)).tokens
+    truth = np.abs(law.couplings)
+    rows = []
+    for settings in (ONE, SPARSE):
+        rows += compare(f"planted J x U, M = {FACTORISED}", tokens, truth, settings)
+    couplings = dense(LENGTH, COLOURS, CONTACTS, SCALE, np.random.SeedSequence(2))
+    none = np.zeros((LENGTH, COLOURS))
+    tokens = pairwise.sample(couplings, none, DENSE, SWEEPS, np.random.SeedSequence(3))
+    return rows + compare(f"planted dense U, M = {DENSE}", tokens, scores(couplings), HEADS)
+
+
+def dense(
+    length: int, colours: int, pairs: int, scale: float, stream: np.random.SeedSequence
+) -> np.ndarray:
+    """J (L, L, q, q), i, j, a, b: a Gaussian matrix of its own for each of some random pairs."""
+    rng = np.random.default_rng(stream)
+    first, second = np.triu_indices(length, 1)
+    couplings = np.zeros((length, length, colours, colours))
+    for pair in rng.choice(len(first), pairs, replace=False):
+        i, j = first[pair], second[pair]
+        couplings[i, j] = scale * rng.standard_normal((colours, colours))
+        couplings[j, i] = couplings[i, j].T
+    return couplings
+
+
+def scores(couplings: np.ndarray) -> np.ndarray:
+    """Frobenius norms (L, L) of the symmetrised couplings (L, L, q, q) in the zero-sum gauge."""
+    couplings = (couplings + couplings.transpose(1, 0, 3, 2)) / 2
+    return np.sqrt(np.square(contacts.zero_sum(couplings)).sum(axis=(2, 3)))
+
+
+def quality(found: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+    """Pearson r with the true scores, and precision, of scores (L, L) and of their correction."""
+    pairs, true = np.triu_indices(len(truth), 1), truth > 0
+    top = int(true[pairs].sum())
+    return {
+        f"{unit} {name}": value
+        for name, given in (("F", found), ("F-APC", contacts.apc(found)))
+        for unit, value in (
+            ("r", float(np.corrcoef(given[pairs], truth[pairs])[0, 1])),
+            ("precision", float(contacts.precision(given, true, tops=[top])[0])),
+        )
+    }
+
+
+def compare(what: str, tokens: np.ndarray, truth: np.ndarray, settings: dict) -> list[dict]:
+    """Rows on one sample: tokens (N, L), and the true scores (L, L)."""
+    _compile(settings)
+    counted = pl.Counted(tokens, COLOURS)
+    fit = pl.fit_sparse if "sparsity" in settings else pl.fit_heads
+    ours, mine = _timed(lambda: fit(counted, **settings))
+    found = quality(scores(ours.model.couplings), truth)
+    plm = []
+    for ridge in RIDGES:
+        full, seconds = _timed(lambda ridge=ridge: pl.fit_full(counted, ridge, **PLM))
+        plm.append((quality(scores(full.model.couplings), truth), ridge, seconds))
+    best, ridge, seconds = max(plm, key=lambda one: one[0]["r F"])
+    heads = "1 head" if settings["heads"] == 1 else f"{settings['heads']} heads"
+    heads += f", sparse ({settings['sparsity']:g})" if "sparsity" in settings else ""
+    what = f"{what}: {heads} (ridge {settings['ridge']:g}) against plm (ridge {ridge:g})"
+    rows = [(f"{what}, {name}", found[name], best[name], name.split()[0]) for name in found]
+    rows.append((f"{what}, time", 1 / mine, 1 / seconds, "fits/s"))
+    return [
+        dict(what=name, ours=one, baseline=other, ratio=one / other, unit=unit, threads=1)
+        for name, one, other, unit in rows
+    ]
+
+
+def _compile(settings: dict) -> None:
+    few = pl.Counted(np.random.default_rng(0).integers(0, COLOURS, (4, LENGTH)), COLOURS)
+    pl.fit_heads(few, heads=settings["heads"], iterations=1)
+    pl.fit_full(few, iterations=1)
+
+
+def _timed(fit) -> tuple[pl.Fit, float]:
+    begin = time.perf_counter()
+    return fit(), time.perf_counter() - begin

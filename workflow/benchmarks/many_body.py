@@ -1,0 +1,104 @@
+"""How fast many-body data are trained on and sampled, each against a competent plain form.
+
+Training: sequences a second, forward and backward of all L masks, on the batches of the training
+loop. The baseline masks explicitly: batched torch on all L copies of a sequence at once, whose
+last layer computes the masked row only and whose one-hot inputs are gathered, not multiplied, at
+the batch size that suits it best. That both give the same gradients is checked.
+"""
+
+import statistics
+import time
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from benchmarks import gibbs
+from manybody.models import build
+from manybody.training.learner import Objective
+
+# n, L, |V|, and the sequences that a block times: about a second of the baseline's work
+CASES = [(2, 20, 10, 5120), (3, 20, 10, 2560), (2, 10, 5, 25600), (3, 10, 5, 12800)]
+BATCH = 256  # of the training recipe
+BATCHES = (32, 64, 128, 256)  # of the baseline
+
+
+def measure(blocks: int = 5, threads: int = 1) -> list[dict]:
+    """Rows `what, ours, baseline, ratio, unit, threads`: networks, then `gibbs.measure`.
+
+    Alternating blocks; `ours` and `baseline` are medians in sequences a second, `ratio` is the
+    median over blocks.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        rows = [_row(*case, blocks, threads) for case in CASES]
+    finally:
+        torch.set_num_threads(before)
+    return [*rows, *gibbs.measure()]
+
+
+def _row(
+    layers: int, length: int, vocabulary: int, sequences: int, blocks: int, threads: int
+) -> dict:
+    torch.manual_seed(0)
+    sizes = dict(vocabulary=vocabulary, length=length, layers=layers)
+    model = build(dict(architecture="factored", rank=None, bias=False, start=0.4, **sizes))
+    objective = Objective(model, "masked", compiled=False)
+    tokens = torch.randint(vocabulary, (sequences, length))
+    parameters = list(model.parameters())
+
+    def ours(batch: Tensor) -> Tensor:
+        return objective(batch)[0]
+
+    def baseline(batch: Tensor) -> Tensor:
+        return explicit_loss(model, batch)
+
+    first = tokens[:BATCH]
+    for one, two in zip(
+        *(torch.autograd.grad(form(first), parameters) for form in (ours, baseline)), strict=True
+    ):
+        torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-3 * float(two.abs().max()))
+    best = max(BATCHES, key=lambda size: _rate(baseline, parameters, tokens[: 2 * BATCH], size))
+    rates = [
+        (_rate(ours, parameters, tokens, BATCH), _rate(baseline, parameters, tokens, best))
+        for _ in range(blocks)
+    ]
+    return dict(
+        what=f"n={layers}, L={length}, |V|={vocabulary}",
+        ours=statistics.median(fast for fast, _ in rates),
+        baseline=statistics.median(slow for _, slow in rates),
+        ratio=statistics.median(fast / slow for fast, slow in rates),
+        unit="sequences/s",
+        threads=threads,
+    )
+
+
+def _rate(form, parameters: list[Tensor], tokens: Tensor, size: int) -> float:
+    """Sequences a second that `form` takes forward and back, `size` at a time."""
+    begin = time.perf_counter()
+    for batch in tokens.split(size):
+        (form(batch) / len(batch)).backward()
+        for weight in parameters:
+            weight.grad = None
+    return len(tokens) / (time.perf_counter() - begin)
+
+
+def explicit_loss(model, tokens: Tensor) -> Tensor:
+    """Summed loss (nats) of all L masked copies of tokens (B, L), each copy computed by itself.
+
+    Arrays are (L, B, copies, |V|): every product is one product of large matrices.
+    """
+    seen = ~torch.eye(tokens.shape[1], dtype=torch.bool)[:, None, :, None]
+    x = functional.one_hot(tokens.T, model.vocabulary).to(model.attention[0].dtype)
+    x = x[:, :, None] * seen
+    for layer in range(model.layers - 1):
+        if layer == 0:
+            values = functional.embedding(tokens.T, model.left[0].T)[:, :, None] * seen
+        else:
+            values = x @ model.left[layer].T
+        mixed = model.attention[layer] @ values.flatten(1)
+        x = x + mixed.square().view(x.shape)
+    rows = torch.einsum("ij,jbia->bia", model.attention[-1], x)
+    logits = rows.flatten(0, 1) @ model.left[-1].T
+    return functional.cross_entropy(logits, tokens.flatten(), reduction="sum")

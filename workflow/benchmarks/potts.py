@@ -1,0 +1,8 @@
+"""How fast Potts models are sampled and inferred, each against a competent other form."""
+
+from benchmarks import inverse_potts, potts_sampling
+
+
+def measure() -> list[dict]:
+    """Rows `what, ours, baseline, ratio, unit, threads` of both parts."""
+    return [*potts_sampling.measure(), *inverse_potts.measure()]

@@ -1,0 +1,107 @@
+"""How fast Potts models are sampled, against adabmDCA's Gibbs sampler.
+
+adabmDCA 1.0.0 moves all chains at one site at a time in PyTorch, in single precision: a product of
+all couplings of the site with one-hot colours, softmax, one draw for each chain. It is used as it
+prepares itself (a compiled script), with one thread, on the same J, U and beta and as many chains.
+The package is needed here only and is in no environment.
+"""
+
+import statistics
+import time
+from importlib import import_module
+
+import numpy as np
+import torch
+
+from manybody.sources import pair_gibbs
+from manybody.sources.hamiltonian import Hamiltonian
+from manybody.sources.potts import contact_map, stored_colours
+
+BETA = 1.707  # Hamming distance 0.3
+CHAINS = 5000
+BLOCKS = 5
+SWEEPS = 200  # of ours in a block, from uniform colours as a source is sampled
+PEER_SWEEPS = 10  # of the peer's; what it draws does not change its speed
+PEER = "adabmDCA==1.0.0"
+
+
+def measure() -> list[dict]:
+    """Rows `what, ours, baseline, ratio, unit, threads` in updates/s (one site of one chain),
+    medians over alternating blocks: one thread against the peer, two threads against one.
+
+    `ModuleNotFoundError` says how to install the peer; `RuntimeError` that it takes more threads
+    than one.
+    """
+    model = Hamiltonian(contact_map(20), -stored_colours() / 2, BETA)
+    sampler, parameters = peer(), peer_parameters(model)
+    rates = {name: [] for name in ("one", "two", "peer")}
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        if torch.get_num_threads() != 1:
+            raise RuntimeError(f"torch has {torch.get_num_threads()} threads, expected 1")
+        for block in range(BLOCKS + 1):  # the first compiles
+            found = dict(
+                one=_ours(model, 1), two=_ours(model, 2), peer=_peer(sampler, parameters, BETA)
+            )
+            if block:
+                for name, rate in found.items():
+                    rates[name].append(rate)
+    finally:
+        torch.set_num_threads(before)
+    one, two, other = (statistics.median(found) for found in rates.values())
+    return [
+        dict(
+            what=f"gibbs {what}", ours=ours, baseline=baseline, ratio=ours / baseline,
+            unit="updates/s", threads=threads,
+        )
+        for what, ours, baseline, threads in (
+            ("against adabmDCA", one, other, 1), ("against one thread", two, one, 2),
+        )
+    ]  # fmt: skip
+
+
+def peer():
+    """adabmDCA's Gibbs sampler for a CPU."""
+    try:
+        prepare = import_module("adabmDCA.sampling").prepare_sampler
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{error}: the sampler is measured against {PEER}, which no environment has. Install "
+            f"it with `python -m pip install --no-deps {PEER}` where this runs, and measure again"
+        ) from error
+    return prepare("gibbs", torch.device("cpu"))
+
+
+def peer_parameters(model: Hamiltonian) -> dict[str, torch.Tensor]:
+    """The peer's `bias` (L, q) and `coupling_matrix` (L, q, L, q), without beta, of a pair model;
+    P ~ exp(beta (sum_i bias + sum_{i<j} coupling))."""
+    alone = np.zeros((model.length, model.vocabulary)) if model.alone is None else model.alone
+    coupled = -2.0 * np.einsum("ij,ab->iajb", model.couplings, model.colours)
+    return dict(
+        bias=torch.from_numpy(-alone).float(),
+        coupling_matrix=torch.from_numpy(coupled).float().contiguous(),
+    )
+
+
+def _ours(model: Hamiltonian, threads: int) -> float:
+    begin = time.perf_counter()
+    pair_gibbs.sample(model, CHAINS, SWEEPS, np.random.SeedSequence(1), threads, "benchmark")
+    return CHAINS * SWEEPS * model.length / (time.perf_counter() - begin)
+
+
+def _peer(sampler, parameters: dict[str, torch.Tensor], beta: float) -> float:
+    length, vocabulary = parameters["bias"].shape
+    numbers = torch.Generator().manual_seed(1)
+    tokens = torch.randint(vocabulary, (CHAINS, length), generator=numbers)
+    chains = torch.nn.functional.one_hot(tokens, vocabulary).float()
+    sampler(chains, parameters, 1, beta)
+    wall, busy = time.perf_counter(), time.process_time()
+    sampler(chains, parameters, PEER_SWEEPS, beta)
+    wall, busy = time.perf_counter() - wall, time.process_time() - busy
+    if busy > 1.2 * wall:
+        raise RuntimeError(
+            f"adabmDCA took {busy:.2f} s of processors in {wall:.2f} s: more than one thread. Set "
+            "OMP_NUM_THREADS=1 and measure again"
+        )
+    return CHAINS * PEER_SWEEPS * length / wall

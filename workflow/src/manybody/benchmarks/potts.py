@@ -1,8 +1,0 @@
-"""How fast Potts models are sampled and inferred, each against a competent other form."""
-
-from manybody.benchmarks import inverse_potts, potts_sampling
-
-
-def measure() -> list[dict]:
-    """Rows `what, ours, baseline, ratio, unit, threads` of both parts."""
-    return [*potts_sampling.measure(), *inverse_potts.measure()]

@@ -1,0 +1,1 @@
+"""What a run says of each claim of the papers."""

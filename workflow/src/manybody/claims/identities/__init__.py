@@ -1,0 +1,1 @@
+"""Exact statements about models, samplers and losses, and how far off they are."""

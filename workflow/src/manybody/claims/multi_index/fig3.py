@@ -1,0 +1,283 @@
+"""What figure 3 says: three layers (section 5), thresholds over c, and TREC (section 6)."""
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from manybody.claims import verdicts
+from manybody.claims.multi_index import gates, reading
+from manybody.claims.multi_index.fig1 import at_least, channel
+from manybody.claims.multi_index.gates import BOUND, Gate, place, spread
+from manybody.claims.multi_index.reading import Table, Value
+
+LEFT, MIDDLE, RIGHT = "fig. 3 left", "fig. 3, phase diagram", "fig. 3 right"
+
+ALPHA_3 = 0.205
+ALONE = {0.05: 0.239, 0.2: 0.320, 0.4: 0.405, 0.6: 0.483}
+ALONE |= {0.8: 0.575, 0.9: 0.672, 0.95: 0.790, 0.98: 1.017}
+SHARE = 0.03
+ONSET_1, ONSET_SHARE = 1.01, 0.05
+RATIO_2 = 0.75  # alpha lambda_2 at the onset of layer 1
+# What one scrambling of 1024 points scatters by, relative, measured.
+SPREAD_3, SPREAD_ONSET, SPREAD_RATIO = 0.014, 0.035, 0.04
+SPREAD = {0.05: 0.042, 0.2: 0.029, 0.4: 0.016, 0.6: 0.01, 0.8: 0.012, 0.9: 0.01}
+SPREAD |= {0.95: 0.013, 0.98: 0.015}
+SHARED = 0.05  # relative gap of two thresholds that count as one
+# Stored with the public code, which adds this to V.
+PUBLIC_REGULARISER = 1e-3
+PUBLIC = {
+    "Q33": {0.25: 0.049, 0.375: 0.313, 0.5: 0.635, 0.625: 0.849, 0.75: 0.932, 1.0: 0.977},
+    "Q11": {1.0: 0.028, 1.0625: 0.057, 1.25: 0.247, 1.5: 0.445, 2: 0.548},
+    "Q22": {1.0: 0.012, 1.25: 0.132, 1.5: 0.406, 2: 0.538},
+}
+PUBLIC_CLOSE = 0.05
+MASS = 1e-3  # error of quadrature over the law of x
+
+# Section 6: BERT's tokeniser and the public settings but for the start of W, under which no step
+# of that learning rate could turn the layers as fast as the landmarks say.
+QUESTIONS = {"epochs": 40, "batch": 16, "learning_rate": 5e-5, "held_out": 0.2, "length": 32}
+QUESTIONS |= {"width": 128, "hidden": 64}
+VOCABULARY = 30522
+STARTS = {1: 0.14, 2: 0.131}
+START_TOLERANCE = 0.02
+CROSSINGS = {1: {0.5: 16, 0.9: 51, 0.95: 70}, 2: {0.5: 139, 0.9: 251, 0.95: 269}}
+CROSSING_SHARE = 0.2
+LATE = {1: (0.5, 0.99), 2: (2.0, 0.9997)}  # epoch from which the similarity is above
+QUIET = (60, 0.15)  # layer 2 stays below until this step
+
+
+# --- Three layers --------------------------------------------------------------------------------
+
+
+def deep_rows(plain: Table, regularised: Table) -> list[dict]:
+    """The specification's numbers at c = 1 without regulariser; the stored public ones, which are
+    with V + 1e-3; and the paper's claim that the shallow layers share a threshold, of both."""
+    return [
+        *gates.rows(deep_gates(plain.entry), plain),
+        *_public_rows(regularised),
+        *(_shared_row(table) for table in (plain, regularised)),
+    ]
+
+
+def deep_gates(entry: dict) -> list[Gate]:
+    if reading.departure(entry, skip=1, regulariser=0):
+        return []
+    places = [
+        ("alpha_3 at c = 1", place("threshold", "alpha_3", 1), ALPHA_3, SHARE, SPREAD_3),
+        *(
+            (
+                f"alpha at Q33 = {x:g}, Q11 = Q22 = 0",
+                place("curve", "Q33 alone", x),
+                value,
+                SHARE,
+                SPREAD[x],
+            )
+            for x, value in ALONE.items()
+        ),
+        (
+            "alpha_1 at c = 1 (alpha lambda_1 = 1)",
+            place("threshold", "alpha_1", 1),
+            ONSET_1,
+            ONSET_SHARE,
+            SPREAD_ONSET,
+        ),
+        (
+            "alpha lambda_2 at the onset of layer 1",
+            place("onset ratio", "alpha lambda_2 at onset of 1", 1),
+            RATIO_2,
+            ONSET_SHARE,
+            SPREAD_RATIO,
+        ),
+    ]
+    return [
+        gates.landmark(
+            f"{LEFT}: L = 3, {text}: specification",
+            find,
+            value,
+            share * value,
+            spread(scatter * value, entry),
+            entry["scrambles"],
+        )
+        for text, find, value, share, scatter in places
+    ]
+
+
+def _public_rows(table: Table) -> list[dict]:
+    away = reading.departure(table.entry, skip=1, regulariser=PUBLIC_REGULARISER)
+    rows = []
+    for name, stored in PUBLIC.items():
+        claim = f"{LEFT}: L = 3, public data, V + 1e-3: {name}"
+        if away:
+            rows.append(verdicts.not_run(claim, away))
+            continue
+        found = {alpha: table.between("overlap", name, alpha) for alpha in stored}
+        failed = table.failed("")
+        rows.append(reading.largest_difference(claim, found, stored, PUBLIC_CLOSE, failed=failed))
+    return rows
+
+
+def _shared_row(table: Table) -> dict:
+    """The paper: layers 1 and 2 of three start at the same alpha. Here the gap of their thresholds,
+    which share points, with the error of independent ones, over the smaller one."""
+    c = table.entry["skip"]
+    claim = (
+        f"{LEFT}: L = 3, layers 1 and 2 share a threshold (alpha_2 / alpha_1 - 1), c = {c:g}, "
+        f"{channel(table.entry)}"
+    )
+    found = [table.at("threshold", f"alpha_{layer}", c) for layer in (1, 2)]
+    if any(value is None or math.isnan(value.value) for value in found):
+        return verdicts.not_run(claim, "not both were found")
+    first, second = found
+    ratio = second.value / first.value
+    error = ratio * math.hypot(first.error / first.value, second.error / second.value)
+    return verdicts.within(claim, ratio - 1, error, 0.0, SHARED, runs=first.runs)
+
+
+def phase_rows(deep: Table, untied: Table) -> list[dict]:
+    """What holds at every c: the bound, and the last layer first."""
+    values = pd.concat([deep.get("threshold", f"alpha_{layer}")["y"] for layer in (1, 2, 3)])
+    rows = [at_least(f"{MIDDLE}: L = 3, all thresholds at or above 1/6", values, BOUND)]
+    rows += _untied_rows(untied)
+    for text, table, first, second, most in (
+        ("L = 3, the last layer before layer 1", deep, "alpha_3", "alpha_1", math.inf),
+        # the two change places between c = 1 and 2
+        ("L = 3, layer 1 before layer 2 up to c = 1", deep, "alpha_1", "alpha_2", 1.0),
+        (
+            "L = 2, untied, the last layer before the first",
+            untied,
+            "L = 2 last",
+            "L = 2 first",
+            math.inf,
+        ),
+    ):
+        claim = f"{MIDDLE}: {text}: smallest gap over c"
+        rows.append(_order_row(claim, table, first, second, most))
+    return rows
+
+
+def _untied_rows(table: Table) -> list[dict]:
+    """The bound of the untied link, its thresholds above it, and the mass of its law of x."""
+    values = [table.get("threshold", series) for series in table.series("threshold")]
+    bound = table.get("bound")["y"]
+    claim = f"{MIDDLE}: untied, all thresholds at or above the bound of two layers"
+    if not values or not len(bound):
+        return [verdicts.failed(claim, "exact", "missing in the table")]
+    rows = [at_least(claim, pd.concat(values)["y"], float(bound.iloc[0]))]
+    mass = table.get("mass")
+    if len(mass):
+        claim = f"{MIDDLE}: untied, mass of the law of x: largest difference from 1"
+        worst = float((mass["y"] - 1).abs().max())
+        rows.append(verdicts.identity(claim, worst, 0.0, MASS))
+    return rows
+
+
+def _order_row(claim: str, table: Table, first: str, second: str, most: float) -> dict:
+    """The gap of two thresholds at the c, up to `most`, where it is smallest, of those c at which
+    both were found and their iterations converged."""
+    both = table.get("threshold", first).merge(
+        table.get("threshold", second), on="x", suffixes=("", "_second")
+    )
+    both = both[both["y"].notna() & both["y_second"].notna() & (both["x"] <= most)]
+    failed = [*table.failed(first), *table.failed(second)]
+    both = both[~reading.is_in(both["x"], failed)] if failed else both
+    if not len(both):
+        return verdicts.not_run(claim, "not in the table")
+    gaps = both["y_second"] - both["y"]
+    at = gaps.idxmin()
+    error = np.hypot(both["y_err"].fillna(0), both["y_err_second"].fillna(0))[at]
+    claim += f", c = {both.loc[at, 'x']:g} of {len(both)}"
+    runs = table.entry["scrambles"]
+    return verdicts.gap(claim, float(gaps[at]), float(error), runs=runs)
+
+
+# --- TREC ----------------------------------------------------------------------------------------
+
+
+def has_questions(table: Table) -> bool:
+    return bool(table.series("similarity 1"))
+
+
+def question_rows(table: Table) -> list[dict]:
+    """Section 6: the mean of 8 runs; the order of the layers for any tokeniser."""
+    text = f"{RIGHT}: TREC"
+    away = "" if has_questions(table) else "no questions: set `questions` of the entry"
+    rows = [_shallow_row(text, table, away)]
+    away = away or _other_words(table) or reading.departure(table.entry, **QUESTIONS)
+    if away:
+        names = [f"similarity of layer {layer} at first" for layer in STARTS]
+        names += [
+            f"step at which the similarity of layer {layer} is {level:g}"
+            for layer, places in CROSSINGS.items()
+            for level in places
+        ]
+        names += [
+            f"similarity of layer {layer} after epoch {epoch:g}"
+            for layer, (epoch, _) in LATE.items()
+        ]
+        names.append(f"similarity of layer 2 until step {QUIET[0]}")
+        return rows + [
+            verdicts.not_run(f"{text}, BERT's tokeniser: {name}", away) for name in names
+        ]
+    return rows + _landmark_rows(f"{text}, BERT's tokeniser", table)
+
+
+def _other_words(table: Table) -> str:
+    """Why the words are not those of the landmarks; empty if they are."""
+    found = table.about["tokenizer"]
+    if found["from"] != "file":
+        return "the tokeniser was trained on the questions"
+    words = found["vocabulary"]
+    return "" if words == VOCABULARY else f"the tokeniser has {words} words, not {VOCABULARY}"
+
+
+def _shallow_row(text: str, table: Table, away: str) -> dict:
+    """Layer 1 turns towards its last state first, in every run."""
+    claim = f"{text}: the similarity of layer 1 passes .5 before that of layer 2, steps"
+    if away:
+        return verdicts.not_run(claim, away)
+    first, second = (
+        reading.crossings(table.get(f"similarity {layer}"), 0.5) for layer in reading.LAYERS
+    )
+    return verdicts.positive(claim, (second - first).dropna().to_numpy())
+
+
+def _landmark_rows(text: str, table: Table) -> list[dict]:
+    runs = {layer: reading.matrix(table.get(f"similarity {layer}")) for layer in reading.LAYERS}
+    steps = table.about["steps"] / table.entry["epochs"]
+    rows = []
+    for layer, value in STARTS.items():
+        found = reading.mean(runs[layer].iloc[:, 0])
+        claim = f"{text}: similarity of layer {layer} at first"
+        rows.append(_claim(claim, found, value, START_TOLERANCE))
+    for layer, places in CROSSINGS.items():
+        for level, step in places.items():
+            found = _mean_crossing(runs[layer], level)
+            claim = f"{text}: step at which the similarity of layer {layer} is {level:g}"
+            rows.append(_claim(claim, found, step, CROSSING_SHARE * step))
+    for layer, (epoch, bound) in LATE.items():
+        found = runs[layer].loc[:, runs[layer].columns >= epoch * steps].mean()
+        claim = f"{text}: similarity of layer {layer} after epoch {epoch:g}: the least mean"
+        rows.append(_bound_row(claim, float(found.min()), bound, above=True))
+    step, bound = QUIET
+    found = runs[2].loc[:, runs[2].columns <= step].mean()
+    claim = f"{text}: similarity of layer 2 until step {step}: the largest mean"
+    rows.append(_bound_row(claim, float(found.max()), bound, above=False))
+    return rows
+
+
+def _claim(claim: str, found: Value, expected: float, tolerance: float) -> dict:
+    return verdicts.within(claim, found.value, found.error, expected, tolerance, runs=found.runs)
+
+
+def _mean_crossing(runs: pd.DataFrame, level: float) -> Value:
+    """Where the mean over runs passes a level; error: that of the runs' own crossings."""
+    found = reading.first_crossing(runs.columns, runs.mean(), level)
+    own = [reading.first_crossing(runs.columns, run, level) for run in runs.to_numpy()]
+    return reading.mean(place for place in own if not math.isnan(place))._replace(value=found)
+
+
+def _bound_row(claim: str, value: float, bound: float, above: bool) -> dict:
+    holds = "yes" if (value >= bound if above else value <= bound) else "no"
+    sign = ">=" if above else "<="
+    return verdicts.row(claim, "paper", holds, value, math.nan, f"{sign} {bound:g}", math.nan)

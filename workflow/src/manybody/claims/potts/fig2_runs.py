@@ -1,0 +1,285 @@
+"""What figure 2 reads: networks trained on samples of a Potts model whose couplings are known.
+
+Losses are nats per token on the validation set, every site masked in its own copy, and *excess* is
+what they are above those of the true conditionals on the same sequences; times are epochs.
+(potts, sections 2 and 6)
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from safetensors import safe_open
+
+from manybody.claims.potts import fig2_losses
+from manybody.evaluation import gauge
+from manybody.files import tables
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import Sequences
+from manybody.sources import hamiltonian
+from manybody.sources.hamiltonian import Hamiltonian
+
+
+@dataclass
+class Run:
+    """One run: its manifest's `about` and its losses at each checkpoint.
+
+    curve: columns step, epoch, loss, loss_se, tokens. The rest is known of the best recipes only:
+    maps: step -> the map (L, L) that stands for J; values: V (|V|, |V|) of the last step, or None;
+    each: the final loss of every held-out sequence (N,) where equations give it, or None.
+    """
+
+    about: dict
+    curve: pd.DataFrame
+    maps: dict[int, np.ndarray]
+    values: np.ndarray | None = None
+    each: np.ndarray | None = None
+
+    @property
+    def end(self) -> float:
+        """Loss at the last step; infinite if training diverged."""
+        return math.inf if "diverged" in self.about else float(self.curve["loss"].iloc[-1])
+
+    @property
+    def last_map(self) -> np.ndarray | None:
+        return self.maps[max(self.maps)] if self.maps else None
+
+
+@dataclass
+class Candidate:
+    """One recipe of an architecture, by seed."""
+
+    model: str
+    runs: dict[int, Run]
+
+    @property
+    def ends(self) -> np.ndarray:
+        return np.array([run.end for run in self.runs.values()])
+
+    @property
+    def recipe(self) -> dict:
+        return next(iter(self.runs.values())).about["recipe"]
+
+    @property
+    def rate(self) -> float:
+        """Learning rate; NaN for a fit, which has none."""
+        return float(self.recipe.get("learning_rate", math.nan))
+
+
+@dataclass
+class Entry:
+    """An architecture, or a value of a, with the recipes that were tried for it; `longer`: one of
+    them with more steps, which shows whether the others were enough."""
+
+    label: str
+    candidates: list[Candidate]
+    a: float = math.nan
+    longer: Candidate | None = None
+
+    @cached_property
+    def best(self) -> Candidate:
+        """The recipe of lowest final held-out loss, averaged over seeds; ties to the first."""
+        return min(self.candidates, key=lambda candidate: candidate.ends.mean())
+
+    @property
+    def runs(self) -> dict[int, Run]:
+        return self.best.runs
+
+    @property
+    def chosen(self) -> int:
+        """The seed whose map is shown: the lower median of the final loss, ties to the lower."""
+        ranked = sorted(self.runs, key=lambda seed: (self.runs[seed].end, seed))
+        return ranked[(len(ranked) - 1) // 2]
+
+    @property
+    def each(self) -> np.ndarray | None:
+        """Loss of every held-out sequence (N,), averaged over seeds; None if not known of all."""
+        known = [run.each for run in self.runs.values()]
+        return None if any(each is None for each in known) else np.mean(known, axis=0)
+
+    @property
+    def kind(self) -> str:
+        """`free` or `softmax` for one layer of factored attention, else the architecture."""
+        description = next(iter(self.runs.values())).about["description"]
+        if description["architecture"] == "factored" and description["layers"] == 1:
+            return description.get("attention", "free")
+        return description["architecture"]
+
+    @property
+    def reading(self) -> tuple[str, str]:
+        """Positions and output net of an encoder."""
+        description = next(iter(self.runs.values())).about["description"]
+        return description.get("positions", "learnt"), description.get("head", "linear")
+
+    @property
+    def layers(self) -> int:
+        return next(iter(self.runs.values())).about["description"].get("layers", 1)
+
+
+@dataclass
+class Data:
+    """All that the figure is about. `law_about`: what is stored with the Hamiltonian."""
+
+    name: str
+    source: dict
+    law: Hamiltonian
+    law_about: dict
+    tokens: np.ndarray
+    self_test: dict
+    optimum: Run
+    architectures: list[Entry]
+    interpolation: list[Entry]
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [*self.architectures, *self.interpolation]
+
+    @cached_property
+    def frequencies(self) -> np.ndarray:
+        return gauge.colour_frequencies(self.tokens, self.law.vocabulary)
+
+    def trained_on(self, entry: Entry) -> int:
+        """M, sequences that the best recipe was trained on."""
+        return entry.best.recipe.get("subset") or self.source["sequences"]["train"]
+
+    def expected_excess(self, sequences: int) -> float:
+        """p / (2 M L) of a well-specified fit, p = L (L - 1) + |V| (|V| - 1) - 1."""
+        length, vocabulary = self.law.length, self.law.vocabulary
+        parameters = length * (length - 1) + vocabulary * (vocabulary - 1) - 1
+        return parameters / (2 * sequences * length)
+
+    def excess(self, entry: Entry) -> np.ndarray:
+        """Final excess loss of each seed of the best recipe."""
+        return entry.best.ends - self.optimum.end
+
+    def excess_error(self, entry: Entry) -> float:
+        """Of the mean excess over seeds: from their spread, if there are several, and from the
+        sequences, each paired with the optimum; NaN where neither is known."""
+        ends = entry.best.ends
+        errors = [self.paired_error(entry, self.optimum.each)]
+        if len(ends) > 1:
+            errors.append(ends.std(ddof=1) / math.sqrt(len(ends)))
+        known = [float(error) for error in errors if math.isfinite(error)]
+        return math.hypot(*known) if known else math.nan
+
+    def paired_error(self, entry: Entry, other: np.ndarray | None) -> float:
+        """Standard error over sequences of the loss, a mean over seeds, less `other` (N,).
+
+        NaN where the losses of the sequences are not known.
+        """
+        each = entry.each
+        if each is None or other is None or len(each) < 2:
+            return math.nan
+        return float((each - other).std(ddof=1) / math.sqrt(len(each)))
+
+    def coupling_error(self, found: np.ndarray) -> gauge.CouplingError:
+        return gauge.coupling_error(found, self.law.couplings)
+
+
+# --- Reading -------------------------------------------------------------------------------------
+
+
+def read(files, block: dict, context: dict) -> Data:
+    """The runs of a figure's block from the files of its rule.
+
+    files: `models`, the manifests of `context["models"]`, and `maps`, the tables of
+    `context["maps"]` (both source, model, seed; a run without maps has no reconstruction error);
+    `sequences` and `hamiltonians`, the validation split and the Hamiltonian of each of
+    `context["sources"]`.
+    """
+    name = block["source"]
+    place = list(context["sources"]).index(name)
+    held_out = Sequences.open(files["sequences"][place])
+    energy = files["hamiltonians"][place]
+    law = Hamiltonian.load(energy)
+    tokens = held_out.tokens
+    manifests = dict(zip(map(tuple, context["models"]), files["models"], strict=True))
+    mapped = dict(zip(map(tuple, context["maps"]), files.get("maps", []), strict=True))
+
+    def entry(part: dict, label: str, a: float = math.nan) -> Entry:
+        def candidate(model: str) -> Candidate:
+            runs = {seed: read_run(manifests[name, model, seed]) for seed in part["seeds"]}
+            return Candidate(model, runs)
+
+        made = Entry(label, [candidate(model) for model in part["candidates"]], a)
+        if "longer" in part:
+            made.longer = candidate(part["longer"])
+        for seed, run in made.runs.items():
+            key = (name, made.best.model, seed)
+            look_inside(run, manifests[key], mapped.get(key), tokens)
+        return made
+
+    optimum = read_run(manifests[name, block["optimum"], 0])
+    optimum.each = fig2_losses.of_truth(law, tokens)
+    steps = sorted(block.get("interpolation", []), key=lambda part: part["a"])
+    return Data(
+        name=name,
+        source=context["sources"][name],
+        law=law,
+        law_about=hamiltonian.read_about(energy),
+        tokens=tokens,
+        self_test=held_out.about["self_test"],
+        optimum=optimum,
+        architectures=[entry(part, part["label"]) for part in block["runs"]],
+        interpolation=[entry(part, f"a = {part['a']:g}", part["a"]) for part in steps],
+    )
+
+
+def read_run(path) -> Run:
+    """What a run lost at each checkpoint, from its manifest."""
+    about, history = tables.read_run(path)
+    held_out = history[history["split"] == "validation"].sort_values("step", kind="stable")
+    curve = held_out[["step", "epoch", "loss", "loss_se", "tokens"]].reset_index(drop=True)
+    return Run(about, curve, {})
+
+
+def look_inside(run: Run, path, maps, tokens: np.ndarray) -> None:
+    """Adds a run's maps, from their table unless None, and its loss on each of the tokens."""
+    description = run.about["description"]
+    if maps is not None:
+        table, _ = tables.read_maps(maps)
+        run.maps, run.values = _maps(table)
+    if "diverged" in run.about:
+        return
+    if description["architecture"] == "interpolated":
+        step = int(run.curve["step"].iloc[-1])
+        run.each = _of_interpolation(Manifest.read(path, "model"), step, tokens)
+    elif _is_plain(description) and run.values is not None:
+        run.each = fig2_losses.of_factored(run.last_map, run.values, tokens)
+
+
+def _is_plain(description: dict) -> bool:
+    """One layer and one head of factored attention without bias: the loss is that of A and V."""
+    plain = dict(architecture="factored", layers=1, bias=False)
+    same = all(description.get(key) == value for key, value in plain.items())
+    return same and description.get("heads", 1) == 1
+
+
+def _maps(table: pd.DataFrame) -> tuple[dict[int, np.ndarray], np.ndarray | None]:
+    """The map of each step, and V of the last: A of one layer, or averaged attention.
+
+    Of two layers or more it is layer 0, the mean of the last two maps.
+    """
+    table = table.sort_values(["step", "name", "layer", "row", "column"], kind="stable")
+    found, values = {}, None
+    for (step, name), part in table.groupby(["step", "name"], sort=True):
+        layer = part["layer"].min()
+        if name == "V":
+            values = _matrix(part[part["layer"] == layer])
+        elif layer == 0 or part["layer"].nunique() == 1:
+            found[int(step)] = _matrix(part[part["layer"] == layer])
+    return found, values
+
+
+def _matrix(part: pd.DataFrame) -> np.ndarray:
+    return part["value"].to_numpy().reshape(part["row"].max() + 1, part["column"].max() + 1)
+
+
+def _of_interpolation(manifest: Manifest, step: int, tokens: np.ndarray) -> np.ndarray:
+    with safe_open(manifest.file(f"step-{step}.safetensors"), framework="numpy") as opened:
+        named = {name: opened.get_tensor(name).astype(np.float64) for name in opened.keys()}  # noqa: SIM118
+    a = manifest.about["description"]["a"]
+    matrices = named["scores"], named["values"], named.get("mask")
+    return fig2_losses.of_interpolation(a, *matrices, tokens)

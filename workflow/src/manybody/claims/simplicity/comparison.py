@@ -1,0 +1,377 @@
+"""Does the order of interaction set the time at which a student's loss saturates? (claim 11)
+
+Two kinds of generators of equal test loss and different order are compared, each with one or more
+runs of its own, by
+
+    d = mean over students s and generators g of log t(s, g), late kind, less that of the early kind
+
+with t the step at which the loss of student s on the clone of generator g saturates, interpolated
+in log t between checkpoints. Three kinds of chance enter, each estimated on its own:
+
+    V_s = var over s of (mean over g of log t, late less early) / S            S - 1 degrees
+    V_g = pooled variance over g of (mean over s of log t) (1/G_late + 1/G_early)
+    V_c = variance of d over bootstraps of the chains                          C - 1 degrees
+
+and the half width of the 95 % interval is sqrt(t_s^2 V_s + t_g^2 V_g + t_c^2 V_c), where each t is
+Student's with the degrees of freedom of its own part (Banerjee 1960: the interval covers at least
+as often as it says, whichever part is the large one). The variance of log t over generators is
+taken to be the same for all kinds that a figure compares; its degrees of freedom are the number of
+generators less the number of kinds. Every generator has chains of its own, so chains enter V_g as
+well as V_c: the interval is rather too wide. Chains that start from the same sequences are drawn
+together.
+
+The answer is `yes` (the order matters) where the interval lies above log 1.25, `no` where it lies
+below log 1.25, else `undecided`; both definitions of saturation must agree. Premises gate it: both
+kinds have clones, their generators' test losses differ by less than 0.05 nats by the error of the
+difference, and checkpoints resolve the times.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from manybody.claims import labels, verdicts
+from manybody.files import tables
+
+BOUND = math.log(1.25)  # of log t: what counts as a difference
+EQUAL = 0.05  # nats per token, between generators that are to differ in order alone
+RESOLVED = BOUND + 1e-9  # log of the ratio of the two checkpoints between which t is interpolated
+BOOTSTRAPS = 1000
+SEED = 0  # of the bootstrap
+
+
+def log_times(
+    steps: Sequence[float], losses: np.ndarray, share: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """log t of curves (..., checkpoints), and the log of the ratio of the checkpoints around it.
+
+    t is where the drop that remains to the minimum falls below `share` of the total drop for good
+    (`verdicts.saturation`), between two checkpoints by linear interpolation of the loss in log t.
+    NaN for a curve that does not fall, and where t lies before the first checkpoint above step 0.
+    """
+    steps, losses = np.asarray(steps, float), np.asarray(losses, float)
+    lowest = losses.argmin(axis=-1)[..., None]
+    remaining = losses - np.take_along_axis(losses, lowest, axis=-1)
+    bound = share * remaining[..., :1]
+    places = np.arange(len(steps))
+    above = (remaining >= bound) & (places < lowest)
+    last = np.where(above, places, -1).max(axis=-1, keepdims=True)
+    falls = last >= 0
+    last = np.maximum(last, 0)
+    following = np.minimum(last + 1, len(steps) - 1)
+    before, after = (np.take_along_axis(remaining, at, axis=-1) for at in (last, following))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(steps)
+        width = logs[following] - logs[last]
+        found = logs[last] + width * (before - bound) / (before - after)
+    known = falls & np.isfinite(found)
+    return np.where(known, found, np.nan)[..., 0], np.where(known, width, np.nan)[..., 0]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Clones of one kind of generator: log t (students, generators), and their bootstraps.
+
+    resampled: (bootstraps, students, generators). width: the largest log of the ratio of two
+    checkpoints between which a time was interpolated.
+    """
+
+    times: np.ndarray
+    resampled: np.ndarray
+    width: float
+    chains: int
+
+
+class Interval(NamedTuple):
+    """d, its standard error, the half width of its 95 % interval, and the three parts of the error.
+
+    generators is NaN where there is one of each kind: the interval is then that of these two.
+    """
+
+    value: float
+    error: float
+    half: float
+    students: float
+    generators: float
+    chains: float
+
+    @property
+    def low(self) -> float:
+        return self.value - self.half
+
+    @property
+    def high(self) -> float:
+        return self.value + self.half
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+def read_kinds(
+    losses: pd.DataFrame,
+    targets: dict,
+    kinds: Sequence[Sequence[str]],
+    share: float,
+    bootstraps: int = BOOTSTRAPS,
+) -> list[Kind]:
+    """Times of each kind, a list of targets, from a table of losses with seeds.
+
+    Clones whose chains started from the same sequences (equal `rows`) share the draws of a
+    bootstrap; others are drawn on their own.
+    """
+    draws: dict = {}
+    generator = np.random.default_rng(SEED)
+    found = []
+    for names in kinds:
+        times, resampled, widths, chains = [], [], [], []
+        for name in names:
+            steps, sums, counts = _cube(losses[losses["target"] == name])
+            start = targets[name].get("rows")
+            key = (tuple(start) if start else name, sums.shape[-1])
+            if key not in draws:
+                draws[key] = generator.multinomial(
+                    key[1], np.full(key[1], 1 / key[1]), size=bootstraps
+                ).T.astype(float)
+            weights = draws[key]
+            time, width = log_times(steps, sums.sum(axis=-1) / counts.sum(axis=-1), share)
+            curves = np.moveaxis((sums @ weights) / (counts @ weights), -1, 0)
+            times.append(time)
+            resampled.append(log_times(steps, curves, share)[0])
+            widths.append(width)
+            chains.append(sums.shape[-1])
+        found.append(
+            Kind(
+                np.stack(times, axis=-1),
+                np.stack(resampled, axis=-1),
+                float(np.max(widths)),
+                min(chains),
+            )
+        )
+    return found
+
+
+def _cube(losses: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Steps, and loss sums and predictions (students, checkpoints, chains), of one target."""
+    ordered = losses.sort_values(["seed", "step", "sequence"])
+    shape = tuple(ordered[key].nunique() for key in ("seed", "step", "sequence"))
+    sums, counts = (
+        ordered[key].to_numpy(float).reshape(shape) for key in ("loss_sum", "predictions")
+    )
+    return np.sort(ordered["step"].unique()), sums, counts
+
+
+def spread(kinds: Sequence[Kind]) -> tuple[float, int]:
+    """Variance of log t over generators, pooled over kinds, and its degrees of freedom."""
+    degrees = sum(kind.times.shape[1] - 1 for kind in kinds)
+    squares = 0.0
+    for kind in kinds:
+        means = kind.times.mean(axis=0)
+        squares += ((means - means.mean()) ** 2).sum()
+    return (squares / degrees if degrees else math.nan), degrees
+
+
+def interval(late: Kind, early: Kind, generators: tuple[float, int]) -> Interval:
+    """d of two kinds, from the variance over generators that `spread` gives; see the module."""
+    one, two = (kind.times.mean(axis=1) for kind in (late, early))
+    differences = one - two
+    students = len(differences)
+    value = float(differences.mean())
+    resampled = late.resampled.mean(axis=(1, 2)) - early.resampled.mean(axis=(1, 2))
+    by_student = float(differences.std(ddof=1) / math.sqrt(students)) if students > 1 else math.nan
+    by_chain = float(resampled.std(ddof=1))
+    variance, degrees = generators
+    by_generator = math.nan
+    parts = [
+        verdicts.margin(by_student, students),
+        verdicts.margin(by_chain, min(late.chains, early.chains)),
+    ]
+    if degrees:
+        by_generator = math.sqrt(variance * (1 / late.times.shape[1] + 1 / early.times.shape[1]))
+        parts.append(verdicts.margin(by_generator, degrees + 1))
+    known = [part for part in (by_student, by_generator, by_chain) if not math.isnan(part)]
+    return Interval(
+        value, math.hypot(*known), math.hypot(*parts), by_student, by_generator, by_chain
+    )
+
+
+def answer(found: Interval) -> str:
+    """`yes` above log 1.25, `no` below it, by the whole interval."""
+    if found.low > BOUND:
+        return "yes"
+    return "no" if found.high < BOUND else "undecided"
+
+
+def decide(found: Sequence[Interval]) -> str:
+    """The answer on which all definitions agree."""
+    answers = {answer(one) for one in found}
+    return answers.pop() if len(answers) == 1 else "undecided"
+
+
+# --- Premises ------------------------------------------------------------------------------------
+
+
+class Generator(NamedTuple):
+    """An evaluated run of a generator: its manifest's `about` and its losses on test text."""
+
+    about: dict
+    losses: pd.DataFrame
+
+
+def read_generators(files, names: Sequence[str], context: dict) -> list[Generator]:
+    """All runs of the evaluations `names`, from the files of a figure's rule."""
+    if not names:
+        return []
+    return [
+        Generator(tables.read_run(manifest)[0], tables.read_losses({seed: losses}))
+        for (name, seed), losses, manifest in zip(
+            context["runs"], files["losses"], files["runs"], strict=True
+        )
+        if name in names
+    ]
+
+
+def tested(generators: Sequence[Generator], made: dict, test: str) -> pd.DataFrame | None:
+    """Losses on test text of the checkpoint behind a clone (`generator` of its document)."""
+    for run in generators:
+        same = run.about["description"] == made["description"]
+        if same and run.about["seed"] == made["seed"]:
+            mine = run.losses[run.losses["target"] == test]
+            if made["step"] in set(mine["step"]):
+                return tables.select(mine, test, made["step"])
+    return None
+
+
+def equal_losses(
+    claim: str,
+    generators: Sequence[Generator],
+    targets: dict,
+    late: Sequence[str],
+    early: Sequence[str],
+    test: str,
+) -> dict:
+    """The premise: generators of both kinds, pair by pair, are equal in test loss within 0.05.
+
+    Reports the pair that is farthest apart; holds if every pair does and fails if any does.
+    """
+    rows = []
+    for one, two in zip(late, early, strict=False):
+        found = [tested(generators, targets[name]["generator"], test) for name in (one, two)]
+        if any(part is None for part in found):
+            missing = [name for name, part in zip((one, two), found, strict=True) if part is None]
+            reason = f"the generator of {', '.join(missing)} was not tested at its step"
+            return verdicts.not_run(claim, reason)
+        rows.append(verdicts.within(claim, *tables.paired_difference(*found), 0.0, EQUAL))
+    farthest = max(rows, key=lambda row: abs(row["value"]))
+    answers = {row["holds"] for row in rows}
+    holds = next(word for word in ("no", "undecided", "yes") if word in answers)
+    return farthest | {"holds": holds}
+
+
+# --- Rows ----------------------------------------------------------------------------------------
+
+
+class Comparison(NamedTuple):
+    """Two kinds that are compared: their targets, the intervals by share, rows of the scorecard."""
+
+    late: list[str]
+    early: list[str]
+    words: str
+    found: dict[float, Interval]
+    premise: dict
+    claim: dict
+
+
+def compare(
+    name: str,
+    losses: pd.DataFrame,
+    targets: dict,
+    generators: Sequence[Generator],
+    test: str,
+    pairs: Sequence[tuple[list[str], list[str]]],
+    bootstraps: int = BOOTSTRAPS,
+) -> list[Comparison]:
+    """Each pair (late, early) of kinds, decided; `name` is the figure's.
+
+    The variance over generators is pooled over the kinds of all pairs.
+    """
+    kinds = list(dict.fromkeys(tuple(kind) for pair in pairs for kind in pair))
+    intervals: list[dict[float, Interval]] = [{} for _ in pairs]
+    widths = [0.0 for _ in pairs]
+    for share in verdicts.SATURATION:
+        read = dict(zip(kinds, read_kinds(losses, targets, kinds, share, bootstraps), strict=True))
+        pooled = spread([kind for names, kind in read.items() if _own(names, kinds, targets)])
+        for place, pair in enumerate(pairs):
+            late, early = (read[tuple(kind)] for kind in pair)
+            intervals[place][share] = interval(late, early, pooled)
+            widths[place] = float(np.max([widths[place], late.width, early.width]))
+    students = losses["seed"].nunique()
+    return [
+        _decided(name, targets, generators, test, pair, found, width, students)
+        for pair, found, width in zip(pairs, intervals, widths, strict=True)
+    ]
+
+
+def _own(names: tuple[str, ...], kinds: list[tuple[str, ...]], targets: dict) -> bool:
+    """Whether no kind before has runs of the same generators: what is pooled is counted once."""
+    made = [_runs(kind, targets) for kind in kinds]
+    return made.index(_runs(names, targets)) == kinds.index(names)
+
+
+def _runs(names: Sequence[str], targets: dict) -> list[tuple[dict, int]]:
+    generators = [targets[name]["generator"] for name in names]
+    return [(made["description"], made["seed"]) for made in generators]
+
+
+def kind_label(targets: dict, names: Sequence[str], chains: bool = True) -> str:
+    """`n = 2, order 3, rank 160, from noise`: what is common to the clones of a kind.
+
+    Without `chains` of their generators only.
+    """
+    document = targets[names[0]]
+    text = labels.target(document, rank=labels.bounded(document["generator"]["description"]))
+    text = text.partition(", stopped at")[0]
+    stopped = not document["generator"]["last"]
+    noise = chains and document["start"] == "unigram"
+    return f"{text}{', stopped' if stopped else ''}{', from noise' if noise else ''}"
+
+
+def _deep_and_stopped(made: dict) -> bool:
+    return labels.bounded(made["description"]) and not made["last"]
+
+
+def _decided(name, targets, generators, test, pair, found, width, students) -> Comparison:
+    late, early = pair
+    words = f"{kind_label(targets, late)} against {kind_label(targets, early)}"
+    made = " and ".join(kind_label(targets, kind, chains=False) for kind in pair)
+    premise = equal_losses(
+        f"11, premise ({name}): equal test loss: {made}", generators, targets, late, early, test
+    )
+    causes = []
+    if premise["holds"] != "yes":
+        causes.append(f"equal loss: {premise['holds']}")
+    if not width <= RESOLVED:
+        causes.append("checkpoints do not resolve the times")
+    scope = (
+        f"{len(late)} and {len(early)} generators"
+        if len(late) > 1 or len(early) > 1
+        else "these two generators only"
+    )
+    values = "; ".join(f"{share:.0%}: d = {one}" for share, one in found.items())
+    claim = (
+        f"11 ({name}), on this corpus, at this scale: at equal loss the order sets the time, by a "
+        f"factor above 1.25: {words} ({values}; {students} students, {scope})"
+    )
+    if _deep_and_stopped(targets[late[0]]["generator"]):
+        claim = f"{claim}; a stopped deep network may itself be of low effective order"
+    first = found[verdicts.SATURATION[0]]
+    if causes:
+        claim = f"{claim} [{'; '.join(causes)}]"
+    holds = decide(list(found.values())) if not causes else "undecided"
+    row = verdicts.row(
+        claim, "paper", holds, first.value, first.error, f"> {BOUND:.3f}", first.half
+    )
+    return Comparison(list(late), list(early), words, found, premise, row)

@@ -1,0 +1,339 @@
+"""What figure 2 reads: networks and reference lines on samples of a known Hamiltonian.
+
+Losses are nats per token on the validation set, the same for networks and lines, every position
+masked in its own copy; times are epochs. (many-body, sections 3 and 6)
+"""
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from safetensors import safe_open
+
+from manybody.files import tables
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import Sequences
+from manybody.sources import hamiltonian
+
+ON_LINE = 0.004  # nats per token: a loss this near to a line is on it
+REACHED = 0.8  # share of the way from the line below to the true conditionals
+MOVED = 0.1  # mean square displacement at which a layer has moved
+LAYER = re.compile(r"(attention|left|right)\.(\d+)")  # a parameter of one layer
+
+
+@dataclass
+class Lines:
+    """Reference losses: `marginals` of single sites, `fits` by order, `truth` of order `order`.
+
+    Each is (loss, standard error over sequences). `train` has the losses of the fits on the
+    training set, by order.
+    """
+
+    marginals: tuple[float, float]
+    fits: dict[int, tuple[float, float]]
+    truth: tuple[float, float]
+    order: int
+    train: dict[int, float]
+
+    def below(self) -> int:
+        """The highest order under that of the data that has a line; 1 is single-site marginals."""
+        return max((order for order in self.fits if order < self.order), default=1)
+
+    def loss(self, order: int) -> float:
+        """The line of an order below that of the data."""
+        return self.marginals[0] if order == 1 else self.fits[order][0]
+
+    def under(self) -> dict[int, float]:
+        """The fitted lines below the order of the data, from low to high order."""
+        return {order: self.loss(order) for order in sorted(self.fits) if order < self.order}
+
+    def fraction(self, loss: float) -> float:
+        """How far `loss` has come from the line below the data's order to the true conditionals.
+
+        NaN where that line is not above the true one: there is no way to go.
+        """
+        way = self.loss(self.below()) - self.truth[0]
+        return (self.loss(self.below()) - loss) / way if way > 0 else math.nan
+
+
+def classify(end: float, lines: Lines) -> str:
+    """Where a run ended: one of `classes(lines)`.
+
+    `reached` has come 80 % of the way from the line below the data's order to the true
+    conditionals; `on k` is within 0.004 nats of the k-body line (the nearest one); `above` has
+    not come down to the lowest line; `between` is anything else; `diverged` is not finite.
+    """
+    if not math.isfinite(end):
+        return "diverged"
+    if lines.fraction(end) >= REACHED:
+        return "reached"
+    under = lines.under()
+    if under:
+        order = min(under, key=lambda order: abs(under[order] - end))
+        if abs(under[order] - end) <= ON_LINE:
+            return f"on {order}"
+    top = max(under.values(), default=lines.marginals[0])
+    return "above" if end > top else "between"
+
+
+def classes(lines: Lines) -> list[str]:
+    """All classes, from the best to the worst end."""
+    resting = [f"on {order}" for order in reversed(lines.under())]
+    return ["reached", *resting, "between", "above", "diverged"]
+
+
+@dataclass
+class Run:
+    """One run: its manifest's `about`, its losses at each checkpoint, how far its layers went.
+
+    curve: columns epoch, loss, loss_se. displacement: indexed by epoch, a column for each layer.
+    """
+
+    about: dict
+    curve: pd.DataFrame
+    displacement: pd.DataFrame
+
+    @property
+    def end(self) -> float:
+        """Loss at the last step; infinite if training diverged."""
+        return math.inf if "diverged" in self.about else float(self.curve["loss"].iloc[-1])
+
+    @property
+    def spacing(self) -> float:
+        """Mean time between checkpoints."""
+        epochs = self.curve["epoch"]
+        return float((epochs.iloc[-1] - epochs.iloc[0]) / max(len(epochs) - 1, 1))
+
+    def dwell(self, line: float) -> float:
+        """Epochs within 0.004 nats of `line`; a checkpoint stands for half the way to its
+        neighbours. Not one stretch: at constant rate the loss fluctuates by more than that."""
+        epochs = self.curve["epoch"].to_numpy(float)
+        near = (self.curve["loss"] - line).abs().to_numpy() <= ON_LINE
+        return float(_weights(epochs)[near].sum())
+
+    def escapes(self) -> pd.Series:
+        """The first checkpoint at which each layer has moved (mean square displacement > 0.1);
+        infinite if it has not."""
+        moved = self.displacement > MOVED
+        return moved.idxmax().where(moved.any(), math.inf).astype(float)
+
+
+def _weights(epochs: np.ndarray) -> np.ndarray:
+    steps = np.diff(epochs)
+    return (np.append(steps, 0.0) + np.insert(steps, 0, 0.0)) / 2
+
+
+@dataclass
+class Group:
+    """The runs of one network by one recipe, by seed."""
+
+    model: str
+    label: str
+    runs: dict[int, Run]
+
+    @property
+    def layers(self) -> int:
+        return next(iter(self.runs.values())).about["description"]["layers"]
+
+    @property
+    def ends(self) -> pd.Series:
+        return pd.Series({seed: run.end for seed, run in self.runs.items()})
+
+    @property
+    def chosen(self) -> int:
+        """The seed that is shown: the lower median of the final loss, ties to the lower seed."""
+        ranked = sorted(self.runs, key=lambda seed: (self.runs[seed].end, seed))
+        return ranked[(len(ranked) - 1) // 2]
+
+    def counts(self, lines: Lines) -> dict[str, int]:
+        """How many runs ended in each class."""
+        found = Counter(classify(end, lines) for end in self.ends)
+        return {name: found[name] for name in classes(lines)}
+
+
+@dataclass
+class Part:
+    """One source: its config, its lines, its networks by depth and the other protocols.
+
+    shares: f_1 to f_k of its Hamiltonian. self_test: of the samples, as `Sequences` keep it.
+    predictions: how many tokens each model's held-out loss is the mean of.
+    """
+
+    source: dict
+    name: str
+    lines: Lines
+    networks: list[Group]
+    protocols: list[Group]
+    shares: list[float]
+    self_test: dict
+    predictions: dict[str, int]
+
+    @property
+    def groups(self) -> list[Group]:
+        return [*self.networks, *self.protocols]
+
+    @cached_property
+    def deepest(self) -> Group:
+        return max(self.networks, key=lambda group: group.layers)
+
+    def of_depth(self, layers: int) -> Group | None:
+        return next((group for group in self.networks if group.layers == layers), None)
+
+
+# --- Reading -------------------------------------------------------------------------------------
+
+
+def read_exact(files, block: dict, context: dict) -> pd.DataFrame | None:
+    """The identities that the block's `exact` names, or None."""
+    if "exact" not in block:
+        return None
+    paths = dict(zip(context["theory"], files["theory"], strict=True))
+    return tables.read_theory(paths[block["exact"]])[0]
+
+
+def read_parts(files, block: dict, context: dict) -> list[Part]:
+    """The parts of a figure (the block itself, or its `parts`) from the files of its rule.
+
+    files: `models`, the manifests of `context["models"]` (source, model, seed); `sequences` and
+    `hamiltonians`, the validation split and the Hamiltonian of each of `context["sources"]`.
+    """
+    runs = [tuple(run) for run in context["models"]]
+    manifests = dict(zip(runs, files["models"], strict=True))
+    held_out = dict(zip(context["sources"], files["sequences"], strict=True))
+    hamiltonians = dict(zip(context["sources"], files["hamiltonians"], strict=True))
+    return [
+        _part(
+            part,
+            context["sources"][part["source"]],
+            manifests,
+            held_out[part["source"]],
+            hamiltonians[part["source"]],
+        )
+        for part in block.get("parts", [block])
+    ]
+
+
+def _part(part: dict, source: dict, manifests: dict, held_out, energy) -> Part:
+    name = part["source"]
+    sequences = Sequences.open(held_out)
+    models = {
+        model: read_run(manifests[name, model, 0]) for model in [*part["lines"], part["truth"]]
+    }
+    truth = models[part["truth"]]
+    fits = {models[model].about["description"]["order"]: models[model] for model in part["lines"]}
+    lines = Lines(
+        marginals=marginal_loss(sequences.tokens, sequences.vocabulary),
+        fits={order: _final(fit) for order, fit in fits.items()},
+        truth=_final(truth),
+        order=source["order"],
+        train={order: _train_loss(fit) for order, fit in fits.items()},
+    )
+    networks = [_group(name, entry, manifests) for entry in part["networks"]]
+    networks.sort(key=lambda group: group.layers)
+    protocols = [
+        _group(name, entry, manifests, networks[-1].model) for entry in part.get("protocols", [])
+    ]
+    groups = {group.model: group.runs[group.chosen] for group in [*networks, *protocols]}
+    predictions = {
+        model: int(run.curve["tokens"].iloc[-1]) for model, run in (models | groups).items()
+    }
+    return Part(
+        source=source,
+        name=name,
+        lines=lines,
+        networks=networks,
+        protocols=protocols,
+        shares=hamiltonian.read_about(energy)["shares"],
+        self_test=sequences.about["self_test"],
+        predictions=predictions,
+    )
+
+
+def _group(source: str, entry: dict, manifests: dict, base: str = "") -> Group:
+    runs = {seed: read_run(manifests[source, entry["model"], seed]) for seed in entry["seeds"]}
+    layers = next(iter(runs.values())).about["description"]["layers"]
+    own = entry["model"].removeprefix(base).strip("-_.") if base else ""
+    return Group(entry["model"], f"n = {layers}{', ' if own else ''}{own}", runs)
+
+
+def read_run(path) -> Run:
+    """A run from its manifest; a model without layers has no displacement."""
+    manifest = Manifest.read(path, "model")
+    history = pd.read_parquet(manifest.file("history.parquet"))
+    held_out = history[history["split"] == "validation"].sort_values("step", kind="stable")
+    curve = held_out[["step", "epoch", "loss", "loss_se", "tokens"]].reset_index(drop=True)
+    if "layers" not in manifest.about["description"]:
+        return Run(manifest.about, curve, pd.DataFrame())
+    epochs = dict(zip(curve["step"], curve["epoch"], strict=True))
+    return Run(manifest.about, curve, displacements(manifest, epochs))
+
+
+def displacements(manifest: Manifest, epochs: dict[int, float]) -> pd.DataFrame:
+    """Mean square displacement of each layer since step 0 at each kept step (simplicity, eq. 6).
+
+    MSD_l(t) = |A(t) - A(0)|^2 / L^2 + |V(t) - V(0)|^2 / |V|^2: the mean over the entries of A and
+    that over the entries of V, added. Of several heads it is the mean. Indexed by epoch, one
+    column for each layer, 1 to n.
+    """
+    softmax = manifest.about["description"].get("attention") == "softmax"
+    rows, start = {}, None
+    for step in manifest.about["steps"]:
+        weights = _layers(manifest.file(f"step-{step}.safetensors"), softmax)
+        start = start or weights
+        rows[epochs[step]] = {
+            layer: sum(
+                float(np.mean((matrix - before) ** 2))
+                for matrix, before in zip(weights[layer], start[layer], strict=True)
+            )
+            for layer in start
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").sort_index(axis=1)
+
+
+def _layers(path, softmax: bool) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """A (L, L) and V (|V|, |V|) of each layer, 1 to n, with heads in front where there are several.
+
+    softmax: the stored maps are W of A = softmax(W). Values of low rank are multiplied out.
+    """
+    found: dict[int, dict[str, np.ndarray]] = {}
+    with safe_open(path, framework="numpy") as opened:
+        for name in sorted(opened.keys()):
+            if match := LAYER.fullmatch(name):
+                layer = found.setdefault(int(match[2]) + 1, {})
+                layer[match[1]] = opened.get_tensor(name).astype(np.float64)
+    layers = {}
+    for number, part in found.items():
+        attention, values = part["attention"], part["left"]
+        if "right" in part:
+            values = values @ part["right"]
+        if softmax:
+            weights = np.exp(attention - attention.max(axis=-1, keepdims=True))
+            attention = weights / weights.sum(axis=-1, keepdims=True)
+        layers[number] = attention, values
+    return layers
+
+
+def _final(run: Run) -> tuple[float, float]:
+    last = run.curve.iloc[-1]
+    return float(last["loss"]), float(last["loss_se"])
+
+
+def _train_loss(run: Run) -> float:
+    return run.about["final"].get("train_loss", math.nan)
+
+
+def marginal_loss(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
+    """Loss of the single-site marginals of tokens (N, L) on themselves, and its standard error.
+
+    The mean entropy of a site (nats); the error is over sequences.
+    """
+    counts = np.stack([np.bincount(site, minlength=vocabulary) for site in tokens.T])
+    with np.errstate(divide="ignore"):
+        loss = -np.log(counts / len(tokens))  # (L, |V|); infinite only where nothing is
+    each = np.take_along_axis(loss, tokens.T.astype(np.int64), axis=1).mean(axis=0)
+    error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
+    return float(each.mean()), float(error)

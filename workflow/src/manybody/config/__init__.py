@@ -1,0 +1,1 @@
+"""What a config may say, and what its figures ask for."""

@@ -1,0 +1,1 @@
+"""What a trained model says: its losses, attention maps, couplings and contacts."""

@@ -1,0 +1,256 @@
+"""Contacts from couplings: scores of pairs of sites, and how many of the best ones are contacts.
+
+Factored attention of H heads has the pair couplings J_ij(a, b) = sum_h A^h_ij V^h_ab. A pair's
+score is the Frobenius norm of (J_ij(a, b) + J_ji(b, a)) / 2 in the zero-sum gauge, in which every
+row and column of a coupling sums to zero and its norm is least; the average product correction
+takes off what sites have in common with all others (Dunn et al. 2008). numpy only.
+"""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from manybody.files import parquet
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import Sequences
+from manybody.sources.hamiltonian import read_tensor
+
+KIND = "contacts"
+SCHEMA = pa.schema(
+    [("i", pa.int64()), ("j", pa.int64()), ("score", pa.float64()), ("apc", pa.float64())]
+)
+TOUCH = 8.0  # angstrom: pairs nearer than this are contacts
+
+
+class ContactsError(ValueError):
+    """A list of contacts or a table of distances cannot be read: names the file and the line."""
+
+
+# --- Scores --------------------------------------------------------------------------------------
+
+
+def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict]:
+    """Frobenius scores (L, L) of a run of one-layer factored attention, and what they are of.
+
+    `train`: the run's training sequences, which say whether a colour is a gap; it is then left out
+    of the norm. `ValueError` for a run of another architecture.
+    """
+    run, sequences = Manifest.read(manifest, "model"), Sequences.open(train)
+    attention, values = factors(run)
+    gap = sequences.about.get("gap")
+    about = {key: run.about[key] for key in ("source", "model", "seed") if key in run.about}
+    used = run.about.get("recipe", {}).get("subset", len(sequences))
+    about |= dict(gauge="zero-sum", gap=gap, sequences=used, heads=len(attention))
+    about["weighted"] = run.about["recipe"].get("weights") == "identity"
+    if about["weighted"]:
+        about["effective"] = sequences.about["effective"]
+    return frobenius(attention, values, gap), about
+
+
+def factors(run: Manifest) -> tuple[np.ndarray, np.ndarray]:
+    """A (H, L, L) and V (H, |V|, |V|) of a run at its last step, in double precision."""
+    description = run.about["description"]
+    if description["architecture"] != "factored" or description["layers"] != 1:
+        layers = description.get("layers", "other than 1")
+        raise ValueError(
+            f"{run.path}: pairs are scored for factored attention of one layer, this model is "
+            f"{description['architecture']} with layers {layers}; name a model of `architecture: "
+            "factored`, `layers: 1`"
+        )
+    weights = run.file(f"step-{run.about['steps'][-1]}.safetensors")
+    attention, values = (
+        read_tensor(weights, name).astype(np.float64) for name in ("attention.0", "left.0")
+    )
+    if description["rank"] is not None:
+        values = values @ read_tensor(weights, "right.0").astype(np.float64)
+    if description.get("attention", "free") == "softmax":
+        attention = np.exp(attention - attention.max(axis=-1, keepdims=True))
+        attention /= attention.sum(axis=-1, keepdims=True)
+    return attention.reshape(-1, *attention.shape[-2:]), values.reshape(-1, *values.shape[-2:])
+
+
+def zero_sum(values: np.ndarray) -> np.ndarray:
+    """Matrices (..., q, q) less the means of their rows and columns."""
+    values = values - values.mean(axis=-1, keepdims=True)
+    return values - values.mean(axis=-2, keepdims=True)
+
+
+def frobenius(attention: np.ndarray, values: np.ndarray, gap: int | None = None) -> np.ndarray:
+    """Norms (L, L) of the symmetrised couplings of A (H, L, L) and V (H, q, q), zero-sum gauge.
+
+    The colour `gap` counts for the gauge and not in the norm: stretches of gaps couple neighbours
+    whatever the structure. The diagonal is zero. The norm of sum_h (A^h_ij V^h + A^h_ji V^h^T) / 2
+    needs the products <V^h, V^g> and <V^h, V^g^T> only: no array is larger than (H, L, L).
+    """
+    values = zero_sum(np.asarray(values, np.float64))
+    if gap is not None:
+        values = np.delete(np.delete(values, gap, axis=1), gap, axis=2)
+    heads = len(values)
+    flat, turned = values.reshape(heads, -1), values.swapaxes(1, 2).reshape(heads, -1)
+    first = np.asarray(attention, np.float64)
+    second = first.swapaxes(1, 2)
+    same = np.einsum("hij,hij->ij", first, np.tensordot(flat @ flat.T, first, axes=1))
+    crossed = np.einsum("hij,hij->ij", first, np.tensordot(flat @ turned.T, second, axes=1))
+    scores = np.sqrt(np.maximum(same + same.T + crossed + crossed.T, 0.0)) / 2
+    np.fill_diagonal(scores, 0.0)
+    return scores
+
+
+def apc(scores: np.ndarray) -> np.ndarray:
+    """F_ij - F_i. F_.j / F_.., with means over pairs of different sites; zero on the diagonal.
+
+    The rows of the result sum to nearly zero; scores that are all alike become zero.
+    """
+    scores = np.array(scores, np.float64)
+    np.fill_diagonal(scores, 0.0)
+    length = len(scores)
+    means = scores.sum(axis=1) / (length - 1)
+    overall = means.mean()
+    corrected = scores - np.outer(means, means) / overall if overall else scores
+    np.fill_diagonal(corrected, 0.0)
+    return corrected
+
+
+def write_scores(path: str | Path, scores: np.ndarray, about: dict) -> None:
+    """Writes scores (L, L) and their correction, one row for each i < j (from 1), atomically."""
+    first, second = np.triu_indices(len(scores), 1)
+    columns = [first + 1, second + 1, scores[first, second], apc(scores)[first, second]]
+    with parquet.writing(path, SCHEMA) as writer:
+        writer.write_table(pa.table(columns, schema=SCHEMA))
+        parquet.set_document(writer, {"kind": KIND, "about": {**about, "length": len(scores)}})
+
+
+def read_scores(path: str | Path) -> tuple[pd.DataFrame, dict]:
+    """What `write_scores` wrote: columns i, j, score, apc, and the document."""
+    opened, document = parquet.open_document(path, KIND)
+    table = parquet.read_groups(path, opened, list(range(opened.num_row_groups)))
+    if table.schema.remove_metadata() != SCHEMA:
+        raise parquet.Refused(path, f"it has the columns {', '.join(table.column_names)}")
+    return table.to_pandas(), document["about"]
+
+
+def as_matrix(frame: pd.DataFrame, column: str, length: int) -> np.ndarray:
+    """A column of a table of pairs as a symmetric matrix (L, L), zero where there is no row."""
+    matrix = np.zeros((length, length))
+    i, j = frame["i"].to_numpy() - 1, frame["j"].to_numpy() - 1
+    matrix[i, j] = matrix[j, i] = frame[column]
+    return matrix
+
+
+# --- Precision -----------------------------------------------------------------------------------
+
+
+def best_pairs(
+    scores: np.ndarray, minimum_separation: int = 1, known: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sites i < j (from 0) of all pairs with j - i >= minimum_separation, by falling score.
+
+    Equal scores are in the order of i, then j. Only pairs in `known` (L, L) if that is given.
+    """
+    first, second = np.triu_indices(len(scores), max(1, minimum_separation))
+    if known is not None:
+        kept = known[first, second]
+        first, second = first[kept], second[kept]
+    order = np.argsort(-scores[first, second], kind="stable")
+    return first[order], second[order]
+
+
+def precision(
+    scores: np.ndarray,
+    contacts: np.ndarray,
+    minimum_separation: int = 1,
+    tops: Iterable[int] | None = None,
+    known: np.ndarray | None = None,
+) -> np.ndarray:
+    """Share of contacts (L, L, bool) among the n best pairs, for each n of `tops` (all n if None).
+
+    `ValueError` for an n that is not between 1 and the number of pairs.
+    """
+    first, second = best_pairs(scores, minimum_separation, known)
+    shares = contacts[first, second].cumsum() / np.arange(1, len(first) + 1)
+    if tops is None:
+        return shares
+    tops = np.asarray(list(tops))
+    if len(tops) and not 1 <= tops.min() <= tops.max() <= len(first):
+        raise ValueError(f"tops: from {tops.min()} to {tops.max()}, expected 1 to {len(first)}")
+    return shares[tops - 1]
+
+
+def binomial_error(share: float, count: int) -> float:
+    """Standard error of a share of `count` pairs; at 0 and 1 that of one pair more or less."""
+    inside = min(max(share, 1 / (count + 1)), count / (count + 1))
+    return math.sqrt(inside * (1 - inside) / count)
+
+
+# --- Known contacts ------------------------------------------------------------------------------
+
+
+def read_contacts(
+    path: str | Path, length: int, touch: float = TOUCH
+) -> tuple[np.ndarray, np.ndarray]:
+    """Contacts and known pairs, both (L, L) bool and symmetric, from a text file.
+
+    Two columns i, j list the contacts, and all pairs are known. Three columns i, j, distance (in
+    angstrom, of a PDB structure) make contacts of pairs nearer than `touch`; pairs without a row
+    are unknown, as sites that the structure does not resolve. Sites are columns of the alignment,
+    from 1; columns are separated by commas, tabs or spaces; lines from '#' and one line of names
+    are passed over. `ContactsError` names the line that is not like this.
+    """
+    path = Path(path)
+    contacts, known = np.zeros((2, length, length), dtype=bool)
+    width = None
+    for number, line in enumerate(_lines(path), start=1):
+        fields = line.partition("#")[0].replace(",", " ").split()
+        if not fields:
+            continue
+        if width is None:
+            width = len(fields)
+            if width not in (2, 3):
+                raise _malformed(path, number, line, "2 columns (i, j) or 3 (i, j, distance)")
+            if not fields[0][0].isdigit() and fields[0][0] not in "+-":
+                continue  # names of columns
+        if len(fields) != width:
+            raise _malformed(path, number, line, f"{width} columns as in the lines before")
+        i, j = (_site(path, number, line, field, length) for field in fields[:2])
+        if i == j:
+            raise _malformed(path, number, line, "two different sites")
+        near = width == 2 or _distance(path, number, line, fields[2]) < touch
+        for pair in ((i, j), (j, i)):
+            contacts[pair] |= near
+            known[pair] = True
+    if not known.any():
+        raise ContactsError(f"{path} lists no pair of sites: expected lines 'i, j' or 'i, j, d'")
+    if width == 2:
+        known = ~np.eye(length, dtype=bool)
+    return contacts, known
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ContactsError(f"{path} cannot be read as a list of contacts: {error}") from error
+
+
+def _site(path: Path, number: int, line: str, field: str, length: int) -> int:
+    if not (field.isascii() and field.isdigit() and 1 <= int(field) <= length):
+        raise _malformed(path, number, line, f"sites from 1 to L = {length}")
+    return int(field) - 1
+
+
+def _distance(path: Path, number: int, line: str, field: str) -> float:
+    try:
+        distance = float(field)
+    except ValueError:
+        distance = math.nan
+    if not 0 <= distance < math.inf:
+        raise _malformed(path, number, line, "a distance in angstrom, 0 or more")
+    return distance
+
+
+def _malformed(path: Path, number: int, line: str, expected: str) -> ContactsError:
+    return ContactsError(f"{path}, line {number}: {line.strip()[:60]!r}, expected {expected}")

@@ -1,0 +1,1 @@
+"""Artifacts on disk: whole or not there, listed in manifests, held by one writer at a time."""

@@ -1,0 +1,123 @@
+"""Parquet files that carry one JSON document and notice every flipped byte.
+
+Pages carry checksums that are verified on reading; the document, under the single metadata key
+`manybody`, carries a digest of itself, so that the footer, which has no checksum, is covered too.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manybody.files.atomic import ArtifactError, atomic
+
+KEY = b"manybody"
+# What the reader raises on damaged bytes: nonsense sizes, names and offsets among them.
+DAMAGE = (pa.ArrowException, OSError, ValueError, LookupError, MemoryError, OverflowError)
+
+
+class Refused(ArtifactError):
+    """A Parquet artifact is damaged, foreign or not what its name says."""
+
+    def __init__(self, path: str | Path, reason: str):
+        super().__init__(
+            f"{path} is refused: {reason}. Delete it and run the same command again to remake it."
+        )
+
+
+@contextmanager
+def writing(path: str | Path, schema: pa.Schema, **encoding) -> Iterator[pq.ParquetWriter]:
+    """A Parquet writer whose file takes the name `path` only when the block ends well."""
+    with (
+        atomic(path) as temporary,
+        pq.ParquetWriter(
+            temporary,
+            schema,
+            compression="zstd",
+            write_page_checksum=True,
+            data_page_version="1.0",
+            **encoding,
+        ) as writer,
+    ):
+        yield writer
+
+
+def numbers(values: np.ndarray) -> pa.Array:
+    """A column (n,) without nulls of `values` (n,), whose memory it shares if they lie in a row.
+
+    Not `pa.array`, which imports pandas: half a second of every job that needs no more than this.
+    """
+    values = np.ascontiguousarray(values)
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def strings(values: Sequence[str]) -> pa.Array:
+    """A column without nulls of fewer than 2 GiB of text; see `numbers`."""
+    encoded = [value.encode() for value in values]
+    ends = np.zeros(len(encoded) + 1, np.int32)
+    np.cumsum([len(value) for value in encoded], out=ends[1:])
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
+
+
+def truths(values: Sequence[bool]) -> pa.Array:
+    """A column without nulls, of one bit each; see `numbers`."""
+    bits = np.packbits(np.asarray(values, bool), bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+
+
+def set_document(writer: pq.ParquetWriter, document: dict) -> None:
+    """Gives an open writer its JSON document, before it is closed."""
+    sealed = {**document, "digest": _digest(document)}
+    text = json.dumps(sealed, sort_keys=True, ensure_ascii=True, allow_nan=False)
+    writer.add_key_value_metadata({KEY.decode(): text})
+
+
+def open_document(path: str | Path, kind: str) -> tuple[pq.ParquetFile, dict]:
+    """The memory-mapped Parquet file at `path` and its document, which must be of this `kind`."""
+    path = Path(path)
+    if not path.is_file():
+        raise ArtifactError(f"{path} is missing: run snakemake with this file as its target")
+    try:
+        opened = pq.ParquetFile(path, memory_map=True, page_checksum_verification=True)
+        metadata = opened.metadata.metadata or {}
+        opened.schema_arrow  # noqa: B018 - decoded on demand
+    except DAMAGE as error:
+        raise Refused(path, f"not a whole Parquet file ({_line(error)})") from error
+    if KEY not in metadata:
+        raise Refused(path, f"it has no metadata document under the key {KEY.decode()!r}")
+    try:
+        document = json.loads(metadata[KEY])
+        found = document.pop("digest")
+        if found != _digest(document):
+            raise ValueError("its digest differs")
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise Refused(
+            path, f"its metadata document is not one of this pipeline ({_line(error)})"
+        ) from error
+    if document.get("kind") != kind:
+        raise Refused(path, f"it holds {document.get('kind')!r}, expected {kind!r}")
+    return opened, document
+
+
+def read_groups(path: str | Path, opened: pq.ParquetFile, groups: list[int]) -> pa.Table:
+    """Rows of some row groups, every page checked against its checksum."""
+    try:
+        return opened.read_row_groups(groups)
+    except DAMAGE as error:
+        raise Refused(path, f"its data is damaged ({_line(error)})") from error
+
+
+def _digest(document: dict) -> str:
+    text = json.dumps(document, sort_keys=True, ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,263 @@
+"""Tables of losses: from one row a sequence to curves, errors and paired differences.
+
+A table of losses has the columns `target` (name of a sequence set), `seed` (of the run), `step`
+(checkpoint), `sequence` (row in its set), `loss_sum` (nats), `correct`, `predictions`. Loss always
+means nats per predicted token: sum of loss_sum / sum of predictions.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from manybody.files import parquet
+from manybody.files.manifest import Manifest
+
+KIND = "losses"
+LOSS_SCHEMA = pa.schema(
+    [
+        ("target", pa.string()),
+        ("step", pa.int64()),
+        ("sequence", pa.int64()),
+        ("loss_sum", pa.float64()),
+        ("correct", pa.int64()),
+        ("predictions", pa.int64()),
+    ]
+)
+
+THEORY = "theory"
+THEORY_SCHEMA = pa.schema(
+    [
+        ("quantity", pa.string()),
+        ("series", pa.string()),
+        ("seed", pa.int64()),
+        ("x", pa.float64()),
+        ("y", pa.float64()),
+        ("y_err", pa.float64()),
+    ]
+)
+
+MAPS = "maps"
+MAPS_SCHEMA = pa.schema(
+    [
+        ("name", pa.string()),
+        ("step", pa.int64()),
+        ("layer", pa.int64()),
+        ("row", pa.int64()),
+        ("column", pa.int64()),
+        ("value", pa.float64()),
+    ]
+)
+
+
+def write_losses(path: str | Path, losses: pd.DataFrame, about: dict) -> None:
+    """Writes one run's table of losses and the JSON document `about`, atomically."""
+    table = pa.Table.from_pandas(losses, LOSS_SCHEMA, preserve_index=False)
+    schema = table.schema.remove_metadata()
+    with parquet.writing(path, schema) as writer:
+        writer.write_table(table.replace_schema_metadata())
+        parquet.set_document(writer, {"kind": KIND, "about": about})
+
+
+def read_losses(paths: Mapping[int, str | Path]) -> pd.DataFrame:
+    """The tables of losses of several runs, `seed -> path`, one under the other with a `seed`.
+
+    Raises `ArtifactError` naming a file that is missing, damaged or not a table of losses.
+    """
+    frames = []
+    for seed, path in paths.items():
+        opened, _ = parquet.open_document(path, KIND)
+        groups = list(range(opened.num_row_groups))
+        frame = parquet.read_groups(path, opened, groups).to_pandas()
+        if list(frame.columns) != LOSS_SCHEMA.names:
+            raise parquet.Refused(path, f"it has the columns {', '.join(frame.columns)}")
+        frames.append(frame.assign(seed=int(seed)))
+    return pd.concat(frames, ignore_index=True)
+
+
+def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
+    """Writes numbers of a calculation, one a row, and the JSON document `about`, atomically.
+
+    frame: columns quantity, series, seed, x, y, y_err (NaN where a number has no error), in any
+    order, and no others. Equal rows and documents give the same bytes. Raises `ValueError` for
+    other columns.
+    """
+    if set(frame.columns) != set(THEORY_SCHEMA.names):
+        raise ValueError(
+            f"{path}: found the columns {', '.join(map(str, frame.columns))}; a table of theory "
+            f"has {', '.join(THEORY_SCHEMA.names)}"
+        )
+    # NaN is a number of these columns, not a missing value.
+    columns = [
+        pa.array(frame[field.name].to_numpy(), field.type, from_pandas=False)
+        for field in THEORY_SCHEMA
+    ]
+    with parquet.writing(path, THEORY_SCHEMA) as writer:
+        writer.write_table(pa.Table.from_arrays(columns, schema=THEORY_SCHEMA))
+        parquet.set_document(writer, {"kind": THEORY, "about": about})
+
+
+def read_theory(path: str | Path) -> tuple[pd.DataFrame, dict]:
+    """A table written by `write_theory`, in its order of rows, and its document.
+
+    Raises `ArtifactError` naming a file that is missing, damaged or not such a table.
+    """
+    opened, document = parquet.open_document(path, THEORY)
+    table = parquet.read_groups(path, opened, list(range(opened.num_row_groups)))
+    if table.schema.remove_metadata() != THEORY_SCHEMA:
+        raise parquet.Refused(path, f"it has the columns {', '.join(table.column_names)}")
+    return table.to_pandas(), document["about"]
+
+
+def write_maps(path: str | Path, maps: pd.DataFrame, about: dict) -> None:
+    """Writes the maps of one run, an entry a row, and the JSON document `about`, atomically.
+
+    name: A, V or attention; step: of the checkpoint; layer: 1 .. n, or 0 for the mean of the last
+    two; row, column: from 0.
+    """
+    table = pa.Table.from_pandas(maps, MAPS_SCHEMA, preserve_index=False)
+    with parquet.writing(path, MAPS_SCHEMA) as writer:
+        writer.write_table(table.replace_schema_metadata())
+        parquet.set_document(writer, {"kind": MAPS, "about": about})
+
+
+def read_maps(path: str | Path) -> tuple[pd.DataFrame, dict]:
+    """A table written by `write_maps`, and its document.
+
+    Raises `ArtifactError` naming a file that is missing, damaged or not such a table.
+    """
+    opened, document = parquet.open_document(path, MAPS)
+    table = parquet.read_groups(path, opened, list(range(opened.num_row_groups)))
+    if table.schema.remove_metadata() != MAPS_SCHEMA:
+        raise parquet.Refused(path, f"it has the columns {', '.join(table.column_names)}")
+    return table.to_pandas(), document["about"]
+
+
+def select_map(
+    maps: pd.DataFrame, name: str, step: int | str = "last", layer: int = 1
+) -> np.ndarray:
+    """One matrix of a table of maps; `KeyError` with what there is if it is not there."""
+    if step == "last":
+        step = int(maps["step"].max())
+    rows = maps[(maps["name"] == name) & (maps["step"] == step) & (maps["layer"] == layer)]
+    if rows.empty:
+        known = sorted(set(zip(maps["name"], maps["step"], maps["layer"], strict=True)))
+        raise KeyError(f"no map {name!r} of layer {layer} at step {step}; there are {known}")
+    return rows.pivot(index="row", columns="column", values="value").to_numpy()
+
+
+def learning_curves(losses: pd.DataFrame) -> pd.DataFrame:
+    """Loss and accuracy of each target, seed and step, each with its standard error.
+
+    Columns target, seed, step, loss, loss_se (nats per predicted token), accuracy, accuracy_se.
+    Sequences are the independent units, so the errors are those of a ratio of two sums over
+    sequences. They are NaN for a single sequence.
+    """
+    keys = [losses[key] for key in ("target", "seed", "step")]
+    counts = losses["predictions"].astype(float)
+    columns = {}
+    for name, sums in (("loss", losses["loss_sum"]), ("accuracy", losses["correct"])):
+        total, weight = (part.groupby(keys).transform("sum") for part in (sums, counts))
+        squares = (sums - total / weight * counts) ** 2
+        # The same as `ratio`, for all groups at once.
+        units = counts.groupby(keys).size()
+        spread = squares.groupby(keys).sum() / (units * (units - 1))
+        columns[name] = sums.groupby(keys).sum() / counts.groupby(keys).sum()
+        columns[f"{name}_se"] = np.sqrt(spread) / counts.groupby(keys).mean()
+    return pd.DataFrame(columns).reset_index()
+
+
+def ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """sum(sums) / sum(counts) and its standard error over the N independent units."""
+    units = len(sums)
+    value = sums.sum() / counts.sum()
+    if units < 2:
+        return float(value), float("nan")
+    spread = ((sums - value * counts) ** 2).sum() / (units * (units - 1))
+    return float(value), float(np.sqrt(spread) / counts.mean())
+
+
+def select(losses: pd.DataFrame, target: str, step: int, seed: int | None = None) -> pd.DataFrame:
+    """Sums of a target at a step, indexed by sequence; over all seeds if none is named.
+
+    Raises `KeyError` with what there is when nothing matches.
+    """
+    rows = (losses["target"] == target) & (losses["step"] == step)
+    if seed is not None:
+        rows &= losses["seed"] == seed
+    if not rows.any():
+        steps = sorted(losses.loc[losses["target"] == target, "step"].unique())
+        known = f"its steps are {steps}" if steps else f"targets are {_names(losses)}"
+        raise KeyError(f"no losses on {target!r} at step {step}; {known}")
+    sums = ["loss_sum", "correct", "predictions"]
+    return losses.loc[rows].groupby("sequence", sort=True)[sums].sum()
+
+
+def _names(losses: pd.DataFrame) -> list[str]:
+    return sorted(losses["target"].unique())
+
+
+def paired_difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float]:
+    """Mean of second minus first, in nats per token, and its standard error over sequences.
+
+    Both come from `select`: two checkpoints, two models, or two sweeps of the same chains. The
+    difference is taken within a sequence, so what sequences share does not enter the error.
+    """
+    if not first.index.equals(second.index):
+        raise ValueError(
+            f"losses on {len(first)} and {len(second)} different sequences cannot be paired"
+        )
+    mine, other = (
+        (frame["loss_sum"] / frame["predictions"]).to_numpy(float) for frame in (first, second)
+    )
+    return ratio(other - mine, np.ones(len(mine)))
+
+
+def last_step(losses: pd.DataFrame, target: str) -> int:
+    """The last checkpoint at which `target` was evaluated."""
+    return int(losses.loc[losses["target"] == target, "step"].max())
+
+
+def read_run(path: str | Path) -> tuple[dict, pd.DataFrame]:
+    """A training run's `about` and its history, from its manifest."""
+    manifest = Manifest.read(path, "model")
+    return manifest.about, pd.read_parquet(manifest.file("history.parquet"))
+
+
+def read_trace(path: str | Path) -> tuple[dict, pd.DataFrame]:
+    """A clone's `about` and its trace, one row a sweep, from its manifest."""
+    manifest = Manifest.read(path, "clones")
+    return manifest.about, pd.read_parquet(manifest.file("trace.parquet"))
+
+
+def steps_per_epoch(history: pd.DataFrame) -> float:
+    """Optimizer steps in one pass over the training data."""
+    last = history.loc[history["step"].idxmax()]
+    return float(last["step"] / last["epoch"])
+
+
+def read_targets(targets: Mapping[str, dict], clones: Mapping[str, str | Path]) -> dict[str, dict]:
+    """What is behind each target of an evaluation: name -> document.
+
+    targets: the evaluation's, as in the config. clones: name -> path of the manifest. A clone's
+    document holds `generator` (model, seed, step, whether it is the last, description), `energy`,
+    `start`, `rows` (which test sequences its chains started from; None for noise), `sweep` and
+    `length` (L); that of original text holds only `original: True`.
+    """
+    documents = {}
+    for name, target in targets.items():
+        if "clone" not in target:
+            documents[name] = {"original": True}
+            continue
+        about = Manifest.read(clones[target["clone"]], "clones").about
+        documents[name] = {
+            "original": False,
+            "clone": target["clone"],
+            "sweep": target["sweep"],
+            "length": about["generator"]["description"]["length"],
+            "rows": about.get("rows"),
+            **{key: about[key] for key in ("generator", "energy", "start")},
+        }
+    return documents

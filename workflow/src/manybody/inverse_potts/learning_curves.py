@@ -1,0 +1,232 @@
+"""How well factored attention is inferred from M sequences: many fits to subsets of a source.
+
+Two kinds of curve (potts, sections 4 and 6), both of one head of free attention fitted by L-BFGS to
+all L masks of the first M sequences of disjoint parts of the training split:
+
+- `separability` (fig. 3, right): M so small that the conditionals can be separated; the summed loss
+  plus lambda / 2 (|A|^2 + |V|^2), for each lambda of `ridges`;
+- `recovery`: M so large that errors fall as 1 / M; the mean loss plus the same, one lambda.
+
+The form is bilinear, so different starts reach different solutions: A and V start from normal
+numbers whose standard deviations the entry gives, `start: {attention, values}`.
+"""
+
+import math
+import shutil
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from manybody.evaluation.gauge import coupling_error, symmetrised
+from manybody.files import tables
+from manybody.files.atomic import ArtifactError, sha256
+from manybody.files.sequences import Sequences
+from manybody.inverse_potts import pseudolikelihood as pl
+from manybody.runtime.progress import Progress
+from manybody.sources import SourceError
+from manybody.sources.hamiltonian import Hamiltonian, read_about
+
+KINDS = ("separability", "recovery")
+COLUMNS = tables.THEORY_SCHEMA.names
+OVERHEAD = 60  # sequences whose losses take as long as the rest of an iteration
+
+
+def compute(
+    entry: dict, paths: dict, resume: str | Path, threads: int = 1, code: str = ""
+) -> tuple[pd.DataFrame, dict]:
+    """The table of a curve (see `tables.write_theory`) and what was fitted.
+
+    entry: the config's. paths: the Sequences `train` and `validation` and the `hamiltonian` of its
+    source. Finished fits are kept in the folder `resume` and taken up from there if all of this and
+    `code` is the same; `forget` it when the table is written. The table depends neither on that
+    nor on the number of threads.
+
+    Quantities, with x = M and the realisation as seed, losses in nats a site, series lambda:
+
+    - `test loss` (y_err: standard error over sequences), `training loss`, `iterations`;
+    - `excess loss`: test loss minus that of the true conditionals on the same sequences, paired;
+    - `optimum`: the latter, x the number of test sequences;
+    - for `recovery`: `coupling error` |c A - J|^2 / |J|^2 and `pearson` of c A and J, over ordered
+      pairs; `score correlation` of |A_ij + A_ji| / 2 and |J_ij|, over pairs; `expected excess`
+      p / (2 M L), p = L (L - 1) + q (q - 1) - 1; `slope` of log coupling error by log M, one a
+      realisation, and `mean slope` with its standard error over realisations.
+
+    Raises `SourceError` if the entry makes no sense or the source has too few sequences.
+    """
+    check(entry)
+    law = Hamiltonian.load(paths["hamiltonian"])
+    if law.order != 2:
+        raise SourceError(
+            f"source: {entry['source']} has interactions of order {law.order}, expected 2: one "
+            "layer of factored attention couples pairs"
+        )
+    data = {split: Sequences.open(paths[split]).tokens for split in ("train", "validation")}
+    _refuse_too_few(entry, {split: len(tokens) for split, tokens in data.items()})
+    test = np.asarray(data["validation"][: entry["test"]], np.int64)
+    best = pl.losses(true_conditionals(law), test)
+    identity = {
+        "entry": entry,
+        "code": code,
+        "sources": {name: sha256(path) for name, path in sorted(paths.items())},
+    }
+
+    def unit(size: int, seed: int) -> pd.DataFrame:
+        """The fits to the first `size` sequences of one realisation."""
+        saved = Path(resume) / f"{size}-{seed}.parquet"
+        found = _take_up(saved, identity)
+        if found is None:
+            first = seed * max(entry["sizes"])
+            counted = pl.Counted(data["train"][first : first + size], law.vocabulary)
+            rows = [row for ridge in _ridges(entry) for row in fits(ridge, counted, size, seed)]
+            found = pd.DataFrame(rows, columns=COLUMNS)
+            tables.write_theory(saved, found, identity)
+        return found
+
+    def fits(ridge: float, counted: pl.Counted, size: int, seed: int) -> list[tuple]:
+        fit = pl.fit_heads(
+            counted,
+            ridge=ridge,
+            summed=entry["kind"] == "separability",
+            fields=law.alone is not None,
+            start=(entry["start"]["attention"], entry["start"]["values"]),
+            seed=np.random.SeedSequence([entry["seed"], size, seed]),
+            iterations=entry["iterations"],
+        )
+        losses = pl.losses(fit.model, test)
+        figures = [
+            ("test loss", *_mean(losses)),
+            ("excess loss", *_mean(losses - best)),
+            ("training loss", fit.loss, math.nan),
+            ("iterations", fit.iterations, math.nan),
+        ]
+        if entry["kind"] == "recovery":
+            figures += [(name, y, math.nan) for name, y in errors(fit.model.attention[0], law)]
+        return [(name, f"{ridge:g}", seed, size, y, y_err) for name, y, y_err in figures]
+
+    units = {
+        (size, seed): (size + OVERHEAD) * len(_ridges(entry))
+        for size in sorted(entry["sizes"], reverse=True)
+        for seed in range(entry["realisations"])
+    }
+    parts, label = {}, f"curve {entry['kind']} of {entry['source']}"
+    with (
+        threadpool_limits(1),  # matrices of L-BFGS are small: a library's threads would only wait
+        Progress(sum(units.values()), "sequences", label) as progress,
+        ThreadPoolExecutor(threads) as pool,
+    ):
+        jobs = {pool.submit(unit, *one): one for one in units}
+        try:
+            for job in as_completed(jobs):
+                parts[jobs[job]] = job.result()
+                progress.update(units[jobs[job]])
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    rows = [("optimum", "", 0, len(test), *_mean(best))]
+    found = [parts[one] for one in sorted(parts)]
+    if entry["kind"] == "recovery":
+        rows += _summary(pd.concat(found), law)
+    frame = pd.concat([*found, pd.DataFrame(rows, columns=COLUMNS)], ignore_index=True)
+    about = {"entry": entry, "length": law.length, "vocabulary": law.vocabulary, "beta": law.beta}
+    return frame, about | {"source": read_about(paths["hamiltonian"]).get("parameters", {})}
+
+
+def forget(resume: str | Path) -> None:
+    """Removes the finished fits that `compute` kept."""
+    shutil.rmtree(resume, ignore_errors=True)
+
+
+def check(entry: dict) -> None:
+    """`SourceError` names the first key of the config's entry whose value makes no sense."""
+    if entry["kind"] not in KINDS:
+        raise SourceError(f"kind: {entry['kind']!r}, expected {' or '.join(KINDS)}")
+    sizes = entry["sizes"]
+    if not sizes or min(sizes) < 1 or len(set(sizes)) < len(sizes):
+        raise SourceError(f"sizes: {sizes}, expected different numbers of sequences, 1 or more")
+    least = {"realisations": 1, "test": 2, "iterations": 1}
+    if entry["kind"] == "recovery":
+        least["realisations"] = 2
+        if len(sizes) < 2:
+            raise SourceError(f"sizes: {sizes}, expected two or more, so that errors have a slope")
+    for key, bound in least.items():
+        if entry[key] < bound:
+            raise SourceError(f"{key}: {entry[key]}, expected at least {bound}")
+    for ridge in _ridges(entry):
+        if not 0 <= ridge < math.inf:
+            raise SourceError(f"ridges: {ridge}, expected 0 or more")
+    for key, scale in entry["start"].items():
+        if not 0 < scale < math.inf:
+            raise SourceError(f"start.{key}: {scale}, expected a number above 0")
+
+
+def true_conditionals(law: Hamiltonian) -> pl.Heads:
+    """A = J, V = -2 beta U and the fields -beta E: the conditionals of a Hamiltonian of order 2."""
+    fields = np.zeros((law.length, law.vocabulary))
+    if law.alone is not None:
+        fields = -law.beta * law.alone
+    return pl.Heads(law.couplings[None], -2 * law.beta * law.colours[None], fields)
+
+
+def errors(attention: np.ndarray, law: Hamiltonian) -> list[tuple[str, float]]:
+    """Errors of A (L, L) against the true J, by name."""
+    found = coupling_error(attention, law.couplings)
+    pairs = np.triu_indices(law.length, 1)
+    scores, truth = np.abs(symmetrised(attention)[pairs]), np.abs(law.couplings[pairs])
+    return [
+        ("coupling error", found.error),
+        ("pearson", found.pearson),
+        ("score correlation", float(np.corrcoef(scores, truth)[0, 1])),
+    ]
+
+
+def _ridges(entry: dict) -> list[float]:
+    return entry["ridges"] if entry["kind"] == "separability" else [entry["ridge"]]
+
+
+def _refuse_too_few(entry: dict, found: dict[str, int]) -> None:
+    needed = {"train": entry["realisations"] * max(entry["sizes"]), "validation": entry["test"]}
+    why = {
+        "train": f"{entry['realisations']} realisations x {max(entry['sizes'])} sequences, apart",
+        "validation": f"test: {entry['test']}",
+    }
+    for split, count in needed.items():
+        if found[split] < count:
+            raise SourceError(
+                f"source: the {split} split of {entry['source']} has {found[split]} sequences, "
+                f"but this curve needs {count} ({why[split]}). Raise sources.{entry['source']}."
+                f"sequences.{split}, or give the curve fewer or smaller sets"
+            )
+
+
+def _take_up(path: Path, identity: dict) -> pd.DataFrame | None:
+    """Fits that an earlier run with the same settings finished."""
+    if not path.is_file():
+        return None
+    try:
+        frame, about = tables.read_theory(path)
+    except ArtifactError:
+        return None
+    return frame if about == identity else None
+
+
+def _summary(frame: pd.DataFrame, law: Hamiltonian) -> list[tuple]:
+    """What theory expects of the excess, and how the coupling error falls."""
+    length, colours = law.length, law.vocabulary
+    free = length * (length - 1) + colours * (colours - 1) - 1
+    rows = [
+        ("expected excess", "", 0, size, free / (2 * size * length), math.nan)
+        for size in sorted(frame["x"].unique())
+    ]
+    found, slopes = frame[frame["quantity"] == "coupling error"], []
+    for seed, mine in found.groupby("seed"):
+        slopes.append(np.polyfit(np.log(mine["x"]), np.log(mine["y"]), 1)[0])
+        rows.append(("slope", "", seed, 0.0, slopes[-1], math.nan))
+    return [*rows, ("mean slope", "", 0, 0.0, *_mean(np.array(slopes)))]
+
+
+def _mean(values: np.ndarray) -> tuple[float, float]:
+    """Mean and its standard error."""
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))

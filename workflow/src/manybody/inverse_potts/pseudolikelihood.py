@@ -1,0 +1,377 @@
+"""Inverse Potts: couplings from sequences by maximum pseudo-likelihood.
+
+    loss = -(1 / (W L)) sum_n w_n sum_i log P(s_i | the others),  logits_i = h_i + sum_j J_ij s_j
+
+with a masked position for every conditional: the masked-prediction loss over all L masks is the
+same number (potts, section 2). Two families of couplings, one optimiser (L-BFGS) and one compiled
+pass over the sequences:
+
+- `fit_heads`: factored attention, J_ij(a, b) = sum_h A^h_ij V^h_ab, H heads; `fit_sparse`: the
+  same with a penalty on |A|;
+- `fit_full`: a free q x q matrix for every ordered pair of sites (plmDCA), or every unordered one.
+
+Repeated sequences are collapsed to one with the sum of their weights.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy.optimize import OptimizeResult, minimize
+
+from manybody.kernels import pseudolikelihood
+
+HISTORY = 10  # pairs of steps and slopes that L-BFGS remembers
+
+
+class Counted:
+    """Sequences (N, L) of q colours as the unique ones and their weights.
+
+    weights (N,) are numbers of repeats or any weights that are not negative; all ones if None.
+    `ValueError` for tokens that are none of the colours, or for weights that do not fit.
+    """
+
+    def __init__(self, tokens: np.ndarray, vocabulary: int, weights: np.ndarray | None = None):
+        tokens = np.asarray(tokens)
+        if tokens.ndim != 2 or not tokens.size:
+            raise ValueError(f"tokens: shape {tokens.shape}, expected sequences x sites, not empty")
+        least, most = int(tokens.min()), int(tokens.max())
+        if least < 0 or most >= vocabulary:
+            raise ValueError(
+                f"tokens run from {least} to {most}, expected 0 to {vocabulary - 1}: give the "
+                "number of colours that the sequences have"
+            )
+        weights = np.ones(len(tokens)) if weights is None else np.asarray(weights, np.float64)
+        if weights.shape != (len(tokens),):
+            raise ValueError(f"weights: shape {weights.shape}, expected one of {len(tokens)}")
+        if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+            raise ValueError("weights: expected numbers of 0 or more, at least one above 0")
+        unique, self.place = np.unique(tokens, axis=0, return_inverse=True)
+        self.place = self.place.reshape(-1)
+        self.weights = np.bincount(self.place, weights, len(unique))
+        self.total = float(weights.sum())
+        self.length, self.vocabulary = tokens.shape[1], vocabulary
+        self.tokens = np.ascontiguousarray(unique.T, np.int64)  # (L, U)
+        counts = np.zeros((self.length, vocabulary))
+        for site, colours in enumerate(self.tokens):
+            counts[site] = np.bincount(colours, self.weights, vocabulary)
+        self.common = counts.argmax(axis=1)  # each site's most frequent colour
+        # A table row for each other colour that occurs, and the rows of each sequence.
+        rare = unique != self.common
+        present = np.zeros((self.length, vocabulary), bool)
+        present[np.nonzero(rare)[1], unique[rare]] = True
+        self.row_site, self.row_colour = np.nonzero(present)
+        number = np.zeros((self.length, vocabulary), np.int64)
+        number[present] = np.arange(len(self.row_site))
+        self.rows = number[np.nonzero(rare)[1], unique[rare]]
+        self.starts = np.concatenate([[0], rare.sum(axis=1).cumsum()])
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What the compiled loops read."""
+        return (
+            self.tokens, self.weights, self.starts, self.rows, self.row_site, self.row_colour,
+            self.common,
+        )  # fmt: skip
+
+
+@dataclass
+class Heads:
+    """A (H, L, L) with zero diagonals, V (H, q, q), fields (L, q): logits in nats."""
+
+    attention: np.ndarray
+    values: np.ndarray
+    fields: np.ndarray
+
+    @property
+    def couplings(self) -> np.ndarray:
+        """J (L, L, q, q), indexed i, j, a, b: what colour b of site j adds to colour a of i."""
+        return np.einsum("hij,hab->ijab", self.attention, self.values)
+
+
+@dataclass
+class Full:
+    """J (L, L, q, q), indexed i, j, a, b, with J_ii = 0, and fields (L, q): logits in nats."""
+
+    couplings: np.ndarray
+    fields: np.ndarray
+
+
+@dataclass
+class Fit:
+    """A fitted model, its objective, mean training loss (nats a site), and how it got there."""
+
+    model: Heads | Full
+    objective: float
+    loss: float
+    iterations: int
+    evaluations: int
+    converged: bool
+
+
+def losses(model: Heads | Full, tokens: np.ndarray) -> np.ndarray:
+    """Mean loss (nats a site) of each sequence of tokens (N, L), each site masked in turn: (N,)."""
+    vocabulary = model.fields.shape[1]
+    counted = Counted(tokens, vocabulary)
+    found = np.zeros(counted.tokens.shape[1])
+    _pass(counted, model, False, 1, found)
+    return found[counted.place] / counted.length
+
+
+def loss_and_slopes(
+    counted: Counted, model: Heads | Full, threads: int = 1
+) -> tuple[float, Heads | Full]:
+    """Summed loss (nats; each conditional counts with its sequence's weight), and its gradient in
+    the shape of the model. The same for any number of threads."""
+    return _pass(counted, model, True, threads, np.zeros(counted.tokens.shape[1]))
+
+
+def fit_heads(
+    counted: Counted,
+    heads: int = 1,
+    ridge: float = 1e-4,
+    *,
+    summed: bool = False,
+    fields: bool = False,
+    start: tuple[float, float] = (0.1, 0.3),
+    seed: int | np.random.SeedSequence = 0,
+    iterations: int = 250,
+    tolerance: float = 0.0,
+    threads: int = 1,
+) -> Fit:
+    """Factored attention of H heads, free A.
+
+    Minimises the mean loss, or the summed one if `summed`, plus ridge / 2 times the squared A and
+    V (and fields, if there are any). The form is bilinear: `start` are the standard deviations of
+    the normal numbers that A and V start from, drawn from `seed`. Ends after `iterations`, or when
+    the objective falls by less than `tolerance` times itself in one of them.
+    """
+    length, vocabulary = counted.length, counted.vocabulary
+    rng = np.random.default_rng(seed)
+    attention = start[0] * rng.standard_normal((heads, length, length))
+    attention[:, np.arange(length), np.arange(length)] = 0.0
+    values = start[1] * rng.standard_normal((heads, vocabulary, vocabulary))
+    shapes = [attention.shape, values.shape, (length, vocabulary)][: 3 if fields else 2]
+    none = np.zeros((length, vocabulary))
+
+    def model(vector: np.ndarray) -> Heads:
+        parts = _split(vector, shapes)
+        return Heads(*parts, *([] if fields else [none]))
+
+    def flat(slopes: Heads) -> np.ndarray:
+        parts = [slopes.attention, slopes.values, slopes.fields]
+        return np.concatenate([part.ravel() for part in parts[: len(shapes)]])
+
+    first = np.concatenate([attention.ravel(), values.ravel(), np.zeros(fields * none.size)])
+    return _minimise(counted, first, model, flat, ridge, summed, iterations, tolerance, threads)
+
+
+def fit_sparse(
+    counted: Counted, sparsity: float = 3e-4, ridge: float = 1e-4, iterations: int = 40, **settings
+) -> Fit:
+    """Heads without fields whose A is sparse, for sites of which few pairs interact.
+
+    From `fit_heads` (which gets `settings`) it minimises the mean loss plus sparsity times the sum
+    of |A| plus ridge / 2 times the squared V: L-BFGS on A = P - N with P, N >= 0, so that entries
+    end at zero. Each of the two stages has the same number of iterations at most.
+    """
+    dense = fit_heads(counted, ridge=ridge, iterations=iterations, **settings)
+    attention, values = dense.model.attention, dense.model.values
+    shapes, size = [attention.shape, values.shape], attention.size
+    scale = 1.0 / (counted.total * counted.length)
+    threads = settings.get("threads", 1)
+
+    def model(vector: np.ndarray) -> Heads:
+        return Heads(*_split(vector, shapes), dense.model.fields)
+
+    def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        loss, slopes = loss_and_slopes(counted, model(vector), threads)
+        own = vector[size:]
+        gradient = scale * np.concatenate([slopes.attention.ravel(), slopes.values.ravel()])
+        gradient[size:] += ridge * own
+        return scale * loss + 0.5 * ridge * (own @ own), gradient
+
+    start = np.concatenate([attention.ravel(), values.ravel()])
+    found = descend_to_zeros(evaluate, start, np.arange(start.size) < size, sparsity, iterations)
+    return Fit(
+        model=model(found.x),
+        objective=float(found.fun),
+        loss=scale * _pass(counted, model(found.x), False, 1, np.zeros_like(counted.weights))[0],
+        iterations=dense.iterations + int(found.nit),
+        evaluations=dense.evaluations + int(found.nfev),
+        converged=bool(found.success),
+    )
+
+
+def descend_to_zeros(
+    evaluate: Callable,
+    start: np.ndarray,
+    sparse: np.ndarray,
+    sparsity: float,
+    iterations: int,
+    *,
+    history: int = HISTORY,
+    tolerance: float = 0.0,
+    callback: Callable | None = None,
+) -> OptimizeResult:
+    """Minimises a function of a vector (n,) plus `sparsity` times the sum of |its entries| where
+    `sparse` (n,) says so, from `start`.
+
+    evaluate: vector -> (value, slopes (n,)). Each such entry is a difference of two numbers of 0
+    or more, by L-BFGS-B, so that entries end at zero. What scipy returns, with `x` the vector (n,).
+    `callback` gets scipy's vector after each iteration; `tolerance` as in `fit_heads`.
+    """
+    size = int(sparse.sum())
+
+    def together(vector: np.ndarray) -> np.ndarray:
+        found = np.empty(len(start))
+        found[sparse] = vector[:size] - vector[size : 2 * size]
+        found[~sparse] = vector[2 * size :]
+        return found
+
+    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slopes = evaluate(together(vector))
+        parts = [slopes[sparse] + sparsity, sparsity - slopes[sparse], slopes[~sparse]]
+        return value + sparsity * vector[: 2 * size].sum(), np.concatenate(parts)
+
+    own = start[sparse]
+    found = minimize(
+        objective,
+        np.concatenate([np.maximum(own, 0), np.maximum(-own, 0), start[~sparse]]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * (2 * size) + [(None, None)] * (len(start) - size),
+        callback=callback,
+        options=dict(
+            maxiter=iterations, maxfun=10 * iterations, maxcor=history, ftol=tolerance, gtol=0
+        ),
+    )
+    found.x = together(found.x)
+    return found
+
+
+def fit_full(
+    counted: Counted,
+    ridge: float = 1e-3,
+    *,
+    symmetric: bool = False,
+    iterations: int = 250,
+    tolerance: float = 0.0,
+    threads: int = 1,
+) -> Fit:
+    """Full pseudo-likelihood with fields: a matrix for each ordered pair of sites, or one for each
+    pair (`symmetric`). Minimises the mean loss plus ridge / 2 times the squared J and fields, from
+    zero: a convex problem."""
+    length, vocabulary = counted.length, counted.vocabulary
+    shapes = [(length, length, vocabulary, vocabulary), (length, vocabulary)]
+
+    def flat(slopes: Full) -> np.ndarray:
+        couplings = slopes.couplings
+        if symmetric:  # starts symmetric, and stays so
+            couplings = (couplings + couplings.transpose(1, 0, 3, 2)) / 2
+        return np.concatenate([couplings.ravel(), slopes.fields.ravel()])
+
+    first = np.zeros(sum(int(np.prod(shape)) for shape in shapes))
+    return _minimise(
+        counted, first, lambda vector: Full(*_split(vector, shapes)), flat, ridge, False,
+        iterations, tolerance, threads,
+    )  # fmt: skip
+
+
+def _minimise(
+    counted: Counted,
+    first: np.ndarray,
+    model: Callable,
+    flat: Callable,
+    ridge: float,
+    summed: bool,
+    iterations: int,
+    tolerance: float,
+    threads: int,
+) -> Fit:
+    scale = 1.0 if summed else 1.0 / (counted.total * counted.length)
+
+    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        loss, slopes = loss_and_slopes(counted, model(vector), threads)
+        gradient = flat(slopes)
+        gradient *= scale
+        gradient += ridge * vector
+        return scale * loss + 0.5 * ridge * (vector @ vector), gradient
+
+    found = minimize(
+        objective,
+        first,
+        jac=True,
+        method="L-BFGS-B",
+        options=dict(
+            maxiter=iterations, maxfun=10 * iterations, maxcor=HISTORY, ftol=tolerance, gtol=0.0
+        ),
+    )
+    loss = found.fun - 0.5 * ridge * (found.x @ found.x)
+    return Fit(
+        model=model(found.x),
+        objective=float(found.fun),
+        loss=float(loss / (scale * counted.total * counted.length)),
+        iterations=int(found.nit),
+        evaluations=int(found.nfev),
+        converged=bool(found.success),
+    )
+
+
+def _pass(
+    counted: Counted, model: Heads | Full, gradients: bool, threads: int, found: np.ndarray
+) -> tuple[float, Heads | Full | None]:
+    """Summed loss and its gradient; the losses of unique sequences are added to `found` (U,) if
+    there is one thread."""
+    length, vocabulary = counted.length, counted.vocabulary
+    sites = np.empty(length)
+    of_fields = np.empty((length, vocabulary))
+    if isinstance(model, Heads):
+        heads = len(model.attention)
+        values = np.ascontiguousarray(model.values.transpose(0, 2, 1))
+        of_attention = np.empty((length, heads, length))
+        of_values = np.empty((length, heads, vocabulary, vocabulary))
+        arguments = (model.attention, values, model.fields)
+        slopes = (of_attention, of_values, of_fields)
+        run = pseudolikelihood.factored
+    else:
+        couplings = np.ascontiguousarray(model.couplings.transpose(0, 1, 3, 2))
+        of_couplings = np.empty(couplings.shape)
+        arguments = (couplings, model.fields)
+        slopes = (of_couplings, of_fields)
+        run = pseudolikelihood.full
+
+    def part(first: int, last: int) -> None:
+        arrays = (*counted.arrays, *arguments, gradients, sites)
+        run(first, last, *arrays, found if alone else np.zeros_like(found), *slopes)
+
+    alone = threads == 1
+    if alone:
+        part(0, length)
+    else:
+        edges = [length * t // threads for t in range(threads + 1)]
+        for _ in _pool(threads).map(part, edges[:-1], edges[1:]):
+            pass
+    total = float(sites.sum())
+    if not gradients:
+        return total, None
+    if isinstance(model, Heads):
+        of_values = of_values.sum(axis=0).transpose(0, 2, 1)
+        return total, Heads(of_attention.transpose(1, 0, 2), of_values, of_fields)
+    return total, Full(of_couplings.transpose(0, 1, 3, 2), of_fields)
+
+
+def _split(vector: np.ndarray, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+    parts, place = [], 0
+    for shape in shapes:
+        size = int(np.prod(shape))
+        parts.append(vector[place : place + size].reshape(shape))
+        place += size
+    return parts
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="sites")

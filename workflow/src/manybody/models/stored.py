@@ -1,0 +1,93 @@
+"""The model of a finished run, rebuilt from its manifest and one of its checkpoints."""
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from manybody import models
+from manybody.files.atomic import ArtifactError, read_json
+from manybody.files.checkpoints import as_manifest, checkpoint_steps, load_into, tensors
+from manybody.files.manifest import Manifest
+
+# What keeps a tensor's shape where the other arguments are numbers
+UNSHAPED = {"mul", "div", "sub", "__mul__", "__rmul__", "__truediv__", "__sub__"}
+UNSHAPED |= {"uniform_", "normal_", "zero_", "fill_", "kaiming_uniform_"}
+
+
+def load_model(manifest: str | Path | Manifest, step: int | str = "last", device: str = "cpu"):
+    """The model of a finished run at checkpoint `step` ("last" or a kept step), in eval mode.
+
+    Raises `ArtifactError` if that step was not kept or a file was altered.
+    """
+    run = as_manifest(manifest)
+    steps = checkpoint_steps(run)
+    step = steps[-1] if step == "last" else step
+    if step not in steps:
+        kept = ", ".join(map(str, steps))
+        raise ArtifactError(f"{run.path}: step {step} was not kept; kept are {kept}")
+    path = run.file(f"step-{step}.safetensors")
+    with torch.random.fork_rng(devices=[]):
+        model = models.build(_description(run, path))
+    load_into(path, model)
+    return model.to(device).eval()
+
+
+def _description(run: Manifest, path: Path) -> dict:
+    """What the run says its model is, if the tensors in `path` have the shapes of such a model.
+
+    They are compared before memory is taken for weights of that size.
+    """
+    description = run.about["description"]
+    if not isinstance(description, dict):
+        raise ArtifactError(f"{run.path} describes no model: found {description!r}")
+    if "model.json" in run.names() and read_json(run.file("model.json")) != description:
+        raise ArtifactError(f"{run.path}: model.json beside it describes another model")
+    shapes = _shapes(path)
+    most = max(max((1, *shape)) for shape in [*shapes.values(), [len(shapes)]])
+    for name, size in description.items():
+        if isinstance(size, int) and size > most:
+            raise ArtifactError(
+                f"{run.path} says that {name} is {size}, but no tensor in {path} is larger than "
+                f"{most} along any side; it belongs to another model"
+            )
+    try:
+        with torch.device("meta"), _WithoutNumbers():
+            wanted = {name: list(t.shape) for name, t in tensors(models.build(description)).items()}
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ArtifactError(f"{run.path} describes no model: {error}") from error
+    for name in sorted(wanted.keys() | shapes.keys()):
+        if wanted.get(name) != shapes.get(name):
+            raise ArtifactError(
+                f"{path}: the tensor {name} has shape {shapes.get(name, 'none')}, the model that "
+                f"{run.path} describes has {wanted.get(name, 'none')}; it belongs to another model"
+            )
+    return description
+
+
+class _WithoutNumbers(TorchFunctionMode):
+    """Leaves out what draws, scales and fills weights on the device meta, which have no numbers.
+
+    There torch would do it in Python, and for that import its compiler, which takes two seconds.
+    """
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func in (torch.randn, torch.rand, torch.zeros) and not kwargs:
+            return torch.empty(*args)
+        weights = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        if len(weights) == 1 and weights[0].is_meta and func.__name__ in UNSHAPED:
+            return weights[0]
+        return func(*args, **kwargs)
+
+
+def _shapes(path: Path) -> dict[str, list[int]]:
+    """The shape of each tensor in a safetensors file, from its header."""
+    try:
+        with safe_open(path, framework="numpy") as opened:
+            names = opened.keys()
+            return {name: opened.get_slice(name).get_shape() for name in names}
+    except (OSError, ValueError, TypeError, SafetensorError) as error:
+        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error

@@ -1,0 +1,17 @@
+"""The colours of generators and clones: blue to red from low to high order."""
+
+from manybody.plotting import style
+
+
+def colour(document: dict) -> str:
+    """Blue to red from low to high order, grey for original text."""
+    if document["original"]:
+        return style.ORIGINAL
+    return generator_colour(document["generator"]["description"])
+
+
+def generator_colour(description: dict) -> str:
+    """The colour of a model: by its depth if factored."""
+    if description["architecture"] != "factored":
+        return style.UNBOUNDED
+    return style.ORDERS.get(description["layers"], style.ORDERS[6])

@@ -1,0 +1,1 @@
+"""What every job needs besides its science: logs, progress, devices, random numbers."""

@@ -1,0 +1,93 @@
+"""Where a model is trained: accelerate's choice of device, precision and processes."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+from torch.multiprocessing import start_processes
+
+from manybody.runtime.logs import log_to
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
+
+
+@contextmanager
+def accelerated(device: str, precision: str, threads: int) -> "Iterator[Accelerator]":
+    """An accelerator on `device` (auto, cpu or cuda), in one process or those launched together.
+
+    Several processes are started by `launch` or `torchrun`, or on GPUs by `accelerate launch`
+    (which starts one only on a CPU). On a CPU torch keeps to `threads` threads and to algorithms
+    that give the same bits each time.
+    What was set for the process before is set again at the end.
+    """
+    # Two thirds of a second, for training alone: chains and tests of checkpoints go without.
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+
+    cpu = pick(device) == "cpu"
+    before = torch.get_num_threads(), torch.get_deterministic_debug_mode()
+    fill = torch.utils.deterministic.fill_uninitialized_memory
+    launched = torch.distributed.is_available() and torch.distributed.is_initialized()
+    # accelerate keeps one state per process and refuses to change its precision.
+    AcceleratorState._reset_state(reset_partial_state=not launched)
+    try:
+        accelerator = Accelerator(cpu=cpu, mixed_precision=PRECISIONS[precision])
+        torch.set_num_threads(threads)  # accelerate may have set another number
+        if accelerator.device.type == "cpu":
+            torch.utils.deterministic.fill_uninitialized_memory = False  # it only costs time
+            # use_deterministic_algorithms(True) by a name that does not import the compiler.
+            torch.set_deterministic_debug_mode("error")
+        yield accelerator
+        accelerator.wait_for_everyone()
+        if not launched:
+            accelerator.end_training()
+    finally:
+        torch.set_num_threads(before[0])
+        torch.set_deterministic_debug_mode(before[1])
+        torch.utils.deterministic.fill_uninitialized_memory = fill
+
+
+def pick(device: str) -> str:
+    """cpu or cuda for a config's auto, cpu or cuda; `ValueError` if there is no such device."""
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"device: {device!r} is unknown; choose auto, cpu or cuda")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"device: cuda was asked for, but torch {torch.__version__} sees no CUDA device; "
+            "install the cuda lock, ask for a GPU, or choose device auto"
+        )
+    return "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
+
+
+def launch(processes: int, log: str, call, **arguments) -> None:
+    """Runs `call(**arguments)` here, or in that many data-parallel processes, a GPU each.
+
+    What the first process prints goes to `log`, the others' to files beside it. An error in any
+    process ends all and is raised here.
+    """
+    if processes == 1:
+        call(**arguments)
+        return
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    start_processes(_one_of, (processes, port, log, call, arguments), processes)
+
+
+def _one_of(rank: int, processes: int, port: int, log: str, call, arguments: dict) -> None:
+    log_to(log if rank == 0 else f"{log}.process-{rank}", keep=rank == 0)
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(processes),
+        "LOCAL_WORLD_SIZE": str(processes),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    call(**arguments)

@@ -1,0 +1,254 @@
+"""Chains of factored attention of any depth, by what one new token changes (both energies).
+
+All L masked copies of a chain are kept: u^m_jk = sum_k' A^m_kk' Q^m x^(m-1)_jk', the d numbers that
+layer m squares at position k of copy j, and f_j, the features of the masked position of copy j.
+A token b for a at i adds G = V1[:, b] - V1[:, a] to the first layer, whose squares then change by
+
+    copy j, position k:   alpha_k G * (2 W_k + alpha_k G) - 2 alpha_k A1_kj G * G_j,
+                          alpha_k = A1_ki,  W = A1 G,  G_j = V1[:, s_j],
+
+a part that no copy tells apart and one vector for each copy. So u^m changes, as far as it reads the
+first square, by delta_jk = along_k + factor_jk * across_j (exact; nlp-clones.md section 7, item 1,
+with its tables K reduced to the row that a proposal touches), and the second square is a bilinear
+form with these 2 L vectors. Higher squares take all L^2 changes (`squares`). Copy i does
+not see the token and does not change. On a CPU the same runs in compiled loops (`compiled`).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from manybody.sampling.factored.copies import all_copies
+from manybody.sampling.factored.squares import (
+    Change,
+    DirectSquare,
+    acting_tables,
+    cheaper,
+    clear,
+    table_bytes,
+)
+from manybody.sampling.factored.weights import Weights
+
+WORK = 2**28
+"""Bytes of work space that one batch of proposals may take."""
+
+
+@dataclass
+class Proposals:
+    """Proposals (n,) and what accepting them changes."""
+
+    chains: Tensor
+    positions: Tensor
+    tokens: Tensor
+    states: list[Tensor]
+    features: Tensor
+    scores: Tensor | None
+    normalizers: Tensor | None
+
+    def only(self, which: Tensor) -> "Proposals":
+        """Those of a mask (n,)."""
+        chosen = [part[which] for part in (self.chains, self.positions, self.tokens)]
+        states = [change[which] for change in self.states]
+        rest = (self.features, self.scores, self.normalizers)
+        return Proposals(*chosen, states, *(None if part is None else part[which] for part in rest))
+
+
+class DeepChains:
+    """C chains under either energy; see `chains.Chains`.
+
+    `head` maps features to logits in the model's own precision; everything else is double.
+    """
+
+    def __init__(self, weights: Weights, tokens: Tensor, energy: str):
+        self.weights, self.tokens, self.energy_name = weights, tokens.clone(), energy
+        self.full_batches = weights.layers > 2 or energy == "norm"
+        self.head_left = weights.left[-1].T.to(weights.precision)
+        self.head_bias = weights.bias.to(weights.precision)
+        self.squares = [
+            cheaper(weights, layer)(weights, layer) for layer in range(1, weights.layers - 1)
+        ]
+        if weights.layers > 1:
+            self.first = _FirstSquare(weights)
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        inputs, self.features = all_copies(self.weights, self.tokens)
+        self.states = [square.open(u) for square, u in zip(self.squares, inputs, strict=True)]
+        self.scores, self.normalizers = self._scores(self.features, self.tokens)
+
+    def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
+        return self._head(self.features[chains, positions])
+
+    def energy(self) -> Tensor:
+        return -self.scores.sum(1)
+
+    @torch.no_grad()
+    def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
+        size = self.batch
+        parts = [
+            self._propose(chains[m : m + size], positions[m : m + size], proposals[m : m + size])
+            for m in range(0, len(chains), size)
+        ]
+        if not parts:
+            return torch.zeros(0, dtype=torch.float64, device=self.tokens.device), []
+        return torch.cat([ratios for ratios, _ in parts]), [part for _, part in parts]
+
+    def accept(self, handle, accepted: Tensor) -> None:
+        for part in handle:
+            here, accepted = accepted[: len(part.chains)], accepted[len(part.chains) :]
+            self._take(part.only(here))
+
+    def _take(self, moves: Proposals) -> None:
+        rows = moves.chains
+        self.tokens[rows, moves.positions] = moves.tokens
+        for state, change in zip(self.states, moves.states, strict=True):
+            state[rows] += change
+        self.features[rows] = moves.features
+        self.scores[rows] = moves.scores
+        if moves.normalizers is not None:
+            self.normalizers[rows] = moves.normalizers
+
+    @property
+    def batch(self) -> int:
+        """Proposals whose changes are computed together."""
+        return max(1, WORK // work_bytes(self.weights, self.energy_name))
+
+    def _propose(self, chains: Tensor, positions: Tensor, proposals: Tensor):
+        tokens = self.tokens[chains]
+        changes, features = self._changes(chains, tokens, positions, proposals)
+        features = self.features[chains] + clear(features, positions)
+        tokens = tokens.scatter(1, positions[:, None], proposals[:, None])
+        scores, normalizers = self._scores(features, tokens)
+        rises = clear(scores - self.scores[chains], positions)
+        part = Proposals(chains, positions, proposals, changes, features, scores, normalizers)
+        return rises.sum(1), part
+
+    def _changes(self, chains, tokens, positions, proposals):
+        """Changes of the states of the squared layers, and of the features (n, L, d)."""
+        weights, last = self.weights, self.weights.layers - 1
+        old = tokens.gather(1, positions[:, None]).squeeze(1)
+        if last == 0:
+            direct = weights.right[0][proposals] - weights.right[0][old]
+            return [], weights.mixing[0].T[positions][..., None] * direct[:, None]
+        along, across = self.first.change(tokens, positions, old, proposals)
+        features = self.first.features_change(along[-1], across[-1], positions)
+        changes = []
+        pending: list[list[Tensor]] = [[] for _ in range(last)]
+        for layer, square in enumerate(self.squares, start=1):
+            factor = self.first.factors[layer - 1][positions]
+            m = layer - 1
+            delta = torch.addcmul(along[m][:, None], factor[..., None], across[m][:, :, None])
+            clear(delta, positions)
+            if layer == 1:
+                change = Change(delta, positions, along[m], across[m], factor)
+            else:
+                read = sum(pending[layer][1:], pending[layer][0])
+                delta = delta + weights.mixing[layer] @ read
+                change = Change(delta, positions)
+            state, read, rise = square.change(self.states[m][chains], change)
+            changes.append(state)
+            features = features + rise
+            for target, part in zip(square.targets, [] if read is None else read, strict=True):
+                pending[target].append(part)
+        return changes, features
+
+    def _scores(self, features: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Scores (n, L) of the current tokens and, for norm, log sum exp h_j (n, L)."""
+        weights = self.weights
+        if self.energy_name == "raw":
+            scores = (features * weights.score_left[tokens]).sum(-1)
+            return scores + weights.score_bias[tokens], None
+        logits = self._head(features)
+        scores = (features * weights.left[-1][tokens]).sum(-1) + weights.bias[tokens]
+        normalizers = logits.logsumexp(-1).double()
+        return scores - normalizers, normalizers
+
+    def _head(self, features: Tensor) -> Tensor:
+        return features.to(self.head_left.dtype) @ self.head_left + self.head_bias
+
+
+class _FirstSquare:
+    """How the first square answers to a token, as every layer above reads it."""
+
+    def __init__(self, weights: Weights):
+        self.weights = weights
+        first, last = weights.mixing[0], weights.layers - 1
+        length, vocabulary, rank = weights.length, weights.vocabulary, weights.right[0].shape[1]
+        self.table = None
+        cost = rank**3 + length * rank**2
+        if not weights.full and cost < length * vocabulary * rank:
+            self.table = acting_tables(weights, 0, range(1, last + 1))
+        else:
+            self.sent = weights.value_rows(0)
+        # factor^m_jk = -2 sum_k' A^m_kk' A1_k'i A1_k'j, indexed [i, j, k]; last layer: k = j only.
+        self.factors = [
+            -2.0 * torch.einsum("kq,qi,qj->ijk", weights.mixing[m], first, first)
+            for m in range(1, last)
+        ]
+        self.last_factor = -2.0 * torch.einsum("jq,qi,qj->ij", weights.mixing[last], first, first)
+
+    def change(self, tokens: Tensor, positions: Tensor, old: Tensor, proposals: Tensor):
+        """`along` and `across` (layers - 1, n, L, d) of the layers above the first."""
+        weights, rows = self.weights, torch.arange(len(tokens), device=tokens.device)
+        across, own = self._products(tokens, old, proposals)
+        alpha = weights.mixing[0].T[positions][..., None]
+        mixed = (weights.mixing[0] @ across).mul_(2.0)
+        read = alpha * (mixed + alpha * own[:, :, None])
+        along = []
+        for m in range(1, weights.layers):
+            direct = weights.right[m][proposals] - weights.right[m][old]
+            read[m - 1, rows, positions] += direct
+            along.append(weights.mixing[m] @ read[m - 1])
+        return along, across
+
+    def features_change(self, along: Tensor, across: Tensor, positions: Tensor) -> Tensor:
+        return along + self.last_factor[positions][..., None] * across
+
+    def _products(self, tokens: Tensor, old: Tensor, proposals: Tensor):
+        """Q^m (G * G_j) (layers - 1, n, L, d) and Q^m G^2 (layers - 1, n, d), m = 2 .. layers."""
+        weights = self.weights
+        if self.table is not None:
+            sent = weights.right[0]
+            step = sent[proposals] - sent[old]
+            matrices = (step @ self.table).unflatten(-1, (-1, sent.shape[1]))
+            both = torch.cat([sent[tokens], step[:, None]], 1)
+            products = both @ matrices.mT
+            products = products.unflatten(-1, (weights.layers - 1, -1)).movedim(-2, 0)
+        else:
+            step = self.sent[proposals] - self.sent[old]
+            both = torch.cat([self.sent[tokens], step[:, None]], 1) * step[:, None]
+            layers = range(1, weights.layers)
+            products = torch.stack([weights.project(m, both) for m in layers])
+        return products[:, :, :-1], products[:, :, -1]
+
+
+def open_chains(weights: Weights, tokens: Tensor, energy: str) -> DeepChains:
+    return DeepChains(weights, tokens, energy)
+
+
+def bytes_needed(weights: Weights, energy: str) -> tuple[int, int]:
+    """Bytes of tables and work space, and of one chain: its caches, and a proposal's changes."""
+    length, vocabulary, rank = weights.length, weights.vocabulary, weights.right[0].shape[1]
+    layers = range(1, weights.layers - 1)
+    forms = [cheaper(weights, layer) for layer in layers]
+    shared = 8 * (weights.layers - 1) * (length**3 + min(rank**3, vocabulary**2))
+    for layer, form in zip(layers, forms, strict=True):
+        shared += 0 if form is DirectSquare else table_bytes(weights, layer)
+    widths = sum(vocabulary if form is DirectSquare else rank for form in forms)
+    caches = 2 * length**2 * widths + 2 * length * (rank + 2)
+    return shared + max(WORK, work_bytes(weights, energy)), 8 * caches
+
+
+def work_bytes(weights: Weights, energy: str) -> int:
+    """Bytes that the changes of one proposal take while they are computed, about."""
+    length, vocabulary, rank = weights.length, weights.vocabulary, weights.right[0].shape[1]
+    total = 8 * length * (rank * weights.layers + (vocabulary if energy == "norm" else 0))
+    for layer in range(1, weights.layers - 1):
+        if cheaper(weights, layer) is DirectSquare:
+            total += 4 * length**2 * vocabulary
+        else:
+            targets = weights.layers - 2 - layer
+            maps = 2 * length * targets if layer == 1 else length**2 * min(targets, 1)
+            total += (4 + 2 * targets) * length**2 * rank + (maps + length) * rank**2
+    return 8 * total

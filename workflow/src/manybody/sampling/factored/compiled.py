@@ -1,0 +1,100 @@
+"""Chains of factored attention of three layers and more in compiled loops for a CPU.
+
+The sums that `any_depth` takes over tensors of many proposals, made proposal by proposal in
+arrays that stay in cache. Every square goes through its tables. The raw score of a proposal reads
+sum_k Aout_jk delta_jk . M_j (u_jk + u'_jk) for each square, M_j as in `three_layers`, so that
+only accepted proposals need their features.
+"""
+
+import torch
+from torch import Tensor
+
+from manybody.kernels import deep_chains as kernels
+from manybody.sampling.factored import any_depth
+from manybody.sampling.factored.any_depth import DeepChains, Proposals
+from manybody.sampling.factored.copies import all_copies
+from manybody.sampling.factored.squares import TableSquare, cheaper, table
+from manybody.sampling.factored.weights import Weights
+
+
+def applies(weights: Weights) -> bool:
+    """Whether the model lies on a CPU and its squares above the first are cheapest in tables."""
+    layers = range(1, weights.layers - 1)
+    forms = [cheaper(weights, layer) for layer in layers]
+    return weights.left[0].device.type == "cpu" and bool(forms) and set(forms) == {TableSquare}
+
+
+class LoopedChains(DeepChains):
+    """C chains under either energy; see `chains.Chains`."""
+
+    def __init__(self, weights: Weights, tokens: Tensor, energy: str):
+        super().__init__(weights, tokens, energy)
+        last, rank = weights.layers - 1, weights.right[0].shape[1]
+        between = torch.zeros(last - 1, last - 1, rank, rank**2, dtype=torch.float64)
+        for layer in range(1, last):
+            for target in range(layer + 1, last):
+                between[layer - 1, target - 1] = table(weights, layer, target).view(rank, -1)
+        first = [table(weights, 0, target).view(rank, -1) for target in range(1, last + 1)]
+        to_output = [square.to_output for square in self.squares]
+        self.scores_first = energy == "raw" and _form_bytes(weights) <= 2**30
+        forms = between.new_empty(0, 0, rank**2)
+        if self.scores_first:
+            forms = torch.stack([weights.score_left @ squares.T for squares in to_output])
+        stacks = (weights.mixing, self.first.factors, weights.right, first, to_output)
+        rest = (between, self.first.last_factor, forms, weights.score_left)
+        self._arrays = tuple(part.numpy() for part in (*map(torch.stack, stacks), *rest))
+
+    def rebuild(self) -> None:
+        self.inputs, self.features = all_copies(self.weights, self.tokens)
+        self.states = list(self.inputs)
+        self.scores, self.normalizers = self._scores(self.features, self.tokens)
+
+    def _propose(self, chains: Tensor, positions: Tensor, proposals: Tensor):
+        if not self.scores_first:
+            return super()._propose(chains, positions, proposals)
+        moves = (chains, positions, proposals)
+        deltas, rises, ratios = self._run(*moves)
+        return ratios, Proposals(*moves, list(deltas), rises, None, None)
+
+    def _changes(self, chains, tokens, positions, proposals):
+        deltas, rises, _ = self._run(chains, positions, proposals)
+        return list(deltas), rises
+
+    def _run(self, *moves: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Changes of the states (squares, n, L, L, d) and of the features (n, L, d), and, where
+        scores come first, the ratios (n,), for which those features are not completed."""
+        squares, _, *shape = self.inputs.shape
+        deltas = self.inputs.new_empty(squares, len(moves[0]), *shape)
+        rises, ratios = deltas.new_empty(len(moves[0]), *shape[1:]), deltas.new_empty(len(moves[0]))
+        given, found = (*moves, self.tokens, self.inputs), (deltas, rises, ratios)
+        kernels.deep_changes(*map(Tensor.numpy, given), *self._arrays, *map(Tensor.numpy, found))
+        return deltas, rises, ratios
+
+    def _take(self, moves: Proposals) -> None:
+        if self.scores_first:
+            mixing, _, _, _, to_output, *_ = self._arrays
+            deltas = torch.stack(moves.states)
+            given = map(Tensor.numpy, (moves.chains, self.inputs, deltas))
+            kernels.complete_rises(*given, mixing, to_output, moves.features.numpy())
+            moves.features += self.features[moves.chains]
+            tokens = self.tokens[moves.chains]
+            tokens.scatter_(1, moves.positions[:, None], moves.tokens[:, None])
+            moves.scores, _ = self._scores(moves.features, tokens)
+        super()._take(moves)
+
+
+def open_chains(weights: Weights, tokens: Tensor, energy: str) -> LoopedChains:
+    return LoopedChains(weights, tokens, energy)
+
+
+def bytes_needed(weights: Weights, energy: str) -> tuple[int, int]:
+    """Bytes of tables and work space, and of one chain: its caches, and a proposal's changes."""
+    shared, each = any_depth.bytes_needed(weights, energy)
+    rank, squares = weights.right[0].shape[1], weights.layers - 2
+    forms = _form_bytes(weights) if energy == "raw" else 0
+    return shared + 8 * (squares + 1) ** 2 * rank**3 + min(forms, 2**30), each
+
+
+def _form_bytes(weights: Weights) -> int:
+    """Bytes of the tables over tokens, M_a of every square above the first."""
+    return 8 * (weights.layers - 2) * weights.vocabulary * weights.right[0].shape[1] ** 2

@@ -1,0 +1,43 @@
+"""All masked copies of chains, made explicitly: what the caches of the fast forms start from."""
+
+import torch
+from torch import Tensor
+
+from manybody.sampling.factored.weights import Weights
+
+BATCH = 2**20
+"""Bytes of one array of copies at a time: as much as stays in the cache of a processor."""
+
+
+@torch.no_grad()
+def all_copies(weights: Weights, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """What the squared layers 2, 3, ... square, u (layers, C, L copies, L positions, d), and the
+    features (C, L, d) of every copy's masked position."""
+    count, length = tokens.shape
+    width = weights.right[0].shape[1]
+    squares = max(weights.layers - 2, 0)
+    inputs = weights.left[0].new_empty(squares, count, length, length, width)
+    features = weights.left[0].new_empty(count, length, width)
+    step = max(1, BATCH // (8 * length * weights.vocabulary))
+    for start in range(0, count * length, step):
+        copies = torch.arange(start, min(start + step, count * length), device=tokens.device)
+        chains, masked = copies // length, copies % length
+        batch, features[chains, masked] = _copies(weights, tokens[chains], masked)
+        for kept, u in zip(inputs, batch, strict=True):
+            kept[chains, masked] = u
+    return inputs, features
+
+
+def _copies(weights: Weights, tokens: Tensor, masked: Tensor) -> tuple[list[Tensor], Tensor]:
+    last, rows = weights.layers - 1, torch.arange(len(tokens), device=tokens.device)
+    x = torch.nn.functional.one_hot(tokens, weights.vocabulary).to(weights.left[0].dtype)
+    x[rows, masked] = 0.0
+    read = weights.right[0][tokens]
+    read[rows, masked] = 0.0
+    inputs = []
+    for layer in range(last):
+        u = weights.mixing[layer] @ (weights.project(layer, x) if layer else read)
+        x += (u @ weights.left[layer].T).square_()
+        inputs.append(u)
+    gathered = (weights.mixing[last][masked][:, None] @ x).squeeze(1)
+    return inputs[1:], weights.project(last, gathered)

@@ -1,0 +1,164 @@
+"""What a change of one squared layer's input changes in the layers above it.
+
+Layer l adds (P^l u)^2 to the stream, which every layer m above reads as Q^m (P^l u)^2, a quadratic
+map of the d numbers u. If u becomes u + delta, it changes by the bilinear form
+
+    beta(delta, u + u'),   beta(x, y) = Q^m (P^l x * P^l y),   u' = u + delta.
+
+`TableSquare` keeps beta as a symmetric d x d x d table, so that nothing depends on |V|;
+`DirectSquare` keeps P^l u and goes through all |V| channels: better for d near |V|.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from manybody.sampling.factored.weights import Weights
+
+
+@dataclass
+class Change:
+    """Changes delta (n, L copies, L positions, d) of the input u of a squared layer.
+
+    Where only the first square lies below, delta_jk = along_k + factor_jk * across_j, with `along`
+    and `across` (n, L, d) and `factor` (n, L, L): 2 L vectors instead of L^2. The copy that masks
+    the changed position, `masked` (n,), never changes.
+    """
+
+    delta: Tensor
+    masked: Tensor
+    along: Tensor | None = None
+    across: Tensor | None = None
+    factor: Tensor | None = None
+
+
+def clear(values: Tensor, copies: Tensor) -> Tensor:
+    """`values` (n, L, ...) with the named copy (n,) of each chain set to zero, in place."""
+    values[torch.arange(len(values), device=values.device), copies] = 0.0
+    return values
+
+
+def table(weights: Weights, layer: int, target: int, out: Tensor | None = None) -> Tensor:
+    """beta (d, d, d) from `layer` to `target`, indexed [x, y, result]; |V| d^2 (d + 1) / 2 MAC."""
+    left, right = weights.left[layer], weights.right[target]
+    rank = left.shape[1]
+    beta = left.new_empty(rank, rank, rank) if out is None else out
+    for x in range(rank):
+        row = (left[:, x:] * left[:, x : x + 1]).T @ right
+        beta[x, x:] = row
+        beta[x:, x] = row
+    return beta
+
+
+def acting_tables(weights: Weights, layer: int, targets: range) -> Tensor:
+    """The tables to all `targets` as (d, targets * d * d), indexed [x, (target, result, y)]:
+    contracted with x they are matrices beta(x, .) that act on y."""
+    rank = weights.left[layer].shape[1]
+    tables = weights.left[layer].new_empty(rank, len(targets), rank, rank)
+    for place, target in enumerate(targets):
+        table(weights, layer, target, tables[:, place].transpose(1, 2))
+    return tables.view(rank, -1)
+
+
+def listing_tables(weights: Weights, layer: int, targets: range) -> Tensor:
+    """The tables to all `targets` as (d * d, targets * d), indexed [(x, y), (target, result)]."""
+    rank = weights.left[layer].shape[1]
+    tables = weights.left[layer].new_empty(rank, rank, len(targets), rank)
+    for place, target in enumerate(targets):
+        table(weights, layer, target, tables[:, :, place])
+    return tables.view(rank**2, -1)
+
+
+class TableSquare:
+    """Layer `layer` through tables; its state is u (C, L, L, d)."""
+
+    def __init__(self, weights: Weights, layer: int):
+        last = weights.layers - 1
+        self.rank = weights.left[layer].shape[1]
+        self.outer = weights.mixing[last]
+        self.targets = range(layer + 1, last)
+        self.to_output = listing_tables(weights, layer, range(last, last + 1))
+        if self.targets:
+            tables = acting_tables if layer == 1 else listing_tables
+            self.between = tables(weights, layer, self.targets)
+
+    def open(self, u: Tensor) -> Tensor:
+        return u
+
+    def change(self, u: Tensor, change: Change) -> tuple[Tensor, Tensor | None, Tensor]:
+        """For u (n, L, L, d): the change of the state, of what each target reads
+        (targets, n, L, L, d), and of the last layer's features (n, L, d)."""
+        delta = change.delta
+        both = u.mul(2.0).add_(delta)
+        weighted = self.outer[:, :, None] * delta
+        products = (weighted.mT @ both).flatten(2)
+        read = self._between(change, both) if self.targets else None
+        return delta, read, products @ self.to_output
+
+    def _between(self, change: Change, both: Tensor) -> Tensor:
+        if change.along is None:
+            products = (change.delta[..., :, None] * both[..., None, :]).flatten(-2)
+            read = products @ self.between
+        else:
+            of_position = self._matrices(change.along)
+            of_copy = self._matrices(change.across)
+            read = (both.transpose(1, 2) @ of_position.mT).transpose(1, 2)
+            read = torch.addcmul(read, change.factor[..., None], both @ of_copy.mT)
+            clear(read, change.masked)
+        return read.unflatten(-1, (len(self.targets), self.rank)).movedim(-2, 0)
+
+    def _matrices(self, x: Tensor) -> Tensor:
+        """beta(x, .) as matrices (n, L, targets * d, d) of x (n, L, d)."""
+        return (x @ self.between).unflatten(-1, (-1, self.rank))
+
+
+class DirectSquare:
+    """Layer `layer` through all channels; its state is P u (C, L, L, |V|)."""
+
+    def __init__(self, weights: Weights, layer: int):
+        self.weights, self.layer = weights, layer
+        self.targets = range(layer + 1, weights.layers - 1)
+
+    def open(self, u: Tensor) -> Tensor:
+        return u @ self.weights.left[self.layer].T
+
+    def change(self, state: Tensor, change: Change) -> tuple[Tensor, Tensor | None, Tensor]:
+        """As `TableSquare.change`, for the state (n, L, L, |V|)."""
+        weights, left = self.weights, self.weights.left[self.layer].T
+        if change.along is None:
+            step = change.delta @ left
+        else:
+            across = (change.across @ left)[:, :, None]
+            step = torch.addcmul((change.along @ left)[:, None], change.factor[..., None], across)
+            clear(step, change.masked)
+        squares = state.mul(2.0).add_(step).mul_(step)
+        last = weights.layers - 1
+        gathered = (weights.mixing[last][:, None, :] @ squares).squeeze(-2)
+        read = None
+        if self.targets:
+            read = torch.stack([weights.project(target, squares) for target in self.targets])
+        return step, read, weights.project(last, gathered)
+
+
+def cheaper(weights: Weights, layer: int) -> type[TableSquare] | type[DirectSquare]:
+    """The form with fewer operations for a proposal, if its tables stay below 4 GiB."""
+    if weights.full or table_bytes(weights, layer) > 4 * 2**30:
+        return DirectSquare
+    length, vocabulary, rank = weights.length, weights.vocabulary, weights.left[0].shape[1]
+    targets = weights.layers - 2 - layer
+    pairs = length**2
+    if layer == 1:
+        between = 2 * length * rank**3 + 2 * pairs * rank**2
+        channels = 2 * length * vocabulary * rank
+    else:
+        between = pairs * rank**3
+        channels = pairs * vocabulary * rank
+    tables = targets * between + pairs * rank**2 + length * rank**3
+    direct = channels + (targets * pairs + length) * vocabulary * rank + 4 * pairs * vocabulary
+    return TableSquare if tables < direct else DirectSquare
+
+
+def table_bytes(weights: Weights, layer: int) -> int:
+    """Bytes of the tables of `layer`: one d x d x d table to every layer above."""
+    return 8 * (weights.layers - 1 - layer) * weights.left[0].shape[1] ** 3

@@ -1,0 +1,155 @@
+"""Raw-score chains of two-layer factored attention, by the closed form of the energy.
+
+With G_j = V1[:, s_j], R_j = V2[s_j, :], D_j = R_j * G_j, masking j removes A1_kj G_j from row k of
+W = A1 G, so that all L masked copies are known at once (nlp-clones.md section 7):
+
+    -E = sum_{j != k} A2_jk V2[s_j, s_k] + sum_k S_k . W_k^2 - 2 sum_j U_j . G_j + sum_j c_j e[s_j]
+    S_k = sum_j A2_jk R_j         U_i = sum_j M_ij D_j        M_ij = sum_k A1_ki A2_jk A1_kj
+    c_j = sum_k A2_jk (A1_kj)^2   e[a] = V2[a, :] . V1[:, a]^2
+
+W, S and U are linear in the one-hots: a new token adds a multiple of one table row to each of their
+rows. A proposal, its acceptance ratio and its update cost O(L |V|) each, all in double precision.
+"""
+
+import torch
+from torch import Tensor
+
+from manybody.sampling.factored.weights import Weights
+
+
+class PairedChains:
+    """C chains under the raw energy; see `chains.Chains`.
+
+    Caches: 3 L |V| doubles a chain, which accumulate. A model in single precision is scored from a
+    copy of them in its own precision, renewed with them, so that no error builds up.
+    """
+
+    full_batches = False
+
+    def __init__(self, weights: Weights, tokens: Tensor):
+        self.weights, self.tokens = weights, tokens.clone()
+        mixing1, mixing2 = weights.mixing
+        loop = mixing1.T @ (mixing2.T * mixing1)
+        sent, read = weights.value_rows(0), weights.score_rows()
+        own = (read * sent.square()).sum(1)
+        alone = (mixing2 * mixing1.T.square()).sum(1)
+        self._tables = [table.contiguous() for table in (mixing1, mixing2, loop, sent, read)]
+        self._alone = (alone, own)
+        self._rough = [table.to(weights.precision) for table in self._tables]
+        self._head = [weights.right[1].to(weights.precision)]
+        self._head += [weights.left[1].T.to(weights.precision).contiguous()]
+        self._steps, self._as_given = _OnTensors, lambda tensor: tensor
+        if tokens.device.type == "cpu":
+            from manybody.kernels import two_layer_chains
+
+            self._steps, self._as_given = two_layer_chains, Tensor.numpy
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        mixing1, mixing2, loop, sent_rows, read_rows = self._tables
+        shape = (*self.tokens.shape, self.weights.vocabulary)
+        w, s, u = caches = tuple(sent_rows.new_empty(shape) for _ in range(3))
+        for c, tokens in enumerate(self.tokens):
+            sent, read = sent_rows[tokens], read_rows[tokens]
+            torch.matmul(mixing1, sent, out=w[c])
+            torch.matmul(mixing2.T, read, out=s[c])
+            torch.matmul(loop, sent * read, out=u[c])
+        copies = tuple(cache.to(self.weights.precision) for cache in caches)
+
+        def given(tensors):
+            return tuple(map(self._as_given, tensors))
+
+        tokens, tables, rough = given([self.tokens]), given(self._tables), given(self._rough)
+        caches, copies = given(caches), given(copies)
+        self._for_values = (*tokens, copies[0], *rough[:2], rough[3])
+        self._for_ratios = (*tokens, *copies, *rough)
+        self._for_moves = (*tokens, *caches, copies, *tables)
+        alone, own = given(self._alone)
+        self._for_scores = (*tokens, *caches, tables[1], alone, *tables[3:], own)
+
+    def energy(self) -> Tensor:
+        scores = self._tables[0].new_empty(len(self.tokens))
+        self._steps.raw_scores(*self._for_scores, self._as_given(scores))
+        return -(scores + self.weights.score_bias[self.tokens].sum(1))
+
+    def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
+        right, left = self._head
+        values = left.new_empty(len(chains), self.weights.vocabulary)
+        where = map(self._as_given, (chains, positions))
+        self._steps.masked_values(*where, *self._for_values, self._as_given(values))
+        if not self.weights.full:
+            values = values @ right
+        return values @ left + self.weights.bias
+
+    def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
+        handle = (chains, positions, proposals)
+        ratios = self._tables[0].new_empty(len(chains))
+        moves = map(self._as_given, handle)
+        self._steps.score_changes(*moves, *self._for_ratios, self._as_given(ratios))
+        return ratios, handle
+
+    def accept(self, handle, accepted: Tensor) -> None:
+        moves = map(self._as_given, (*handle, accepted))
+        self._steps.replace_tokens(*moves, *self._for_moves)
+
+
+class _OnTensors:
+    """The loops of `kernels.two_layer_chains` as operations on all chains at once, for a GPU."""
+
+    @staticmethod
+    def masked_values(chains, positions, tokens, w, mixing1, mixing2, sent, out) -> None:
+        states = tokens[chains]
+        own = sent[states.gather(1, positions[:, None])]
+        values = w[chains] - mixing1.T[positions][..., None] * own
+        torch.sum(mixing2[positions][..., None] * values.square_(), 1, out=out)
+        direct = mixing2[positions].scatter(1, positions[:, None], 0.0)
+        out.scatter_add_(1, states, direct)
+
+    @staticmethod
+    def score_changes(
+        chains, positions, proposals, tokens, w, s, u, mixing1, mixing2, loop, sent, read, out
+    ) -> None:
+        old = tokens[chains, positions]
+        step, r = sent[proposals] - sent[old], read[old]
+        own, weight = mixing1.T[positions][..., None], mixing2[positions][..., None]
+        direct = s[chains, positions, proposals] - s[chains, positions, old]
+        direct -= mixing2[positions, positions] * (read[old, proposals] - read[old, old])
+        seen = s[chains] - weight * r[:, None]
+        change = own * step[:, None]
+        squares = (seen * change * (2 * w[chains] + change)).sum((1, 2))
+        loops = u[chains, positions] - loop[positions, positions][:, None] * r * sent[old]
+        out.copy_(direct + squares - 2 * (step * loops).sum(1))
+
+    @staticmethod
+    def replace_tokens(
+        chains, positions, proposals, accepted, tokens, w, s, u, copies, mixing1, mixing2, loop,
+        sent, read,
+    ) -> None:  # fmt: skip
+        chains, positions, proposals = (some[accepted] for some in (chains, positions, proposals))
+        old = tokens[chains, positions]
+        g_old, g_new, r_old, r_new = sent[old], sent[proposals], read[old], read[proposals]
+        w[chains] += mixing1.T[positions][..., None] * (g_new - g_old)[:, None]
+        s[chains] += mixing2[positions][..., None] * (r_new - r_old)[:, None]
+        u[chains] += loop.T[positions][..., None] * (r_new * g_new - r_old * g_old)[:, None]
+        for copy, cache in zip(copies, (w, s, u), strict=True):
+            copy[chains] = cache[chains].to(copy.dtype)
+        tokens[chains, positions] = proposals
+
+    @staticmethod
+    def raw_scores(tokens, w, s, u, mixing2, alone, sent, read, own, out) -> None:
+        direct = s.gather(2, tokens[..., None]).squeeze(2)
+        direct = direct - mixing2.diagonal() * read[tokens, tokens] + alone * own[tokens]
+        for c, states in enumerate(tokens):
+            out[c] = (s[c] * w[c].square()).sum() - 2 * (u[c] * sent[states]).sum()
+        out += direct.sum(1)
+
+
+def open_chains(weights: Weights, tokens: Tensor, energy: str) -> PairedChains:
+    return PairedChains(weights, tokens)
+
+
+def bytes_needed(weights: Weights, energy: str) -> tuple[int, int]:
+    """Bytes of the |V| x |V| tables (and their making), and of one chain's caches."""
+    vocabulary, length = weights.vocabulary, weights.length
+    copy = 4 if weights.precision == torch.float32 else 0
+    return (2 * (8 + copy) + 8) * vocabulary**2, 3 * (8 + copy) * (length + 2) * vocabulary

@@ -1,0 +1,93 @@
+"""The Boltzmann law of a small system in full, and whether a sample can be one of it.
+
+All |V|^L energies come from a recursion over sites: the last site with colour a adds to the others
+an interaction of one order less, k J_{L ...} U_{a ...}. That is a few operations for each state.
+"""
+
+import numpy as np
+from scipy.stats import chi2
+
+from manybody.sources.hamiltonian import Hamiltonian
+
+STATES = 2**24  # that are enumerated at most, in less than 1 GiB
+EXPECTED = 10.0  # samples in a cell: enough that their number is nearly normal
+
+
+def can_enumerate(hamiltonian: Hamiltonian) -> bool:
+    return hamiltonian.vocabulary**hamiltonian.length <= STATES
+
+
+def energies(hamiltonian: Hamiltonian) -> np.ndarray:
+    """H (without beta) of all states in lexicographic order: (|V|^L,)."""
+    found = _interactions(hamiltonian.couplings, hamiltonian.colours)
+    if hamiltonian.alone is not None:
+        found = found + _alone(hamiltonian.alone)
+    return found
+
+
+def probabilities(hamiltonian: Hamiltonian) -> np.ndarray:
+    """p(s) of all states in lexicographic order: (|V|^L,)."""
+    logs = energies(hamiltonian)
+    logs *= -hamiltonian.beta
+    logs -= logs.max()
+    np.exp(logs, out=logs)
+    logs /= logs.sum()
+    return logs
+
+
+def numbers(tokens: np.ndarray, vocabulary: int) -> np.ndarray:
+    """Places of tokens (N, L) in the lexicographic order of all states: (N,)."""
+    return tokens @ vocabulary ** np.arange(tokens.shape[1] - 1, -1, -1)
+
+
+def chi_square(law: np.ndarray, found: np.ndarray) -> dict[str, float]:
+    """Pearson's test that states of the given numbers (N,) are drawn from `law` (states,).
+
+    A state that is expected `EXPECTED` times is a cell of its own; the others are joined, in the
+    order of their probability, to cells of about as many. Returns `chi_square`, its degrees of
+    `freedom`, the probability `chance` that exact samples are farther off, and `distance`, the
+    total variation between sample and law over the cells.
+    """
+    expected = len(found) * law
+    order = np.argsort(-law, kind="stable")
+    heavy = int((expected >= EXPECTED).sum())
+    light = expected[order[heavy:]].cumsum() // EXPECTED
+    if len(light):
+        # What is left over, too little for a cell, joins the one before.
+        light = np.minimum(light, light[-1] - 1 if heavy else max(light[-1] - 1, 0))
+    cells = np.empty(len(law), np.int64)
+    cells[order[:heavy]] = np.arange(heavy)
+    cells[order[heavy:]] = heavy + light
+    means = len(found) * np.bincount(cells, weights=law)
+    counts = np.bincount(cells[found], minlength=len(means))
+    value, freedom = float(((counts - means) ** 2 / means).sum()), len(means) - 1
+    return dict(
+        chi_square=value,
+        freedom=freedom,
+        chance=float(chi2.sf(value, freedom)) if freedom else 1.0,
+        distance=float(np.abs(counts - means).sum() / 2 / len(found)),
+    )
+
+
+def _interactions(couplings: np.ndarray, colours: np.ndarray) -> np.ndarray:
+    """k! sum over increasing sites of J U for all states; J symmetric, 0 where sites coincide."""
+    order, length, vocabulary = couplings.ndim, len(couplings), len(colours)
+    if order == 1:
+        return _alone(couplings[:, None] * colours)
+    if length < order:
+        return np.zeros(vocabulary**length)
+    rest = (slice(length - 1),) * order
+    before = _interactions(couplings[rest], colours)
+    found = np.empty((len(before), vocabulary))
+    last = order * couplings[-1][rest[1:]]
+    for colour in range(vocabulary):
+        found[:, colour] = before + _interactions(last, colours[colour])
+    return found.ravel()
+
+
+def _alone(terms: np.ndarray) -> np.ndarray:
+    """Sums over sites of `terms` (L, |V|) for all states."""
+    found = np.zeros(1)
+    for own in terms:
+        found = np.add.outer(found, own).ravel()
+    return found

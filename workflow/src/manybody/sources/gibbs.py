@@ -1,0 +1,81 @@
+"""Gibbs sampling of many-body data with exact conditionals (eq. 3), compiled.
+
+Chains are independent: each starts from uniform colours unless told where, visits its sites from
+left to right and draws every colour from its exact conditional, with random numbers of its own. So
+the samples are the same for any number of threads, and those of the first chains for any number of
+chains.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from math import factorial
+
+import numpy as np
+
+from manybody.kernels.gibbs import CHUNK, sample_chains
+from manybody.kernels.lanes import LANES
+from manybody.runtime.progress import Progress
+from manybody.sources.hamiltonian import Hamiltonian
+from manybody.sources.tuples import colour_bins, site_tuples, sorted_colours
+
+
+def sample(
+    hamiltonian: Hamiltonian,
+    chains: int,
+    sweeps: int,
+    stream: np.random.SeedSequence,
+    threads: int = 1,
+    label: str = "gibbs",
+    *,
+    start: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens (chains, L) int64 after `sweeps` sweeps from uniform colours, or from tokens `start`
+    (chains, L), and the share of visits that changed a colour in each sweep (sweeps,).
+    `ValueError` if sites have energies of their own."""
+    if hamiltonian.alone is not None:
+        raise ValueError("sites have energies of their own (fields): sampling.potts is for those")
+    model = prepare(hamiltonian)
+    vectors = (0,) * model[0].shape[2]
+    length = hamiltonian.length
+    states = stream.generate_state(4 * chains, np.uint64).reshape(chains, 4)
+    tokens = np.empty((chains, length), dtype=np.int64)
+    if start is not None:
+        tokens[:] = start
+    changes = np.zeros((chains, sweeps), dtype=np.int64)
+    parts = [slice(start, start + CHUNK) for start in range(0, chains, CHUNK)]
+
+    def run(part: slice) -> int:
+        given = tokens[part], states[part], changes[part]
+        sample_chains(*given, hamiltonian.order, vectors, model, start is None)
+        return len(tokens[part])
+
+    with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:
+        for done in pool.map(run, parts):
+            progress.update(done)
+    return tokens, changes.sum(axis=0) / (chains * length)
+
+
+def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, ...]:
+    """The `model` of `kernels.gibbs`; in single precision, as the logits are."""
+    order, length, vocabulary = hamiltonian.order, hamiltonian.length, hamiltonian.vocabulary
+    subsets = np.moveaxis(site_tuples(length, order - 2), 2, 0)
+    weights = np.zeros((length, subsets.shape[2], -(-length // LANES) * LANES), np.float32)
+    sites = np.arange(length)[:, None]
+    weights[:, :, :length] = factorial(order) * hamiltonian.couplings[sites, *subsets]
+    weights = weights.reshape(*weights.shape[:2], -1, LANES)
+
+    colours = sorted_colours(vocabulary, order - 2)
+    found = hamiltonian.colours[:, :, *colours.T].reshape(vocabulary, vocabulary, -1)
+    needed = (found != 0).any(axis=(0, 1))
+    bins = needed.sum()
+    table = np.zeros((vocabulary + 1, vocabulary, bins), np.float32)
+    table[:-1] = -hamiltonian.beta * found[:, :, needed]
+    wanted = np.zeros((vocabulary + 1, bins + 1), np.uint8)
+    wanted[:, :-1] = (table != 0).any(axis=1)
+
+    numbers = np.where(needed, np.cumsum(needed) - 1, bins)[colour_bins(vocabulary, order - 2)]
+    # Subsets with a site that has no colour are in a bin that no colour wants.
+    prefixes = np.full((vocabulary + 1,) * (order - 2), bins, np.uint32)
+    prefixes[(slice(vocabulary),) * (order - 2)] = numbers
+    prefixes = prefixes.reshape((-1, vocabulary + 1) if order > 2 else (1, 1))
+    meets = wanted[:, prefixes].any(axis=2).astype(np.uint8)
+    return weights, prefixes, wanted, meets, table

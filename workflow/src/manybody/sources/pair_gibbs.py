@@ -1,0 +1,104 @@
+"""Gibbs sampling of pair interactions (potts, eq. 1 and 5) with incremental conditionals, compiled.
+
+Chains are independent and visit their sites from left to right; each has random numbers of its
+own. So the samples are the same for any number of threads, and those of the first chains for any
+number of chains. J may be sparse: a visit costs what the site's neighbours cost, and that only if
+its colour changed.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from manybody.kernels.pair_gibbs import LANES, move, move_wide, scatter
+from manybody.runtime.progress import Progress
+from manybody.sources.hamiltonian import Hamiltonian
+
+CHUNK = 64  # chains that a thread takes at a time
+WIDEST = 40.0  # logits up to which weights, and a factor times a reciprocal, fit single precision
+BYTES = 2**30  # of tables, beyond which logits are kept instead of weights
+
+
+class Run(NamedTuple):
+    """Tokens (chains, L) int64 after the last sweep; the share of visits that changed a colour in
+    each sweep (sweeps,); H after each sweep (chains, sweeps), or (chains, 0) unless asked for."""
+
+    tokens: np.ndarray
+    changed: np.ndarray
+    energies: np.ndarray
+
+
+def sample(
+    hamiltonian: Hamiltonian,
+    chains: int,
+    sweeps: int,
+    stream: np.random.SeedSequence,
+    threads: int = 1,
+    label: str = "potts",
+    *,
+    start: np.ndarray | None = None,
+    energies: bool = False,
+) -> Run:
+    """Chains after `sweeps` sweeps from uniform colours, or from tokens `start` (chains, L).
+
+    Probabilities are right to single precision. `ValueError` if the Hamiltonian is not of order 2.
+    """
+    if hamiltonian.order != 2:
+        raise ValueError(f"order {hamiltonian.order}: this sampler is for pair interactions, k = 2")
+    length, vocabulary = hamiltonian.length, hamiltonian.vocabulary
+    loops, *tables = prepare(hamiltonian)
+    states = stream.generate_state(4 * chains, np.uint64).reshape(chains, 4)
+    tokens = np.empty((chains, length), dtype=np.int64)
+    if start is not None:
+        tokens[:] = start
+    traced = np.zeros((chains, sweeps if energies else 0))
+    parts = [slice(first, first + CHUNK) for first in range(0, chains, CHUNK)]
+    changes = np.zeros((len(parts), sweeps), dtype=np.int64)
+
+    def run(part: slice, changed: np.ndarray) -> int:
+        if start is None:
+            scatter(tokens[part], states[part], vocabulary)
+        loops(tokens[part], states[part], changed, traced[part], *tables)
+        return len(tokens[part])
+
+    with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:
+        for done in pool.map(run, parts, changes):
+            progress.update(done)
+    return Run(tokens, changes.sum(axis=0) / (chains * length), traced)
+
+
+def prepare(hamiltonian: Hamiltonian) -> tuple:
+    """The loops that fit the size of the logits, and their `graph`, `tables` and `colours`."""
+    length, vocabulary = hamiltonian.length, hamiltonian.vocabulary
+    colours = hamiltonian.colours
+    couplings = (hamiltonian.couplings + hamiltonian.couplings.T) / 2  # to the last digit
+    sites, others = np.nonzero(couplings)
+    starts = np.searchsorted(sites, np.arange(length + 1))
+    first, second = np.nonzero(np.triu(couplings))
+    numbers = np.zeros((length, length), dtype=np.int64)
+    numbers[first, second] = numbers[second, first] = np.arange(len(first))
+    graph = (
+        *(part.astype(np.uint32) for part in (starts, others, numbers[sites, others])),
+        couplings[sites, others],
+    )
+    # beta times -2 U: what J = 1 adds to the logit of a colour (row) by the other's (column).
+    # A number added to all logits of a site changes nothing: let them lie around zero.
+    coupled = _centred(-2.0 * hamiltonian.beta * colours.T).T
+    own = np.zeros((length, vocabulary)) if hamiltonian.alone is None else hamiltonian.alone
+    alone = _centred(-hamiltonian.beta * own)
+    reach = np.abs(couplings).sum(axis=1) * np.abs(coupled).max() + np.abs(alone).max(axis=1)
+    width = -(-vocabulary // LANES) * LANES
+    if reach.max() > WIDEST or 8 * len(first) * vocabulary * width > BYTES:
+        return move_wide, graph, (np.ascontiguousarray(coupled), alone, own), colours
+    logits = np.zeros((len(first), vocabulary, width))
+    logits[:, :, :vocabulary] = couplings[first, second, None, None] * coupled.T
+    weights = np.zeros((length, width), dtype=np.float32)
+    weights[:, :vocabulary] = np.exp(alone)
+    factors, reciprocals = (np.exp(sign * logits).astype(np.float32) for sign in (1.0, -1.0))
+    return move, graph, (factors, reciprocals, weights, own), colours
+
+
+def _centred(logits: np.ndarray) -> np.ndarray:
+    """Rows shifted so that their largest and smallest entries are opposite."""
+    return logits - (logits.max(axis=1, keepdims=True) + logits.min(axis=1, keepdims=True)) / 2

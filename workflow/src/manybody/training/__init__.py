@@ -1,0 +1,1 @@
+"""Training any model on any sequences."""

@@ -1,0 +1,160 @@
+"""Which sequences and which masks each step sees: a function of seed, stream and step alone.
+
+A run that is stopped and started again, or that is split over processes, therefore sees the same
+batches, with no generator to save.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manybody.models.objectives import choose_masks, copies_per_sequence
+from manybody.runtime.seeds import spawn, torch_seed
+
+
+@dataclass
+class Batch:
+    """S sequences and, where only some positions are masked, N copies with one mask each.
+
+    `sequences` (S,) are rows of the data; `rows` (N,), ascending, says of which of them each copy
+    is made and `positions` (N,) what it hides. Both are None if every token is predicted.
+    """
+
+    sequences: np.ndarray
+    rows: Tensor | None = None
+    positions: Tensor | None = None
+
+    def split(self, parts: int) -> Iterator["Batch"]:
+        """Cuts into `parts` runs of whole sequences, since copies of one sequence share work."""
+        edges = [len(self.sequences) * part // parts for part in range(parts + 1)]
+        for start, stop in pairwise(edges):
+            if self.rows is None:
+                yield Batch(self.sequences[start:stop])
+            else:
+                mine = (start <= self.rows) & (self.rows < stop)
+                rows, positions = self.rows[mine] - start, self.positions[mine]
+                yield Batch(self.sequences[start:stop], rows, positions)
+
+
+class Batches:
+    """The batches of one run over `count` sequences of length L, drawn by `seed` in `stream`.
+
+    `recipe["batch"]` counts masked copies for the masked objective (one sequence of a batch may
+    give fewer copies than the others) and sequences for the next-token objective. Batches run
+    through one permutation of the data after the other, without a gap between epochs.
+
+    `sequences` and `predictions` are those of a whole batch. Its summed loss divided by `divisor`
+    is what training descends: the mean over predictions, or, with `loss: sum`, the sum over those
+    of a sequence averaged over sequences, whose gradient is about L times larger (many-body,
+    section 4). Raises `ValueError` for a batch that the recipe or the data cannot fill.
+    """
+
+    def __init__(self, count: int, length: int, recipe: dict, seed: int, stream: str = ""):
+        self.count, self.length, self.seed, self.stream = count, length, seed, stream
+        self.masks = recipe["masks"] if recipe["objective"] == "masked" else None
+        batch = recipe["batch"]
+        if self.masks is None:
+            self.sequences, self.predictions = batch, batch * (length - 1)
+        else:
+            copies = copies_per_sequence(length, self.masks)
+            _check_copies(batch, copies, length, self.masks)
+            self.sequences, self.predictions = -(-batch // copies), batch
+        divisors = {"mean": self.predictions, "sum": self.sequences}
+        loss = recipe.get("loss", "mean")
+        if loss not in divisors:
+            raise ValueError(f"training.loss: {loss!r} is unknown; choose mean or sum")
+        self.divisor = divisors[loss]
+        if self.sequences > count:
+            raise ValueError(
+                f"training.batch: {batch} takes {self.sequences} sequences a step, but the "
+                f"training split has {count}; lower it or use more text"
+            )
+        self._orders: dict[int, np.ndarray] = {}
+
+    def at(self, step: int) -> Batch:
+        """The batch of step `step` (0, 1, ...)."""
+        epoch, start = divmod(step * self.sequences, self.count)
+        chosen = self._order(epoch)[start : start + self.sequences]
+        if len(chosen) < self.sequences:
+            rest = self._order(epoch + 1)[: self.sequences - len(chosen)]
+            chosen = np.concatenate([chosen, rest])
+        return Batch(chosen, *self._copies(step))
+
+    def epoch(self, step: int) -> float:
+        """How often the data were seen before step `step`."""
+        return step * self.sequences / self.count
+
+    def _copies(self, step: int) -> tuple[Tensor, Tensor] | tuple[()]:
+        if self.masks is None or self.masks == "all":
+            return ()
+        draw = torch.Generator().manual_seed(torch_seed(self.seed, "masks", step, self.stream))
+        rows, positions = choose_masks(self.sequences, self.length, self.masks, draw)
+        surplus = len(rows) - self.predictions
+        if surplus == 0:
+            return rows, positions
+        # The last sequence gives fewer copies: any of them, since positions come sorted.
+        copies = len(rows) // self.sequences
+        last = len(rows) - copies + torch.randperm(copies, generator=draw)[surplus:].sort().values
+        kept = torch.cat([torch.arange(len(rows) - copies), last])
+        return rows[kept], positions[kept]
+
+    def _order(self, epoch: int) -> np.ndarray:
+        if epoch not in self._orders:
+            draw = np.random.default_rng(spawn(self.seed, "order", epoch, self.stream))
+            last = {past: order for past, order in self._orders.items() if past == epoch - 1}
+            self._orders = {**last, epoch: draw.permutation(self.count)}
+        return self._orders[epoch]
+
+
+def _check_copies(batch: int, copies: int, length: int, masks: float | str) -> None:
+    if batch < copies:
+        raise ValueError(
+            f"training.batch: {batch} masked copies are fewer than the {copies} of one sequence "
+            f"(masks {masks} of {length} positions); raise it to at least {copies}"
+        )
+    if masks == "all" and batch % length:
+        raise ValueError(
+            f"training.batch: {batch} is no multiple of the length {length}, but masks: all gives "
+            f"{length} copies of each sequence; choose {batch // length * length}"
+        )
+
+
+def training_set(tokens, recipe: dict):
+    """The first `subset` sequences of tokens (N, L), or all where the recipe names no subset."""
+    subset = recipe.get("subset")
+    if subset is None:
+        return tokens
+    if not 0 < subset <= len(tokens):
+        raise ValueError(
+            f"training.subset: {subset} sequences asked for, the training split has "
+            f"{len(tokens)}; choose between 1 and {len(tokens)}"
+        )
+    return tokens[:subset]
+
+
+def validation_set(available: int, length: int, recipe: dict) -> tuple[np.ndarray, Tensor | None]:
+    """Sequences (n,), evenly spaced, and masks (n, m) that every checkpoint is validated on.
+
+    They depend on no seed and no stream: losses of all runs and models are over the same tokens.
+    The masks are None if every token is predicted: with `validation_masks: all` also where each
+    training step masks a share only.
+    """
+    wanted = recipe["validation"]
+    if not 0 < wanted <= available:
+        raise ValueError(
+            f"training.validation: {wanted} sequences asked for, the validation split has "
+            f"{available}; choose between 1 and {available}"
+        )
+    sequences = np.arange(wanted) * available // wanted
+    if recipe["objective"] != "masked":
+        return sequences, None
+    masks = recipe.get("validation_masks", recipe["masks"])
+    if masks == "all":
+        return sequences, None
+    draw = torch.Generator().manual_seed(torch_seed(0, "validation masks"))
+    _, positions = choose_masks(wanted, length, masks, draw)
+    return sequences, positions.view(wanted, -1)

@@ -1,0 +1,519 @@
+"""Models fitted to all their sequences at once by L-BFGS, or given weights that are known.
+
+For the reference lines of many-body data (many-body, section 4): small models of any architecture
+with the masked objective, whose best training loss is wanted rather than a path that leads there.
+The forms are products of parameters and have local minima and saddles: several random starts are
+followed until they are nearly flat, and the best of them to the end. A run leaves what training
+leaves: weights, history and, last of all, the manifest.
+
+Sequences may have weights; the training loss is then their weighted mean. One layer of factored
+attention is fitted on a CPU by the compiled `inverse_potts.pseudolikelihood`, whose
+cost does not grow with the number of heads. Its couplings J_ij(a, b) = sum_h A^h_ij V^h_ab are a
+matrix of L^2 rows and |V|^2 columns of rank H: with as many heads as the rank of that matrix, |V|^2
+at most, it is the full model. Half the squared A and V, which the ridge costs, is at its least the
+sum of that matrix's singular values, so that the ridge keeps the number of couplings' patterns low.
+"""
+
+import hashlib
+import logging
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manybody import models
+from manybody.files import checkpoints
+from manybody.files.atomic import write_json
+from manybody.files.lease import lease
+from manybody.files.manifest import write_manifest
+from manybody.files.resume import Resume
+from manybody.files.sequences import Sequences
+from manybody.inverse_potts.pseudolikelihood import (
+    Counted,
+    Heads,
+    descend_to_zeros,
+    loss_and_slopes,
+)
+from manybody.models.objectives import masked_loss, sequence_sums
+from manybody.runtime.devices import accelerated
+from manybody.runtime.progress import Progress
+from manybody.runtime.seeds import run_settings, start_seed
+from manybody.sources.hamiltonian import Hamiltonian
+from manybody.training.batches import training_set, validation_set
+from manybody.training.run_files import NonFiniteLoss, fingerprint, write_history
+
+log = logging.getLogger(__name__)
+LOOK = 10  # iterations between two looks at the loss
+ROUGH, FINE = 1e-4, 1e-5  # relative fall of the loss from look to look below which it is flat
+SETTLED = 1e-9  # the same of one iteration with a penalty, when the last zeros are found
+BLOCK = {"cpu": 2**22, "cuda": 2**26}  # numbers in the widest array of sequences done together
+
+
+class Diverged(Exception):
+    """The loss of a start became infinite or not a number."""
+
+
+def fit(
+    description: dict,
+    recipe: dict,
+    data: dict,
+    out: str | Path,
+    seed: int,
+    init_seed: int | str,
+    about: dict,
+    device: str = "auto",
+    code: str = "",
+    stream: str = "",
+) -> Path:
+    """Fits the model of `description` to `data["train"]` and returns the path of its manifest.
+
+    Arguments as in `training.train`; `recipe` is the config's `training` block with the optimizer
+    `lbfgs`: `steps` are iterations at most, `optimizer.ridge` times half the squared weights is
+    added to the mean loss (nats per masked token), `starts` are drawn one after the other from
+    `init_seed`, or from `seed` in `stream` where that is "each". With `optimizer.sparsity`, for one
+    layer of free attention, as many iterations more follow with that times the sum of |A| in the
+    place of A's ridge, which ends at zeros. The weights after n iterations of the best start are
+    kept as step n. In the history an epoch is one evaluation of loss and gradient. The manifest's
+    `starts` has, for each, the objective (None if it diverged at once) and the iterations when it
+    was nearly flat. `data["weights"]` (N,), optional, are the weights of the N training sequences.
+
+    Every finished start is saved in `out/resume/` and taken up as `training.train` does.
+
+    Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when all starts diverge or
+    the best does with `sparsity`.
+    """
+    _check(recipe)
+    out = Path(out)
+    settings = run_settings(about, description, recipe, seed, init_seed, stream)
+    with (
+        torch.random.fork_rng(devices=[]),
+        accelerated(device, "float32", recipe["threads"]) as accelerator,
+    ):
+        if accelerator.is_main_process:
+            with lease(out):
+                Fit(settings, data, out, accelerator.device, code).run()
+        accelerator.wait_for_everyone()
+    return out / "manifest.json"
+
+
+class Fit:
+    """The starts of one fit, one after the other."""
+
+    def __init__(self, settings: dict, data: dict, out: Path, device: torch.device, code: str):
+        description, recipe = settings["description"], settings["recipe"]
+        self.settings, self.recipe, self.out, self.device = settings, recipe, out, device
+        splits = {
+            "train": training_set(data["train"].tokens, recipe),
+            "validation": data["validation"].tokens,
+        }
+        prints = {split: fingerprint(tokens, description) for split, tokens in splits.items()}
+        chosen, _ = validation_set(len(splits["validation"]), description["length"], recipe)
+        self.train = _tensor(splits["train"]).to(device)
+        self.validation = _tensor(splits["validation"][chosen])
+        self.given = _given_weights(data, len(self.train))
+        alike = torch.ones(len(self.train), dtype=torch.float64)
+        self.weights = (alike if self.given is None else self.given).to(device)
+        self.predictions = self.train.numel()
+        self.total = float(self.weights.sum()) * description["length"]
+        self.model = models.build(description).to(device, getattr(torch, recipe["precision"]))
+        if self.model.causal:
+            raise ValueError(
+                f"training.optimizer.name: lbfgs fits masked models, but the architecture "
+                f"{description['architecture']!r} predicts the next token; choose adamw"
+            )
+        self.parameters = list(self.model.parameters())
+        self.sparsity = recipe["optimizer"].get("sparsity", 0.0)
+        if self.sparsity and not _free_maps(description):
+            raise ValueError(
+                f"training.optimizer.sparsity: {self.sparsity} is for one layer of factored "
+                "attention with free maps; leave it out"
+            )
+        self.counted = None
+        if device.type == "cpu" and _one_layer(description):
+            tokens, weights = self.train.numpy(), self.weights.numpy()
+            self.counted = Counted(tokens, description["vocabulary"], weights)
+        self.data = prints
+        identity = {
+            "about": settings,
+            "data": {**prints, "weights": _digest(data.get("weights"))},
+            "code": code,
+            "torch": torch.__version__,
+            "device": device.type,
+        }
+        self.resume = Resume(out / "resume", identity)
+        self.starts: list[dict] = []  # what became of each
+        self.best: dict | None = None  # start, vector, rows, iterations and evaluations so far
+
+    def run(self) -> None:
+        for leftover in [*self.out.glob(".*.tmp"), *self.out.glob("resume/.*.tmp")]:
+            leftover.unlink()  # of a writer that was killed
+        self._take_up()
+        steps, starts = self.recipe["steps"], self.recipe["starts"]
+        label = f"fit {self.out.parent.name or self.out.name} seed {self.settings['seed']}"
+        done = len(self.starts) * steps
+        stages = starts + (2 if self.sparsity else 1)
+        with Progress(stages * steps, "iterations", label, done=done) as self.progress:
+            for start in range(len(self.starts), starts):
+                self._first(start)
+                self._save()
+            if self.best is None:
+                raise NonFiniteLoss(
+                    f"the loss of each of {starts} starts became infinite or not a number; raise "
+                    "training.starts, set training.optimizer.ridge or use precision float64"
+                )
+            self._descend(self.best, FINE)
+            if self.sparsity:
+                self._sparsify(self.best)
+        self._write()
+
+    def _first(self, start: int) -> None:
+        """Follows a start until it is nearly flat, and keeps it if it is the best so far."""
+        torch.manual_seed(start_seed(self.settings, start))
+        self.model.load_state_dict(models.build(self.settings["description"]).state_dict())
+        vector = torch.cat([p.detach().flatten() for p in self.parameters]).cpu().double()
+        path = {"start": start, "vector": vector, "rows": [], "iterations": 0, "evaluations": 0}
+        path["objective"] = None
+        self._descend(path, ROUGH)
+        self.starts.append({key: path[key] for key in ("objective", "iterations")})
+        if path["objective"] is not None and (
+            self.best is None or path["objective"] < self.best["objective"]
+        ):
+            self.best = path
+
+    def _descend(self, path: dict, flat: float) -> None:
+        """Moves `path["vector"]` until the objective is flat, or to where it was last finite.
+
+        `path["objective"]` is the one at the last look but one: None if not even that is finite.
+        """
+        vector = path["vector"].clone().requires_grad_()
+        optimizer = torch.optim.LBFGS(
+            [vector],
+            max_eval=100 * LOOK,
+            tolerance_grad=0.0,
+            tolerance_change=0.0,
+            history_size=self.recipe["optimizer"]["history"],
+            line_search_fn="strong_wolfe",
+        )
+        before, origin, allowed = math.inf, path["iterations"], self.recipe["steps"]
+        while path["iterations"] < allowed:
+            seen: list[tuple] = []
+
+            def closure(seen=seen):
+                objective, *sums = self._evaluate(vector)
+                path["evaluations"] += 1
+                seen.append((objective, *sums, path["evaluations"]))
+                return objective
+
+            optimizer.param_groups[0]["max_iter"] = min(LOOK, allowed - path["iterations"])
+            try:
+                optimizer.step(closure)
+            except Diverged as error:
+                log.warning("start %d goes no further: %s", path["start"], error)
+                break
+            objective, *sums = seen[0]  # at the weights that the last look left
+            path["rows"].append([path["iterations"], *sums])
+            taken = origin + optimizer.state[vector]["n_iter"] - path["iterations"]
+            path["iterations"] += taken
+            path["vector"], path["objective"] = vector.detach().clone(), objective
+            self.progress.update(taken, loss=sums[0])
+            if before - objective <= flat * abs(objective) or not taken:
+                break
+            before = objective
+        self.progress.update(allowed - path["iterations"])
+
+    def _sparsify(self, path: dict) -> None:
+        """Goes on from `path["vector"]` with the penalty on |A|, for A its entries of attention."""
+        named = self.model.named_parameters()
+        sparse = np.concatenate([np.full(p.numel(), "attention" in name) for name, p in named])
+        ridge, latest = self.recipe["optimizer"]["ridge"] * sparse, []
+
+        def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
+            here = torch.from_numpy(vector).requires_grad_()
+            objective, *sums = self._evaluate(here)
+            latest[:] = sums
+            path["evaluations"] += 1
+            slopes = here.grad.numpy() - ridge * vector
+            return objective - 0.5 * float(ridge @ vector**2), slopes
+
+        def look(vector: np.ndarray) -> None:
+            path["iterations"] += 1
+            if path["iterations"] % LOOK == 0:
+                path["rows"].append([path["iterations"], *latest, path["evaluations"]])
+            self.progress.update(1, loss=latest[0])
+
+        begin, allowed = path["iterations"], self.recipe["steps"]
+        settings = dict(history=self.recipe["optimizer"]["history"], tolerance=SETTLED)
+        start = path["vector"].numpy()
+        try:
+            found = descend_to_zeros(
+                evaluate, start, sparse, self.sparsity, allowed, callback=look, **settings
+            )
+        except Diverged as error:
+            raise NonFiniteLoss(
+                f"start {path['start']}: {error} after {path['iterations'] - begin} iterations "
+                f"with training.optimizer.sparsity {self.sparsity:g}; set it lower, "
+                "training.optimizer.ridge higher or use precision float64"
+            ) from error
+        path["vector"] = torch.from_numpy(found.x)
+        self.progress.update(allowed - path["iterations"] + begin)
+
+    def _evaluate(self, vector: Tensor) -> tuple[float, float, float | None]:
+        """Objective (its gradient is left in `vector.grad`), mean loss and accuracy or None."""
+        self._put(vector.detach())
+        for parameter in self.parameters:
+            parameter.grad = None
+        total, correct = self._batches() if self.counted is None else self._site_by_site()
+        if not math.isfinite(total):
+            raise Diverged(f"the training loss is {total / self.total}")
+        mean, ridge = total / self.total, self.recipe["optimizer"]["ridge"]
+        slopes = torch.cat([p.grad.flatten() for p in self.parameters]).cpu().double()
+        here = vector.detach()
+        vector.grad = slopes.div_(self.total).add_(here, alpha=ridge)
+        objective = mean + 0.5 * ridge * here.square().sum().item()
+        return objective, mean, correct
+
+    def _batches(self) -> tuple[float, float]:
+        """Summed loss, its slopes left in the parameters, and accuracy, from masked copies."""
+        total, correct = 0.0, 0.0
+        numbers = BLOCK.get(self.device.type, BLOCK["cpu"])
+        size = max(1, numbers // (self.model.length * self.model.copy_size))
+        parts = zip(self.train.split(size), self.weights.split(size), strict=True)
+        for part, own in parts:
+            losses, right = masked_loss(self.model, part)
+            each = own.to(losses).repeat_interleave(self.model.length)
+            # A plain sum where weights are one: some models make its slopes with the losses.
+            (losses if self.given is None else losses * each).sum().backward()
+            total += (losses.detach() * each).double().sum().item()
+            correct += float((right * each).double().sum())
+        return total, correct / self.total
+
+    def _site_by_site(self) -> tuple[float, None]:
+        """The same of one layer, compiled; without the accuracy."""
+        model, length = self.model, self.model.length
+        bias = torch.zeros(model.vocabulary) if model.bias is None else model.bias
+        parts = [
+            model.mixing(0).reshape(-1, length, length),
+            model.values(0).reshape(-1, model.vocabulary, model.vocabulary),
+            bias.expand(length, -1),
+        ]
+        numbers = Heads(*(np.ascontiguousarray(part.detach().double().numpy()) for part in parts))
+        total, slopes = loss_and_slopes(self.counted, numbers, self.recipe["threads"])
+        pairs = [
+            (part, torch.from_numpy(np.ascontiguousarray(slope)).to(part))
+            for part, slope in zip(
+                parts, (slopes.attention, slopes.values, slopes.fields), strict=True
+            )
+            if part.requires_grad
+        ]
+        torch.autograd.backward(*map(list, zip(*pairs, strict=True)))
+        return total, None
+
+    @torch.no_grad()
+    def _put(self, vector: Tensor) -> None:
+        place = 0
+        for parameter in self.parameters:
+            size = parameter.numel()
+            parameter.copy_(vector[place : place + size].view_as(parameter))
+            place += size
+
+    def _save(self) -> None:
+        tensors = {} if self.best is None else {"vector": self.best["vector"]}
+        best = {} if self.best is None else {**self.best, "vector": None}
+        self.resume.save(len(self.starts), tensors, {"starts": self.starts, "best": best})
+
+    def _take_up(self) -> None:
+        saved = self.resume.load()
+        if saved is None:
+            _clear(self.out, self.resume)
+            return
+        tensors, progress = saved
+        self.starts = progress["starts"]
+        self.best = {**progress["best"], **tensors} if tensors else None
+
+    def _write(self) -> None:
+        best = self.best
+        self._put(best["vector"])
+        model = self.model.float().cpu()
+        common = {"learning_rate": math.nan, "loss_se": None, "split": "train"}
+        rows = [
+            {
+                **common,
+                "step": step,
+                "epoch": float(evaluations),
+                "loss": loss,
+                "accuracy": accuracy,
+                "tokens": evaluations * self.predictions,
+            }
+            for step, loss, accuracy, evaluations in best["rows"]
+            if step < best["iterations"]
+        ]
+        end = (best["iterations"], best["evaluations"])
+        rows += _rows(model, self.train.cpu(), self.validation, *end, self.given)
+        about = {**self.settings, "data": self.data, "starts": self.starts, "kept": best["start"]}
+        _write_run(self.out, model, about, rows)
+        self.resume.clear()
+
+
+def adopt(
+    description: dict, hamiltonian: str | Path, paths: dict, out: str | Path, seed: int, about: dict
+) -> Path:
+    """Writes the conditionals of a Hamiltonian (eq. 3) as a run of the architecture `energy`.
+
+    `description` has the config's `architecture`, `order` and `weights`; `paths` the Sequences of
+    `train` and `validation`, on all of which the history's one step, 0, is tested. Returns the
+    path of the manifest. `ValueError` if the order or the sequences are not the Hamiltonian's.
+    """
+    out, law = Path(out), Hamiltonian.load(hamiltonian)
+    if description["architecture"] != "energy" or description["order"] != law.order:
+        raise ValueError(
+            f"the model is {description['architecture']} of order {description['order']}, but "
+            f"{hamiltonian} is of order {law.order}; give the model architecture energy and order "
+            f"{law.order}"
+        )
+    description = describe(law)
+    data = {split: Sequences.open(path).tokens for split, path in paths.items()}
+    for tokens in data.values():
+        fingerprint(tokens, description)
+    model = conditionals(law)
+    rows = _rows(model, _tensor(data["train"]), _tensor(data["validation"]), 0, 1)
+    with lease(out):
+        _clear(out, Resume(out / "resume", {}))
+        _write_run(out, model, {**about, "description": description, "seed": seed}, rows)
+    return out / "manifest.json"
+
+
+def conditionals(law: Hamiltonian) -> torch.nn.Module:
+    """The energy model whose softmax is eq. 3: J on the subsets, -k! beta U on sorted colours, and
+    -beta E where sites have energies of their own."""
+    with torch.random.fork_rng(devices=[]):
+        model = models.build(describe(law))
+    tuples, couplings, colours = law.packed  # couplings hold k!
+    del tuples
+    with torch.no_grad():
+        model.couplings.copy_(torch.from_numpy(couplings / math.factorial(law.order)))
+        model.colours.copy_(torch.from_numpy(-math.factorial(law.order) * law.beta * colours.T))
+        if law.alone is not None:
+            model.alone.copy_(torch.from_numpy(-law.beta * law.alone))
+    return model
+
+
+def describe(law: Hamiltonian) -> dict:
+    """The description of the energy model of a Hamiltonian's conditionals."""
+    sizes = {"vocabulary": law.vocabulary, "length": law.length, "order": law.order}
+    fields = {} if law.alone is None else {"fields": True}
+    return {"architecture": "energy", **sizes, **fields}
+
+
+def _check(recipe: dict) -> None:
+    """`ValueError` names the key of a recipe that cannot be followed."""
+    settings = recipe["optimizer"]
+    for name, value in {
+        "steps": recipe["steps"],
+        "starts": recipe["starts"],
+        "optimizer.history": settings["history"],
+    }.items():
+        if value < 1:
+            raise ValueError(f"training.{name}: {value}, expected at least 1")
+    for name in ("ridge", "sparsity"):
+        if not settings.get(name, 0.0) >= 0:
+            raise ValueError(f"training.optimizer.{name}: {settings[name]}, expected 0 or more")
+    for name, found, wanted in [
+        ("optimizer.name", settings["name"], ("lbfgs",)),
+        ("objective", recipe["objective"], ("masked",)),
+        ("masks", recipe["masks"], ("all",)),
+        ("precision", recipe["precision"], ("float32", "float64")),
+    ]:
+        if found not in wanted:
+            raise ValueError(
+                f"training.{name}: {found!r} does not fit lbfgs, which takes all masked tokens of "
+                f"all sequences at once; expected {' or '.join(wanted)}"
+            )
+
+
+def _tensor(tokens) -> Tensor:
+    return torch.from_numpy(np.asarray(tokens[:]).astype("int64"))
+
+
+def _one_layer(description: dict) -> bool:
+    """Whether the model is a pseudo-likelihood of pair couplings."""
+    if description["architecture"] != "factored" or description["layers"] > 1:
+        return False
+    return description.get("variant", "exact") == "exact"
+
+
+def _free_maps(description: dict) -> bool:
+    return _one_layer(description) and description.get("attention", "free") == "free"
+
+
+def _digest(weights) -> str | None:
+    return None if weights is None else hashlib.sha256(np.asarray(weights).tobytes()).hexdigest()
+
+
+def _given_weights(data: dict, sequences: int) -> Tensor | None:
+    """The training sequences' weights (N,) in double precision, None if they have none."""
+    if "weights" not in data:
+        return None
+    weights = torch.tensor(data["weights"], dtype=torch.float64)
+    if weights.shape != (sequences,):
+        raise ValueError(
+            f"training.weights: {len(weights)} weights for {sequences} training sequences; they "
+            "are counted among all of them, so leave training.subset out"
+        )
+    return weights
+
+
+def _rows(
+    model, train: Tensor, validation: Tensor, step: int, evaluations: int, weights=None
+) -> list[dict]:
+    """The history's rows of the finished model: all masks of both sets.
+
+    The training loss is weighted as in the fit; held-out sequences count alike."""
+    rows = []
+    for split, tokens in {"train": train, "validation": validation}.items():
+        sums = sequence_sums(model, tokens)
+        total = int(sums.predictions.sum())
+        each = sums.loss_sum / sums.predictions, sums.correct.double() / sums.predictions
+        if split == "train" and weights is not None:
+            loss, accuracy = (float(part @ weights / weights.sum()) for part in each)
+        else:
+            loss, accuracy = float(sums.loss_sum.sum()) / total, int(sums.correct.sum()) / total
+        means = (sums.loss_sum / sums.predictions).numpy()
+        error = float(means.std(ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else None
+        rows.append(
+            {
+                "step": step,
+                "epoch": float(evaluations),
+                "learning_rate": math.nan,
+                "split": split,
+                "loss": loss,
+                "loss_se": None if split == "train" else error,
+                "accuracy": accuracy,
+                "tokens": evaluations * total if split == "train" else total,
+            }
+        )
+    return rows
+
+
+def _write_run(out: Path, model, about: dict, rows: list[dict]) -> None:
+    """What training leaves, with the one checkpoint that the last rows are of."""
+    step = rows[-1]["step"]
+    last = {row["split"]: row for row in rows if row["step"] == step}
+    final = {f"{split}_{key}": last[split][key] for split in last for key in ("loss", "accuracy")}
+    names = ("description", "seed", "stream", "init_seed")
+    kept = {"step": step, **{name: about[name] for name in names if name in about}}
+    write_json(out / "model.json", about["description"])
+    checkpoints.save(out / f"step-{step}.safetensors", model, kept)
+    write_history(out / "history.parquet", rows)
+    payload = ["model.json", "history.parquet", f"step-{step}.safetensors"]
+    about = {**about, "order": model.order, "steps": [step], "final": final}
+    write_manifest(out / "manifest.json", "model", payload, about)
+
+
+def _clear(out: Path, resume: Resume) -> None:
+    """An empty folder for a new run."""
+    resume.clear()
+    for pattern in ("manifest.json", "history.parquet", "model.json", "step-*.safetensors"):
+        for path in out.glob(pattern):
+            path.unlink()

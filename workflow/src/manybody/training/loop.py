@@ -1,0 +1,339 @@
+"""The one training loop: any model, any sequences, on any device.
+
+A run leaves weights at its checkpoints, a history and, last of all, the manifest that lists them.
+A run that was killed goes on from the state in `resume/` and ends with the same bytes on a CPU.
+"""
+
+import json
+import logging
+import math
+import time
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from manybody.files import checkpoints
+from manybody.files.atomic import sha256, write_json
+from manybody.files.lease import lease
+from manybody.files.manifest import write_manifest
+from manybody.files.resume import Resume
+from manybody.models.objectives import sequence_sums
+from manybody.runtime.devices import accelerated
+from manybody.runtime.progress import Progress
+from manybody.runtime.seeds import run_settings
+from manybody.training.batches import Batches, training_set, validation_set
+from manybody.training.learner import Learner
+from manybody.training.run_files import NonFiniteLoss, fingerprint, write_history
+from manybody.training.schedule import check_schedule, checkpoint_steps, learning_rate
+
+log = logging.getLogger(__name__)
+CHECK = 16  # steps between two looks at the losses: on a GPU each look waits for the device
+
+
+def train(
+    description: dict,
+    recipe: dict,
+    data: dict,
+    out: str | Path,
+    seed: int,
+    init_seed: int | str,
+    about: dict,
+    device: str = "auto",
+    code: str = "",
+    save_every: float = 60.0,
+    stream: str = "",
+) -> Path:
+    """Trains the model of `description` on `data["train"]` and returns the path of its manifest.
+
+    `data` has two splits, `train` and `validation`, with `tokens` (sequences, L). `recipe` is the
+    config's `training` block. `init_seed` sets the initial weights and nothing else; `seed` and
+    the name `stream` set the order of the data, the masks and what a forward draws, and with
+    `init_seed` = "each" the initial weights as well: the manifest says which number that was.
+    Runs of one seed and one stream see the same batches, those of two streams unrelated ones.
+    `about` (JSON) is kept there. Every `save_every` seconds and at each checkpoint the state is
+    saved in `out/resume/`; it is taken up only by a run with the same arguments, data, `code` (a
+    digest of it) and torch.
+
+    `device` is auto, cpu or cuda. Started in several processes by accelerate, each takes its
+    share of every batch, and the result is that of one process to rounding.
+
+    A recipe with `divergence: keep` ends a run that diverges with the checkpoints it has, and its
+    manifest says at which step (`diverged`).
+
+    Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when training diverges.
+    """
+    out = Path(out)
+    settings = run_settings(about, description, recipe, seed, init_seed, stream)
+    threads = recipe.get("threads", 1)
+    with (
+        torch.random.fork_rng(devices=[]),
+        accelerated(device, recipe["precision"], threads) as accelerator,
+        lease(out) if accelerator.is_main_process else nullcontext(),
+    ):
+        run = Run(settings, data, out, accelerator, code, save_every)
+        run.start()
+        try:
+            run.advance()
+        except NonFiniteLoss as error:
+            if recipe.get("divergence") != "keep" or not run.kept:
+                raise
+            run.cut(error)
+        if accelerator.is_main_process:
+            run.finish()
+        accelerator.wait_for_everyone()
+    return out / "manifest.json"
+
+
+class Run:
+    """One run on its way from step 0 to the last."""
+
+    def __init__(self, settings: dict, data: dict, out: Path, accelerator, code, save_every):
+        description, recipe = settings["description"], settings["recipe"]
+        tokens, held_out = training_set(data["train"].tokens, recipe), data["validation"].tokens
+        fingerprints = {
+            "train": fingerprint(tokens, description),
+            "validation": fingerprint(held_out, description),
+        }
+        count, length = tokens.shape
+        self.recipe, self.out, self.accelerator = recipe, out, accelerator
+        self.save_every = save_every
+        self.batches = Batches(count, length, recipe, settings["seed"], settings["stream"])
+        if self.batches.sequences < accelerator.num_processes:
+            raise ValueError(
+                f"training.batch: the {self.batches.sequences} sequences of a step cannot be "
+                f"split over {accelerator.num_processes} processes; raise it or use fewer"
+            )
+        chosen, self.masks = validation_set(len(held_out), length, recipe)
+        self.validation = torch.from_numpy(np.asarray(held_out[chosen]).astype("int64"))
+        check_schedule(recipe)
+        self.checkpoints = checkpoint_steps(recipe)
+        self.learner = Learner(settings, tokens, self.batches.divisor, accelerator)
+        self.about = {
+            **settings,
+            "order": self.learner.model.order,
+            "steps": self.checkpoints,
+        }
+        self.data = fingerprints
+        # Not the number of processes: a long run may go on with the GPUs that are free.
+        identity = {
+            "about": self.about,
+            "data": fingerprints,
+            "code": code,
+            "torch": torch.__version__,
+            "device": accelerator.device.type,
+        }
+        self.resume = Resume(out / "resume", identity)
+        self.taken = 0  # steps so far
+        self.rows: list[dict] = []  # of the history
+        self.kept: dict[int, str] = {}  # sha256 of the weights of each checkpoint so far
+        self.sums = [0.0, 0.0, 0]  # loss, correct, predictions since the last checkpoint
+        # Loss and correct of each step that nobody looked at yet.
+        self.pending: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def start(self) -> None:
+        """Takes up the newest state of this run, or begins with an empty folder."""
+        if self.accelerator.is_main_process:
+            for leftover in [*self.out.glob(".*.tmp"), *self.out.glob("resume/.*.tmp")]:
+                leftover.unlink()  # of a writer that was killed
+        saved = self.resume.load()
+        if saved is not None and not self._same_checkpoints(saved[1]):
+            saved = None
+        self.accelerator.wait_for_everyone()  # nobody may still be reading what is removed next
+        if saved is not None:
+            tensors, progress = saved
+            self.learner.restore(tensors, str(self.resume.folder))
+            self.taken, self.rows, self.sums = (progress[key] for key in ("step", "rows", "sums"))
+            self.kept = {int(step): digest for step, digest in progress["kept"].items()}
+        elif self.accelerator.is_main_process:
+            self._clear()
+            self.out.mkdir(parents=True, exist_ok=True)
+            write_json(self.out / "model.json", self.about["description"])
+
+    def advance(self) -> None:
+        """Takes the steps that are left, with their checkpoints."""
+        steps = self.recipe["steps"]
+        label = f"train {self.out.parent.name or self.out.name} seed {self.about['seed']}"
+        self.clock = self.saved = time.monotonic()
+        self.since = self.taken
+        with Progress(steps, "steps", label, done=self.taken) as self.progress:
+            self.shown = self.taken
+            if self.taken in self.checkpoints and self.taken not in self.kept:
+                self._checkpoint()
+            while self.taken < steps:
+                self._step()
+                if self.taken in self.checkpoints:
+                    self._look()
+                    self._checkpoint()
+                elif len(self.pending) == CHECK and self._look():
+                    self._save()
+
+    def cut(self, error: NonFiniteLoss) -> None:
+        """Ends the run at its last checkpoint, the loss having diverged after it."""
+        log.warning("kept as diverged: %s", error)
+        self.checkpoints = sorted(self.kept)
+        self.taken = self.checkpoints[-1]
+        self.about = {**self.about, "steps": self.checkpoints, "diverged": error.step}
+
+    def finish(self) -> None:
+        """Writes the manifest, last of all, and forgets the state."""
+        payload = ["model.json", "history.parquet"]
+        payload += [f"step-{step}.safetensors" for step in self.checkpoints]
+        last = {row["split"]: row for row in self.rows if row["step"] == self.taken}
+        final = {
+            f"{split}_{key}": row[key]
+            for split, row in last.items()
+            for key in ("loss", "accuracy")
+        }
+        write_history(self.out / "history.parquet", self.rows)
+        about = {**self.about, "data": self.data, "final": final}
+        write_manifest(self.out / "manifest.json", "model", payload, about)
+        self.resume.clear()
+
+    def _step(self) -> None:
+        batch = self.batches.at(self.taken)
+        if self.accelerator.num_processes > 1:
+            parts = list(batch.split(self.accelerator.num_processes))
+            batch = parts[self.accelerator.process_index]
+        self.pending.append(self.learner.step(self.taken, batch))
+        self.taken += 1
+
+    def _look(self) -> bool:
+        """Adds up the losses of the pending steps; says whether it is time to save.
+
+        Raises `NonFiniteLoss` before anything that followed such a loss can be written.
+        """
+        due = time.monotonic() - self.saved >= self.save_every
+        sums = [torch.stack(part).double() for part in zip(*self.pending, strict=True)]
+        sums = functional.pad(torch.stack(sums, dim=1), (0, 0, 1, 0), value=float(due))
+        seen = self.accelerator.reduce(sums).tolist()
+        for offset, (loss, correct) in enumerate(seen[1:]):
+            step = self.taken - len(self.pending) + offset
+            if not math.isfinite(loss):
+                self._refuse("training loss", loss, step)
+            self.sums[0] += loss
+            self.sums[1] += correct
+            self.sums[2] += self.batches.predictions
+        rate = (self.taken - self.since) / (time.monotonic() - self.clock)
+        figures = {
+            "loss": seen[-1][0] / self.batches.predictions,
+            "tokens/s": rate * self.batches.predictions,
+        }
+        if self.accelerator.is_main_process:
+            self.progress.update(self.taken - self.shown, **figures)
+        self.shown = self.taken
+        self.pending.clear()
+        return seen[0][0] > 0
+
+    def _checkpoint(self) -> None:
+        """Validates, then keeps weights, history and state."""
+        self._wait_for_device()
+        seconds = time.monotonic() - self.clock
+        validation = self._validate()
+        if not math.isfinite(validation["loss"]):
+            self._refuse("validation loss", validation["loss"], self.taken)
+        common = {
+            "step": self.taken,
+            "epoch": self.batches.epoch(self.taken),
+            "learning_rate": learning_rate(self.taken, self.recipe),
+        }
+        loss, correct, predictions = self.sums
+        if predictions:
+            means = {"loss": loss / predictions, "accuracy": correct / predictions}
+            total = self.taken * self.batches.predictions
+            self.rows.append(
+                {**common, "split": "train", "loss_se": None, **means, "tokens": total}
+            )
+        self.rows.append({**common, "split": "validation", **validation})
+        self.sums = [0.0, 0.0, 0]
+        if self.accelerator.is_main_process:
+            path = self.out / f"step-{self.taken}.safetensors"
+            names = ("description", "seed", "stream", "init_seed")
+            about = {"step": self.taken, **{name: self.about[name] for name in names}}
+            checkpoints.save(path, self.learner.model, about)
+            self.kept[self.taken] = sha256(path)
+            # What there is so far, for whoever looks, and for a run that diverges. It gets its
+            # name once it is whole: a killed run leaves nothing that differs from a finished one's.
+            self.resume.folder.mkdir(exist_ok=True)
+            write_history(self.resume.folder / "history.parquet", self.rows)
+            self._write_timing(seconds)
+        self.kept.setdefault(self.taken, "")
+        self._save()
+        self.clock, self.since = time.monotonic(), self.taken
+
+    def _validate(self) -> dict:
+        """Loss per predicted token, its standard error over sequences, accuracy, tokens."""
+        size = len(self.validation)
+        parts, rank = self.accelerator.num_processes, self.accelerator.process_index
+        mine = slice(size * rank // parts, size * (rank + 1) // parts)
+        masks = None if self.masks is None else self.masks[mine]
+        sums = torch.zeros(3, size, dtype=torch.float64)
+        if mine.stop > mine.start:
+            with self.accelerator.autocast():
+                part = sequence_sums(self.learner.model, self.validation[mine], masks)
+            for row, values in zip(sums, part, strict=True):
+                row[mine] = values
+        sums = self.accelerator.reduce(sums.to(self.accelerator.device)).cpu().numpy()
+        means = sums[0] / sums[2]
+        error = means.std(ddof=1) / math.sqrt(size) if size > 1 else math.nan
+        total = sums[2].sum()
+        return {
+            "loss": float(sums[0].sum() / total),
+            "loss_se": float(error) if math.isfinite(error) else None,
+            "accuracy": float(sums[1].sum() / total),
+            "tokens": int(total),
+        }
+
+    def _save(self) -> None:
+        if self.accelerator.is_main_process:
+            progress = {"rows": self.rows, "sums": self.sums, "kept": self.kept}
+            self.resume.save(self.taken, self.learner.state(), progress)
+        self.saved = time.monotonic()
+
+    def _refuse(self, what: str, value: float, step: int) -> None:
+        good = [kept for kept in self.kept if kept <= step]
+        kept = f"{self.out}/step-{max(good)}.safetensors" if good else "none was reached"
+        error = NonFiniteLoss(
+            f"{what} is {value} at step {step}, learning rate "
+            f"{learning_rate(step, self.recipe):g}; the last good checkpoint is {kept}. Lower "
+            "training.learning_rate, lengthen training.warmup or set training.clip; training."
+            "divergence: keep takes a run that diverges for a result."
+        )
+        error.step = step
+        raise error
+
+    def _same_checkpoints(self, progress: dict) -> bool:
+        """Whether the weights that the saved state counts on are still what was written."""
+        for step, digest in progress["kept"].items():
+            path = self.out / f"step-{step}.safetensors"
+            if not path.is_file() or sha256(path) != digest:
+                log.warning("not resumed: %s is missing or altered", path)
+                return False
+        return True
+
+    def _clear(self) -> None:
+        self.resume.clear()
+        stale = ["manifest.json", "history.parquet", "timing.jsonl", "model.json"]
+        for pattern in [*stale, "step-*.safetensors"]:
+            for path in self.out.glob(pattern):
+                path.unlink()
+
+    def _write_timing(self, seconds: float) -> None:
+        steps = self.taken - self.since
+        line = {
+            "step": self.taken,
+            "steps": steps,
+            "seconds": seconds,
+            "validation_seconds": time.monotonic() - self.clock - seconds,
+            "predictions_per_second": steps * self.batches.predictions / seconds if steps else None,
+            "device": self.accelerator.device.type,
+            "processes": self.accelerator.num_processes,
+        }
+        with (self.out / "timing.jsonl").open("a", encoding="utf-8") as opened:
+            opened.write(json.dumps(line) + "\n")
+
+    def _wait_for_device(self) -> None:
+        if self.accelerator.device.type == "cuda":
+            torch.cuda.synchronize(self.accelerator.device)

@@ -1,0 +1,29 @@
+"""Which training a recipe asks for."""
+
+from importlib import import_module
+from pathlib import Path
+
+from manybody.files.sequences import Sequences
+from manybody.sources import sequence_weights
+from manybody.training.loop import train
+
+
+def train_files(description: dict, paths: dict, **settings) -> Path:
+    """`train` on the Sequences files in `paths`, which give the model its |V| and L.
+
+    A recipe with the optimizer lbfgs goes to `lbfgs.fit`, imported when it is needed. With
+    `weights: identity` it takes the weights of the training sequences from `paths["weights"]`.
+    """
+    data = {split: Sequences.open(paths[split]) for split in ("train", "validation")}
+    sizes = {"vocabulary": data["train"].vocabulary, "length": data["train"].length}
+    fitted = settings["recipe"]["optimizer"]["name"] == "lbfgs"
+    weighted = settings["recipe"].get("weights")
+    if weighted not in (None, "identity") or (weighted and not fitted):
+        raise ValueError(
+            f"training.weights: {weighted!r} with the optimizer "
+            f"{settings['recipe']['optimizer']['name']}; expected identity, with lbfgs"
+        )
+    if weighted:
+        data["weights"] = sequence_weights.read(paths["weights"], data["train"])
+    call = import_module("manybody.training.lbfgs").fit if fitted else train
+    return call({**description, **sizes}, data=data, **settings)
