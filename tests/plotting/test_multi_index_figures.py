@@ -27,6 +27,7 @@ COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
 ALPHAS = [round(0.05 * k, 2) for k in range(1, 33)]
 ERROR = 1e-6
 BASE = {"skip": 1, "activation": "softmax", "points": 16384, "scrambles": 8, "seed": 0}
+APART = math.sqrt(2 / math.pi)  # mean size of a normal number: of directions drawn apart
 GAMP_ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9, 1.0, 1.1, 1.2, 1.5)
 
 
@@ -167,6 +168,10 @@ def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, start="informed", failed=(), bad
                 made.add(f"cosine {layer}", series, steps, np.sqrt(found), seed=run)
                 for part in "MQ":
                     made.add(f"{part}{name}", series, steps, found, seed=run)
+        for quantity in messages.ACROSS:
+            for run in range(runs):
+                y = APART * (1 + 0.1 * draws.standard_normal()) / math.sqrt(size)
+                made.add(quantity, series, steps, y, seed=run)
         for run in range(runs):
             error = np.where(steps < 3, 0.44, np.where(steps < 17, 0.039, 0.005))
             made.add("error plug-in", series, steps, error, seed=run)
@@ -501,6 +506,72 @@ def test_a_mean_of_message_passing_leaves_out_what_did_not_converge():
     assert found.runs == 2
 
 
+def across(made):
+    """The row on overlaps of different layers."""
+    (found,) = gates.rows(messages.across_gates(made.entry, "fig. 1 left"), made.table())
+    return found
+
+
+def test_overlaps_of_different_layers_are_drawn_and_listed(tmp_path):
+    alphas = (0.5, 1.0, 1.1)
+    made = gamp(runs=3, alphas=alphas, failed=(1.1,))
+    for quantity, y in (("M12", 0.01), ("M21", 0.02), ("Q12", 0.03)):
+        for frame in made.frames:
+            here = frame["quantity"] == quantity
+            frame.loc[here, "y"] = y * (1 + frame["seed"] / 10)  # 1, 1.1, 1.2
+    figure, frame, found = figure_1(tmp_path, gamp=made)
+    for quantity, y in (("M12", 0.011), ("M21", 0.022), ("Q12", 0.033)):
+        shown = frame[frame["series"] == f"GAMP {quantity}"]
+        assert shown["panel"].unique().tolist() == ["left, below"]
+        assert shown["x"].to_numpy() == pytest.approx([0.5, 1.0])
+        assert shown["y"].to_numpy() == pytest.approx([y, y])
+        assert shown["y_err"].to_numpy() == pytest.approx([y / 1.1 * 0.1 / 3**0.5] * 2)
+        apart = frame[frame["series"] == f"GAMP {quantity}, not converged"]
+        assert apart["x"].to_numpy() == pytest.approx([1.1])
+    (below,) = (axes for axes in figure.axes if axes.get_ylabel() == "different\nlayers")
+    marks = [line for line in below.lines if line.get_marker() in ("<", ">", "d")]
+    hollow = [line for line in marks if line.get_markerfacecolor() == "white"]
+    assert [line.get_xdata().tolist() for line in hollow] == [
+        pytest.approx([1.1 + aside * fig1.BESIDE]) for aside in (-1, 0, 1)
+    ]
+    zero = frame[frame["series"] == "state evolution, M12, M21, Q12"]
+    assert zero["y"].tolist() == [0.0] * len(alphas)
+    assert answers(found, "overlaps of different layers vanish") == {"confirmed"}
+
+
+@pytest.mark.parametrize("quantity", messages.ACROSS)
+def test_a_layer_that_takes_part_in_the_other_is_found(quantity):
+    made = gamp(alphas=(0.5, 1.0, 1.1), runs=8)
+    assert across(made)["holds"] == "confirmed"
+    assert across(made)["value"] == pytest.approx(APART / 1000**0.5, rel=0.1)
+    for frame in made.frames:
+        if frame["quantity"].iloc[0] == quantity:
+            frame["y"] *= 5
+    assert across(made)["holds"] == "contradicted"
+    assert across(made)["value"] == pytest.approx(5 * APART / 1000**0.5, rel=0.1)
+
+
+def test_only_runs_that_converged_say_whether_layers_mix():
+    made = gamp(alphas=(0.5, 1.0), runs=4, failed=(1.0,), bad=3)
+    for frame in made.frames:
+        if frame["quantity"].iloc[0] == "M12" and frame["series"].iloc[0] == "1":
+            frame.loc[frame["seed"] < 3, "y"] = 1.0  # those that did not
+    assert across(made)["holds"] == "confirmed"
+    none = gamp(alphas=(0.5, 1.0), runs=4, failed=(0.5, 1.0), bad=4)
+    assert across(none)["holds"] == "contradicted"
+    assert across(none)["claim"].endswith("[fewer than two runs converged]")
+    made.frames = [frame for frame in made.frames if frame["quantity"].iloc[0] != "M21"]
+    assert across(made)["claim"].endswith("[missing in the table]")
+
+
+@pytest.mark.parametrize(("runs", "carried"), [(1, 0), (2, 0), (4, 0), (8, 1)])
+def test_few_runs_do_not_carry_the_gate_on_layers_that_mix(runs, carried):
+    """A size is never 0: it must pass with its margin."""
+    for size in (100, 1000):
+        entry = gamp(alphas=(1.0,), runs=runs, size=size).entry
+        assert len(messages.across_gates(entry, "fig. 1 left")) == carried
+
+
 def test_noise_that_the_channel_does_not_know_is_not_state_evolution():
     theory = [state_evolution(1e-3).table()]
     made = gamp(alphas=(1.2,), noise=0).entry
@@ -750,6 +821,7 @@ def every_gate(overlay):
     found += [gate for table in theory for gate in fig1_claims.end_gates(table.entry, "fig. 1")]
     found += messages.theory_gates(one["gamp"], theory, "fig. 1")
     found += messages.step_gates(one["gamp"], "fig. 1")
+    found += messages.across_gates(one["gamp"], "fig. 1")
     found += fig1_claims.threshold_gates(one["thresholds"])
     found += messages.step_gates(two["gamp"], "fig. 2")
     found += fig2_claims.descent_gates(two["sgd"])

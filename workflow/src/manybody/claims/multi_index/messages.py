@@ -27,6 +27,9 @@ SPREAD_STEP = 0.025
 # cosine^2 at convergence, away from thresholds, by layer: below and above an alpha. The overlap of
 # layer 2 rises steeply below, and teachers and data of this size move the curve by .03 in alpha.
 SPREAD_END = {1: (0.01, 0.55, 0.04), 2: (0.07, 0.55, 0.015)}
+# |M21| of a learned layer 2 in units of 1 / sqrt(D), measured at D = 400 and 1000: the mean, and
+# what a run scatters by. Directions drawn apart have .8 and .6; |M12| and |Q12| are not larger.
+ACROSS_ONE = (1.0, 0.8)
 SPREAD_PREDICTED = 0.012  # of overlaps at D -> infinity, of one set of 256 points
 # Section 5, stored public data: converged overlaps and errors of D = 1000.
 PUBLIC = {
@@ -35,6 +38,7 @@ PUBLIC = {
     "error plug-in": {0.1: 0.385, 0.5: 0.183, 1.0: 0.0240, 1.2: 0.0055},
 }
 CLOSE = 0.05  # to public data
+ACROSS = ("M12", "M21", "Q12")  # sizes of the overlaps of different layers
 
 
 def runs(table: Table) -> str:
@@ -63,9 +67,10 @@ def _failures(table: Table, series: str) -> int:
 
 
 def final(table: Table) -> dict[str, pd.DataFrame]:
-    """cosine^2 of both layers and the plug-in error at the last iteration: means over runs."""
+    """cosine^2 of both layers, the plug-in error and the sizes of the overlaps of different layers
+    at the last iteration: means over runs."""
     found = {}
-    for quantity in ("cosine 1", "cosine 2", "error plug-in"):
+    for quantity in ("cosine 1", "cosine 2", "error plug-in", *ACROSS):
         rows = []
         for alpha, series in sorted(alphas(table).items()):
             values = last(table, quantity, series)
@@ -168,6 +173,39 @@ def theory_gates(entry: dict, theories: list[Table], figure: str) -> list[Gate]:
             error = scatter * math.sqrt(1000 / size / entry["runs"])
             found.append(Gate(claim, finder, stated, finite, error, entry["runs"]))
     return found
+
+
+def across_gates(entry: dict, figure: str) -> list[Gate]:
+    """Overlaps of different layers vanish as 1 / sqrt(D): g is odd in the omega of its own layer
+    and even in the other's, so that state evolution keeps them at 0. Each run at each alpha has a
+    teacher of its own and counts once."""
+    size, count = entry["dimension"], entry["runs"] * len(entry["alphas"])
+    finite = FINITE * math.sqrt(1000 / size)
+    mean, scatter = (part / math.sqrt(size) for part in ACROSS_ONE)
+    error = scatter / math.sqrt(count)
+    if mean + checks.margin(error, count) >= finite:
+        return []  # a size is not 0: the gate needs room for it as well
+    claim = (
+        f"{figure}: overlaps of different layers vanish, D = {size}: mean of |M12|, |M21| or "
+        f"|Q12|, the largest, over the runs of {len(entry['alphas'])} alphas that converged"
+    )
+    return [Gate(claim, _across, 0.0, finite, error, count)]
+
+
+def _across(table: Table) -> Value | str:
+    """The largest mean size of an overlap of different layers."""
+    sizes = {quantity: [] for quantity in ACROSS}
+    for series in alphas(table).values():
+        converged = table.get("converged", series).set_index("seed")["y"] == 1
+        for quantity in ACROSS:
+            values = last(table, quantity, series)
+            if not len(values):
+                return "missing in the table"
+            sizes[quantity] += values[converged].tolist()
+    found = [reading.mean(values) for values in sizes.values()]
+    if found[0].runs < 2:
+        return "fewer than two runs converged"
+    return max(found, key=lambda each: math.inf if math.isnan(each.value) else each.value)
 
 
 def _overlap(theory: Table, name: str, alpha: float):

@@ -51,7 +51,9 @@ def hollow(axes: Axes, frame: pd.DataFrame, colour: str, failed, marker="o") -> 
     return [shown.assign(failed=True)]
 
 
-def crosses(axes: Axes, frame: pd.DataFrame, colour: str, failed, label="") -> list[pd.DataFrame]:
+def crosses(
+    axes: Axes, frame: pd.DataFrame, colour: str, failed, label="", marker="X", size=6
+) -> list[pd.DataFrame]:
     """Crosses with error bars, hollow where a run did not converge. What is drawn."""
     parts = []
     bad = reading.is_in(frame["x"], failed) if len(failed) else np.zeros(len(frame), bool)
@@ -64,8 +66,8 @@ def crosses(axes: Axes, frame: pd.DataFrame, colour: str, failed, label="") -> l
             shown["y_err"].fillna(0),
             color=colour,
             linestyle="",
-            marker="X",
-            markersize=6,
+            marker=marker,
+            markersize=size,
             markerfacecolor=face,
             markeredgecolor=colour if face == "white" else "white",
             markeredgewidth=0.8 if face == "white" else 0.4,

@@ -1,8 +1,9 @@
 """Figure 1: overlaps and prediction error against the samples per dimension; thresholds over c.
 
-Left: `state_evolution` and `regularised` are tables of `theory.multi_index.state_evolution` without
-and with a regulariser, `gamp` one of `theory.multi_index.gamp`; right: `thresholds`, of the module
-of this name. Their docstrings name the quantities.
+Left, with the overlaps of different layers below: `state_evolution` and `regularised` are tables of
+`theory.multi_index.state_evolution` without and with a regulariser, `gamp` one of
+`theory.multi_index.gamp`; right: `thresholds`, of the module of this name. Their docstrings name
+the quantities.
 """
 
 import numpy as np
@@ -23,6 +24,13 @@ from manybody.plotting.multi_index import drawing
 Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
 
 FORCED = {"both layers": "-", "layer 2 only": "--"}
+# Overlaps of different layers, in the colour of the estimate's: marker, colour and name of each.
+ACROSS = {
+    "M12": ("<", drawing.LAYER[1], "GAMP |M₁₂|"),
+    "M21": (">", drawing.LAYER[2], "|M₂₁|"),
+    "Q12": ("d", drawing.ERROR, "|Q₁₂|"),
+}
+BESIDE = 0.015  # of alpha: they are drawn beside each other
 TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10)  # of c
 
 
@@ -34,12 +42,14 @@ def draw(files, block: dict, context: dict) -> Drawing:
 @style.styled(style.RC)
 def fig1(state_evolution: Table, regularised: Table, gamp: Table, thresholds: Table) -> Drawing:
     """The figure, from its tables."""
-    figure = style.new(9.6, 4.2)
-    figure.get_layout_engine().set(wspace=0.05)
-    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    figure = style.new(9.6, 4.8)
+    figure.get_layout_engine().set(wspace=0.05, h_pad=0.02)
+    places = [["left", "right"], ["below", "right"]]
+    axes = figure.subplot_mosaic(places, width_ratios=(1.25, 1), height_ratios=(5, 1.1))
     drawn = {
-        "left": draw_learning(left, state_evolution, regularised, gamp),
-        "right": draw_thresholds(right, thresholds),
+        "left": draw_learning(axes["left"], state_evolution, regularised, gamp),
+        "left, below": draw_across(axes["below"], axes["left"], gamp),
+        "right": draw_thresholds(axes["right"], thresholds),
     }
     rows = [
         *fig1_claims.theory_rows(state_evolution),
@@ -70,8 +80,8 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table, gamp: Table) -> 
     parts += drawing.named(shown, "GAMP plug-in error")
     parts += _public(axes, regularised, last)
     drawing.phases(axes, _thresholds(regularised), last)
-    axes.set(xlim=(0, last), ylim=(-0.02, 1.04), xlabel="samples per dimension α = N / D")
-    axes.set_ylabel("overlap Q")
+    axes.set(xlim=(0, last), ylim=(-0.02, 1.04), ylabel="overlap Q")
+    axes.tick_params(labelbottom=False)  # that of the panel below
     errors.set_yscale("log", nonpositive="mask")  # nothing is left where both layers are known
     errors.set(ylim=(2e-3, 0.6), ylabel="plug-in error")
     errors.spines["right"].set_visible(True)
@@ -90,6 +100,41 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table, gamp: Table) -> 
     channels = (fig1_claims.channel(table.entry) for table in (regularised, plain))
     axes.set_title(f"two layers, c = {entry['skip']:g}; {'; light: '.join(channels)}")
     axes.get_figure().legend(handles=_key(gamp), loc="outside lower center", ncols=7, fontsize=7)
+    return parts
+
+
+def draw_across(axes: Axes, above: Axes, gamp: Table) -> list[pd.DataFrame]:
+    """GAMP's overlaps of different layers, which state evolution keeps at 0, and 1 / sqrt(D)."""
+    found, failed = messages.final(gamp), messages.failed(gamp)
+    size = 1 / np.sqrt(gamp.entry["dimension"])
+    axes.axhline(0, color="0.6", linewidth=0.8, zorder=1)
+    axes.axhline(size, color="0.6", linewidth=0.8, linestyle=":", zorder=1)
+    places = {alpha: 0.0 for alpha in found["M12"]["x"]}
+    parts = [drawing.points("state evolution, M12, M21, Q12", places)]
+    parts.append(drawing.points("1 / sqrt(D)", dict.fromkeys(places, size)))
+    highest = size
+    for place, (quantity, (marker, colour, label)) in enumerate(ACROSS.items()):
+        aside = (place - 1) * BESIDE
+        frame = found[quantity].assign(x=found[quantity]["x"] + aside)
+        highest = max(highest, float((frame["y"] + frame["y_err"].fillna(0)).max()))
+        bad = [alpha + aside for alpha in failed]
+        shown = drawing.crosses(axes, frame, colour, bad, label, marker, 4.5)
+        shown = [part.assign(x=part["x"] - aside) for part in shown]
+        parts += drawing.named(shown, f"GAMP {quantity}")
+    axes.set(xlim=above.get_xlim(), ylim=(-0.12 * highest, 1.45 * highest))
+    axes.set(xlabel="samples per dimension α = N / D", ylabel="different\nlayers")
+    axes.annotate(
+        f"1/√D = {size:.3f}",
+        (1, size),
+        xycoords=("axes fraction", "data"),
+        xytext=(3, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=7,
+        color="0.35",
+        annotation_clip=False,
+    )
+    axes.legend(loc="upper left", ncols=3, fontsize=7, handletextpad=0.2, borderaxespad=0)
     return parts
 
 
