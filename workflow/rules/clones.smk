@@ -26,7 +26,7 @@ rule sample_clones:
         "../../envs/learning.yaml"
     threads: lambda wildcards: entry("clones", wildcards.clone)["threads"]
     resources:
-        mem_mb=growing(3000),
+        mem_mb=growing(lambda wildcards: clone_megabytes(wildcards.clone)),
         runtime=growing(60),
         gpu=min(1, config["compute"]["gpus"]),
     params:

@@ -6,6 +6,7 @@ from pathlib import Path
 from manybody.files.atomic import sha256
 from manybody.config.inputs import needs
 from manybody.runtime.code_digest import code_digest
+from manybody.sampling import footprint
 
 RESULTS = config["results"]
 SEQUENCES = f"{RESULTS}/sequences/{{source}}"
@@ -71,8 +72,15 @@ def digests(files):
 
 
 def growing(amount):
-    """A resource of which a job that is submitted again, since it ran out, gets more."""
-    return lambda wildcards, attempt: amount * attempt
+    """A resource of which a job that is submitted again, since it ran out, gets more.
+
+    `amount` is a number, or a function of the wildcards.
+    """
+
+    def granted(wildcards, attempt):
+        return attempt * (amount(wildcards) if callable(amount) else amount)
+
+    return granted
 
 
 def model_module(model):
@@ -223,6 +231,15 @@ def clone_model(clone):
     """Manifest of the model that a clone is sampled from."""
     clone = entry("clones", clone)
     return model_path(clone["source"], clone["model"], clone["seed"])
+
+
+def clone_megabytes(clone):
+    """Memory of a clone's job: with a GPU the chains are not in it."""
+    if config["compute"]["gpus"] and config["compute"]["device"] != "cpu":
+        return footprint.FIXED
+    clone = entry("clones", clone)
+    sizes = entry("models", clone["model"]), entry("sources", clone["source"])
+    return footprint.job_megabytes(*sizes, clone)
 
 
 def clone_reference(clone):

@@ -7,8 +7,17 @@ from pathlib import Path
 
 import pytest
 import yaml
+from snakemake.api import SnakemakeApi
+from snakemake.settings.types import (
+    ConfigSettings,
+    DAGSettings,
+    OutputSettings,
+    Quietness,
+    ResourceSettings,
+)
 
 from manybody.config.check import ConfigError, check, take_away
+from manybody.sampling import footprint
 
 LADDER = ("order-3", "order-9", "order-33")
 LONG = ("train_model", "sample_clones", "evaluate_model")
@@ -108,6 +117,39 @@ def test_figure_1_on_files_of_ones_own(tmp_path):
         corpora=f"{{wikitext-slice: {{files: [{text}]}}}}",
     )
     assert jobs == {"train_model": 9, "sample_clones": 4, "evaluate_model": 5, "plots": 1}
+
+
+def requested(folder, gpus):
+    """Memory (MB) that the job of each clone asks for at its first try."""
+    config = {"results": str(folder / "results")}
+    config["compute"] = {"device": "auto", "gpus": gpus, "processes": 1}
+    with SnakemakeApi(OutputSettings(dryrun=True, quiet={Quietness.ALL})) as api:
+        workflow = api.workflow(
+            resource_settings=ResourceSettings(cores=1),
+            config_settings=ConfigSettings(configfiles=[CONFIG / "lab.yaml"], config=config),
+            snakefile=ROOT / "Snakefile",
+            workdir=folder,
+        )
+        workflow.dag(DAGSettings(targets={"clones"})).execute_workflow(executor="dryrun")
+        jobs = list(workflow._workflow.dag.jobs)
+    return {
+        job.wildcards.clone: job.resources["mem_mb"]
+        for job in jobs
+        if job.rule.name == "sample_clones"
+    }
+
+
+def test_the_memory_of_a_clone_s_job_follows_from_its_sizes(tmp_path):
+    """The caches of n = 6 alone take 7.5 GB for 310 chains; on a GPU they are not in the job."""
+    config = merged("config.yaml", "lab.yaml")
+    found = requested(tmp_path, gpus=0)
+    assert len(found) == 7
+    for name, megabytes in found.items():
+        clone = config["clones"][name]
+        sizes = config["models"][clone["model"]], config["sources"][clone["source"]]
+        assert megabytes == footprint.job_megabytes(*sizes, clone)
+    assert found["lab-n6"] > 7500 + footprint.PROCESS > found["lab-n4"]
+    assert set(requested(tmp_path, gpus=1).values()) == {footprint.FIXED}
 
 
 def test_only_figures_are_taken_away_by_null():

@@ -183,7 +183,7 @@ def across_gates(entry: dict, figure: str) -> list[Gate]:
     finite = FINITE * math.sqrt(1000 / size)
     mean, scatter = (part / math.sqrt(size) for part in ACROSS_ONE)
     error = scatter / math.sqrt(count)
-    if mean + checks.margin(error, count) >= finite:
+    if mean + verdicts.margin(error, count) >= finite:
         return []  # a size is not 0: the gate needs room for it as well
     claim = (
         f"{figure}: overlaps of different layers vanish, D = {size}: mean of |M12|, |M21| or "
