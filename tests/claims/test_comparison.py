@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from manybody.claims import verdicts
 from manybody.claims.simplicity import comparison
@@ -478,6 +479,35 @@ def test_the_headline_draws_and_lists_what_it_decided():
     times = drawn[(drawn["panel"] == "times") & (drawn["y"] == 5)]
     assert len(times) == 2 * 8 * SEEDS
     assert len(figure.axes) == 3
+
+
+def test_headings_stand_clear_of_each_other_at_two_columns_width():
+    """Of every pair: which clones, at the left, and the answer, at the right, above its intervals;
+    at 100 % no text is smaller than 7 points."""
+    figure, _, found = headline.headline([corpus(), corpus("another-corpus", late=620)], 50)
+    assert figure.get_figwidth() <= 7.2
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    (axes,) = (axes for axes in figure.axes if axes.texts)
+    whose, answers = axes.texts[::2], axes.texts[1::2]
+    claims = found[found["claim"].str.startswith("11 (")]
+    assert [text.get_text() for text in answers] == [
+        f"the order sets the time: {holds}" for holds in claims["holds"]
+    ]
+    corpora = [text.get_text().partition(": ")[0] for text in whose]
+    assert corpora == ["docs"] * 2 + ["another-corpus"] * 2
+    assert "BERT, any order against n = 2, order 3, rank 64" in whose[0].get_text()
+    edges = [text.get_window_extent(renderer) for text in axes.texts]
+    for heading, answer in zip(edges[::2], edges[1::2], strict=True):
+        assert heading.x1 < answer.x0
+        assert 0 <= heading.x0 < answer.x1 <= figure.bbox.x1
+    lines = [line.get_window_extent(renderer) for line in axes.lines if line.get_marker() in "oD"]
+    assert len(lines) == 2 * len(answers)
+    for text in edges:
+        assert not any(text.overlaps(line) for line in lines)
+    written = [*axes.texts, *axes.get_xticklabels(), *figure.legends[0].get_texts()]
+    written += [text for one in figure.axes for text in (one.title, one.xaxis.label)]
+    assert min(text.get_fontsize() for text in written) >= 7
 
 
 def test_a_single_corpus_says_that_the_second_is_missing():

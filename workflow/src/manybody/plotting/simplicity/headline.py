@@ -20,6 +20,7 @@ from manybody.plotting.simplicity.learning import LADDER, Drawing
 STOPPED = {"linestyle": "--", "marker": "D", "markerfacecolor": "white"}
 WIDE = {"linestyle": "--", "marker": "s", "markerfacecolor": "white"}
 NOISE = {"linestyle": ":", "marker": "s", "markerfacecolor": "white"}
+WIDTH, PAIR = 7.2, 0.66  # inches: of two columns of a journal; of a pair's heading and intervals
 MARKS = {0.05: "o", 0.02: "D"}  # by definition of saturation
 
 
@@ -63,9 +64,9 @@ def headline(corpora: list[tuple], bootstraps: int = comparison.BOOTSTRAPS) -> D
             bootstraps,
         )
     lines = sum(len(made) for made in compared.values())
-    figure = style.new(9.2, 3.6 + 0.75 * lines)
+    figure = style.new(WIDTH, 3.8 + PAIR * lines)
     panels = [[f"loss {name}" for name in compared], ["d"] * len(compared)]
-    axes = figure.subplot_mosaic(panels, height_ratios=(3.0, 0.75 * lines + 0.6))
+    axes = figure.subplot_mosaic(panels, height_ratios=(2.4, PAIR * lines))
     drawn, found = [], []
     for losses, targets, student, part, _ in corpora:
         name = student["source"]
@@ -82,6 +83,8 @@ def headline(corpora: list[tuple], bootstraps: int = comparison.BOOTSTRAPS) -> D
         for line, label in zip(*axes[f"loss {name}"].get_legend_handles_labels(), strict=True)
     }
     figure.legend(handles.values(), handles, loc="outside upper center", ncols=3)
+    for name in list(compared)[1:]:
+        axes[f"loss {name}"].set_ylabel("")  # that of the first
     drawn.append(_draw_intervals(axes["d"], compared))
     if len(corpora) == 1:
         found.append(
@@ -170,42 +173,49 @@ def _times(losses, targets, corpus: str, made: list[comparison.Comparison]) -> p
 def _draw_intervals(axes: Axes, compared: dict[str, list[comparison.Comparison]]) -> pd.DataFrame:
     """d with its interval for each corpus, pair and definition, and what the answer asks for."""
     axes.axvspan(-comparison.BOUND, comparison.BOUND, color="0.93", linewidth=0, zorder=0)
-    axes.axvline(0, color="0.7", linewidth=0.8)
-    drawn, ticks = [], []
-    place = 0.0
-    for corpus, made in compared.items():
-        for one in made:
-            words = one.words.replace(" against ", "\nagainst ").replace(", from", ",\nfrom")
-            ticks.append((place + 0.5, f"{corpus}: {one.claim['holds']}\n{words}"))
-            for row, (share, d) in enumerate(one.found.items()):
-                axes.errorbar(
-                    d.value,
-                    place + 0.3 + 0.4 * row,
-                    xerr=d.half if np.isfinite(d.half) else None,
-                    marker=MARKS[share],
-                    color="black",
-                    markerfacecolor="black" if row == 0 else "white",
-                    capsize=3,
-                    linestyle="",
-                    label=f"{share:.0%} of the drop left" if not drawn or len(drawn) == 4 else None,
+    drawn = []
+    pairs = [(corpus, one) for corpus, made in compared.items() for one in made]
+    for place, (corpus, one) in enumerate(pairs):
+        for part, side, words in (
+            (0.0, "left", f"{corpus}: {one.words}"),
+            (1.0, "right", f"the order sets the time: {one.claim['holds']}"),
+        ):
+            axes.text(
+                *(part, place + 0.22, words),
+                transform=axes.get_yaxis_transform(),
+                fontsize=7.5,
+                ha=side,
+                va="center",
+            )
+        axes.vlines(0, place + 0.38, place + 0.9, color="0.6", linewidth=0.8, zorder=0.5)
+        for row, (share, d) in enumerate(one.found.items()):
+            axes.errorbar(
+                d.value,
+                place + 0.5 + 0.26 * row,
+                xerr=d.half if np.isfinite(d.half) else None,
+                marker=MARKS[share],
+                color="black",
+                markerfacecolor="black" if row == 0 else "white",
+                capsize=3,
+                linestyle="",
+                label="" if place else f"{share:.0%} of the drop left",
+            )
+            series = f"{corpus}: {one.words}"
+            drawn.append(_rows("d", series, "all", [d.value], [100 * share], d.half))
+            drawn += [
+                _rows("errors", f"{series}, {part}, {share:.0%}", "all", [d.value], [error])
+                for part, error in (
+                    ("students", d.students),
+                    ("generators", d.generators),
+                    ("chains", d.chains),
                 )
-                series = f"{corpus}: {one.words}"
-                drawn.append(_rows("d", series, "all", [d.value], [100 * share], d.half))
-                drawn += [
-                    _rows("errors", f"{series}, {part}, {share:.0%}", "all", [d.value], [error])
-                    for part, error in (
-                        ("students", d.students),
-                        ("generators", d.generators),
-                        ("chains", d.chains),
-                    )
-                ]
-            place += 1.0
-    axes.set_yticks([tick for tick, _ in ticks], [text for _, text in ticks], fontsize=6.5)
-    axes.set_ylim(place, 0)
-    axes.set_xlabel(
-        "d = log t of the first kind less that of the second (95 % interval; grey: within log 1.25)"
-    )
-    axes.legend(fontsize=7, loc="best")
+            ]
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_ylim(len(pairs), 0)
+    axes.set_xlabel("d = log t of the first kind less that of the second; grey: within log 1.25")
+    axes.set_title("d, with its 95 % interval", fontsize=8)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=2, fontsize=7.5)
     return pd.concat(drawn)
 
 
