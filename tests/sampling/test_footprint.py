@@ -8,7 +8,7 @@ import yaml
 from snakemake.utils import update_config
 
 from manybody import models
-from manybody.sampling import backends, footprint, masked, metropolis
+from manybody.sampling import backends, chains, footprint, masked, metropolis
 
 CONFIG = Path(__file__).parents[2] / "config"
 CONFIGS = ("config.yaml", "lab.yaml", "headline.yaml", "paper.yaml")
@@ -76,14 +76,14 @@ def test_sizes_of_the_config_are_those_of_its_models(clone, model, source):
     assert found == of_model(description, clone["energy"])
 
 
-@pytest.mark.parametrize(("description", "energy"), list(product(OTHERS, backends.ENERGIES)))
+@pytest.mark.parametrize(("description", "energy"), list(product(OTHERS, chains.ENERGIES)))
 def test_sizes_of_every_form_are_those_of_the_model(description, energy):
     description = description | TEXT
     assert footprint.group_bytes(description, energy) == of_model(description, energy)
 
 
 def test_limits_are_those_of_the_sampler():
-    assert footprint.LIMIT == backends.MEMORY
+    assert footprint.LIMIT == chains.MEMORY
     assert masked.WORK["cpu"] == footprint.WORK
 
 

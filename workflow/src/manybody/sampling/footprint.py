@@ -1,8 +1,8 @@
 """Memory of a clone's job on a CPU, from the sizes in the config. Standard library only.
 
 A rule states what its job takes before there is a model, in a process that need not have torch:
-these are the sizes that `backend.bytes_needed` reads from a model, computed from its description.
-Chains move in groups of at most `LIMIT` bytes, `backend.MEMORY`.
+these are the sizes that `backends.bytes_needed` reads from a model, computed from its description.
+Chains move in groups of at most `LIMIT` bytes, `chains.MEMORY`.
 """
 
 LIMIT = 12 << 30
@@ -34,7 +34,7 @@ def job_megabytes(model: dict, source: dict, clone: dict) -> int:
 
 
 def group_bytes(sizes: dict, energy: str, precision: str = "float32") -> tuple[int, int]:
-    """Bytes that all chains share, and bytes for each chain; `backend.bytes_needed` on a CPU.
+    """Bytes that all chains share, and bytes for each chain; `backends.bytes_needed` on a CPU.
 
     sizes: a model's description: `architecture`, `vocabulary`, `length` and its own sizes. What a
     bfloat16 copy of the weights adds is left to `PROCESS`.

@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from manybody.claims import verdicts
 from manybody.claims.multi_index import fig1 as fig1_claims
-from manybody.claims.multi_index import messages, reading
+from manybody.claims.multi_index import gates, messages, reading
 from manybody.claims.multi_index.gates import BOUND
 from manybody.claims.multi_index.reading import Table
 from manybody.plotting import style
@@ -56,6 +56,7 @@ def fig1(state_evolution: Table, regularised: Table, gamp: Table, thresholds: Ta
         *fig1_claims.theory_rows(regularised, errors=False),
         *fig1_claims.public_rows(regularised),
         *messages.rows(gamp, [state_evolution, regularised], "fig. 1 left"),
+        *gates.rows(messages.across_gates(gamp.entry, "fig. 1 left"), gamp),
         *fig1_claims.threshold_rows(thresholds),
     ]
     return figure, drawing.gather(drawn), verdicts.table(rows)
