@@ -41,6 +41,15 @@ def test_every_row_is_in_the_scorecard_once(paths, tmp_path):
     assert "| 0.5 ± 0.01 | > 0 (by 0.03) | paper |" in text
 
 
+def test_every_table_is_one_of_markdown(paths, tmp_path):
+    """Tables whose lines have different numbers of columns would be shown as text."""
+    scorecard.write(paths, tmp_path / "scorecard.md")
+    scorecard.write_page(tmp_path / "scorecard.md", tmp_path / "scorecard.html")
+    page = (tmp_path / "scorecard.html").read_text()
+    assert page.count("<table>") == len(paths) + 2  # a figure each, and the counts of both kinds
+    assert "| ---" not in page
+
+
 def test_only_exact_and_statistical_rows_are_gates(paths):
     (fault,) = scorecard.gates(paths)
     assert "potts/fig3.csv: 1: slope" in fault

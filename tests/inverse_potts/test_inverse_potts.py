@@ -324,6 +324,17 @@ def test_recovery_asks_for_what_was_measured_at_the_default_setting():
     assert recovery.claims(frame, {**about, "entry": {**about["entry"], "ridge": 0.1}}).empty
 
 
+def test_the_line_of_the_fit_runs_through_errors_that_are_a_power_of_m():
+    frame, about = recovered(3)
+    slope = frame.loc[frame["quantity"] == "mean slope", "y"].item()
+    errors = frame["quantity"] == "coupling error"
+    frame.loc[errors, "y"] = 150 * frame.loc[errors, "x"] ** slope
+    _, drawn, _ = recovery.recovery(frame, about)
+    fit = drawn[drawn["series"] == "fit"]
+    assert fit["x"].tolist() == list(recovery.MEASURED)
+    np.testing.assert_allclose(fit["y"], 150 * fit["x"] ** slope, rtol=1e-12)
+
+
 def test_a_killed_curve_goes_on_to_the_same_bytes(paths, tmp_path, monkeypatch):
     whole, about = curves.compute(SEPARABILITY, paths, tmp_path / "whole")
     tables.write_theory(tmp_path / "whole.parquet", whole, about)

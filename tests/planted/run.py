@@ -35,6 +35,8 @@ def imports(path: Path) -> frozenset[str]:
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)  # a module that is imported by a name in a table
     return frozenset(name for name in found if name.startswith("manybody"))
 
 
@@ -77,8 +79,11 @@ def planted(source: bytes, bug: dict) -> bytes:
     return source.replace(old, new)
 
 
-def caught(folder: Path, tests: list[str]) -> str | None:
-    """The first test that fails; a run that takes too long is caught as well."""
+def caught(folder: Path, tests: list[str], compiled: Path) -> str | None:
+    """The first test that fails; a run that takes too long is caught as well.
+
+    `compiled` is where Numba keeps what it compiled.
+    """
     command = [
         sys.executable,
         "-m",
@@ -93,7 +98,9 @@ def caught(folder: Path, tests: list[str]) -> str | None:
     try:
         done = subprocess.run(
             [*command, *tests], cwd=folder, capture_output=True, text=True, timeout=TIME,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+            env={
+                **os.environ, "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": str(compiled)
+            },
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return f"no end within {TIME} s"
@@ -106,7 +113,7 @@ def caught(folder: Path, tests: list[str]) -> str | None:
 def main(bugs_file: str, out: str | None = None) -> int:
     bugs = json.loads(Path(bugs_file).read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder, compiled = Path(name) / "repository", Path(name) / "compiled"
         copy(folder)
         for number, bug in enumerate(bugs, 1):
             path = folder / bug["file"]
@@ -118,8 +125,12 @@ def main(bugs_file: str, out: str | None = None) -> int:
             )
             tests = bug.get("tests") or nearest_tests(module)[:FIRST]
             path.write_bytes(planted(source, bug))
-            bug["caught_by"] = caught(folder, tests) if tests else None
+            if b"njit" in source:  # functions of other files that inline it are compiled anew
+                shutil.rmtree(compiled, ignore_errors=True)
+            bug["caught_by"] = caught(folder, tests, compiled) if tests else None
             path.write_bytes(source)
+            if b"njit" in source:
+                shutil.rmtree(compiled, ignore_errors=True)
             print(f"{number}/{len(bugs)} {bug['file']}: {bug['caught_by']}", flush=True)
             if out:
                 Path(out).write_text(json.dumps(bugs, indent=1) + "\n", encoding="utf-8")

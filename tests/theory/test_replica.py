@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from scipy.linalg import hessenberg
 
 from manybody.plotting.potts import fig3
@@ -410,6 +411,25 @@ def test_every_check_of_the_figure_holds(computed):
     assert set(found["holds"]) == {"confirmed", "yes"}, found.to_string()
     # So few and small realisations would not tell the two teachers apart: no gate asks them to.
     assert not found["claim"].str.contains("independent of the inputs").any()
+
+
+def test_the_frame_of_the_figure_holds_the_curve_up_to_its_edges():
+    """Losses at alpha 1 to 4, so the frame goes from 2/3 to 6; the curve has points at both."""
+    edges, outside = [1 / 1.5, 6.0], [0.5, 7.0]
+    points = {
+        ("loss", "simulation"): ([1.0, 4.0], [0.5, 0.5]),
+        ("loss", "finite L"): ([1.0, 4.0], [0.5, 0.5]),
+        ("curve", "conditional"): ([*edges, 2.0, *outside], [2.0, 0.125, 0.5, 9.0, 1e-3]),
+        ("curve", "independent teacher"): ([1.0, 4.0], [0.5, 0.5]),
+    }
+    frame = pd.concat(
+        pd.DataFrame({"quantity": kind, "series": series, "seed": 0, "x": x, "y": y})
+        for (kind, series), (x, y) in points.items()
+    )
+    axes = Figure().subplots()
+    fig3.draw_square(axes, fig3.Square(frame, {"entry": ENTRY}))
+    assert axes.get_xlim() == pytest.approx(tuple(edges))
+    assert axes.get_ylim() == pytest.approx((0.8 * 0.125, 1.4 * 2.0))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Thresholds of two layers of attention against their exact values and bounds."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -131,6 +133,25 @@ def test_a_jump_is_where_areas_are_equal():
 def test_a_rising_branch_has_no_jump():
     q = np.linspace(0, 0.9, 20)
     assert thresholds.jump(q, 0.2 + q) is None
+
+
+@pytest.mark.parametrize(("waves", "falls"), [(1, False), (2, True)])
+def test_a_branch_falls_by_differences_within_each_scrambling(monkeypatch, waves, falls):
+    """What a scrambling is off by is the same all along its branch, and as large as the changes of
+    alpha there: no step is in doubt."""
+    offsets = iter(np.random.default_rng(5).normal(0, 0.02, thresholds.BRANCH_SCRAMBLES))
+
+    def alone(places, *_):
+        q = np.array([0.0, *places])  # up to 0.4
+        return SimpleNamespace(alphas=0.3 + next(offsets) + 0.02 * np.sin(waves * np.pi * q))
+
+    monkeypatch.setattr(thresholds, "alone", alone)
+    weak = SimpleNamespace(alpha=0.3, first=1)
+    start = thresholds.Onset(1.0, 0.0, 0.6, 0.0, True, np.ones(1))
+    seed = np.random.SeedSequence(0)
+    rows = thresholds._branch(thresholds.Setting(0.05), weak, start, seed)
+    (found,) = (row[3] for row in rows if row[0] == "first order")
+    assert found == falls
 
 
 def test_the_table_has_its_rows_for_any_number_of_threads(monkeypatch):
