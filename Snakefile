@@ -49,6 +49,7 @@ include: "workflow/rules/clones.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/theory.smk"
 include: "workflow/rules/inference.smk"
+include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/benchmarks.smk"
 

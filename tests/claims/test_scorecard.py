@@ -3,8 +3,8 @@
 import pytest
 
 from manybody.claims import scorecard, verdicts
+from manybody.files import tables
 from manybody.files.atomic import ArtifactError, read_json
-from manybody.plotting import style
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def paths(tmp_path):
     }
     found = []
     for name, made in rows.items():
-        style.write_csv(verdicts.table(made), tmp_path / name)
+        tables.write_csv(verdicts.table(made), tmp_path / name)
         found.append(tmp_path / name)
     return found
 

@@ -5,4 +5,4 @@ from manybody.runtime.logs import log_to
 
 log_to(snakemake.log[0])
 
-scorecard.judge(snakemake.input.checks, snakemake.output.gates)
+scorecard.judge(snakemake.input.claims, snakemake.output.gates)

@@ -1,4 +1,4 @@
-"""Draws one figure; writes it, the numbers in it, and what they say of the paper's claims."""
+"""Draws one figure, and writes the numbers in it."""
 
 from importlib import import_module
 from pathlib import Path
@@ -9,8 +9,6 @@ from manybody.runtime.logs import log_to
 log_to(snakemake.log[0])
 
 params = snakemake.params
-paper = params.paper.replace("-", "_")
-module = import_module(f"manybody.plotting.{paper}.{params.figure}")
-figure, drawn, checks = module.draw(dict(snakemake.input.items()), params.block, params.context)
+module = import_module(f"manybody.plotting.{params.paper}.{params.figure}".replace("-", "_"))
+figure, drawn = module.draw(dict(snakemake.input.items()), params.block, params.context)[:2]
 style.save(figure, drawn, Path(snakemake.output.pdf).with_suffix(""))
-style.write_csv(checks, snakemake.output.checks)

@@ -1,9 +1,9 @@
-"""Gathers the checks of all figures."""
+"""Gathers the claims of all figures."""
 
 from manybody.claims import scorecard
 from manybody.runtime.logs import log_to
 
 log_to(snakemake.log[0])
 
-scorecard.write(snakemake.input.checks, snakemake.output.scorecard)
+scorecard.write(snakemake.input.claims, snakemake.output.scorecard)
 scorecard.write_page(snakemake.output.scorecard, snakemake.output.page)

@@ -33,7 +33,7 @@ What the figures say about each claim, at the scale at which they were run.
 """
 
 
-def read_checks(path: str | Path) -> list[dict]:
+def read_claims(path: str | Path) -> list[dict]:
     """The rows of one figure's checks. `ArtifactError` names a file that is not such a table."""
     with Path(path).open(encoding="utf-8", newline="") as opened:
         reader = csv.DictReader(opened)
@@ -59,14 +59,14 @@ def gates(paths: Iterable[str | Path]) -> list[str]:
     return [
         f"{path}: {row['claim']} (found {row['value']}, expected {row['expected']})"
         for path in sorted(map(str, paths))
-        for row in read_checks(path)
+        for row in read_claims(path)
         if row["holds"] == "contradicted"
     ]
 
 
 def write(paths: Iterable[str | Path], out: str | Path) -> None:
     """Writes the scorecard of the checks in `paths` ({paper}/{figure}.csv) as Markdown."""
-    found = {(Path(path).parent.name, Path(path).stem): read_checks(path) for path in paths}
+    found = {(Path(path).parent.name, Path(path).stem): read_claims(path) for path in paths}
     lines = [PREAMBLE, *_counts(found)]
     faults = gates(paths)
     if faults:
@@ -95,7 +95,7 @@ def judge(paths: Iterable[str | Path], out: str | Path) -> None:
             f"{len(faults)} contradicted gates; the figures and the scorecard are written:\n"
             + "\n".join(f"  {fault}" for fault in faults)
         )
-    rows = [row for path in paths for row in read_checks(path) if row["kind"] in GATES]
+    rows = [row for path in paths for row in read_claims(path) if row["kind"] in GATES]
     counts = {
         kind: {
             answer: sum(row["kind"] == kind and row["holds"] == answer for row in rows)

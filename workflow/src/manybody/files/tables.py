@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from manybody.files import parquet
+from manybody.files.atomic import atomic
 from manybody.files.manifest import Manifest
 
 KIND = "losses"
@@ -261,3 +262,9 @@ def read_targets(targets: Mapping[str, dict], clones: Mapping[str, str | Path]) 
             **{key: about[key] for key in ("generator", "energy", "start")},
         }
     return documents
+
+
+def write_csv(table: pd.DataFrame, path: str | Path) -> None:
+    """Writes a table with fixed number formats, atomically."""
+    with atomic(path) as temporary:
+        table.to_csv(temporary, index=False, float_format="%.7g", lineterminator="\n")

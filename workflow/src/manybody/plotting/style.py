@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from manybody.files.atomic import atomic
+from manybody.files.tables import write_csv
 
 RC = {
     "font.family": "DejaVu Sans",  # ships with matplotlib: the same glyphs everywhere
@@ -56,9 +57,3 @@ def save(figure: Figure, drawn: pd.DataFrame, stem: str | Path) -> None:
                 figure.savefig(temporary, format=kind, metadata=metadata)
             figure.set_layout_engine("none")  # found once, for both
     write_csv(drawn, stem.with_name(f"{stem.name}.csv"))
-
-
-def write_csv(table: pd.DataFrame, path: str | Path) -> None:
-    """Writes a table with fixed number formats, atomically."""
-    with atomic(path) as temporary:
-        table.to_csv(temporary, index=False, float_format="%.7g", lineterminator="\n")

@@ -1,0 +1,97 @@
+"""Claims: what the same tables say of each statement of the papers, judged apart from drawing.
+
+Needs   what the figure needs
+Makes   results/claims/{paper}/{figure}.csv, results/scorecard.md (all of them), results/gates.json
+        (how many gates hold), which is missing while a gate is contradicted
+"""
+
+for paper, figure in figure_names():
+
+    rule:
+        name:
+            f"judge_{paper}_{figure}".replace("-", "_")
+        input:
+            **figure_inputs(paper, figure),
+        output:
+            claims=f"{RESULTS}/claims/{paper}/{figure}.csv",
+        log:
+            f"{RESULTS}/logs/judge_figure/{paper}.{figure}.log",
+        localrule: True
+        conda:
+            "../../envs/figures.yaml"
+        resources:
+            mem_mb=growing(2000),
+            runtime=growing(30),
+        params:
+            paper=paper,
+            figure=figure,
+            block=config["figures"][paper][figure],
+            context=needs(config["figures"][paper][figure], config),
+            code=lambda wildcards, module=f"{paper}.{figure}".replace("-", "_"): code(
+                "judge_figure.py", f"manybody.plotting.{module}", plotting=True
+            ),
+        message:
+            f"Judging the claims of {paper} {figure}"
+        script:
+            "../scripts/judge_figure.py"
+
+
+rule write_scorecard:
+    input:
+        claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in figure_names()],
+    output:
+        scorecard=f"{RESULTS}/scorecard.md",
+        page=report(
+            f"{RESULTS}/scorecard.html", caption="../report/scorecard.rst", category="scorecard"
+        ),
+    log:
+        f"{RESULTS}/logs/write_scorecard.log",
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    params:
+        code=lambda wildcards: code("write_scorecard.py"),
+    message:
+        "Gathering the scorecard"
+    script:
+        "../scripts/write_scorecard.py"
+
+
+# The rows of one figure: of a config that is run for that figure alone.
+rule write_figure_scorecard:
+    input:
+        claims=[f"{RESULTS}/claims/{{paper}}/{{figure}}.csv"],
+    output:
+        scorecard=f"{RESULTS}/scorecards/{{paper}}/{{figure}}.md",
+        page=f"{RESULTS}/scorecards/{{paper}}/{{figure}}.html",
+    log:
+        f"{RESULTS}/logs/write_figure_scorecard/{{paper}}.{{figure}}.log",
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    params:
+        code=lambda wildcards: code("write_scorecard.py"),
+    message:
+        "Gathering the rows of {wildcards.paper} {wildcards.figure}"
+    script:
+        "../scripts/write_scorecard.py"
+
+
+# A job of its own: a job that fails takes its files with it, and the scorecard is to stay.
+rule judge_gates:
+    input:
+        claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in figure_names()],
+        scorecard=f"{RESULTS}/scorecard.md",
+    output:
+        gates=f"{RESULTS}/gates.json",
+    log:
+        f"{RESULTS}/logs/judge_gates.log",
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    params:
+        code=lambda wildcards: code("judge_gates.py"),
+    message:
+        "Judging the gates"
+    script:
+        "../scripts/judge_gates.py"
