@@ -1,1 +1,1 @@
-"""What a trained model says: its losses, attention maps, couplings and contacts."""
+"""What a trained model says: its losses on sequences, its maps, couplings and contacts."""

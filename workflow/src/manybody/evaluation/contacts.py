@@ -2,8 +2,9 @@
 
 Factored attention of H heads has the pair couplings J_ij(a, b) = sum_h A^h_ij V^h_ab. A pair's
 score is the Frobenius norm of (J_ij(a, b) + J_ji(b, a)) / 2 in the zero-sum gauge, in which every
-row and column of a coupling sums to zero and its norm is least; the average product correction
-takes off what sites have in common with all others (Dunn et al. 2008). numpy only.
+row and column of a coupling sums to zero and its norm is least. The average product correction
+subtracts what a site has in common with all others (Dunn et al. 2008). docs/science/potts.md,
+section 5, has the conventions. numpy only.
 """
 
 import math
@@ -34,10 +35,10 @@ class ContactsError(ValueError):
 
 
 def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict]:
-    """Frobenius scores (L, L) of a run of one-layer factored attention, and what they are of.
+    """Frobenius scores (L, L) of a run of one-layer factored attention, and their document.
 
-    `train`: the run's training sequences, which say whether a colour is a gap; it is then left out
-    of the norm. `ValueError` for a run of another architecture.
+    `train`: the run's training sequences. They say whether a colour is a gap, which is left out of
+    the norm. `ValueError` for a run of another architecture.
     """
     run, sequences = Manifest.read(manifest, "model"), Sequences.open(train)
     attention, values = factors(run)
@@ -103,7 +104,7 @@ def frobenius(attention: np.ndarray, values: np.ndarray, gap: int | None = None)
 def apc(scores: np.ndarray) -> np.ndarray:
     """F_ij - F_i. F_.j / F_.., with means over pairs of different sites; zero on the diagonal.
 
-    The rows of the result sum to nearly zero; scores that are all alike become zero.
+    The rows of the result sum to nearly zero. Scores that are all alike become zero.
     """
     scores = np.array(scores, np.float64)
     np.fill_diagonal(scores, 0.0)

@@ -1,9 +1,9 @@
-"""How far inferred factored attention is from true couplings, its gauge fixed (potts, section 2).
+"""How far inferred factored attention is from the true couplings, in a fixed gauge.
 
 The masked loss of logits_k = sum_j A_kj V s_j does not change under (A, V) -> (c A, V / c) for any
-c but 0, nor under V -> V + 1 w^T: neither may enter an error. Nor does the diagonal of A, which
-multiplies the masked token. Truth is J (L, L) and beta U (|V|, |V|), as A = beta J, V = U up to
-the gauge. numpy only.
+c but 0, nor under V -> V + 1 w^T, so no error here depends on either. The diagonal of A is left
+out too: it multiplies the masked token, which is zero. The truth is J (L, L) and beta U
+(|V|, |V|): A = beta J and V = U up to the gauge (docs/science/potts.md, section 2). numpy only.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class CouplingError(NamedTuple):
 def coupling_error(attention: np.ndarray, couplings: np.ndarray) -> CouplingError:
     """Errors of A (L, L) against J (L, L), sign and scale of A fixed by the best fit.
 
-    A map that has nothing in common with J, zero for one, has error 1 and correlation 0 or NaN.
+    A map that has nothing in common with J, such as zero, has error 1 and correlation 0 or NaN.
     Raises `ValueError` for shapes that differ, or a J that is zero off the diagonal.
     """
     first, second = _off_diagonal(attention, couplings)
@@ -60,9 +60,9 @@ def renormalised(attention: np.ndarray) -> np.ndarray:
 
 
 def centred(values: np.ndarray) -> np.ndarray:
-    """V (|V|, |V|) less its column means: the same gauge for every V + 1 w^T.
+    """V (|V|, |V|) less its column means, which is the same for every V + 1 w^T.
 
-    Rows are the colours that logits are of, columns those that are attended to.
+    Rows are the colours that the logits belong to, columns those that are attended to.
     """
     values = np.asarray(values, np.float64)
     return values - values.mean(axis=0, keepdims=True)
@@ -73,9 +73,9 @@ def value_error(
 ) -> float:
     """sum_b f_b |V_b / c - U_b|^2 / sum_b f_b |U_b|^2 over columns b, both matrices centred.
 
-    `colours` is beta U, `frequencies` (|V|,) how often each colour is in the data: a colour that
-    was not seen says nothing about its column. `scale` c is that of `coupling_error`, the other
-    half of the same gauge; None takes the scale at which V itself is nearest to beta U.
+    `colours` is beta U. `frequencies` (|V|,) are the shares f_b of colours in the data: a colour
+    that does not occur says nothing about its column. `scale` c is that of `coupling_error`, whose
+    inverse scales V in the same gauge; None takes the scale at which V is nearest to beta U.
 
     Raises `ValueError` for shapes that differ.
     """

@@ -31,9 +31,9 @@ def evaluate(
     sequences; None for all). A masked model is asked for `positions`, "all" L of them or a share
     drawn once from `seed`: the same masks for every checkpoint, every target and every run, so
     that losses can be paired. A causal model predicts tokens 2..L. `steps` is "all" or "last".
-    Losses are sums over a sequence's predicted tokens, in nats; on a CPU their last bits depend on
-    `threads` (of torch), and on nothing else of the machine's. `progress.update(1, loss=...)` is
-    called once a checkpoint and target.
+    Losses are sums over a sequence's predicted tokens, in nats. On one type of CPU their last bits
+    depend on `threads` (torch's) only. `progress.update(1, loss=...)` is called once for each
+    checkpoint and target.
 
     Raises `ValueError` for a set whose |V| or L is not the model's, or that is too short.
     """
@@ -83,7 +83,7 @@ def masked_positions(
 ) -> torch.Tensor | None:
     """Which positions (N, m) of N sequences are masked, ascending; None for all L.
 
-    The masks of the first sequences do not depend on how many follow.
+    The masks of the first sequences do not depend on the number of all.
     """
     if positions == "all":
         return None

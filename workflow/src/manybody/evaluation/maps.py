@@ -1,8 +1,8 @@
 """What a trained model's attention looks like: A, V and averaged maps, as a long table.
 
 Factored attention has its A and V as parameters. Attention that depends on its input is averaged
-(potts, section 2): row k over the sequences with site k masked, the diagonal dropped and the rows
-renormalised.
+(docs/science/potts.md, section 2): row k over the sequences with site k masked; then the diagonal
+is dropped and the rows are renormalised.
 """
 
 from pathlib import Path

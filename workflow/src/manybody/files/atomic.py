@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and the one error for those that are not."""
+"""Files that are written whole or not at all, and the error for a file that cannot be used."""
 
 import glob
 import hashlib
@@ -20,15 +20,15 @@ class ArtifactError(RuntimeError):
 def atomic(path: str | Path) -> Iterator[Path]:
     """A temporary path in the folder of `path`, renamed to it when the block ends well.
 
-    The data is on disk before the rename; after an error nothing is left under either name. What
-    a writer that was killed has left is removed by the next one on the same host.
+    The data is on disk before the rename. After an error nothing is left under either name. What a
+    killed writer left is removed by the next writer on the same host.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     own = f".{path.name}.{socket.gethostname()}."
     for leftover in path.parent.glob(f"{glob.escape(own)}*.tmp"):
         process = leftover.name[len(own) : -len(".tmp")]
-        # Another host's name may begin with this one's and a dot.
+        # The rest is not a number where another host's name begins with this host's and a dot.
         if process.isdigit() and not started(process):
             leftover.unlink(missing_ok=True)
     temporary = path.with_name(f"{own}{os.getpid()}.tmp")

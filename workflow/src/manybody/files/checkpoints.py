@@ -15,7 +15,7 @@ KEY = "manybody"  # several metadata keys would be written in a random order
 
 
 def tensors(model: torch.nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers by name, detached; one shared by several modules comes once."""
+    """Parameters and buffers by name, detached; a tensor that modules share is listed once."""
     found: dict[int, tuple[str, Tensor]] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         found.setdefault(id(tensor), (name, tensor.detach()))
@@ -32,7 +32,7 @@ def write_tensors(path: str | Path, named: dict[str, Tensor], about: dict) -> No
     document = json.dumps(about, sort_keys=True, ensure_ascii=False, allow_nan=False)
     named = {name: tensor.cpu().contiguous() for name, tensor in named.items()}
     with atomic(path) as temporary:
-        # Not `save_file`, whose own temporary file a killed writer would leave for ever.
+        # `save_file` makes a temporary file of its own, which stays when the writer is killed.
         temporary.write_bytes(as_bytes(named, {KEY: document}))
 
 
@@ -100,9 +100,9 @@ def history(manifest: str | Path | Manifest):
 def checkpoint_at_loss(manifest: str | Path | Manifest, target: float) -> int:
     """The kept step whose validation loss (nats) is nearest to `target`; the earlier of equals.
 
-    It stops a strong generator at a weak one's loss, so that the two differ in order of
-    interaction but not in quality. The loss reached may differ from `target` by the spacing of
-    the checkpoints: `history` has it.
+    With it a strong generator is stopped at the loss of a weak one, so that the two differ in their
+    order of interaction and not in quality. The loss at this step may differ from `target`, as
+    checkpoints are some steps apart; `history` has it.
     """
     table = history(manifest)
     table = table[table["split"] == "validation"].sort_values("step", kind="stable")
@@ -114,7 +114,8 @@ def chosen_step(
 ) -> int:
     """The kept step that a config's `step` means: "last", a number, or {"loss_of": ...}.
 
-    The last takes the checkpoint nearest to the final validation loss of the run at `reference`.
+    {"loss_of": ...} means the checkpoint nearest to the final validation loss of the run whose
+    manifest is `reference`.
     """
     if isinstance(step, dict):
         final = Manifest.read(reference, "model").about["final"]

@@ -15,8 +15,8 @@ from manybody.files.atomic import ArtifactError, read_json, to_json
 from manybody.runtime.processes import boot, started
 
 HEARTBEAT = 5.0  # seconds between two signs of life of a writer
-SILENCE = 60.0  # seconds without one after which a writer on another host counts as dead
-WAIT = 90.0  # seconds that a second writer waits: by then a dead one has been silent long enough
+SILENCE = 60.0  # seconds without a sign of life after which another host's writer counts as dead
+WAIT = 90.0  # seconds that a second writer waits: more than SILENCE
 
 
 @contextmanager
@@ -24,10 +24,10 @@ def lease(folder: str | Path, wait: float | None = None) -> Iterator[None]:
     """Holds the right to write `folder`; one writer at a time, on any host that shares it.
 
     A second writer says so and waits up to `wait` seconds (WAIT), then raises `ArtifactError` that
-    names the first one's host, process and job. A lease whose process is gone (same host) or
-    silent for a minute (another host) is taken over: a job that is started again after its node
-    failed waits for its own former self to fall silent. A writer that finds its lease taken over,
-    since it was stopped for so long, ends its process.
+    names the first one's host, process and job. A lease is taken over if its process is gone (same
+    host) or has given no sign of life for a minute (another host). So a job that is started again
+    after its node failed waits until the lease of its first try counts as dead. A writer that was
+    stopped for so long that its lease was taken over ends its process.
     """
     wait = WAIT if wait is None else wait
     path = Path(folder) / ".lease"
@@ -74,10 +74,10 @@ def _claim(path: Path, mine: dict) -> bool:
     # The document is complete before it gets its name: link() fails if the name is taken.
     draft = path.with_name(f".lease.{mine['host']}.{mine['process']}")
     draft.write_text(to_json(mine), encoding="utf-8")
-    now = draft.stat().st_mtime  # by the clock that the other writer's signs of life have, too
+    now = draft.stat().st_mtime  # the file system's clock, as for the other writer's signs of life
     try:
         if _dead(path, mine, now):
-            # Of two heirs to a dead lease the slower one may find its rival's live lease here.
+            # Of two writers that take over a dead lease, the slower may find the other's live one.
             with suppress(FileNotFoundError):
                 grave = path.with_name(f"{draft.name}.dead")
                 path.rename(grave)
@@ -93,7 +93,7 @@ def _claim(path: Path, mine: dict) -> bool:
 
 
 def _tidy(path: Path, mine: dict) -> None:
-    """Removes what writers that were killed while they claimed the lease left beside it."""
+    """Removes the drafts of writers that were killed while they claimed the lease."""
     for draft in path.parent.glob(f"{path.name}.*"):
         host, _, process = draft.name.removesuffix(".dead")[len(path.name) + 1 :].rpartition(".")
         with suppress(FileNotFoundError):
@@ -108,7 +108,7 @@ def _tidy(path: Path, mine: dict) -> None:
 def _dead(path: Path, mine: dict, now: float) -> bool:
     try:
         holder = json.loads(path.read_text(encoding="utf-8"))
-        # A sign of life from the future is one from before the clock was set back.
+        # A sign of life from the future was given before the clock was set back.
         silence = abs(now - path.stat().st_mtime)
     except FileNotFoundError:
         return False

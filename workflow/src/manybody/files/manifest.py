@@ -27,7 +27,7 @@ def _seal(document: dict) -> str:
 
 
 class Manifest:
-    """A job's list of payload files. `file` hands them out only while they are unaltered."""
+    """A job's list of payload files. `file` gives the path of one, if the file is unaltered."""
 
     def __init__(self, path: Path, kind: str, about: dict, files: dict):
         self.path, self.kind, self.about, self._files = path, kind, about, files

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from manybody.files.atomic import ArtifactError, atomic
 
 KEY = b"manybody"
-# What the reader raises on damaged bytes: nonsense sizes, names and offsets among them.
+# What the reader raises on damaged bytes, which may be sizes, names or offsets that make no sense.
 DAMAGE = (pa.ArrowException, OSError, ValueError, LookupError, MemoryError, OverflowError)
 
 

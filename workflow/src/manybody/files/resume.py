@@ -1,8 +1,8 @@
 """The state of an unfinished run, so that a killed one goes on where it was.
 
 Each state is one safetensors file whose document says which run it belongs to (`identity`), how
-far that was (`progress`) and the sha256 of all of it. The two newest are kept: a file that was
-damaged on disk costs time, not the run.
+far the run had come (`progress`) and the sha256 of all of it. The two newest are kept, so that a
+run with a damaged file goes on from the state before.
 """
 
 import hashlib
@@ -28,9 +28,9 @@ class Resume:
         self.identity = json.loads(json.dumps(identity))
 
     def save(self, step: int, tensors: dict[str, Tensor], progress: dict) -> None:
-        """Writes the state after `step` steps, then forgets all but the two newest."""
+        """Writes the state after `step` steps, then removes all but the two newest."""
         tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-        # Made into text once: with many checkpoints it is most of what a state costs.
+        # Serialised once: with many checkpoints this is most of the time that a save takes.
         text = json.dumps({"identity": self.identity, "progress": {**progress, "step": step}})
         path = self.folder / f"state-{step:012d}.safetensors"
         write_tensors(path, tensors, {"document": text, "sha256": _digest(text, tensors)})
@@ -40,7 +40,7 @@ class Resume:
     def load(self) -> tuple[dict[str, Tensor], dict] | None:
         """Tensors and progress of the newest whole state of this very run, or None.
 
-        Damaged states and those of other settings are passed over, which the log says.
+        States that are damaged or belong to other settings are passed over; the log names them.
         """
         for path in self._states():
             try:

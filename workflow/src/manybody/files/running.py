@@ -17,7 +17,7 @@ def running(folder: str | Path) -> list[str]:
         try:
             words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
             here = (process / "cwd").resolve(strict=True) == Path(folder).resolve()
-        except OSError:  # it ended, or is somebody else's
+        except OSError:  # it has ended, or belongs to another user
             continue
         snakemake = any(Path(word).name == "snakemake" for word in words[:3])
         job = any("/.snakemake/scripts/" in word for word in words[:3])

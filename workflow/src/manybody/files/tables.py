@@ -1,4 +1,4 @@
-"""Tables of losses: from one row a sequence to curves, errors and paired differences.
+"""Tables that figures and claims read: losses, theory, maps, histories and traces.
 
 A table of losses has the columns `target` (name of a sequence set), `seed` (of the run), `step`
 (checkpoint), `sequence` (row in its set), `loss_sum` (nats), `correct`, `predictions`. Loss always
@@ -162,7 +162,7 @@ def learning_curves(losses: pd.DataFrame) -> pd.DataFrame:
     for name, sums in (("loss", losses["loss_sum"]), ("accuracy", losses["correct"])):
         total, weight = (part.groupby(keys).transform("sum") for part in (sums, counts))
         squares = (sums - total / weight * counts) ** 2
-        # The same as `ratio`, for all groups at once.
+        # As in `ratio`, for all groups at once.
         units = counts.groupby(keys).size()
         spread = squares.groupby(keys).sum() / (units * (units - 1))
         columns[name] = sums.groupby(keys).sum() / counts.groupby(keys).sum()

@@ -1,1 +1,1 @@
-"""Couplings inferred from sequences: gauges, errors, scores."""
+"""Couplings inferred from sequences: fits by pseudo-likelihood, and learning curves."""

@@ -1,14 +1,15 @@
 """How well factored attention is inferred from M sequences: many fits to subsets of a source.
 
-Two kinds of curve (potts, sections 4 and 6), both of one head of free attention fitted by L-BFGS to
-all L masks of the first M sequences of disjoint parts of the training split:
+There are two kinds of curve (docs/science/potts.md, sections 4 and 6). Both fit one head of free
+attention by L-BFGS to all L masks of the first M sequences of disjoint parts of the training split:
 
-- `separability` (fig. 3, right): M so small that the conditionals can be separated; the summed loss
-  plus lambda / 2 (|A|^2 + |V|^2), for each lambda of `ridges`;
-- `recovery`: M so large that errors fall as 1 / M; the mean loss plus the same, one lambda.
+- `separability` (fig. 3, right): M is so small that the conditionals can be separated. Minimised is
+  the summed loss plus lambda / 2 (|A|^2 + |V|^2), for each lambda of `ridges`.
+- `recovery`: M is so large that errors fall as 1 / M. Minimised is the mean loss plus the same
+  penalty, for one lambda.
 
-The form is bilinear, so different starts reach different solutions: A and V start from normal
-numbers whose standard deviations the entry gives, `start: {attention, values}`.
+The model is bilinear in A and V, so different starts reach different solutions. A and V start from
+normal numbers whose standard deviations the entry gives, `start: {attention, values}`.
 """
 
 import math
@@ -31,7 +32,7 @@ from manybody.sources.hamiltonian import Hamiltonian, read_about
 
 KINDS = ("separability", "recovery")
 COLUMNS = tables.THEORY_SCHEMA.names
-OVERHEAD = 60  # sequences whose losses take as long as the rest of an iteration
+OVERHEAD = 60  # the rest of an iteration takes as long as the losses of so many sequences
 
 
 def compute(
@@ -40,9 +41,9 @@ def compute(
     """The table of a curve (see `tables.write_theory`) and what was fitted.
 
     entry: the config's. paths: the Sequences `train` and `validation` and the `hamiltonian` of its
-    source. Finished fits are kept in the folder `resume` and taken up from there if all of this and
-    `code` is the same; `forget` it when the table is written. The table depends neither on that
-    nor on the number of threads.
+    source. Finished fits are kept in the folder `resume`; a later call takes them from there if all
+    of this and `code` are the same. Call `forget` when the table is written. The table depends
+    neither on such fits nor on the number of threads.
 
     Quantities, with x = M and the realisation as seed, losses in nats a site, series lambda:
 
@@ -113,7 +114,7 @@ def compute(
     }
     parts, label = {}, f"curve {entry['kind']} of {entry['source']}"
     with (
-        threadpool_limits(1),  # matrices of L-BFGS are small: a library's threads would only wait
+        threadpool_limits(1),  # L-BFGS has small matrices, for which threads only wait
         Progress(sum(units.values()), "sequences", label) as progress,
         ThreadPoolExecutor(threads) as pool,
     ):
@@ -213,7 +214,7 @@ def _take_up(path: Path, identity: dict) -> pd.DataFrame | None:
 
 
 def _summary(frame: pd.DataFrame, law: Hamiltonian) -> list[tuple]:
-    """What theory expects of the excess, and how the coupling error falls."""
+    """Rows of the excess loss that theory expects, and of the slopes of the coupling error."""
     length, colours = law.length, law.vocabulary
     free = length * (length - 1) + colours * (colours - 1) - 1
     rows = [

@@ -2,9 +2,9 @@
 
     loss = -(1 / (W L)) sum_n w_n sum_i log P(s_i | the others),  logits_i = h_i + sum_j J_ij s_j
 
-with a masked position for every conditional: the masked-prediction loss over all L masks is the
-same number (potts, section 2). Two families of couplings, one optimiser (L-BFGS) and one compiled
-pass over the sequences:
+This is also the masked-prediction loss over all L masks, one for each conditional
+(docs/science/potts.md, section 2). Two families of couplings have one optimiser (L-BFGS) and one
+compiled pass over the sequences:
 
 - `fit_heads`: factored attention, J_ij(a, b) = sum_h A^h_ij V^h_ab, H heads; `fit_sparse`: the
   same with a penalty on |A|;
@@ -101,7 +101,7 @@ class Full:
 
 @dataclass
 class Fit:
-    """A fitted model, its objective, mean training loss (nats a site), and how it got there."""
+    """A fitted model, its objective, mean training loss (nats a site), and what the fit took."""
 
     model: Heads | Full
     objective: float
@@ -144,9 +144,9 @@ def fit_heads(
     """Factored attention of H heads, free A.
 
     Minimises the mean loss, or the summed one if `summed`, plus ridge / 2 times the squared A and
-    V (and fields, if there are any). The form is bilinear: `start` are the standard deviations of
-    the normal numbers that A and V start from, drawn from `seed`. Ends after `iterations`, or when
-    the objective falls by less than `tolerance` times itself in one of them.
+    V (and fields, if there are any). A and V start from normal numbers drawn from `seed`, with the
+    standard deviations `start`. Ends after `iterations`, or when an iteration lowers the objective
+    by less than `tolerance` times its value.
     """
     length, vocabulary = counted.length, counted.vocabulary
     rng = np.random.default_rng(seed)

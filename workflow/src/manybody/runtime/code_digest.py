@@ -11,15 +11,15 @@ from functools import cache
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[2]
-ROOTS = {"manybody": SOURCES, "benchmarks": SOURCES.parent}  # packages, and where they lie
-SILENT = {"manybody.runtime.logs", "manybody.runtime.progress"}  # show numbers, never make them
+ROOTS = {"manybody": SOURCES, "benchmarks": SOURCES.parent}  # package -> the folder it lies in
+SILENT = {"manybody.runtime.logs", "manybody.runtime.progress"}  # they make no numbers
 
 
 def code_digest(script: str | Path, modules: tuple[str, ...] = (), plotting: bool = False) -> str:
     """Digest (16 hexadecimal digits) of `script` and its static import closure in our packages.
 
-    `modules` adds those that are imported by name at run time (an architecture). Modules under
-    `manybody.plotting` count only when `plotting` is set.
+    `modules` names modules that are imported by name at run time, such as an architecture's.
+    Modules under `manybody.plotting` count only if `plotting` is true.
     """
     digest = hashlib.sha256(_syntax(Path(script)).encode())
     for module in import_closure(script, modules, plotting):

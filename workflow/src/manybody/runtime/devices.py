@@ -24,9 +24,9 @@ def accelerated(device: str, precision: str, threads: int) -> "Iterator[Accelera
     Several processes are started by `launch` or `torchrun`, or on GPUs by `accelerate launch`
     (which starts one only on a CPU). On a CPU torch keeps to `threads` threads and to algorithms
     that give the same bits each time.
-    What was set for the process before is set again at the end.
+    At the end torch's earlier settings are restored.
     """
-    # Two thirds of a second, for training alone: chains and tests of checkpoints go without.
+    # Imported here since it takes two thirds of a second, which only training needs.
     from accelerate import Accelerator
     from accelerate.state import AcceleratorState
 
@@ -66,10 +66,10 @@ def pick(device: str) -> str:
 
 
 def launch(processes: int, log: str, call, **arguments) -> None:
-    """Runs `call(**arguments)` here, or in that many data-parallel processes, a GPU each.
+    """Runs `call(**arguments)` in this process, or in several data-parallel ones with a GPU each.
 
-    What the first process prints goes to `log`, the others' to files beside it. An error in any
-    process ends all and is raised here.
+    What the first process prints goes to `log`, what the others print to files beside it. An error
+    in any process ends all of them and is raised here.
     """
     if processes == 1:
         call(**arguments)

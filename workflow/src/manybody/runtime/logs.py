@@ -8,12 +8,12 @@ from pathlib import Path
 def log_to(path: str | Path, keep: bool = False) -> None:
     """Sends this process's standard output and error to `path` from here on.
 
-    What the file holds is kept if `keep`, else dropped. An uncaught exception is written there
-    and, as it stands, to the terminal as well.
+    What the file holds is kept if `keep` is true and dropped otherwise. An uncaught exception is
+    written to the file and to the terminal.
     """
     terminal = sys.stderr
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    # Open until the process ends, and for appending: several processes may write to one file.
+    # It stays open until the process ends. Several processes may append to one file.
     log = Path(path).open("a", buffering=1, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
     if not keep:
         log.truncate(0)

@@ -1,9 +1,10 @@
-"""Whether a process still runs: its start time, and the boot that its number belongs to."""
+"""Whether a process still runs: number, start time and boot id together name one process."""
 
 from pathlib import Path
 
 
 def boot() -> str:
+    """Id of this boot of the machine; empty where the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

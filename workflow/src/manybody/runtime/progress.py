@@ -15,7 +15,7 @@ class Progress:
     """
 
     def __init__(self, total: int, unit: str, label: str, done: int = 0):
-        self._bar = None  # one that is switched off would still start a thread
+        self._bar = None  # tqdm starts a thread even for a bar that is switched off
         if sys.stderr.isatty():
             self._bar = tqdm(
                 total=total,

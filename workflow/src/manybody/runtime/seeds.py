@@ -24,7 +24,7 @@ def torch_seed(seed: int, purpose: str, index: int = 0, stream: str = "") -> int
 def stream_key(stream: str) -> tuple[int, ...]:
     """Four 32-bit numbers that tell a stream from all others; none for the empty name.
 
-    They are the same on every machine and in every process, as those of `hash` are not.
+    They are the same on every machine and in every process; those of `hash` are not.
     """
     if not stream:
         return ()
@@ -35,10 +35,10 @@ def stream_key(stream: str) -> tuple[int, ...]:
 def run_settings(
     about: dict, description: dict, recipe: dict, seed: int, init_seed: int | str, stream: str
 ) -> dict:
-    """What identifies a run, and what its manifest says of it: `about` and the rest.
+    """The settings that identify a run and that its manifest records: `about` and the others.
 
-    A number `init_seed` draws the start by itself, so that runs share it; "each" stands for the
-    run's own seed in its own stream.
+    A number as `init_seed` draws the initial weights alone, so that runs share them. "each" draws
+    them from the run's own seed, in the run's own stream.
     """
     each = init_seed == "each"
     return {
@@ -53,5 +53,5 @@ def run_settings(
 
 
 def start_seed(settings: dict, start: int = 0) -> int:
-    """The torch seed of the initial weights of a run, or of the `start`-th of its starts."""
+    """The torch seed of a run's initial weights, or of the `start`-th of its several starts."""
     return torch_seed(settings["init_seed"], "weights", start, settings["init_stream"])

@@ -8,8 +8,8 @@ class SourceError(ValueError):
     """A corpus cannot be read as the config says: names the file or key, and the way out."""
 
 
-PACKED = 200  # times that text is smaller when it is packed, at most; 5 to 60 are common
-SMALL = 2**26  # bytes up to which it does not matter
+PACKED = 200  # largest ratio of unpacked to packed size that is accepted; 5 to 60 are common
+SMALL = 2**26  # bytes of unpacked data up to which any ratio is accepted
 
 
 def refuse_bomb(path: Path, packed: int, unpacked: int) -> None:
@@ -22,7 +22,7 @@ def refuse_bomb(path: Path, packed: int, unpacked: int) -> None:
 
 
 class Unchanged:
-    """The user's files, which must stay as they are from when they are named here until `check`."""
+    """Files of the user, which must not change between now and the call of `check`."""
 
     def __init__(self, files: Iterable[Path] = ()):
         self._states: dict[Path, tuple | None] = {}

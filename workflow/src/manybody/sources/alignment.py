@@ -27,16 +27,16 @@ log = logging.getLogger(__name__)
 SPLITS = ("train", "validation", "test")
 GAP = 0
 GAPS = "-.~"
-# Residues in the order of their colours from 1, and what else is understood.
+# Residues in the order of their colours, from 1, and the other letters that are understood.
 ALPHABETS = {
     "protein": dict(residues="ACDEFGHIKLMNPQRSTVWY", ambiguous="BJOUXZ", read_as={}),
     "rna": dict(residues="ACGU", ambiguous="BDHKMNRSVWXY", read_as={"T": "U"}),
     "dna": dict(residues="ACGT", ambiguous="BDHKMNRSVWXY", read_as={"U": "T"}),
 }
 AMBIGUOUS, UNKNOWN = 254, 255
-ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp")  # rows of an A3M that are no sequences
+ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp")  # rows of an A3M, not sequences
 INSERTIONS = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz."))
-ENOUGH = 0.5  # of its share: what clusters must at least give a held-out split
+ENOUGH = 0.5  # least part of its share that clusters must give a held-out split
 
 
 def make(
@@ -147,7 +147,7 @@ def _text(path: Path) -> str:
         ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"{path} cannot be read: {error}") from error
-    return raw.decode("utf-8", errors="replace")  # names may hold anything; letters are tested
+    return raw.decode("utf-8", errors="replace")  # names may hold any bytes
 
 
 def _records(text: str, form: str, path: Path) -> Iterator[tuple[str, str]]:
@@ -163,8 +163,8 @@ def _records(text: str, form: str, path: Path) -> Iterator[tuple[str, str]]:
     first = next(lines, "")
     if not first.startswith(">"):
         raise ValueError(f"expected a line that starts with '>', found {first[:40]!r}")
-    # Names are the first words of titles; the other flavours of the library's parser are stricter
-    # about what comes before the first record, or lose names.
+    # Names are the first words of titles. The library's other parsers of FASTA accept less before
+    # the first record, or lose names.
     for title, letters in SimpleFastaParser(io.StringIO(text, newline=None)):
         name = next(iter(title.split()), "without a name")
         if form == "fasta":
@@ -248,8 +248,8 @@ def _refuse_empty_columns(path: Path, tokens: np.ndarray) -> None:
 def split(tokens: np.ndarray, source: dict, threads: int) -> tuple[dict, int | None]:
     """The rows of each split, ascending, and the number of clusters (None for a random split).
 
-    By clusters, whole clusters in random order fill the test and then the validation split as
-    long as they fit; the others, the large ones among them, are for training.
+    By clusters, whole clusters in random order fill the test split and then the validation split
+    as long as they fit. All others, large ones among them, are for training.
     """
     wanted = {
         key: max(2, round(source["split"][key] * len(tokens))) for key in ("test", "validation")

@@ -1,8 +1,8 @@
 """Documents on disk between reading a corpus and tokenising it: Parquet, in pieces, streamed.
 
-A document of any size is a run of pieces of at most 64 Ki characters. Pieces are cut before a
-single space or newline between two other characters, where byte-level BPE never joins a word, so
-that a document cut in pieces has the tokens of the document.
+A document of any size is stored as pieces of at most 64 Ki characters. Pieces are cut before a
+single space or newline that stands between two other characters. Byte-level BPE joins no token
+across such a place, so the pieces together have the tokens of the document.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ class Cutter:
     def add(self, text: str) -> list[Piece]:
         if not self._size and (not text or text.isspace()):
             return []
-        # Bit by bit, or each piece of a text of 100 MB would cost a copy of what is left.
+        # In small parts: else each piece of a text of 100 MB would cost a copy of the rest.
         return [
             piece
             for start in range(0, len(text), PIECE)

@@ -1,6 +1,6 @@
 """Downloads that go on where they stopped, and files that may not change afterwards.
 
-The standard library does it: the hub's own client throws its partial file away when it is killed.
+This uses the standard library, because the hub's client loses its partial file when it is killed.
 """
 
 import http.client
@@ -18,7 +18,7 @@ from manybody.runtime.progress import Progress
 from manybody.sources import SourceError
 
 BLOCK = 2**20  # bytes
-TRIES = 5  # in a row without a single new byte
+TRIES = 5  # tries in a row that bring no new byte
 TIMEOUT = 60.0  # seconds without a byte
 
 
@@ -116,7 +116,7 @@ def _receive(url: str, part: Path) -> bool:
     except urllib.error.HTTPError as error:
         if error.code != 416:
             raise
-        # Nothing is left to send: all is here, or the server's file is another one now.
+        # The server has nothing left to send: the file is complete, or is another one there now.
         total = (error.headers.get("Content-Range") or "").rpartition("/")[2]
         if total == str(have) == str(known.get("total")):
             state.unlink()
@@ -126,7 +126,7 @@ def _receive(url: str, part: Path) -> bool:
     with response:
         total = _continued(response, have, known)
         if total is None:
-            # Not what was asked for, or the whole file: what we have belongs to nothing.
+            # The answer is the whole file or another part of it: what is here cannot be continued.
             have = 0
             part.unlink(missing_ok=True)
             if response.status != 200:
@@ -145,7 +145,7 @@ def _receive(url: str, part: Path) -> bool:
                 progress.update(len(block))
             out.flush()
             os.fsync(out.fileno())
-    # Without a length, the end of the answer is all there is to know.
+    # No length was sent: the file is complete where the answer ends.
     complete = total is None or part.stat().st_size == total
     if complete:
         state.unlink()

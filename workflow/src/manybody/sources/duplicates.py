@@ -2,20 +2,20 @@
 
 Three rules, each on the whole corpus before any split is known:
 1. A line found in more than `COMMON` documents stays in the first of them only.
-2. With `passages`: of `PASSAGE` words in a row that an earlier document has, and of `PHRASE` words
-   that more than `COMMON` documents have, only the first stand. What is left between two cuts stays
-   if it has `LEAST` words (Lee et al. 2022, arXiv 2107.06499, cut repeated passages of 50 tokens).
+2. With `passages`: a run of `PASSAGE` words that an earlier document has, or of `PHRASE` words that
+   more than `COMMON` documents have, stays in the first of them only. What is left between two cuts
+   stays if it has `LEAST` words (Lee et al. 2022, arXiv 2107.06499, cut passages of 50 tokens).
 3. Near-duplicates, documents whose sets of `SHINGLE`-word shingles have a Jaccard index of at least
-   `ALIKE`, are of one group, and so are documents of one origin; groups are split as wholes.
+   `ALIKE`, are one group, and so are documents of one origin. A group goes into one split.
 
-Candidates of rule 3 share a band of a MinHash signature (datasketch; Broder 1997): a pair at the
-Jaccard index 0.5 is one with probability 1 - (1 - 0.5^3)^42 = 0.996. Each is then verified by its
-whole sets of shingles, 64-bit hashes.
+Candidates of rule 3 share a band of a MinHash signature (datasketch; Broder 1997). A pair with the
+Jaccard index 0.5 is a candidate with probability 1 - (1 - 0.5^3)^42 = 0.996. Each candidate is then
+verified by its whole sets of shingles, as 64-bit hashes.
 
 Memory: text, signatures, shingles and the hashes of lines lie on disk, 512 bytes a document and
 24 a word. In memory are `BATCH` hashes, the hashes of common lines, 50 bytes a document, and the
-shingles of two documents. Rule 2 also keeps one hash a word, about 70 bytes: it is for corpora
-that are held in memory anyway.
+shingles of two documents. Rule 2 also keeps one hash for each word, about 70 bytes, so it is meant
+for corpora that fit into memory.
 """
 
 import hashlib
@@ -46,11 +46,11 @@ class Deduplicated:
     """A corpus after the rules: iterating yields (key of the group, pieces of one document).
 
     `stream`: the pieces of the corpus. `folder`: an empty folder for what does not stay in memory.
-    `passages`: whether rule 2 holds; documents have no line ends then, and the lines of rule 1 are
-    sentences. `origins`: the work that each document is a part of, in order: documents of one
-    origin are of one group, and count as one document in rules 1 and 2. The key, 8 bytes, is a
-    hash of the text of a group's documents that does not depend on their order. `counts` says what
-    the rules did.
+    `passages`: whether rule 2 is applied; documents then have no line ends, and the lines of rule 1
+    are sentences. `origins`: the work that each document is a part of, in order: documents of one
+    origin are one group, and count as one document in rules 1 and 2. The key, 8 bytes, is a hash
+    of the text of a group's documents that does not depend on their order. `counts` says how much
+    each rule took away or joined.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ def _pieces(texts: Iterable[str]) -> Iterator[Piece]:
 
 
 def lines(pieces: Iterable[Piece]) -> Iterator[str]:
-    """The lines of a document with their ends; one longer than a piece comes in parts."""
+    """The lines of a document with their ends; a line longer than a piece comes in parts."""
     rest = ""
     for piece in pieces:
         *whole, rest = (rest + piece.text).splitlines(keepends=True) or [""]
@@ -164,7 +164,7 @@ class Spool:
             self._waiting = array("Q")
 
     def common(self) -> set[int]:
-        """The hashes of more than `COMMON` documents, found among a share of all at a time."""
+        """The hashes that more than `COMMON` documents have, found in one part of all at a time."""
         shares = np.uint64(-(-self._count // BATCH) or 1)
         common: set[int] = set()
         for share in range(int(shares)):
@@ -181,7 +181,7 @@ class Spool:
 
 
 class Once:
-    """Rule 1: drops the lines in `common` but for the first document that has each."""
+    """Rule 1: drops each line in `common`, except from the first document that has it."""
 
     def __init__(self, common: set[int]):
         self.common = common
@@ -285,7 +285,7 @@ class Shingles:
         return True
 
     def groups(self, joined: Iterable[tuple[int, int]] = ()) -> np.ndarray:
-        """The key of each document's group; `joined` are pairs that are of one group anyway."""
+        """The key of each document's group; `joined` are pairs known to be of one group."""
         count = len(self._keys)
         keys = np.array(self._keys, np.uint64)
         if not count:
@@ -304,7 +304,7 @@ class Shingles:
         return least[roots]
 
     def _join(self, bucket: np.ndarray, forest: "Forest", sets: np.ndarray) -> None:
-        """Joins the near-duplicates in a bucket, by the groups that it already has."""
+        """Joins the near-duplicates in a bucket; documents of one group are not compared again."""
         groups: dict[int, list[int]] = {}
         for number in bucket.tolist():
             mine = [number]
@@ -325,7 +325,7 @@ class Shingles:
 
 
 def _buckets(rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Numbers of equal rows, where two or more are."""
+    """The numbers of rows that are equal, for each set of two or more."""
     order = np.lexsort(rows.T)
     ordered = rows[order]
     starts = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1)))

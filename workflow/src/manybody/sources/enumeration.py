@@ -1,7 +1,7 @@
-"""The Boltzmann law of a small system in full, and whether a sample can be one of it.
+"""The Boltzmann law of a small system in full, and a test whether samples are drawn from it.
 
 All |V|^L energies come from a recursion over sites: the last site with colour a adds to the others
-an interaction of one order less, k J_{L ...} U_{a ...}. That is a few operations for each state.
+an interaction of one order less, k J_{L ...} U_{a ...}. Each state takes a few operations.
 """
 
 import numpy as np
@@ -9,8 +9,8 @@ from scipy.stats import chi2
 
 from manybody.sources.hamiltonian import Hamiltonian
 
-STATES = 2**24  # that are enumerated at most, in less than 1 GiB
-EXPECTED = 10.0  # samples in a cell: enough that their number is nearly normal
+STATES = 2**24  # at most so many are enumerated, in less than 1 GiB
+EXPECTED = 10.0  # samples in a cell, enough that their number is nearly normal
 
 
 def can_enumerate(hamiltonian: Hamiltonian) -> bool:
@@ -44,16 +44,16 @@ def chi_square(law: np.ndarray, found: np.ndarray) -> dict[str, float]:
     """Pearson's test that states of the given numbers (N,) are drawn from `law` (states,).
 
     A state that is expected `EXPECTED` times is a cell of its own; the others are joined, in the
-    order of their probability, to cells of about as many. Returns `chi_square`, its degrees of
-    `freedom`, the probability `chance` that exact samples are farther off, and `distance`, the
-    total variation between sample and law over the cells.
+    order of their probability, into cells that expect about as many. Returns `chi_square`, its
+    degrees of `freedom`, the probability `chance` that exact samples have a larger chi_square, and
+    `distance`, the total variation between sample and law over the cells.
     """
     expected = len(found) * law
     order = np.argsort(-law, kind="stable")
     heavy = int((expected >= EXPECTED).sum())
     light = expected[order[heavy:]].cumsum() // EXPECTED
     if len(light):
-        # What is left over, too little for a cell, joins the one before.
+        # States that are left over are too few for a cell and join the one before.
         light = np.minimum(light, light[-1] - 1 if heavy else max(light[-1] - 1, 0))
     cells = np.empty(len(law), np.int64)
     cells[order[:heavy]] = np.arange(heavy)

@@ -1,9 +1,10 @@
 """Whether chains have reached the Boltzmann law, or are trapped near where they started.
 
-A sample of trapped chains can obey every conditional: within one valley of H it is in equilibrium,
-only the weights of the valleys are wrong. So the cross entropy of the true conditionals, which
-looks at one site at a time, says nothing of it. What does: the law itself, where all states can be
-counted, and otherwise chains that start in the deepest valley instead of anywhere.
+A sample of trapped chains can obey every conditional: each chain is in equilibrium within its
+valley of H, and only the weights of the valleys are wrong. The cross entropy of the true
+conditionals, which looks at one site at a time, cannot show that. Two tests can: a comparison with
+the law itself, where all states can be counted; otherwise, a comparison of chains from uniform
+colours with chains from the deepest valley.
 """
 
 import math
@@ -15,9 +16,9 @@ from manybody.sources import SourceError, enumeration, gibbs
 from manybody.sources.hamiltonian import Hamiltonian
 
 CHECKED = 10_000  # chains of each start
-PROBES = 256  # chains that are cooled to find the deepest valley
-COOLINGS = 6  # each doubles beta
-ERRORS = 4.0  # standard errors that the two starts may be apart, and the chance that goes with them
+PROBES = 256  # chains that are cooled, to find the deepest valley
+COOLINGS = 6  # each of them doubles beta
+ERRORS = 4.0  # standard errors between two starts; the exact test has the same chance
 
 
 def measure(
@@ -112,8 +113,8 @@ def _lowest(
 ) -> np.ndarray:
     """Tokens (CHECKED, L): for each chain the state of lowest energy that cooling finds.
 
-    If U is the same for all colours, their names are dealt out anew for each chain: H has this
-    symmetry, and a start that breaks it would tell valleys apart that are equal.
+    If U treats all colours alike, they are renamed at random for each chain. H has this symmetry,
+    and starts that break it would favour one of several valleys that are equal.
     """
     tokens = None
     for step, numbers in enumerate(stream.spawn(COOLINGS)):
@@ -127,9 +128,9 @@ def _lowest(
 
 
 def _colours_alike(colours: np.ndarray) -> bool:
-    """U (|V|,) * k stays the same under every renaming of the colours.
+    """Whether U (|V|,) * k stays the same under every renaming of the colours.
 
-    An exchange of two and a cycle of all make every renaming.
+    An exchange of two colours and a cycle of all generate every renaming.
     """
     count = len(colours)
     exchanged, turned = np.arange(count), np.roll(np.arange(count), 1)

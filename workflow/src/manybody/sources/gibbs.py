@@ -1,9 +1,9 @@
 """Gibbs sampling of many-body data with exact conditionals (eq. 3), compiled.
 
-Chains are independent: each starts from uniform colours unless told where, visits its sites from
-left to right and draws every colour from its exact conditional, with random numbers of its own. So
-the samples are the same for any number of threads, and those of the first chains for any number of
-chains.
+Chains are independent. Each starts from uniform colours, or from given tokens, visits its sites
+from left to right and draws every colour from its exact conditional, with random numbers of its
+own. So samples do not depend on the number of threads, nor those of the first chains on the number
+of chains.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -73,7 +73,7 @@ def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, ...]:
     wanted[:, :-1] = (table != 0).any(axis=1)
 
     numbers = np.where(needed, np.cumsum(needed) - 1, bins)[colour_bins(vocabulary, order - 2)]
-    # Subsets with a site that has no colour are in a bin that no colour wants.
+    # Subsets with a padded site go to a bin that adds nothing to any colour.
     prefixes = np.full((vocabulary + 1,) * (order - 2), bins, np.uint32)
     prefixes[(slice(vocabulary),) * (order - 2)] = numbers
     prefixes = prefixes.reshape((-1, vocabulary + 1) if order > 2 else (1, 1))

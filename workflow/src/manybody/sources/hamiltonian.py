@@ -1,12 +1,13 @@
-"""The k-body Hamiltonian of many-body data, eq. 1-3 of the paper (section 3) for any order k.
+"""The k-body Hamiltonian of many-body data, for any order k.
 
     p(s) = exp(-beta H) / Z,   H(s) = k! sum_{i1 < ... < ik} J_{i1...ik} U_{s_i1 ... s_ik}
     P(s_i = a | rest) = softmax_a(-beta h_i(a)),   h_i(a) = k! sum_t J_{i t} U_{a s_t}
 
 with t running over the unordered (k-1)-subsets of the other sites. J is symmetric and zero where
-two sites coincide, U is symmetric. Optional energies E_i(a) of the sites alone, which an external
-field gives, are added: sum_i E_i(s_i) to H and E_i(a) to h_i(a). Exact, and shares no code with the
-samplers, `gibbs` and, for k = 2, `pair_gibbs`, which it checks.
+two sites coincide, U is symmetric. Optional energies E_i(a) of single sites, as an external field
+gives them, are added: sum_i E_i(s_i) to H and E_i(a) to h_i(a). These are equations 1 to 3 of
+docs/science/many-body.md and of section 3 of the paper. The computation is exact and shares no code
+with the samplers that it checks, `gibbs` and, for k = 2, `pair_gibbs`.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ from manybody.sources.tuples import colour_bins, site_tuples, sorted_colours
 KEY = "manybody"  # the one metadata key, as in manybody.files.checkpoints
 FIELDS = "fields"  # the tensor of a file that holds E, the energies of the sites alone
 ORDERS = (2, 3, 4)
-ROUNDING = 1e-6  # of the largest entry: asymmetry that single precision may leave
+ROUNDING = 1e-6  # of the largest entry: how much asymmetry single precision may leave
 BLOCK = 2**18  # numbers that are summed up together, so that a cache holds them
 
 
@@ -94,7 +95,7 @@ class Hamiltonian:
     def fields(self, tokens: np.ndarray) -> np.ndarray:
         """h_i(a), energy of colour a at site i given the others: tokens (N, L) -> (N, L, |V|)."""
         sites = np.array(list(combinations(range(self.length), self.order - 1)))  # (T, k - 1)
-        # zero for the sites of the subset itself, as they coincide
+        # zero for the sites of the subset itself, which coincide
         weights = factorial(self.order) * self.couplings[tuple(sites.T)]  # (T, L)
         bins = colour_bins(self.vocabulary, self.order - 1)
         folded = self.colours[tuple(sorted_colours(self.vocabulary, self.order - 1).T)]
@@ -251,7 +252,7 @@ def check_tensor(name: str, tensor: np.ndarray) -> None:
         where = _first(~np.isfinite(tensor))
         raise ValueError(f"{name}{where} = {tensor[tuple(where)]}, expected finite numbers")
     for axis in range(tensor.ndim - 1):
-        # Exchanges of neighbouring indices make all permutations.
+        # Exchanges of neighbouring indices generate all permutations.
         swapped = tensor.swapaxes(axis, axis + 1)
         differs = np.abs(tensor - swapped) > ROUNDING * np.abs(tensor).max()
         if differs.any():

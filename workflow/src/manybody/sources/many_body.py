@@ -1,9 +1,11 @@
-"""Many-body data: sequences drawn from p(s) ~ exp(-beta H) with k-body interactions (eq. 1-4).
+"""Sequences drawn from p(s) ~ exp(-beta H) with k-body interactions.
+
+Equations are those of docs/science/many-body.md, sections 1 to 4.
 
 J comes from P random vectors and U from vectors or as Potts' delta, or both from the user's files.
 The temperature is set by the scale S of the logits. Every data set is tested before it is written:
-on exact samples the cross entropy of the true conditionals equals their mean entropy, and chains
-that are trapped in valleys of H are refused (`sources.equilibrium`).
+the cross entropy of the true conditionals must equal their mean entropy, as it does on exact
+samples, and chains that are trapped in valleys of H are refused (`sources.equilibrium`).
 """
 
 import math
@@ -25,11 +27,11 @@ from manybody.sources.hamiltonian import (
 )
 
 SPLITS = ("train", "validation", "test")
-VARIABLES = {"signs": (1.0, -1.0), "bits": (1.0, 0.0)}  # value with `probability`, and otherwise
+VARIABLES = {"signs": (1.0, -1.0), "bits": (1.0, 0.0)}  # values with `probability` and otherwise
 FROZEN = 1e-3  # share of visits that change a colour below which chains count as frozen
-MOVING = 1e-2  # the share at the S that is proposed instead
-PROBES = 256  # chains that find out
-ERRORS = 4.0  # standard errors that the self-test may be off by
+MOVING = 1e-2  # the share at the S that the refusal proposes
+PROBES = 256  # chains that measure the share
+ERRORS = 4.0  # standard errors by which entropy and cross entropy may differ
 BLOCK = 1024  # sequences tested at a time
 
 
@@ -40,7 +42,8 @@ def make(
 
     Writes the Hamiltonian, and the sequences of each split to `out[split]`. `SourceError` names
     the key that is wrong, or says that chains are frozen, not equilibrated or trapped; nothing is
-    written then. What is stored with the Hamiltonian has `equilibrium`, of `equilibrium.measure`.
+    written then. The document of the Hamiltonian has, under `equilibrium`, what
+    `equilibrium.measure` returned.
     """
     check(source)
     model, about = draw(source)
@@ -105,8 +108,10 @@ def _check_vectors(key: str, law: dict) -> None:
 
 
 def draw(source: dict) -> tuple[Hamiltonian, dict]:
-    """The Hamiltonian of a source, and what is to be known of it: order, S, sigma_h, shares,
-    parameters, seed. Depends on neither `sequences` nor `sweeps`."""
+    """The Hamiltonian of a source and its document: order, S, sigma_h, shares, parameters, seed.
+
+    Depends on neither `sequences` nor `sweeps`.
+    """
     streams = _streams(source["seed"])
     order, scale = source["order"], source["logit_scale"]
     couplings = _tensor(source, "couplings", source["length"], streams["couplings"])
@@ -150,7 +155,7 @@ def _tensor(source: dict, key: str, size: int, stream: np.random.SeedSequence) -
     else:
         draws = np.random.default_rng(stream).random((law["vectors"], size))
         high, low = VARIABLES[law["variables"]]
-        # Whole numbers, whose sums are exact: the same J whatever the order of summation.
+        # Sums of whole numbers are exact, so J does not depend on the order of summation.
         tensor = vectors_tensor(np.where(draws < law["probability"], high, low), order)
         if key == "couplings":
             tensor[coincident(size, order)] = 0.0
@@ -200,7 +205,7 @@ def refuse_unequal(test: dict[str, float], split: str, source: dict, warmer: str
     `warmer` says which key gives a higher temperature, as part of a sentence.
     """
     difference, sites = test["difference"], source["sequences"][split] * source["length"]
-    # A colour so unlikely that none of the sites is expected to show it adds to the entropy only.
+    # A colour so rare that it is expected at none of the sites adds to the entropy only.
     error = math.hypot(test["standard_error"], math.log(sites) / sites)
     if abs(difference) > ERRORS * error:
         raise SourceError(

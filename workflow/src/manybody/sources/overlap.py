@@ -8,12 +8,12 @@ import numpy as np
 
 from manybody.files.sequences import Sequences
 
-RUN = 12  # tokens in a row that count as shared
+RUN = 12  # length of a run of tokens that counts as shared
 BLOCK = 2**20  # training tokens in memory at once
 
 
 def overlap(train: Sequences, test: Sequences) -> dict:
-    """Counts the test blocks whose tokens stand in a row anywhere in the training text.
+    """Counts the test blocks whose tokens stand, in a row, anywhere in the training text.
 
     The training text is the sequences of `train` one after another, as they were cut from it.
     Returns `blocks` (test blocks), `verbatim` (the rows of those that stand there whole), `run`
@@ -56,7 +56,7 @@ def shares(path: str | Path, starts: Iterable[int] | None = None) -> dict:
 
 
 def sentence(shares: dict) -> str:
-    """What `shares` says, for people."""
+    """The result of `shares` as a sentence."""
     text = (
         f"Of the test blocks {shares['verbatim']:.2%} stand verbatim in the training text, "
         f"{shares['runs']:.2%} share {shares['run']} tokens in a row with it"
@@ -78,7 +78,7 @@ def _found(train: Sequences, wanted: np.ndarray) -> np.ndarray:
         windows = np.lib.stride_tricks.sliding_window_view(tokens, width)
         hashed = _hashes(tokens[None], width)[0]
         candidates = np.flatnonzero(np.isin(hashed, ordered))
-        # Equal hashes are looked at, all rows of one hash, so that the count is exact.
+        # Rows with equal hashes are compared token by token, so the count is exact.
         for shift in range(len(ordered)):
             place = np.searchsorted(ordered, hashed[candidates]) + shift
             inside = place < len(ordered)
@@ -104,7 +104,7 @@ def _hashes(tokens: np.ndarray, width: int | None = None) -> np.ndarray:
 
 
 def _stretches(train: Sequences, width: int) -> Iterator[np.ndarray]:
-    """The training tokens in stretches that overlap by width - 1."""
+    """The training tokens, in stretches that overlap by width - 1 tokens."""
     rows = max(1, BLOCK // train.length)
     rest = np.empty(0, np.int64)
     for start in range(0, len(train), rows):

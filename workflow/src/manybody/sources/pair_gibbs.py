@@ -1,9 +1,10 @@
-"""Gibbs sampling of pair interactions (potts, eq. 1 and 5) with incremental conditionals, compiled.
+"""Gibbs sampling of pair interactions with incremental conditionals, compiled.
+
+Equations 1 and 5 of docs/science/potts.md are the law and its conditionals.
 
 Chains are independent and visit their sites from left to right; each has random numbers of its
-own. So the samples are the same for any number of threads, and those of the first chains for any
-number of chains. J may be sparse: a visit costs what the site's neighbours cost, and that only if
-its colour changed.
+own. So samples do not depend on the number of threads, nor those of the first chains on the number
+of chains. J may be sparse: only a visit that changes the colour has work for each neighbour.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +17,8 @@ from manybody.runtime.progress import Progress
 from manybody.sources.hamiltonian import Hamiltonian
 
 CHUNK = 64  # chains that a thread takes at a time
-WIDEST = 40.0  # logits up to which weights, and a factor times a reciprocal, fit single precision
-BYTES = 2**30  # of tables, beyond which logits are kept instead of weights
+WIDEST = 40.0  # logits up to which exp(logit) and products of two of them fit single precision
+BYTES = 2**30  # of tables; if they were larger, logits are kept instead of weights
 
 
 class Run(NamedTuple):
@@ -72,7 +73,7 @@ def prepare(hamiltonian: Hamiltonian) -> tuple:
     """The loops that fit the size of the logits, and their `graph`, `tables` and `colours`."""
     length, vocabulary = hamiltonian.length, hamiltonian.vocabulary
     colours = hamiltonian.colours
-    couplings = (hamiltonian.couplings + hamiltonian.couplings.T) / 2  # to the last digit
+    couplings = (hamiltonian.couplings + hamiltonian.couplings.T) / 2  # symmetric to the last digit
     sites, others = np.nonzero(couplings)
     starts = np.searchsorted(sites, np.arange(length + 1))
     first, second = np.nonzero(np.triu(couplings))
@@ -82,8 +83,8 @@ def prepare(hamiltonian: Hamiltonian) -> tuple:
         *(part.astype(np.uint32) for part in (starts, others, numbers[sites, others])),
         couplings[sites, others],
     )
-    # beta times -2 U: what J = 1 adds to the logit of a colour (row) by the other's (column).
-    # A number added to all logits of a site changes nothing: let them lie around zero.
+    # -2 beta U: what J = 1 adds to a colour's logit (row), by the neighbour's colour (column).
+    # A number added to all logits of a site changes nothing, so they are centred at zero.
     coupled = _centred(-2.0 * hamiltonian.beta * colours.T).T
     own = np.zeros((length, vocabulary)) if hamiltonian.alone is None else hamiltonian.alone
     alone = _centred(-hamiltonian.beta * own)

@@ -1,4 +1,4 @@
-"""Sequences of a generalised Potts model (potts, section 1), and the temperature they are at.
+"""Sequences of a generalised Potts model (docs/science/potts.md, section 1), and its temperature.
 
     H(s) = -1/2 sum_{i,j} J_ij U_{s_i s_j} - sum_i h_i(s_i),   P(s) = exp(-beta H) / Z        (1)
     P(s_i = a | rest) = softmax_a beta (sum_j J_ij U_{a s_j} + h_i(a))                         (5)
@@ -6,9 +6,9 @@
 As a `Hamiltonian` this is order 2 with couplings J, colours -U/2, the same beta, and -h_i(a) as the
 energies of the sites alone. Files of the user hold J, U and h as in (1).
 
-The temperature is given, or found from the mean Hamming distance of two sequences. Either way,
-chains from uniform and from ordered starts must agree there, and must forget their energy within
-a few sweeps: not every U has such an equilibrium. Nothing is written for one that has not.
+The temperature is given, or found from the mean Hamming distance of two sequences. In both cases
+chains from uniform and from ordered starts must agree at it, and must forget their energy within a
+few sweeps. Not every U has such an equilibrium; for one that has none nothing is written.
 """
 
 import json
@@ -26,14 +26,14 @@ from manybody.sources.hamiltonian import FIELDS, Hamiltonian, check_alone, field
 from manybody.sources.many_body import SPLITS, own_tensor, refuse_unequal, self_test
 
 STORED = Path(__file__).with_name("potts_colours.json")
-SHORTEST = 4  # sites of a contact map
+SHORTEST = 4  # sites that a contact map needs
 SETTLED = 1e-9  # largest deviation of a row sum of J from 1
 SEARCHED = 2000  # chains of each start at a step of the search
 STEPS = 12  # bisections
 REFINED = 10_000  # chains of each start that correct the result of the search
 CHECKED = 50_000  # chains of each start that test the equilibrium
-COLDEST = 16.0  # beta sigma_h beyond which no lower temperature is looked at
-AGREEMENT = 0.02  # Hamming distance that the two starts may differ by
+COLDEST = 16.0  # beta sigma_h at which the search for a lower temperature ends
+AGREEMENT = 0.02  # by which the Hamming distances of the two starts may differ
 SLOWEST = 10.0  # sweeps in which chains forget their energy
 STARTS = ("hot", "cold")
 
@@ -101,7 +101,7 @@ def check(source: dict) -> None:
 
 
 def _temperature(source: dict) -> dict:
-    """Without what is null: an overlay of the config takes a key back so."""
+    """The entry without keys that are null: with null an overlay of the config takes a key back."""
     given = source["temperature"]
     if not isinstance(given, dict):
         return given
@@ -113,9 +113,11 @@ def _only(value, keys: tuple[str, ...]) -> bool:
 
 
 def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:
-    """The Hamiltonian of a source at its temperature, and what is to be known of it: order, beta,
-    S, sigma_h, shares, parameters, seed and `equilibrium` (see `measure`), with the `hamming` that
-    it gives. Depends on `sweeps`, but not on `sequences`."""
+    """The Hamiltonian of a source at its temperature and its document: order, beta, S, sigma_h,
+    shares, parameters, seed and `equilibrium` (see `measure`), with the `hamming` that it gives.
+
+    Depends on `sweeps`, but not on `sequences`.
+    """
     check(source)
     streams = _streams(source["seed"])
     at = interactions(source)
@@ -144,7 +146,7 @@ def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:
 
 
 def interactions(source: dict) -> Callable[[float], Hamiltonian]:
-    """The Hamiltonian of a source as a function of beta: J, U and h of eq. 1 are what it says."""
+    """The Hamiltonian of a source as a function of beta, with the J, U and h of its entry."""
     length, vocabulary = source["length"], source["vocabulary"]
     couplings = _couplings(source)
     colours = _colours(source)
@@ -254,8 +256,8 @@ def _fields(path: str, shape: tuple[int, int]) -> np.ndarray:
 
 
 def ordered(model: Hamiltonian, chains: int) -> np.ndarray:
-    """Tokens (chains, L) with one colour at all sites, the best to have on both sides of a pair;
-    colours that are equally good are shared out among the chains."""
+    """Tokens (chains, L) with one colour at all sites: the one with the largest U_aa. Where several
+    are equally good, each has its share of the chains."""
     own = -np.diag(model.colours)
     best = np.flatnonzero(own == own.max())
     return np.tile(best[np.arange(chains) % len(best), None], model.length)
@@ -267,7 +269,7 @@ def measure(
     """Mean Hamming distance after `sweeps` sweeps from uniform (`hot`) and ordered (`cold`) starts
     of so many `chains` each, with standard errors `hot_se` and `cold_se`."""
     found = dict(chains=chains)
-    # The same random numbers however often it is asked: small changes of beta are comparable.
+    # The same random numbers in each call, so that small changes of beta can be compared.
     seeds = stream.generate_state(4)
     for k, start in enumerate(STARTS):
         tokens = ordered(model, chains) if start == "cold" else None

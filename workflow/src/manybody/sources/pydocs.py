@@ -37,7 +37,7 @@ def corpus(packages: dict[str, str | None], seed: int) -> list[str]:
 def modules(packages: dict[str, str | None]) -> dict[str, str]:
     """The distinct paragraphs of `packages`, as `corpus` takes them, each with its first module.
 
-    The first by name, as {distribution}/{file}: in which order files are read does not matter.
+    The first by name, as {distribution}/{file}; the order in which files are read has no effect.
     """
     found: dict[str, str] = {}
     for name, expected in packages.items():
@@ -56,7 +56,7 @@ def modules(packages: dict[str, str | None]) -> dict[str, str]:
 
 
 def shuffled(found: Iterable[str], seed: int) -> list[str]:
-    """Paragraphs in an order that depends on nothing but themselves and `seed`."""
+    """Paragraphs in an order that depends on the paragraphs and `seed` only."""
     ordered = sorted(found)
     return [ordered[i] for i in np.random.default_rng(seed).permutation(len(ordered))]
 
@@ -77,7 +77,7 @@ def located_prose(name: str) -> dict[str, str]:
         ) from error
     sources = [f for f in files if f.suffix == ".py" and not LEFT_OUT.union([".."]) & set(f.parts)]
     found: dict[str, str] = {}
-    # A syntax tree is many small objects without cycles: collecting garbage only costs time.
+    # A syntax tree has many small objects and no cycles: garbage collection only costs time.
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -98,7 +98,7 @@ def located_prose(name: str) -> dict[str, str]:
 def docstrings(source: bytes) -> Iterator[str]:
     """The docstrings in Python source code, as they are written in it."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # escapes that newer Pythons complain of
+        warnings.simplefilter("ignore")  # about escapes, by newer Pythons
         tree = ast.parse(source)
     scopes = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(tree):
@@ -111,7 +111,7 @@ def docstrings(source: bytes) -> Iterator[str]:
 def paragraphs(docstring: str) -> Iterator[str]:
     """Runs of lines with one indentation, each as one line of words with single spaces.
 
-    Indentation is removed here and not by `inspect` or `ast`, whose ways differ between Pythons.
+    Indentation is removed here, as `inspect` and `ast` differ from one Python to the next.
     """
     first, *rest = docstring.expandtabs(8).split("\n")
     margin = min((_indentation(line) for line in rest if line.strip()), default=0)

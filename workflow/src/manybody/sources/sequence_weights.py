@@ -3,7 +3,7 @@ them (Morcos et al. 2011). Two sequences are alike when the share of columns in 
 gaps counted as any colour, is at least the identity asked for.
 
 The weights of a set of sequences are a Parquet file with one column `weight` (float64) in the
-order of the sequences. It names the digest of their tokens, so that it cannot weight others.
+order of the sequences. The file names the digest of their tokens and is refused for others.
 """
 
 import math
@@ -19,12 +19,12 @@ from manybody.files.sequences import Sequences
 
 KIND = "sequence weights"
 SCHEMA = pa.schema([pa.field("weight", pa.float64(), nullable=False)])
-ROUNDING = 1e-9  # of identity * L, a product that rounds
+ROUNDING = 1e-9  # of identity * L, whose product is rounded
 
 
 class Neighbours(NamedTuple):
-    """Of each of N sequences: how many are alike, itself included, and its cluster, named by the
-    cluster's first sequence. Chains of alike sequences are one cluster."""
+    """For each of N sequences: how many are alike, itself included, and the number of its cluster,
+    which is that of the cluster's first sequence. A cluster is linked by pairs that are alike."""
 
     counts: np.ndarray
     clusters: np.ndarray
@@ -69,7 +69,7 @@ def write(path: str | Path, weights: np.ndarray, train: str | Path, about: dict)
 
 
 def read(path: str | Path, sequences: Sequences) -> np.ndarray:
-    """The weights (N,) of `sequences`; `Refused` if they are those of others."""
+    """The weights (N,) of `sequences`; `Refused` if the file is of other sequences."""
     opened, document = open_document(path, KIND)
     if document["tokens"] != sequences.sha256:
         raise Refused(path, f"its weights are not those of the sequences in {sequences.path}")

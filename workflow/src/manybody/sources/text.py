@@ -1,10 +1,9 @@
 """Corpora: text from docstrings, published data sets or the user's files, cut into three splits.
 
 `collect` is the whole job: it reads a corpus as the config describes it, as a stream, and writes
-the documents of each split. Which split a document falls into depends on its own text (or that of
-its group, see `duplicates`) and the seed alone, never on what the other splits hold: equal
-documents never straddle, and a longer corpus leaves the others where they were, but for documents
-whose group has grown.
+the documents of each split. The split of a document depends only on the seed and on the document's
+own text, or that of its group (see `duplicates`). So equal documents are in one split, and in a
+longer corpus the old documents stay in their splits, except where their group has grown.
 """
 
 import codecs
@@ -27,7 +26,7 @@ from manybody.sources.documents import Cutter, Piece, by_document
 from manybody.sources.duplicates import Deduplicated
 
 SPLITS = ("train", "validation", "test")
-LINE = 2**16  # bytes after which a line is read in parts
+LINE = 2**16  # bytes in which a longer line is read
 MARKER = "<|endoftext|>"
 HEADING = re.compile(r" = [^=]+ = \n")  # the title of an article in WikiText
 
@@ -76,7 +75,7 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
                     "documents (is `boundary` what separates them?)"
                 )
     try:
-        # Once more: by their times, files that changed before the splits were written are older.
+        # Tested again: a file that changed before the splits were written is older than they are.
         read.check()
     except SourceError:
         for path in out.values():
@@ -85,12 +84,12 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
 
 
 def deduplicated(corpus: dict) -> bool:
-    """Whether a corpus keeps once, or together, what it says more than once."""
+    """Whether repeated text of a corpus is kept once, or in one split."""
     return corpus.get("deduplicate", corpus["kind"] in ("pydocs", "file"))
 
 
 class _Part(NamedTuple):
-    """A named part of a corpus; `origins`: what each document of it is from, if that is known."""
+    """A named part of a corpus; `origins`: the work that each document is from, if known."""
 
     name: str
     pieces: Iterable[Piece]
@@ -98,7 +97,7 @@ class _Part(NamedTuple):
 
 
 class _Keyed(NamedTuple):
-    """A document of a part; documents of one `key` go together, one without by its own text."""
+    """A document of a part. Documents of one `key` go together; without a key, by its own text."""
 
     part: str
     key: bytes | None
@@ -114,7 +113,7 @@ def _as_they_are(parts: Iterable[_Part]) -> Iterator[_Keyed]:
 def _deduplicated(
     parts: Iterable[_Part], corpus: dict, folder: Path, counts: dict
 ) -> Iterator[_Keyed]:
-    """All parts by the rules of `duplicates`; `counts` gets what they did."""
+    """All parts after the rules of `duplicates`; `counts` gets how much each rule did."""
     if corpus["split"] == "published" and corpus["kind"] in published.SPLITS:
         raise SourceError(
             "deduplicate: true would part anew what was published in parts: give shares, "
@@ -226,7 +225,7 @@ def split_lines(lines: Iterable[str], boundary: str, marker: str = MARKER) -> It
     """The documents in `lines` (with their ends), as pieces; `boundary` as in `read_files`."""
     document, start = Cutter(), True
     for line in lines:
-        # A part of a long line that is not its first part is never a boundary.
+        # A later part of a long line is never a boundary.
         first, start = start, line.endswith("\n")
         if first and _separates(line, boundary, marker):
             yield from document.end()
@@ -331,7 +330,7 @@ def _shares(split: str | dict[str, float], kind: str, part: str) -> dict[str, fl
 
 
 def _split_of(start: bytes, shares: dict[str, float], seed: int) -> str:
-    """The split of a document with this start or key: a uniform number made of it, and shares."""
+    """The split of a document, from a uniform number made of its text or key, and the shares."""
     hashed = hashlib.blake2b(start, digest_size=8, salt=seed.to_bytes(16, "little"))
     uniform = int.from_bytes(hashed.digest(), "little") / 2**64
     reached = 0.0

@@ -1,8 +1,8 @@
 """Byte-level BPE, trained on the training split only, and full-sentence blocks of L tokens.
 
-All documents of a split are joined in order, tokenised and cut into consecutive blocks of L; a
-block may start and end anywhere, and the tail that is too short is dropped. Between two documents
-stands a newline, or the end-of-document marker as one ordinary token where it is kept.
+All documents of a split are joined in order, tokenised and cut into consecutive blocks of L. A
+block may start and end anywhere; a tail shorter than L is dropped. Between two documents stands a
+newline or, where the config keeps it, the end-of-document marker as one ordinary token.
 """
 
 import hashlib
@@ -31,9 +31,9 @@ def train(
 ) -> None:
     """Trains a byte-level BPE of |V| = `vocabulary` tokens on a documents file; writes its JSON.
 
-    A file beside it says which documents these were. The alphabet is all 256 bytes, and the marker
-    is token 0 where it is "kept". `SourceError` if |V| is below that, or if the text has too few
-    pairs that occur twice to make |V| tokens.
+    A file beside it names the documents that it was trained on. The alphabet is all 256 bytes, and
+    the marker is token 0 where it is "kept". `SourceError` if |V| is below that, or if the text has
+    too few pairs that occur twice to make |V| tokens.
     """
     _check_end(end_of_document)
     marker = [MARKER] if end_of_document == "kept" else []
@@ -66,7 +66,7 @@ def train(
     trained_on = {"sha256": text.sha256, **text.about}
     text = bpe.to_str(pretty=True) + "\n"
     write_json(_documents_file(out), trained_on)
-    # For `load`, and for sha256sum -c: the library takes most altered files for good ones.
+    # For `load` and for sha256sum -c, as the library accepts most altered files.
     with atomic(_digest_file(out)) as temporary:
         digest = hashlib.sha256(text.encode()).hexdigest()
         temporary.write_text(f"{digest}  {Path(out).name}\n", encoding="utf-8")
@@ -160,7 +160,7 @@ def load(path: str | Path) -> Tokenizer:
         )
     try:
         return Tokenizer.from_str(Path(path).read_text(encoding="utf-8"))
-    except Exception as error:  # the library raises plain Exception
+    except Exception as error:  # the library raises Exception itself
         raise SourceError(
             f"{path} is not a tokenizer ({error}): delete it and run the same command again"
         ) from error
@@ -175,7 +175,7 @@ def _documents_file(path: str | Path) -> Path:
 
 
 def _trained_on(path: str | Path) -> dict | None:
-    """Digest and origin of the documents that a tokenizer was trained on, if that is known."""
+    """Digest and origin of the documents that a tokenizer was trained on, where recorded."""
     record = _documents_file(path)
     return read_json(record) if record.is_file() else None
 
@@ -194,7 +194,7 @@ def batched(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
 
 
 def _ended(batch: list[Piece], end_of_document: str) -> list[str]:
-    """The texts of pieces, with the newline that stands where the marker is dropped."""
+    """The texts of pieces, with a newline after each document where the marker is dropped."""
     if end_of_document == "kept":
         return [piece.text for piece in batch]
     return [f"{piece.text}\n" if piece.last else piece.text for piece in batch]
