@@ -261,6 +261,18 @@ def test_every_example_of_the_docs_is_accepted():
         check(laid_over(shipped()[0], example))
 
 
+def test_the_readme_names_the_figures_of_all_configs():
+    named = set(re.findall(r"`([a-z-]+/\w+)`", (ROOT / "README.md").read_text(encoding="utf-8")))
+    drawn = {
+        f"{paper}/{figure}"
+        for path in (ROOT / "config").glob("*.yaml")
+        for paper, blocks in parsed(path).get("figures", {}).items()
+        for figure, block in (blocks or {}).items()
+        if block
+    }
+    assert named == drawn
+
+
 def test_every_block_is_mutated_in_every_way():
     kinds = ("missing", "misspelt", "wrong type", "out of range")
     blocks = parsed("config/config.yaml")
