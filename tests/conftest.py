@@ -1,6 +1,8 @@
 """What all tests share."""
 
+import hashlib
 import os
+from itertools import groupby
 from pathlib import Path
 
 # Two test processes on two cores: more threads in each would only wait for one another.
@@ -14,6 +16,43 @@ from hypothesis import settings
 # The same examples each time; `--hypothesis-profile default` looks for others.
 settings.register_profile("seeded", derandomize=True)
 settings.load_profile("seeded")
+
+
+CASES = 3  # of a parametrized test that `make test` takes
+SYSTEM = Path(__file__).with_name("system")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--part",
+        choices=("everyday", "system"),
+        help="everyday: what `make test` runs, quick tests with a sample of their cases; "
+        "system: what it leaves to `make test-system`; by default all",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if config.getoption("--part") == "everyday" and collection_path == SYSTEM else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Takes the tests of the part that is asked for; the two parts share none."""
+    part = config.getoption("--part")
+    if part is None:
+        return
+    everyday = set()
+    for _, cases in groupby(items, lambda item: (item.path, getattr(item, "originalname", ""))):
+        quick = [case for case in cases if case.get_closest_marker("long") is None]
+        quick = [case for case in quick if SYSTEM not in case.path.parents]
+        everyday |= set(sorted(quick, key=_rank)[:CASES])
+    left = [item for item in items if (item in everyday) != (part == "everyday")]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in set(left)]
+
+
+def _rank(item: pytest.Item) -> str:
+    """An order of cases that depends on their names only."""
+    return hashlib.sha256(item.name.encode()).hexdigest()
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,11 @@ import pytest
 import yaml
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 # helpers of other folders: the tiny pipeline, and what scripts import
-sys.path[:0] = [str(HERE), str(ROOT / "tests" / "faults"), str(ROOT / "tests" / "unit")]
+sys.path[:0] = [
+    str(folder) for folder in (HERE, HERE.parent / "faults", HERE.parent / "environment")
+]
 
 
 @pytest.fixture(scope="session")
