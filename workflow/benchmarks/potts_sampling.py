@@ -3,12 +3,11 @@
 adabmDCA 1.0.0 moves all chains at one site at a time in PyTorch, in single precision: a product of
 all couplings of the site with one-hot colours, softmax, one draw for each chain. It is used as it
 prepares itself (a compiled script), with one thread, on the same J, U and beta and as many chains.
-The package is needed here only and is in no environment.
+The package is needed here only: `envs/benchmarks.txt` pins it.
 """
 
 import statistics
 import time
-from importlib import import_module
 
 import numpy as np
 import torch
@@ -22,15 +21,13 @@ CHAINS = 5000
 BLOCKS = 5
 SWEEPS = 200  # of ours in a block, from uniform colours as a source is sampled
 PEER_SWEEPS = 10  # of the peer's; what it draws does not change its speed
-PEER = "adabmDCA==1.0.0"
 
 
 def measure() -> list[dict]:
     """Rows `what, ours, baseline, ratio, unit, threads` in updates/s (one site of one chain),
     medians over alternating blocks: one thread against the peer, two threads against one.
 
-    `ModuleNotFoundError` says how to install the peer; `RuntimeError` that it takes more threads
-    than one.
+    Raises `RuntimeError` if the peer takes more threads than one.
     """
     model = Hamiltonian(contact_map(20), -stored_colours() / 2, BETA)
     sampler, parameters = peer(), peer_parameters(model)
@@ -63,14 +60,9 @@ def measure() -> list[dict]:
 
 def peer():
     """adabmDCA's Gibbs sampler for a CPU."""
-    try:
-        prepare = import_module("adabmDCA.sampling").prepare_sampler
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"{error}: the sampler is measured against {PEER}, which no environment has. Install "
-            f"it with `python -m pip install --no-deps {PEER}` where this runs, and measure again"
-        ) from error
-    return prepare("gibbs", torch.device("cpu"))
+    from adabmDCA.sampling import prepare_sampler
+
+    return prepare_sampler("gibbs", torch.device("cpu"))
 
 
 def peer_parameters(model: Hamiltonian) -> dict[str, torch.Tensor]:

@@ -1,15 +1,38 @@
 """Benchmarks: every claim about speed, against its baseline in one run.
 
-The baselines are in benchmarks, beside what they are compared with. Not part of `all`:
-run `snakemake --cores 1 results/benchmarks/clones.csv` on a machine with nothing else to do.
+The baselines are in workflow/benchmarks, beside what they are compared with; packages that only
+they need are listed in envs/benchmarks.txt. Not part of `all`: run
+`snakemake --cores 1 results/benchmarks/clones.csv` on a machine with nothing else to do.
 """
 
 
 localrules:
     benchmark_part,
+    install_peers,
+
+
+PEERS = f"{RESULTS}/benchmarks/peers"
+
+
+rule install_peers:
+    input:
+        pins=Path(workflow.basedir) / "envs" / "benchmarks.txt",
+    output:
+        folder=directory(PEERS),
+    log:
+        f"{RESULTS}/logs/install_peers.log",
+    conda:
+        "../../envs/learning.yaml"
+    message:
+        "Installing what the benchmarks compare with"
+    shell:
+        "python -m pip install --no-deps --require-hashes --only-binary :all:"
+        " --target {output.folder} --requirement {input.pins} > {log} 2>&1"
 
 
 rule benchmark_part:
+    input:
+        peers=lambda wildcards: PEERS if wildcards.part == "potts" else [],
     output:
         table=f"{RESULTS}/benchmarks/{{part}}.csv",
     log:

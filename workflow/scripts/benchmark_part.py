@@ -1,6 +1,7 @@
 """Measures one part of the package against its baseline."""
 
 import csv
+import sys
 from importlib import import_module
 
 from manybody.files.atomic import atomic
@@ -8,6 +9,7 @@ from manybody.runtime.logs import log_to
 
 log_to(snakemake.log[0])
 
+sys.path += snakemake.input.get("peers", [])
 part = snakemake.wildcards.part.replace("-", "_")
 rows = import_module(f"benchmarks.{part}").measure()
 with atomic(snakemake.output.table) as temporary, temporary.open("w", newline="") as opened:
