@@ -16,6 +16,7 @@ LOSSES = f"{RESULTS}/losses/{{evaluation}}/seed-{{seed}}.parquet"
 HAMILTONIAN = f"{SEQUENCES}/hamiltonian.safetensors"
 THEORY = f"{RESULTS}/theory/{{theory}}.parquet"
 CURVE = f"{RESULTS}/curves/{{curve}}.parquet"
+DISPLACEMENTS = f"{RESULTS}/displacements/{{source}}/{{model}}.parquet"
 MAPS = f"{RESULTS}/maps/{{source}}/{{model}}/seed-{{seed}}.parquet"
 CONTACTS = f"{RESULTS}/contacts/{{source}}/{{model}}/seed-{{seed}}.parquet"
 SAMPLED = ("many-body", "potts")  # kinds of sources with a Hamiltonian
@@ -171,6 +172,12 @@ def run_path(template, run):
     return template.format(**dict(zip(("source", "model", "seed"), run)))
 
 
+def followed_runs(source, model):
+    """Manifests of a model's runs of all seeds that figures draw."""
+    runs = figure_parts("models")
+    return [model_path(*run) for run in runs if run[:2] == [source, model]]
+
+
 def clone_path(clone):
     return CLONE.format(source=entry("clones", clone)["source"], clone=clone)
 
@@ -290,15 +297,21 @@ def figure_parts(kind):
     return [part for number, part in enumerate(named) if part not in named[:number]]
 
 
-def figure_inputs(paper, figure):
-    """Named inputs of a figure: tables of losses, manifests of runs and clones, a tokenizer."""
+def drawn_block(paper, figure):
+    """A figure's block without the identities, which are judged and not drawn."""
     block = config["figures"][paper][figure]
+    return {key: value for key, value in block.items() if key != "exact"}
+
+
+def figure_inputs(block):
+    """Named inputs of a figure: tables of losses, manifests of runs and clones, a tokenizer."""
     needed = needs(block, config)
     inputs = {
         "losses": [LOSSES.format(evaluation=name, seed=seed) for name, seed in needed["runs"]],
         "runs": [evaluated_model(name, seed) for name, seed in needed["runs"]],
         "clones": [clone_path(name) for name in needed["clones"]],
         "models": [model_path(*run) for run in needed["models"]],
+        "displacements": [run_path(DISPLACEMENTS, run) for run in needed["displacements"]],
         "sequences": [
             f"{SEQUENCES}/validation.parquet".format(source=s) for s in needed["sources"]
         ],

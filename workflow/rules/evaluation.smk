@@ -1,7 +1,8 @@
-"""Evaluation: every checkpoint of a run on a list of sequence sets.
+"""Evaluation: every checkpoint of a run, on a list of sequence sets or by how far it has moved.
 
 Needs   the run's manifest and the sets: clones, the sequences they started from, a split
 Makes   results/losses/{evaluation}/seed-{seed}.parquet, one row a target, step and sequence
+        results/displacements/{source}/{model}.parquet, one row a seed, step and layer
 """
 
 
@@ -32,3 +33,25 @@ rule evaluate_model:
         "Evaluating {wildcards.evaluation}, seed {wildcards.seed}"
     script:
         "../scripts/evaluate_model.py"
+
+
+# All seeds in one job, which takes no longer than to start: a run is read in a tenth of a second.
+rule measure_displacements:
+    input:
+        models=lambda wildcards: followed_runs(wildcards.source, wildcards.model),
+    output:
+        displacements=DISPLACEMENTS,
+    log:
+        f"{RESULTS}/logs/measure_displacements/{{source}}/{{model}}.log",
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=growing(2000),
+        runtime=growing(30),
+    params:
+        code=lambda wildcards: code("measure_displacements.py"),
+    message:
+        "Measuring how far the layers of {wildcards.model} on {wildcards.source} have moved"
+    script:
+        "../scripts/measure_displacements.py"

@@ -10,7 +10,7 @@ for paper, figure in figure_names():
         name:
             f"plot_{paper}_{figure}".replace("-", "_")
         input:
-            **figure_inputs(paper, figure),
+            **figure_inputs(drawn_block(paper, figure)),
         output:
             pdf=report(
                 f"{RESULTS}/figures/{paper}/{figure}.pdf",
@@ -36,8 +36,8 @@ for paper, figure in figure_names():
         params:
             paper=paper,
             figure=figure,
-            block=config["figures"][paper][figure],
-            context=needs(config["figures"][paper][figure], config),
+            block=drawn_block(paper, figure),
+            context=needs(drawn_block(paper, figure), config),
             code=lambda wildcards, module=f"{paper}.{figure}".replace("-", "_"): code(
                 "plot_figure.py", f"manybody.plotting.{module}", plotting=True
             ),
@@ -57,11 +57,11 @@ if ("simplicity", "headline") in figure_names():
 
     rule headline_models:
         input:
-            figure_inputs("simplicity", "headline")["runs"],
+            figure_inputs(drawn_block("simplicity", "headline"))["runs"],
 
     rule headline_clones:
         input:
-            figure_inputs("simplicity", "headline")["clones"],
+            figure_inputs(drawn_block("simplicity", "headline"))["clones"],
 
     rule headline:
         input:

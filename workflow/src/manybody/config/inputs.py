@@ -9,10 +9,10 @@ def needs(block: dict, config: dict) -> dict:
     and `wide_generator` name evaluations as well; a block of several `corpora` has these for each.
     Clones are those that the evaluations are tested on, and the block's `chains` and `clones`.
     `targets` gives each evaluation's targets as the config has them. Models are those of the
-    block's `networks`, `protocols`, `lines` and `truth`, or of its `parts`; or the candidates of
-    its `runs`, which come with maps, and those that are `longer`, the candidates of its
-    `interpolation`, and its `optimum`. Theory is its `theory`, one name or several by their part
-    in the figure, and `exact`.
+    block's `networks`, `protocols`, `lines` and `truth`, or of its `parts`, the first two with
+    `displacements`, pairs of source and model; or the candidates of its `runs`, which come with
+    maps, and those that are `longer`, the candidates of its `interpolation`, and its `optimum`.
+    Theory is its `theory`, one name or several by their part in the figure, and `exact`.
     `sources` gives each of their sources as the config has it. `elsewhere` is the figure that has
     the rows about the same runs, or None. Raises `KeyError` for a name that is not defined.
     """
@@ -28,7 +28,8 @@ def needs(block: dict, config: dict) -> dict:
         runs += [[name, seed] for seed in own_seeds.get(name, evaluation["seeds"])]
         targets[name] = evaluation["targets"]
         clones += [target["clone"] for target in targets[name].values() if "clone" in target]
-    models = [run for part in parts(block) for run in _models(part)]
+    trained = [run for part in parts(block) for run in _trained(part)]
+    models = trained + [run for part in parts(block) for run in _references(part)]
     maps = _candidates(block, "runs")
     models += maps + _candidates(block, "interpolation")
     models += [(block["source"], name, 0) for name in _one(block, "optimum")]
@@ -45,6 +46,7 @@ def needs(block: dict, config: dict) -> dict:
         "clones": sorted(set(clones)),
         "targets": targets,
         "models": [list(run) for run in dict.fromkeys(models)],
+        "displacements": [list(run) for run in dict.fromkeys(run[:2] for run in trained)],
         "maps": [list(run) for run in dict.fromkeys(maps)],
         "contacts": [list(run) for run in contacts],
         "sources": {name: config["sources"][name] for name in named},
@@ -84,12 +86,15 @@ def corpora(block: dict) -> list[dict]:
     return block.get("corpora", [block])
 
 
-def _models(part: dict) -> list[tuple[str, str, int]]:
-    """(source, model, seed) of the runs of one part: networks, other protocols, lines, truth."""
-    source = part["source"]
+def _trained(part: dict) -> list[tuple[str, str, int]]:
+    """(source, model, seed) of the runs that one part follows: its networks and protocols."""
     networks = [*part["networks"], *part.get("protocols", [])]
-    runs = [(source, entry["model"], seed) for entry in networks for seed in entry["seeds"]]
-    return runs + [(source, name, 0) for name in [*part["lines"], part["truth"]]]
+    return [(part["source"], entry["model"], seed) for entry in networks for seed in entry["seeds"]]
+
+
+def _references(part: dict) -> list[tuple[str, str, int]]:
+    """(source, model, seed) of what one part compares them with: its lines and the truth."""
+    return [(part["source"], name, 0) for name in [*part["lines"], part["truth"]]]
 
 
 def _candidates(block: dict, key: str) -> list[tuple[str, str, int]]:

@@ -52,14 +52,20 @@ MAPS_SCHEMA = pa.schema(
     ]
 )
 
+DISPLACEMENTS = "displacements"
+DISPLACEMENTS_SCHEMA = pa.schema(
+    [
+        ("seed", pa.int64()),
+        ("step", pa.int64()),
+        ("layer", pa.int64()),
+        ("value", pa.float64()),
+    ]
+)
+
 
 def write_losses(path: str | Path, losses: pd.DataFrame, about: dict) -> None:
     """Writes one run's table of losses and the JSON document `about`, atomically."""
-    table = pa.Table.from_pandas(losses, LOSS_SCHEMA, preserve_index=False)
-    schema = table.schema.remove_metadata()
-    with parquet.writing(path, schema) as writer:
-        writer.write_table(table.replace_schema_metadata())
-        parquet.set_document(writer, {"kind": KIND, "about": about})
+    _write(path, losses, LOSS_SCHEMA, {"kind": KIND, "about": about})
 
 
 def read_losses(paths: Mapping[int, str | Path]) -> pd.DataFrame:
@@ -105,11 +111,7 @@ def read_theory(path: str | Path) -> tuple[pd.DataFrame, dict]:
 
     Raises `ArtifactError` naming a file that is missing, damaged or not such a table.
     """
-    opened, document = parquet.open_document(path, THEORY)
-    table = parquet.read_groups(path, opened, list(range(opened.num_row_groups)))
-    if table.schema.remove_metadata() != THEORY_SCHEMA:
-        raise parquet.Refused(path, f"it has the columns {', '.join(table.column_names)}")
-    return table.to_pandas(), document["about"]
+    return _read(path, THEORY, THEORY_SCHEMA)
 
 
 def write_maps(path: str | Path, maps: pd.DataFrame, about: dict) -> None:
@@ -118,10 +120,7 @@ def write_maps(path: str | Path, maps: pd.DataFrame, about: dict) -> None:
     name: A, V or attention; step: of the checkpoint; layer: 1 .. n, or 0 for the mean of the last
     two; row, column: from 0.
     """
-    table = pa.Table.from_pandas(maps, MAPS_SCHEMA, preserve_index=False)
-    with parquet.writing(path, MAPS_SCHEMA) as writer:
-        writer.write_table(table.replace_schema_metadata())
-        parquet.set_document(writer, {"kind": MAPS, "about": about})
+    _write(path, maps, MAPS_SCHEMA, {"kind": MAPS, "about": about})
 
 
 def read_maps(path: str | Path) -> tuple[pd.DataFrame, dict]:
@@ -129,9 +128,30 @@ def read_maps(path: str | Path) -> tuple[pd.DataFrame, dict]:
 
     Raises `ArtifactError` naming a file that is missing, damaged or not such a table.
     """
-    opened, document = parquet.open_document(path, MAPS)
+    return _read(path, MAPS, MAPS_SCHEMA)
+
+
+def write_displacements(path: str | Path, displacements: pd.DataFrame, about: dict) -> None:
+    """Writes the displacements of one model's runs (`evaluation.displacements`), atomically."""
+    _write(path, displacements, DISPLACEMENTS_SCHEMA, {"kind": DISPLACEMENTS, "about": about})
+
+
+def read_displacements(path: str | Path) -> pd.DataFrame:
+    """A table written by `write_displacements`; `ArtifactError` names a file that is not one."""
+    return _read(path, DISPLACEMENTS, DISPLACEMENTS_SCHEMA)[0]
+
+
+def _write(path: str | Path, frame: pd.DataFrame, schema: pa.Schema, document: dict) -> None:
+    table = pa.Table.from_pandas(frame, schema, preserve_index=False)
+    with parquet.writing(path, schema) as writer:
+        writer.write_table(table.replace_schema_metadata())
+        parquet.set_document(writer, document)
+
+
+def _read(path: str | Path, kind: str, schema: pa.Schema) -> tuple[pd.DataFrame, dict]:
+    opened, document = parquet.open_document(path, kind)
     table = parquet.read_groups(path, opened, list(range(opened.num_row_groups)))
-    if table.schema.remove_metadata() != MAPS_SCHEMA:
+    if table.schema.remove_metadata() != schema:
         raise parquet.Refused(path, f"it has the columns {', '.join(table.column_names)}")
     return table.to_pandas(), document["about"]
 

@@ -35,6 +35,7 @@ import numpy as np
 import pandas as pd
 
 from manybody.claims import labels, verdicts
+from manybody.claims.simplicity.tested import Tested
 from manybody.files import tables
 
 BOUND = math.log(1.25)  # of log t: what counts as a difference
@@ -214,27 +215,7 @@ def decide(found: Sequence[Interval]) -> str:
 # --- Premises ------------------------------------------------------------------------------------
 
 
-class Generator(NamedTuple):
-    """An evaluated run of a generator: its manifest's `about` and its losses on test text."""
-
-    about: dict
-    losses: pd.DataFrame
-
-
-def read_generators(files, names: Sequence[str], context: dict) -> list[Generator]:
-    """All runs of the evaluations `names`, from the files of a figure's rule."""
-    if not names:
-        return []
-    return [
-        Generator(tables.read_run(manifest)[0], tables.read_losses({seed: losses}))
-        for (name, seed), losses, manifest in zip(
-            context["runs"], files["losses"], files["runs"], strict=True
-        )
-        if name in names
-    ]
-
-
-def tested(generators: Sequence[Generator], made: dict, test: str) -> pd.DataFrame | None:
+def tested(generators: Sequence[Tested], made: dict, test: str) -> pd.DataFrame | None:
     """Losses on test text of the checkpoint behind a clone (`generator` of its document)."""
     for run in generators:
         same = run.about["description"] == made["description"]
@@ -247,7 +228,7 @@ def tested(generators: Sequence[Generator], made: dict, test: str) -> pd.DataFra
 
 def equal_losses(
     claim: str,
-    generators: Sequence[Generator],
+    generators: Sequence[Tested],
     targets: dict,
     late: Sequence[str],
     early: Sequence[str],
@@ -271,11 +252,11 @@ def equal_losses(
     return farthest | {"holds": holds}
 
 
-# --- Rows ----------------------------------------------------------------------------------------
+# --- Claims --------------------------------------------------------------------------------------
 
 
 class Comparison(NamedTuple):
-    """Two kinds that are compared: their targets, the intervals by share, rows of the scorecard."""
+    """Two kinds that are compared: their targets, the intervals by share, premise and claim."""
 
     late: list[str]
     early: list[str]
@@ -289,7 +270,7 @@ def compare(
     name: str,
     losses: pd.DataFrame,
     targets: dict,
-    generators: Sequence[Generator],
+    generators: Sequence[Tested],
     test: str,
     pairs: Sequence[tuple[list[str], list[str]]],
     bootstraps: int = BOOTSTRAPS,

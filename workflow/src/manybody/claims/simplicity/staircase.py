@@ -49,21 +49,21 @@ IDENTITIES = {  # quantity of the table: words, kind, bound, whether it must be 
 }
 
 
-def all_rows(part: Part, figure: str) -> list[dict]:
+def all_claims(part: Part, figure: str) -> list[dict]:
     """Every row on the data, the lines and the networks of one part."""
-    rows = [*sample_rows(part, figure), *line_rows(part, figure)]
-    rows += [*shallow_rows(part, figure), *staircase_rows(part, figure)]
-    return [*rows, *order_rows(part, figure), *protocol_rows(part, figure)]
+    rows = [*sample_claims(part, figure), *line_claims(part, figure)]
+    rows += [*shallow_claims(part, figure), *staircase_claims(part, figure)]
+    return [*rows, *order_claims(part, figure), *protocol_claims(part, figure)]
 
 
-def seed_rows(part: Part, figure: str, elsewhere: str | None = None) -> list[dict]:
+def seed_claims(part: Part, figure: str, elsewhere: str | None = None) -> list[dict]:
     """How often runs reach the data's order, by each recipe, and in which order layers move.
 
     elsewhere: a figure that draws the same runs by the first recipe and has the rows about them.
     """
-    rows = protocol_rows(part, figure)
+    rows = protocol_claims(part, figure)
     if elsewhere is None:
-        rows = [_reached(part.deepest, part, figure), *rows, *order_rows(part, figure)]
+        rows = [_reached(part.deepest, part, figure), *rows, *order_claims(part, figure)]
     return rows
 
 
@@ -78,7 +78,7 @@ def departure(source: dict) -> str:
 # --- Identities ----------------------------------------------------------------------------------
 
 
-def exact_rows(theory: pd.DataFrame | None, figure: str) -> list[dict]:
+def exact_claims(theory: pd.DataFrame | None, figure: str) -> list[dict]:
     """The identities of `claims.identities.many_body`; no rows where the figure has none."""
     rows = []
     for quantity, (words, kind, bound, above) in IDENTITIES.items() if theory is not None else ():
@@ -97,7 +97,7 @@ def exact_rows(theory: pd.DataFrame | None, figure: str) -> list[dict]:
 # --- Samples and lines ---------------------------------------------------------------------------
 
 
-def sample_rows(part: Part, figure: str) -> list[dict]:
+def sample_claims(part: Part, figure: str) -> list[dict]:
     """The samples are those of the Hamiltonian, and all losses are on the same ones."""
     test, sites = part.self_test, part.source["sequences"]["validation"] * part.source["length"]
     # As in the source: colours too unlikely to be seen at any site add to the entropy only.
@@ -114,7 +114,7 @@ def sample_rows(part: Part, figure: str) -> list[dict]:
     return [*rows, verdicts.row(claim, "exact", holds, counts[-1], 0.0, counts[0], 0.0)]
 
 
-def line_rows(part: Part, figure: str) -> list[dict]:
+def line_claims(part: Part, figure: str) -> list[dict]:
     """Each order's line is above the next; at the default setting by how much, and where."""
     lines, elsewhere = part.lines, departure(part.source)
     ladder = [(1, lines.marginals)]
@@ -173,7 +173,7 @@ def _above(claim: str, value: float, error: float, bound: float, kind: str) -> d
 # --- Networks ------------------------------------------------------------------------------------
 
 
-def shallow_rows(part: Part, figure: str) -> list[dict]:
+def shallow_claims(part: Part, figure: str) -> list[dict]:
     """One layer ends on the 2-body line; two rest there, then end on the 3-body line."""
     under = part.lines.fits
     rows = []
@@ -212,7 +212,7 @@ def _rests(claim: str, epochs: float, spacing: float) -> dict:
     return verdicts.row(claim, "paper", holds, epochs, math.nan, f">= {PLATEAU:g}", 0.0)
 
 
-def staircase_rows(part: Part, figure: str) -> list[dict]:
+def staircase_claims(part: Part, figure: str) -> list[dict]:
     """The deepest network: a plateau on every line below the data's order, then the last step."""
     group, lines = part.deepest, part.lines
     under = lines.under()
@@ -244,7 +244,7 @@ def _reached(group: Group, part: Part, figure: str) -> dict:
     return _share(claim, reached, len(group.runs), SOME)
 
 
-def protocol_rows(part: Part, figure: str) -> list[dict]:
+def protocol_claims(part: Part, figure: str) -> list[dict]:
     """Another training protocol reaches the data's order in a larger share of the seeds.
 
     Decided by Fisher's exact test, one-sided at 2.5 % either way: few seeds of each are enough
@@ -297,7 +297,7 @@ def _share(claim: str, count: int, seeds: int, least: float) -> dict:
     return verdicts.row(claim, "paper", holds, share, error, f">= {least:g}", 0.0)
 
 
-def order_rows(part: Part, figure: str) -> list[dict]:
+def order_claims(part: Part, figure: str) -> list[dict]:
     """The last layer moves first; the paper's order is from the last to the first."""
     group = part.deepest
     when = f"(mean square displacement above {MOVED:g}; share of the seeds in which it is seen)"

@@ -5,14 +5,12 @@ masked in its own copy; times are epochs. (many-body, sections 3 and 6)
 """
 
 import math
-import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from safetensors import safe_open
 
 from manybody.files import tables
 from manybody.files.manifest import Manifest
@@ -22,7 +20,6 @@ from manybody.sources import hamiltonian
 ON_LINE = 0.004  # nats per token: a loss this near to a line is on it
 REACHED = 0.8  # share of the way from the line below to the true conditionals
 MOVED = 0.1  # mean square displacement at which a layer has moved
-LAYER = re.compile(r"(attention|left|right)\.(\d+)")  # a parameter of one layer
 
 
 @dataclass
@@ -87,7 +84,7 @@ def classes(lines: Lines) -> list[str]:
 
 
 @dataclass
-class Run:
+class Trajectory:
     """One run: its manifest's `about`, its losses at each checkpoint, how far its layers went.
 
     curve: columns epoch, loss, loss_se. displacement: indexed by epoch, a column for each layer.
@@ -133,7 +130,7 @@ class Group:
 
     model: str
     label: str
-    runs: dict[int, Run]
+    runs: dict[int, Trajectory]
 
     @property
     def layers(self) -> int:
@@ -198,31 +195,31 @@ def read_exact(files, block: dict, context: dict) -> pd.DataFrame | None:
 def read_parts(files, block: dict, context: dict) -> list[Part]:
     """The parts of a figure (the block itself, or its `parts`) from the files of its rule.
 
-    files: `models`, the manifests of `context["models"]` (source, model, seed); `sequences` and
-    `hamiltonians`, the validation split and the Hamiltonian of each of `context["sources"]`.
+    files: `models`, the manifests of `context["models"]` (source, model, seed); `displacements`,
+    the tables of `context["displacements"]` (source, model); `sequences` and `hamiltonians`, the
+    validation split and the Hamiltonian of each of `context["sources"]`.
     """
-    runs = [tuple(run) for run in context["models"]]
-    manifests = dict(zip(runs, files["models"], strict=True))
+    moved = zip(map(tuple, context["displacements"]), files["displacements"], strict=True)
+    moved = {run: tables.read_displacements(path) for run, path in moved}
+    models = zip(map(tuple, context["models"]), files["models"], strict=True)
+    runs = {run: read_trajectory(path, moved.get(run[:2])) for run, path in models}
     held_out = dict(zip(context["sources"], files["sequences"], strict=True))
     hamiltonians = dict(zip(context["sources"], files["hamiltonians"], strict=True))
     return [
         _part(
             part,
             context["sources"][part["source"]],
-            manifests,
-            held_out[part["source"]],
-            hamiltonians[part["source"]],
+            {run[1:]: found for run, found in runs.items() if run[0] == part["source"]},
+            Sequences.open(held_out[part["source"]]),
+            hamiltonian.read_about(hamiltonians[part["source"]])["shares"],
         )
         for part in block.get("parts", [block])
     ]
 
 
-def _part(part: dict, source: dict, manifests: dict, held_out, energy) -> Part:
-    name = part["source"]
-    sequences = Sequences.open(held_out)
-    models = {
-        model: read_run(manifests[name, model, 0]) for model in [*part["lines"], part["truth"]]
-    }
+def _part(part: dict, source: dict, runs: dict, sequences: Sequences, shares: list) -> Part:
+    """runs: by model and seed."""
+    models = {model: runs[model, 0] for model in [*part["lines"], part["truth"]]}
     truth = models[part["truth"]]
     fits = {models[model].about["description"]["order"]: models[model] for model in part["lines"]}
     lines = Lines(
@@ -232,97 +229,52 @@ def _part(part: dict, source: dict, manifests: dict, held_out, energy) -> Part:
         order=source["order"],
         train={order: _train_loss(fit) for order, fit in fits.items()},
     )
-    networks = [_group(name, entry, manifests) for entry in part["networks"]]
+    networks = [_group(entry, runs) for entry in part["networks"]]
     networks.sort(key=lambda group: group.layers)
-    protocols = [
-        _group(name, entry, manifests, networks[-1].model) for entry in part.get("protocols", [])
-    ]
+    protocols = [_group(entry, runs, networks[-1].model) for entry in part.get("protocols", [])]
     groups = {group.model: group.runs[group.chosen] for group in [*networks, *protocols]}
     predictions = {
         model: int(run.curve["tokens"].iloc[-1]) for model, run in (models | groups).items()
     }
     return Part(
         source=source,
-        name=name,
+        name=part["source"],
         lines=lines,
         networks=networks,
         protocols=protocols,
-        shares=hamiltonian.read_about(energy)["shares"],
+        shares=shares,
         self_test=sequences.about["self_test"],
         predictions=predictions,
     )
 
 
-def _group(source: str, entry: dict, manifests: dict, base: str = "") -> Group:
-    runs = {seed: read_run(manifests[source, entry["model"], seed]) for seed in entry["seeds"]}
+def _group(entry: dict, known: dict, base: str = "") -> Group:
+    runs = {seed: known[entry["model"], seed] for seed in entry["seeds"]}
     layers = next(iter(runs.values())).about["description"]["layers"]
     own = entry["model"].removeprefix(base).strip("-_.") if base else ""
     return Group(entry["model"], f"n = {layers}{', ' if own else ''}{own}", runs)
 
 
-def read_run(path) -> Run:
-    """A run from its manifest; a model without layers has no displacement."""
+def read_trajectory(path, moved: pd.DataFrame | None = None) -> Trajectory:
+    """The run with the manifest at `path`; moved: the displacements of its model's runs."""
     manifest = Manifest.read(path, "model")
     history = pd.read_parquet(manifest.file("history.parquet"))
     held_out = history[history["split"] == "validation"].sort_values("step", kind="stable")
     curve = held_out[["step", "epoch", "loss", "loss_se", "tokens"]].reset_index(drop=True)
-    if "layers" not in manifest.about["description"]:
-        return Run(manifest.about, curve, pd.DataFrame())
-    epochs = dict(zip(curve["step"], curve["epoch"], strict=True))
-    return Run(manifest.about, curve, displacements(manifest, epochs))
+    if moved is None:
+        return Trajectory(manifest.about, curve, pd.DataFrame())
+    mine = moved[moved["seed"] == manifest.about["seed"]]
+    displacement = mine.pivot(index="step", columns="layer", values="value")
+    displacement.index = displacement.index.map(curve.set_index("step")["epoch"])
+    return Trajectory(manifest.about, curve, displacement)
 
 
-def displacements(manifest: Manifest, epochs: dict[int, float]) -> pd.DataFrame:
-    """Mean square displacement of each layer since step 0 at each kept step (simplicity, eq. 6).
-
-    MSD_l(t) = |A(t) - A(0)|^2 / L^2 + |V(t) - V(0)|^2 / |V|^2: the mean over the entries of A and
-    that over the entries of V, added. Of several heads it is the mean. Indexed by epoch, one
-    column for each layer, 1 to n.
-    """
-    softmax = manifest.about["description"].get("attention") == "softmax"
-    rows, start = {}, None
-    for step in manifest.about["steps"]:
-        weights = _layers(manifest.file(f"step-{step}.safetensors"), softmax)
-        start = start or weights
-        rows[epochs[step]] = {
-            layer: sum(
-                float(np.mean((matrix - before) ** 2))
-                for matrix, before in zip(weights[layer], start[layer], strict=True)
-            )
-            for layer in start
-        }
-    return pd.DataFrame.from_dict(rows, orient="index").sort_index(axis=1)
-
-
-def _layers(path, softmax: bool) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """A (L, L) and V (|V|, |V|) of each layer, 1 to n, with heads in front where there are several.
-
-    softmax: the stored maps are W of A = softmax(W). Values of low rank are multiplied out.
-    """
-    found: dict[int, dict[str, np.ndarray]] = {}
-    with safe_open(path, framework="numpy") as opened:
-        for name in sorted(opened.keys()):
-            if match := LAYER.fullmatch(name):
-                layer = found.setdefault(int(match[2]) + 1, {})
-                layer[match[1]] = opened.get_tensor(name).astype(np.float64)
-    layers = {}
-    for number, part in found.items():
-        attention, values = part["attention"], part["left"]
-        if "right" in part:
-            values = values @ part["right"]
-        if softmax:
-            weights = np.exp(attention - attention.max(axis=-1, keepdims=True))
-            attention = weights / weights.sum(axis=-1, keepdims=True)
-        layers[number] = attention, values
-    return layers
-
-
-def _final(run: Run) -> tuple[float, float]:
+def _final(run: Trajectory) -> tuple[float, float]:
     last = run.curve.iloc[-1]
     return float(last["loss"]), float(last["loss_se"])
 
 
-def _train_loss(run: Run) -> float:
+def _train_loss(run: Trajectory) -> float:
     return run.about["final"].get("train_loss", math.nan)
 
 

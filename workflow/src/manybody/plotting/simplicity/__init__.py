@@ -1,9 +1,7 @@
 """Rende, Gerace, Laio and Goldt, A distributional simplicity bias in the learning dynamics of
 transformers (arXiv 2410.19637). One module a figure, each with one function
 
-    draw(files, block, context) -> (figure, what is drawn, checks)
+    draw(files, block, context) -> (figure, table of what is drawn)
 
-files: named inputs of the rule, lists in the order of `context` (`config.inputs`): `losses` and
-`runs` (manifests) for `context["runs"]`, `clones` (manifests) for `context["clones"]`, `tokenizer`.
-block: the figure's block in the config.
+of the arguments that `claims.simplicity` describes, which reads them and judges the same numbers.
 """

@@ -1,10 +1,40 @@
 """Figure 2: networks of one, two and three layers climb down the orders of interaction."""
 
-from manybody.claims.simplicity.staircase_runs import read_exact, read_parts
+from manybody.claims.simplicity.staircase_runs import Part, read_parts
+from manybody.plotting import style
 from manybody.plotting.simplicity import staircase
+from manybody.plotting.simplicity.points import Drawing, drawn
 
 
-def draw(files, block: dict, context: dict) -> staircase.Drawing:
-    """The figure, what is drawn and the checks, from files; see the package's docstring."""
+def draw(files, block: dict, context: dict) -> Drawing:
+    """The figure and what is drawn, from files; see the package's docstring."""
     (part,) = read_parts(files, block, context)
-    return staircase.fig2(part, read_exact(files, block, context))
+    return figure_of(part)
+
+
+@style.styled(style.RC)
+def figure_of(part: Part) -> Drawing:
+    """(b) losses, (c) displacements below, (d) all ends beside, on the same axis of losses."""
+    figure = style.new(7.0, 5.2)
+    panels = [["b", "d"], ["c", "words"]]
+    axes = figure.subplot_mosaic(panels, width_ratios=(2.1, 1), height_ratios=(1.4, 1))
+    axes["c"].sharex(axes["b"])
+    axes["d"].sharey(axes["b"])
+    parts = [
+        staircase.draw_losses(axes["b"], part.networks, part.lines),
+        staircase.draw_ends(axes["d"], part.groups, part.lines),
+        staircase.draw_displacements(axes["c"], part.deepest),
+        *staircase.numbers(part),
+    ]
+    axes["b"].set_title(f"(b) {staircase.data(part)}")
+    axes["b"].tick_params(labelbottom=False)
+    axes["b"].set_ylabel("held-out loss (nats per token)")
+    staircase.depth_legend(axes["b"], part.networks, columns=3)
+    axes["c"].set_title(f"(c) n = {part.deepest.layers}, seed {part.deepest.chosen}")
+    axes["c"].set_xlabel("training epoch")
+    axes["d"].set_title("(d) at the end")
+    axes["d"].set_xlabel("layers n")
+    axes["d"].tick_params(labelleft=False)
+    axes["words"].axis("off")
+    staircase.class_legend(axes["words"], [part.deepest, *part.protocols], part.lines)
+    return figure, drawn(parts)

@@ -1,9 +1,36 @@
 """Figure 2 by the paper's literal recipe for the Hamiltonian, in each of its readings."""
 
-from manybody.claims.simplicity.staircase_runs import read_parts
+from manybody.claims.simplicity.staircase_runs import Part, read_parts
+from manybody.plotting import style
 from manybody.plotting.simplicity import staircase
+from manybody.plotting.simplicity.points import Drawing, drawn
 
 
-def draw(files, block: dict, context: dict) -> staircase.Drawing:
-    """The figure, what is drawn and the checks, from files; see the package's docstring."""
-    return staircase.literal(read_parts(files, block, context))
+def draw(files, block: dict, context: dict) -> Drawing:
+    """The figure and what is drawn, from files; see the package's docstring."""
+    return figure_of(read_parts(files, block, context))
+
+
+@style.styled(style.RC)
+def figure_of(parts: list[Part]) -> Drawing:
+    """A row of panels (b), (d), (c) for each part: as it comes out."""
+    figure = style.new(7.0, 2.45 * len(parts))
+    rows = figure.subplots(len(parts), 3, width_ratios=(2.0, 1.0, 1.5), squeeze=False)
+    found = []
+    for part, (losses, ends, moves) in zip(parts, rows, strict=True):
+        ends.sharey(losses)
+        tables = [
+            staircase.draw_losses(losses, part.networks, part.lines),
+            staircase.draw_ends(ends, part.groups, part.lines),
+            staircase.draw_displacements(moves, part.deepest),
+            *staircase.numbers(part),
+        ]
+        losses.set_title(f"(b) {part.name}: {staircase.data(part)}", fontsize=8)
+        losses.set(xlabel="training epoch", ylabel="held-out loss\n(nats per token)")
+        staircase.depth_legend(losses, part.networks, columns=1)
+        ends.tick_params(labelleft=False)
+        ends.set_xlabel("(d) layers n")
+        moves.set_title(f"(c) n = {part.deepest.layers}, seed {part.deepest.chosen}", fontsize=8)
+        moves.set_xlabel("training epoch")
+        found += [table.assign(panel=f"{part.name}: " + table["panel"]) for table in tables]
+    return figure, drawn(found)

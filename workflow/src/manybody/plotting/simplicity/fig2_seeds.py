@@ -1,10 +1,43 @@
 """Figure 2, seed by seed: how often the deepest network gets there, by each training recipe."""
 
-from manybody.claims.simplicity.staircase_runs import read_exact, read_parts
+from manybody.claims.simplicity.staircase_runs import Part, read_parts
+from manybody.plotting import style
 from manybody.plotting.simplicity import staircase
+from manybody.plotting.simplicity.points import Drawing, drawn
 
 
-def draw(files, block: dict, context: dict) -> staircase.Drawing:
-    """The figure, what is drawn and the checks, from files; see the package's docstring."""
+def draw(files, block: dict, context: dict) -> Drawing:
+    """The figure and what is drawn, from files; see the package's docstring."""
     (part,) = read_parts(files, block, context)
-    return staircase.seeds(part, read_exact(files, block, context), context.get("elsewhere"))
+    return figure_of(part)
+
+
+@style.styled(style.RC)
+def figure_of(part: Part) -> Drawing:
+    """A panel of losses for the deepest network by each recipe, each seed coloured by its end."""
+    groups, order = [part.deepest, *part.protocols], part.lines.order
+    columns = min(len(groups), 3)
+    rows = -(-len(groups) // columns)
+    figure = style.new(7.0, 2.3 * rows + 1.0)
+    panels = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+    parts = []
+    for axes, group in zip(panels, groups, strict=False):
+        parts.append(staircase.draw_losses(axes, [group], part.lines, by_end=True))
+        reached = group.counts(part.lines)["reached"]
+        axes.set_title(f"{group.label}: {reached} of {len(group.runs)} seeds reach order {order}")
+        axes.set_xlabel("training epoch")
+    for axes in panels[len(groups) :]:
+        axes.axis("off")
+    for axes in panels[::columns]:
+        axes.set_ylabel("held-out loss (nats per token)")
+    staircase.label_lines(panels[len(groups) - 1], part.lines)
+    figure.legend(
+        handles=staircase.class_handles(groups, part.lines),
+        title=staircase.class_title(groups),
+        alignment="left",
+        loc="outside lower center",
+        ncols=3,
+    )
+    return figure, drawn(
+        [*parts, staircase.ends_table(groups, part.lines), *staircase.numbers(part)]
+    )

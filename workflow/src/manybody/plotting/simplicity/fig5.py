@@ -1,10 +1,5 @@
-"""Figure 5: a causal student learns low orders first."""
+"""Figure 5: a causal student learns low orders first, by its next-token loss. As figure 4."""
 
-from manybody.claims.simplicity.comparison import read_generators
-from manybody.plotting.simplicity import learning
+from manybody.plotting.simplicity.fig4 import draw
 
-
-def draw(files, block: dict, context: dict) -> learning.Drawing:
-    """The figure, what is drawn and the checks, from files; see the package's docstring."""
-    generators = read_generators(files, block.get("generators", []), context)
-    return learning.fig5(*learning.read(files, block, context), block, generators)
+__all__ = ["draw"]

@@ -1,29 +1,21 @@
-"""Figure 2 and its relatives: networks of growing depth on samples of a known Hamiltonian.
+"""Panels of figure 2 and its relatives: networks of growing depth on a known Hamiltonian's samples.
 
-Panels have the letters of the paper: (b) held-out loss against the epoch with the reference lines,
+They have the letters of the paper: (b) held-out loss against the epoch with the reference lines,
 (c) mean square displacement of the layers of one run; and a new one, (d) where every run ended.
-What is read and measured is in `staircase_runs`, what is decided in `staircase_checks`.
-
-Each function takes parts (`staircase_runs.read_parts`) and returns the figure, the numbers drawn
-and the checks. Numbers that are not points of a panel have a panel of their own in the table:
-`lines`, `shares` (f_k of the Hamiltonian), `classes` (x: runs, y: their share), `escapes` (x:
-layer, y: epoch at which it has moved, empty if it has not), `plateaus` (x: order, y: epochs on its
-line).
+Numbers that are not points of a panel have a panel of their own in the table: `lines`, `shares`
+(f_k of the Hamiltonian), `classes` (x: runs, y: their share), `escapes` (x: layer, y: epoch at
+which it has moved, empty if it has not), `plateaus` (x: order, y: epochs on its line).
 """
 
 import math
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from manybody.claims import verdicts
-from manybody.claims.simplicity import staircase as staircase_claims
 from manybody.claims.simplicity.staircase_runs import MOVED, Group, Lines, Part, classes, classify
 from manybody.plotting import style
-
-Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
+from manybody.plotting.simplicity.points import points
 
 TRUTH = "black"
 NOWHERE = "0.55"  # of runs that rest on no line
@@ -31,107 +23,6 @@ LAYERS = ((0, (1, 1)), (0, (4, 1.2)), "-")  # dashes from the first layer to the
 RING = dict(marker="o", color="black", markersize=8, markerfacecolor="none", markeredgewidth=0.9)
 SPREAD = 0.34  # half the width of a strip of points, in columns
 APART = 0.062  # smallest distance of two labels of lines, as a share of the axis
-
-
-@style.styled(style.RC)
-def fig2(part: Part, theory: pd.DataFrame | None) -> Drawing:
-    """(b) losses, (c) displacements below, (d) all ends beside, on the same axis of losses.
-
-    theory: the numbers of `claims.identities.many_body`, for the checks, or None.
-    """
-    figure = style.new(7.0, 5.2)
-    panels = [["b", "d"], ["c", "words"]]
-    axes = figure.subplot_mosaic(panels, width_ratios=(2.1, 1), height_ratios=(1.4, 1))
-    axes["c"].sharex(axes["b"])
-    axes["d"].sharey(axes["b"])
-    drawn = [
-        draw_losses(axes["b"], part.networks, part.lines),
-        draw_ends(axes["d"], part.groups, part.lines),
-        draw_displacements(axes["c"], part.deepest),
-        *numbers(part),
-    ]
-    axes["b"].set_title(f"(b) {data(part)}")
-    axes["b"].tick_params(labelbottom=False)
-    axes["b"].set_ylabel("held-out loss (nats per token)")
-    _depth_legend(axes["b"], part.networks, columns=3)
-    axes["c"].set_title(f"(c) n = {part.deepest.layers}, seed {part.deepest.chosen}")
-    axes["c"].set_xlabel("training epoch")
-    axes["d"].set_title("(d) at the end")
-    axes["d"].set_xlabel("layers n")
-    axes["d"].tick_params(labelleft=False)
-    axes["words"].axis("off")
-    _class_legend(axes["words"], _last(part), part.lines)
-    found = staircase_claims.all_rows(part, "fig. 2")
-    found += staircase_claims.exact_rows(theory, "fig. 2")
-    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], verdicts.table(found)
-
-
-@style.styled(style.RC)
-def literal(parts: list[Part]) -> Drawing:
-    """A row of panels (b), (d), (c) for each part: as it comes out."""
-    figure = style.new(7.0, 2.45 * len(parts))
-    rows = figure.subplots(len(parts), 3, width_ratios=(2.0, 1.0, 1.5), squeeze=False)
-    drawn, found = [], []
-    for part, (losses, ends, moves) in zip(parts, rows, strict=True):
-        ends.sharey(losses)
-        tables = [
-            draw_losses(losses, part.networks, part.lines),
-            draw_ends(ends, part.groups, part.lines),
-            draw_displacements(moves, part.deepest),
-            *numbers(part),
-        ]
-        losses.set_title(f"(b) {part.name}: {data(part)}", fontsize=8)
-        losses.set(xlabel="training epoch", ylabel="held-out loss\n(nats per token)")
-        _depth_legend(losses, part.networks, columns=1)
-        ends.tick_params(labelleft=False)
-        ends.set_xlabel("(d) layers n")
-        moves.set_title(f"(c) n = {part.deepest.layers}, seed {part.deepest.chosen}", fontsize=8)
-        moves.set_xlabel("training epoch")
-        drawn += [
-            table.assign(panel=f"{part.name}: " + table["panel"].astype(str)) for table in tables
-        ]
-        found += staircase_claims.all_rows(part, f"fig. 2 literal, {part.name}")
-    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], verdicts.table(found)
-
-
-@style.styled(style.RC)
-def seeds(part: Part, theory: pd.DataFrame | None, elsewhere: str | None = None) -> Drawing:
-    """A panel of losses for the deepest network by each recipe, each seed coloured by its end.
-
-    theory: as of `fig2`. elsewhere: a figure that has the rows about the first recipe.
-    """
-    groups, order = _last(part), part.lines.order
-    columns = min(len(groups), 3)
-    rows = -(-len(groups) // columns)
-    figure = style.new(7.0, 2.3 * rows + 1.0)
-    panels = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
-    drawn = []
-    for axes, group in zip(panels, groups, strict=False):
-        drawn.append(draw_losses(axes, [group], part.lines, by_end=True))
-        reached = group.counts(part.lines)["reached"]
-        axes.set_title(f"{group.label}: {reached} of {len(group.runs)} seeds reach order {order}")
-        axes.set_xlabel("training epoch")
-    for axes in panels[len(groups) :]:
-        axes.axis("off")
-    for axes in panels[::columns]:
-        axes.set_ylabel("held-out loss (nats per token)")
-    _label_lines(panels[len(groups) - 1], part.lines)
-    figure.legend(
-        handles=_class_handles(groups, part.lines),
-        title=_class_title(groups),
-        alignment="left",
-        loc="outside lower center",
-        ncols=3,
-    )
-    drawn += [_ends_table(groups, part.lines), *numbers(part)]
-    found = staircase_claims.seed_rows(part, "fig. 2 seeds", elsewhere)
-    found += staircase_claims.exact_rows(theory, "fig. 2 seeds")
-    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], verdicts.table(found)
-
-
-def _last(part: Part) -> list[Group]:
-    """The deepest network by the first recipe and by the others."""
-    return [part.deepest, *part.protocols]
 
 
 # --- Panels --------------------------------------------------------------------------------------
@@ -153,7 +44,7 @@ def draw_losses(
             looks = dict(linewidth=1.8, zorder=3) if chosen else dict(linewidth=0.7, alpha=0.7)
             axes.plot(curve["epoch"], curve["loss"], color=colour, **looks)
             tables.append(
-                _rows("b", group.label, seed, curve["epoch"], curve["loss"], curve["loss_se"])
+                points("b", group.label, seed, curve["epoch"], curve["loss"], curve["loss_se"])
             )
     axes.set_xlim(0, None)
     axes.set_ylim(*_limits(lines))
@@ -183,8 +74,8 @@ def draw_ends(axes: Axes, groups: list[Group], lines: Lines) -> pd.DataFrame:
     axes.set_xticks(range(len(groups)), names)
     axes.set_xlim(-0.6, len(groups) - 0.4)
     axes.set_ylim(*_limits(lines))
-    _label_lines(axes, lines)
-    return _ends_table(groups, lines)
+    label_lines(axes, lines)
+    return ends_table(groups, lines)
 
 
 def draw_displacements(axes: Axes, group: Group) -> pd.DataFrame:
@@ -197,13 +88,13 @@ def draw_displacements(axes: Axes, group: Group) -> pd.DataFrame:
         line = LAYERS[max(len(LAYERS) - 1 - (layers[-1] - layer), 0)]
         colour = style.TIMES[min(layers[-1] - layer, 2)] if layer != layers[-1] else "black"
         axes.plot(table.index, table[layer], linestyle=line, color=colour, label=f"layer {layer}")
-        tables.append(_rows("c", f"layer {layer}", group.chosen, table.index, table[layer]))
+        tables.append(points("c", f"layer {layer}", group.chosen, table.index, table[layer]))
     axes.axhline(MOVED, color="0.8", linewidth=0.8, zorder=0)
     axes.set_xlim(0, None)
     axes.set_yscale("log")
     axes.set_ylabel("$|A(t)-A(0)|^2/L^2 + |V(t)-V(0)|^2/|V|^2$", fontsize=7)
     axes.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize=7)
-    return pd.concat(tables) if tables else _rows("c", "", group.chosen, [], [])
+    return pd.concat(tables) if tables else points("c", "", group.chosen, [], [])
 
 
 def _draw_lines(axes: Axes, lines: Lines) -> None:
@@ -211,7 +102,7 @@ def _draw_lines(axes: Axes, lines: Lines) -> None:
         axes.axhline(value, color=colour, linestyle=dashes, linewidth=1.0, zorder=1)
 
 
-def _label_lines(axes: Axes, lines: Lines) -> None:
+def label_lines(axes: Axes, lines: Lines) -> None:
     """The lines' names and values at the right edge, moved apart where they would overlap."""
     low, high = _limits(lines)
     named = sorted(_named_lines(lines), key=lambda line: line[1])
@@ -294,7 +185,7 @@ def class_words(name: str, lines: Lines) -> str:
     }[name]
 
 
-def _class_handles(groups: list[Group], lines: Lines) -> list[Line2D]:
+def class_handles(groups: list[Group], lines: Lines) -> list[Line2D]:
     """A mark for each class that occurs, and the two best, with the number of runs."""
     handles = []
     for name in classes(lines):
@@ -306,19 +197,19 @@ def _class_handles(groups: list[Group], lines: Lines) -> list[Line2D]:
     return handles
 
 
-def _class_title(groups: list[Group]) -> str:
+def class_title(groups: list[Group]) -> str:
     names = [f"{group.label} ({len(group.runs)})" for group in groups]
     pairs = [" | ".join(names[place : place + 2]) for place in range(0, len(names), 2)]
     return "runs of " + " |\n".join(pairs)
 
 
-def _class_legend(axes: Axes, groups: list[Group], lines: Lines) -> None:
+def class_legend(axes: Axes, groups: list[Group], lines: Lines) -> None:
     axes.legend(
         handles=[
-            *_class_handles(groups, lines),
+            *class_handles(groups, lines),
             Line2D([], [], linestyle="", label="the run drawn thick", **RING),
         ],
-        title=_class_title(groups),
+        title=class_title(groups),
         alignment="left",
         loc="center left",
         bbox_to_anchor=(-0.1, 0.5),
@@ -328,7 +219,7 @@ def _class_legend(axes: Axes, groups: list[Group], lines: Lines) -> None:
     )
 
 
-def _depth_legend(axes: Axes, groups: list[Group], columns: int) -> None:
+def depth_legend(axes: Axes, groups: list[Group], columns: int) -> None:
     """In the room above the lines and below single sites, which runs leave early."""
     handles = []
     for group in groups:
@@ -357,20 +248,14 @@ def data(part: Part) -> str:
 # --- Numbers -------------------------------------------------------------------------------------
 
 
-def _rows(panel: str, series: str, seed, x, y, errors=math.nan) -> pd.DataFrame:
-    frame = pd.DataFrame({"x": list(x), "y": list(y)}, dtype=float)
-    errors = errors if isinstance(errors, float) else list(errors)
-    return frame.assign(panel=panel, series=series, seed=str(seed), y_err=errors)
-
-
-def _ends_table(groups: list[Group], lines: Lines) -> pd.DataFrame:
+def ends_table(groups: list[Group], lines: Lines) -> pd.DataFrame:
     """Panel d: x is the column; the series says the class."""
     tables = []
     for column, group in enumerate(groups):
         for seed, run in group.runs.items():
             series = f"{group.label}: {class_words(classify(run.end, lines), lines)}"
             error = float(run.curve["loss_se"].iloc[-1])
-            tables.append(_rows("d", series, seed, [column], [run.end], error))
+            tables.append(points("d", series, seed, [column], [run.end], error))
     return pd.concat(tables)
 
 
@@ -380,19 +265,19 @@ def numbers(part: Part) -> list[pd.DataFrame]:
     errors = [lines.marginals[1], *(lines.fits[order][1] for order in sorted(lines.fits))]
     errors.append(lines.truth[1])
     tables = [
-        _rows("lines", name, "", [math.nan], [value], error)
+        points("lines", name, "", [math.nan], [value], error)
         for (name, value, _, _), error in zip(_named_lines(lines), errors, strict=True)
     ]
-    tables.append(_rows("shares", "f_k", "", range(1, len(part.shares) + 1), part.shares))
+    tables.append(points("shares", "f_k", "", range(1, len(part.shares) + 1), part.shares))
     for group in part.groups:
         for name, count in group.counts(lines).items():
             share = count / len(group.runs)
             series = f"{group.label}: {class_words(name, lines)}"
-            tables.append(_rows("classes", series, "all", [count], [share]))
+            tables.append(points("classes", series, "all", [count], [share]))
         for seed, run in group.runs.items():
             moved = run.escapes().replace(math.inf, math.nan)
-            tables.append(_rows("escapes", group.label, seed, moved.index, moved))
+            tables.append(points("escapes", group.label, seed, moved.index, moved))
             for order, value in lines.under().items():
                 series = f"{group.label} on the {order}-body line"
-                tables.append(_rows("plateaus", series, seed, [order], [run.dwell(value)]))
+                tables.append(points("plateaus", series, seed, [order], [run.dwell(value)]))
     return tables

@@ -1,0 +1,38 @@
+"""Claims of table 1: the passages of all generators are made of the same text."""
+
+import numpy as np
+import pandas as pd
+
+from manybody.claims import verdicts
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import Sequences
+
+
+def judge(files, block: dict, context: dict) -> pd.DataFrame:
+    """The claims, from files; see the package's docstring."""
+    first, *others = (
+        Sequences.open(clone.file("starts.parquet")).tokens for clone in read(files, block, context)
+    )
+    return claims(sum(_differing(first, other) for other in others))
+
+
+def read(files, block: dict, context: dict) -> list[Manifest]:
+    """Manifests of the clones that the table shows."""
+    clones = dict(zip(context["clones"], files["clones"], strict=True))
+    return [Manifest.read(clones[name], "clones") for name in block["clones"]]
+
+
+def _differing(tokens: np.ndarray, other: np.ndarray) -> int:
+    return tokens.size if tokens.shape != other.shape else int((tokens != other).sum())
+
+
+def claims(differing: int) -> pd.DataFrame:
+    """differing: start tokens, over all chains, that differ between the clones."""
+    return verdicts.table(
+        [
+            verdicts.identity("table 1: all chains start from the same passages", differing, 0, 0),
+            verdicts.not_run(
+                "table 1: fluency rises from low to high order", "it is for the reader to judge"
+            ),
+        ]
+    )

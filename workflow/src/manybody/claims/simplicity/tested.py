@@ -1,0 +1,41 @@
+"""Models that were tested on sequence sets, as the figures of losses read them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pandas as pd
+
+from manybody.files import tables
+
+
+class Tested(NamedTuple):
+    """A trained model and its losses on the targets of one evaluation.
+
+    about and history: of its run, the first one where there are several seeds. losses: as of
+    `tables.read_losses`. targets: what is behind each target (`tables.read_targets`).
+    """
+
+    about: dict
+    losses: pd.DataFrame
+    targets: dict
+    history: pd.DataFrame | None = None
+
+
+def read_tested(files, names: Sequence[str], context: dict) -> list[Tested]:
+    """The runs of the evaluations `names`, each seed on its own, from the files of a rule."""
+    clones = dict(zip(context["clones"], files["clones"], strict=True))
+    found = []
+    for (name, seed), losses, manifest in zip(
+        context["runs"], files["losses"], files["runs"], strict=True
+    ):
+        if name in names:
+            about, history = tables.read_run(manifest)
+            targets = tables.read_targets(context["targets"][name], clones)
+            found.append(Tested(about, tables.read_losses({seed: losses}), targets, history))
+    return found
+
+
+def read_student(files, block: dict, context: dict) -> Tested:
+    """The block's `evaluation`, all its seeds in one table of losses."""
+    runs = read_tested(files, [block["evaluation"]], context)
+    return runs[0]._replace(losses=pd.concat([run.losses for run in runs], ignore_index=True))
