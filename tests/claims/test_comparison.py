@@ -8,10 +8,11 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from manybody.claims import verdicts
-from manybody.claims.simplicity import comparison
+from manybody.claims.simplicity import comparison, corpora, headline
 from manybody.claims.simplicity.comparison import BOUND, Interval, Kind
+from manybody.claims.simplicity.evaluated import Evaluated
 from manybody.plotting import style
-from manybody.plotting.simplicity import headline
+from manybody.plotting.simplicity.headline import figure_of
 
 STEPS = np.concatenate([[0, 1, 10, 50], np.round(np.geomspace(100, 3000, 50))])
 LENGTH, CHAINS = 16, 80
@@ -279,7 +280,7 @@ def generators(apart=0.0, noise=0.05, sequences=400):
                 "predictions": LENGTH,
             }
         )
-        found[name] = comparison.Generator(about, table)
+        found[name] = Evaluated(about, table, {})
     return list(found.values())
 
 
@@ -443,7 +444,7 @@ def test_the_generators_of_two_kinds_of_chains_are_counted_once():
 # --- The figure ----------------------------------------------------------------------------------
 
 
-def corpus(source="docs", steps=STEPS, late=1200):
+def corpus(source="docs", steps=STEPS, late=1200, bootstraps=50):
     times = dict.fromkeys(LATE, late) | dict.fromkeys(EARLY, 600)
     times |= dict.fromkeys([*STOPPED, *LOW], 300) | {"original": 1500}
     block = {
@@ -454,12 +455,14 @@ def corpus(source="docs", steps=STEPS, late=1200):
         "comparisons": [{"late": LATE, "early": EARLY}, {"late": STOPPED, "early": LOW}],
     }
     description = dict(architecture="bert", layers=2, width=64, vocabulary=400, length=LENGTH)
-    student = dict(description=description, source=source)
-    return losses(times, steps), TARGETS, student, block, generators()
+    student = Evaluated(dict(description=description, source=source), losses(times, steps), TARGETS)
+    return corpora.compare(student, block, generators(), bootstraps)
 
 
 def test_the_headline_draws_and_lists_what_it_decided():
-    figure, drawn, found = headline.headline([corpus(), corpus("second", late=620)], 100)
+    made = [corpus(bootstraps=100), corpus("second", late=620, bootstraps=100)]
+    found = headline.claims(made)
+    figure, drawn = figure_of(made)
     assert list(drawn.columns) == style.FIGURE_COLUMNS
     assert set(drawn["panel"]) == {"loss", "times", "d", "errors"}
     claims = found[found["claim"].str.startswith("11 (")]
@@ -511,12 +514,13 @@ def test_headings_stand_clear_of_each_other_at_two_columns_width():
 
 
 def test_a_single_corpus_says_that_the_second_is_missing():
-    _, _, found = headline.headline([corpus()], 50)
+    found = headline.claims([corpus()])
     assert found["holds"].tolist()[-1] == "not-run"
     assert "headline-second.yaml" in found["claim"].iloc[-1]
 
 
 def test_a_smoke_run_is_drawn_and_decides_nothing():
-    _, drawn, found = headline.headline([corpus(steps=[0, 2, 4])], 20)
-    assert len(drawn)
+    smoke = [corpus(steps=[0, 2, 4])]
+    found = headline.claims(smoke)
+    assert len(figure_of(smoke)[1])
     assert set(found[found["claim"].str.startswith("11 (")]["holds"]) <= {"undecided", "not-run"}

@@ -32,7 +32,7 @@ def test_every_row_is_in_the_scorecard_once(paths, tmp_path):
     scorecard.write(paths, tmp_path / "scorecard.md")
     text = (tmp_path / "scorecard.md").read_text()
     for path in paths:
-        for row in scorecard.read_checks(path):
+        for row in scorecard.read_claims(path):
             assert text.count(row["claim"].replace("|", "\\|") + " | **") == 1
     assert text.index("## potts") < text.index("## simplicity") < text.index("### fig4")
     assert "| exact | 1 | 0 | 0 |" in text
@@ -78,21 +78,21 @@ def test_contradicted_gates_are_named_and_leave_no_file(paths, tmp_path):
 def test_another_table_is_refused_by_name(tmp_path):
     (tmp_path / "fig1.csv").write_text("panel,series\na,b\n")
     with pytest.raises(ArtifactError, match=r"fig1\.csv has the columns"):
-        scorecard.read_checks(tmp_path / "fig1.csv")
+        scorecard.read_claims(tmp_path / "fig1.csv")
 
 
 def test_an_unknown_answer_is_refused(tmp_path):
     row = ",".join(["claim", "paper", "1", "1", "1", "1", "maybe"])
     (tmp_path / "fig1.csv").write_text(",".join(verdicts.COLUMNS) + f"\n{row}\n")
     with pytest.raises(ArtifactError, match="maybe"):
-        scorecard.read_checks(tmp_path / "fig1.csv")
+        scorecard.read_claims(tmp_path / "fig1.csv")
 
 
 def test_the_page_holds_the_same_tables(paths, tmp_path):
     scorecard.write(paths, tmp_path / "scorecard.md")
     scorecard.write_page(tmp_path / "scorecard.md", tmp_path / "scorecard.html")
     page = (tmp_path / "scorecard.html").read_text()
-    rows = sum(len(scorecard.read_checks(path)) for path in paths)
+    rows = sum(len(scorecard.read_claims(path)) for path in paths)
     assert page.count("<td>claim</td>") == 0
     assert page.count("<strong>") >= rows
     assert "<td>6: |V| in a name" in page

@@ -11,7 +11,7 @@ for paper, figure in figure_names():
         name:
             f"judge_{paper}_{figure}".replace("-", "_")
         input:
-            **figure_inputs(config["figures"][paper][figure]),
+            **figure_inputs(paper, figure),
         output:
             claims=f"{RESULTS}/claims/{paper}/{figure}.csv",
         log:
@@ -25,8 +25,8 @@ for paper, figure in figure_names():
         params:
             paper=paper,
             figure=figure,
-            block=config["figures"][paper][figure],
-            context=needs(config["figures"][paper][figure], config),
+            block=figure_block(paper, figure, drawn=False),
+            context=needs(figure_block(paper, figure, drawn=False), config),
             # TRANSITION: "claims" for all, once all figures have a judge of their own
             code=lambda wildcards, room=(
                 "claims" if paper == "simplicity" else "plotting"

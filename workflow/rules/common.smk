@@ -297,14 +297,18 @@ def figure_parts(kind):
     return [part for number, part in enumerate(named) if part not in named[:number]]
 
 
-def drawn_block(paper, figure):
-    """A figure's block without the identities, which are judged and not drawn."""
-    block = config["figures"][paper][figure]
-    return {key: value for key, value in block.items() if key != "exact"}
+def figure_block(paper, figure, drawn):
+    """A figure's block without what is judged alone, if it is to be drawn, or is drawn alone."""
+    hidden = "exact" if drawn else "colours"
+    return {key: value for key, value in config["figures"][paper][figure].items() if key != hidden}
 
 
-def figure_inputs(block):
-    """Named inputs of a figure: tables of losses, manifests of runs and clones, a tokenizer."""
+def figure_inputs(paper, figure, drawn=False):
+    """Named inputs of a figure: tables of losses, manifests of runs and clones, a tokenizer.
+
+    Of the job that draws it, or else of the one that judges its claims.
+    """
+    block = figure_block(paper, figure, drawn)
     needed = needs(block, config)
     inputs = {
         "losses": [LOSSES.format(evaluation=name, seed=seed) for name, seed in needed["runs"]],

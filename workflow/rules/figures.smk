@@ -10,7 +10,7 @@ for paper, figure in figure_names():
         name:
             f"plot_{paper}_{figure}".replace("-", "_")
         input:
-            **figure_inputs(drawn_block(paper, figure)),
+            **figure_inputs(paper, figure, drawn=True),
         output:
             pdf=report(
                 f"{RESULTS}/figures/{paper}/{figure}.pdf",
@@ -36,8 +36,8 @@ for paper, figure in figure_names():
         params:
             paper=paper,
             figure=figure,
-            block=drawn_block(paper, figure),
-            context=needs(drawn_block(paper, figure), config),
+            block=figure_block(paper, figure, drawn=True),
+            context=needs(figure_block(paper, figure, drawn=True), config),
             code=lambda wildcards, module=f"{paper}.{figure}".replace("-", "_"): code(
                 "plot_figure.py", f"manybody.plotting.{module}", plotting=True
             ),
@@ -57,11 +57,11 @@ if ("simplicity", "headline") in figure_names():
 
     rule headline_models:
         input:
-            figure_inputs(drawn_block("simplicity", "headline"))["runs"],
+            figure_inputs("simplicity", "headline")["runs"],
 
     rule headline_clones:
         input:
-            figure_inputs(drawn_block("simplicity", "headline"))["clones"],
+            figure_inputs("simplicity", "headline")["clones"],
 
     rule headline:
         input:

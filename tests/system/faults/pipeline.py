@@ -19,8 +19,9 @@ TARGETS = (
     "losses/tiny/seed-0.parquet",
     "curves/tiny.parquet",
     "figures/simplicity/gradient_flow.pdf",
+    "claims/simplicity/gradient_flow.csv",
 )
-JOBS = 13
+JOBS = 14
 # Logs, resources and times are outside the promise of equal bytes.
 FREE = ("logs", "usage")
 PATIENCE = 1800.0  # seconds after which a call hangs, on however busy a machine

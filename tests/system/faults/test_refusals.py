@@ -131,7 +131,7 @@ CASES = [
     ("losses/tiny/seed-0.parquet", truncate, losses),
     ("losses/tiny/seed-0.parquet", flip, losses),
     ("curves/tiny.parquet", flip, tables.read_theory),
-    ("checks/simplicity/gradient_flow.csv", truncate, scorecard.read_checks),
+    ("claims/simplicity/gradient_flow.csv", truncate, scorecard.read_claims),
 ]
 """(artifact, what is done to it, who reads it)"""
 

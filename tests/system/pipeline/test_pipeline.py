@@ -125,10 +125,9 @@ def test_every_figure_is_there_with_its_numbers_and_claims(smoke, paper, figure)
     assert drawn
     expected = ["series", "text"] if figure == "table1" else None
     assert list(drawn[0]) == (expected or ["panel", "series", "seed", "x", "y", "y_err"])
-    checks = rows(results / "checks" / paper / f"{figure}.csv")
-    for check in checks:
-        assert check["kind"] in {"exact", "statistical", "paper"}
-        assert check["holds"] in scorecard.ANSWERS[check["kind"]]
+    for claim in rows(results / "claims" / paper / f"{figure}.csv"):
+        assert claim["kind"] in {"exact", "statistical", "paper"}
+        assert claim["holds"] in scorecard.ANSWERS[claim["kind"]]
 
 
 # --- what was fed to what: manifests are compared with the files that they are made of
@@ -262,19 +261,19 @@ def test_splits_share_no_document_and_no_stream(smoke):
 def test_the_scorecard_gathers_every_claim(smoke):
     results = smoke.folder / "results" / "smoke"
     text = (results / "scorecard.md").read_text(encoding="utf-8")
-    for path in (results / "checks").rglob("*.csv"):
-        for check in rows(path):
-            assert check["claim"].split("|")[0].strip() in text
+    for path in (results / "claims").rglob("*.csv"):
+        for claim in rows(path):
+            assert claim["claim"].split("|")[0].strip() in text
 
 
 def test_no_gate_fails(smoke):
     """Identities and statistical rows hold at any scale; what the papers claim need not."""
-    assert scorecard.gates((smoke.folder / "results" / "smoke" / "checks").rglob("*.csv")) == []
+    assert scorecard.gates((smoke.folder / "results" / "smoke" / "claims").rglob("*.csv")) == []
 
 
 def test_a_contradicted_gate_ends_the_run_with_its_name_and_all_files(smoke):
     results = smoke.folder / "results" / "smoke"
-    table = results / "checks" / "multi-index" / "fig5.csv"
+    table = results / "claims" / "multi-index" / "fig5.csv"
     judge = ("--rerun-triggers", "mtime", "--", "scorecard")
     kept = table.read_bytes()
     text = kept.decode("utf-8")
@@ -313,7 +312,7 @@ def test_every_rule_of_the_pipeline_ran(smoke):
     smoke.snakemake("--list-rules")
     rules = set(re.findall(r"^\w+$", smoke.output, re.MULTILINE))
     ran = set(smoke.counted("--forceall"))
-    assert {"train_model", "plot_simplicity_fig4"} <= ran
+    assert {"train_model", "plot_simplicity_fig4", "judge_simplicity_fig4"} <= ran
     targets = {"all", "scorecard", "simplicity", "potts", "multi_index"}
     targets |= {"generators", "clones", "students", "headline", "headline_models"}
     targets |= {"headline_clones"}
@@ -331,14 +330,22 @@ def test_a_colour_redraws_its_figure_only(smoke):
         "config/config.yaml",
         lambda text: text.replace("    fig4:\n", "    fig4:\n      colours: {original: black}\n"),
     ):
-        assert set(smoke.counted()) == {"plot_simplicity_fig4", "write_scorecard", "judge_gates"}
+        assert set(smoke.counted()) == {"plot_simplicity_fig4"}
 
 
-def test_one_figures_module_redraws_it_only(smoke):
-    with smoke.edit(
-        "workflow/src/manybody/plotting/simplicity/fig3.py", lambda text: text + "\nEXTRA = 1\n"
+def test_a_redraw_does_not_judge_and_a_judgement_does_not_redraw(smoke):
+    for room, figure, others in (
+        ("plotting", "simplicity/fig3", set()),
+        ("plotting", "potts/fig2", set()),
+        ("plotting", "multi_index/fig5", set()),
+        ("claims", "simplicity/fig3", {"write_scorecard", "judge_gates"}),
+        ("claims", "potts/fig2", {"write_scorecard", "judge_gates"}),
+        ("claims", "multi_index/fig5", {"write_scorecard", "judge_gates"}),
     ):
-        assert set(smoke.counted()) == {"plot_simplicity_fig3", "write_scorecard", "judge_gates"}
+        rule = f"{'plot' if room == 'plotting' else 'judge'}_{figure.replace('/', '_')}"
+        module = f"workflow/src/manybody/{room}/{figure}.py"
+        with smoke.edit(module, lambda text: text + "\nEXTRA = 1\n"):
+            assert set(smoke.counted()) == {rule, *others}
 
 
 def test_a_hyper_parameter_reruns_its_model_and_what_follows(smoke):

@@ -35,7 +35,7 @@ import numpy as np
 import pandas as pd
 
 from manybody.claims import labels, verdicts
-from manybody.claims.simplicity.tested import Tested
+from manybody.claims.simplicity.evaluated import Evaluated
 from manybody.files import tables
 
 BOUND = math.log(1.25)  # of log t: what counts as a difference
@@ -215,7 +215,7 @@ def decide(found: Sequence[Interval]) -> str:
 # --- Premises ------------------------------------------------------------------------------------
 
 
-def tested(generators: Sequence[Tested], made: dict, test: str) -> pd.DataFrame | None:
+def tested(generators: Sequence[Evaluated], made: dict, test: str) -> pd.DataFrame | None:
     """Losses on test text of the checkpoint behind a clone (`generator` of its document)."""
     for run in generators:
         same = run.about["description"] == made["description"]
@@ -228,7 +228,7 @@ def tested(generators: Sequence[Tested], made: dict, test: str) -> pd.DataFrame 
 
 def equal_losses(
     claim: str,
-    generators: Sequence[Tested],
+    generators: Sequence[Evaluated],
     targets: dict,
     late: Sequence[str],
     early: Sequence[str],
@@ -270,7 +270,7 @@ def compare(
     name: str,
     losses: pd.DataFrame,
     targets: dict,
-    generators: Sequence[Tested],
+    generators: Sequence[Evaluated],
     test: str,
     pairs: Sequence[tuple[list[str], list[str]]],
     bootstraps: int = BOOTSTRAPS,

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from manybody.claims import verdicts
-from manybody.claims.simplicity import learning
+from manybody.claims.simplicity import fig4, learning
 
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
@@ -11,4 +11,4 @@ def judge(files, block: dict, context: dict) -> pd.DataFrame:
     if context["elsewhere"]:
         return verdicts.table([])
     student = learning.read(files, block, context)
-    return verdicts.table(learning.order_claims("6 (fig. 1)", student))
+    return verdicts.table(fig4.order_claims("6 (fig. 1)", student))

@@ -2,58 +2,21 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 import pandas as pd
 
 from manybody.claims import labels, verdicts
-from manybody.claims.simplicity.tested import Tested, read_tested
+from manybody.claims.simplicity.evaluated import Evaluated
+from manybody.claims.simplicity.quality import Chains, Quality, generator_label, read
 from manybody.files import tables
 
 A_SAMPLE = "a clone is a sample of its model, not the state that sweeps have left"
 VERBATIM = 0.01  # share of test blocks that may stand in the training text
 
 
-class Chains(NamedTuple):
-    """A clone: its manifest's `about` and its trace."""
-
-    about: dict
-    trace: pd.DataFrame
-
-    @property
-    def label(self) -> str:
-        return labels.generator(self.about["generator"]["description"])
-
-
-class Quality(NamedTuple):
-    """What the figure compares.
-
-    generators: evaluation -> run, each tested on the target `block["test"]`; those of
-    `block["generators"]` from low to high order, and `block["wide_generator"]` if it is there.
-    chains: clone -> chains; `block["chains"]` are those that are shown. student: one run, tested
-    on the pairs of targets `block["pairs"]`, each the same chains at two sweeps, and on
-    `block["control"]`. `block["twins"]`, if there are any: an evaluation of a generator and its
-    targets `text` and `noise`, its own clones from either start.
-    """
-
-    generators: dict[str, Tested]
-    chains: dict[str, Chains]
-    student: Tested
-    block: dict
-
-
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
     """The claims, from files; see the package's docstring."""
     return claims(read(files, block, context))
-
-
-def read(files, block: dict, context: dict) -> Quality:
-    """Of each evaluation one run, that of the first seed which the block asks for."""
-    runs = {name: read_tested(files, [name], context)[0] for name in context["targets"]}
-    student = runs.pop(block["evaluation"])
-    clones = zip(context["clones"], files["clones"], strict=True)
-    chains = {name: Chains(*tables.read_trace(path)) for name, path in clones}
-    return Quality(runs, chains, student, block)
 
 
 def claims(quality: Quality) -> pd.DataFrame:
@@ -69,13 +32,6 @@ def claims(quality: Quality) -> pd.DataFrame:
             *_sweep_claims(quality),
         ]
     )
-
-
-def generator_label(run: Tested, rank: bool = False) -> str:
-    """`n = 2, order 3`, with its rank where that sets it apart."""
-    description = run.about["description"]
-    text = labels.generator(description)
-    return f"{text}, rank {description.get('rank') or 'full'}" if rank else text
 
 
 def _quality_claims(quality: Quality) -> list[dict]:
@@ -94,7 +50,7 @@ def _quality_claims(quality: Quality) -> list[dict]:
     return found
 
 
-def _last(run: Tested, target: str) -> pd.DataFrame:
+def _last(run: Evaluated, target: str) -> pd.DataFrame:
     return tables.select(run.losses, target, tables.last_step(run.losses, target))
 
 

@@ -2,11 +2,9 @@
 
 import pandas as pd
 
-from manybody.claims import verdicts
-from manybody.claims.simplicity import learning
+from manybody.claims.simplicity import fig4, learning
 
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
     """The claims, from files; see the package's docstring."""
-    student = learning.read(files, block, context)
-    return verdicts.table(learning.all_claims(student, ("8", "8"), "fig. 5"))
+    return fig4.claims(learning.read(files, block, context), ("8", "8"), "fig. 5")

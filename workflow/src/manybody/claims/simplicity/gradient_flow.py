@@ -1,7 +1,6 @@
 """Claims of section 3.1: gradient flow of two layers, by equations and by their closed form.
 
-The numbers are those of `theory.gradient_flow.compute`, whose docstring names the quantities. Each
-claim about growth follows what (14) predicts there.
+Each claim about growth follows what (14) predicts there.
 """
 
 import math
@@ -10,16 +9,8 @@ import numpy as np
 import pandas as pd
 
 from manybody.claims import verdicts
-from manybody.files import tables
+from manybody.claims.simplicity.flow import CASES, Flow, read
 
-CASES = (
-    "product",
-    "product, decay",
-    "squares",
-    "minus squares",
-    "Gaussian",
-    "Gaussian, sampled",
-)
 GRADIENTS = 1e-8  # per unit time: flow against numerical derivatives
 CLOSED_FORM = 1e-8  # ODE against (13)
 RISE = 1e-8  # relative step of |B| that the integrator leaves undecided
@@ -32,29 +23,6 @@ SEEN = 0.1  # |B| at the end by (14) from which its growth must show in the loss
 GROWN = 10  # |B| / |B(0)| that counts as growth
 NOISE = 4.0  # standard errors
 ORDER = (4.0, 0.2)  # of the deviation from (13) in the scale of B(0), and its tolerance
-
-
-class Flow:
-    """A table of theory by quantity and series, and what its document says of the cases."""
-
-    def __init__(self, frame: pd.DataFrame, about: dict):
-        self.entry, self.decays = about["entry"], about["decays"]
-        self._frames = dict(tuple(frame.groupby(["quantity", "series"], sort=False)))
-
-    def series(self, quantity: str) -> list[str]:
-        return [series for found, series in self._frames if found == quantity]
-
-    def get(self, quantity: str, series: str) -> pd.DataFrame:
-        return self._frames[quantity, series]
-
-    def y(self, quantity: str, series: str) -> np.ndarray:
-        return self.get(quantity, series)["y"].to_numpy()
-
-
-def read(files) -> Flow:
-    """The flow of a figure, from the files of its rule."""
-    (path,) = files["theory"]
-    return Flow(*tables.read_theory(path))
 
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:

@@ -1,55 +1,16 @@
 """Claim 11 with its intervals: does the order of interaction set the time, at equal loss?"""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import pandas as pd
 
 from manybody.claims import verdicts
-from manybody.claims.simplicity import comparison
-from manybody.claims.simplicity.tested import Tested, read_student, read_tested
-
-
-class Corpus(NamedTuple):
-    """A student on one corpus, the corpus's part of the block, and the kinds compared on it."""
-
-    student: Tested
-    part: dict
-    compared: list[comparison.Comparison]
-
-    @property
-    def name(self) -> str:
-        return self.student.about["source"]
+from manybody.claims.simplicity.corpora import Corpus, read
 
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
     """The claims, from files; see the package's docstring."""
     return claims(read(files, block, context))
-
-
-def read(files, block: dict, context: dict) -> list[Corpus]:
-    """What is compared on each of the block's `corpora`, from the files of the rule."""
-    return [
-        compare(
-            read_student(files, part, context),
-            part,
-            read_tested(files, part["generators"], context),
-        )
-        for part in block["corpora"]
-    ]
-
-
-def compare(
-    student: Tested,
-    part: dict,
-    generators: Sequence[Tested],
-    bootstraps: int = comparison.BOOTSTRAPS,
-) -> Corpus:
-    """Decides every pair of kinds that a part of the block compares."""
-    pairs = [(pair["late"], pair["early"]) for pair in part["comparisons"]]
-    figure = f"headline, {student.about['source']}"
-    given = figure, student.losses, student.targets, generators
-    return Corpus(student, part, comparison.compare(*given, part["test"], pairs, bootstraps))
 
 
 def claims(corpora: Sequence[Corpus]) -> pd.DataFrame:

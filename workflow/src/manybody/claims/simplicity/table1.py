@@ -4,22 +4,17 @@ import numpy as np
 import pandas as pd
 
 from manybody.claims import verdicts
-from manybody.files.manifest import Manifest
+from manybody.claims.simplicity.evaluated import read_clones
 from manybody.files.sequences import Sequences
 
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
     """The claims, from files; see the package's docstring."""
     first, *others = (
-        Sequences.open(clone.file("starts.parquet")).tokens for clone in read(files, block, context)
+        Sequences.open(clone.file("starts.parquet")).tokens
+        for clone in read_clones(files, block["clones"], context)
     )
     return claims(sum(_differing(first, other) for other in others))
-
-
-def read(files, block: dict, context: dict) -> list[Manifest]:
-    """Manifests of the clones that the table shows."""
-    clones = dict(zip(context["clones"], files["clones"], strict=True))
-    return [Manifest.read(clones[name], "clones") for name in block["clones"]]
 
 
 def _differing(tokens: np.ndarray, other: np.ndarray) -> int:

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from manybody.claims import labels
-from manybody.claims.simplicity.fig3 import Quality, generator_label, read
+from manybody.claims.simplicity.quality import Quality, generator_label, read
 from manybody.files import tables
 from manybody.plotting import colours, style
 from manybody.plotting.simplicity.points import Drawing, drawn, points

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from manybody.claims.simplicity.gradient_flow import CASES, ORDER, Flow, read
+from manybody.claims.simplicity.flow import CASES, Flow, read
 from manybody.plotting import style
 from manybody.plotting.simplicity.points import Drawing, drawn
 
@@ -98,7 +98,7 @@ def _deviation(axes: Axes, view: _View, letter: str) -> None:
     found = view.draw(letter, "deviation", "", "largest deviation from the closed form")
     axes.plot(found["x"], found["y"], marker="o", color=style.ORDERS[2], label="ODE")
     scales = found["x"].to_numpy()
-    law = found["y"].iloc[0] * (scales / scales[0]) ** ORDER[0]
+    law = found["y"].iloc[0] * (scales / scales[0]) ** 4
     axes.plot(scales, law, color="0.5", linestyle=":", label="∝ scale⁴")
     axes.set(xscale="log", yscale="log", xlabel="scale of B(0): sd of its entries")
     axes.set_ylabel("largest deviation of a mode")

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from manybody.claims import labels, verdicts
 from manybody.claims.simplicity import comparison
-from manybody.claims.simplicity.headline import Corpus, read
+from manybody.claims.simplicity.corpora import Corpus, read
 from manybody.files import tables
 from manybody.plotting import colours, style
 from manybody.plotting.simplicity.learning import EARLY, LADDER, WIDE
@@ -32,11 +32,11 @@ def draw(files, block: dict, context: dict) -> Drawing:
 @style.styled(style.RC)
 def figure_of(corpora: list[Corpus]) -> Drawing:
     """A panel of losses for each corpus, and all intervals in one panel below."""
-    lines = sum(len(corpus.compared) for corpus in corpora)
-    figure = style.new(WIDTH, 3.8 + PAIR * lines)
+    count = sum(len(corpus.compared) for corpus in corpora)
+    figure = style.new(WIDTH, 3.8 + PAIR * count)
     names = [f"loss {corpus.name}" for corpus in corpora]
     panels = [names, ["d"] * len(names)]
-    axes = figure.subplot_mosaic(panels, height_ratios=(2.4, PAIR * lines))
+    axes = figure.subplot_mosaic(panels, height_ratios=(2.4, PAIR * count))
     parts, handles = [], {}
     for name, corpus in zip(names, corpora, strict=True):
         parts += [*_draw_losses(axes[name], corpus), *_times(corpus)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from manybody.claims import labels
-from manybody.claims.simplicity.table1 import read
+from manybody.claims.simplicity.evaluated import read_clones
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences, Symbols
 from manybody.plotting import style
@@ -17,7 +17,7 @@ WIDTH, NAME = 92, 22  # characters in a line of text, of a label
 
 def draw(files, block: dict, context: dict) -> Drawing:
     """The table and its texts, from files; see the package's docstring."""
-    clones = read(files, block, context)
+    clones = read_clones(files, block["clones"], context)
     if files["tokenizer"]:
         from manybody.sources.tokenizer import load
 

@@ -1,0 +1,243 @@
+"""Losses, chains and clones with planted times and qualities, as figures of text read them."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from manybody.claims.simplicity.evaluated import Evaluated
+from manybody.claims.simplicity.learning import Student
+from manybody.claims.simplicity.quality import Chains, Quality
+from manybody.config.inputs import needs
+from manybody.files import sequences, tables
+from manybody.files.manifest import write_manifest
+
+STEPS = [0, 1, 3, 10, 30, 100, 150, 200, 300, 400, 600, 800, 1000, 1400, 1800, 2200, 2600, 3000]
+SEQUENCES, LENGTH = 40, 16
+
+
+def factored(layers, rank=32, length=LENGTH, variant="exact"):
+    sizes = dict(layers=layers, rank=rank, bias=True, variant=variant)
+    return dict(architecture="factored", vocabulary=400, length=length, **sizes)
+
+
+BERT = dict(
+    architecture="bert", vocabulary=400, length=LENGTH, layers=2, heads=4, width=64, mlp=128
+)
+
+
+def clone(description, name, sweep=20, energy="raw", start="test", step=2500, last=True):
+    generator = dict(model=name, seed=0, step=step, last=last, description=description)
+    return dict(
+        original=False,
+        clone=name,
+        sweep=sweep,
+        length=description["length"],
+        generator=generator,
+        energy=energy,
+        start=start,
+    )
+
+
+TARGETS = {
+    "n2": clone(factored(2), "n2"),
+    "n4": clone(factored(4), "n4"),
+    "bert": clone(BERT, "bert"),
+    "n4-70": clone(factored(4), "n4", 70),
+    "bert-70": clone(BERT, "bert", 70),
+    "n4-early": clone(factored(4), "n4-early", step=700, last=False),
+    "n2-wide": clone(factored(2, 160), "n2-wide"),
+    "n2-norm": clone(factored(2), "n2-norm", energy="norm"),
+    "n4-norm": clone(factored(4), "n4-norm", energy="norm"),
+    "bert-norm": clone(BERT, "bert-norm", energy="norm"),
+    "n4-unigram": clone(factored(4), "n4-unigram", 70, start="unigram"),
+    "original": {"original": True},
+}
+# Plateau's loss, last loss, step at which the fall is halfway, rise after the minimum.
+SHAPES = {
+    "n2": (3.3, 230, 0.6),
+    "n4": (1.9, 300, 0.0),
+    "bert": (1.0, 420, 0.0),
+    "n4-early": (2.2, 260, 0.1),
+    "n2-wide": (1.2, 400, 0.0),
+    "original": (1.8, 520, 0.0),
+}
+BLOCK = dict(
+    evaluation="bert",
+    ladder=["n2", "n4", "bert"],
+    control="original",
+    late_steps=[600, 1000, 3000],
+    generators=["n2-test", "n4-test", "bert-test"],
+    test="test",
+    early_stopped="n4-early",
+    wide="n2-wide",
+    norm=["n2-norm", "n4-norm", "bert-norm"],
+    starts=["n4-70", "n4-unigram"],
+)
+STUDENT = dict(description=BERT, source="docs", seed=0)
+HISTORY = pd.DataFrame({"step": [0, 3000], "epoch": [0.0, 15.0], "loss": [6.0, 1.8]})
+
+
+def curve(target, steps=STEPS):
+    final, middle, rise = SHAPES.get(target) or SHAPES[target.split("-")[0]]
+    steps = np.asarray(steps, float)
+    plateau = 6.1 - 1.9 * (1 - np.exp(-steps / 30))
+    fall = 1 / (1 + (middle / np.maximum(steps, 1e-9)) ** 3)
+    return plateau + (final - 4.2) * fall + rise * np.log1p(steps / 600) * fall
+
+
+@cache
+def losses(seeds=(0, 1, 2), steps=tuple(STEPS), targets=tuple(TARGETS), predictions=LENGTH):
+    frames = []
+    for seed in seeds:
+        # The difficulty of a sequence is its own, whatever the checkpoint.
+        difficulty = np.random.default_rng(1).normal(0, 0.15, SEQUENCES)
+        noise = np.random.default_rng(seed)
+        for target in targets:
+            for step, mean in zip(steps, curve(target, steps), strict=True):
+                loss = mean + difficulty + noise.normal(0, 0.02) + noise.normal(0, 0.02, SEQUENCES)
+                frames.append(
+                    pd.DataFrame(
+                        {
+                            "target": target,
+                            "step": step,
+                            "sequence": np.arange(SEQUENCES),
+                            "loss_sum": loss * predictions,
+                            "correct": np.rint(predictions * np.clip(0.75 - 0.11 * loss, 0, 1)),
+                            "predictions": predictions,
+                            "seed": seed,
+                        }
+                    )
+                )
+    return pd.concat(frames, ignore_index=True)
+
+
+def trace(start, end, sweeps=70, scale=8.0, seed=0):
+    sweep = np.arange(sweeps + 1)
+    noise = np.random.default_rng(seed).normal(0, 0.01, sweeps + 1)
+    score = end - (end - start) * np.exp(-sweep / scale) + noise
+    changed = 0.7 * (1 - np.exp(-sweep / scale))
+    columns = dict(sweep=sweep, score=score, score_se=0.07, changed=changed, rhat=2.8)
+    return pd.DataFrame(columns)
+
+
+FIG3 = dict(
+    evaluation="bert",
+    control="original",
+    pairs=[["n4", "n4-70"], ["bert", "bert-70"]],
+    generators=["n2-test", "n4-test", "bert-test"],
+    wide_generator="wide-test",
+    test="test",
+    chains=["n2", "n4", "bert"],
+)
+
+
+def quality(seeds=(0,), steps=STEPS, block=FIG3):
+    """What figure 3 reads: generators, their chains, and a student."""
+
+    def run(description, target, own):
+        table = losses((0,), tuple(steps), (target,)).assign(target="test")
+        own_losses = losses((0,), tuple(steps[-1:]), (target,)).assign(target="own")
+        found = {"test": {"original": True}, "own": TARGETS[own]}
+        about = dict(description=description, seed=0, source="docs")
+        return Evaluated(about, pd.concat([table, own_losses]), found)
+
+    runs = {
+        "n2-test": run(factored(2), "n2", "n2-norm"),
+        "n4-test": run(factored(4), "n4", "n4-norm"),
+        "bert-test": run(BERT, "bert", "bert-norm"),
+        "wide-test": run(factored(2, 160), "n2-wide", "n2-wide"),
+    }
+    numbers = {"chain_seed": 5, "chains": 160}
+    traces = dict.fromkeys(("n2", "n4-early", "n4-unigram"), trace(6.6, 10.7))
+    traces |= {"n4": trace(9.0, 13.3, seed=3), "bert": trace(9.6, 11.0, seed=3)}
+    for name in ("n2", "n4", "bert"):
+        own = runs[f"{name}-test"].losses.query("target == 'own'")
+        score = -own["loss_sum"].sum() / own["predictions"].sum()
+        traces[f"{name}-norm"] = trace(score - 1, score).assign(score=score)
+    made = {name: Chains(TARGETS[name] | numbers, table) for name, table in traces.items()}
+    return Quality(runs, made, Evaluated(STUDENT, losses(seeds, tuple(steps)), TARGETS), block)
+
+
+def equal_generators(apart=0.0):
+    """Losses on test text of the generators, equal but for `apart` between the orders."""
+    found = []
+    for name in ("n2", "n4-early", "n2-wide", "bert"):
+        made = TARGETS[name]["generator"]
+        own = np.random.default_rng(len(name)).normal(0, 0.05, 400)
+        loss = np.random.default_rng(4).normal(2, 0.5, 400) + own + apart * name.startswith("n2")
+        table = pd.DataFrame({"target": "test", "step": made["step"], "sequence": np.arange(400)})
+        table = table.assign(loss_sum=16 * loss, correct=0, predictions=16, seed=0)
+        about = dict(description=made["description"], seed=made["seed"])
+        found.append(Evaluated(about, table, {}))
+    return found
+
+
+def student(seeds=(0, 1, 2), steps=STEPS, block=BLOCK, targets=TARGETS, apart=0.0):
+    """What figures 1, 4 and 5 read."""
+    tested = Evaluated(STUDENT, losses(seeds, tuple(steps)), targets, HISTORY)
+    return Student(tested, block, equal_generators(apart))
+
+
+def answers(claims, start):
+    """Claims that start with `start` -> what they come to."""
+    return {row.claim: row.holds for row in claims.itertuples() if row.claim.startswith(start)}
+
+
+def write_run(folder, description, seed):
+    folder.mkdir(parents=True)
+    HISTORY.to_parquet(folder / "history.parquet")
+    about = dict(description=description, source="docs", seed=seed)
+    write_manifest(folder / "manifest.json", "model", ["history.parquet"], about)
+    return folder / "manifest.json"
+
+
+def write_clone(folder, document, starts):
+    folder.mkdir(parents=True)
+    trace(5.0, 9.0).to_parquet(folder / "trace.parquet")
+    names = ["trace.parquet", "starts.parquet"]
+    sequences.write(folder / "starts.parquet", starts, 400, {})
+    for sweep in (20, 70):
+        sequences.write(folder / f"sweep-{sweep}.parquet", (starts + sweep) % 400, 400, {})
+        names.append(f"sweep-{sweep}.parquet")
+    about = {key: document[key] for key in ("generator", "energy", "start")}
+    about |= {"chain_seed": 5, "chains": len(starts)}
+    write_manifest(folder / "manifest.json", "clones", names, about)
+    return folder / "manifest.json"
+
+
+def written(folder):
+    """Writes what the rules before a figure would have made.
+
+    Returns a function from a figure's block to its files and its context.
+    """
+    clones = [name for name, document in TARGETS.items() if not document["original"]]
+    targets = {name: {"clone": name, "sweep": TARGETS[name]["sweep"]} for name in clones}
+    targets["original"] = {"starts": "n2"}
+    evaluations = {"bert": {"seeds": [0, 1], "targets": targets}}
+    models = {"n2-test": factored(2), "n4-test": factored(4), "bert-test": BERT}
+    for name in models:
+        evaluations[name] = {"seeds": [0], "targets": {"test": {"split": "test"}}}
+    models |= {"bert": BERT}
+    starts = np.random.default_rng(0).integers(0, 400, (4, LENGTH))
+    paths = {"losses": {}, "runs": {}, "clones": {}}
+    for name in clones:
+        paths["clones"][name] = write_clone(folder / "clones" / name, TARGETS[name], starts)
+    for name, evaluation in evaluations.items():
+        for seed in evaluation["seeds"]:
+            run = (name, seed)
+            table = losses((seed,))
+            if name != "bert":
+                table = table[table["target"] == "n2"].assign(target="test")
+            paths["runs"][run] = write_run(folder / name / f"seed-{seed}", models[name], seed)
+            paths["losses"][run] = folder / "losses" / name / f"seed-{seed}.parquet"
+            tables.write_losses(paths["losses"][run], table.drop(columns="seed"), {})
+
+    def files(block):
+        context = needs(block, {"evaluations": evaluations})
+        named = {"clones": [paths["clones"][name] for name in context["clones"]]}
+        for kind in ("losses", "runs"):
+            named[kind] = [paths[kind][tuple(run)] for run in context["runs"]]
+        return named, context
+
+    return files

@@ -1,0 +1,209 @@
+"""Runs on a known Hamiltonian with planted plateaus, ends and orders of layers."""
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from manybody.files import sequences, tables
+from manybody.files.manifest import write_manifest
+from manybody.sources.hamiltonian import Hamiltonian
+from manybody.training.run_files import write_history
+
+LENGTH, VOCABULARY, HELD_OUT = 10, 5, 4096
+SOURCE = {
+    "kind": "many-body",
+    "order": 4,
+    "length": LENGTH,
+    "vocabulary": VOCABULARY,
+    "couplings": {"vectors": 1000, "variables": "signs", "probability": 0.8},
+    "colours": "potts",
+    "logit_scale": 5.0,
+    "sweeps": 15,
+    "sequences": {"train": 25600, "validation": HELD_OUT, "test": HELD_OUT},
+    "seed": 0,
+}
+LINES = {2: 1.5220, 3: 1.4455, 4: 1.4133}
+TRAIN = {2: 1.5196, 3: 1.4482, 4: 1.4109}
+TRUTH = 1.4111
+STEPS_PER_EPOCH = 100
+EPOCHS = [*range(5), *np.arange(5, 201, 2.5)]
+FEW_EPOCHS = [*range(5), *range(20, 201, 20)]
+# Epochs of the drops below the 2-body line and below the 3-body line; epochs at which layer 1, 2
+# and 3 move. What never happens in 200 epochs is at 10^4.
+NEVER = 1e4
+SEEDS = {
+    0: ((27, 51), (51, 27, 2)),
+    1: ((32, NEVER), (32, NEVER, 2)),
+    2: ((47, 120), (120, 47, 3)),
+    3: ((NEVER, NEVER), (NEVER, NEVER, 2)),
+    4: ((90, 195), (195, 90, 2)),
+    5: ((60, NEVER), (60, NEVER, 2)),
+    6: ((22, 24), (24, 22, 2)),
+    7: ((70, 130), (70, 130, 3)),
+}
+PROTOCOL = {seed: ((20 + 3 * seed, 45 + 6 * seed), (45, 20, 2)) for seed in range(12)}
+
+
+def staircase_loss(epochs, drops, truth=1.4125):
+    """From ln 5 to the 2-body line at epoch 2, then one line down at each drop."""
+    levels = [math.log(VOCABULARY), LINES[2], LINES[3], truth]
+    loss = np.full(len(epochs), levels[0])
+    for high, low, time in zip(levels, levels[1:], (1.0, *drops), strict=False):
+        fallen = 1 / (
+            1 + np.minimum(time / np.maximum(epochs, 1e-3), 1e3) ** (6 if time < 2 else 40)
+        )
+        loss += (low - high) * fallen
+    return loss
+
+
+def rows_of(epochs, loss, tokens):
+    return [
+        {
+            "step": round(epoch * STEPS_PER_EPOCH),
+            "epoch": float(epoch),
+            "learning_rate": 0.1,
+            "split": "validation",
+            "loss": float(value),
+            "loss_se": 0.0015,
+            "accuracy": 0.3,
+            "tokens": tokens,
+        }
+        for epoch, value in zip(epochs, loss, strict=True)
+    ]
+
+
+def write_run(folder, description, rows, train_loss=1.4, seed=0, **about):
+    """A run's folder as the training leaves it, but for its checkpoints."""
+    folder.mkdir(parents=True)
+    write_history(folder / "history.parquet", rows)
+    final = {"train_loss": train_loss}
+    known = dict(description=description, source="many-body", seed=seed, final=final)
+    write_manifest(folder / "manifest.json", "model", ["history.parquet"], known | about)
+    return folder / "manifest.json"
+
+
+def write_network(folder, layers, drops=(), epochs=EPOCHS, seed=0, held_out=HELD_OUT):
+    """A network whose loss falls at `drops`."""
+    epochs = np.asarray(epochs, float)
+    description = dict(architecture="factored", layers=layers, length=LENGTH, vocabulary=VOCABULARY)
+    noise = np.random.default_rng(seed).normal(0, 3e-4, len(epochs)) * np.minimum(epochs, 1)
+    rows = rows_of(epochs, staircase_loss(epochs, drops) + noise, held_out * LENGTH)
+    return write_run(folder, description, rows, seed=seed)
+
+
+def displacements(moves, epochs=EPOCHS, seed=0):
+    """Displacements of a network whose layer m passes 0.1 at the epoch `moves[m - 1]`."""
+    rows = [
+        (seed, round(epoch * STEPS_PER_EPOCH), layer + 1, 0.5 * (epoch >= time) + 1e-6 * epoch)
+        for epoch in epochs
+        for layer, time in enumerate(moves)
+    ]
+    return pd.DataFrame(rows, columns=["seed", "step", "layer", "value"])
+
+
+def write_line(folder, order, loss, train, held_out=HELD_OUT):
+    sizes = dict(order=order, length=LENGTH, vocabulary=VOCABULARY)
+    rows = rows_of([0], [loss], held_out * LENGTH)
+    return write_run(folder, dict(architecture="energy", **sizes), rows, train)
+
+
+def write_source(folder, order=4, held_out=HELD_OUT, truth=TRUTH, difference=0.001):
+    """A Hamiltonian with its document, and uniform validation sequences with a self-test."""
+    folder.mkdir(parents=True, exist_ok=True)
+    couplings = np.zeros((LENGTH,) * order)
+    for sites in np.ndindex(*couplings.shape):
+        couplings[sites] = float(len(set(sites)) == order)
+    colours = np.zeros((VOCABULARY,) * order)
+    colours[(np.arange(VOCABULARY),) * order] = 1.0
+    made = Hamiltonian(couplings, colours, 0.1)
+    made.save(folder / "hamiltonian.safetensors", {"shares": made.shares().tolist()})
+    test = dict(cross_entropy=truth, entropy=truth - difference, difference=difference)
+    tokens = np.random.default_rng(0).integers(0, VOCABULARY, (held_out, LENGTH))
+    about = {"self_test": {**test, "standard_error": 0.002}}
+    sequences.write(folder / "validation.parquet", tokens, VOCABULARY, about)
+
+
+BLOCK = {
+    "source": "many-body",
+    "networks": [
+        {"model": "n1", "seeds": [0, 1, 2]},
+        {"model": "n2", "seeds": [0, 1, 2]},
+        {"model": "n3", "seeds": list(SEEDS)},
+    ],
+    "lines": ["two", "three", "four"],
+    "truth": "true",
+}
+
+
+def make(folder, seeds=SEEDS, protocol=None, source=SOURCE, deep_epochs=EPOCHS, **of_source):
+    """Everything that the figure of `BLOCK` needs: (files, block, context)."""
+    write_source(folder / "sequences", order=source["order"], **of_source)
+    runs = {}  # by model and seed: layers, drops, moves, epochs
+    for seed in range(3):
+        runs["n1", seed] = 1, (), (2,), FEW_EPOCHS
+        runs["n2", seed] = 2, (21 + seed,), (21 + seed, 2), EPOCHS
+    runs |= {("n3", seed): (3, *planted, deep_epochs) for seed, planted in seeds.items()}
+    block = dict(BLOCK)
+    block["networks"] = [*BLOCK["networks"][:2], {"model": "n3", "seeds": list(seeds)}]
+    if protocol:
+        recipe = {("n3-protocol", seed): (3, *run, FEW_EPOCHS) for seed, run in protocol.items()}
+        block["protocols"] = [{"model": "n3-protocol", "seeds": list(protocol)}]
+        runs |= recipe
+    lines = {
+        name: (order, LINES[order], TRAIN[order])
+        for order, name in ((2, "two"), (3, "three"), (4, "four"))
+    }
+    lines["true"] = (source["order"], TRUTH, TRUTH)
+    return files_of(folder, block, runs, lines, source)
+
+
+def files_of(folder, block, runs, lines, source=SOURCE, held_out=HELD_OUT):
+    """Writes runs (layers, drops, moves, epochs) and lines (order, loss, training loss)."""
+    paths, moved = {}, {}
+    for (model, seed), (layers, drops, moves, epochs) in runs.items():
+        where = folder / model / f"seed-{seed}"
+        paths[model, seed] = write_network(where, layers, drops, epochs, seed, held_out)
+        moved.setdefault(model, []).append(displacements(moves, epochs, seed))
+    for model, made in moved.items():
+        tables.write_displacements(folder / f"{model}.parquet", pd.concat(made), {})
+    for name, line in lines.items():
+        paths[name, 0] = write_line(folder / name, *line, held_out)
+    context = {
+        "models": [["many-body", *run] for run in paths],
+        "displacements": [["many-body", model] for model in moved],
+        "sources": {"many-body": source},
+        "theory": [],
+        "elsewhere": None,
+    }
+    files = {
+        "models": list(paths.values()),
+        "displacements": [folder / f"{model}.parquet" for model in moved],
+        "sequences": [folder / "sequences" / "validation.parquet"],
+        "hamiltonians": [folder / "sequences" / "hamiltonian.safetensors"],
+    }
+    return files, block, context
+
+
+def smoke(folder):
+    """The same at the smallest size: 16 sequences, three checkpoints, one line."""
+    source = {**SOURCE, "sequences": {"train": 64, "validation": 16, "test": 16}}
+    write_source(folder / "sequences", held_out=16)
+    runs = {("n1", 0): (1, (), (2,), [0, 0.5, 1])}
+    runs |= {("n3", seed): (3, (), (NEVER, NEVER, 2), [0, 0.5, 1]) for seed in (0, 1)}
+    block = {
+        "source": "many-body",
+        "networks": [{"model": "n1", "seeds": [0]}, {"model": "n3", "seeds": [0, 1]}],
+        "lines": ["two"],
+        "truth": "true",
+    }
+    lines = {"two": (2, 1.57, 1.3), "true": (4, TRUTH, TRUTH)}
+    return files_of(folder, block, runs, lines, source, 16)
+
+
+def theory(**changed):
+    """The identities of many-body, as they should come out."""
+    numbers = {"degree above": 1e-15, "degree top": 0.3, "masking single": 3e-7}
+    numbers |= {"masking double": 1e-16, "gibbs": 1.02} | changed
+    rows = [dict(quantity=name, series="n = 3", seed=0, x=0.0, y=y) for name, y in numbers.items()]
+    return pd.DataFrame(rows).assign(y_err=0.0)
