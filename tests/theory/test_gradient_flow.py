@@ -9,7 +9,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from manybody.plotting.simplicity import gradient_flow as figure
 from manybody.theory import gradient_flow as gf
 
 LENGTH = 3
@@ -245,7 +244,7 @@ def test_the_spectrum_of_the_papers_test_has_no_factor_two():
     assert rates[0, 0] == pytest.approx(2 * T * covariance[0, 1] / covariance[1, 1])
 
 
-# --- The table and its figure --------------------------------------------------------------------
+# --- The table ---------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -259,55 +258,6 @@ def test_the_table_depends_on_its_entry_alone(computed):
     assert about == computed[1]
     assert about["entry"] == ENTRY
     assert not frame[["x", "y"]].isna().any().any()
-
-
-def test_every_check_of_the_figure_holds(computed):
-    _, drawn, found = figure.gradient_flow(*computed)
-    assert set(found["holds"]) == {"confirmed"}
-    leaves = found["claim"].str.contains("B leaves 0")
-    assert not (leaves & found["claim"].str.contains("sampled")).any()  # it has no growth to see
-    assert list(drawn["panel"].unique()) == list("abcdef")
-    grows = found[found["claim"].str.contains("grows$")]["claim"].tolist()
-    assert [claim.split(": ")[0].removeprefix("3.1, ") for claim in grows][:3] == [
-        "product",
-        "product, decay",
-        "squares",
-    ]
-
-
-@pytest.mark.parametrize("skew", [0.0, -0.5])
-def test_the_checks_follow_the_prediction(skew):
-    """No skewness, no growth; the other sign, and the two cases of squares change places."""
-    found = figure.claims(*gf.compute(ENTRY | {"skewness": skew}))
-    assert set(found["holds"]) == {"confirmed"}
-    claims = found["claim"]
-    assert claims.str.contains(r"^3\.1, squares: .* does not grow$").sum() == 1
-    assert claims.str.contains(r"^3\.1, minus squares: .* grows$").sum() == (skew < 0)
-
-
-def test_checks_fail_where_the_numbers_are_wrong(computed):
-    frame, about = computed
-    for quantity, claim in (
-        ("gradient error", "numerical derivative"),
-        ("mode (13)", "closed form (13)"),
-        ("limit", "(C + decay)^-1 h"),
-        ("small deviation", "fourth power"),
-        ("norm", "no weight decay"),
-        ("late norm", "late rate"),
-        ("noise", "in standard errors"),
-        ("rate", "measured rate"),
-        ("best linear", "falls below the best linear"),
-    ):
-        spoiled = frame.copy()
-        rows = np.flatnonzero(spoiled["quantity"] == quantity)
-        values = spoiled["y"].to_numpy().copy()
-        values[rows[-1]] = values[rows[-1]] * 1.5 + 0.3
-        if quantity in ("rate", "best linear"):
-            values[rows] -= 0.2
-        spoiled["y"] = values
-        found = figure.claims(spoiled, about)
-        failed = found[found["holds"] == "contradicted"]["claim"]
-        assert failed.str.contains(claim, regex=False).any(), quantity
 
 
 # --- Bad input -----------------------------------------------------------------------------------
