@@ -17,6 +17,7 @@ HAMILTONIAN = f"{SEQUENCES}/hamiltonian.safetensors"
 THEORY = f"{RESULTS}/theory/{{theory}}.parquet"
 CURVE = f"{RESULTS}/curves/{{curve}}.parquet"
 DISPLACEMENTS = f"{RESULTS}/displacements/{{source}}/{{model}}.parquet"
+EQUATIONS = f"{RESULTS}/equations/{{paper}}/{{figure}}.parquet"
 MAPS = f"{RESULTS}/maps/{{source}}/{{model}}/seed-{{seed}}.parquet"
 CONTACTS = f"{RESULTS}/contacts/{{source}}/{{model}}/seed-{{seed}}.parquet"
 SAMPLED = ("many-body", "potts")  # kinds of sources with a Hamiltonian
@@ -310,23 +311,22 @@ def figure_inputs(paper, figure, drawn=False):
     """
     block = figure_block(paper, figure, drawn)
     needed = needs(block, config)
+    # A figure of contacts names its source for the setting alone.
+    sampled = [] if needed["contacts"] else [*needed["sources"]]
     inputs = {
         "losses": [LOSSES.format(evaluation=name, seed=seed) for name, seed in needed["runs"]],
         "runs": [evaluated_model(name, seed) for name, seed in needed["runs"]],
         "clones": [clone_path(name) for name in needed["clones"]],
         "models": [model_path(*run) for run in needed["models"]],
         "displacements": [run_path(DISPLACEMENTS, run) for run in needed["displacements"]],
-        "sequences": [
-            f"{SEQUENCES}/validation.parquet".format(source=s) for s in needed["sources"]
-        ],
+        "sequences": [f"{SEQUENCES}/validation.parquet".format(source=name) for name in sampled],
         "hamiltonians": [
-            HAMILTONIAN.format(source=source)
-            for source in needed["sources"]
-            if source in sources_of(*SAMPLED)
+            HAMILTONIAN.format(source=name) for name in sampled if name in sources_of(*SAMPLED)
         ],
         "theory": [THEORY.format(theory=name) for name in needed["theory"]],
         "curves": [CURVE.format(curve=name) for name in needed["curves"]],
         "maps": [run_path(MAPS, run) for run in needed["maps"]],
+        "equations": [EQUATIONS.format(paper=paper, figure=figure)] if needed["equations"] else [],
         "contacts": [run_path(CONTACTS, run) for run in needed["contacts"]],
         "truth": [
             HAMILTONIAN.format(source=truth["hamiltonian"]) if isinstance(truth, dict) else truth

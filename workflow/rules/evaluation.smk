@@ -3,6 +3,8 @@
 Needs   the run's manifest and the sets: clones, the sequences they started from, a split
 Makes   results/losses/{evaluation}/seed-{seed}.parquet, one row a target, step and sequence
         results/displacements/{source}/{model}.parquet, one row a seed, step and layer
+        results/equations/{paper}/{figure}.parquet, one row a run of the figure and sequence: the
+        loss by the equations of one-layer models
 """
 
 
@@ -55,3 +57,35 @@ rule measure_displacements:
         "Measuring how far the layers of {wildcards.model} on {wildcards.source} have moved"
     script:
         "../scripts/measure_displacements.py"
+
+
+# All runs of a figure in one job: each takes a second.
+rule evaluate_equations:
+    input:
+        models=lambda wildcards: [
+            model_path(*run)
+            for run in needs(config["figures"][wildcards.paper][wildcards.figure], config)[
+                "equations"
+            ]
+        ],
+        validation=lambda wildcards: figure_inputs(wildcards.paper, wildcards.figure)["sequences"],
+        hamiltonian=lambda wildcards: figure_inputs(wildcards.paper, wildcards.figure)[
+            "hamiltonians"
+        ],
+    output:
+        losses=EQUATIONS,
+    log:
+        f"{RESULTS}/logs/evaluate_equations/{{paper}}.{{figure}}.log",
+    benchmark:
+        f"{RESULTS}/usage/evaluate_equations/{{paper}}.{{figure}}.jsonl"
+    conda:
+        "../../envs/numerics.yaml"
+    resources:
+        mem_mb=growing(2000),
+        runtime=growing(60),
+    params:
+        code=lambda wildcards: code("evaluate_equations.py"),
+    message:
+        "Losses of the runs of {wildcards.paper} {wildcards.figure} by their equations"
+    script:
+        "../scripts/evaluate_equations.py"

@@ -15,7 +15,7 @@ from manybody.theory.multi_index import state_evolution
 def test_no_gate_is_contradicted_and_few_vanish(skip, regulariser):
     entry = dict(skip=skip, activation="softmax", regulariser=regulariser, points=256, scrambles=4)
     entry |= dict(alphas=[0.15, 0.3, 0.5, 0.8, 1.0, 1.3], side_information=1e5, seed=0, threads=2)
-    found = verdicts.table(fig1_claims.theory_rows(Table(*state_evolution.compute(entry))))
+    found = verdicts.table(fig1_claims.theory_claims(Table(*state_evolution.compute(entry))))
     assert set(found["holds"]) <= {"confirmed", "consistent"}
     assert len(found) >= 23
     assert (found["holds"] == "confirmed").sum() >= 18

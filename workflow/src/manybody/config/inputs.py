@@ -3,7 +3,8 @@
 
 def needs(block: dict, config: dict) -> dict:
     """What `block` draws: `runs`, pairs of evaluation and seed; `clones`; `targets`; `models`,
-    `maps` and `contacts`, triples of source, model and seed; `sources`; `theory`; `curves`.
+    `maps`, `equations` and `contacts`, triples of source, model and seed; `sources`; `theory`;
+    `curves`.
 
     The student's `evaluation` comes with all its seeds or the block's own `seeds`; `generators`
     and `wide_generator` name evaluations as well; a block of several `corpora` has these for each.
@@ -31,7 +32,8 @@ def needs(block: dict, config: dict) -> dict:
     trained = [run for part in parts(block) for run in _trained(part)]
     models = trained + [run for part in parts(block) for run in _references(part)]
     maps = _candidates(block, "runs")
-    models += maps + _candidates(block, "interpolation")
+    equations = maps + _candidates(block, "interpolation")
+    models += equations
     models += [(block["source"], name, 0) for name in _one(block, "optimum")]
     models += [
         (block["source"], entry["longer"], seed)
@@ -48,6 +50,7 @@ def needs(block: dict, config: dict) -> dict:
         "models": [list(run) for run in dict.fromkeys(models)],
         "displacements": [list(run) for run in dict.fromkeys(run[:2] for run in trained)],
         "maps": [list(run) for run in dict.fromkeys(maps)],
+        "equations": [list(run) for run in dict.fromkeys(equations)],
         "contacts": [list(run) for run in contacts],
         "sources": {name: config["sources"][name] for name in named},
         "theory": [*_theory(block), *_one(block, "exact")],

@@ -1,4 +1,4 @@
-"""What figure 1 says of the theory: the specification's sections 4 and 5, row by row.
+"""What figure 1 says: the specification's sections 4 and 5, number by number.
 
 Gates compare tables with another computation at the entry's own parameters; the specification's
 numbers, of two layers with c = 1 and a softmax, without a regulariser or with V + 1e-3, are added
@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.special import ndtr, stdtrit
 
 from manybody.claims import verdicts
-from manybody.claims.multi_index import gates, reading
+from manybody.claims.multi_index import gates, messages, reading
 from manybody.claims.multi_index.gates import BOUND, Gate, place, spread
 from manybody.claims.multi_index.reading import Table, Value
 from manybody.theory.multi_index import sizes
@@ -129,6 +129,22 @@ SPREAD_SAMPLE = {"alone": 1.2, 1: 1.2, 2: 0.7}
 SPREAD_ERROR = (0.003, 0.009)
 
 
+def judge(files, block: dict, context: dict) -> pd.DataFrame:
+    """The claims, from the files of the figure's rule."""
+    found = reading.read(files, block)
+    plain, regularised = found["state_evolution"], found["regularised"]
+    return verdicts.table(
+        [
+            *theory_claims(plain),
+            *theory_claims(regularised, errors=False),
+            *public_claims(regularised),
+            *messages.claims(found["gamp"], [plain, regularised], LEFT),
+            *gates.claims(messages.across_gates(found["gamp"].entry, LEFT), found["gamp"]),
+            *threshold_claims(found["thresholds"]),
+        ]
+    )
+
+
 # --- Left ----------------------------------------------------------------------------------------
 
 
@@ -144,13 +160,13 @@ def where(entry: dict) -> str:
     return f"{linear}c = {entry['skip']:g}, {channel(entry)}"
 
 
-def theory_rows(table: Table, errors: bool = True) -> list[dict]:
+def theory_claims(table: Table, errors: bool = True) -> list[dict]:
     """The rows of one table of state evolution, at its own parameters.
 
     errors: with those of errors of prediction, which are the same for every regulariser.
     """
     found = [*left_gates(table.entry), *(error_gates(table.entry) if errors else ())]
-    return [*gates.rows(found, table), *general_rows(table, LEFT)]
+    return [*gates.claims(found, table), *general_claims(table, LEFT)]
 
 
 def left_gates(entry: dict) -> list[Gate]:
@@ -266,13 +282,13 @@ def error_gates(entry: dict) -> list[Gate]:
     return found
 
 
-def general_rows(table: Table, figure: str) -> list[dict]:
+def general_claims(table: Table, figure: str) -> list[dict]:
     """What holds for all entries: one end of the iteration, identities, the bound."""
     note = where(table.entry)
     return [
-        *gates.rows(end_gates(table.entry, figure), table),
-        *_identity_rows(table, figure, note),
-        _bound_row(table, figure, note),
+        *gates.claims(end_gates(table.entry, figure), table),
+        *_identity_claims(table, figure, note),
+        _bound_claim(table, figure, note),
     ]
 
 
@@ -300,7 +316,7 @@ def _end(table: Table) -> Value | str:
     return max(each, key=lambda value: abs(value.value))
 
 
-def _identity_rows(table: Table, figure: str, note: str) -> list[dict]:
+def _identity_claims(table: Table, figure: str, note: str) -> list[dict]:
     """Differences of two estimators at random Q, in their standard errors.
 
     Confirmed where none is above 3; contradicted above what the largest of so many Student's t
@@ -338,7 +354,7 @@ def _identity_rows(table: Table, figure: str, note: str) -> list[dict]:
     return rows
 
 
-def _bound_row(table: Table, figure: str, note: str) -> dict:
+def _bound_claim(table: Table, figure: str, note: str) -> dict:
     claim = f"{figure}: both thresholds at or above 1/6, {note}"
     found = [table.at("threshold", name, table.entry["skip"]) for name in ("alpha_2", "alpha_1")]
     if None in found:
@@ -361,7 +377,7 @@ def at_least(claim: str, values, bound: float, rounding: float = 1e-9) -> dict:
     return verdicts.row(claim, "exact", holds, lowest, 0.0, f">= {bound:.6g}", rounding)
 
 
-def public_rows(table: Table) -> list[dict]:
+def public_claims(table: Table) -> list[dict]:
     """The stored state evolution of the public code, which has mismatched boxes (section 7)."""
     away = reading.departure(table.entry, **STANDARD, regulariser=REGULARISER)
     rows = []
@@ -379,15 +395,15 @@ def public_rows(table: Table) -> list[dict]:
 # --- Right ---------------------------------------------------------------------------------------
 
 
-def threshold_rows(table: Table) -> list[dict]:
+def threshold_claims(table: Table) -> list[dict]:
     """Thresholds over c: section 4."""
-    rows = gates.rows(threshold_gates(table.entry), table)
-    rows += _coarse_rows(table)
+    rows = gates.claims(threshold_gates(table.entry), table)
+    rows += _coarse_claims(table)
     first, second = table.get("alpha_1", "self-consistent"), table.get("alpha_2", "exact")
     values = pd.concat([first["y"], second["y"]])
     rows.append(at_least(f"{RIGHT}: all thresholds at or above 1/6", values, BOUND))
-    rows.append(_equal_row(table))
-    rows.append(_jump_row(table))
+    rows.append(_equal_claim(table))
+    rows.append(_jump_claim(table))
     away = reading.departure(table.entry, activation="softmax", regulariser=0)
     for name, series, stored in (
         ("alpha_1", "self-consistent", PUBLIC_1),
@@ -480,7 +496,7 @@ def _inverse(series: str, c: float):
     return inverse
 
 
-def _coarse_rows(table: Table) -> list[dict]:
+def _coarse_claims(table: Table) -> list[dict]:
     """The specification's coarse run at c where it has no better number, to compare with."""
     if reading.departure(table.entry, activation="softmax", regulariser=0):
         return []
@@ -496,7 +512,7 @@ def _coarse_rows(table: Table) -> list[dict]:
     return rows
 
 
-def _equal_row(table: Table) -> dict:
+def _equal_claim(table: Table) -> dict:
     """The open question: is alpha_1 the same for every c > 0?
 
     Differences are over the same samples, so that their errors are smaller than alpha_1's own.
@@ -516,7 +532,7 @@ def _equal_row(table: Table) -> dict:
     return verdicts.within(claim, worst["y"], worst["y_err"], 0.0, EQUAL_1, runs=runs)
 
 
-def _jump_row(table: Table) -> dict:
+def _jump_claim(table: Table) -> dict:
     """The other one: is alpha(Q22) of layer 2 not monotone at small c?"""
     claim = f"{RIGHT}: layer 2 jumps (alpha(Q22) is not monotone) below c of about {JUMP:g}"
     found = table.get("first order")

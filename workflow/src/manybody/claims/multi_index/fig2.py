@@ -37,6 +37,12 @@ NORMS = {1: 0.946, 2: 0.978}  # |w| / sqrt D of the public teacher
 CROSSING_SHARE = 0.25
 
 
+def judge(files, block: dict, context: dict) -> pd.DataFrame:
+    """The claims, from the files of the figure's rule."""
+    found = reading.read(files, block)
+    return verdicts.table([*message_claims(found["gamp"]), *descent_claims(found["sgd"])])
+
+
 # --- GAMP ----------------------------------------------------------------------------------------
 
 
@@ -52,17 +58,17 @@ def held(frame: pd.DataFrame) -> pd.DataFrame:
     return found.assign(y_err=math.nan)
 
 
-def message_rows(table: Table) -> list[dict]:
+def message_claims(table: Table) -> list[dict]:
     """The public run's landmarks, and that layer 2 comes first."""
     series = shown_series(table)
     return [
-        *gates.rows(messages.step_gates(table.entry, LEFT), table),
-        _order_row(LEFT, "GAMP", table, series, "iterations", messages.overlaps(table.entry)),
-        *_public_rows(table, series),
+        *gates.claims(messages.step_gates(table.entry, LEFT), table),
+        _order_claim(LEFT, "GAMP", table, series, "iterations", messages.overlaps(table.entry)),
+        *_public_claims(table, series),
     ]
 
 
-def _order_row(
+def _order_claim(
     figure: str, name: str, table: Table, series: str, unit: str, informed: list | None = None
 ) -> dict:
     """Layer 2 is learned before layer 1, run by run, among runs that learn both."""
@@ -80,7 +86,7 @@ def _order_row(
     return verdicts.positive(claim, later.to_numpy())
 
 
-def _public_rows(table: Table, series: str) -> list[dict]:
+def _public_claims(table: Table, series: str) -> list[dict]:
     away = reading.departure(table.entry, dimension=1000, **messages.SETTING)
     if not math.isclose(float(series), messages.ALPHA):
         away = away or f"alpha is {series}, {messages.ALPHA:g} is needed"
@@ -98,8 +104,8 @@ def _public_rows(table: Table, series: str) -> list[dict]:
     around = (len(learned) + 1) / (len(ends) + 2)
     noise = math.sqrt(around * (1 - around) / len(ends))
     rows = [
-        _time_row("cosine 2 passes .9", second, 0.9, ITERATION_2),
-        _time_row(f"cosine 1 passes {NOISE:g}", first, NOISE, ITERATION_1),
+        _time_claim("cosine 2 passes .9", second, 0.9, ITERATION_2),
+        _time_claim(f"cosine 1 passes {NOISE:g}", first, NOISE, ITERATION_1),
         verdicts.within(
             f"{LEFT}: share of random starts that learn layer 1 ({count})",
             share,
@@ -134,7 +140,7 @@ def _public_rows(table: Table, series: str) -> list[dict]:
     return rows
 
 
-def _time_row(text: str, frame: pd.DataFrame, level: float, expected: tuple) -> dict:
+def _time_claim(text: str, frame: pd.DataFrame, level: float, expected: tuple) -> dict:
     """The iteration at which the runs that do so pass a level: their median."""
     times = reading.crossings(frame, level).dropna()
     claim = f"{LEFT}: iteration at which {text}, median of {len(times)} runs"
@@ -151,12 +157,12 @@ def _claim(claim: str, found: Value, expected: tuple[float, float]) -> dict:
 # --- SGD -----------------------------------------------------------------------------------------
 
 
-def descent_rows(table: Table) -> list[dict]:
+def descent_claims(table: Table) -> list[dict]:
     """Section 5's row for random teachers, the stored medians, and that layer 2 comes first."""
     return [
-        *gates.rows(descent_gates(table.entry), table),
-        *_crossing_rows(table),
-        _order_row(RIGHT, "SGD", table, "", "epochs"),
+        *gates.claims(descent_gates(table.entry), table),
+        *_crossing_claims(table),
+        _order_claim(RIGHT, "SGD", table, "", "epochs"),
     ]
 
 
@@ -183,7 +189,7 @@ def _epoch_2(table: Table) -> Value | str:
     return reading.median(times)
 
 
-def _crossing_rows(table: Table) -> list[dict]:
+def _crossing_claims(table: Table) -> list[dict]:
     """Public medians, of one teacher; levels are brought to the true cosine by its norm."""
     away = reading.departure(table.entry, **SETTING)
     text = f"{RIGHT}: SGD, public medians"

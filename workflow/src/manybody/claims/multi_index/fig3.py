@@ -47,16 +47,29 @@ LATE = {1: (0.5, 0.99), 2: (2.0, 0.9997)}  # epoch from which the similarity is 
 QUIET = (60, 0.15)  # layer 2 stays below until this step
 
 
+def judge(files, block: dict, context: dict) -> pd.DataFrame:
+    """The claims, from the files of the figure's rule."""
+    found = reading.read(files, block)
+    deep = found["deep"]
+    return verdicts.table(
+        [
+            *deep_claims(deep, found["deep_regularised"]),
+            *phase_claims(deep, found["untied"]),
+            *question_claims(found["trec"]),
+        ]
+    )
+
+
 # --- Three layers --------------------------------------------------------------------------------
 
 
-def deep_rows(plain: Table, regularised: Table) -> list[dict]:
+def deep_claims(plain: Table, regularised: Table) -> list[dict]:
     """The specification's numbers at c = 1 without regulariser; the stored public ones, which are
     with V + 1e-3; and the paper's claim that the shallow layers share a threshold, of both."""
     return [
-        *gates.rows(deep_gates(plain.entry), plain),
-        *_public_rows(regularised),
-        *(_shared_row(table) for table in (plain, regularised)),
+        *gates.claims(deep_gates(plain.entry), plain),
+        *_public_claims(regularised),
+        *(_shared_claim(table) for table in (plain, regularised)),
     ]
 
 
@@ -103,7 +116,7 @@ def deep_gates(entry: dict) -> list[Gate]:
     ]
 
 
-def _public_rows(table: Table) -> list[dict]:
+def _public_claims(table: Table) -> list[dict]:
     away = reading.departure(table.entry, skip=1, regulariser=PUBLIC_REGULARISER)
     rows = []
     for name, stored in PUBLIC.items():
@@ -117,7 +130,7 @@ def _public_rows(table: Table) -> list[dict]:
     return rows
 
 
-def _shared_row(table: Table) -> dict:
+def _shared_claim(table: Table) -> dict:
     """The paper: layers 1 and 2 of three start at the same alpha. Here the gap of their thresholds,
     which share points, with the error of independent ones, over the smaller one."""
     c = table.entry["skip"]
@@ -134,11 +147,11 @@ def _shared_row(table: Table) -> dict:
     return verdicts.within(claim, ratio - 1, error, 0.0, SHARED, runs=first.runs)
 
 
-def phase_rows(deep: Table, untied: Table) -> list[dict]:
+def phase_claims(deep: Table, untied: Table) -> list[dict]:
     """What holds at every c: the bound, and the last layer first."""
     values = pd.concat([deep.get("threshold", f"alpha_{layer}")["y"] for layer in (1, 2, 3)])
     rows = [at_least(f"{MIDDLE}: L = 3, all thresholds at or above 1/6", values, BOUND)]
-    rows += _untied_rows(untied)
+    rows += _untied_claims(untied)
     for text, table, first, second, most in (
         ("L = 3, the last layer before layer 1", deep, "alpha_3", "alpha_1", math.inf),
         # the two change places between c = 1 and 2
@@ -152,11 +165,11 @@ def phase_rows(deep: Table, untied: Table) -> list[dict]:
         ),
     ):
         claim = f"{MIDDLE}: {text}: smallest gap over c"
-        rows.append(_order_row(claim, table, first, second, most))
+        rows.append(_order_claim(claim, table, first, second, most))
     return rows
 
 
-def _untied_rows(table: Table) -> list[dict]:
+def _untied_claims(table: Table) -> list[dict]:
     """The bound of the untied link, its thresholds above it, and the mass of its law of x."""
     values = [table.get("threshold", series) for series in table.series("threshold")]
     bound = table.get("bound")["y"]
@@ -172,7 +185,7 @@ def _untied_rows(table: Table) -> list[dict]:
     return rows
 
 
-def _order_row(claim: str, table: Table, first: str, second: str, most: float) -> dict:
+def _order_claim(claim: str, table: Table, first: str, second: str, most: float) -> dict:
     """The gap of two thresholds at the c, up to `most`, where it is smallest, of those c at which
     both were found and their iterations converged."""
     both = table.get("threshold", first).merge(
@@ -198,11 +211,11 @@ def has_questions(table: Table) -> bool:
     return bool(table.series("similarity 1"))
 
 
-def question_rows(table: Table) -> list[dict]:
+def question_claims(table: Table) -> list[dict]:
     """Section 6: the mean of 8 runs; the order of the layers for any tokeniser."""
     text = f"{RIGHT}: TREC"
     away = "" if has_questions(table) else "no questions: set `questions` of the entry"
-    rows = [_shallow_row(text, table, away)]
+    rows = [_shallow_claim(text, table, away)]
     away = away or _other_words(table) or reading.departure(table.entry, **QUESTIONS)
     if away:
         names = [f"similarity of layer {layer} at first" for layer in STARTS]
@@ -219,7 +232,7 @@ def question_rows(table: Table) -> list[dict]:
         return rows + [
             verdicts.not_run(f"{text}, BERT's tokeniser: {name}", away) for name in names
         ]
-    return rows + _landmark_rows(f"{text}, BERT's tokeniser", table)
+    return rows + _landmark_claims(f"{text}, BERT's tokeniser", table)
 
 
 def _other_words(table: Table) -> str:
@@ -231,7 +244,7 @@ def _other_words(table: Table) -> str:
     return "" if words == VOCABULARY else f"the tokeniser has {words} words, not {VOCABULARY}"
 
 
-def _shallow_row(text: str, table: Table, away: str) -> dict:
+def _shallow_claim(text: str, table: Table, away: str) -> dict:
     """Layer 1 turns towards its last state first, in every run."""
     claim = f"{text}: the similarity of layer 1 passes .5 before that of layer 2, steps"
     if away:
@@ -242,7 +255,7 @@ def _shallow_row(text: str, table: Table, away: str) -> dict:
     return verdicts.positive(claim, (second - first).dropna().to_numpy())
 
 
-def _landmark_rows(text: str, table: Table) -> list[dict]:
+def _landmark_claims(text: str, table: Table) -> list[dict]:
     runs = {layer: reading.matrix(table.get(f"similarity {layer}")) for layer in reading.LAYERS}
     steps = table.about["steps"] / table.entry["epochs"]
     rows = []
@@ -258,11 +271,11 @@ def _landmark_rows(text: str, table: Table) -> list[dict]:
     for layer, (epoch, bound) in LATE.items():
         found = runs[layer].loc[:, runs[layer].columns >= epoch * steps].mean()
         claim = f"{text}: similarity of layer {layer} after epoch {epoch:g}: the least mean"
-        rows.append(_bound_row(claim, float(found.min()), bound, above=True))
+        rows.append(_bound_claim(claim, float(found.min()), bound, above=True))
     step, bound = QUIET
     found = runs[2].loc[:, runs[2].columns <= step].mean()
     claim = f"{text}: similarity of layer 2 until step {step}: the largest mean"
-    rows.append(_bound_row(claim, float(found.max()), bound, above=False))
+    rows.append(_bound_claim(claim, float(found.max()), bound, above=False))
     return rows
 
 
@@ -277,7 +290,7 @@ def _mean_crossing(runs: pd.DataFrame, level: float) -> Value:
     return reading.mean(place for place in own if not math.isnan(place))._replace(value=found)
 
 
-def _bound_row(claim: str, value: float, bound: float, above: bool) -> dict:
+def _bound_claim(claim: str, value: float, bound: float, above: bool) -> dict:
     holds = "yes" if (value >= bound if above else value <= bound) else "no"
     sign = ">=" if above else "<="
     return verdicts.row(claim, "paper", holds, value, math.nan, f"{sign} {bound:g}", math.nan)

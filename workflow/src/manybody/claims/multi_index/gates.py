@@ -90,12 +90,12 @@ def carried(gates: Iterable[Gate]) -> list[Gate]:
     return [gate for gate in gates if gate.kind == "exact" or gate.confirmable()]
 
 
-def rows(gates: Iterable[Gate], table: Table) -> list[dict]:
+def claims(gates: Iterable[Gate], table: Table) -> list[dict]:
     """A row for each gate that is carried; contradicted where the table has no usable value."""
-    return [_row(gate, table) for gate in carried(gates)]
+    return [_claim(gate, table) for gate in carried(gates)]
 
 
-def _row(gate: Gate, table: Table) -> dict:
+def _claim(gate: Gate, table: Table) -> dict:
     expected = Value(gate.expected, 0.0) if isinstance(gate.expected, float | int) else None
     expected = gate.expected(table) if expected is None else expected
     found = gate.find(table)

@@ -105,16 +105,16 @@ def _converged(quantity: str, alpha: float, square: bool = False):
     return find
 
 
-# --- The checks ----------------------------------------------------------------------------------
+# --- The claims ----------------------------------------------------------------------------------
 
 
-def rows(table: Table, theories: list[Table], figure: str) -> list[dict]:
+def claims(table: Table, theories: list[Table], figure: str) -> list[dict]:
     """GAMP at convergence and step by step: state evolution, and the stored public data."""
     found = [
         *theory_gates(table.entry, theories, figure),
         *step_gates(table.entry, figure),
     ]
-    return [*gates.rows(found, table), *_public_rows(table, figure)]
+    return [*gates.claims(found, table), *_public_claims(table, figure)]
 
 
 def overlaps(entry: dict) -> list[float] | None:
@@ -269,7 +269,7 @@ def _step(layer: int, series: str, step: int):
     return find
 
 
-def _public_rows(table: Table, figure: str) -> list[dict]:
+def _public_claims(table: Table, figure: str) -> list[dict]:
     """The stored public runs: one start each, their number is not known. Alphas at which one of
     ours did not converge are left out."""
     away = reading.departure(table.entry, dimension=1000, **SETTING)

@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 
 from manybody.claims import verdicts
-from manybody.claims.potts import setting
-from manybody.claims.potts.fig2_runs import Data, Entry
+from manybody.claims.potts import fig2_runs, setting
+from manybody.claims.potts.fig2_runs import FACTORED, Data, Entry
+from manybody.files import tables
 
 MEASURED_BETA, BETA_TOLERANCE = 1.707, 0.005  # of the default setting
 BETA_SLOPE = 1.8  # by which the Hamming distance falls per unit of beta
 DEFAULT_HAMMING = 0.3
 
-FACTORED = ("free", "softmax")
 FIRST = ("learnt", "linear")  # the reading of an encoder that needs no words
 SIZES = (setting.M / 3, 3 * setting.M)  # between which bounds scale as 1 / M
 EXCESS = (0.004, 0.009)  # nats per token
@@ -41,19 +41,22 @@ IDENTITIES = {
 }
 
 
-def all_rows(data: Data, theory: pd.DataFrame | None, figure: str) -> list[dict]:
-    """Every row of the figure."""
-    return [
-        *exact_rows(theory, figure),
-        *sample_rows(data, figure),
-        *same_rows(data, figure),
-        *factored_rows(data, figure),
-        *search_rows(data, figure),
-        *longer_rows(data, figure),
-        *vanilla_rows(data, figure),
-        *faster_rows(data, figure),
-        *interpolation_rows(data, figure),
-    ]
+def judge(files, block: dict, context: dict) -> pd.DataFrame:
+    """The claims, from the files of the figure's rule."""
+    data, figure = fig2_runs.read(files, block, context), "potts fig. 2"
+    return verdicts.table(
+        [
+            *(claim for path in files["theory"] for claim in exact_claims(path, figure)),
+            *sample_claims(data, figure),
+            *same_claims(data, figure),
+            *factored_claims(data, figure),
+            *search_claims(data, figure),
+            *longer_claims(data, figure),
+            *vanilla_claims(data, figure),
+            *faster_claims(data, figure),
+            *interpolation_claims(data, figure),
+        ]
+    )
 
 
 def departure(data: Data) -> str:
@@ -64,10 +67,10 @@ def departure(data: Data) -> str:
 # --- Identities ----------------------------------------------------------------------------------
 
 
-def exact_rows(theory: pd.DataFrame | None, figure: str) -> list[dict]:
-    """The identities of `claims.identities.potts`; none where the figure names no `exact`."""
-    rows = []
-    for quantity, words in IDENTITIES.items() if theory is not None else ():
+def exact_claims(path, figure: str) -> list[dict]:
+    """The identities in a table of `claims.identities.potts`."""
+    (theory, _), rows = tables.read_theory(path), []
+    for quantity, words in IDENTITIES.items():
         claim, found = f"{figure}: {words}", theory[theory["quantity"] == quantity]
         if not len(found):
             rows.append(verdicts.failed(claim, "exact", "no such row in `exact`", 0, IDENTITY))
@@ -76,7 +79,7 @@ def exact_rows(theory: pd.DataFrame | None, figure: str) -> list[dict]:
     return rows
 
 
-def same_rows(data: Data, figure: str) -> list[dict]:
+def same_claims(data: Data, figure: str) -> list[dict]:
     """All losses are on the same tokens, and those that equations give are what models report."""
     claim = f"{figure}: all models are tested on equally many held-out tokens as the optimum"
     counts = {
@@ -104,7 +107,7 @@ def same_rows(data: Data, figure: str) -> list[dict]:
 # --- Samples -------------------------------------------------------------------------------------
 
 
-def sample_rows(data: Data, figure: str) -> list[dict]:
+def sample_claims(data: Data, figure: str) -> list[dict]:
     """The samples are in equilibrium, at the temperature that was asked for."""
     found, asked = data.law_about["equilibrium"], data.source["temperature"].get("hamming")
     rows = []
@@ -137,7 +140,7 @@ def sample_rows(data: Data, figure: str) -> list[dict]:
 # --- Factored attention --------------------------------------------------------------------------
 
 
-def factored_rows(data: Data, figure: str) -> list[dict]:
+def factored_claims(data: Data, figure: str) -> list[dict]:
     """Factored attention reaches the optimum and finds J, as well as M sequences allow."""
     if departure(data):
         return []
@@ -184,7 +187,7 @@ def _factored(data: Data, entry: Entry, figure: str) -> list[dict]:
 # --- Searches and convergence --------------------------------------------------------------------
 
 
-def search_rows(data: Data, figure: str) -> list[dict]:
+def search_claims(data: Data, figure: str) -> list[dict]:
     """How each recipe was found: the best of several rates, which is none of the outermost."""
     rows = []
     for entry in data.entries:
@@ -209,7 +212,7 @@ def search_rows(data: Data, figure: str) -> list[dict]:
     return rows
 
 
-def longer_rows(data: Data, figure: str) -> list[dict]:
+def longer_claims(data: Data, figure: str) -> list[dict]:
     """More steps do not help: a cosine is flat at its end whether or not it has arrived."""
     rows = []
     for entry in data.architectures:
@@ -237,7 +240,7 @@ def _same_but_steps(one: dict, other: dict) -> bool:
 # --- Encoders and the interpolation --------------------------------------------------------------
 
 
-def vanilla_rows(data: Data, figure: str) -> list[dict]:
+def vanilla_claims(data: Data, figure: str) -> list[dict]:
     """Factored attention is below the encoder of three layers, and that below one of one layer;
     depths are compared within one reading of the encoder."""
     encoders = [entry for entry in data.architectures if entry.kind == "encoder"]
@@ -295,7 +298,7 @@ def _above_zero(claim: str, differences: np.ndarray, resolution: float) -> dict:
     return verdicts.gap(claim, mean, math.hypot(error, resolution), runs=len(differences))
 
 
-def faster_rows(data: Data, figure: str) -> list[dict]:
+def faster_claims(data: Data, figure: str) -> list[dict]:
     """Factored attention makes its drop of the loss in fewer epochs than the encoders."""
     factored = [entry for entry in data.architectures if entry.kind in FACTORED]
     encoders = [entry for entry in data.architectures if entry.kind == "encoder"]
@@ -322,7 +325,7 @@ def faster_rows(data: Data, figure: str) -> list[dict]:
     return rows
 
 
-def interpolation_rows(data: Data, figure: str) -> list[dict]:
+def interpolation_claims(data: Data, figure: str) -> list[dict]:
     """The loss rises with a, and is lowest at a = 0."""
     entries = data.interpolation
     lowest = f"{figure}: a = 0 has the lowest loss (the nearest other a)"

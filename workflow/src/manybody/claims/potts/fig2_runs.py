@@ -11,15 +11,14 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from safetensors import safe_open
 
-from manybody.claims.potts import fig2_losses
 from manybody.evaluation import gauge
 from manybody.files import tables
-from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
 from manybody.sources import hamiltonian
 from manybody.sources.hamiltonian import Hamiltonian
+
+FACTORED = ("free", "softmax")  # the kinds of entries that are one layer of factored attention
 
 
 @dataclass
@@ -122,7 +121,6 @@ class Entry:
 class Data:
     """All that the figure is about. `law_about`: what is stored with the Hamiltonian."""
 
-    name: str
     source: dict
     law: Hamiltonian
     law_about: dict
@@ -186,17 +184,16 @@ def read(files, block: dict, context: dict) -> Data:
 
     files: `models`, the manifests of `context["models"]`, and `maps`, the tables of
     `context["maps"]` (both source, model, seed; a run without maps has no reconstruction error);
-    `sequences` and `hamiltonians`, the validation split and the Hamiltonian of each of
-    `context["sources"]`.
+    `sequences` and `hamiltonians`, the validation split and the Hamiltonian of the source;
+    `equations`, the table of `evaluation.equations`.
     """
     name = block["source"]
-    place = list(context["sources"]).index(name)
-    held_out = Sequences.open(files["sequences"][place])
-    energy = files["hamiltonians"][place]
-    law = Hamiltonian.load(energy)
-    tokens = held_out.tokens
+    (validation,), (energy,) = files["sequences"], files["hamiltonians"]
+    held_out = Sequences.open(validation)
     manifests = dict(zip(map(tuple, context["models"]), files["models"], strict=True))
-    mapped = dict(zip(map(tuple, context["maps"]), files.get("maps", []), strict=True))
+    mapped = dict(zip(map(tuple, context["maps"]), files["maps"], strict=True))
+    losses, _ = tables.read_theory(files["equations"][0])
+    each = {key: part["y"].to_numpy() for key, part in losses.groupby(["series", "seed"])}
 
     def entry(part: dict, label: str, a: float = math.nan) -> Entry:
         def candidate(model: str) -> Candidate:
@@ -207,19 +204,19 @@ def read(files, block: dict, context: dict) -> Data:
         if "longer" in part:
             made.longer = candidate(part["longer"])
         for seed, run in made.runs.items():
-            key = (name, made.best.model, seed)
-            look_inside(run, manifests[key], mapped.get(key), tokens)
+            run.each = each.get((made.best.model, seed))
+            if (name, made.best.model, seed) in mapped:
+                run.maps, run.values = _maps(mapped[name, made.best.model, seed])
         return made
 
     optimum = read_run(manifests[name, block["optimum"], 0])
-    optimum.each = fig2_losses.of_truth(law, tokens)
+    optimum.each = each["", 0]
     steps = sorted(block.get("interpolation", []), key=lambda part: part["a"])
     return Data(
-        name=name,
         source=context["sources"][name],
-        law=law,
+        law=Hamiltonian.load(energy),
         law_about=hamiltonian.read_about(energy),
-        tokens=tokens,
+        tokens=held_out.tokens,
         self_test=held_out.about["self_test"],
         optimum=optimum,
         architectures=[entry(part, part["label"]) for part in block["runs"]],
@@ -235,33 +232,12 @@ def read_run(path) -> Run:
     return Run(about, curve, {})
 
 
-def look_inside(run: Run, path, maps, tokens: np.ndarray) -> None:
-    """Adds a run's maps, from their table unless None, and its loss on each of the tokens."""
-    description = run.about["description"]
-    if maps is not None:
-        table, _ = tables.read_maps(maps)
-        run.maps, run.values = _maps(table)
-    if "diverged" in run.about:
-        return
-    if description["architecture"] == "interpolated":
-        step = int(run.curve["step"].iloc[-1])
-        run.each = _of_interpolation(Manifest.read(path, "model"), step, tokens)
-    elif _is_plain(description) and run.values is not None:
-        run.each = fig2_losses.of_factored(run.last_map, run.values, tokens)
-
-
-def _is_plain(description: dict) -> bool:
-    """One layer and one head of factored attention without bias: the loss is that of A and V."""
-    plain = dict(architecture="factored", layers=1, bias=False)
-    same = all(description.get(key) == value for key, value in plain.items())
-    return same and description.get("heads", 1) == 1
-
-
-def _maps(table: pd.DataFrame) -> tuple[dict[int, np.ndarray], np.ndarray | None]:
+def _maps(path) -> tuple[dict[int, np.ndarray], np.ndarray | None]:
     """The map of each step, and V of the last: A of one layer, or averaged attention.
 
     Of two layers or more it is layer 0, the mean of the last two maps.
     """
+    table, _ = tables.read_maps(path)
     table = table.sort_values(["step", "name", "layer", "row", "column"], kind="stable")
     found, values = {}, None
     for (step, name), part in table.groupby(["step", "name"], sort=True):
@@ -275,11 +251,3 @@ def _maps(table: pd.DataFrame) -> tuple[dict[int, np.ndarray], np.ndarray | None
 
 def _matrix(part: pd.DataFrame) -> np.ndarray:
     return part["value"].to_numpy().reshape(part["row"].max() + 1, part["column"].max() + 1)
-
-
-def _of_interpolation(manifest: Manifest, step: int, tokens: np.ndarray) -> np.ndarray:
-    with safe_open(manifest.file(f"step-{step}.safetensors"), framework="numpy") as opened:
-        named = {name: opened.get_tensor(name).astype(np.float64) for name in opened.keys()}  # noqa: SIM118
-    a = manifest.about["description"]["a"]
-    matrices = named["scores"], named["values"], named.get("mask")
-    return fig2_losses.of_interpolation(a, *matrices, tokens)

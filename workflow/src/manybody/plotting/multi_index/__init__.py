@@ -1,7 +1,7 @@
 """Troiani, Cui, Dandi, Krzakala and Zdeborova, deep attention as a sequence multi-index model.
 One module a figure, each with one function
 
-    draw(files, block, context) -> (figure, what is drawn, checks)
+    draw(files, block, context) -> (figure, what is drawn)
 
 files: named inputs of the rule; `theory` are the tables that `block["theory"]` names by their
 roles, in its order. block: the figure's block in the config. Numbers of sections in docstrings are

@@ -13,15 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from manybody.claims import verdicts
-from manybody.claims.multi_index import fig1 as fig1_claims
-from manybody.claims.multi_index import gates, messages, reading
+from manybody.claims.multi_index import fig1 as claims
+from manybody.claims.multi_index import messages, reading
 from manybody.claims.multi_index.gates import BOUND
 from manybody.claims.multi_index.reading import Table
 from manybody.plotting import style
 from manybody.plotting.multi_index import drawing
-
-Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
 
 FORCED = {"both layers": "-", "layer 2 only": "--"}
 # Overlaps of different layers, in the colour of the estimate's: marker, colour and name of each.
@@ -34,32 +31,21 @@ BESIDE = 0.015  # of alpha: they are drawn beside each other
 TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10)  # of c
 
 
-def draw(files, block: dict, context: dict) -> Drawing:
-    """The figure, what is drawn and the checks, from files; see the package's docstring."""
-    return fig1(**reading.read(files, block))
-
-
 @style.styled(style.RC)
-def fig1(state_evolution: Table, regularised: Table, gamp: Table, thresholds: Table) -> Drawing:
-    """The figure, from its tables."""
+def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
+    """The figure and what is drawn, from files; see the package's docstring."""
+    found = reading.read(files, block)
+    plain, regularised = found["state_evolution"], found["regularised"]
     figure = style.new(9.6, 4.8)
     figure.get_layout_engine().set(wspace=0.05, h_pad=0.02)
     places = [["left", "right"], ["below", "right"]]
     axes = figure.subplot_mosaic(places, width_ratios=(1.25, 1), height_ratios=(5, 1.1))
     drawn = {
-        "left": draw_learning(axes["left"], state_evolution, regularised, gamp),
-        "left, below": draw_across(axes["below"], axes["left"], gamp),
-        "right": draw_thresholds(axes["right"], thresholds),
+        "left": draw_learning(axes["left"], plain, regularised, found["gamp"]),
+        "left, below": draw_across(axes["below"], axes["left"], found["gamp"]),
+        "right": draw_thresholds(axes["right"], found["thresholds"]),
     }
-    rows = [
-        *fig1_claims.theory_rows(state_evolution),
-        *fig1_claims.theory_rows(regularised, errors=False),
-        *fig1_claims.public_rows(regularised),
-        *messages.rows(gamp, [state_evolution, regularised], "fig. 1 left"),
-        *gates.rows(messages.across_gates(gamp.entry, "fig. 1 left"), gamp),
-        *fig1_claims.threshold_rows(thresholds),
-    ]
-    return figure, drawing.gather(drawn), verdicts.table(rows)
+    return figure, drawing.gather(drawn)
 
 
 # --- Left ----------------------------------------------------------------------------------------
@@ -98,7 +84,7 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table, gamp: Table) -> 
             color="0.35",
         )
     entry = regularised.entry
-    channels = (fig1_claims.channel(table.entry) for table in (regularised, plain))
+    channels = (claims.channel(table.entry) for table in (regularised, plain))
     axes.set_title(f"two layers, c = {entry['skip']:g}; {'; light: '.join(channels)}")
     axes.get_figure().legend(handles=_key(gamp), loc="outside lower center", ncols=7, fontsize=7)
     return parts
@@ -161,10 +147,10 @@ def _theory(axes: Axes, errors: Axes, table: Table, note: str, **looks) -> list[
 
 def _public(axes: Axes, table: Table, last: float) -> list[pd.DataFrame]:
     """Stored public overlaps, where the entry is theirs."""
-    if reading.departure(table.entry, **fig1_claims.STANDARD, regulariser=fig1_claims.REGULARISER):
+    if reading.departure(table.entry, **claims.STANDARD, regulariser=claims.REGULARISER):
         return []
     parts = []
-    for name, stored in fig1_claims.PUBLIC_OVERLAPS.items():
+    for name, stored in claims.PUBLIC_OVERLAPS.items():
         inside = {alpha: value for alpha, value in stored.items() if alpha <= last}
         axes.plot(list(inside), list(inside.values()), **drawing.STORED)
         parts.append(drawing.points(f"{name} public", inside))
@@ -251,8 +237,8 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
     lowest = float(second["x"][second["x"] > 0].min())
     highest = min(float(second["x"].max()), 10.0)
     for name, public, marker in (
-        ("alpha_1", fig1_claims.PUBLIC_1, "s"),
-        ("alpha_2", fig1_claims.PUBLIC_2, "D"),
+        ("alpha_1", claims.PUBLIC_1, "s"),
+        ("alpha_2", claims.PUBLIC_2, "D"),
     ):
         inside = {c: value for c, value in public.items() if lowest / 1.3 <= c <= highest * 1.3}
         axes.plot(

@@ -10,29 +10,24 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from manybody.claims import verdicts
-from manybody.claims.multi_index import fig2 as fig2_claims
+from manybody.claims.multi_index import fig2 as claims
 from manybody.claims.multi_index import messages, reading
 from manybody.claims.multi_index.reading import Table
 from manybody.plotting import style
 from manybody.plotting.multi_index import drawing
 
-Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
-
-
-def draw(files, block: dict, context: dict) -> Drawing:
-    """The figure, what is drawn and the checks, from files; see the package's docstring."""
-    return fig2(**reading.read(files, block))
-
 
 @style.styled(style.RC)
-def fig2(gamp: Table, sgd: Table) -> Drawing:
-    """The figure, from its tables."""
+def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
+    """The figure and what is drawn, from files; see the package's docstring."""
+    found = reading.read(files, block)
     figure = style.new(8.6, 3.5)
     left, right = figure.subplots(1, 2)
-    drawn = {"left": draw_messages(left, gamp), "right": draw_descent(right, sgd)}
-    rows = [*fig2_claims.message_rows(gamp), *fig2_claims.descent_rows(sgd)]
-    return figure, drawing.gather(drawn), verdicts.table(rows)
+    drawn = {
+        "left": draw_messages(left, found["gamp"]),
+        "right": draw_descent(right, found["sgd"]),
+    }
+    return figure, drawing.gather(drawn)
 
 
 def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
@@ -41,14 +36,14 @@ def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
     The start, iteration 0, has no room on a logarithmic axis. Of several alphas the one nearest
     1.2 is shown.
     """
-    series = fig2_claims.shown_series(table)
+    series = claims.shown_series(table)
     parts = []
     failed = table.get("converged", series)
     failed = failed.loc[failed["y"] < 1, "seed"]
     for layer in reversed(reading.LAYERS):
         name, colour = f"cosine {layer}", drawing.LAYER[layer]
         found = table.get(name, series)
-        found = fig2_claims.held(found[found["x"] >= 1])
+        found = claims.held(found[found["x"] >= 1])
         parts += _runs(axes, found, colour, f"GAMP, {name}")
         ends = found[found["seed"].isin(failed)].groupby("seed").tail(1)
         shown = drawing.hollow(axes, ends, colour, ends["x"].unique()) if len(ends) else []

@@ -12,16 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from manybody.claims import verdicts
-from manybody.claims.multi_index import fig1 as fig1_claims
-from manybody.claims.multi_index import fig3 as fig3_claims
+from manybody.claims.multi_index import fig3 as claims
 from manybody.claims.multi_index import reading
+from manybody.claims.multi_index.fig1 import channel
 from manybody.claims.multi_index.gates import BOUND
 from manybody.claims.multi_index.reading import Table
 from manybody.plotting import style
 from manybody.plotting.multi_index import drawing
-
-Drawing = tuple[Figure, pd.DataFrame, pd.DataFrame]
 
 ORDER = (3, 1, 2)  # in which the layers are learned
 ERRORS = {"all layers": "-", "last layer only": "--"}
@@ -32,28 +29,20 @@ UNTIED = {
 }
 
 
-def draw(files, block: dict, context: dict) -> Drawing:
-    """The figure, what is drawn and the checks, from files; see the package's docstring."""
-    return fig3(**reading.read(files, block))
-
-
 @style.styled(style.RC)
-def fig3(deep: Table, deep_regularised: Table, trec: Table, untied: Table) -> Drawing:
-    """The figure, from its tables."""
+def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
+    """The figure and what is drawn, from files; see the package's docstring."""
+    found = reading.read(files, block)
+    deep = found["deep"]
     figure = style.new(11.5, 3.9)
     figure.get_layout_engine().set(wspace=0.05)
     left, middle, right = figure.subplots(1, 3, width_ratios=(1.15, 1, 1))
     drawn = {
-        "left": draw_learning(left, deep, deep_regularised),
-        "phase diagram": draw_phases(middle, deep, untied),
-        "right": draw_questions(right, trec),
+        "left": draw_learning(left, deep, found["deep_regularised"]),
+        "phase diagram": draw_phases(middle, deep, found["untied"]),
+        "right": draw_questions(right, found["trec"]),
     }
-    rows = [
-        *fig3_claims.deep_rows(deep, deep_regularised),
-        *fig3_claims.phase_rows(deep, untied),
-        *fig3_claims.question_rows(trec),
-    ]
-    return figure, drawing.gather(drawn), verdicts.table(rows)
+    return figure, drawing.gather(drawn)
 
 
 def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataFrame]:
@@ -71,7 +60,7 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
     axes.set_ylabel("overlap Q")
     errors.set(yscale="log", ylabel="plug-in error")
     errors.spines["right"].set_visible(True)
-    channels = (fig1_claims.channel(table.entry) for table in (regularised, plain))
+    channels = (channel(table.entry) for table in (regularised, plain))
     axes.set_title(f"three layers, c = {plain.entry['skip']:g}; {'; light: '.join(channels)}")
     handles = [
         Line2D([], [], color=drawing.LAYER[layer], label=f"layer {layer}") for layer in ORDER
@@ -91,7 +80,7 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
 
 def _overlaps(axes: Axes, errors: Axes, table: Table, light: bool) -> list[pd.DataFrame]:
     """Curves and thresholds of one table."""
-    note = ", " + fig1_claims.channel(table.entry)
+    note = ", " + channel(table.entry)
     failed = table.failed("")
     looks = dict(alpha=drawing.LIGHT, linewidth=1.0) if light else {}
     skip = table.entry["skip"]
@@ -116,13 +105,13 @@ def _overlaps(axes: Axes, errors: Axes, table: Table, light: bool) -> list[pd.Da
 
 def _public(axes: Axes, table: Table, last: float) -> list[pd.DataFrame]:
     """Stored public overlaps, where the entry is theirs."""
-    needed = dict(skip=1, regulariser=fig3_claims.PUBLIC_REGULARISER)
+    needed = dict(skip=1, regulariser=claims.PUBLIC_REGULARISER)
     if reading.departure(table.entry, **needed):
         return []
     parts = []
     for layer in ORDER:
         name = f"Q{layer}{layer}"
-        stored = fig3_claims.PUBLIC[name]
+        stored = claims.PUBLIC[name]
         inside = {alpha: value for alpha, value in stored.items() if alpha <= last}
         looks = {**drawing.STORED, "markeredgecolor": drawing.LAYER[layer]}
         axes.plot(list(inside), list(inside.values()), **looks)
@@ -171,7 +160,7 @@ def table_over(table: Table, name: str) -> pd.DataFrame:
 def draw_questions(axes: Axes, table: Table) -> list[pd.DataFrame]:
     """Similarity of each layer to its last state: mean over runs with the spread of runs."""
     axes.set_title("TREC: questions, two layers")
-    if not fig3_claims.has_questions(table):
+    if not claims.has_questions(table):
         axes.set_axis_off()
         text = (
             "not run: no questions.\n\nSet the key `questions` of the\n"

@@ -3,7 +3,7 @@
 (a) held-out loss above the optimum against the epoch, (b) the true couplings and the attention
 maps, (c) error of the couplings read off the maps, their gauge fixed, (d) loss above the optimum
 against a, which leads from factored to ordinary attention. What is read and measured is in
-`fig2_runs`, what is decided in `fig2_checks`.
+`claims.potts.fig2_runs`.
 
 In the table of what is drawn, maps have their columns in x, rows in the series and values in y.
 Numbers that are not points of a panel have a panel of their own: `loss` (a with the loss itself,
@@ -20,12 +20,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from manybody.claims import verdicts
-from manybody.claims.potts import fig2 as fig2_claims
 from manybody.claims.potts import fig2_runs
-from manybody.claims.potts.fig2_runs import Candidate, Data, Entry
+from manybody.claims.potts.fig2_runs import FACTORED, Candidate, Data, Entry
 from manybody.evaluation import gauge
-from manybody.files import tables
 from manybody.plotting import style
 
 COLOURS = (
@@ -41,14 +38,9 @@ DIVERGING = "RdBu_r"
 
 
 @style.styled(style.RC)
-def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame, pd.DataFrame]:
-    """The figure, what is drawn and the checks, from files; see the package's docstring."""
+def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
+    """The figure and what is drawn, from files; see the package's docstring."""
     data = fig2_runs.read(files, block, context)
-    theory = None
-    if "exact" in block:
-        paths = dict(zip(context["theory"], files["theory"], strict=True))
-        theory, _ = tables.read_theory(paths[block["exact"]])
-
     figure = style.new(7.0, 6.6)
     upper, middle, lower = figure.subfigures(3, 1, height_ratios=(1.15, 0.85, 1))
     losses, strength = upper.subplots(1, 2, width_ratios=(2, 1))
@@ -61,8 +53,7 @@ def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame, pd.Da
         draw_interpolation(strength, data),
         *numbers(data),
     ]
-    found = fig2_claims.all_rows(data, theory, "potts fig. 2")
-    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS], verdicts.table(found)
+    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS]
 
 
 # --- Panels --------------------------------------------------------------------------------------
@@ -122,7 +113,7 @@ def draw_maps(part: Figure, data: Data) -> pd.DataFrame:
         if found is not None:
             error = data.coupling_error(found)
             words = f"err {error.error:.2g}, r {error.pearson:.3f}"
-            gauged = error.scale * found if entry.kind in fig2_claims.FACTORED else found
+            gauged = error.scale * found if entry.kind in FACTORED else found
             shown.append((entry.label, gauged, words))
     largest = np.abs(data.law.couplings).max()
     row = part.subplots(1, len(shown), squeeze=False)[0]

@@ -5,11 +5,60 @@ interpolation (eq. 2) lose on one sequence follows from a few matrices; numpy on
 precision. Losses are nats per token, every site masked in turn. N sequences, L sites.
 """
 
-import numpy as np
+import math
+from collections.abc import Iterable
+from pathlib import Path
 
-from manybody.sources.hamiltonian import Hamiltonian
+import numpy as np
+import pandas as pd
+
+from manybody.evaluation.contacts import factors
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import Sequences
+from manybody.sources.hamiltonian import Hamiltonian, read_tensor
 
 BLOCK = 2**22  # logits held at a time
+# One layer and one head of factored attention without bias: the loss is that of A and V.
+PLAIN = {"architecture": "factored", "layers": 1, "heads": 1, "bias": False}
+
+
+def evaluate(
+    manifests: Iterable[str | Path], validation: str | Path, energy: str | Path
+) -> pd.DataFrame:
+    """Loss of each sequence of a validation split, in the columns of a table of theory.
+
+    manifests: of runs on one source; a run that diverged, or that no equation here is about, has no
+    rows. energy: the source's Hamiltonian. A row a sequence, its number in x, its loss in y:
+    quantity `optimum`, the true conditionals; `loss`, the last checkpoint of the model that the
+    series names.
+    """
+    tokens = Sequences.open(validation).tokens
+    frames = [_rows("optimum", "", 0, of_truth(Hamiltonian.load(energy), tokens))]
+    for path in manifests:
+        run = Manifest.read(path, "model")
+        each = None if "diverged" in run.about else _of_run(run, tokens)
+        if each is not None:
+            frames.append(_rows("loss", run.about["model"], run.about["seed"], each))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _rows(quantity: str, series: str, seed: int, each: np.ndarray) -> pd.DataFrame:
+    columns = dict(quantity=quantity, series=series, seed=seed, x=np.arange(len(each)), y=each)
+    return pd.DataFrame({**columns, "y_err": math.nan})
+
+
+def _of_run(run: Manifest, tokens: np.ndarray) -> np.ndarray | None:
+    """Losses (N,) of a run's last checkpoint; None where no equation here gives them."""
+    description = {"heads": 1, **run.about["description"]}
+    if all(description.get(key) == value for key, value in PLAIN.items()):
+        (attention,), (values,) = factors(run)
+        return of_factored(attention, values, tokens)
+    if description["architecture"] != "interpolated":
+        return None
+    weights, a = run.file(f"step-{run.about['steps'][-1]}.safetensors"), description["a"]
+    names = ("scores", "values", "mask") if a else ("scores", "values")
+    scores, values, *mask = (read_tensor(weights, name).astype(np.float64) for name in names)
+    return of_interpolation(a, scores, values, mask[0] if a else None, tokens)
 
 
 def of_truth(law: Hamiltonian, tokens: np.ndarray) -> np.ndarray:
