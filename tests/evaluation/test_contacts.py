@@ -1,9 +1,6 @@
 """Scores of pairs: against dense couplings, gauges, corrections; planted contacts, end to end."""
 
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -25,7 +22,6 @@ from manybody.evaluation.contacts import (
 from manybody.files.atomic import ArtifactError
 from manybody.files.manifest import Manifest
 from manybody.models.stored import load_model
-from manybody.plotting.potts import contacts as figure
 from manybody.sources import alignment, potts
 from manybody.sources import pair_gibbs as sampler
 from manybody.sources.hamiltonian import Hamiltonian
@@ -250,92 +246,8 @@ def test_factors_are_those_of_the_model(planted):
     np.testing.assert_array_equal(values[0], model.values(0).detach().numpy())
 
 
-DEFAULT = dict(
-    length=20, vocabulary=20, couplings="contact-map", colours="stored", kind="potts",
-)  # fmt: skip
-
-
-def test_figure_of_planted_contacts_has_its_checks(planted):
-    files = dict(contacts=[planted["contacts"]], truth=[planted["hamiltonian"]])
-    block = dict(truth=dict(hamiltonian="planted"), separation=2)
-    drawn_figure, drawn, checks = figure.draw(files, block, {})
-    assert len(drawn_figure.axes) == 3
-    assert set(drawn["panel"]) == {"a", "b"}
-    assert checks["kind"].tolist() == ["paper"] * 2
-    assert checks["holds"].tolist() == ["yes"] * 2
-    frame, _ = read_scores(planted["contacts"])
-    rows = drawn[drawn["panel"] == "a"]
-    np.testing.assert_allclose(rows["y"].to_numpy(), frame["apc"].to_numpy())
-    corrected = drawn[drawn["series"] == "corrected score"]
-    contacts = planted["law"].couplings != 0
-    shares = precision(as_matrix(frame, "apc", 20), contacts, 2)
-    np.testing.assert_array_equal(corrected["y"], shares)
-
-
-def test_gates_on_couplings_are_for_enough_samples_of_the_default_setting(planted):
-    frame, about = read_scores(planted["contacts"])
-    truth = figure.read_truth(planted["hamiltonian"], {"hamiltonian": "planted"}, 20)
-
-    def rows(separation=1, **changes):
-        source = {**DEFAULT, **{key: changes[key] for key in changes if key in DEFAULT}}
-        document = {**about, "sequences": changes.get("sequences", 3000)}
-        return figure.contact_map(frame, document, truth, separation, source)[2]
-
-    gates = rows()
-    assert gates["kind"].tolist() == ["statistical"] * 4
-    # 1200 sequences, weighted: r is .95, below what 3000 must give, and so it is said.
-    assert gates["holds"].tolist()[0::2] == ["contradicted"] * 2
-    assert gates["expected"].tolist() == ["> 0.98", "> 0.9"] * 2
-    exact = {name: np.abs(truth.law.couplings) for name in ("corrected", "as it is")}
-    best = figure.claims(exact, truth, 1, True)
-    assert set(best["holds"]) == {"confirmed"}
-    for other in (rows(sequences=2999), rows(separation=2), rows(colours="standard")):
-        assert set(other["kind"]) == {"paper"}
-
-
-def test_contacts_of_a_family_are_compared_with_chance(planted, tmp_path):
-    files = dict(contacts=[planted["contacts"]])
-    _, drawn, checks = figure.draw(files, {}, {})
-    assert set(drawn["series"]) >= {"score of site 1", "corrected score by rank"}
-    assert checks.empty
-    ranks = drawn[drawn["panel"] == "b"]["y"].to_numpy()
-    assert (np.diff(ranks) <= 0).all()
-
-    def answers(text, separation=1):
-        (tmp_path / "list.csv").write_text(text)
-        files["truth"] = [tmp_path / "list.csv"]
-        block = dict(truth=str(tmp_path / "list.csv"), separation=separation, source="own")
-        _, drawn, checks = figure.draw(files, block, {"sources": {"own": {"kind": "alignment"}}})
-        assert "score of site 1" in set(drawn["series"])
-        assert set(checks["kind"]) == {"paper"}
-        return checks["holds"].tolist()
-
-    i, j = np.nonzero(np.triu(planted["law"].couplings))
-    true = "".join(f"{a},{b}\n" for a, b in zip(i + 1, j + 1, strict=True))
-    assert answers(true) == ["yes", "yes"]
-    apart = np.argwhere(np.triu(planted["law"].couplings == 0, 1))[:40] + 1
-    assert answers("".join(f"{a},{b}\n" for a, b in apart)) in (["no"] * 2, ["undecided"] * 2)
-    assert answers("1,2\n3,4\n", separation=5) == ["not-run"]  # no contact that far apart
-    assert answers("1,2,3.0\n3,4,3.0\n", separation=5) == ["not-run"]  # and no pair known
-    assert answers("1,2,3.0\n3,4,12.0\n") in (["undecided"] * 2, ["yes"] * 2, ["no"] * 2)
-
-
-def test_other_models_and_other_hamiltonians_are_refused(planted, tmp_path):
+def test_other_models_are_refused(planted):
     deep = Manifest.read(planted["manifest"], "model")
     deep.about["description"] = {**deep.about["description"], "layers": 2}
     with pytest.raises(ValueError, match="one layer, this model is factored with layers 2"):
         factors(deep)
-    law = Hamiltonian(potts.contact_map(19), -potts.stored_colours() / 2, 1.0)
-    law.save(tmp_path / "other.safetensors", {})
-    files = dict(contacts=[planted["contacts"]], truth=[tmp_path / "other.safetensors"])
-    with pytest.raises(ValueError, match="L = 20 sites"):
-        figure.draw(files, dict(truth=dict(hamiltonian="other")), {})
-
-
-def test_figures_need_no_torch():
-    program = (
-        "import sys; import manybody.plotting.potts.contacts; "
-        "sys.exit('torch' in sys.modules or 'numba' in sys.modules)"
-    )
-    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.run([sys.executable, "-c", program], env=paths, check=False).returncode == 0

@@ -10,7 +10,6 @@ from manybody.files import sequences, tables
 from manybody.inverse_potts import learning_curves as curves
 from manybody.inverse_potts import pseudolikelihood as pl
 from manybody.models import build
-from manybody.plotting.potts import recovery
 from manybody.sources import SourceError
 from manybody.sources.hamiltonian import Hamiltonian
 
@@ -275,64 +274,10 @@ def paths(tmp_path_factory):
 
 
 def test_the_coupling_error_falls_as_one_over_m(paths, tmp_path):
-    frame, about = curves.compute(ENTRY, paths, tmp_path, threads=2)
-    _, drawn, found = recovery.recovery(frame, about)
-    assert list(drawn["panel"].unique()) == list("abc")
+    frame, _ = curves.compute(ENTRY, paths, tmp_path, threads=2)
     slope = frame[frame["quantity"] == "mean slope"].iloc[0]
     assert abs(slope["y"] + 1) < 0.3
-    assert found.empty  # a ring is not the setting that the gates are about
     assert frame["quantity"].value_counts()["coupling error"] == 9
-
-
-def recovered(runs: int, factor: float = 1.0) -> tuple[pd.DataFrame, dict]:
-    """A table of the default setting with the numbers that were measured there, and their sd."""
-    sizes = list(recovery.MEASURED)
-    draws = np.random.default_rng(runs)
-    rows, slopes = [], []
-    for seed in range(runs):
-        slopes.append(-0.97 * factor + 0.011 * draws.standard_normal())
-        for size in sizes:
-            scale, noise = 3000 / size, draws.standard_normal(3)
-            rows += [
-                ("coupling error", seed, size, factor * scale * (0.0546 + 0.0042 * noise[0]), 0.0),
-                ("pearson", seed, size, 1 - factor * scale * (0.0334 + 0.0027 * noise[1]), 0.0),
-                ("score correlation", seed, size, 0.99, 0.0),
-                ("excess loss", seed, size, factor * scale * (0.0063 + 0.0012 * noise[2]), 4e-4),
-            ]
-    rows += [("expected excess", 0, size, 19.0 / size, np.nan) for size in sizes]
-    mean, error = np.mean(slopes), np.std(slopes, ddof=1) / np.sqrt(runs)
-    rows.append(("mean slope", 0, 0, mean, error))
-    frame = pd.DataFrame(rows, columns=["quantity", "seed", "x", "y", "y_err"])
-    source = dict(length=20, vocabulary=20, couplings="contact-map", colours="stored")
-    entry = {**ENTRY, "sizes": sizes, "realisations": runs}
-    return frame.assign(series=""), dict(entry=entry, length=20, source=source, beta=1.707)
-
-
-def test_recovery_asks_for_what_was_measured_at_the_default_setting():
-    found = recovery.claims(*recovered(6))
-    assert len(found) == 4
-    assert set(found["holds"]) <= {"confirmed", "consistent"}
-    assert found["holds"].tolist().count("confirmed") >= 3
-    assert set(recovery.claims(*recovered(6, 2.0))["holds"]) == {"contradicted"}
-    # What so few samples cannot confirm is not asked of them.
-    assert recovery.claims(*recovered(3))["claim"].tolist()[0].startswith("recovery: slope")
-    assert len(recovery.claims(*recovered(3))) == 1
-    assert len(recovery.claims(*recovered(2))) == 1
-    frame, about = recovered(6)
-    for change in ({"beta": 1.2}, {"source": {**about["source"], "colours": "standard"}}):
-        assert recovery.claims(frame, {**about, **change}).empty
-    assert recovery.claims(frame, {**about, "entry": {**about["entry"], "ridge": 0.1}}).empty
-
-
-def test_the_line_of_the_fit_runs_through_errors_that_are_a_power_of_m():
-    frame, about = recovered(3)
-    slope = frame.loc[frame["quantity"] == "mean slope", "y"].item()
-    errors = frame["quantity"] == "coupling error"
-    frame.loc[errors, "y"] = 150 * frame.loc[errors, "x"] ** slope
-    _, drawn, _ = recovery.recovery(frame, about)
-    fit = drawn[drawn["series"] == "fit"]
-    assert fit["x"].tolist() == list(recovery.MEASURED)
-    np.testing.assert_allclose(fit["y"], 150 * fit["x"] ** slope, rtol=1e-12)
 
 
 def test_a_killed_curve_goes_on_to_the_same_bytes(paths, tmp_path, monkeypatch):

@@ -3,18 +3,14 @@
 import math
 from pathlib import Path
 
-import jinja2
 import pandas as pd
 import pytest
-from docutils.core import publish_doctree
 from multi_index_tables import (
     deep,
     gamp,
     given,
     held,
-    sgd,
     state_evolution,
-    thresholds,
     trec,
     untied,
 )
@@ -107,54 +103,3 @@ def test_series_keep_their_runs_and_mark_what_failed():
     assert other["series"].tolist() == ["Q11", "Q11" + drawing.FAILED]
     (without,) = drawing.named([part.drop(columns="seed")], "Q11")
     assert without["seed"].tolist() == [0, 0]
-
-
-class Snakemake:
-    """What a caption is given."""
-
-    def __init__(self, made):
-        block = {"theory": {role: f"table-of-{role}" for role in made}}
-        self.params = type("Params", (), {"block": block})()
-        self.config = {"theory": {f"table-of-{role}": one.entry for role, one in made.items()}}
-
-
-CAPTIONED = {
-    "fig1": [
-        dict(
-            state_evolution=state_evolution(0.0),
-            regularised=state_evolution(1e-3),
-            gamp=gamp(start=start, alphas=(1.2,)),
-            thresholds=thresholds(points=64, scrambles=2, skips=[1]),
-        )
-        for start in ("informed", "random")
-    ],
-    "fig2": [
-        dict(gamp=gamp(start=start, alphas=(1.2,)), sgd=sgd(same_teacher=start == "random"))
-        for start in ("informed", "random")
-    ],
-    "fig3": [
-        dict(
-            deep=deep(alphas=[1.0]),
-            deep_regularised=deep(alphas=[1.0], regulariser=1e-3),
-            trec=trec(**more),
-            untied=untied(skips=[1]),
-        )
-        for more in (
-            dict(questions=None, tokenizer=None),
-            dict(tokenizer=None, vocabulary=5000, epochs=2),
-            dict(tokenizer="vocab.txt"),
-        )
-    ],
-    "fig5": [dict(held=held(regulariser=r, overlaps=[0.9])) for r in (0.0, 1e-3)],
-}
-
-
-@pytest.mark.parametrize("name", CAPTIONED)
-def test_captions_fill_every_blank_and_are_valid(name):
-    source = (REPORT / f"{name}.rst").read_text(encoding="utf-8")
-    template = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(source)
-    texts = {template.render(snakemake=Snakemake(made)) for made in CAPTIONED[name]}
-    assert len(texts) == len(CAPTIONED[name])
-    for text in texts:
-        strict = {"halt_level": 2, "report_level": 5}
-        publish_doctree(text, settings_overrides=strict)

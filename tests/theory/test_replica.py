@@ -4,12 +4,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 from scipy.linalg import hessenberg
 
-from manybody.plotting.potts import fig3
 from manybody.theory import replica as rp
 
 GAMMA, RIDGE = 2.5, 1e-3
@@ -362,37 +359,11 @@ def test_the_sign_of_the_first_step_follows_gamma():
     assert dip == pytest.approx(0.98, abs=0.003)
 
 
-# --- The table and its figure --------------------------------------------------------------------
+# --- The table ---------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def computed():
-    return rp.compute(ENTRY)
-
-
-def logistic(ridges=(1e-3, 1e-2, 0.1), shift=1.0):
-    """Curves of the shape that the specification found, with scatter over realisations."""
-    generator, sizes = (
-        np.random.default_rng(0),
-        np.array([2, 6, 14, 20, 28, 36, 44, 60, 80, 100, 120, 140, 170, 200]),
-    )
-    rows = []
-    for rank, ridge in enumerate(ridges):
-        test = 1 + (30 / 3**rank) * np.exp(-(np.log(sizes / (40 * shift)) ** 2))
-        train = 0.7 / (1 + (75 * shift / sizes) ** 4)
-        for seed in range(12):
-            for quantity, values in (("test loss", test), ("training loss", train)):
-                scatter = np.exp(0.05 * generator.normal(size=len(sizes)))
-                rows += [
-                    (quantity, f"{ridge:g}", seed, size, value, np.nan)
-                    for size, value in zip(sizes, values * scatter, strict=True)
-                ]
-    rows.append(("optimum", "", 0, np.nan, 0.69, np.nan))
-    columns = ["quantity", "series", "seed", "x", "y", "y_err"]
-    return pd.DataFrame(rows, columns=columns), {"length": 20}
-
-
-def test_the_table_depends_on_its_entry_alone(computed):
+def test_the_table_depends_on_its_entry_alone():
+    computed = rp.compute(ENTRY)
     frame, about = rp.compute(ENTRY | {"threads": 2})
     assert frame.equals(computed[0])
     assert about == computed[1]
@@ -402,168 +373,8 @@ def test_the_table_depends_on_its_entry_alone(computed):
     assert not other.equals(frame)
 
 
-def test_every_check_of_the_figure_holds(computed):
-    _, drawn, found = fig3.fig3(computed, logistic())
-    assert set(drawn["panel"]) == {"left", "right"}
-    assert list(drawn.columns) == ["panel", "series", "seed", "x", "y", "y_err"]
-    assert not found["claim"].duplicated().any()
-    assert set(found["kind"]) == {"exact", "statistical", "paper"}
-    assert set(found["holds"]) == {"confirmed", "yes"}, found.to_string()
-    # So few and small realisations would not tell the two teachers apart: no gate asks them to.
-    assert not found["claim"].str.contains("independent of the inputs").any()
-
-
-def test_the_frame_of_the_figure_holds_the_curve_up_to_its_edges():
-    """Losses at alpha 1 to 4, so the frame goes from 2/3 to 6; the curve has points at both."""
-    edges, outside = [1 / 1.5, 6.0], [0.5, 7.0]
-    points = {
-        ("loss", "simulation"): ([1.0, 4.0], [0.5, 0.5]),
-        ("loss", "finite L"): ([1.0, 4.0], [0.5, 0.5]),
-        ("curve", "conditional"): ([*edges, 2.0, *outside], [2.0, 0.125, 0.5, 9.0, 1e-3]),
-        ("curve", "independent teacher"): ([1.0, 4.0], [0.5, 0.5]),
-    }
-    frame = pd.concat(
-        pd.DataFrame({"quantity": kind, "series": series, "seed": 0, "x": x, "y": y})
-        for (kind, series), (x, y) in points.items()
-    )
-    axes = Figure().subplots()
-    fig3.draw_square(axes, fig3.Square(frame, {"entry": ENTRY}))
-    assert axes.get_xlim() == pytest.approx(tuple(edges))
-    assert axes.get_ylim() == pytest.approx((0.8 * 0.125, 1.4 * 2.0))
-
-
-@pytest.mark.parametrize(
-    ("gamma", "ridge", "seed"),
-    [(3.1, 0.02, 0), (4.0, 0.1, 1), (10.0, 0.01, 2), (3.0, 1e-4, 3), (2.7, 0.3, 4)],
-)
-def test_gates_hold_at_other_parameters(gamma, ridge, seed):
-    """Statements for ridge -> 0 are made there, whatever the entry's ridge is."""
-    entry = ENTRY | dict(gamma=gamma, ridge=ridge, seed=seed)
-    entry |= dict(length=100, realisations=10, sizes=[50, 100, 200], size_realisations=300)
-    found = pd.DataFrame(fig3.square_rows(fig3.Square(*rp.compute(entry))))
-    gates = found[found["kind"] != "paper"]
-    assert len(gates) == 14
-    assert set(gates["holds"]) <= {"confirmed", "consistent"}, gates.to_string()
-    assert set(gates.loc[gates["kind"] == "exact", "holds"]) == {"confirmed"}
-
-
-def test_gates_that_the_configs_carry_can_be_confirmed():
-    """At the demo's number of realisations, and those of smoke, by errors that follow from it."""
-    demo = dict(gamma=2.5, ridge=1e-3, length=1000, realisations=30, size_realisations=1000)
-    for changes, teacher in (({}, True), ({"realisations": 100}, True), ({"length": 60}, False)):
-        about = {"entry": {**demo, **changes}}
-        limits = [
-            (name, 0.1, float(rp.closed_form(2.5, 1e-3, 0.1, name != "conditional")))
-            for name in ("conditional", "independent teacher")
-        ]
-        frame = pd.DataFrame(limits, columns=["series", "x", "y"]).assign(quantity="limit", seed=0)
-        assert fig3._teachers_differ(fig3.Square(frame, about), 0.1) == teacher
-
-
-def test_no_peak_is_no_gate_and_one_of_two_is_contradicted(computed):
-    frame, about = computed
-    peaks = frame["quantity"] == "peak"
-    for lost, answers in (
-        (("closed form", "equations"), []),
-        (("equations",), 2 * ["contradicted"]),
-    ):
-        spoiled = frame.copy()
-        spoiled.loc[peaks & spoiled["series"].isin(lost), ["x", "y"]] = np.nan
-        rows = fig3._peak_rows(fig3.Square(spoiled, about))
-        assert [row["holds"] for row in rows] == answers
+def test_a_ridge_without_a_peak_has_none_by_the_equations():
     assert all(math.isnan(value) for value in rp.peak_of_equations(2.5, 1.0))
-
-
-def test_checks_fail_where_the_numbers_are_wrong(computed):
-    frame, about = computed
-    for quantity, series, claim in (
-        ("loss", "six equations", "six saddle-point equations"),
-        ("loss", "finite L", "simulated loss"),
-        ("objective", "free energy", "free energy"),
-        ("residual", "theory", "training error"),
-        ("size", "120", "at each alpha"),
-        ("exponent", "50 to 100", "alpha 50 to 100"),
-        ("slope", "", "from alpha = 0"),
-        ("start", "", "no decay at first"),
-        ("peak", "closed form", "height of the peak, closed form over"),
-        ("peak", "equations", "height of the peak, closed form over"),
-    ):
-        spoiled = frame.copy()
-        rows = (spoiled["quantity"] == quantity) & (spoiled["series"] == series)
-        assert rows.any(), (quantity, series)
-        spoiled.loc[rows, "y"] = -2.0 if quantity == "slope" else spoiled.loc[rows, "y"] * 1.5
-        rows = fig3.square_rows(fig3.Square(spoiled, about))
-        answers = pd.DataFrame(rows).set_index("claim")["holds"]
-        found = answers[answers.index.str.contains(claim, regex=False)]
-        assert found.isin(["no", "contradicted"]).any(), claim
-
-
-def test_the_expected_sign_follows_gamma():
-    entry = ENTRY | {"gamma": 2.1, "ridge": 1e-3, "length": 200, "sizes": [200, 300]}
-    entry |= {"realisations": 4, "size_realisations": 50}
-    rows = fig3.square_rows(fig3.Square(*rp.compute(entry)))
-    found = pd.DataFrame(rows).set_index("claim")
-    falls = found[found.index.str.contains("the loss first falls from alpha = 0")]
-    assert falls["holds"].tolist() == ["confirmed"]
-    assert falls["expected"].tolist() == ["<= 0"]
-
-
-def test_few_realisations_carry_no_gate_of_finite_sizes(computed):
-    frame, about = computed
-    few = frame[(frame["quantity"] != "size") | (frame["seed"] < 20)]
-    found = pd.DataFrame(fig3.square_rows(fig3.Square(few, about)))
-    assert not found["claim"].str.contains("from L -> infinity at M").any()
-    some = frame[(frame["quantity"] != "size") | (frame["seed"] < 60)]
-    found = pd.DataFrame(fig3.square_rows(fig3.Square(some, about)))
-    assert found["claim"].str.contains("from L -> infinity at M").sum() == 2
-    assert not found["claim"].str.contains("falls like L").any()
-
-
-def test_the_logistic_rows_follow_the_place_of_the_peak():
-    def rows(*curve):
-        found = fig3.logistic_rows(fig3.Logistic(*logistic(*curve)))
-        return pd.DataFrame(found).set_index("claim")["holds"]
-
-    late = rows((1e-3, 1e-2, 0.1), 3.0)
-    places = late[late.index.str.contains("at M between 28 and 60")]
-    assert len(places) == 3
-    assert set(places) == {"no"}
-    at_the_edge = rows((1e-3,), 20.0)
-    assert at_the_edge[at_the_edge.index.str.contains("interior")].tolist() == ["no"]
-    strong = rows((0.1, 0.2))
-    assert strong.tolist() == ["not-run"]
-
-
-def test_places_on_a_curve_lie_between_its_points():
-    sizes = np.array([2.0, 10, 30, 50, 100, 300])
-    loss = np.exp(3 - 0.5 * np.log(sizes / 41) ** 2)
-    assert fig3._peak(sizes, loss) == pytest.approx(41, rel=1e-9)
-    assert math.isnan(fig3._peak(sizes, sizes))
-    assert fig3._crossing(sizes, np.log(sizes), math.log(41)) == pytest.approx(41, rel=1e-9)
-    assert math.isnan(fig3._crossing(sizes, sizes, 1.0))
-    assert math.isnan(fig3._crossing(sizes, sizes, 300.0))
-    losses = pd.DataFrame([loss, loss * 1.1, loss * 0.8], columns=sizes)
-    found, error = fig3._resampled(losses, fig3._peak)
-    assert found == pytest.approx(41, rel=1e-9)
-    assert error == pytest.approx(0.0, abs=1e-9)
-
-
-def test_the_largest_of_many_may_be_larger():
-    """A difference of 3.5 standard errors is one in 200 of one alpha, not of twelve."""
-    generator = np.random.default_rng(2)
-    noise = generator.normal(size=(1000, 12))
-    noise -= noise.mean(axis=0)
-    noise /= noise.std(axis=0, ddof=1) / math.sqrt(1000)
-    for shift, columns, holds in (
-        (2.9, 12, "confirmed"),
-        (3.5, 12, "consistent"),
-        (3.5, 1, "contradicted"),
-    ):
-        differences = pd.DataFrame(noise[:, :columns])
-        differences[0] += shift
-        found = fig3._agree("claim", differences)
-        assert found["value"] == pytest.approx(shift, rel=1e-9)
-        assert found["holds"] == holds
 
 
 # --- Bad input -----------------------------------------------------------------------------------

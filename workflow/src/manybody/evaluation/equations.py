@@ -33,16 +33,16 @@ def evaluate(
     series names.
     """
     tokens = Sequences.open(validation).tokens
-    frames = [_rows("optimum", "", 0, of_truth(Hamiltonian.load(energy), tokens))]
+    frames = [rows("optimum", "", 0, of_truth(Hamiltonian.load(energy), tokens))]
     for path in manifests:
         run = Manifest.read(path, "model")
         each = None if "diverged" in run.about else _of_run(run, tokens)
         if each is not None:
-            frames.append(_rows("loss", run.about["model"], run.about["seed"], each))
+            frames.append(rows("loss", run.about["model"], run.about["seed"], each))
     return pd.concat(frames, ignore_index=True)
 
 
-def _rows(quantity: str, series: str, seed: int, each: np.ndarray) -> pd.DataFrame:
+def rows(quantity: str, series: str, seed: int, each: np.ndarray) -> pd.DataFrame:
     columns = dict(quantity=quantity, series=series, seed=seed, x=np.arange(len(each)), y=each)
     return pd.DataFrame({**columns, "y_err": math.nan})
 

@@ -44,9 +44,10 @@ IDENTITIES = {
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
     """The claims, from the files of the figure's rule."""
     data, figure = fig2_runs.read(files, block, context), "potts fig. 2"
+    exact = [tables.read_theory(path)[0] for path in files["theory"]]
     return verdicts.table(
         [
-            *(claim for path in files["theory"] for claim in exact_claims(path, figure)),
+            *(claim for theory in exact for claim in exact_claims(theory, figure)),
             *sample_claims(data, figure),
             *same_claims(data, figure),
             *factored_claims(data, figure),
@@ -67,9 +68,9 @@ def departure(data: Data) -> str:
 # --- Identities ----------------------------------------------------------------------------------
 
 
-def exact_claims(path, figure: str) -> list[dict]:
+def exact_claims(theory: pd.DataFrame, figure: str) -> list[dict]:
     """The identities in a table of `claims.identities.potts`."""
-    (theory, _), rows = tables.read_theory(path), []
+    rows = []
     for quantity, words in IDENTITIES.items():
         claim, found = f"{figure}: {words}", theory[theory["quantity"] == quantity]
         if not len(found):
