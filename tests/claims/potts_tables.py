@@ -1,10 +1,203 @@
-"""Tables of the Potts paper's other figures with planted numbers."""
+"""What the Potts paper's figures read, with planted answers: runs, and tables."""
+
+import math
+from functools import cache
 
 import numpy as np
 import pandas as pd
 
 from manybody.claims.potts import recovery
+from manybody.evaluation import equations
 from manybody.evaluation.contacts import write_scores
+from manybody.files import sequences, tables
+from manybody.files.manifest import write_manifest
+from manybody.sources import pair_gibbs
+from manybody.sources.hamiltonian import Hamiltonian
+from manybody.sources.potts import contact_map, stored_colours
+from manybody.training.run_files import write_history
+
+LENGTH, VOCABULARY, BETA, HELD_OUT, M = 20, 20, 1.707, 2000, 3000
+SOURCE = {
+    "kind": "potts",
+    "length": LENGTH,
+    "vocabulary": VOCABULARY,
+    "couplings": "contact-map",
+    "colours": "stored",
+    "temperature": {"hamming": 0.3},
+    "sweeps": 200,
+    "sequences": {"train": 20000, "validation": HELD_OUT, "test": 2000},
+    "seed": 0,
+}
+EQUILIBRIUM = dict(chains=50000, hot=0.3004, hot_se=0.0012, cold=0.2991, cold_se=0.0012, tau=4.4)
+# Noise of A (relative error of J that it makes) and of V (relative) planted in the two layers.
+NOISE = {"free": (0.02, 0.05), "softmax": (0.014, 0.1)}
+ENCODERS = {"one": (1, (0.034, 0.036, 0.035)), "three": (3, (0.021, 0.022, 0.020))}
+EPOCHS = np.linspace(0, 300, 31)
+LAW = Hamiltonian(contact_map(LENGTH), -stored_colours() / 2, BETA)
+
+
+@cache
+def held_out():
+    return pair_gibbs.sample(LAW, HELD_OUT, 100, np.random.SeedSequence(3)).tokens
+
+
+def recipe(rate=1.0, name="sgd", steps=9000, **more):
+    rates = {} if rate is None else {"learning_rate": rate}
+    return dict(steps=steps, optimizer={"name": name}, subset=M, **rates, **more)
+
+
+def curve(end):
+    """Falls from 2 to `end` in 300 epochs."""
+    return end + (2.0 - end) * np.exp(-EPOCHS / 10) * (EPOCHS < 300)
+
+
+def write_run(folder, description, losses, tokens, of=None, **about):
+    """A run's folder as the training leaves it; losses at all epochs, or at the last only."""
+    folder.mkdir(parents=True)
+    losses = np.atleast_1d(losses)
+    same = dict(learning_rate=0.1, split="validation", loss_se=0.003, accuracy=0.8, tokens=tokens)
+    rows = [
+        {"step": round(30 * epoch), "epoch": float(epoch), "loss": float(loss), **same}
+        for epoch, loss in zip(EPOCHS[-len(losses) :], losses, strict=True)
+    ]
+    write_history(folder / "history.parquet", rows)
+    about = {"description": description, "steps": [rows[-1]["step"]], "recipe": of, **about}
+    write_manifest(folder / "manifest.json", "model", ["history.parquet"], about)
+    return folder / "manifest.json"
+
+
+def write_maps(path, steps):
+    """steps: step -> {(name, layer): matrix}."""
+    frames = []
+    for step, named in steps.items():
+        for (name, layer), matrix in named.items():
+            row, column = np.indices(matrix.shape)
+            cells = dict(row=row.ravel(), column=column.ravel(), value=matrix.ravel())
+            frames.append(pd.DataFrame({"name": name, "step": step, "layer": layer, **cells}))
+    tables.write_maps(path, pd.concat(frames, ignore_index=True), {})
+    return path
+
+
+def noisy(matrix, share, draws):
+    """`matrix` and noise of squared size `share` of its own, off the diagonal."""
+    noise = draws.standard_normal(matrix.shape)
+    np.fill_diagonal(noise, 0)
+    return matrix + noise * math.sqrt(share * (matrix**2).sum() / (noise**2).sum())
+
+
+class Made:
+    """Everything that figure 2 needs, written under one folder."""
+
+    def __init__(
+        self, folder, source=SOURCE, equilibrium=EQUILIBRIUM, truth=None, law=LAW, tokens=None
+    ):
+        tokens = held_out() if tokens is None else tokens
+        self.folder, self.law, self.tokens, self.source = folder, law, tokens, source
+        folder.mkdir(parents=True, exist_ok=True)
+        each = equations.of_truth(law, tokens)
+        self.paths, self.maps = {}, {}
+        self.losses = [equations.rows("optimum", "", 0, each)]
+        self.optimum = float(each.mean()) if truth is None else truth
+        law.save(folder / "hamiltonian.safetensors", {"equilibrium": equilibrium})
+        test = dict(cross_entropy=self.optimum, entropy=self.optimum - 0.001, difference=0.001)
+        about = {"self_test": {**test, "standard_error": 0.002}}
+        sequences.write(folder / "validation.parquet", tokens, law.vocabulary, about)
+        energy = dict(architecture="energy", order=2)
+        self.add("true", 0, energy, self.optimum, None)
+
+    def add(
+        self, model, seed, description, losses, of, maps=None, sequences=None, each=None, **more
+    ):
+        where = self.folder / model / f"seed-{seed}"
+        counted = (sequences or len(self.tokens)) * LENGTH
+        key = ("potts", model, seed)
+        self.paths[key] = write_run(where, description, losses, counted, of, **more)
+        if each is not None:
+            self.losses.append(equations.rows("loss", model, seed, each))
+        if maps is not None:
+            self.maps[key] = write_maps(where / "maps.parquet", maps)
+
+    def factored(self, model, kind, noise, seed=0, of=None, sign=-2.0):
+        """One layer whose A and V are the true ones with noise, in another gauge."""
+        draws = np.random.default_rng([seed, 0])
+        attention = noisy(self.law.couplings, noise[0], draws)
+        truth = -2 * self.law.beta * self.law.colours
+        values = truth + noise[1] * truth.std() * draws.standard_normal(truth.shape)
+        each = equations.of_factored(attention, values, self.tokens)
+        last = {("A", 1): sign * attention, ("V", 1): values / sign + draws.random(len(truth))}
+        early = {("A", 1): draws.standard_normal(attention.shape), ("V", 1): values}
+        description = dict(architecture="factored", layers=1, bias=False, attention=kind)
+        maps = {0: early, 9000: last}
+        self.add(model, seed, description, curve(each.mean()), of or recipe(), maps, each=each)
+
+    def encoder(self, model, layers, excess, seed=0, of=None):
+        draws = np.random.default_rng(seed)
+        named = {("attention", n): draws.random((LENGTH, LENGTH)) for n in range(1, layers + 1)}
+        if layers > 1:
+            named["attention", 0] = noisy(self.law.couplings, 0.2, draws)
+        description = dict(architecture="encoder", layers=layers)
+        losses = curve(self.optimum + excess)
+        self.add(model, seed, description, losses, of or recipe(), {9000: named})
+
+    def interpolated(self, model, a, noise, seed=0, of=None):
+        """A run that loses what the true J and the true V with noise do."""
+        draws = np.random.default_rng(seed)
+        values = -2 * self.law.beta * self.law.colours
+        values = values + noise * values.std() * draws.standard_normal(values.shape)
+        each = equations.of_factored(self.law.couplings, values, self.tokens)
+        description = dict(architecture="interpolated", a=a)
+        of = of or recipe(0.02, "adamw")
+        self.add(model, seed, description, curve(each.mean()), of, each=each)
+
+    def given(self, block):
+        context = {
+            "models": [list(run) for run in self.paths],
+            "maps": [list(run) for run in self.maps],
+            "sources": {"potts": self.source},
+            "theory": [],
+        }
+        tables.write_theory(self.folder / "equations.parquet", pd.concat(self.losses), {})
+        files = {
+            "theory": [],
+            "equations": [self.folder / "equations.parquet"],
+            "models": list(self.paths.values()),
+            "maps": list(self.maps.values()),
+            "sequences": [self.folder / "validation.parquet"],
+            "hamiltonians": [self.folder / "hamiltonian.safetensors"],
+        }
+        return files, {"source": "potts", "optimum": "true", **block}, context
+
+
+BLOCK = {
+    "runs": [
+        {"label": "free", "candidates": ["free-slow", "free", "free-fast"], "seeds": [0]},
+        {"label": "softmax", "candidates": ["softmax"], "seeds": [0, 1]},
+        {"label": "vanilla, 1 layer", "candidates": ["one"], "seeds": [0, 1, 2]},
+        {"label": "vanilla, 3 layers", "candidates": ["three"], "seeds": [0, 1, 2]},
+    ],
+    "interpolation": [
+        {"a": 0.02, "candidates": ["a0.02"], "seeds": [0]},
+        {"a": 0, "candidates": ["a0"], "seeds": [0]},
+        {"a": 0.01, "candidates": ["a0.01"], "seeds": [0]},
+    ],
+}
+STRENGTHS = {"a0": (0, 0.06), "a0.01": (0.01, 0.12), "a0.02": (0.02, 0.2)}
+
+
+def make(folder, noise=NOISE, strengths=STRENGTHS, encoders=ENCODERS, **of_data):
+    made = Made(folder, **of_data)
+    made.factored("free-slow", "free", (0.2, 0.4), of=recipe(0.1))
+    made.factored("free", "free", noise["free"], sign=2.0)
+    made.factored("free-fast", "free", (0.1, 0.2), of=recipe(3.0))
+    for seed in (0, 1):
+        made.factored("softmax", "softmax", noise["softmax"], seed, recipe(0.02, "adamw"))
+    for model, (layers, excesses) in encoders.items():
+        for seed, excess in enumerate(excesses):
+            made.encoder(model, layers, excess, seed)
+    for model, (a, size) in strengths.items():
+        made.interpolated(model, a, size)
+    return made
+
 
 REPLICA = {
     "kind": "replica",

@@ -3,22 +3,11 @@
 import math
 from pathlib import Path
 
+import multi_index_tables as planted
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from multi_index_tables import (
-    Maker,
-    deep,
-    exact,
-    gamp,
-    given,
-    held,
-    sgd,
-    state_evolution,
-    thresholds,
-    trec,
-)
 from snakemake.utils import update_config
 
 from manybody.claims import verdicts
@@ -32,7 +21,7 @@ FIGURES = {"fig1": fig1, "fig2": fig2, "fig3": fig3, "fig5": fig5}
 
 
 def judged(figure, folder, **made):
-    return FIGURES[figure].judge(*given(figure, folder, **made))
+    return FIGURES[figure].judge(*planted.given(figure, folder, **made))
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +82,7 @@ def deep_claims(table):
     return fig3.deep_claims(table, table)
 
 
-NOT_REGULARISED, REGULARISED = state_evolution(0.0), state_evolution(1e-3)
+NOT_REGULARISED, REGULARISED = planted.state_evolution(0.0), planted.state_evolution(1e-3)
 
 
 @pytest.mark.parametrize(
@@ -117,13 +106,13 @@ NOT_REGULARISED, REGULARISED = state_evolution(0.0), state_evolution(1e-3)
          ("nishimori", "", 9), 3, "Nishimori"),
         (fig1.theory_claims, REGULARISED,
          ("threshold", "alpha_1", 1), 1.005, "alpha_1 at c = 1, V + 0.001"),
-        (fig1.threshold_claims, thresholds(),
+        (fig1.threshold_claims, planted.thresholds(),
          ("alpha_2", "exact", 0.5), 1.001, "fig. 1 right: alpha_2 at c = 0.5"),
-        (fig1.threshold_claims, thresholds(),
+        (fig1.threshold_claims, planted.thresholds(),
          ("alpha_2", "exact", 1000), 0.99, "all thresholds at or above 1/6"),
-        (fig1.threshold_claims, thresholds(),
+        (fig1.threshold_claims, planted.thresholds(),
          ("lambda_1", "V22 = 1e-4", 4), 0.85, "1/lambda_1 at V22 = 1e-4, c = 4"),
-        (fig1.threshold_claims, thresholds(),
+        (fig1.threshold_claims, planted.thresholds(),
          ("alpha_2", "expected", 2), 1.001, "fig. 1 right: alpha_2 at c = 2: two lattices"),
         (fig1.theory_claims, NOT_REGULARISED,
          ("expected", "alpha of layer 1", 0.8), 1.01, "alpha at Q11 = 0.8 by G of layer 1"),
@@ -131,16 +120,16 @@ NOT_REGULARISED, REGULARISED = state_evolution(0.0), state_evolution(1e-3)
          ("expected", "alpha of Q22 alone", 0.3), 1.02, "alpha at Q22 = 0.3"),
         (fig1.theory_claims, NOT_REGULARISED,
          ("expected plug-in", "0,1", 1), 1.02, "plug-in error at Q = (0, 1), c = 1: plain"),
-        (fig1.threshold_claims, thresholds(),
+        (fig1.threshold_claims, planted.thresholds(),
          ("alpha_1 difference", "c = 1", 2), 500, "alpha_1 does not depend on c"),
-        (fig1.threshold_claims, thresholds(),
+        (fig1.threshold_claims, planted.thresholds(),
          ("first order", "", 0.01), 0, "layer 2 jumps"),
-        (deep_claims, deep(), ("curve", "Q33 alone", 0.8), 0.95, "alpha at Q33 = 0.8"),
-        (deep_claims, deep(),
+        (deep_claims, planted.deep(), ("curve", "Q33 alone", 0.8), 0.95, "alpha at Q33 = 0.8"),
+        (deep_claims, planted.deep(),
          ("onset ratio", "alpha lambda_2 at onset of 1", 1), 1.2, "alpha lambda_2 at the onset"),
-        (deep_claims, deep(regulariser=1e-3),
+        (deep_claims, planted.deep(regulariser=1e-3),
          ("overlap", "Q33", 0.5), 1.2, "public data, V + 1e-3: Q33"),
-        (fig5.identity_claims, exact(),
+        (fig5.identity_claims, planted.exact(),
          ("identity", "denoiser = dblquad with equal boxes", 1e-4), 100, "denoiser = dblquad"),
     ],
 )  # fmt: skip
@@ -169,7 +158,7 @@ def moved(made, quantity, series, x, factor):
 def test_other_parameters_keep_their_own_gates_and_lose_the_specification_s():
     found = []
     for regulariser in (0.0, 1e-3):
-        other = state_evolution(regulariser)
+        other = planted.state_evolution(regulariser)
         other.entry["skip"] = 0.6  # the table goes on saying what it said: only the entry counts
         for frame in other.frames:
             frame.loc[
@@ -177,8 +166,8 @@ def test_other_parameters_keep_their_own_gates_and_lose_the_specification_s():
             ] = 0.6
         found += fig1.theory_claims(other.table(), errors=regulariser == 0)
         found += fig1.public_claims(other.table())
-    found += fig1.threshold_claims(thresholds(regulariser=1e-3).table())
-    found += messages.claims(gamp(size=200, alphas=(1.2,)).table(), [], "fig. 1 left")
+    found += fig1.threshold_claims(planted.thresholds(regulariser=1e-3).table())
+    found += messages.claims(planted.gamp(size=200, alphas=(1.2,)).table(), [], "fig. 1 left")
     found = verdicts.table(found)
     left = found[found["claim"].str.match("fig. 1 left: [^f]")]  # without message passing's steps
     assert not left["claim"].str.contains("specification").any()
@@ -195,22 +184,22 @@ def test_other_parameters_keep_their_own_gates_and_lose_the_specification_s():
 
 
 def test_points_that_did_not_converge_contradict_their_claims(tmp_path):
-    made = state_evolution(1e-3, failed=(0.75,))
-    found = judged("fig1", tmp_path, regularised=made, gamp=gamp(failed=(0.9,)))
+    made = planted.state_evolution(1e-3, failed=(0.75,))
+    found = judged("fig1", tmp_path, regularised=made, gamp=planted.gamp(failed=(0.9,)))
     assert answers(found, "[not converged at alpha = 0.75]") == {"contradicted"}
     for frame in made.frames:
         lost = frame["quantity"].isin(["overlap", "error plug-in"]) & (frame["x"] == 0.75)
         frame.loc[lost, ["y", "y_err"]] = math.nan
     found = judged("fig1", tmp_path, regularised=made)
     assert answers(found, "same Q, c = 1, V + 0.001") == {"contradicted"}
-    made = held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
+    made = planted.held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
     found = judged("fig5", tmp_path, held=made)
     for text in ("Q11 at Q22 = 0.95", "Q11 rises with Q22"):
         assert answers(found, text) == {"contradicted"}
 
 
 def test_runs_of_gamp_that_did_not_converge_contradict_their_gates():
-    theory = [state_evolution(1e-3).table()]
+    theory = [planted.state_evolution(1e-3).table()]
     text = "state evolution, D = 1000, V + 0.001, alpha = 1.1: cosine^2 of layer 1"
     for bad, factor, answer, cause in (
         (0, 1, "confirmed", ""),
@@ -218,7 +207,7 @@ def test_runs_of_gamp_that_did_not_converge_contradict_their_gates():
         (1, 1, "confirmed", ""),  # by the seven others
         (7, 1, "contradicted", "[7 of 8 runs not converged]"),
     ):
-        runs = gamp(alphas=(1.0, 1.1), failed=(1.1,), bad=bad)
+        runs = planted.gamp(alphas=(1.0, 1.1), failed=(1.1,), bad=bad)
         made = moved(runs, "cosine 1", "1.1", 30, factor)
         found = verdicts.table(messages.claims(made.table(), theory, "fig. 1 left"))
         assert answers(found, text) == {answer}
@@ -226,7 +215,7 @@ def test_runs_of_gamp_that_did_not_converge_contradict_their_gates():
 
 
 def test_a_mean_of_message_passing_leaves_out_what_did_not_converge():
-    made = gamp(runs=3, alphas=(1.1,), failed=(1.1,), bad=1)
+    made = planted.gamp(runs=3, alphas=(1.1,), failed=(1.1,), bad=1)
     frame = made.table().get("cosine 1", "1.1")
     last = frame[frame["x"] == 30].set_index("seed")["y"]
     found = messages._converged("cosine 1", 1.1, square=True)(made.table())
@@ -235,17 +224,17 @@ def test_a_mean_of_message_passing_leaves_out_what_did_not_converge():
 
 
 def test_noise_that_the_channel_does_not_know_is_not_state_evolution():
-    theory = [state_evolution(1e-3).table()]
-    made = gamp(alphas=(1.2,), noise=0).entry
+    theory = [planted.state_evolution(1e-3).table()]
+    made = planted.gamp(alphas=(1.2,), noise=0).entry
     assert messages.theory_gates(made, theory, "fig. 1 left") == []
-    assert messages.theory_gates(gamp(alphas=(1.2,)).entry, theory, "fig. 1 left")
+    assert messages.theory_gates(planted.gamp(alphas=(1.2,)).entry, theory, "fig. 1 left")
     for noise, count in ((1e-3, 8), (0, 0)):  # its steps are the map of the specification's noise
-        steps = messages.step_gates(gamp(alphas=(1.2,), noise=noise).entry, "fig. 2 left")
+        steps = messages.step_gates(planted.gamp(alphas=(1.2,), noise=noise).entry, "fig. 2 left")
         assert sum("specification" in gate.claim for gate in steps) == count
 
 
 def test_a_random_start_is_compared_with_the_public_run(tmp_path):
-    made = gamp(start="random", alphas=(1.2,), runs=4, noise=0, damping=0.8)
+    made = planted.gamp(start="random", alphas=(1.2,), runs=4, noise=0, damping=0.8)
     found = judged("fig2", tmp_path, gamp=made)
     assert answers(found, "cosine 2 passes .9") == {"yes"}
     assert answers(found, "learns layer 2") == {"yes"}
@@ -254,7 +243,7 @@ def test_a_random_start_is_compared_with_the_public_run(tmp_path):
 
 
 def test_no_run_that_learned_layer_1_is_no_evidence():
-    made = gamp(start="random", alphas=(1.2,), runs=3, noise=0, damping=0.8)
+    made = planted.gamp(start="random", alphas=(1.2,), runs=3, noise=0, damping=0.8)
     for frame in made.frames:
         frame.loc[frame["quantity"] == "cosine 1", "y"] = 0.02
     found = verdicts.table(fig2.message_claims(made.table()))
@@ -263,23 +252,23 @@ def test_no_run_that_learned_layer_1_is_no_evidence():
 
 
 def test_runs_that_ended_early_stay_where_they_are():
-    frame = Maker().add("cosine 1", "", [1, 2, 3], [0.1, 0.2, 0.3]).frame()
-    short = Maker().add("cosine 1", "", [1, 2], [0.5, 0.7], seed=1).frame()
+    frame = planted.Maker().add("cosine 1", "", [1, 2, 3], [0.1, 0.2, 0.3]).frame()
+    short = planted.Maker().add("cosine 1", "", [1, 2], [0.5, 0.7], seed=1).frame()
     found = fig2.held(pd.concat([frame, short]))
     assert found.loc[found["seed"] == 1, "y"].tolist() == [0.5, 0.7, 0.7]
 
 
 def test_descent_that_ends_before_a_landmark_does_not_carry_it():
-    made = sgd(epochs=60)
+    made = planted.sgd(epochs=60)
     made.frames = [frame[frame["x"] <= 60] for frame in made.frames]
     found = verdicts.table(fig2.descent_claims(made.table()))
     assert answers(found, "epoch of cosine 2 = .95") == {"confirmed"}
     assert answers(found, "epoch of cosine 1 = 0.793") == {"not-run"}
-    assert fig2.descent_gates(sgd(epochs=4).entry) == []
+    assert fig2.descent_gates(planted.sgd(epochs=4).entry) == []
 
 
 def test_a_run_that_never_learns_contradicts_the_epoch_of_learning():
-    made = sgd()
+    made = planted.sgd()
     for frame in made.frames:
         frame.loc[(frame["quantity"] == "cosine 2") & (frame["seed"] == 1), "y"] = 0.1
     found = verdicts.table(fig2.descent_claims(made.table()))
@@ -288,34 +277,36 @@ def test_a_run_that_never_learns_contradicts_the_epoch_of_learning():
 
 
 def test_without_questions_nothing_is_said_of_them(tmp_path):
-    assert answers(judged("fig3", tmp_path, trec=trec(questions=None)), "TREC") == {"not-run"}
+    assert answers(judged("fig3", tmp_path, trec=planted.trec(questions=None)), "TREC") == {
+        "not-run"
+    }
 
 
 def test_another_tokeniser_leaves_the_order_of_layers():
-    made = trec(tokenizer=None)
+    made = planted.trec(tokenizer=None)
     made.about["tokenizer"] = {"from": "questions", "vocabulary": 5000}
     found = verdicts.table(fig3.question_claims(made.table()))
     assert answers(found, "BERT's tokeniser") == {"not-run"}
     assert answers(found, "passes .5 before") == {"yes"}
-    found = verdicts.table(fig3.question_claims(trec(epochs=2).table()))
+    found = verdicts.table(fig3.question_claims(planted.trec(epochs=2).table()))
     assert "epochs is 2, 40 is needed" in rows(found, "BERT's tokeniser")["claim"].iloc[0]
 
 
 def test_fixed_overlaps_at_another_alpha_are_not_compared():
-    found = verdicts.table(fig5.fixed_claims(held(alpha=2.0).table()))
+    found = verdicts.table(fig5.fixed_claims(planted.held(alpha=2.0).table()))
     assert not found["claim"].str.contains("Q11 at Q22").any()
     assert answers(found, "Q11 rises with Q22") == {"confirmed"}
 
 
 def test_a_quantity_that_is_missing_or_not_a_number_contradicts_its_gates():
-    made = state_evolution(0.0)
+    made = planted.state_evolution(0.0)
     made.frames = [f for f in made.frames if f["quantity"].iloc[0] not in ("derivative", "curve")]
     found = verdicts.table(fig1.theory_claims(made.table()))
     assert "[missing in the table]" in rows(found, "alpha at Q22 = 0.5")["claim"].iloc[0]
     for text in ("alpha at Q22 = 0.5", "alpha at Q22 = 0.3", "2 d(E log Z_out)/dQ"):
         assert answers(found, text) == {"contradicted"}
     for column in ("y", "y_err"):
-        made = state_evolution(0.0)
+        made = planted.state_evolution(0.0)
         for frame in made.frames:
             frame.loc[frame["quantity"].isin(["curve", "informed difference"]), column] = math.nan
         found = verdicts.table(fig1.theory_claims(made.table()))
@@ -330,8 +321,8 @@ def test_crossings_are_read_from_straight_lines():
 
 
 def test_a_lone_run_decides_nothing():
-    assert not gates.carried(fig2.descent_gates(sgd(runs=1).entry))
-    found = verdicts.table(fig2.descent_claims(sgd(runs=1).table()))
+    assert not gates.carried(fig2.descent_gates(planted.sgd(runs=1).entry))
+    found = verdicts.table(fig2.descent_claims(planted.sgd(runs=1).table()))
     assert answers(found, "public medians: epoch of cosine 2 = 0.102") == {"undecided"}
 
 
@@ -347,7 +338,9 @@ def test_an_error_of_few_runs_is_widened_for_a_check():
 def test_the_shallow_layers_of_three_do_not_share_a_threshold():
     """The paper says so; a gap of 14 % with errors of 2 % says no, with errors of 7 % nothing."""
     for error, gap, answer in ((0.005, 0.14, "no"), (0.07, 0.14, "undecided"), (0.005, 0.0, "yes")):
-        made = Maker(kind="multi-index-deep", skip=1, regulariser=0, points=1024, scrambles=4)
+        made = planted.Maker(
+            kind="multi-index-deep", skip=1, regulariser=0, points=1024, scrambles=4
+        )
         made.add("threshold", "alpha_1", 1, 1.0, error)
         made.add("threshold", "alpha_2", 1, 1.0 + gap, error)
         assert answers([fig3._shared_claim(made.table())], "share a threshold") == {answer}
@@ -356,7 +349,7 @@ def test_the_shallow_layers_of_three_do_not_share_a_threshold():
 def test_public_overlaps_of_three_layers_are_compared_at_their_regulariser(whole, tmp_path):
     text = "public data, V + 1e-3: Q11"
     assert answers(whole["fig3"], text) == {"yes"}
-    other = judged("fig3", tmp_path, deep_regularised=deep(regulariser=2e-3))
+    other = judged("fig3", tmp_path, deep_regularised=planted.deep(regulariser=2e-3))
     assert answers(other, text) == {"not-run"}
 
 
@@ -378,7 +371,7 @@ def every_gate(overlay):
     one, two, three, five = (of[name] for name in ("fig1", "fig2", "fig3", "fig5"))
     theory = [
         Table(
-            state_evolution(float(one[role]["regulariser"])).frame(),
+            planted.state_evolution(float(one[role]["regulariser"])).frame(),
             {"entry": one[role]},
         )
         for role in ("state_evolution", "regularised")

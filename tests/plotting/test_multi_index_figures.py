@@ -3,17 +3,9 @@
 import math
 from pathlib import Path
 
+import multi_index_tables as planted
 import pandas as pd
 import pytest
-from multi_index_tables import (
-    deep,
-    gamp,
-    given,
-    held,
-    state_evolution,
-    trec,
-    untied,
-)
 
 from manybody.plotting import style
 from manybody.plotting.multi_index import drawing, fig1, fig2, fig3, fig5
@@ -25,7 +17,7 @@ FIGURES = {"fig1": fig1, "fig2": fig2, "fig3": fig3, "fig5": fig5}
 
 
 def draw(figure, folder, **made):
-    return FIGURES[figure].draw(*given(figure, folder, **made))
+    return FIGURES[figure].draw(*planted.given(figure, folder, **made))
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -55,34 +47,36 @@ def hollow_x(figure):
 
 
 def test_points_that_did_not_converge_are_hollow_and_named(tmp_path):
-    made = state_evolution(1e-3, failed=(0.75,))
+    made = planted.state_evolution(1e-3, failed=(0.75,))
     for lost in (False, True):  # a point without a number is on the axis
         if lost:
             for frame in made.frames:
                 here = frame["quantity"].isin(["overlap", "error plug-in"]) & (frame["x"] == 0.75)
                 frame.loc[here, ["y", "y_err"]] = math.nan
-        figure, frame = draw("fig1", tmp_path, regularised=made, gamp=gamp(failed=(0.9,)))
+        figure, frame = draw("fig1", tmp_path, regularised=made, gamp=planted.gamp(failed=(0.9,)))
         assert {0.75, 0.9} <= hollow_x(figure)
         named = frame[frame["series"].str.endswith("not converged")]
         assert set(named["x"]) == {0.75, 0.9}
         assert 0.75 in set(frame.loc[frame["series"] == "Q11", "x"].round(6))  # the line's own
-    figure, frame = draw("fig3", tmp_path, deep=deep(failed=(1.0,)), untied=untied(c_two=0.0))
+    figure, frame = draw(
+        "fig3", tmp_path, deep=planted.deep(failed=(1.0,)), untied=planted.untied(c_two=0.0)
+    )
     assert hollow_x(figure) == {1.0, 2.0}
     assert (frame["series"] == "untied, L = 2 first, not converged").any()
     assert (frame["series"] == "Q33, no regulariser, not converged").any()
-    made = held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
+    made = planted.held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
     assert hollow_x(draw("fig5", tmp_path, held=made)[0]) == {0.95}
 
 
 def test_a_random_start_has_no_theory(tmp_path):
-    made = gamp(start="random", alphas=(1.2,), runs=4, noise=0, damping=0.8)
+    made = planted.gamp(start="random", alphas=(1.2,), runs=4, noise=0, damping=0.8)
     figure, frame = draw("fig2", tmp_path, gamp=made)
     assert not frame["series"].str.contains("infinity").any()
     assert "random start" in figure.axes[0].get_title(loc="left")
 
 
 def test_without_questions_the_panel_says_which_key_to_set(tmp_path):
-    figure, frame = draw("fig3", tmp_path, trec=trec(questions=None))
+    figure, frame = draw("fig3", tmp_path, trec=planted.trec(questions=None))
     text = " ".join(text.get_text() for text in figure.axes[2].texts)
     assert "`questions`" in text
     assert "right" not in set(frame["panel"])
@@ -91,7 +85,7 @@ def test_without_questions_the_panel_says_which_key_to_set(tmp_path):
 def test_public_overlaps_are_drawn_at_their_regulariser(tmp_path):
     _, frame = draw("fig3", tmp_path)
     assert {"Q11 public", "Q11, V + 0.001", "Q11, no regulariser"} <= set(frame["series"])
-    _, frame = draw("fig3", tmp_path, deep_regularised=deep(regulariser=2e-3))
+    _, frame = draw("fig3", tmp_path, deep_regularised=planted.deep(regulariser=2e-3))
     assert "Q11 public" not in set(frame["series"])
 
 

@@ -7,8 +7,19 @@ import sys
 
 import numpy as np
 import pytest
-from potts_runs import BLOCK, LAW, LENGTH, Made, curve, make, recipe
-from potts_tables import REPLICA, curve_of_losses, recovered, write_contacts
+from potts_tables import (
+    BLOCK,
+    LAW,
+    LENGTH,
+    REPLICA,
+    Made,
+    curve,
+    curve_of_losses,
+    make,
+    recipe,
+    recovered,
+    write_contacts,
+)
 
 from manybody.evaluation.contacts import as_matrix, precision, read_scores
 from manybody.files import tables

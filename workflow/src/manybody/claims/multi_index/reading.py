@@ -84,16 +84,6 @@ def matrix(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.pivot(index="seed", columns="x", values="y")
 
 
-def mean_over_runs(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns x, y, y_err: means over runs and their standard errors (NaN for one run)."""
-    found = matrix(frame)
-    runs = found.notna().sum()
-    errors = found.std(ddof=1) / np.sqrt(runs)
-    return pd.DataFrame({"x": found.columns, "y": found.mean(), "y_err": errors}).reset_index(
-        drop=True
-    )
-
-
 def mean(values: Iterable[float]) -> Value:
     """Mean and standard error; the error of one value is not known."""
     values = np.asarray(list(values), float)
