@@ -3,9 +3,9 @@
 import math
 from pathlib import Path
 
-import multi_index_tables as planted
 import numpy as np
 import pandas as pd
+import planted_multi_index as planted
 import pytest
 import yaml
 from snakemake.utils import update_config

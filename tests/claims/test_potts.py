@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from potts_tables import (
+from planted_potts import (
     BLOCK,
     EQUILIBRIUM,
     HELD_OUT,

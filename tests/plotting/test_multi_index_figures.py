@@ -3,8 +3,8 @@
 import math
 from pathlib import Path
 
-import multi_index_tables as planted
 import pandas as pd
+import planted_multi_index as planted
 import pytest
 
 from manybody.plotting import style

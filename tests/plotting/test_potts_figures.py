@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from potts_tables import (
+from planted_potts import (
     BLOCK,
     LAW,
     LENGTH,

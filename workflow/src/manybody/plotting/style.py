@@ -35,6 +35,8 @@ ORIGINAL = "#444444"
 # Times, early to late: distinct from the orders' colours, and of falling lightness.
 TIMES = ("#C9B3DA", "#8E63AE", "#4B1D6B", "#1F0A30")
 
+BAND = {"alpha": 0.2, "linewidth": 0}  # of an error around a line: seaborn's `err_kws`
+
 FIGURE_COLUMNS = ["panel", "series", "seed", "x", "y", "y_err"]
 TEXT_COLUMNS = ["series", "text"]
 

@@ -5,9 +5,9 @@ docstrings name the quantities.
 """
 
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from manybody.claims.multi_index import fig2 as claims
@@ -44,15 +44,18 @@ def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
         name, colour = f"cosine {layer}", drawing.LAYER[layer]
         found = table.get(name, series)
         found = claims.held(found[found["x"] >= 1])
-        parts += _runs(axes, found, colour, f"GAMP, {name}")
+        parts += _runs(axes, found, layer, f"GAMP, {name}")
         ends = found[found["seed"].isin(failed)].groupby("seed").tail(1)
-        shown = drawing.hollow(axes, ends, colour, ends["x"].unique()) if len(ends) else []
+        shown = drawing.hollow(axes, ends, colour, ends["x"].unique())
         parts += drawing.named(shown, f"GAMP, {name}")
+        if shown and layer == 1:
+            axes.lines[-1].set_label("not converged")
         theory = messages.predicted(table, layer, series)
         theory = theory[theory["x"] >= 1]
         theory = theory.assign(y=theory["y"].clip(0) ** 0.5, y_err=float("nan"))
         if len(theory):
-            axes.plot(theory["x"], theory["y"], color="black", linestyle="--", linewidth=1.0)
+            label = {"label": "D → ∞"} if layer == 1 else {}
+            axes.plot(theory["x"], theory["y"], color="black", linestyle="--", linewidth=1, **label)
             parts += drawing.named([theory], f"D -> infinity, {name}")
     axes.set(xscale="log", xlabel="iteration", ylabel="cosine with the teacher")
     axes.set_ylim(-0.03, 1.04)
@@ -62,8 +65,7 @@ def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
         f"GAMP: D = {entry['dimension']}, α = {series}, {messages.runs(table)}, "
         f"{'informed' if messages.overlaps(table.entry) else 'random'} start"
     )
-    theory = series in table.series("SE Q11")
-    _legend(axes, "D → ∞" if theory else "", len(failed) > 0)
+    _legend(axes)
     return parts
 
 
@@ -72,40 +74,29 @@ def draw_descent(axes: Axes, table: Table) -> list[pd.DataFrame]:
     parts = []
     for layer in reversed(reading.LAYERS):
         name = f"cosine {layer}"
-        parts += _runs(axes, table.get(name), drawing.LAYER[layer], f"SGD, {name}")
+        parts += _runs(axes, table.get(name), layer, f"SGD, {name}")
     axes.set(xlabel="epoch", ylabel="cosine with the teacher", ylim=(-0.03, 1.04))
     first = table.get("cosine 2")["x"]
     axes.set(xscale="log", xlim=(float(first[first > 0].min()), float(first.max())))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     entry = table.entry
     axes.set_title(f"SGD: D = {entry['dimension']}, α = {entry['alpha']:g}, {messages.runs(table)}")
-    _legend(axes, "", False)
+    _legend(axes)
     return parts
 
 
-def _runs(axes: Axes, frame: pd.DataFrame, colour: str, name: str) -> list[pd.DataFrame]:
+def _runs(axes: Axes, frame: pd.DataFrame, layer: int, name: str) -> list[pd.DataFrame]:
     """A thin line for each run, a thick one for the median."""
-    for _, run in frame.groupby("seed"):
-        axes.plot(run["x"], run["y"], color=colour, linewidth=0.7, alpha=0.45)
+    looks = dict(data=frame, x="x", y="y", color=drawing.LAYER[layer], ax=axes)
+    sns.lineplot(**looks, units="seed", estimator=None, linewidth=0.7, alpha=0.45)
+    label = f"layer {layer}"
+    sns.lineplot(**looks, estimator="median", errorbar=None, linewidth=1.8, label=label)
     middle = frame.groupby("x")["y"].median().reset_index()
-    axes.plot(middle["x"], middle["y"], color=colour, linewidth=1.8)
     return drawing.named([frame], name) + drawing.named(
         [middle.assign(y_err=float("nan"))], f"{name}, median"
     )
 
 
-def _legend(axes: Axes, theory: str, failed: bool) -> None:
-    handles = [
-        Line2D([], [], color=drawing.LAYER[layer], label=f"layer {layer}")
-        for layer in reversed(reading.LAYERS)
-    ]
-    handles.append(Line2D([], [], color="0.4", linewidth=1.8, label="median"))
-    handles.append(Line2D([], [], color="0.4", linewidth=0.7, alpha=0.6, label="runs"))
-    if theory:
-        handles.append(Line2D([], [], color="black", linestyle="--", linewidth=1.0, label=theory))
-    if failed:
-        handles.append(
-            Line2D([], [], linestyle="", marker="o", color="0.4", markerfacecolor="white")
-        )
-        handles[-1].set_label("not converged")
-    axes.legend(handles=handles, loc="best", fontsize=7, handlelength=1.6)
+def _legend(axes: Axes) -> None:
+    looks = dict(fontsize=7, title_fontsize=7, alignment="left", handlelength=1.6)
+    axes.legend(title="thick: median of the runs", loc="best", **looks)

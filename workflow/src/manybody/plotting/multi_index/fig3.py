@@ -7,6 +7,7 @@ and of untied ones, a table of `theory.multi_index.untied`. Their docstrings nam
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -171,16 +172,14 @@ def draw_questions(axes: Axes, table: Table) -> list[pd.DataFrame]:
         return []
     parts = []
     for layer in reading.LAYERS:
-        name, colour = f"similarity {layer}", drawing.LAYER[layer]
-        found = reading.matrix(table.get(name))
-        middle, spread = found.mean(), found.std(ddof=1)
-        axes.plot(found.columns, middle, color=colour, label=f"layer {layer}")
-        if len(found) > 1:
-            low, high = middle - spread, middle + spread
-            axes.fill_between(found.columns, low, high, color=colour, alpha=0.2, linewidth=0)
-        shown = pd.DataFrame({"x": found.columns, "y": middle, "y_err": spread})
-        parts += drawing.named([shown.reset_index(drop=True)], f"{name}, mean and sd of runs")
-        parts += drawing.named([table.get(name)], name)
+        name, label = f"similarity {layer}", f"layer {layer}"
+        found = table.get(name)
+        looks = dict(color=drawing.LAYER[layer], label=label, err_kws=style.BAND, ax=axes)
+        sns.lineplot(found, x="x", y="y", errorbar="sd", **looks)
+        runs = reading.matrix(found)
+        shown = pd.DataFrame({"y": runs.mean(), "y_err": runs.std(ddof=1)}).reset_index()
+        parts += drawing.named([shown], f"{name}, mean and sd of runs")
+        parts += drawing.named([found], name)
     steps = table.get("similarity 1")["x"]
     axes.set(xscale="log", xlim=(max(1, steps[steps > 0].min()), steps.max()), xlabel="step")
     axes.set(ylabel="similarity to the last state", ylim=(0, 1.04))

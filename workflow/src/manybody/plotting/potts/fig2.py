@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from manybody.claims.potts import fig2_runs
@@ -33,7 +33,6 @@ COLOURS = (
     style.ORDERS[4],
     style.TIMES[1],
 )
-BAND = dict(alpha=0.2, linewidth=0)
 DIVERGING = "RdBu_r"
 
 
@@ -64,10 +63,9 @@ def draw_losses(axes: Axes, data: Data) -> pd.DataFrame:
     parts = []
     for colour, entry in zip(_colours(data), data.architectures, strict=True):
         curves = [run.curve.set_index("epoch")["loss"] for run in entry.runs.values()]
-        mean, spread = _over_seeds(curves)
-        excess = mean - data.optimum.end
-        _line(axes, excess, spread, colour, f"{entry.label}: {recipe(entry.best)}")
-        parts.append(_rows("a", entry.label, "mean", excess.index, excess, spread))
+        label = f"{entry.label}: {recipe(entry.best)}"
+        mean, spread = _line(axes, curves, data.optimum.end, colour, label)
+        parts.append(_rows("a", entry.label, "mean", mean.index, mean, spread))
         for seed, curve in zip(entry.runs, curves, strict=True):
             parts.append(_rows("loss", entry.label, seed, curve.index, curve))
     optimum = data.optimum.curve.iloc[-1]
@@ -121,17 +119,17 @@ def draw_maps(part: Figure, data: Data) -> pd.DataFrame:
     for axes, (label, matrix, words) in zip(row, shown, strict=True):
         apart = np.array(matrix, float)
         np.fill_diagonal(apart, np.nan)
-        image = axes.imshow(apart, cmap=DIVERGING, norm=Normalize(-largest, largest))
+        looks = dict(cmap=DIVERGING, vmin=-largest, vmax=largest, square=True, cbar=False)
+        sns.heatmap(apart, ax=axes, xticklabels=False, yticklabels=False, **looks)
         axes.set_facecolor("0.85")
         axes.set_title(f"{label}\n{words}", fontsize=7)
-        ticks = [0, len(apart) - 1]
-        axes.set_xticks(ticks, [1, len(apart)], fontsize=6)
-        axes.set_yticks(ticks, [1, len(apart)] if axes is row[0] else [], fontsize=6)
-        axes.spines[:].set_visible(False)
+        ticks, sites = [0.5, len(apart) - 0.5], [1, len(apart)]
+        axes.set_xticks(ticks, sites, fontsize=6)
+        axes.set_yticks(ticks, sites if axes is row[0] else [], fontsize=6)
         for number, values in enumerate(apart, start=1):
             columns = range(1, len(values) + 1)
             parts.append(_rows("b", f"{label}, row {number}", "", columns, values))
-    bar = part.colorbar(image, ax=list(row), shrink=0.75, aspect=14, pad=0.01)
+    bar = part.colorbar(row[0].collections[0], ax=list(row), shrink=0.75, aspect=14, pad=0.01)
     bar.ax.tick_params(labelsize=6)
     part.suptitle("(b) couplings and attention maps", x=0.01, ha="left", fontsize=9)
     return pd.concat(parts)
@@ -152,8 +150,7 @@ def draw_errors(axes: Axes, data: Data) -> pd.DataFrame:
             if found:
                 curves.append(pd.Series(found))
         if curves:
-            mean, spread = _over_seeds(curves)
-            _line(axes, mean, spread, colour, entry.label)
+            mean, spread = _line(axes, curves, 0.0, colour)
             parts.append(_rows("c", entry.label, "mean", mean.index, mean, spread))
     _epochs(axes)
     axes.set_yscale("log")
@@ -164,17 +161,16 @@ def draw_errors(axes: Axes, data: Data) -> pd.DataFrame:
 
 def draw_ends(axes: Axes, data: Data) -> pd.DataFrame:
     """(c) beside: err_J of every seed at its last step."""
-    parts, names = [], []
-    for number, (colour, entry) in enumerate(zip(_colours(data), data.architectures, strict=True)):
-        names.append(entry.label.replace(", ", "\n").replace(" attention", ""))
+    parts, shown = [], {}
+    for number, entry in enumerate(data.architectures):
         found = _ends(entry, lambda run: data.coupling_error(run.last_map).error)
-        axes.plot([number] * len(found), found, "o", color=colour, markersize=5, alpha=0.8)
+        shown[entry.label.replace(", ", "\n").replace(" attention", "")] = found
         parts.append(_rows("c end", entry.label, "", [], []))
         for seed, value in found.items():
             parts.append(_rows("c end", entry.label, seed, [number], [value]))
-    axes.set_xticks(range(len(names)), names, fontsize=6.5)
-    axes.set_xlim(-0.6, len(names) - 0.4)
-    axes.tick_params(labelleft=False)
+    sns.stripplot(pd.DataFrame(shown), palette=_colours(data), alpha=0.8, jitter=False, ax=axes)
+    axes.tick_params(axis="x", labelsize=6.5)
+    axes.tick_params(axis="y", labelleft=False)
     axes.set_title("at the end, every seed")
     return pd.concat(parts)
 
@@ -256,18 +252,17 @@ def _colours(data: Data) -> list[str]:
     return [COLOURS[number % len(COLOURS)] for number in range(len(data.architectures))]
 
 
-def _over_seeds(curves: list[pd.Series]) -> tuple[pd.Series, pd.Series]:
-    """Mean and sd (NaN for one) over seeds at the times that all of them have."""
+def _line(
+    axes: Axes, curves: list[pd.Series], zero: float, colour: str, label: str | None = None
+) -> tuple[pd.Series, pd.Series]:
+    """Draws, and gives, the mean above `zero` and the sd (NaN for one) over seeds, at the times
+    that all of them have."""
     joined = pd.concat(curves, axis=1, join="inner").sort_index()
-    return joined.mean(axis=1), joined.std(axis=1, ddof=1)
-
-
-def _line(axes: Axes, mean: pd.Series, spread: pd.Series, colour: str, label: str) -> None:
-    marker = "o" if len(mean) < 3 else None
-    axes.plot(mean.index, mean.where(mean > 0), color=colour, label=label, marker=marker)
-    if spread.notna().any():
-        lowest = np.maximum(mean - spread, mean / 10)  # a log axis has no zero
-        axes.fill_between(mean.index, lowest, mean + spread, color=colour, **BAND)
+    mean, spread = joined.mean(axis=1) - zero, joined.std(axis=1, ddof=1)
+    shown = (joined - zero).melt(ignore_index=False, value_name="y").reset_index(names="x")
+    looks = dict(color=colour, marker="o" if len(mean) < 3 else None, err_kws=style.BAND)
+    sns.lineplot(shown, x="x", y="y", errorbar="sd", label=label, legend=False, ax=axes, **looks)
+    return mean, spread
 
 
 def _epochs(axes: Axes) -> None:

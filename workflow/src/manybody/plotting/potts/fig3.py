@@ -3,6 +3,7 @@
 import math
 
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -113,15 +114,8 @@ def draw_logistic(axes: Axes, logistic: Logistic) -> pd.DataFrame:
     for fits, colour in zip(logistic.fits, RIDGES * len(logistic.fits), strict=False):
         name = f"ridge {fits.ridge:g}"
         test = over_realisations(fits.test)
-        axes.plot(test["x"], test["y"], color=colour, label=f"λ = {fits.ridge:g}")
-        axes.fill_between(
-            test["x"],
-            test["y"] - test["y_err"],
-            test["y"] + test["y_err"],
-            color=colour,
-            alpha=0.25,
-            linewidth=0,
-        )
+        looks = dict(color=colour, label=f"λ = {fits.ridge:g}", err_kws=style.BAND, ax=axes)
+        sns.lineplot(fits.test.melt(value_name="y"), x="x", y="y", errorbar="se", **looks)
         top = test.loc[test["y"].idxmax()]
         axes.plot(top["x"], top["y"], color=colour, marker="v", markersize=6, zorder=4)
         axes.annotate(
@@ -135,18 +129,14 @@ def draw_logistic(axes: Axes, logistic: Logistic) -> pd.DataFrame:
         )
         parts.append(test.assign(series=f"{name}, test", seed="all"))
         parts.append(over_realisations(fits.train).assign(series=f"{name}, training", seed="all"))
-    lowest = over_realisations(logistic.fits[0].train)
-    axes.plot(
-        lowest["x"],
-        lowest["y"],
-        color=RIDGES[0],
-        linestyle="--",
-        linewidth=1.0,
-        label=f"training, λ = {logistic.fits[0].ridge:g}",
-    )
+    lowest = logistic.fits[0]
+    looks = dict(color=RIDGES[0], linestyle="--", linewidth=1.0, errorbar=None, ax=axes)
+    label = f"training, λ = {lowest.ridge:g}"
+    sns.lineplot(lowest.train.melt(value_name="y"), x="x", y="y", label=label, **looks)
     axes.axhline(logistic.optimum, color="black", linestyle=":", linewidth=1.0, label="optimum")
     axes.axvspan(*claims.window(logistic), color="0.93", linewidth=0, zorder=0)
-    parts.append(_point("optimum", math.nan, logistic.optimum))
+    optimum = {"series": ["optimum"], "seed": "", "x": math.nan, "y": logistic.optimum}
+    parts.append(pd.DataFrame({**optimum, "y_err": math.nan}))
     axes.set(xscale="log", yscale="log", xlabel="sequences M")
     axes.set_ylabel("cross-entropy (nats per site)")
     axes.set_ylim(top=axes.get_ylim()[1] * 1.6)
@@ -155,10 +145,6 @@ def draw_logistic(axes: Axes, logistic: Logistic) -> pd.DataFrame:
     _plain_ticks(axes)
     axes.legend(loc="lower right", fontsize=7, ncols=2, handlelength=1.6, labelspacing=0.3)
     return pd.concat(parts).assign(panel="right")
-
-
-def _point(series: str, x: float, y: float) -> pd.DataFrame:
-    return pd.DataFrame({"series": [series], "seed": "", "x": x, "y": y, "y_err": math.nan})
 
 
 def _plain_ticks(axes: Axes) -> None:

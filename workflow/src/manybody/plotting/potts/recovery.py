@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
@@ -12,6 +13,10 @@ from manybody.plotting import style
 
 POINTS, LINE, THEORY = style.ORDERS[2], "0.4", style.UNBOUNDED
 SCORES = style.ORDERS[4]
+CORRELATIONS = {
+    "pearson": "A$_{ij}$ with J$_{ij}$",
+    "score correlation": "|A$_{ij}$ + A$_{ji}$| / 2 with |J$_{ij}$|",
+}
 
 
 @style.styled(style.RC)
@@ -39,9 +44,10 @@ def _errors(axes: Axes, frame: pd.DataFrame, about: dict) -> list[pd.DataFrame]:
     x = np.array(sorted(found["x"].unique()))
     level = np.log(found["y"]).mean() - power * np.log(found["x"]).mean()
     law = pd.DataFrame({"x": x, "y": np.exp(level) * x**power, "series": "fit", "seed": "all"})
-    axes.plot(law["x"], law["y"], color=LINE, label=f"$M^{{s}}$, s = {power:.3f} ± {error:.3f}")
-    runs = found["seed"].nunique()
-    axes.plot(found["x"], found["y"], "o", color=POINTS, alpha=0.7, label=f"{runs} samples")
+    label = f"$M^{{s}}$, s = {power:.3f} ± {error:.3f}"
+    sns.lineplot(law, x="x", y="y", color=LINE, label=label, ax=axes)
+    label = f"{found['seed'].nunique()} samples"
+    sns.scatterplot(found, x="x", y="y", color=POINTS, alpha=0.7, label=label, ax=axes)
     axes.set(yscale="log", ylabel="err$_J$ = |cA − J|² / |J|²")
     axes.set_title(f"error of the couplings, L = {about['length']}")
     axes.legend(loc="lower left")
@@ -49,14 +55,14 @@ def _errors(axes: Axes, frame: pd.DataFrame, about: dict) -> list[pd.DataFrame]:
 
 
 def _correlations(axes: Axes, frame: pd.DataFrame, about: dict) -> list[pd.DataFrame]:
-    ordered, scores = (get(frame, name) for name in ("pearson", "score correlation"))
-    axes.plot(ordered["x"], ordered["y"], "o", color=POINTS, label="A$_{ij}$ with J$_{ij}$")
-    label = "|A$_{ij}$ + A$_{ji}$| / 2 with |J$_{ij}$|"
-    axes.plot(scores["x"], scores["y"], "D", color=SCORES, markersize=3, label=label)
+    found = [get(frame, name) for name in CORRELATIONS]
+    shown = pd.concat(found).replace({"series": CORRELATIONS})
+    looks = dict(hue="series", style="series", markers=["o", "D"], palette=[POINTS, SCORES])
+    sns.scatterplot(shown, x="x", y="y", ax=axes, **looks)
     axes.set(ylabel="Pearson r", ylim=(None, 1.0))
     axes.set_title("correlation with the true J")
     axes.legend(loc="lower right")
-    return [ordered, scores]
+    return found
 
 
 def _excess(axes: Axes, frame: pd.DataFrame, about: dict) -> list[pd.DataFrame]:
