@@ -298,6 +298,11 @@ def figure_parts(kind):
     return [part for number, part in enumerate(named) if part not in named[:number]]
 
 
+def equation_runs(wildcards):
+    """Runs (source, model, seed) of a figure, all of one source, that equations are asked about."""
+    return needs(config["figures"][wildcards.paper][wildcards.figure], config)["equations"]
+
+
 def figure_block(paper, figure, drawn):
     """A figure's block without what is judged alone, if it is to be drawn, or is drawn alone."""
     hidden = "exact" if drawn else "colours"

@@ -62,16 +62,11 @@ rule measure_displacements:
 # All runs of a figure in one job: each takes a second.
 rule evaluate_equations:
     input:
-        models=lambda wildcards: [
-            model_path(*run)
-            for run in needs(config["figures"][wildcards.paper][wildcards.figure], config)[
-                "equations"
-            ]
-        ],
-        validation=lambda wildcards: figure_inputs(wildcards.paper, wildcards.figure)["sequences"],
-        hamiltonian=lambda wildcards: figure_inputs(wildcards.paper, wildcards.figure)[
-            "hamiltonians"
-        ],
+        models=lambda wildcards: [model_path(*run) for run in equation_runs(wildcards)],
+        validation=lambda wildcards: f"{SEQUENCES}/validation.parquet".format(
+            source=equation_runs(wildcards)[0][0]
+        ),
+        hamiltonian=lambda wildcards: HAMILTONIAN.format(source=equation_runs(wildcards)[0][0]),
     output:
         losses=EQUATIONS,
     log:
