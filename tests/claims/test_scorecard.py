@@ -1,8 +1,9 @@
-"""The scorecard gathers what the figures' checks say and nothing else."""
+"""The scorecard gathers what the figures' claims say and nothing else."""
 
 import pytest
 
 from manybody.claims import scorecard, verdicts
+from manybody.claims.statements import statement
 from manybody.files import tables
 from manybody.files.atomic import ArtifactError, read_json
 
@@ -28,26 +29,54 @@ def paths(tmp_path):
     return found
 
 
-def test_every_row_is_in_the_scorecard_once(paths, tmp_path):
+def lines(paths, tmp_path):
+    """The cells of the first page's lines."""
     scorecard.write(paths, tmp_path / "scorecard.md")
-    text = (tmp_path / "scorecard.md").read_text()
-    for path in paths:
-        for row in scorecard.read_claims(path):
-            assert text.count(row["claim"].replace("|", "\\|") + " | **") == 1
-    assert text.index("## potts") < text.index("## simplicity") < text.index("### fig4")
-    assert "| exact | 1 | 0 | 0 |" in text
-    assert "| paper | 2 | 1 | 0 | 1 |" in text
-    assert "| statistical | 0 | 0 | 1 |" in text
-    assert "| 0.5 ± 0.01 | > 0 (by 0.03) | paper |" in text
+    text = (tmp_path / "scorecard.md").read_text().partition("| --- |")[2]
+    return [line.strip("| ").split(" | ") for line in text.splitlines()[1:]]
 
 
-def test_every_table_is_one_of_markdown(paths, tmp_path):
-    """Tables whose lines have different numbers of columns would be shown as text."""
-    scorecard.write(paths, tmp_path / "scorecard.md")
-    scorecard.write_page(tmp_path / "scorecard.md", tmp_path / "scorecard.html")
-    page = (tmp_path / "scorecard.html").read_text()
-    assert page.count("<table>") == len(paths) + 2  # a figure each, and the counts of both kinds
-    assert "| ---" not in page
+def test_a_claim_has_one_line_with_the_verdict_of_all_its_rows(paths, tmp_path):
+    found = {cells[1]: cells[2:] for cells in lines(paths, tmp_path)}
+    assert found["6: \\|V\\| in a name"][0] == "**yes**"
+    assert found["11: later"][0] == "**no**"
+    (reason,) = [rest for claim, rest in found.items() if claim.startswith("6: order 33")]
+    assert reason == ["not run", "n = 6 needs L >= 33, L = 16"]
+    assert found["2: n = 4 beats n = 2"] == ["**yes**", "0.500 ± 0.010: 2: n = 4 beats n = 2"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "verdict"),
+    [
+        ("yes yes", "**yes**"),
+        ("yes undecided", "**undecided** (1 yes, 1 undecided, 0 no)"),
+        ("yes undecided no", "**no** (1 yes, 1 undecided, 1 no)"),
+        ("not-run yes", "**yes**"),
+        ("not-run", "not run"),
+    ],
+)
+def test_a_statement_is_as_certain_as_the_least_certain_of_its_rows(answers, verdict, tmp_path):
+    """Of rows that all say yes the one nearest to 0, in its errors, is shown."""
+    path = tmp_path / "simplicity" / "fig4.csv"
+    made = [
+        dict(claim=f"6 (fig. 4): {n} saturates before n", kind="paper", value=value)
+        | dict(standard_error=1.0, expected="> 0", tolerance=2.0, holds=answer)
+        for n, (answer, value) in enumerate(zip(answers.split(), (9.0, 3.0, 5.0), strict=False))
+    ]
+    tables.write_csv(verdicts.table(made), path)
+    ((_, sentence, answer, number),) = lines([path], tmp_path)
+    assert sentence == statement("simplicity", "fig4", made[0]["claim"]) != made[0]["claim"]
+    assert answer == verdict
+    if answers == "yes yes":
+        assert number.startswith("3.0 ± 1.0: ")
+
+
+def test_gates_have_one_line_a_figure(paths, tmp_path):
+    found = [cells for cells in lines(paths, tmp_path) if "numbers against" in cells[1]]
+    assert [(cells[0], cells[2]) for cells in found] == [
+        ("potts fig3", "0 confirmed, 0 consistent, 1 contradicted"),
+        ("simplicity fig3", "1 confirmed, 0 consistent, 0 contradicted"),
+    ]
 
 
 def test_only_exact_and_statistical_rows_are_gates(paths):
@@ -56,7 +85,7 @@ def test_only_exact_and_statistical_rows_are_gates(paths):
     assert scorecard.gates(paths[:2]) == []
 
 
-def test_columns_are_those_of_the_checks():
+def test_columns_are_those_of_the_claims():
     assert scorecard.COLUMNS == verdicts.COLUMNS
     assert scorecard.ANSWERS["paper"] == verdicts.ANSWERS
     assert scorecard.GATES == verdicts.GATES
@@ -88,11 +117,10 @@ def test_an_unknown_answer_is_refused(tmp_path):
         scorecard.read_claims(tmp_path / "fig1.csv")
 
 
-def test_the_page_holds_the_same_tables(paths, tmp_path):
-    scorecard.write(paths, tmp_path / "scorecard.md")
-    scorecard.write_page(tmp_path / "scorecard.md", tmp_path / "scorecard.html")
+def test_the_page_has_every_row_folded_below_the_first_page(paths, tmp_path):
+    scorecard.write_page(paths, tmp_path / "scorecard.html")
     page = (tmp_path / "scorecard.html").read_text()
-    rows = sum(len(scorecard.read_claims(path)) for path in paths)
-    assert page.count("<td>claim</td>") == 0
-    assert page.count("<strong>") >= rows
+    first, *folded = page.split("<details>")
+    assert "numbers against what they must be" in first
+    assert [part.count("<tr>") for part in folded] == [2, 3, 4]  # with a head each
     assert "<td>6: |V| in a name" in page

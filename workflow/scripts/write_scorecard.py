@@ -6,4 +6,4 @@ from manybody.runtime.logs import log_to
 log_to(snakemake.log[0])
 
 scorecard.write(snakemake.input.claims, snakemake.output.scorecard)
-scorecard.write_page(snakemake.output.scorecard, snakemake.output.page)
+scorecard.write_page(snakemake.input.claims, snakemake.output.page)

@@ -1,9 +1,11 @@
 """The scorecard: every claim of every figure, with what was measured."""
 
 import csv
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
+from manybody.claims.statements import statement
 from manybody.files.atomic import ArtifactError, atomic, write_json
 
 COLUMNS = ["claim", "kind", "value", "standard_error", "expected", "tolerance", "holds"]
@@ -16,20 +18,11 @@ ANSWERS = {
 
 PREAMBLE = """# Scorecard
 
-What the figures say about each claim, at the scale at which they were run.
-
-- `paper` rows are claims of the paper, measured here. *holds* is **yes** or **no** with evidence,
-  **undecided** where the difference is within its error, or one seed has nothing to compare with,
-  **not-run** with the reason in brackets. A **no** there is a result.
-- `exact` rows are identities up to rounding, `statistical` rows our own values within their errors.
-  They are gates: **confirmed** where the value is within the tolerance by its error,
-  **consistent** where its interval reaches into the tolerance and out of it, **contradicted** where
-  it lies outside, or where the value is missing or did not converge. A **contradicted** gate is a
-  fault of the pipeline: the run ends with an error that names it.
-- *expected*: a number, within the tolerance; or a bound (`> 0`), passed by more than the tolerance
-  (three sd over seeds, or three standard errors). The rules of decision are in
-  `workflow/src/manybody/claims/verdicts.py`. Losses are in nats per token, times in training steps.
-- The number before a claim is that of the table of claims in the paper's specification.
+**yes** and **no** have evidence of 95 %; **undecided**: the data cannot tell. One answer stands for
+several comparisons: **yes** if all say so, **no** if one does. The number is that of the comparison
+that is nearest to another answer, or the first with that answer. Gates compare our own numbers with
+what they must be; one that is contradicted is a fault, and the run ends with an error. All rows are
+in `claims/{paper}/{figure}.csv` and, folded, in `scorecard.html`.
 """
 
 
@@ -65,21 +58,73 @@ def gates(paths: Iterable[str | Path]) -> list[str]:
 
 
 def write(paths: Iterable[str | Path], out: str | Path) -> None:
-    """Writes the scorecard of the checks in `paths` ({paper}/{figure}.csv) as Markdown."""
-    found = {(Path(path).parent.name, Path(path).stem): read_claims(path) for path in paths}
-    lines = [PREAMBLE, *_counts(found)]
-    faults = gates(paths)
-    if faults:
-        lines += ["", "**Contradicted gates:**", "", *(f"- {_cell(fault)}" for fault in faults)]
-    else:
-        lines += ["", "No gate is contradicted."]
-    papers = sorted({paper for paper, _ in found})
-    for paper in papers:
-        lines += ["", f"## {paper}"]
-        for figure in sorted(figure for name, figure in found if name == paper):
-            lines += ["", f"### {figure}", "", *_table(found[paper, figure])]
+    """Writes one page (Markdown) on the claims in `paths` ({paper}/{figure}.csv).
+
+    A line for each claim of a paper, with the verdict of the rows that decide it, and a line for
+    the gates of each figure.
+    """
     with atomic(out) as temporary:
-        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        temporary.write_text("\n".join(_first_page(_read(paths))) + "\n", encoding="utf-8")
+
+
+def write_page(paths: Iterable[str | Path], out: str | Path) -> None:
+    """Writes the same as an HTML page, with all rows of each figure folded below it."""
+    from markdown_it import MarkdownIt
+
+    render = MarkdownIt("js-default").render
+    found = _read(paths)
+    parts = [render("\n".join(_first_page(found)))]
+    for (paper, figure), rows in found.items():
+        title = f"{paper} {figure}: {len(rows)} rows"
+        table = render("\n".join(_table(rows)))
+        parts.append(f"<details><summary>{title}</summary>\n{table}</details>\n")
+    with atomic(out) as temporary:
+        temporary.write_text(PAGE.format(body="".join(parts)), encoding="utf-8")
+
+
+def _read(paths: Iterable[str | Path]) -> dict[tuple[str, str], list[dict]]:
+    """Rows of each (paper, figure), sorted."""
+    named = {(Path(path).parent.name, Path(path).stem): path for path in paths}
+    return {key: read_claims(named[key]) for key in sorted(named)}
+
+
+def _first_page(found: dict[tuple[str, str], list[dict]]) -> list[str]:
+    lines = [PREAMBLE, "| figure | claim | verdict | number |", "| --- | --- | --- | --- |"]
+    for (paper, figure), rows in found.items():
+        name = f"{paper} {figure}"
+        groups: dict[str, list[dict]] = {}
+        for row in rows:
+            if row["kind"] not in GATES:
+                groups.setdefault(statement(paper, figure, row["claim"]), []).append(row)
+        for sentence, group in groups.items():
+            cells = [name, sentence, *_verdict(group)]
+            lines.append("| " + " | ".join(map(_cell, cells)) + " |")
+        held = [row["holds"] for row in rows if row["kind"] in GATES]
+        if held:
+            answers = [f"{held.count(one)} {one}" for one in ANSWERS["exact"]]
+            counted = f"{len(held)} numbers against what they must be"
+            lines.append(f"| {name} | {counted} | {', '.join(answers)} | |")
+    return lines
+
+
+def _verdict(rows: list[dict]) -> tuple[str, str]:
+    """The answer that rows give together, and the number of the one that it hangs on."""
+    run = [row for row in rows if row["holds"] != "not-run"]
+    if not run:
+        return "not run", rows[0]["claim"].rpartition("[")[2].rstrip("]")
+    answers = [row["holds"] for row in run]
+    answer = next(one for one in ("no", "undecided", "yes") if one in answers)
+    deciding = [row for row in run if row["holds"] == answer]
+    row = min(deciding, key=_certainty) if answer == "yes" else deciding[0]
+    counts = [f"{answers.count(one)} {one}" for one in ("yes", "undecided", "no")]
+    mixed = "" if len(deciding) == len(run) else f" ({', '.join(counts)})"
+    return f"**{answer}**{mixed}", f"{_measured(row)}: {row['claim']}"
+
+
+def _certainty(row: dict) -> float:
+    """By how many standard errors a value differs from 0."""
+    error = float(row["standard_error"] or 0)
+    return abs(float(row["value"])) / error if error else float("inf")
 
 
 def judge(paths: Iterable[str | Path], out: str | Path) -> None:
@@ -117,36 +162,10 @@ td, th {{ text-align: left; vertical-align: top }}
 {body}"""
 
 
-def write_page(scorecard: str | Path, out: str | Path) -> None:
-    """Writes a scorecard (Markdown) as an HTML page, which the report can show."""
-    from markdown_it import MarkdownIt
-
-    body = MarkdownIt("js-default").render(Path(scorecard).read_text(encoding="utf-8"))
-    with atomic(out) as temporary:
-        temporary.write_text(PAGE.format(body=body), encoding="utf-8")
-
-
-def _counts(found: dict) -> list[str]:
-    rows = [row for rows in found.values() for row in rows]
-    lines = []
-    for title, kinds in (("claims of the papers", ("paper",)), ("gates", GATES)):
-        answers = ANSWERS[kinds[0]]
-        lines += ["", f"| {title} | " + " | ".join(answers) + " |"]
-        lines.append("| --- " * (len(answers) + 1) + "|")
-        for kind in kinds:
-            held = [row["holds"] for row in rows if row["kind"] == kind]
-            lines.append(
-                f"| {kind} | " + " | ".join(str(held.count(one)) for one in answers) + " |"
-            )
-    return lines
-
-
 def _table(rows: list[dict]) -> list[str]:
     lines = ["| claim | holds | value | expected | kind |", "| --- | --- | --- | --- | --- |"]
     for row in rows:
-        value = _number(row["value"])
-        if value and float(row["standard_error"] or 0):
-            value += f" ± {_number(row['standard_error'], 2)}"
+        value = _measured(row)
         expected = row["expected"]
         if expected and row["tolerance"]:
             expected += f" (by {_number(row['tolerance'], 2)})" if expected[0] in "<>" else ""
@@ -154,6 +173,16 @@ def _table(rows: list[dict]) -> list[str]:
         cells = [row["claim"], f"**{row['holds']}**", value, expected, row["kind"]]
         lines.append("| " + " | ".join(map(_cell, cells)) + " |")
     return lines
+
+
+def _measured(row: dict) -> str:
+    """A row's value, rounded to two digits of its standard error, as far as it has them."""
+    error = float(row["standard_error"] or 0)
+    if not row["value"] or not 0 < error < math.inf:
+        return _number(row["value"])
+    places = 1 - math.floor(math.log10(error))
+    value, error = (round(number, places) for number in (float(row["value"]), error))
+    return f"{value:.{max(0, places)}f} ± {error:.{max(0, places)}f}"
 
 
 def _number(text: str, digits: int = 4) -> str:
