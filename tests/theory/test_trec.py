@@ -51,6 +51,48 @@ def entry(written):
     return ENTRY | {"questions": str(written)}
 
 
+@pytest.fixture
+def prose(monkeypatch):
+    """Two packages whose docstrings hold these paragraphs."""
+    found = {
+        "graphs": ["A graph has many nodes. Some of them meet.", "Both packages say this much."],
+        "numbers": [
+            "A number is not a node. It has many digits. No.",
+            "Both packages say this much.",
+        ],
+    }
+    monkeypatch.setattr(questions.pydocs, "located_prose", lambda name: dict.fromkeys(found[name]))
+    return found
+
+
+def test_sentences_have_their_package_as_class(prose):
+    found = questions.of_packages(dict.fromkeys(prose), 2, seed=0)
+    assert found.classes == ("graphs", "numbers")
+    assert sorted(found.texts[:2]) == ["A graph has many nodes.", "Some of them meet."]
+    assert sorted(found.texts[2:]) == ["A number is not a node.", "It has many digits."]
+    assert found.labels.tolist() == [0, 0, 1, 1]
+    drawn = {tuple(questions.of_packages(dict.fromkeys(prose), 1, seed).texts) for seed in range(9)}
+    assert len(drawn) > 1
+
+
+def test_too_few_sentences_and_other_prose_are_refused(prose):
+    with pytest.raises(ValueError, match=r"of_each: found 3, expected at most 2, .*graphs has"):
+        questions.of_packages(dict.fromkeys(prose), 3, seed=0)
+
+
+def test_a_classifier_of_packages_learns_as_many_classes(entry, prose):
+    frame, about = trec.compute(
+        entry
+        | {
+            "questions": {"packages": dict.fromkeys(prose), "of_each": 2},
+            "held_out": 0.5,
+            "vocabulary": 260,
+        }
+    )
+    assert about["questions"] == {"all": 4, "held out": 2}
+    assert set(frame["quantity"]) == {"similarity 1", "similarity 2", "loss", "accuracy"}
+
+
 def tokenizer_file(folder):
     path = folder / "vocab.txt"
     path.write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
@@ -180,7 +222,7 @@ def plain_scores(model, ids):
 
 
 def classifier(seed=0, rows=20, width=12, hidden=5, start=0.5):
-    return trec.Classifier(np.random.default_rng(seed), rows, width, hidden, start)
+    return trec.Classifier(np.random.default_rng(seed), rows, width, hidden, start, classes=6)
 
 
 def test_scores_are_those_of_the_formula():

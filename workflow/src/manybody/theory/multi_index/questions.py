@@ -1,10 +1,13 @@
-"""Questions and their classes in the TREC label format, as tokens.
+"""Short texts and their classes, as tokens: questions of TREC, sentences of docstrings.
 
-A line is `COARSE:fine question`, such as `DESC:manner How did serfdom develop ?`, in latin-1. The
-coarse label, one of six, is the class. Questions become sequences of one length: those too long
-are cut, those too short padded.
+A line in the TREC label format is `COARSE:fine question`, such as `DESC:manner How did serfdom
+develop ?`, in latin-1. The coarse label, one of six, is the class. A sentence of a docstring has
+its package as class. Texts become sequences of one length: those too long are cut, those too short
+padded.
 """
 
+import re
+from collections import Counter
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -14,19 +17,22 @@ import numpy as np
 from tokenizers import BertWordPieceTokenizer, Tokenizer
 
 from manybody.files.atomic import sha256
-from manybody.sources import documents
+from manybody.sources import documents, pydocs
 from manybody.sources.tokenizer import MARKER, load, train
 
 CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 PADDING = "[PAD]"
+SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")  # between two
+LEAST_WORDS = 4  # of a sentence
 
 
 @dataclass(frozen=True)
 class Questions:
-    """texts: N questions; labels (N,): their classes, as places in `CLASSES`."""
+    """texts: N questions; labels (N,): their classes, as places in `classes`."""
 
     texts: list[str]
     labels: np.ndarray
+    classes: tuple[str, ...] = CLASSES
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,34 @@ def read(path: str | Path) -> Questions:
             f"questions: {path} has no question, expected lines `COARSE:fine question`"
         )
     return Questions(texts, np.array(labels))
+
+
+def of_packages(packages: dict[str, str | None], of_each: int, seed: int) -> Questions:
+    """`of_each` sentences from the docstrings of each of `packages`, which are the classes.
+
+    `packages` has the sha256 of each one's prose, or None (`sources.pydocs`). A sentence that two
+    packages share is none's. Raises `SourceError` for other prose, `ValueError` for too few.
+    """
+    found = {name: _sentences(name, packages[name]) for name in packages}
+    times = Counter(sentence for sentences in found.values() for sentence in sentences)
+    texts, labels = [], []
+    for label, (name, sentences) in enumerate(found.items()):
+        own = sorted(one for one in sentences if times[one] == 1)
+        if len(own) < of_each:
+            raise ValueError(
+                f"questions.of_each: found {of_each}, expected at most {len(own)}, as many as "
+                f"{name} has"
+            )
+        stream = np.random.default_rng([seed, label])
+        texts += [own[place] for place in stream.choice(len(own), of_each, replace=False)]
+        labels += [label] * of_each
+    return Questions(texts, np.array(labels), tuple(packages))
+
+
+def _sentences(package: str, expected: str | None) -> set[str]:
+    prose = pydocs.modules({package: expected})
+    pieces = (piece for paragraph in prose for piece in SENTENCE.split(paragraph))
+    return {piece for piece in pieces if len(piece.split()) >= LEAST_WORDS}
 
 
 def tokenise(

@@ -32,7 +32,7 @@ import torch
 from torch.nn.functional import cross_entropy, linear
 
 from manybody.runtime.progress import Progress
-from manybody.theory.multi_index.questions import CLASSES, Questions, Tokens, read, tokenise
+from manybody.theory.multi_index.questions import Questions, Tokens, of_packages, read, tokenise
 
 LAYERS = 2
 FINE = 2  # epochs at the start in which weights are kept after every step
@@ -50,7 +50,13 @@ class Classifier:
     """
 
     def __init__(
-        self, generator: np.random.Generator, rows: int, width: int, hidden: int, start: float
+        self,
+        generator: np.random.Generator,
+        rows: int,
+        width: int,
+        hidden: int,
+        start: float,
+        classes: int,
     ):
         def normal(*shape: int) -> torch.Tensor:
             return torch.from_numpy(generator.standard_normal(shape, np.float32))
@@ -62,7 +68,7 @@ class Classifier:
         self.embedding = normal(rows, width)
         self.weights = [start * normal(hidden, width) for _ in range(LAYERS)]
         self.biases = [torch.zeros(hidden) for _ in range(LAYERS)]
-        self.readout, self.offset = uniform(len(CLASSES), width), uniform(len(CLASSES))
+        self.readout, self.offset = uniform(classes, width), uniform(classes)
         for parameter in self.parameters():
             parameter.requires_grad_()
 
@@ -70,7 +76,7 @@ class Classifier:
         return [self.embedding, *self.weights, *self.biases, self.readout, self.offset]
 
     def scores(self, x: torch.Tensor) -> torch.Tensor:
-        """Logits (n, 6) of embedded questions x (n, length, width)."""
+        """Logits (n, classes) of embedded questions x (n, length, width)."""
         for weight, bias in zip(self.weights, self.biases, strict=True):
             keys = linear(x, weight, bias)
             attention = torch.softmax(keys @ keys.mT / math.sqrt(len(weight)), -1)
@@ -95,7 +101,8 @@ class Classifier:
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of theory of one entry of the config, and what it was made from.
 
-    entry: `questions` (path of a file in the TREC label format, or null: no rows), `tokenizer`
+    entry: `questions` (path of a file in the TREC label format; or `packages`, with the sha256 of
+    their prose, and `of_each`, sentences of each one's docstrings; or null: no rows), `tokenizer`
     (path of a BERT vocab.txt or tokenizer.json, or null: one is trained on the questions),
     `vocabulary` (|V| of that one), `length` (tokens), `width`, `hidden`, `start` (standard
     deviation of W at first), `held_out` (share of questions, drawn anew for each run), `batch`,
@@ -112,11 +119,15 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     if entry["questions"] is None:
         return pd.DataFrame(columns=COLUMNS), {"entry": kept, "questions": None}
     _check_entry(entry)
-    questions = read(entry["questions"])
+    given = entry["questions"]
+    if isinstance(given, dict):
+        questions = of_packages(given["packages"], given["of_each"], entry["seed"])
+    else:
+        questions = read(given)
     tokens = tokenise(questions.texts, entry["length"], entry["tokenizer"], entry.get("vocabulary"))
     held_out = _held_out(entry, len(questions.texts))
     streams = np.random.SeedSequence(entry["seed"]).spawn(entry["runs"])
-    label = f"TREC, {entry['runs']} runs"
+    label = f"classifier, {entry['runs']} runs"
     steps = entry["epochs"] * _batches(entry, len(questions.texts) - held_out)
     with Progress(entry["runs"] * steps, "steps", label) as progress:
         lock = Lock()
@@ -158,7 +169,7 @@ def _run(
     labels = torch.from_numpy(questions.labels)
     split = generator.permutation(count)
     test, train = split[:held_out], split[held_out:]
-    shape = (len(used), entry["width"], entry["hidden"], entry["start"])
+    shape = (len(used), entry["width"], entry["hidden"], entry["start"], len(questions.classes))
     model = Classifier(generator, *shape)
     rate, epsilon = entry["learning_rate"], entry["epsilon"]
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, eps=epsilon, fused=True)
