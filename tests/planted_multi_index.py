@@ -13,6 +13,7 @@ COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
 ALPHAS = [round(0.05 * k, 2) for k in range(1, 33)]
 ERROR = 1e-6
 BASE = {"skip": 1, "activation": "softmax", "points": 16384, "scrambles": 8, "seed": 0}
+APART = math.sqrt(2 / math.pi)  # mean size of a normal number: of directions drawn apart
 GAMP_ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.9, 1.0, 1.1, 1.2, 1.5)
 
 
@@ -153,6 +154,10 @@ def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, start="informed", failed=(), bad
                 made.add(f"cosine {layer}", series, steps, np.sqrt(found), seed=run)
                 for part in "MQ":
                     made.add(f"{part}{name}", series, steps, found, seed=run)
+        for quantity in messages.ACROSS:
+            for run in range(runs):
+                y = APART * (1 + 0.1 * draws.standard_normal()) / math.sqrt(size)
+                made.add(quantity, series, steps, y, seed=run)
         for run in range(runs):
             error = np.where(steps < 3, 0.44, np.where(steps < 17, 0.039, 0.005))
             made.add("error plug-in", series, steps, error, seed=run)

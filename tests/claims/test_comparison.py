@@ -487,7 +487,8 @@ def test_the_headline_draws_and_lists_what_it_decided():
 def test_headings_stand_clear_of_each_other_at_two_columns_width():
     """Of every pair: which clones, at the left, and the answer, at the right, above its intervals;
     at 100 % no text is smaller than 7 points."""
-    figure, _, found = headline.headline([corpus(), corpus("another-corpus", late=620)], 50)
+    made = [corpus(), corpus("another-corpus", late=620)]
+    figure, found = figure_of(made)[0], headline.claims(made)
     assert figure.get_figwidth() <= 7.2
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)

@@ -223,6 +223,45 @@ def test_a_mean_of_message_passing_leaves_out_what_did_not_converge():
     assert found.runs == 2
 
 
+def across(made):
+    """The row on overlaps of different layers."""
+    (found,) = gates.claims(messages.across_gates(made.entry, "fig. 1 left"), made.table())
+    return found
+
+
+@pytest.mark.parametrize("quantity", messages.ACROSS)
+def test_a_layer_that_takes_part_in_the_other_is_found(quantity):
+    made = planted.gamp(alphas=(0.5, 1.0, 1.1), runs=8)
+    assert across(made)["holds"] == "confirmed"
+    assert across(made)["value"] == pytest.approx(planted.APART / 1000**0.5, rel=0.1)
+    for frame in made.frames:
+        if frame["quantity"].iloc[0] == quantity:
+            frame["y"] *= 5
+    assert across(made)["holds"] == "contradicted"
+    assert across(made)["value"] == pytest.approx(5 * planted.APART / 1000**0.5, rel=0.1)
+
+
+def test_only_runs_that_converged_say_whether_layers_mix():
+    made = planted.gamp(alphas=(0.5, 1.0), runs=4, failed=(1.0,), bad=3)
+    for frame in made.frames:
+        if frame["quantity"].iloc[0] == "M12" and frame["series"].iloc[0] == "1":
+            frame.loc[frame["seed"] < 3, "y"] = 1.0  # those that did not
+    assert across(made)["holds"] == "confirmed"
+    none = planted.gamp(alphas=(0.5, 1.0), runs=4, failed=(0.5, 1.0), bad=4)
+    assert across(none)["holds"] == "contradicted"
+    assert across(none)["claim"].endswith("[fewer than two runs converged]")
+    made.frames = [frame for frame in made.frames if frame["quantity"].iloc[0] != "M21"]
+    assert across(made)["claim"].endswith("[missing in the table]")
+
+
+@pytest.mark.parametrize(("runs", "carried"), [(1, 0), (2, 0), (4, 0), (8, 1)])
+def test_few_runs_do_not_carry_the_gate_on_layers_that_mix(runs, carried):
+    """A size is never 0: it must pass with its margin."""
+    for size in (100, 1000):
+        entry = planted.gamp(alphas=(1.0,), runs=runs, size=size).entry
+        assert len(messages.across_gates(entry, "fig. 1 left")) == carried
+
+
 def test_noise_that_the_channel_does_not_know_is_not_state_evolution():
     theory = [planted.state_evolution(1e-3).table()]
     made = planted.gamp(alphas=(1.2,), noise=0).entry
@@ -381,6 +420,7 @@ def every_gate(overlay):
     found += [gate for table in theory for gate in fig1.end_gates(table.entry, "fig. 1")]
     found += messages.theory_gates(one["gamp"], theory, "fig. 1")
     found += messages.step_gates(one["gamp"], "fig. 1")
+    found += messages.across_gates(one["gamp"], "fig. 1")
     found += fig1.threshold_gates(one["thresholds"])
     found += messages.step_gates(two["gamp"], "fig. 2")
     found += fig2.descent_gates(two["sgd"])

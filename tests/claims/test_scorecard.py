@@ -120,6 +120,7 @@ def test_an_unknown_answer_is_refused(tmp_path):
 def test_the_page_has_every_row_folded_below_the_first_page(paths, tmp_path):
     scorecard.write_page(paths, tmp_path / "scorecard.html")
     page = (tmp_path / "scorecard.html").read_text()
+    assert page.count("<table>") == len(paths) + 1  # tables of uneven lines would be text
     first, *folded = page.split("<details>")
     assert "numbers against what they must be" in first
     assert [part.count("<tr>") for part in folded] == [2, 3, 4]  # with a head each

@@ -63,6 +63,14 @@ def test_an_end_has_the_class_that_the_tolerances_say(end, expected):
     assert expected in staircase_runs.classes(lines())
 
 
+def test_an_end_at_the_very_edge_has_reached():
+    unit = lines(fits={2: 2.0, 3: 1.0}, truth=0.0)
+    edge = 1.0 - staircase_runs.REACHED
+    assert unit.fraction(edge) == staircase_runs.REACHED  # no rounding between them
+    assert staircase_runs.classify(edge, unit) == "reached"
+    assert staircase_runs.classify(edge + 1e-9, unit) == "between"
+
+
 def test_on_data_of_order_3_the_true_line_is_the_region_below_the_2_body_line():
     third = lines(order=3, fits={2: 1.52, 3: 1.45}, truth=1.449)
     assert third.below() == 2

@@ -68,6 +68,32 @@ def test_points_that_did_not_converge_are_hollow_and_named(tmp_path):
     assert hollow_x(draw("fig5", tmp_path, held=made)[0]) == {0.95}
 
 
+def test_overlaps_of_different_layers_are_drawn_and_listed(tmp_path):
+    alphas = (0.5, 1.0, 1.1)
+    made = planted.gamp(runs=3, alphas=alphas, failed=(1.1,))
+    for quantity, y in (("M12", 0.01), ("M21", 0.02), ("Q12", 0.03)):
+        for frame in made.frames:
+            here = frame["quantity"] == quantity
+            frame.loc[here, "y"] = y * (1 + frame["seed"] / 10)  # 1, 1.1, 1.2
+    figure, frame = draw("fig1", tmp_path, gamp=made)
+    for quantity, y in (("M12", 0.011), ("M21", 0.022), ("Q12", 0.033)):
+        shown = frame[frame["series"] == f"GAMP {quantity}"]
+        assert shown["panel"].unique().tolist() == ["left, below"]
+        assert shown["x"].to_numpy() == pytest.approx([0.5, 1.0])
+        assert shown["y"].to_numpy() == pytest.approx([y, y])
+        assert shown["y_err"].to_numpy() == pytest.approx([y / 1.1 * 0.1 / 3**0.5] * 2)
+        apart = frame[frame["series"] == f"GAMP {quantity}, not converged"]
+        assert apart["x"].to_numpy() == pytest.approx([1.1])
+    (below,) = (axes for axes in figure.axes if axes.get_ylabel() == "different\nlayers")
+    marks = [line for line in below.lines if line.get_marker() in ("<", ">", "d")]
+    hollow = [line for line in marks if line.get_markerfacecolor() == "white"]
+    assert [line.get_xdata().tolist() for line in hollow] == [
+        pytest.approx([1.1 + aside * fig1.BESIDE]) for aside in (-1, 0, 1)
+    ]
+    zero = frame[frame["series"] == "state evolution, M12, M21, Q12"]
+    assert zero["y"].tolist() == [0.0] * len(alphas)
+
+
 def test_a_random_start_has_no_theory(tmp_path):
     made = planted.gamp(start="random", alphas=(1.2,), runs=4, noise=0, damping=0.8)
     figure, frame = draw("fig2", tmp_path, gamp=made)

@@ -6,7 +6,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from planted_potts import (
     BLOCK,
     LAW,
@@ -21,6 +23,8 @@ from planted_potts import (
     write_contacts,
 )
 
+from manybody.claims.potts.fig3 import Square
+from manybody.claims.potts.recovery import MEASURED
 from manybody.evaluation.contacts import as_matrix, precision, read_scores
 from manybody.files import tables
 from manybody.plotting import style
@@ -86,10 +90,41 @@ def test_figure_3_has_both_panels(tmp_path):
     assert list(table.columns) == style.FIGURE_COLUMNS
 
 
+def test_the_frame_of_the_figure_holds_the_curve_up_to_its_edges():
+    """Losses at alpha 1 to 4, so the frame goes from 2/3 to 6; the curve has points at both."""
+    edges, outside = [1 / 1.5, 6.0], [0.5, 7.0]
+    points = {
+        ("loss", "simulation"): ([1.0, 4.0], [0.5, 0.5]),
+        ("loss", "finite L"): ([1.0, 4.0], [0.5, 0.5]),
+        ("curve", "conditional"): ([*edges, 2.0, *outside], [2.0, 0.125, 0.5, 9.0, 1e-3]),
+        ("curve", "independent teacher"): ([1.0, 4.0], [0.5, 0.5]),
+    }
+    frame = pd.concat(
+        pd.DataFrame({"quantity": kind, "series": series, "seed": 0, "x": x, "y": y})
+        for (kind, series), (x, y) in points.items()
+    )
+    axes = Figure().subplots()
+    fig3.draw_square(axes, Square(frame, {"entry": REPLICA}))
+    assert axes.get_xlim() == pytest.approx(tuple(edges))
+    assert axes.get_ylim() == pytest.approx((0.8 * 0.125, 1.4 * 2.0))
+
+
 def test_recovery_has_its_panels(tmp_path):
     tables.write_theory(tmp_path / "curve.parquet", *recovered(3))
     _, table = recovery.draw({"curves": [tmp_path / "curve.parquet"]}, {}, {})
     assert list(table["panel"].unique()) == list("abc")
+
+
+def test_the_line_of_the_fit_runs_through_errors_that_are_a_power_of_m(tmp_path):
+    frame, about = recovered(3)
+    slope = frame.loc[frame["quantity"] == "mean slope", "y"].item()
+    errors = frame["quantity"] == "coupling error"
+    frame.loc[errors, "y"] = 150 * frame.loc[errors, "x"] ** slope
+    tables.write_theory(tmp_path / "curve.parquet", frame, about)
+    _, drawn = recovery.draw({"curves": [tmp_path / "curve.parquet"]}, {}, {})
+    fit = drawn[drawn["series"] == "fit"]
+    assert fit["x"].tolist() == list(MEASURED)
+    np.testing.assert_allclose(fit["y"], 150 * fit["x"] ** slope, rtol=1e-12)
 
 
 def test_contacts_are_drawn_with_and_without_what_is_true(tmp_path):

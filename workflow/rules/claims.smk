@@ -27,11 +27,8 @@ for paper, figure in figure_names():
             figure=figure,
             block=figure_block(paper, figure, drawn=False),
             context=needs(figure_block(paper, figure, drawn=False), config),
-            # TRANSITION: "claims" for all, once all figures have a judge of their own
-            code=lambda wildcards, room=(
-                "claims" if paper == "simplicity" else "plotting"
-            ), module=f"{paper}.{figure}".replace("-", "_"): code(
-                "judge_figure.py", f"manybody.{room}.{module}", plotting=True
+            code=lambda wildcards, module=f"{paper}.{figure}".replace("-", "_"): code(
+                "judge_figure.py", f"manybody.claims.{module}"
             ),
         message:
             f"Judging the claims of {paper} {figure}"

@@ -10,5 +10,5 @@ log_to(snakemake.log[0])
 
 params = snakemake.params
 module = import_module(f"manybody.plotting.{params.paper}.{params.figure}".replace("-", "_"))
-figure, drawn = module.draw(dict(snakemake.input.items()), params.block, params.context)[:2]
+figure, drawn = module.draw(dict(snakemake.input.items()), params.block, params.context)
 style.save(figure, drawn, Path(snakemake.output.pdf).with_suffix(""))
