@@ -43,8 +43,8 @@ def evaluate(
 
 
 def rows(quantity: str, series: str, seed: int, each: np.ndarray) -> pd.DataFrame:
-    columns = dict(quantity=quantity, series=series, seed=seed, x=np.arange(len(each)), y=each)
-    return pd.DataFrame({**columns, "y_err": math.nan})
+    about = {"quantity": quantity, "series": series, "seed": seed}
+    return pd.DataFrame({**about, "x": np.arange(len(each)), "y": each, "y_err": math.nan})
 
 
 def _of_run(run: Manifest, tokens: np.ndarray) -> np.ndarray | None:

@@ -112,8 +112,12 @@ def claims(data: Data, source: dict) -> list[dict]:
         claim = "contacts: the best pairs are true contacts more often than by chance"
         reason = f"none of the {len(known)} known pairs{data.apart} is a contact"
         return [verdicts.not_run(claim, reason)]
-    count, chance, default = data.asked, data.chance, _is_default(data, source)
-    rows = []
+    count, chance, rows = data.asked, data.chance, []
+    # Enough samples of the setting whose numbers are known, and all pairs are asked for.
+    default = (
+        truth.law is not None and data.separation <= 1 and data.about["sequences"] >= setting.M
+    )
+    default = default and not setting.departure(source, truth.law.beta)
     for name, matrix in data.scores.items():
         (share,) = contacts.precision(matrix, truth.contacts, data.separation, [count], truth.known)
         share = float(share)
@@ -135,11 +139,3 @@ def claims(data: Data, source: dict) -> list[dict]:
             )
             rows.append(verdicts.gap(claim, share - chance, error))
     return rows
-
-
-def _is_default(data: Data, source: dict) -> bool:
-    """Enough samples of the setting whose numbers are known, and all pairs are asked for."""
-    planted = data.truth is not None and data.truth.law is not None
-    if not planted or data.separation > 1 or data.about["sequences"] < setting.M:
-        return False
-    return not setting.departure(source, data.truth.law.beta)

@@ -25,9 +25,9 @@ FACTORED = ("free", "softmax")  # the kinds of entries that are one layer of fac
 class Run:
     """One run: its manifest's `about` and its losses at each checkpoint.
 
-    curve: columns step, epoch, loss, loss_se, tokens. The rest is known of the best recipes only:
-    maps: step -> the map (L, L) that stands for J; values: V (|V|, |V|) of the last step, or None;
-    each: the final loss of every held-out sequence (N,) where equations give it, or None.
+    curve: columns step, epoch, loss, loss_se, tokens. each: the final loss of every held-out
+    sequence (N,) where equations give it, or None. Of the best recipes only: maps: step -> the map
+    (L, L) that stands for J; values: V (|V|, |V|) of the last step, or None.
     """
 
     about: dict
@@ -197,20 +197,20 @@ def read(files, block: dict, context: dict) -> Data:
 
     def entry(part: dict, label: str, a: float = math.nan) -> Entry:
         def candidate(model: str) -> Candidate:
-            runs = {seed: read_run(manifests[name, model, seed]) for seed in part["seeds"]}
+            runs = {
+                seed: read_run(manifests[name, model, seed], each.get((model, seed)))
+                for seed in part["seeds"]
+            }
             return Candidate(model, runs)
 
         made = Entry(label, [candidate(model) for model in part["candidates"]], a)
         if "longer" in part:
             made.longer = candidate(part["longer"])
         for seed, run in made.runs.items():
-            run.each = each.get((made.best.model, seed))
             if (name, made.best.model, seed) in mapped:
                 run.maps, run.values = _maps(mapped[name, made.best.model, seed])
         return made
 
-    optimum = read_run(manifests[name, block["optimum"], 0])
-    optimum.each = each["", 0]
     steps = sorted(block.get("interpolation", []), key=lambda part: part["a"])
     return Data(
         source=context["sources"][name],
@@ -218,18 +218,18 @@ def read(files, block: dict, context: dict) -> Data:
         law_about=hamiltonian.read_about(energy),
         tokens=held_out.tokens,
         self_test=held_out.about["self_test"],
-        optimum=optimum,
+        optimum=read_run(manifests[name, block["optimum"], 0], each["", 0]),
         architectures=[entry(part, part["label"]) for part in block["runs"]],
         interpolation=[entry(part, f"a = {part['a']:g}", part["a"]) for part in steps],
     )
 
 
-def read_run(path) -> Run:
+def read_run(path, each: np.ndarray | None) -> Run:
     """What a run lost at each checkpoint, from its manifest."""
     about, history = tables.read_run(path)
     held_out = history[history["split"] == "validation"].sort_values("step", kind="stable")
     curve = held_out[["step", "epoch", "loss", "loss_se", "tokens"]].reset_index(drop=True)
-    return Run(about, curve, {})
+    return Run(about, curve, {}, each=each)
 
 
 def _maps(path) -> tuple[dict[int, np.ndarray], np.ndarray | None]:

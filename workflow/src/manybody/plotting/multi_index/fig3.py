@@ -5,7 +5,6 @@ Left: tables of `theory.multi_index.deep`, without and with a regulariser; right
 and of untied ones, a table of `theory.multi_index.untied`. Their docstrings name the quantities.
 """
 
-import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
@@ -24,9 +23,9 @@ from manybody.plotting.multi_index import drawing
 ORDER = (3, 1, 2)  # in which the layers are learned
 ERRORS = {"all layers": "-", "last layer only": "--"}
 UNTIED = {
-    "L = 1": ("D", "L = 1, untied"),
-    "L = 2 last": ("s", "L = 2, untied, last"),
-    "L = 2 first": ("^", "L = 2, untied, first"),
+    "L = 1": ("D", "0.35", "L = 1, untied"),
+    "L = 2 last": ("s", drawing.LAYER[2], "L = 2, untied, last"),
+    "L = 2 first": ("^", drawing.LAYER[1], "L = 2, untied, first"),
 }
 
 
@@ -122,27 +121,23 @@ def _public(axes: Axes, table: Table, last: float) -> list[pd.DataFrame]:
 
 def draw_phases(axes: Axes, deep: Table, untied: Table) -> list[pd.DataFrame]:
     """Thresholds over c: three tied layers as lines, untied ones as symbols."""
-    parts, lowest = [], np.inf
+    parts = []
     for layer in ORDER:
-        found = table_over(deep, f"alpha_{layer}")
+        found = deep.get("threshold", f"alpha_{layer}").dropna(subset=["y"])
         looks = dict(marker="o", markersize=3)
         label = f"L = 3, layer {layer}"
         shown = drawing.curve(axes, found, drawing.LAYER[layer], label, (), **looks)
         parts += drawing.named(shown, f"three layers, alpha_{layer}")
-        lowest = min(lowest, found["x"][found["x"] > 0].min()) if len(found) else lowest
-    for series, (marker, label) in UNTIED.items():
+    for series, (marker, colour, label) in UNTIED.items():
         found = untied.get("threshold", series)
-        colour = drawing.LAYER[1] if series.endswith("first") else drawing.LAYER[2]
-        colour = "0.35" if series == "L = 1" else colour
         looks = dict(linestyle="--", linewidth=0.9, marker=marker, markersize=4)
         failed = untied.failed(series)
         shown = drawing.curve(axes, found, colour, label, failed, **looks)
         parts += drawing.named(shown, f"untied, {series}")
-        lowest = min(lowest, found["x"][found["x"] > 0].min()) if len(found) else lowest
     axes.axhspan(0, BOUND, color="0.93", linewidth=0, zorder=-2)
     axes.axhline(BOUND, color="0.5", linewidth=0.8, zorder=-1, label="1/6")
     axes.set(xlabel="skip connection c", ylabel="threshold α", ylim=(0, None))
-    if np.isfinite(lowest):
+    if any((part["x"] > 0).any() for part in parts):
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(FixedLocator((0.03, 0.1, 0.25, 0.5, 1, 2, 4)))
         axes.xaxis.set_minor_locator(NullLocator())
@@ -151,11 +146,6 @@ def draw_phases(axes: Axes, deep: Table, untied: Table) -> list[pd.DataFrame]:
     axes.set_title("beyond the paper: thresholds over c")
     axes.legend(loc="upper right", ncols=2, fontsize=6.5, handlelength=1.8)
     return parts
-
-
-def table_over(table: Table, name: str) -> pd.DataFrame:
-    found = table.get("threshold", name)
-    return found[found["y"].notna()]
 
 
 def draw_questions(axes: Axes, table: Table) -> list[pd.DataFrame]:

@@ -20,12 +20,9 @@ def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
 
 
 def draw_fixed(axes: Axes, table: Table) -> list[pd.DataFrame]:
-    found = table.get("fixed", "Q11")
-    failed = table.failed("fixed")
-    colour = drawing.LAYER[1]
-    looks = dict(marker="o", markersize=3)
-    shown = drawing.curve(axes, found, colour, "", failed, **looks)
-    entry = table.entry
+    failed, entry = table.failed("fixed"), table.entry
+    looks = dict(failed=failed, marker="o", markersize=3)
+    shown = drawing.curve(axes, table.get("fixed", "Q11"), drawing.LAYER[1], **looks)
     axes.set(xlabel="overlap of layer 2, Q₂₂, held fixed", ylabel="overlap of layer 1, Q₁₁")
     axes.set_ylim(-0.03, 1.04)
     axes.set_title(f"α = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}")

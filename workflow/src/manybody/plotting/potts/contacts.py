@@ -87,9 +87,7 @@ def _contacts(axes: Axes, data: Data, edges) -> None:
     first, second = first[:count], second[:count]
     hits = truth.contacts[first, second]
     size = 9 * min(1.0, SITES / len(scores))
-    for right, colour in ((True, RIGHT), (False, WRONG)):
-        kept = hits == right
-        axes.scatter(first[kept] + 1, second[kept] + 1, s=size, color=colour, linewidths=0)
+    axes.scatter(first + 1, second + 1, s=size, c=np.where(hits, RIGHT, WRONG), linewidths=0)
     marks = dict(linestyle="", marker="o", markersize=3)
     handles = [
         Line2D([], [], linestyle="", marker="s", color=CONTACT, label="contact"),

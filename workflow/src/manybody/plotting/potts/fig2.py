@@ -82,8 +82,7 @@ def draw_losses(axes: Axes, data: Data) -> pd.DataFrame:
 def _draw_expected(axes: Axes, data: Data) -> pd.DataFrame:
     """p / (2 M L), what any well-specified fit loses by its finite sample: a dashed line."""
     parts = []
-    sizes = dict.fromkeys(data.trained_on(entry) for entry in data.architectures)
-    for size in sizes:
+    for size in dict.fromkeys(data.trained_on(entry) for entry in data.architectures):
         expected = data.expected_excess(size)
         axes.axhline(expected, color="black", linestyle="--", linewidth=0.9, zorder=1)
         axes.annotate(
