@@ -62,7 +62,7 @@ def test_series_without_their_clones_are_not_drawn():
 
 @pytest.mark.parametrize(
     ("module", "seeds", "steps"),
-    [(fig4, (0, 1), [0, 4]), (fig4, (0,), [0, 2, 4]), (fig1, (3,), [4])],
+    [(fig4, (0, 1), [0, 4]), (fig4, (0,), [0, 2, 4]), (fig4, (0,), [0, 3]), (fig1, (3,), [4])],
 )
 def test_a_smoke_run_is_drawn(module, seeds, steps):
     block = BLOCK | {"late_steps": [2, 4]}

@@ -1,8 +1,10 @@
 """Figure 4: a masked student learns low orders first. Losses, accuracy, late losses by clone."""
 
+import itertools
 import math
 
 import pandas as pd
+import seaborn
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
@@ -34,8 +36,7 @@ def figure_of(student: Student) -> Drawing:
             series.curve(name, name).query("x > 0") for name in ("loss", "accuracy")
         )
         draw_curve(left, losses, series)
-        mean = accuracy[accuracy["seed"] == "mean"]
-        inset.plot(mean["x"], mean["y"], **(series.looks | {"marker": "", "linewidth": 0.9}))
+        draw_curve(inset, accuracy, series, errorbar=None, err_kws=None, marker="", linewidth=0.9)
         saturated = series.saturation()
         _mark(left, saturated, series)
         parts += [losses, accuracy, saturated]
@@ -46,6 +47,7 @@ def figure_of(student: Student) -> Drawing:
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(10))
         axes.xaxis.set_minor_formatter(NullFormatter())
+    inset.set(xlabel="", ylabel="")
     inset.set_title("accuracy", fontsize=7, pad=2)
     inset.tick_params(labelsize=6)
     inset.set_facecolor("none")
@@ -94,46 +96,39 @@ def _draw_late(axes: Axes, student: Student, controls: list[Series]) -> pd.DataF
     others = [original, *controls]
     slots = [(series, place) for place, series in enumerate(rungs)]
     slots += [(series, len(rungs) + 0.3 + place) for place, series in enumerate(others)]
-    rows, steps = [], student.block["late_steps"]
-    for index, step in enumerate(steps):
-        means = []
-        for series, place in slots:
-            curve = series.curve("late", "loss")
-            here = curve[(curve["x"] == step)]
-            rows.append(here)
-            mean = here[here["seed"] == "mean"]
-            if len(mean):
-                means.append((place, mean["y"].iloc[0], mean["y_err"].iloc[0]))
-        for joined in (
-            [point for point in means if point[0] < len(rungs)],
-            [point for point in means if point[0] >= len(rungs)],
-        ):
-            if joined:
-                place, mean, sd = zip(*joined, strict=True)
-                axes.errorbar(
-                    place,
-                    mean,
-                    yerr=None if any(map(math.isnan, sd)) else sd,
-                    color=style.TIMES[index % len(style.TIMES)],
-                    marker="o",
-                    linestyle="-" if place[0] < len(rungs) else "",
-                    capsize=2,
-                    label=f"step {step}" if place[0] < len(rungs) else None,
-                )
+    curves = [series.curve("late", "loss").assign(place=place) for series, place in slots]
+    steps = student.block["late_steps"]
+    late = pd.concat(
+        [
+            curve[curve["x"] == step].assign(step=f"step {step}")
+            for step in steps
+            for curve in curves
+        ],
+        ignore_index=True,
+    )
+    runs = late[late["seed"] != "mean"]
+    palette = dict(zip([f"step {step}" for step in steps], itertools.cycle(style.TIMES)))
+    looks = dict(hue="step", palette=palette, marker="o", markersize=5, markeredgewidth=0)
+    looks |= dict(errorbar="sd", err_style="bars", err_kws={"capsize": 2})
+    of_ladder = runs["place"] < len(rungs)
+    if len(runs):  # else no such step is a checkpoint
+        seaborn.lineplot(runs[of_ladder], x="place", y="y", ax=axes, **looks)
+        looks |= {"linestyle": "", "legend": False}
+        seaborn.lineplot(runs[~of_ladder], x="place", y="y", ax=axes, **looks)
+        seaborn.move_legend(
+            axes,
+            "lower left",  # above the axes: the losses may be anywhere in them
+            title="the same losses, clone by clone, at",
+            alignment="left",
+            bbox_to_anchor=(-0.03, 1.0),
+            ncols=len(steps),
+            columnspacing=1.0,
+        )
     axes.axvline(len(rungs) - 0.35, color="0.8", linewidth=0.8)
     axes.set_xticks([place for _, place in slots], [_slot_name(series) for series, _ in slots])
     axes.set_xlim(-0.4, slots[-1][1] + 0.4)
     axes.set(xlabel="order of the clone's generator", ylabel="test loss (nats per token)")
-    # Above the axes: the losses may be anywhere in them.
-    axes.legend(
-        title="the same losses, clone by clone, at",
-        alignment="left",
-        loc="lower left",
-        bbox_to_anchor=(-0.03, 1.0),
-        ncols=len(steps),
-        columnspacing=1.0,
-    )
-    return pd.concat(rows, ignore_index=True)
+    return late
 
 
 def _slot_name(series: Series) -> str:

@@ -5,6 +5,7 @@ carry the standard error over sequences.
 """
 
 import pandas as pd
+import seaborn
 from matplotlib.axes import Axes
 
 from manybody.claims import labels, verdicts
@@ -16,7 +17,6 @@ LADDER = {"linestyle": "-", "marker": "o"}
 CONTROL = {"linestyle": ":", "marker": ""}
 EARLY = {"linestyle": "--", "marker": "D", "markerfacecolor": "white"}
 WIDE = {"linestyle": "--", "marker": "s", "markerfacecolor": "white"}
-BAND = 0.2  # opacity
 
 
 class Series:
@@ -28,7 +28,7 @@ class Series:
         self.label = labels.target(document, rank)
         self.short = labels.short(document)
         colour = student.block.get("colours", {}).get(target, colours.colour(document))
-        self.looks = looks | {"color": colour}
+        self.looks = looks | {"color": colour, "markeredgecolor": colour}
 
     def curve(self, panel: str, quantity: str, unit: float = 1.0) -> pd.DataFrame:
         """The target's `loss` or `accuracy` at each checkpoint; x is the step times `unit`."""
@@ -59,12 +59,11 @@ def ladder(student: Student) -> list[Series]:
     return [*rungs, Series(student, student.block["control"], CONTROL)]
 
 
-def draw_curve(axes: Axes, curve: pd.DataFrame, series: Series) -> None:
+def draw_curve(axes: Axes, curve: pd.DataFrame, series: Series, **looks) -> None:
     """The mean over seeds, with a band of one sd."""
-    mean = curve[curve["seed"] == "mean"]
-    axes.plot(mean["x"], mean["y"], label=series.label, **series.looks)
-    low, high = mean["y"] - mean["y_err"], mean["y"] + mean["y_err"]
-    axes.fill_between(mean["x"], low, high, color=series.looks["color"], alpha=BAND, linewidth=0)
+    runs = curve[curve["seed"] != "mean"]
+    looks = {"errorbar": "sd", "err_kws": {"linewidth": 0}, "label": series.label} | looks
+    seaborn.lineplot(runs, x="x", y="y", ax=axes, legend=False, **(series.looks | looks))
 
 
 def band(seeds: int) -> str:
