@@ -38,7 +38,7 @@ def factored_model() -> list:
     """Losses of factored attention and their gradients (models.factored_loops)."""
     import torch
 
-    from manybody.models.factored_loss import all_masked_loss, set_gradients
+    from manybody.models.factored.loss import all_masked_loss, set_gradients
 
     found = []
     for layers in (1, 2, 3):
@@ -57,7 +57,7 @@ def factored_chains() -> list:
     """Ratios, logits and energies of chains (sampling.factored_cpu and factored_two_cpu)."""
     import torch
 
-    from manybody.models.factored import Factored
+    from manybody.models.factored.network import Factored
     from manybody.sampling.backends import open_chains
 
     found = []

@@ -178,8 +178,8 @@ def test_chains_move_by_its_energy(energy, gauge):
 
 def test_the_order_is_that_of_the_interaction_and_weights_come_back(tmp_path):
     model = model_of(4, torch.float32)
-    assert model.order == 4
-    assert not model.nominal
+    assert model.about.order == 4
+    assert not model.about.nominal
     assert model.couplings.shape == (LENGTH, math.comb(LENGTH - 1, 3))
     assert model.colours.shape == (VOCABULARY, math.comb(VOCABULARY + 2, 3))
     checkpoints.save(tmp_path / "w.safetensors", model, {})

@@ -7,7 +7,9 @@ import pytest
 import torch
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
-from manybody.models import ARCHITECTURES, build, factored, squares
+from manybody.models import ARCHITECTURES, build
+from manybody.models.factored import network as factored
+from manybody.models.factored import squares
 
 BATCH, LENGTH, VOCABULARY = 5, 7, 9
 
@@ -333,17 +335,20 @@ def test_description_rebuilds_the_model_and_the_seed_its_weights(description):
 def test_every_parameter_is_used(description):
     model = made(description)
     tokens = tokens_of()
-    logits = model(tokens) if model.causal else model.head(model.all_masked_features(tokens))
+    logits = model(tokens) if model.about.causal else model.head(model.all_masked_features(tokens))
     logits.logsumexp(-1).sum().backward()
     assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
 
 
 def test_order_is_of_the_depth_and_of_factored_models_only():
-    orders = [build(factored_model(layers)).order for layers in range(1, 7)]
+    orders = [build(factored_model(layers)).about.order for layers in range(1, 7)]
     assert orders == [2, 3, 5, 9, 17, 33]
-    assert [build(factored_model(n, variant="paper")).nominal for n in (1, 2)] == [False, True]
-    assert build(transformer("bert")).order is None
-    assert build(transformer("gpt")).order is None
+    assert [build(factored_model(n, variant="paper")).about.nominal for n in (1, 2)] == [
+        False,
+        True,
+    ]
+    assert build(transformer("bert")).about.order is None
+    assert build(transformer("gpt")).about.order is None
 
 
 IMPOSSIBLE = [
@@ -382,7 +387,7 @@ def test_tokens_of_another_length_are_refused(description):
     longer = torch.zeros(2, LENGTH + 1, dtype=torch.long)
     with pytest.raises(ValueError, match="length"):
         model(longer)
-    if not model.causal:
+    if not model.about.causal:
         with pytest.raises(ValueError, match=rf"\(2, {LENGTH + 1}\), expected \(B, {LENGTH}\)"):
             model.all_masked_features(longer)
 

@@ -125,7 +125,7 @@ def test_next_token_loss_is_the_cross_entropy_of_what_follows(tokens):
 def test_sequence_sums_add_up_whatever_the_batches(architecture, numbers, tokens):
     model = model_of(architecture)
     sums = sequence_sums(model, tokens, numbers=numbers)
-    if model.causal:
+    if model.about.causal:
         loss, correct = next_token_loss(model, tokens)
         predictions, tolerance = LENGTH - 1, 1e-6  # the library's attention is single precision
     else:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from manybody.models.factored import Factored
+from manybody.models.factored.network import Factored
 from manybody.sampling import factored
 from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.factored import any_depth, compiled, two_layers
@@ -123,7 +123,7 @@ def test_six_layers_whose_squares_take_both_forms_equal_explicit_masking(energy)
     weights = factored_weights.read(model, "none")
     forms = [cheaper(weights, layer) for layer in range(1, 5)]
     assert forms == [TableSquare, DirectSquare, DirectSquare, TableSquare]
-    assert model.order == 33
+    assert model.about.order == 33
     chains = open_chains(model, make_tokens(2, 14, 16), energy, "none")
     generator = torch.Generator().manual_seed(2)
     every = torch.arange(2)

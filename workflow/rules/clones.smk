@@ -33,7 +33,7 @@ rule sample_clones:
         clone=lambda wildcards: entry("clones", wildcards.clone),
         device=config["compute"]["device"],
         code=lambda wildcards: code(
-            "sample_clones.py", model_module(entry("clones", wildcards.clone)["model"])
+            "sample_clones.py", *model_modules(entry("clones", wildcards.clone)["model"])
         ),
     message:
         "Sampling {wildcards.clone} of {wildcards.source}"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from manybody.files.atomic import sha256
 from manybody.config.inputs import needs
+from manybody.models import ARCHITECTURES
 from manybody.runtime.code_digest import code_digest
 from manybody.sampling import footprint
 
@@ -85,8 +86,10 @@ def growing(amount):
     return granted
 
 
-def model_module(model):
-    return f"manybody.models.{entry('models', model)['architecture']}"
+def model_modules(model):
+    """The modules of a model that a job imports by name."""
+    package = ARCHITECTURES[entry("models", model)["architecture"]]
+    return [package, f"{package}.network"]
 
 
 def theory_module(theory):
@@ -115,7 +118,7 @@ def is_fitted(model):
 
 def training_modules(model):
     """The modules that a training imports by name."""
-    return [model_module(model), *(["manybody.training.lbfgs"] if is_fitted(model) else [])]
+    return [*model_modules(model), *(["manybody.training.lbfgs"] if is_fitted(model) else [])]
 
 
 def corpus_files(corpus):

@@ -27,7 +27,7 @@ rule extract_maps:
         # so many sequences at each.
         steps="all",
         sequences=lambda wildcards: map_sequences(wildcards.source),
-        code=lambda wildcards: code("extract_maps.py", model_module(wildcards.model)),
+        code=lambda wildcards: code("extract_maps.py", *model_modules(wildcards.model)),
     message:
         "Extracting the maps of {wildcards.model} on {wildcards.source}, seed {wildcards.seed}"
     script:

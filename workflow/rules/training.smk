@@ -72,7 +72,7 @@ rule adopt_weights:
         runtime=growing(60),
     params:
         model=lambda wildcards: architecture(wildcards.model),
-        code=lambda wildcards: code("adopt_weights.py", model_module(wildcards.model)),
+        code=lambda wildcards: code("adopt_weights.py", *model_modules(wildcards.model)),
     message:
         "Writing the conditionals of {wildcards.source} as the model {wildcards.model}"
     script:

@@ -32,8 +32,8 @@ generator = {
     "step": step,
     "last": step == checkpoint_steps(run)[-1],
     "description": model.description,
-    "order": model.order,
-    "nominal": model.nominal,
+    "order": model.about.order,
+    "nominal": model.about.nominal,
 }
 sample(
     model,

@@ -114,8 +114,8 @@ def main(part: str, folder: Path, fractions: list[float], url: str) -> list[list
 if __name__ == "__main__":
     asked = json.load(sys.stdin)
     needed = {
-        "training": ["manybody.training.loop", "torch._dynamo", "manybody.models.factored"],
-        "sampling": ["manybody.models.factored"],
+        "training": ["manybody.training.loop", "torch._dynamo", "manybody.models.factored.network"],
+        "sampling": ["manybody.models.factored.network"],
         "tokenising": ["manybody.sources.text", "manybody.sources.tokenizer"],
         "download": ["manybody.sources.download"],
     }

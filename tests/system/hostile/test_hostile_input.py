@@ -38,7 +38,7 @@ from manybody.files import checkpoints, sequences
 from manybody.models import stored
 from manybody.files.atomic import ArtifactError
 from manybody.sources.hamiltonian import Hamiltonian
-from manybody.models import factored
+from manybody.models.factored import network as factored
 from manybody.sources import SourceError, alignment, documents, text, tokenizer
 
 def peak():

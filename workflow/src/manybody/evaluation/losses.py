@@ -59,7 +59,7 @@ def _evaluate(run: Manifest, sets: dict, positions, steps, seed, device, progres
                     f"of {run.path} has |V| = {model.vocabulary} and L = {model.length}; evaluate "
                     f"it on sequences of its own source"
                 )
-            masks = None if model.causal else masked_positions(*tokens.shape, positions, seed)
+            masks = None if model.about.causal else masked_positions(*tokens.shape, positions, seed)
             sums = sequence_sums(model, tokens, masks)
             rows.append(
                 pd.DataFrame(

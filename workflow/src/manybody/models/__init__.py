@@ -1,20 +1,27 @@
 """The registry of models. `model.json` (one JSON document) rebuilds any of them.
 
 A model is described by a plain dict: `architecture`, `vocabulary` (|V|), `length` (L) and the
-architecture's own sizes. Modules are imported by name when asked for, so that a job's numbers
-depend only on the architecture that it uses.
+architecture's own sizes. Each architecture is a package of three modules, so that a process imports
+what it needs and no more:
+
+    __init__.py   `About`: what the description alone says of the model (no torch, no pydantic)
+    options.py    `Options`: its keys in the config, with types, bounds and defaults (pydantic)
+    network.py    the model itself (torch), a class of the name `About.network`
+
+What others may ask is said in `description.About` and in `base.Model`. Packages are imported by
+name when asked for, so that a job's numbers depend only on the architecture that it uses.
 """
 
 from importlib import import_module
 
-# architecture -> (module, class)
+# architecture -> its package
 ARCHITECTURES = {
-    "factored": ("manybody.models.factored", "Factored"),
-    "bert": ("manybody.models.bert", "Bert"),
-    "gpt": ("manybody.models.gpt", "Gpt"),
-    "energy": ("manybody.models.energy", "Energy"),
-    "encoder": ("manybody.models.encoder", "Encoder"),
-    "interpolated": ("manybody.models.interpolated", "Interpolated"),
+    "factored": "manybody.models.factored",
+    "bert": "manybody.models.bert",
+    "gpt": "manybody.models.gpt",
+    "energy": "manybody.models.energy",
+    "encoder": "manybody.models.encoder",
+    "interpolated": "manybody.models.interpolated",
 }
 
 
@@ -24,9 +31,30 @@ def build(description: dict):
     Raises `ValueError` for an architecture that is not in the registry.
     """
     sizes = dict(description)
-    architecture = sizes.pop("architecture")
+    network = import_module(f"{_package(sizes.pop('architecture'))}.network")
+    return getattr(network, about(description).network)(**sizes)
+
+
+def about(description: dict):
+    """What `description` says of its model without torch: a `description.About`.
+
+    A block of the config does for all that does not depend on |V| or L. Raises `ValueError` for an
+    architecture that is not in the registry.
+    """
+    return import_module(_package(description["architecture"])).About(description)
+
+
+def options(architecture: str):
+    """The type of an architecture's keys in the config: a `block.Block`, a pydantic model.
+
+    The keys are those of `models: {name}` but for `architecture`, `init_seed` and `training`.
+    Raises `ValueError` for an architecture that is not in the registry.
+    """
+    return import_module(f"{_package(architecture)}.options").Options
+
+
+def _package(architecture: str) -> str:
     if architecture not in ARCHITECTURES:
         known = ", ".join(sorted(ARCHITECTURES))
         raise ValueError(f"architecture {architecture!r} is unknown; known are {known}")
-    module, name = ARCHITECTURES[architecture]
-    return getattr(import_module(module), name)(**sizes)
+    return ARCHITECTURES[architecture]

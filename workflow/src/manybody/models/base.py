@@ -6,16 +6,17 @@ Shapes: B sequences, L positions, |V| tokens, N masked copies, d features.
 import torch
 from torch import Tensor, nn
 
+from manybody import models
+from manybody.models.description import About
+
 
 class Model(nn.Module):
     """Maps tokens `(B, L)`, some of them masked, to logits `(B, L, |V|)`.
 
-    A masked model (`causal = False`) is asked for the logits of a position when only that position
+    A masked model is asked for the logits of a position when only that position
     is masked: `masked_logits`. A causal model is asked for all next-token logits: `forward`.
     Logits are always a linear `head` of `features`, which lets callers compute only what they need.
     """
-
-    causal = False
 
     def __init__(self, architecture: str, vocabulary: int, length: int, **sizes):
         """Sizes that are whole numbers must be at least 1, or `ValueError` names the first."""
@@ -29,14 +30,9 @@ class Model(nn.Module):
         )
 
     @property
-    def order(self) -> int | None:
-        """Highest order of interaction that the logits can express; None if only L bounds it."""
-        return None
-
-    @property
-    def nominal(self) -> bool:
-        """True where `order` is the depth's name only and the logits hold higher orders too."""
-        return False
+    def about(self) -> About:
+        """What the description alone says of the model: its order, its names, its objective."""
+        return models.about(self.description)
 
     @property
     def copy_size(self) -> int:

@@ -88,14 +88,14 @@ def sequence_sums(
     """
     device = next(model.parameters()).device
     total, length = tokens.shape
-    copies = 1 if model.causal else length if positions is None else positions.shape[1]
+    copies = 1 if model.about.causal else length if positions is None else positions.shape[1]
     if numbers is None:
         numbers = 2**19 if device.type == "cpu" else 2**28
     size = max(1, numbers // (copies * model.copy_size))
     losses, correct = [], []
     for start in range(0, total, size):
         part = tokens[start : start + size].to(device).long()
-        if model.causal:
+        if model.about.causal:
             loss, right = next_token_loss(model, part)
         elif positions is None:
             loss, right = masked_loss(model, part)
@@ -105,7 +105,7 @@ def sequence_sums(
             loss, right = masked_loss(model, part, rows, masks.flatten())
         losses.append(loss.view(len(part), -1).double().sum(1).cpu())
         correct.append(right.view(len(part), -1).sum(1).cpu())
-    predictions = length - 1 if model.causal else copies
+    predictions = length - 1 if model.about.causal else copies
     return SequenceSums(torch.cat(losses), torch.cat(correct), torch.full((total,), predictions))
 
 

@@ -58,7 +58,7 @@ def _check(model: Model, energy: str, gauge: str, precision: str) -> None:
         raise ValueError(f"energy is {energy!r}; expected one of {', '.join(ENERGIES)}")
     if gauge not in GAUGES:
         raise ValueError(f"gauge is {gauge!r}; expected one of {', '.join(GAUGES)}")
-    if model.causal:
+    if model.about.causal:
         name = model.description["architecture"]
         raise ValueError(f"{name} predicts the next token; clones need a masked model")
     if precision not in PRECISIONS:

@@ -118,7 +118,7 @@ class Fit:
         self.predictions = self.train.numel()
         self.total = float(self.weights.sum()) * description["length"]
         self.model = models.build(description).to(device, getattr(torch, recipe["precision"]))
-        if self.model.causal:
+        if self.model.about.causal:
             raise ValueError(
                 f"training.optimizer.name: lbfgs fits masked models, but the architecture "
                 f"{description['architecture']!r} predicts the next token; choose adamw"
@@ -507,7 +507,7 @@ def _write_run(out: Path, model, about: dict, rows: list[dict]) -> None:
     checkpoints.save(out / f"step-{step}.safetensors", model, kept)
     write_history(out / "history.parquet", rows)
     payload = ["model.json", "history.parquet", f"step-{step}.safetensors"]
-    about = {**about, "order": model.order, "steps": [step], "final": final}
+    about = {**about, "order": model.about.order, "steps": [step], "final": final}
     write_manifest(out / "manifest.json", "model", payload, about)
 
 

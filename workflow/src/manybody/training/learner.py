@@ -52,9 +52,8 @@ class Learner:
         self.model = models.build(description)
         # Whatever a model may draw in its forward (dropout) follows the order of the data.
         torch.manual_seed(torch_seed(settings["seed"], "forward", stream=settings["stream"]))
-        causal = recipe["objective"] == "next-token"
-        if self.model.causal != causal:
-            expected = "next-token" if self.model.causal else "masked"
+        expected = self.model.about.objective
+        if recipe["objective"] != expected:
             raise ValueError(
                 f"training.objective: {recipe['objective']!r} does not fit the architecture "
                 f"{description['architecture']!r}; expected {expected!r}"

@@ -113,7 +113,7 @@ class Run:
         self.learner = Learner(settings, tokens, self.batches.divisor, accelerator)
         self.about = {
             **settings,
-            "order": self.learner.model.order,
+            "order": self.learner.model.about.order,
             "steps": self.checkpoints,
         }
         self.data = fingerprints

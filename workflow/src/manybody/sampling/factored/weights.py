@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manybody.models.factored import Factored
+from manybody.models.factored.network import Factored
 
 
 @dataclass(frozen=True)

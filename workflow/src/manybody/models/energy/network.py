@@ -73,10 +73,6 @@ class Energy(Model):
             self.register_buffer(name, torch.from_numpy(table), persistent=False)
 
     @property
-    def order(self) -> int:
-        return self.size + 1
-
-    @property
     def copy_size(self) -> int:
         """Kept for the backward pass: the sums of one site, a number for every bin."""
         kept = self.colours.shape[1]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from manybody.models.squares import squares
+from manybody.models.factored.squares import squares
 
 
 def features(model, tokens: Tensor, positions: Tensor | None) -> Tensor:

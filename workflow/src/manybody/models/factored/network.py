@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from manybody.models import factored_heads
+from manybody.models.factored import heads as several_heads
 from manybody.models.base import Model
-from manybody.models.squares import squares
+from manybody.models.factored.squares import squares
 
 # Numbers in the arrays that the backward pass keeps, 128 MiB in single precision: more copies than
 # that are done in several blocks, and computed again on the way back.
@@ -131,15 +131,6 @@ class Factored(Model):
         )
 
     @property
-    def order(self) -> int:
-        """2^(n-1) + 1; what L allows is at most L."""
-        return 2 ** (self.layers - 1) + 1
-
-    @property
-    def nominal(self) -> bool:
-        return self.variant == "paper" and self.layers > 1
-
-    @property
     def copy_size(self) -> int:
         """Kept for the backward pass: of two layers Z, shared by L copies; of more Q x."""
         if self.layers <= 2 and self.variant == "exact":
@@ -192,11 +183,11 @@ class Factored(Model):
         return self._blocks(tokens, None)
 
     def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Compiled, on a CPU, for full values of few tokens (`factored_loss`)."""
+        """Compiled, on a CPU, for full values of few tokens (`loss`)."""
         self.check_tokens(tokens)
         if not self._has_loops(tokens):
             return None
-        from manybody.models.factored_loss import all_masked_loss  # compiles what is not cached
+        from manybody.models.factored.loss import all_masked_loss  # compiles what is not cached
 
         mixing = [self.mixing(layer) for layer in range(self.layers)]
         return all_masked_loss(tokens, mixing, self.left, self.bias)
@@ -205,7 +196,7 @@ class Factored(Model):
         self.check_tokens(tokens)
         if self.normalised or not self._has_loops(tokens):
             return None
-        from manybody.models.factored_loss import set_gradients
+        from manybody.models.factored.loss import set_gradients
 
         return set_gradients(tokens, weight, self.attention, self.left, self.bias)
 
@@ -292,11 +283,11 @@ class Factored(Model):
     def _features(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
         """Features (B, m, d); positions (B, m), None for all L."""
         if self.heads > 1:
-            return factored_heads.features(self, tokens, positions)
+            return several_heads.features(self, tokens, positions)
         last = self._per_copy(self.mixing(-1), positions)  # (m, L) or (B, m, L)
         places = torch.arange(self.length, device=tokens.device)
         masked = (places if positions is None else positions)[..., None] == places
-        if self.nominal:
+        if self.norms:
             return self._through(self._normed(tokens, positions, masked, last))
         direct = self._gather(tokens, last.masked_fill(masked, 0.0))
         if self.layers == 1:

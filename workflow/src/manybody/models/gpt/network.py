@@ -11,8 +11,6 @@ from manybody.models.base import Model
 class Gpt(Model):
     """`layers` causal layers, global and local (window 256) in turn, as GPT-Neo has them."""
 
-    causal = True
-
     def __init__(self, vocabulary: int, length: int, layers: int, heads: int, width: int, mlp: int):
         super().__init__(
             "gpt", vocabulary, length, layers=layers, heads=heads, width=width, mlp=mlp

@@ -1,0 +1,91 @@
+"""What can be said of a model from its description alone, without torch."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+
+class About:
+    """What an architecture says of itself; each one overrides what differs.
+
+    The class says what holds for every model of the architecture, the properties what its
+    `description` (or its block of the config) decides.
+    """
+
+    network: ClassVar[str]
+    """Name of the model's class in the module `network` of its package."""
+    display_name: ClassVar[str]
+    """What the architecture is called in claims and legends."""
+    causal: ClassVar[bool] = False
+    """Whether it predicts the next token; else it predicts masked tokens."""
+    bfloat16_chains: ClassVar[bool] = False
+    """Whether Metropolis-Hastings chains of the model may compute ratios in bfloat16."""
+    recipes: ClassVar[tuple[str, ...]] = ("recipe",)
+    """How its weights can be found: `recipe` (steps on batches), `fit` (L-BFGS)."""
+
+    def __init__(self, description: dict):
+        self.description = description
+
+    @property
+    def objective(self) -> str:
+        """The training objective that it takes."""
+        return "next-token" if self.causal else "masked"
+
+    @property
+    def order(self) -> int | None:
+        """Highest order of interaction that the logits can express; None if only L bounds it."""
+        return None
+
+    @property
+    def nominal(self) -> bool:
+        """True where `order` is the depth's name only and the logits hold higher orders too."""
+        return False
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the order is a restriction: it is not if it exceeds the sequence length L."""
+        return self.order is not None and self.order <= self.description["length"]
+
+    @property
+    def depth(self) -> int | None:
+        """The number of layers if that sets the order, and with it the colour in figures."""
+        return None
+
+    @property
+    def generator(self) -> str:
+        """What it is called where it generates sequences: `BERT, any order`."""
+        order = "any order" if self.order is None else f"order {self.order}"
+        return f"{self.display_name}, {order}"
+
+    @property
+    def label(self) -> str:
+        """What it is called where it learns, with its size: `BERT 2 × 64`, layers and width."""
+        given = [self.description.get(key) for key in ("layers", "width")]
+        sizes = " × ".join(str(size) for size in given if size is not None)
+        return f"{self.display_name} {sizes}".rstrip()
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether its logits are sums over pairs of sites, whose couplings `pair_factors` reads."""
+        return False
+
+    def pair_factors(self, tensor: Callable[[str], Any]):
+        """A (H, L, L) and V (H, |V|, |V|) of couplings J_ij = sum_h A^h_ij V^h, double precision.
+
+        `tensor` reads an array of a checkpoint by its name. For `pairwise` models.
+        """
+        raise NotImplementedError
+
+    @property
+    def penalised(self) -> str | None:
+        """Beginning of the names of the parameters that `training.optimizer.sparsity` may set to
+        zero; None where that key does not apply."""
+        return None
+
+    def from_hamiltonian(self, law):
+        """The model whose softmax gives the conditionals of a `sources.hamiltonian.Hamiltonian`.
+
+        Raises `ValueError` where the architecture, or the description, cannot express them.
+        """
+        raise ValueError(
+            f"the model is {self.description['architecture']}, whose weights no Hamiltonian gives"
+        )

@@ -1,0 +1,8 @@
+"""The vanilla transformer encoder that factored attention is set against (potts, section 2)."""
+
+from manybody.models import description
+
+
+class About(description.About):
+    network = "Encoder"
+    display_name = "encoder"

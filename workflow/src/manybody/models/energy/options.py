@@ -1,0 +1,16 @@
+from typing import Literal
+
+from pydantic import Field
+
+from manybody.models.block import Block
+
+
+class Options(Block):
+    """energy: the conditionals of a k-body Hamiltonian, fitted or those of the source."""
+
+    order: int = Field(ge=2, le=4, description="Order k of the interaction.")
+    weights: Literal["source"] | None = Field(
+        None,
+        description="source: the Hamiltonian that the source was sampled from, nothing is trained. "
+        "Such a model has neither training nor init_seed.",
+    )

@@ -1,0 +1,61 @@
+"""Factored attention with x^2 between the layers (simplicity, eq. 3)."""
+
+from manybody.models import description
+
+
+class About(description.About):
+    network = "Factored"
+    display_name = "factored attention"
+    recipes = ("recipe", "fit")
+
+    @property
+    def order(self) -> int:
+        """2^(n-1) + 1; what L allows is at most L."""
+        return 2 ** (self.depth - 1) + 1
+
+    @property
+    def nominal(self) -> bool:
+        """LayerNorm between the layers is no polynomial."""
+        return self.description.get("variant") == "paper" and self.depth > 1
+
+    @property
+    def depth(self) -> int:
+        return self.description["layers"]
+
+    @property
+    def generator(self) -> str:
+        """`n = 2, order 3`; nominal orders and orders that L is too short for are said to be so."""
+        nominal = "nominal " if self.nominal else ""
+        text = f"n = {self.depth}, {nominal}order {self.order}"
+        if self.bounded:
+            return text
+        return f"{text} > L = {self.description['length']}: any order"
+
+    @property
+    def label(self) -> str:
+        return f"factored n = {self.depth}, rank {self.description.get('rank') or 'full'}"
+
+    @property
+    def pairwise(self) -> bool:
+        return self.depth == 1
+
+    def pair_factors(self, tensor):
+        import numpy as np
+
+        attention, values = (tensor(name).astype(np.float64) for name in ("attention.0", "left.0"))
+        if self.description["rank"] is not None:
+            values = values @ tensor("right.0").astype(np.float64)
+        if self._normalised:
+            attention = np.exp(attention - attention.max(axis=-1, keepdims=True))
+            attention /= attention.sum(axis=-1, keepdims=True)
+        return attention.reshape(-1, *attention.shape[-2:]), values.reshape(-1, *values.shape[-2:])
+
+    @property
+    def penalised(self) -> str | None:
+        exact = self.description.get("variant", "exact") == "exact"
+        return "attention" if self.pairwise and exact and not self._normalised else None
+
+    @property
+    def _normalised(self) -> bool:
+        """Whether the maps are those of a softmax."""
+        return self.description.get("attention", "free") == "softmax"

@@ -1,0 +1,60 @@
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from manybody.models.block import Block, Count, Scale
+
+
+class Options(Block):
+    """factored: the attention of the papers."""
+
+    layers: Count = Field(
+        description="Number of layers n; the order of interaction is 2^(n-1) + 1."
+    )
+    rank: Count | None = Field(
+        description="Rank r of the value matrices, at most |V|; null for full matrices."
+    )
+    bias: bool | Literal["site"] = Field(
+        description="A bias for each output token; site where each position has its own, the "
+        "fields of a Potts model (one layer)."
+    )
+    variant: Literal["exact", "paper"] = Field(
+        description="exact bounds the order; paper adds LayerNorm, and the order is nominal."
+    )
+    heads: Count = Field(1, description="Number of heads in each layer; 1 where nothing is said.")
+    attention: Literal["free", "softmax"] = Field(
+        "free",
+        description="free weights (where nothing is said), or softmax, positive with row sums 1.",
+    )
+    start: Scale | Annotated[list[Scale], Field(min_length=1)] | None = Field(
+        None,
+        description="Scale g of a uniform start within g sqrt(3/N), N = L or |V|: one, or one for "
+        "each layer. The normal start of the language models where nothing is said.",
+    )
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        if self.bias == "site" and self.layers > 1:
+            yield (
+                "bias",
+                f"found site with {self.layers} layers; expected one layer; set bias to true or "
+                f"false",
+            )
+        if self.heads > 1 and self.variant == "paper":
+            yield (
+                "heads",
+                f"found {self.heads} with variant paper, which has one head; expected 1; leave "
+                f"heads out, or take variant exact",
+            )
+        if self.start is not None and self.rank is not None:
+            yield (
+                "start",
+                f"found {self.start} with rank {self.rank}; expected rank null, since a uniform "
+                f"start is that of full values; set it, or leave start out",
+            )
+        if isinstance(self.start, list) and len(self.start) != self.layers:
+            yield (
+                "start",
+                f"found {self.start} for {self.layers} layers; expected one scale for each; list "
+                f"them, or give one number for all",
+            )
