@@ -13,9 +13,10 @@ from manybody.files import checkpoints
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import write
 from manybody.models import stored
+from manybody.models.energy.network import conditionals
 from manybody.models.objectives import masked_loss, sequence_sums
 from manybody.sources.hamiltonian import Hamiltonian, coincident, field_scale
-from manybody.training.lbfgs import adopt, conditionals, fit
+from manybody.training.lbfgs import adopt, fit
 
 RECIPE = {
     "objective": "masked",

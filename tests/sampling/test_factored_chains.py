@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from manybody.models.factored.network import Factored
-from manybody.sampling import factored
 from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.factored import any_depth, compiled, two_layers
 from manybody.sampling.factored import weights as factored_weights
@@ -296,8 +295,8 @@ def test_deep_models_in_tensors_equal_those_in_loops(
 
 
 def test_layer_norm_has_no_such_form():
-    assert not factored.supports(Factored(9, 6, 2, rank=3, variant="paper"), "raw", "none")
-    assert factored.supports(Factored(9, 6, 2, rank=3), "raw", "none")
+    assert not Factored(9, 6, 2, rank=3, variant="paper").closed_form
+    assert Factored(9, 6, 2, rank=3).closed_form
 
 
 @pytest.mark.parametrize("energy", ["raw", "norm"])

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from manybody.models.base import Model
+from manybody.models.bert.network import Bert
 from manybody.sampling.draws import propose
 
 
@@ -111,7 +112,7 @@ def _features(model: Model, tokens: Tensor, positions: Tensor) -> Tensor:
     count, masks = positions.shape
     copies = tokens.repeat_interleave(masks, dim=0)
     hidden = torch.arange(model.length, device=tokens.device) == positions.reshape(-1, 1)
-    if model.description["architecture"] == "bert":
+    if isinstance(model, Bert):
         features = _bert_features(model, copies, hidden, positions.flatten())
     else:
         features = _factored_features(model, copies, hidden, positions.flatten())

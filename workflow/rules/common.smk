@@ -59,8 +59,12 @@ def sources_of(*kinds):
 
 
 def code(script, *modules, plotting=False):
-    """Digest of the code behind a script's numbers; `modules` are imported by name at run time."""
-    return code_digest(SCRIPTS / script, modules, plotting)
+    """Digest of the code behind a script's numbers; `modules` are imported by name at run time.
+
+    What is drawn or judged names models by what their packages say of them.
+    """
+    said = ARCHITECTURES.values() if plotting else ()
+    return code_digest(SCRIPTS / script, (*modules, *said), plotting)
 
 
 def digests(files):

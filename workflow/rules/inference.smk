@@ -51,7 +51,7 @@ rule score_contacts:
         mem_mb=growing(4000),
         runtime=growing(60),
     params:
-        code=lambda wildcards: code("score_contacts.py"),
+        code=lambda wildcards: code("score_contacts.py", *model_modules(wildcards.model)),
     message:
         "Scoring the contacts of {wildcards.source} by {wildcards.model}, seed {wildcards.seed}"
     script:

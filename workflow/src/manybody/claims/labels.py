@@ -1,46 +1,21 @@
 """What generators and students are called in claims and legends, with their order."""
 
-NAMES = {
-    "bert": "BERT",
-    "gpt": "GPT-Neo",
-    "encoder": "encoder",
-    "energy": "energy model",
-    "interpolated": "interpolated attention",
-}
+from manybody import models
 
 
 def order(description: dict) -> int | None:
-    """Highest order that a model couples: 2^(n-1) + 1 for n factored layers; None if unbounded."""
-    if description["architecture"] == "energy":
-        return description["order"]
-    if description["architecture"] != "factored":
-        return None
-    return 2 ** (description["layers"] - 1) + 1
+    """Highest order that a model couples; None if unbounded."""
+    return models.about(description).order
 
 
 def bounded(description: dict) -> bool:
     """Whether the order is a restriction: it is not if it exceeds the sequence length L."""
-    highest = order(description)
-    return highest is not None and highest <= description["length"]
-
-
-def _nominal(description: dict) -> bool:
-    """Whether LayerNorm between the layers makes the order a name only."""
-    return description.get("variant") == "paper" and description["layers"] > 1
+    return models.about(description).bounded
 
 
 def generator(description: dict) -> str:
-    """`n = 2, order 3`; nominal orders and orders that L is too short for are said to be so."""
-    highest = order(description)
-    if highest is None:
-        return f"{NAMES[description['architecture']]}, any order"
-    if description["architecture"] == "energy":
-        return f"{NAMES['energy']}, order {highest}"
-    nominal = "nominal " if _nominal(description) else ""
-    text = f"n = {description['layers']}, {nominal}order {highest}"
-    if bounded(description):
-        return text
-    return f"{text} > L = {description['length']}: any order"
+    """`n = 2, order 3`."""
+    return models.about(description).generator
 
 
 def target(document: dict, rank: bool = False) -> str:
@@ -60,25 +35,17 @@ def short(document: dict) -> str:
     """The order alone, for an axis of clones."""
     if document["original"]:
         return "original"
-    description = document["generator"]["description"]
-    highest = order(description)
-    if highest is None:
-        return NAMES[description["architecture"]]
-    notes = ["nominal"] if _nominal(description) else []
-    notes += [] if bounded(description) else ["> L"]
-    return "\n".join([str(highest), *notes])
+    about = models.about(document["generator"]["description"])
+    if about.order is None:
+        return about.display_name
+    notes = ["nominal"] if about.nominal else []
+    notes += [] if about.bounded else ["> L"]
+    return "\n".join([str(about.order), *notes])
 
 
 def network(description: dict) -> str:
-    """`BERT 2 x 64`: layers x width; a factored model by its depth and rank."""
-    if description["architecture"] == "factored":
-        return f"factored n = {description['layers']}, rank {description.get('rank') or 'full'}"
-    name = NAMES[description["architecture"]]
-    if description["architecture"] == "energy":
-        return f"{name}, order {description['order']}"
-    if description["architecture"] == "interpolated":
-        return f"{name}, a = {description['a']:g}"
-    return f"{name} {description['layers']} × {description['width']}"
+    """`BERT 2 × 64`."""
+    return models.about(description).label
 
 
 def scale(student: dict, runs: int) -> str:

@@ -9,12 +9,14 @@ section 5, has the conventions. numpy only.
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from manybody import models
 from manybody.files import parquet
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
@@ -55,7 +57,8 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
 def factors(run: Manifest) -> tuple[np.ndarray, np.ndarray]:
     """A (H, L, L) and V (H, |V|, |V|) of a run at its last step, in double precision."""
     description = run.about["description"]
-    if description["architecture"] != "factored" or description["layers"] != 1:
+    model = models.about(description)
+    if not model.pairwise:
         layers = description.get("layers", "other than 1")
         raise ValueError(
             f"{run.path}: pairs are scored for factored attention of one layer, this model is "
@@ -63,15 +66,7 @@ def factors(run: Manifest) -> tuple[np.ndarray, np.ndarray]:
             "factored`, `layers: 1`"
         )
     weights = run.file(f"step-{run.about['steps'][-1]}.safetensors")
-    attention, values = (
-        read_tensor(weights, name).astype(np.float64) for name in ("attention.0", "left.0")
-    )
-    if description["rank"] is not None:
-        values = values @ read_tensor(weights, "right.0").astype(np.float64)
-    if description.get("attention", "free") == "softmax":
-        attention = np.exp(attention - attention.max(axis=-1, keepdims=True))
-        attention /= attention.sum(axis=-1, keepdims=True)
-    return attention.reshape(-1, *attention.shape[-2:]), values.reshape(-1, *values.shape[-2:])
+    return model.pair_factors(partial(read_tensor, weights))
 
 
 def zero_sum(values: np.ndarray) -> np.ndarray:

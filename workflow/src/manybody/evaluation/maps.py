@@ -17,7 +17,7 @@ from manybody.files import checkpoints
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
 from manybody.files.tables import MAPS_SCHEMA
-from manybody.models import stored
+from manybody.models import architectures_with, stored
 from manybody.models.base import Model
 
 COPIES = 2**21  # numbers in the widest array of the copies that are done together, on a CPU
@@ -53,9 +53,8 @@ def extract(
             model = stored.load_model(run, step)
             if tokens is None:
                 tokens = _tokens(model, run, validation, sequences)
-            frames += [
-                _rows(matrix, name, step, layer) for name, layer, matrix in _maps(model, tokens)
-            ]
+            found = _maps(model, tokens, run)
+            frames += [_rows(matrix, name, step, layer) for name, layer, matrix in found]
             if progress is not None:
                 progress.update(1)
     finally:
@@ -70,7 +69,7 @@ def mean_maps(model: Model, tokens: Tensor) -> np.ndarray:
     (layers, L, L), double precision; the diagonal is 0 and rows sum to 1.
     """
     length = model.length
-    size = max(1, COPIES // max(model.copy_size, length * max(length, model.vocabulary)))
+    size = max(1, COPIES // max(model.activation_size, length * max(length, model.vocabulary)))
     total: Tensor | float = 0.0
     for part in tokens.split(size):
         rows = []
@@ -82,41 +81,32 @@ def mean_maps(model: Model, tokens: Tensor) -> np.ndarray:
     return renormalised((total / len(tokens)).numpy())
 
 
-def _maps(model: Model, tokens: Tensor | None) -> list[tuple[str, int, np.ndarray]]:
+def _maps(model: Model, tokens: Tensor | None, run: Manifest) -> list[tuple[str, int, np.ndarray]]:
     """Name, layer and matrix of all maps."""
-    with torch.no_grad():
-        if tokens is None:
-            found = []
-            for layer in range(model.layers):
-                values = model.left[layer]
-                if model.rank is not None:
-                    values = values @ model.right[layer]
-                found.append(("A", layer + 1, model.mixing(layer).double().numpy()))
-                found.append(("V", layer + 1, values.double().numpy()))
-            return found
+    try:
+        fixed = model.parameter_maps()
+    except ValueError as error:
+        raise ValueError(f"{run.path}: {error}") from error
+    found = []
+    if tokens is not None:
         maps = mean_maps(model, tokens)
         found = [("attention", layer + 1, matrix) for layer, matrix in enumerate(maps)]
         if len(maps) > 1:
             found.append(("attention", 0, maps[-2:].mean(0)))
-        if model.description["architecture"] == "interpolated":
-            found.append(("V", 1, model.token_values.double().numpy()))
-        return found
+    return found + [(*key, matrix.detach().double().numpy()) for *key, matrix in fixed]
 
 
 def _tokens(model: Model, run: Manifest, validation, count: int | None) -> Tensor | None:
     """The sequences to average over; None where maps do not depend on them."""
-    architecture = model.description["architecture"]
-    if architecture == "factored":
-        if model.heads > 1:
-            raise ValueError(
-                f"{run.path}: {model.heads} heads have no one map; score their contacts instead"
-            )
-        return None
-    if not hasattr(model, "attention_maps"):
+    architecture, maps = model.description["architecture"], model.about.maps
+    if maps is None:
+        known = ", ".join(architectures_with("maps"))
         raise ValueError(
             f"{run.path}: no maps are known of the architecture {architecture!r}; take a run of "
-            "factored, encoder or interpolated"
+            f"one of {known}"
         )
+    if maps == "fixed":
+        return None
     if validation is None:
         raise ValueError(f"{run.path}: maps of {architecture} need sequences to average over")
     data = Sequences.open(validation)

@@ -53,6 +53,12 @@ def options(architecture: str):
     return import_module(f"{_package(architecture)}.options").Options
 
 
+def architectures_with(key: str) -> list[str]:
+    """The architectures whose `About` has the attribute `key` set, for a message."""
+    said = {name: import_module(package).About for name, package in ARCHITECTURES.items()}
+    return [name for name, about in said.items() if getattr(about, key)]
+
+
 def _package(architecture: str) -> str:
     if architecture not in ARCHITECTURES:
         known = ", ".join(sorted(ARCHITECTURES))

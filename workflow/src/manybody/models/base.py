@@ -35,9 +35,30 @@ class Model(nn.Module):
         return models.about(self.description)
 
     @property
-    def copy_size(self) -> int:
+    def activation_size(self) -> int:
         """Numbers that a copy takes in the widest work array; callers size batches by it."""
         return self.length * self.vocabulary
+
+    @property
+    def feature_size(self) -> int:
+        """d, the numbers that the head reads of one copy."""
+        raise NotImplementedError
+
+    @property
+    def work_size(self) -> int:
+        """An upper bound on the numbers of a masked copy while its features are computed."""
+        return 10 * self.activation_size
+
+    @property
+    def bfloat16_copy_bytes(self) -> int:
+        """The same in bytes where the copy is computed in bfloat16 (`About.bfloat16_chains`)."""
+        raise NotImplementedError
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether `sampling.factored` knows what one token changes: eq. 3 of simplicity as it is
+        written, with one head and one bias for all positions."""
+        return False
 
     def check_tokens(self, tokens: Tensor) -> None:
         """Raise `ValueError` unless tokens are (B, L)."""
@@ -87,6 +108,27 @@ class Model(nn.Module):
     def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
         """The logits (...) of one token each, `tokens` (...), without the |V|-wide product."""
         raise NotImplementedError
+
+    def parameter_maps(self) -> list[tuple[str, int, Tensor]]:
+        """Name, layer (from 1) and matrix of what is a map whatever the input: A and V."""
+        return []
+
+    def attention_maps(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Attention (layers, B, L, L) of tokens (B, L) with `mask` hidden, the mean over heads.
+
+        For models whose `About.maps` are averaged. Row k holds the weights that position k gives to
+        all positions; they sum to 1.
+        """
+        raise NotImplementedError
+
+    def pair_parts(self) -> tuple[Tensor, Tensor, Tensor] | None:
+        """A (H, L, L), V (H, |V|, |V|) and fields (L, |V|) where the logits of position i are
+
+            fields_i + sum_{j != i} sum_h A^h_ij V^h[:, s_j],
+
+        as functions of the parameters, so that their gradients can be sent back; None elsewhere.
+        """
+        return None
 
     def masked_logits(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """Logits (N, |V|) at `positions`, each in its own copy with only that position masked."""

@@ -19,6 +19,8 @@ class About:
     """Whether it predicts the next token; else it predicts masked tokens."""
     bfloat16_chains: ClassVar[bool] = False
     """Whether Metropolis-Hastings chains of the model may compute ratios in bfloat16."""
+    maps: ClassVar[str | None] = None
+    """Its attention maps: `fixed` parameters, or `averaged` over sequences; None without any."""
     recipes: ClassVar[tuple[str, ...]] = ("recipe",)
     """How its weights can be found: `recipe` (steps on batches), `fit` (L-BFGS)."""
 
@@ -29,6 +31,11 @@ class About:
     def objective(self) -> str:
         """The training objective that it takes."""
         return "next-token" if self.causal else "masked"
+
+    @property
+    def kind(self) -> str:
+        """What comparisons of attention tell apart: the architecture, or a reading of it."""
+        return self.description["architecture"]
 
     @property
     def order(self) -> int | None:

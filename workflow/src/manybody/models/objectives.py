@@ -91,7 +91,7 @@ def sequence_sums(
     copies = 1 if model.about.causal else length if positions is None else positions.shape[1]
     if numbers is None:
         numbers = 2**19 if device.type == "cpu" else 2**28
-    size = max(1, numbers // (copies * model.copy_size))
+    size = max(1, numbers // (copies * model.activation_size))
     losses, correct = [], []
     for start in range(0, total, size):
         part = tokens[start : start + size].to(device).long()

@@ -1,5 +1,6 @@
 """The colours of generators and clones: blue to red from low to high order."""
 
+from manybody import models
 from manybody.plotting import style
 
 
@@ -11,7 +12,6 @@ def colour(document: dict) -> str:
 
 
 def generator_colour(description: dict) -> str:
-    """The colour of a model: by its depth if factored."""
-    if description["architecture"] != "factored":
-        return style.UNBOUNDED
-    return style.ORDERS.get(description["layers"], style.ORDERS[6])
+    """The colour of a model: by its depth if that sets its order."""
+    depth = models.about(description).depth
+    return style.UNBOUNDED if depth is None else style.ORDERS.get(depth, style.ORDERS[6])

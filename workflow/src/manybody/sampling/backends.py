@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from manybody import models
 from manybody.models.base import Model
-from manybody.sampling.chains import COARSE, ENERGIES, GAUGES, MEMORY, PRECISIONS, Chains
+from manybody.sampling.chains import ENERGIES, GAUGES, MEMORY, PRECISIONS, Chains
 
 
 def open_chains(
@@ -40,13 +41,11 @@ def bytes_needed(
 
 
 def _module(model: Model, energy: str, gauge: str):
-    if model.description["architecture"] == "factored":
+    if model.closed_form:
         from manybody.sampling import factored
 
         # Of many layers the tables outgrow any machine: explicit masked copies then.
-        if factored.supports(model, energy, gauge) and (
-            sum(factored.bytes_needed(model, energy, gauge)) <= MEMORY
-        ):
+        if sum(factored.bytes_needed(model, energy, gauge)) <= MEMORY:
             return factored
     from manybody.sampling import masked
 
@@ -63,8 +62,9 @@ def _check(model: Model, energy: str, gauge: str, precision: str) -> None:
         raise ValueError(f"{name} predicts the next token; clones need a masked model")
     if precision not in PRECISIONS:
         raise ValueError(f"precision is {precision!r}; expected {' or '.join(PRECISIONS)}")
-    if precision == "bfloat16" and model.description["architecture"] not in COARSE:
+    if precision == "bfloat16" and not model.about.bfloat16_chains:
+        known = " or ".join(models.architectures_with("bfloat16_chains"))
         raise ValueError(
-            f"precision bfloat16 is for {' or '.join(COARSE)}; the loops of "
+            f"precision bfloat16 is for {known}; the loops of "
             f"{model.description['architecture']} models take float32"
         )

@@ -161,7 +161,7 @@ class CoarseChains(MaskedChains):
     def _some_copies(self, tokens: Tensor, positions: Tensor) -> Tensor:
         with torch.autocast(tokens.device.type, torch.bfloat16, enabled=not self.exactly):
             features = super()._some_copies(tokens, positions)
-        return features.to(self.model.output.weight.dtype)
+        return features.to(next(self.model.parameters()).dtype)
 
 
 def _log_probability(model: Model, features: Tensor, tokens: Tensor) -> Tensor:
@@ -172,7 +172,7 @@ def _log_probability(model: Model, features: Tensor, tokens: Tensor) -> Tensor:
 
 def _mean_row(model: Model) -> tuple[Tensor, Tensor]:
     """w (d,) and c with mean_a h_a = w . features + c, read off the affine head."""
-    weight, size = next(model.parameters()), feature_count(model)
+    weight, size = next(model.parameters()), model.feature_size
     origin = model.head(weight.new_zeros(size)).double()
     rows = []
     for unit in torch.eye(size, dtype=weight.dtype, device=weight.device).split(256):
@@ -185,39 +185,9 @@ def copy_bytes(model: Model, precision: str = "float32") -> int:
 
     `precision` "float32" stands for the model's own type.
     """
-    sizes = model.description
     if precision == "bfloat16":
-        # Of each row in single precision: residual, its sum with an output, and a norm.
-        single = 3 * sizes["width"]
-        # In half precision: the norm again, q k v, attention's output twice, hidden units twice.
-        half = 6 * sizes["width"] + 2 * sizes["mlp"]
-        return model.length * (4 * single + 2 * half)
-    if sizes["architecture"] == "energy":
-        return model.copy_size * next(model.parameters()).element_size()
-    if sizes["architecture"] == "interpolated":
-        # The features with what is added to them, and as wide the maps with their parts.
-        return 10 * model.copy_size * next(model.parameters()).element_size()
-    if sizes["architecture"] in ("bert", "encoder"):
-        # Of each row: residual, its norm, q k v, attention's output twice, hidden units twice.
-        numbers = 8 * sizes["width"] + 2 * sizes["mlp"]
-    else:
-        # Of each row: x, the pre-activation, its square and the norm's output, all |V| wide, and
-        # what each of several heads reads, in two layouts.
-        numbers = 5 * sizes["vocabulary"] + 4 * (model.heads - 1) * feature_count(model)
-    return model.length * numbers * next(model.parameters()).element_size()
-
-
-def feature_count(model: Model) -> int:
-    """d, the numbers that the head reads of one copy."""
-    sizes = model.description
-    if sizes["architecture"] in ("bert", "encoder"):
-        return sizes["width"]
-    if sizes["architecture"] == "interpolated":
-        return model.size
-    if sizes["architecture"] == "energy":
-        return sizes["vocabulary"]
-    each = sizes["vocabulary"] if sizes["rank"] is None else sizes["rank"]
-    return model.heads * each
+        return model.bfloat16_copy_bytes
+    return model.work_size * next(model.parameters()).element_size()
 
 
 def bytes_needed(
@@ -230,7 +200,7 @@ def bytes_needed(
     weight = next(model.parameters())
     work = max(WORK.get(weight.device.type, WORK["cpu"]), model.length * copy_bytes(model))
     # Cached, proposed, and both again while they are gathered or concatenated.
-    features = 4 * model.length * feature_count(model) * weight.element_size()
+    features = 4 * model.length * model.feature_size * weight.element_size()
     scores = 8 * model.length * 10
     proposal = model.vocabulary * (3 * 8 + weight.element_size())
     coarse = sum(p.numel() for p in model.parameters()) * 2 if precision == "bfloat16" else 0

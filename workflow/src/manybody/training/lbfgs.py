@@ -125,13 +125,14 @@ class Fit:
             )
         self.parameters = list(self.model.parameters())
         self.sparsity = recipe["optimizer"].get("sparsity", 0.0)
-        if self.sparsity and not _free_maps(description):
+        self.penalised = self.model.about.penalised
+        if self.sparsity and self.penalised is None:
             raise ValueError(
                 f"training.optimizer.sparsity: {self.sparsity} is for one layer of factored "
                 "attention with free maps; leave it out"
             )
         self.counted = None
-        if device.type == "cpu" and _one_layer(description):
+        if device.type == "cpu" and self.model.pair_parts() is not None:
             tokens, weights = self.train.numpy(), self.weights.numpy()
             self.counted = Counted(tokens, description["vocabulary"], weights)
         self.data = prints
@@ -226,7 +227,8 @@ class Fit:
     def _sparsify(self, path: dict) -> None:
         """Goes on from `path["vector"]` with the penalty on |A|, for A its entries of attention."""
         named = self.model.named_parameters()
-        sparse = np.concatenate([np.full(p.numel(), "attention" in name) for name, p in named])
+        sparse = [np.full(p.numel(), name.startswith(self.penalised)) for name, p in named]
+        sparse = np.concatenate(sparse)
         ridge, latest = self.recipe["optimizer"]["ridge"] * sparse, []
 
         def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
@@ -278,7 +280,7 @@ class Fit:
         """Summed loss, its slopes left in the parameters, and accuracy, from masked copies."""
         total, correct = 0.0, 0.0
         numbers = BLOCK.get(self.device.type, BLOCK["cpu"])
-        size = max(1, numbers // (self.model.length * self.model.copy_size))
+        size = max(1, numbers // (self.model.length * self.model.activation_size))
         parts = zip(self.train.split(size), self.weights.split(size), strict=True)
         for part, own in parts:
             losses, right = masked_loss(self.model, part)
@@ -291,13 +293,7 @@ class Fit:
 
     def _site_by_site(self) -> tuple[float, None]:
         """The same of one layer, compiled; without the accuracy."""
-        model, length = self.model, self.model.length
-        bias = torch.zeros(model.vocabulary) if model.bias is None else model.bias
-        parts = [
-            model.mixing(0).reshape(-1, length, length),
-            model.values(0).reshape(-1, model.vocabulary, model.vocabulary),
-            bias.expand(length, -1),
-        ]
+        parts = self.model.pair_parts()
         numbers = Heads(*(np.ascontiguousarray(part.detach().double().numpy()) for part in parts))
         total, slopes = loss_and_slopes(self.counted, numbers, self.recipe["threads"])
         pairs = [
@@ -359,51 +355,26 @@ class Fit:
 def adopt(
     description: dict, hamiltonian: str | Path, paths: dict, out: str | Path, seed: int, about: dict
 ) -> Path:
-    """Writes the conditionals of a Hamiltonian (eq. 3) as a run of the architecture `energy`.
+    """Writes the conditionals of a Hamiltonian (eq. 3) as a run of a model that can express them.
 
-    `description` has the config's `architecture`, `order` and `weights`; `paths` the Sequences of
-    `train` and `validation`, on all of which the history's one step, 0, is tested. Returns the
-    path of the manifest. `ValueError` if the order or the sequences are not the Hamiltonian's.
+    `description` has the config's keys of the model; `paths` the Sequences of `train` and
+    `validation`, on all of which the history's one step, 0, is tested. Returns the path of the
+    manifest. `ValueError` if the model or the sequences are not the Hamiltonian's.
     """
     out, law = Path(out), Hamiltonian.load(hamiltonian)
-    if description["architecture"] != "energy" or description["order"] != law.order:
-        raise ValueError(
-            f"the model is {description['architecture']} of order {description['order']}, but "
-            f"{hamiltonian} is of order {law.order}; give the model architecture energy and order "
-            f"{law.order}"
-        )
-    description = describe(law)
+    try:
+        model = models.about(description).from_hamiltonian(law)
+    except ValueError as error:
+        raise ValueError(f"{hamiltonian}: {error}") from error
+    description = model.description
     data = {split: Sequences.open(path).tokens for split, path in paths.items()}
     for tokens in data.values():
         fingerprint(tokens, description)
-    model = conditionals(law)
     rows = _rows(model, _tensor(data["train"]), _tensor(data["validation"]), 0, 1)
     with lease(out):
         _clear(out, Resume(out / "resume", {}))
         _write_run(out, model, {**about, "description": description, "seed": seed}, rows)
     return out / "manifest.json"
-
-
-def conditionals(law: Hamiltonian) -> torch.nn.Module:
-    """The energy model whose softmax is eq. 3: J on the subsets, -k! beta U on sorted colours, and
-    -beta E where sites have energies of their own."""
-    with torch.random.fork_rng(devices=[]):
-        model = models.build(describe(law))
-    tuples, couplings, colours = law.packed  # couplings hold k!
-    del tuples
-    with torch.no_grad():
-        model.couplings.copy_(torch.from_numpy(couplings / math.factorial(law.order)))
-        model.colours.copy_(torch.from_numpy(-math.factorial(law.order) * law.beta * colours.T))
-        if law.alone is not None:
-            model.alone.copy_(torch.from_numpy(-law.beta * law.alone))
-    return model
-
-
-def describe(law: Hamiltonian) -> dict:
-    """The description of the energy model of a Hamiltonian's conditionals."""
-    sizes = {"vocabulary": law.vocabulary, "length": law.length, "order": law.order}
-    fields = {} if law.alone is None else {"fields": True}
-    return {"architecture": "energy", **sizes, **fields}
 
 
 def _check(recipe: dict) -> None:
@@ -434,17 +405,6 @@ def _check(recipe: dict) -> None:
 
 def _tensor(tokens) -> Tensor:
     return torch.from_numpy(np.asarray(tokens[:]).astype("int64"))
-
-
-def _one_layer(description: dict) -> bool:
-    """Whether the model is a pseudo-likelihood of pair couplings."""
-    if description["architecture"] != "factored" or description["layers"] > 1:
-        return False
-    return description.get("variant", "exact") == "exact"
-
-
-def _free_maps(description: dict) -> bool:
-    return _one_layer(description) and description.get("attention", "free") == "free"
 
 
 def _digest(weights) -> str | None:

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from manybody import models
 from manybody.evaluation import gauge
 from manybody.files import tables
 from manybody.files.sequences import Sequences
@@ -101,10 +102,7 @@ class Entry:
     @property
     def kind(self) -> str:
         """`free` or `softmax` for one layer of factored attention, else the architecture."""
-        description = next(iter(self.runs.values())).about["description"]
-        if description["architecture"] == "factored" and description["layers"] == 1:
-            return description.get("attention", "free")
-        return description["architecture"]
+        return models.about(next(iter(self.runs.values())).about["description"]).kind
 
     @property
     def reading(self) -> tuple[str, str]:

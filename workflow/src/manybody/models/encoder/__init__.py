@@ -6,3 +6,4 @@ from manybody.models import description
 class About(description.About):
     network = "Encoder"
     display_name = "encoder"
+    maps = "averaged"

@@ -72,10 +72,20 @@ class Encoder(Model):
         return self.positions.weight if hasattr(self, "positions") else self.waves
 
     @property
-    def copy_size(self) -> int:
+    def activation_size(self) -> int:
         layer = self.layers[0]
         widest = max(3 * layer.linear1.in_features, layer.linear1.out_features)
         return self.length * max(widest, self.heads * self.length)
+
+    @property
+    def feature_size(self) -> int:
+        return self.output.in_features
+
+    @property
+    def work_size(self) -> int:
+        """Of each row: residual, its norm, q k v, attention's output twice, hidden units twice."""
+        layer = self.layers[0].linear1
+        return self.length * (8 * layer.in_features + 2 * layer.out_features)
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """The library's own forward, on all rows."""
@@ -103,10 +113,6 @@ class Encoder(Model):
 
     @torch.no_grad()
     def attention_maps(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Attention (layers, B, L, L) of tokens (B, L) with `mask` hidden, the mean over heads.
-
-        Row k holds the weights that position k gives to all positions; they sum to 1.
-        """
         x, maps = self._embed(tokens, mask), []
         for number, layer in enumerate(self.layers):
             attention, width = layer.self_attn, x.shape[-1]

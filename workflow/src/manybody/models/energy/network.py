@@ -21,6 +21,7 @@ from torch.autograd.function import once_differentiable
 
 from manybody.kernels import energy
 from manybody.models.base import Model
+from manybody.sources.hamiltonian import Hamiltonian
 from manybody.sources.tuples import colour_bins, site_tuples
 
 ORDERS = (2, 3, 4)
@@ -73,10 +74,18 @@ class Energy(Model):
             self.register_buffer(name, torch.from_numpy(table), persistent=False)
 
     @property
-    def copy_size(self) -> int:
+    def activation_size(self) -> int:
         """Kept for the backward pass: the sums of one site, a number for every bin."""
         kept = self.colours.shape[1]
         return kept if self._in_loops else max(kept, self.size * self.couplings.shape[1])
+
+    @property
+    def feature_size(self) -> int:
+        return self.vocabulary
+
+    @property
+    def work_size(self) -> int:
+        return self.activation_size
 
     @property
     def _in_loops(self) -> bool:
@@ -131,6 +140,20 @@ class Energy(Model):
 
     def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
         return features.gather(-1, tokens[..., None])[..., 0]
+
+
+def conditionals(law: Hamiltonian) -> Energy:
+    """The energy model whose softmax is eq. 3: J on the subsets, -k! beta U on sorted colours, and
+    -beta E where sites have energies of their own."""
+    with torch.random.fork_rng(devices=[]):
+        model = Energy(law.vocabulary, law.length, law.order, fields=law.alone is not None)
+    _, couplings, colours = law.packed  # couplings hold k!
+    with torch.no_grad():
+        model.couplings.copy_(torch.from_numpy(couplings / math.factorial(law.order)))
+        model.colours.copy_(torch.from_numpy(-math.factorial(law.order) * law.beta * colours.T))
+        if law.alone is not None:
+            model.alone.copy_(torch.from_numpy(-law.beta * law.alone))
+    return model
 
 
 class Logits(torch.autograd.Function):

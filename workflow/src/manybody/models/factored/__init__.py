@@ -6,7 +6,13 @@ from manybody.models import description
 class About(description.About):
     network = "Factored"
     display_name = "factored attention"
+    maps = "fixed"
     recipes = ("recipe", "fit")
+
+    @property
+    def kind(self) -> str:
+        """Of one layer its maps, `free` or `softmax`."""
+        return self.description.get("attention", "free") if self.depth == 1 else super().kind
 
     @property
     def order(self) -> int:
@@ -45,7 +51,7 @@ class About(description.About):
         attention, values = (tensor(name).astype(np.float64) for name in ("attention.0", "left.0"))
         if self.description["rank"] is not None:
             values = values @ tensor("right.0").astype(np.float64)
-        if self._normalised:
+        if self.kind == "softmax":
             attention = np.exp(attention - attention.max(axis=-1, keepdims=True))
             attention /= attention.sum(axis=-1, keepdims=True)
         return attention.reshape(-1, *attention.shape[-2:]), values.reshape(-1, *values.shape[-2:])
@@ -53,9 +59,4 @@ class About(description.About):
     @property
     def penalised(self) -> str | None:
         exact = self.description.get("variant", "exact") == "exact"
-        return "attention" if self.pairwise and exact and not self._normalised else None
-
-    @property
-    def _normalised(self) -> bool:
-        """Whether the maps are those of a softmax."""
-        return self.description.get("attention", "free") == "softmax"
+        return "attention" if exact and self.kind == "free" else None

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from manybody.models.factored import heads as several_heads
 from manybody.models.base import Model
+from manybody.models.factored import heads as several_heads
 from manybody.models.factored.squares import squares
 
 # Numbers in the arrays that the backward pass keeps, 128 MiB in single precision: more copies than
@@ -131,12 +131,29 @@ class Factored(Model):
         )
 
     @property
-    def copy_size(self) -> int:
+    def activation_size(self) -> int:
         """Kept for the backward pass: of two layers Z, shared by L copies; of more Q x."""
         if self.layers <= 2 and self.variant == "exact":
             return self.heads * self.vocabulary
         narrow = self.rank is not None and self.variant == "exact"
         return self.length * self.heads * (self.rank if narrow else self.vocabulary)
+
+    @property
+    def feature_size(self) -> int:
+        """Those of every head, and one for each token where positions have fields."""
+        read = self.heads * (self.vocabulary if self.rank is None else self.rank)
+        return read if self.fields is None else read + self.vocabulary
+
+    @property
+    def work_size(self) -> int:
+        """Of each row: x, the pre-activation, its square and the norm's output, all |V| wide, and
+        what each of several heads reads, in two layouts."""
+        read = self.heads * (self.vocabulary if self.rank is None else self.rank)
+        return self.length * (5 * self.vocabulary + 4 * (self.heads - 1) * read)
+
+    @property
+    def closed_form(self) -> bool:
+        return self.variant == "exact" and self.heads == 1 and self.fields is None
 
     def mixing(self, layer: int) -> Tensor:
         """A of a layer, (L, L) or one for each head (H, L, L)."""
@@ -151,6 +168,26 @@ class Factored(Model):
     def fields(self) -> Tensor | None:
         """The bias of each position (L, |V|); None where all have the same, or none."""
         return None if self.bias is None or self.bias.ndim == 1 else self.bias
+
+    def parameter_maps(self) -> list[tuple[str, int, Tensor]]:
+        """A, as it is used, and V of each layer; `ValueError` for several heads."""
+        if self.heads > 1:
+            raise ValueError(f"{self.heads} heads have no one map; score their contacts instead")
+        found = []
+        for layer in range(self.layers):
+            found.append(("A", layer + 1, self.mixing(layer)))
+            found.append(("V", layer + 1, self.values(layer)))
+        return found
+
+    def pair_parts(self) -> tuple[Tensor, Tensor, Tensor] | None:
+        if self.layers > 1 or self.variant != "exact":
+            return None
+        bias = torch.zeros(self.vocabulary) if self.bias is None else self.bias
+        return (
+            self.mixing(0).reshape(-1, self.length, self.length),
+            self.values(0).reshape(-1, self.vocabulary, self.vocabulary),
+            bias.expand(self.length, -1),
+        )
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Equation 3 as it is written, on one-hots: the reference, and any number of masks."""
@@ -257,8 +294,8 @@ class Factored(Model):
         if self.layers == 2 and self.variant == "exact":
             sequences, some = max(1, BLOCK // (length * self.vocabulary)), masks
         else:
-            sequences = max(1, BLOCK // (masks * self.copy_size))
-            some = max(1, BLOCK // self.copy_size)
+            sequences = max(1, BLOCK // (masks * self.activation_size))
+            some = max(1, BLOCK // self.activation_size)
         if sequences >= batch and some >= masks:
             return self._features(tokens, positions)
         if positions is None and some < masks:

@@ -37,7 +37,7 @@ class Gpt(Model):
         )
 
     @property
-    def copy_size(self) -> int:
+    def activation_size(self) -> int:
         return self.length * max(self.vocabulary, self.decoder.config.intermediate_size)
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:

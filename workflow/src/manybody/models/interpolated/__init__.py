@@ -6,6 +6,7 @@ from manybody.models import description
 class About(description.About):
     network = "Interpolated"
     display_name = "interpolated attention"
+    maps = "averaged"
 
     @property
     def label(self) -> str:

@@ -42,7 +42,11 @@ class Interpolated(Model):
         self.mask = nn.Parameter(torch.zeros(self.size)) if a else None
 
     @property
-    def copy_size(self) -> int:
+    def activation_size(self) -> int:
+        return self.size
+
+    @property
+    def feature_size(self) -> int:
         return self.size
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -71,9 +75,12 @@ class Interpolated(Model):
         """V (|V|, |V|) of the tokens alone."""
         return self.values[:, : self.vocabulary]
 
+    def parameter_maps(self) -> list[tuple[str, int, Tensor]]:
+        """V of the tokens."""
+        return [("V", 1, self.token_values)]
+
     @torch.no_grad()
     def attention_maps(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Attention (1, B, L, L) of tokens (B, L) with `mask` hidden; rows sum to 1."""
         return self._maps(tokens, mask)[0][None]
 
     def _maps(self, tokens: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from manybody import models
 from manybody.claims import labels, verdicts
 from manybody.claims.simplicity import comparison
 from manybody.claims.simplicity.learning import Student, read
@@ -40,7 +41,8 @@ def figure_of(student: Student) -> Drawing:
         saturated = series.saturation()
         _mark(left, saturated, series)
         parts += [losses, accuracy, saturated]
-    what = "next-token" if student.about["description"]["architecture"] == "gpt" else "masked-token"
+    causal = models.about(student.about["description"]).causal
+    what = "next-token" if causal else "masked-token"
     left.set(xlabel="training step", ylabel=f"{what} test loss (nats per token)")
     left.set_title(labels.scale(student.about, student.seeds))
     for axes in (left, inset):

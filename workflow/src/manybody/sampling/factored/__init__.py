@@ -18,13 +18,6 @@ from manybody.sampling.factored import weights as factored_weights
 from manybody.sampling.factored.weights import Weights
 
 
-def supports(model: Model, energy: str, gauge: str) -> bool:
-    """Whether the forms hold, whatever the energy and gauge: one head, no LayerNorm, and a bias
-    that all positions share."""
-    factored = model.description["architecture"] == "factored"
-    return factored and model.variant == "exact" and model.heads == 1 and model.fields is None
-
-
 def open_chains(model: Model, tokens: Tensor, energy: str, gauge: str) -> Chains:
     """The fastest exact backend for `model` at `tokens` (C, L); see `backends.open_chains`."""
     weights = _read(model, energy, gauge)
