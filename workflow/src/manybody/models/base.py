@@ -5,6 +5,7 @@ Shapes: B sequences, L positions, |V| tokens, N masked copies, d features.
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from manybody import models
 from manybody.models.description import About
@@ -13,9 +14,12 @@ from manybody.models.description import About
 class Model(nn.Module):
     """Maps tokens `(B, L)`, some of them masked, to logits `(B, L, |V|)`.
 
-    A masked model is asked for the logits of a position when only that position
-    is masked: `masked_logits`. A causal model is asked for all next-token logits: `forward`.
+    A masked model is asked for the logits of a position when only that position is masked:
+    `masked_logits`. A causal model is asked for all next-token logits: `forward`.
+
     Logits are always a linear `head` of `features`, which lets callers compute only what they need.
+    A new model writes `features` and has an `output`, `nn.Linear(d, |V|)`. All else has a default
+    here, which a model overrides where it knows something faster.
     """
 
     def __init__(self, architecture: str, vocabulary: int, length: int, **sizes):
@@ -42,7 +46,7 @@ class Model(nn.Module):
     @property
     def feature_size(self) -> int:
         """d, the numbers that the head reads of one copy."""
-        raise NotImplementedError
+        return self.output.in_features
 
     @property
     def work_size(self) -> int:
@@ -71,14 +75,22 @@ class Model(nn.Module):
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Logits (B, L, |V|) of tokens (B, L) with `mask` (B, L, bool) hidden, all at once."""
+        return self.head(self.features(tokens, mask))
+
+    def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Features (B, L, d) of tokens (B, L) with `mask` hidden: what a new model has to write."""
         raise NotImplementedError
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """Features (N, d) at `positions` (N,) of sequences `tokens[rows]`, that position masked.
 
-        Each copy has exactly one mask. Work that copies of one sequence share is done once.
+        Each copy has exactly one mask. This makes every copy; a model whose copies of one sequence
+        share work overrides it.
         """
-        raise NotImplementedError
+        self.check_tokens(tokens)
+        mask = torch.arange(self.length, device=tokens.device) == positions[:, None]
+        features = self.features(tokens[rows], mask)
+        return features[torch.arange(len(rows), device=tokens.device), positions]
 
     def all_masked_features(self, tokens: Tensor) -> Tensor:
         """Features (B, L, d) at every position, each with only that position masked."""
@@ -103,11 +115,12 @@ class Model(nn.Module):
 
     def head(self, features: Tensor) -> Tensor:
         """Logits (..., |V|) of features (..., d)."""
-        raise NotImplementedError
+        return self.output(features)
 
     def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
         """The logits (...) of one token each, `tokens` (...), without the |V|-wide product."""
-        raise NotImplementedError
+        rows = functional.embedding(tokens, self.output.weight)
+        return (features * rows).sum(-1) + self.output.bias[tokens]
 
     def parameter_maps(self) -> list[tuple[str, int, Tensor]]:
         """Name, layer (from 1) and matrix of what is a map whatever the input: A and V."""

@@ -62,10 +62,6 @@ class Bert(Model):
         return self.length * max(3 * config.hidden_size, config.intermediate_size)
 
     @property
-    def feature_size(self) -> int:
-        return self.encoder.config.hidden_size
-
-    @property
     def work_size(self) -> int:
         """Of each row: residual, its norm, q k v, attention's output twice, hidden units twice."""
         config = self.encoder.config
@@ -80,13 +76,13 @@ class Bert(Model):
         half = 6 * config.hidden_size + 2 * config.intermediate_size
         return self.length * (4 * single + 2 * half)
 
-    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+    def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """The library's own forward, on all rows."""
         self.check_tokens(tokens)
         if mask is not None:
             tokens = tokens.masked_fill(mask, self.vocabulary)
         places = torch.arange(self.length, device=tokens.device).expand_as(tokens)
-        return self.head(self.encoder(input_ids=tokens, position_ids=places).last_hidden_state)
+        return self.encoder(input_ids=tokens, position_ids=places).last_hidden_state
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """Final-norm output (N, width) of the masked row of each copy.
@@ -129,13 +125,6 @@ class Bert(Model):
                 query = inner.query(normed.index_select(0, copies))
             x = self._finish(layer, x, self._attend(mixed, query))
         return self.encoder.LayerNorm(x)
-
-    def head(self, features: Tensor) -> Tensor:
-        return self.output(features)
-
-    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
-        rows = functional.embedding(tokens, self.output.weight)
-        return (features * rows).sum(-1) + self.output.bias[tokens]
 
     def _embed(self, tokens: Tensor, places: Tensor) -> Tensor:
         """Normed embeddings (B * L, width) of tokens (B, L); the mask symbol is |V|."""

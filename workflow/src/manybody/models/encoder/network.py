@@ -78,21 +78,17 @@ class Encoder(Model):
         return self.length * max(widest, self.heads * self.length)
 
     @property
-    def feature_size(self) -> int:
-        return self.output.in_features
-
-    @property
     def work_size(self) -> int:
         """Of each row: residual, its norm, q k v, attention's output twice, hidden units twice."""
         layer = self.layers[0].linear1
         return self.length * (8 * layer.in_features + 2 * layer.out_features)
 
-    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+    def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """The library's own forward, on all rows."""
         x = self._embed(tokens, mask)
         for layer in self.layers:
             x = layer(x)
-        return self.head(self._features(x))
+        return self._output_net(x)
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """What the last linear map gets (N, d) of the masked row of each copy."""
@@ -102,14 +98,7 @@ class Encoder(Model):
         for layer in self.layers[:-1]:
             x = self._layer(layer, x, x)
         asked = x[torch.arange(len(x), device=x.device), positions][:, None]
-        return self._features(self._layer(self.layers[-1], x, asked)[:, 0])
-
-    def head(self, features: Tensor) -> Tensor:
-        return self.output(features)
-
-    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
-        rows = functional.embedding(tokens, self.output.weight)
-        return (features * rows).sum(-1) + self.output.bias[tokens]
+        return self._output_net(self._layer(self.layers[-1], x, asked)[:, 0])
 
     @torch.no_grad()
     def attention_maps(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -125,7 +114,7 @@ class Encoder(Model):
                 x = self._layer(layer, x, x)
         return torch.stack(maps)
 
-    def _features(self, x: Tensor) -> Tensor:
+    def _output_net(self, x: Tensor) -> Tensor:
         """The last LayerNorm's output, through the hidden layer of the output net if it has one."""
         return x if self.hidden is None else self.hidden(x)
 

@@ -49,10 +49,10 @@ class Interpolated(Model):
     def feature_size(self) -> int:
         return self.size
 
-    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+    def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Equation 2 as it is written, and any number of masks."""
         maps, sent = self._maps(tokens, mask)
-        return self.head(maps @ sent)
+        return maps @ sent
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """sum_j A_kj (e_j + a p_j) (N, d) of the masked row k of each copy."""
