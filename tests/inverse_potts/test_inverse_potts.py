@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from benchmarks import pairwise
+from benchmarks import pairwise, plm
 from manybody.files import sequences, tables
 from manybody.inverse_potts import learning_curves as curves
 from manybody.inverse_potts import pseudolikelihood as pl
@@ -30,11 +30,6 @@ def heads(number: int = 2, seed: int = 1) -> pl.Heads:
     return pl.Heads(attention, values, rng.standard_normal((LENGTH, COLOURS)))
 
 
-def full(seed: int = 1) -> pl.Full:
-    model = heads(3, seed)
-    return pl.Full(model.couplings, model.fields)
-
-
 def parts(model) -> list[np.ndarray]:
     return list(vars(model).values())
 
@@ -52,7 +47,7 @@ def direct(model, data: np.ndarray) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("model", [heads(1), heads(3), full()], ids=["head", "heads", "full"])
+@pytest.mark.parametrize("model", [heads(1), heads(3)], ids=["head", "heads"])
 def test_losses_are_those_of_the_formula(model):
     data = tokens()
     expected = direct(model, data)
@@ -61,7 +56,7 @@ def test_losses_are_those_of_the_formula(model):
     assert total == pytest.approx(expected.sum(), rel=1e-13)
 
 
-@pytest.mark.parametrize("model", [heads(1), heads(3), full()], ids=["head", "heads", "full"])
+@pytest.mark.parametrize("model", [heads(1), heads(3)], ids=["head", "heads"])
 def test_slopes_are_the_numerical_ones(model):
     rng = np.random.default_rng(2)
     counted = pl.Counted(tokens(), COLOURS, rng.random(90))
@@ -99,13 +94,12 @@ def test_a_weight_is_a_number_of_repeats():
 
 def test_slopes_do_not_depend_on_the_number_of_threads():
     counted = pl.Counted(tokens(), COLOURS)
-    for model in (heads(), full()):
-        one, slopes = pl.loss_and_slopes(counted, model, threads=1)
-        for threads in (2, 3):
-            other, others = pl.loss_and_slopes(counted, model, threads=threads)
-            assert one == other
-            for a, b in zip(parts(slopes), parts(others), strict=True):
-                np.testing.assert_array_equal(a, b)
+    one, slopes = pl.loss_and_slopes(counted, heads(), threads=1)
+    for threads in (2, 3):
+        other, others = pl.loss_and_slopes(counted, heads(), threads=threads)
+        assert one == other
+        for a, b in zip(parts(slopes), parts(others), strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -218,7 +212,7 @@ def test_a_penalty_sets_couplings_to_zero_that_are():
     counted = pl.Counted(planted(2000, 1), COLOURS)
     law = Hamiltonian(chain(), -colours() / 2, 1.0)
     apart = (chain() == 0) & ~np.eye(LENGTH, dtype=bool)
-    dense, sparse = pl.fit_heads(counted), pl.fit_sparse(counted, 1e-2)
+    dense, sparse = pl.fit_heads(counted), plm.fit_sparse(counted, 1e-2)
     assert (dense.model.attention[0][apart] != 0).all()
     assert (sparse.model.attention[0][apart] == 0).sum() > 6
     one, two = (dict(curves.errors(fit.model.attention[0], law)) for fit in (dense, sparse))
@@ -239,15 +233,11 @@ def test_the_full_form_recovers_couplings_that_do_not_factorise():
     counted = pl.Counted(
         pairwise.sample(couplings, none, 8000, 40, np.random.SeedSequence(9)), COLOURS
     )
-    for symmetric in (False, True):
-        fit = pl.fit_full(counted, 1e-5, symmetric=symmetric, iterations=60)
-        found = fit.model.couplings
-        if symmetric:
-            np.testing.assert_array_equal(found, found.transpose(1, 0, 3, 2))
-        found = found - found.mean(axis=2, keepdims=True)
-        found = found - found.mean(axis=3, keepdims=True)
-        np.testing.assert_allclose(found, couplings, atol=0.35)
-        assert np.corrcoef(found.ravel(), couplings.ravel())[0, 1] > 0.98
+    found = plm.fit_full(counted, 1e-5, iterations=60).model.couplings
+    found = found - found.mean(axis=2, keepdims=True)
+    found = found - found.mean(axis=3, keepdims=True)
+    np.testing.assert_allclose(found, couplings, atol=0.35)
+    assert np.corrcoef(found.ravel(), couplings.ravel())[0, 1] > 0.98
 
 
 # --- Curves --------------------------------------------------------------------------------------

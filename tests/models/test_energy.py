@@ -74,29 +74,6 @@ def files(manifest):
 # --- the model
 
 
-@pytest.mark.parametrize("order", [2, 3, 4])
-@pytest.mark.parametrize("count", [1, 8, 21])
-def test_loops_are_the_sum_as_it_is_written(order, count):
-    model, tokens = model_of(order), tokens_of(count)
-    plain = model(tokens)
-    assert plain.std() > 0.01
-    for grad in (True, False):
-        with torch.set_grad_enabled(grad):
-            assert (model.all_masked_features(tokens) - plain).abs().max() < 1e-13
-
-
-@pytest.mark.parametrize("order", [2, 3, 4])
-def test_slopes_of_the_loops_are_those_of_the_sum(order):
-    slopes = []
-    for fast in (True, False):
-        model, tokens = model_of(order), tokens_of(21)
-        logits = model.all_masked_features(tokens) if fast else model(tokens)
-        logits.sin().sum().backward()
-        slopes.append([parameter.grad for parameter in model.parameters()])
-    for one, two in zip(*slopes, strict=True):
-        assert (one - two).abs().max() < 1e-12
-
-
 @pytest.mark.parametrize("way", ["summed", "weighted", "no gradient"])
 @pytest.mark.parametrize("order", [2, 3, 4])
 def test_losses_in_one_pass_are_those_of_the_logits(order, way):

@@ -143,7 +143,7 @@ def test_its_keys_in_the_config_are_typed():
 
 
 def test_no_other_room_tells_models_apart_by_their_architecture():
-    """None compares with what stands under the key `architecture`, or in a variable of that name."""
+    """None compares with what the key `architecture` holds, or a variable of that name."""
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         room = path.relative_to(PACKAGE)

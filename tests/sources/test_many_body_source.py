@@ -9,7 +9,7 @@ from manybody.files.sequences import Sequences
 from manybody.sources import SourceError, enumeration, equilibrium, gibbs
 from manybody.sources.hamiltonian import Hamiltonian, read_about
 from manybody.sources.many_body import SPLITS, draw, make, refuse_unequal, self_test
-from manybody.sources.tuples import colour_bins, multiplicities, site_tuples, sorted_colours
+from manybody.sources.tuples import colour_bins, site_tuples, sorted_colours
 
 SIGNS = dict(vectors=50, variables="signs", probability=0.8)
 SOURCE = dict(
@@ -273,5 +273,4 @@ def test_tables_of_sites_and_colours():
     assert len(rows) == 20
     for colours in np.ndindex(4, 4, 4):
         assert tuple(rows[bins[colours]]) == tuple(sorted(colours))
-    assert multiplicities(4, 3).sum() == 64
     assert colour_bins(5, 0) == 0

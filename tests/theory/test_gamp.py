@@ -6,8 +6,7 @@ from scipy.stats import norm
 
 from manybody.theory.multi_index import gamp
 from manybody.theory.multi_index.channel import denoiser, index, outputs, posterior
-from manybody.theory.multi_index.samples import Setting, draws
-from manybody.theory.multi_index.state_evolution import overlap_map
+from manybody.theory.multi_index.samples import Setting, averages, draws
 
 ENTRY = {
     "skip": 1.0,
@@ -133,7 +132,8 @@ def test_prediction_of_linear_attention_is_its_state_evolution():
     normals = gamp.sobol_normals(2**11, np.random.default_rng(0))
     found = gamp.predict(gamp.Overlaps(q, q, 1 - q), 0.6, 0.5, normals, activation="linear")
     drawn = draws(2**11, np.random.SeedSequence(1))
-    expected = np.diag(overlap_map(q, 0.6, Setting(0.5, "linear"), drawn))
+    gain = 0.6 * averages(q, Setting(0.5, "linear"), drawn).gain
+    expected = np.diag(np.linalg.solve(np.eye(2) + gain, gain))
     for value in (found.m, found.q, 1 - found.c):
         assert value == pytest.approx(expected, abs=0.03)
 

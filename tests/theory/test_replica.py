@@ -29,12 +29,18 @@ def precision(length, seed=0, gamma=GAMMA):
     return gamma * np.eye(length) - rp.goe(length, np.random.default_rng(seed))
 
 
+def problem(covariance, teacher, noise, length=None):
+    """Regression with inputs of `covariance` (n, n) and teacher w* (n,), in Sigma's eigenbasis."""
+    eigenvalues, U = np.linalg.eigh(covariance)
+    return rp.Problem(eigenvalues, teacher @ U, noise, length or len(teacher))
+
+
 def general(inputs=12, seed=0, length=None):
     """Correlated inputs and any teacher."""
     generator = np.random.default_rng(seed)
     W = generator.normal(size=(inputs, 2 * inputs))
     teacher = generator.normal(size=inputs) / math.sqrt(inputs)
-    return rp.problem(W @ W.T / (2 * inputs), teacher, 0.3, length)
+    return problem(W @ W.T / (2 * inputs), teacher, 0.3, length)
 
 
 # --- Any covariance and teacher ------------------------------------------------------------------
@@ -56,7 +62,7 @@ def test_the_six_equations_are_those_of_the_specification():
     generator, n, length, alpha, ridge, noise = np.random.default_rng(3), 7, 8, 0.8, 0.05, 0.2
     W = generator.normal(size=(n, 12))
     sigma, w = W @ W.T / 12, generator.normal(size=n) / 3
-    given = rp.problem(sigma, w, noise, length)
+    given = problem(sigma, w, noise, length)
     s = rp.saddle_point(given, alpha, ridge)
     theta = math.sqrt(length) * w
     inverse = np.linalg.inv(ridge * np.eye(n) + s.Vh * sigma)
@@ -117,7 +123,7 @@ def test_uncorrelated_inputs_follow_the_known_ridge_formula(alpha):
     n, ridge, noise, signal = 50, 0.2, 0.3, 0.7
     teacher = np.zeros(n)
     teacher[3] = math.sqrt(signal)
-    given = rp.problem(np.eye(n), teacher, noise)
+    given = problem(np.eye(n), teacher, noise)
     b = alpha - 1 - ridge
     kappa = (-b + math.sqrt(b * b + 4 * alpha * ridge)) / (2 * alpha)
     assert rp.kappa(given, alpha, ridge) == pytest.approx(kappa, rel=1e-12)
@@ -146,7 +152,7 @@ def test_theory_of_correlated_inputs_against_simulation():
     given = rp.conditional(K)
     # The same problem from its parts: Sigma, w* and Delta by regression on the joint covariance.
     w = np.linalg.solve(joint[1:, 1:], joint[0, 1:])
-    same = rp.problem(joint[1:, 1:], w, joint[0, 0] - w @ joint[0, 1:], length)
+    same = problem(joint[1:, 1:], w, joint[0, 0] - w @ joint[0, 1:], length)
     counts = [round(alpha * length) for alpha in alphas]
     fits = [rp.simulate(K, ridge, counts, generator) for _ in range(runs)]
     for place, alpha in enumerate(alphas):
@@ -344,14 +350,20 @@ def test_without_a_ridge_the_loss_diverges_at_one_and_decays_to_the_noise():
         assert rp.exponent(GAMMA, RIDGE, first, last) == pytest.approx(printed, abs=6e-3)
 
 
+def initial_slope(gamma, ridge):
+    """d eps / d alpha at alpha = 0; without a ridge of the sign of 1 - 2 m^2, m = Var y."""
+    m = rp.variance(gamma)
+    return m**2 / (1 - m**2) / (ridge + m) * (m / (ridge + m) - 2 * m**2)
+
+
 def test_the_sign_of_the_first_step_follows_gamma():
     assert rp.rising_gamma(0.0) == pytest.approx(3 / math.sqrt(2), rel=1e-14)
     for ridge in (0.0, 1e-3, 0.3):
         at = rp.rising_gamma(ridge)
-        assert rp.initial_slope(at, ridge) == pytest.approx(0.0, abs=1e-14)
+        assert initial_slope(at, ridge) == pytest.approx(0.0, abs=1e-14)
         for gamma in (at - 0.02, at + 0.02, 3.0):
             near = rp.closed_form(gamma, ridge, 1e-5) - rp.variance(gamma)
-            slope = rp.initial_slope(gamma, ridge)
+            slope = initial_slope(gamma, ridge)
             assert near / 1e-5 == pytest.approx(slope, rel=2e-3, abs=1e-4)
             assert (slope > 0) == (gamma > at)
     # The dip of the specification: 2 % at alpha = 0.07.
@@ -381,18 +393,6 @@ def test_a_ridge_without_a_peak_has_none_by_the_equations():
 
 
 def test_bad_input_is_named():
-    eye, w = np.eye(3), np.ones(3)
-    for arguments, message in (
-        ((eye[:2], w, 0.1), r"covariance: found shape \(2, 3\), expected a square matrix"),
-        ((eye - 2 * np.diag([0, 0, 1]), w, 0.1), r"covariance: found the eigenvalue -1.*definite"),
-        ((eye + np.triu(np.ones((3, 3))), w, 0.1), r"covariance: .*differs from its transpose"),
-        ((eye * np.nan, w, 0.1), "covariance: found numbers that are not finite"),
-        ((eye, w[:2], 0.1), r"teacher: found shape \(2,\), expected \(3,\)"),
-        ((eye, w, -0.1), r"noise: found -0\.1"),
-        ((eye, w, 0.1, 0), "length: found 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            rp.problem(*arguments)
     given = general()
     for call in (rp.saddle_point, rp.loss, rp.kappa):
         for alpha in (0.0, -1.0, math.inf, math.nan):

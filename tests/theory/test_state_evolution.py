@@ -63,15 +63,21 @@ def test_fixed_points_of_both_layers():
     assert (np.abs(tails - [0.0071, 0.00104]) < 0.05 * tails + 3 * tail_errors).all()
 
 
+def overlap_map(overlap, alpha, setting, normal):
+    """One step of state evolution, Q -> (1 + alpha G)^-1 alpha G: (2, 2)."""
+    gain = alpha * averages(overlap, setting, normal).gain
+    return np.linalg.solve(np.eye(2) + gain, gain)
+
+
 def test_a_point_of_the_table_does_not_move_under_state_evolution():
     normal = draws(256, seeds(1)[0])
     curve = alone((0.3, 0.7), SETTING, normal, 0.1855, 0)
     for overlaps, alpha in zip(curve.overlaps[1:], curve.alphas[1:], strict=True):
-        moved = se.overlap_map(overlaps, alpha, SETTING, normal)
+        moved = overlap_map(overlaps, alpha, SETTING, normal)
         assert np.allclose(moved, np.diag(overlaps), atol=1e-10)
     start = onset(SETTING, normal, 0.97, WEAK)
     pair = both((0.5,), SETTING, normal, start, 0, WEAK)
-    moved = se.overlap_map(pair.overlaps[1], pair.alphas[1], SETTING, normal)
+    moved = overlap_map(pair.overlaps[1], pair.alphas[1], SETTING, normal)
     assert np.allclose(np.diag(moved), pair.overlaps[1], atol=1e-3)
 
 
@@ -166,12 +172,6 @@ def test_a_fit_takes_off_what_is_known():
     values = 3 + x @ [2.0, -1.0]
     assert controlled(values, x) == pytest.approx(3, abs=1e-10)
     assert controlled(values, np.column_stack([x, 0 * x, x])) == pytest.approx(3, abs=1e-10)
-
-
-def test_side_information_alone_gives_its_own_overlap():
-    normal = draws(64, seeds(1)[0])
-    moved = se.overlap_map((0, 0), 1e-9, SETTING, normal, side_information=3.0)
-    assert np.allclose(moved, 0.75 * np.eye(2), atol=1e-6)
 
 
 def test_state_evolution_ends_at_the_same_overlap_from_both_sides():

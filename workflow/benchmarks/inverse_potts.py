@@ -18,7 +18,7 @@ import time
 
 import numpy as np
 
-from benchmarks import pairwise
+from benchmarks import pairwise, plm
 from manybody.evaluation import contacts
 from manybody.inverse_potts import pseudolikelihood as pl
 from manybody.sources import pair_gibbs
@@ -89,14 +89,14 @@ def compare(what: str, tokens: np.ndarray, truth: np.ndarray, settings: dict) ->
     """Rows on one sample: tokens (N, L), and the true scores (L, L)."""
     _compile(settings)
     counted = pl.Counted(tokens, COLOURS)
-    fit = pl.fit_sparse if "sparsity" in settings else pl.fit_heads
+    fit = plm.fit_sparse if "sparsity" in settings else pl.fit_heads
     ours, mine = _timed(lambda: fit(counted, **settings))
     found = quality(scores(ours.model.couplings), truth)
-    plm = []
+    fits = []
     for ridge in RIDGES:
-        full, seconds = _timed(lambda ridge=ridge: pl.fit_full(counted, ridge, **PLM))
-        plm.append((quality(scores(full.model.couplings), truth), ridge, seconds))
-    best, ridge, seconds = max(plm, key=lambda one: one[0]["r F"])
+        full, seconds = _timed(lambda ridge=ridge: plm.fit_full(counted, ridge, **PLM))
+        fits.append((quality(scores(full.model.couplings), truth), ridge, seconds))
+    best, ridge, seconds = max(fits, key=lambda one: one[0]["r F"])
     heads = "1 head" if settings["heads"] == 1 else f"{settings['heads']} heads"
     heads += f", sparse ({settings['sparsity']:g})" if "sparsity" in settings else ""
     what = f"{what}: {heads} (ridge {settings['ridge']:g}) against plm (ridge {ridge:g})"
@@ -111,7 +111,7 @@ def compare(what: str, tokens: np.ndarray, truth: np.ndarray, settings: dict) ->
 def _compile(settings: dict) -> None:
     few = pl.Counted(np.random.default_rng(0).integers(0, COLOURS, (4, LENGTH)), COLOURS)
     pl.fit_heads(few, heads=settings["heads"], iterations=1)
-    pl.fit_full(few, iterations=1)
+    plm.fit_full(few, iterations=1)
 
 
 def _timed(fit) -> tuple[pl.Fit, float]:

@@ -37,14 +37,6 @@ def coupling_error(attention: np.ndarray, couplings: np.ndarray) -> CouplingErro
     )
 
 
-def entry_errors(attention: np.ndarray, couplings: np.ndarray) -> np.ndarray:
-    """(J - c A)^2 of each entry (L, L), as the paper shows it; NaN on the diagonal."""
-    scale = coupling_error(attention, couplings).scale
-    errors = (np.asarray(couplings, np.float64) - scale * np.asarray(attention, np.float64)) ** 2
-    np.fill_diagonal(errors, np.nan)
-    return errors
-
-
 def symmetrised(attention: np.ndarray) -> np.ndarray:
     """(A + A^T) / 2: the best estimate of J, which is symmetric."""
     attention = np.asarray(attention, np.float64)

@@ -156,19 +156,6 @@ def _read(path: str | Path, kind: str, schema: pa.Schema) -> tuple[pd.DataFrame,
     return table.to_pandas(), document["about"]
 
 
-def select_map(
-    maps: pd.DataFrame, name: str, step: int | str = "last", layer: int = 1
-) -> np.ndarray:
-    """One matrix of a table of maps; `KeyError` with what there is if it is not there."""
-    if step == "last":
-        step = int(maps["step"].max())
-    rows = maps[(maps["name"] == name) & (maps["step"] == step) & (maps["layer"] == layer)]
-    if rows.empty:
-        known = sorted(set(zip(maps["name"], maps["step"], maps["layer"], strict=True)))
-        raise KeyError(f"no map {name!r} of layer {layer} at step {step}; there are {known}")
-    return rows.pivot(index="row", columns="column", values="value").to_numpy()
-
-
 def learning_curves(losses: pd.DataFrame) -> pd.DataFrame:
     """Loss and accuracy of each target, seed and step, each with its standard error.
 

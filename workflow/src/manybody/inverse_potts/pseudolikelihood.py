@@ -3,12 +3,8 @@
     loss = -(1 / (W L)) sum_n w_n sum_i log P(s_i | the others),  logits_i = h_i + sum_j J_ij s_j
 
 This is also the masked-prediction loss over all L masks, one for each conditional
-(docs/science/potts.md, section 2). Two families of couplings have one optimiser (L-BFGS) and one
-compiled pass over the sequences:
-
-- `fit_heads`: factored attention, J_ij(a, b) = sum_h A^h_ij V^h_ab, H heads; `fit_sparse`: the
-  same with a penalty on |A|;
-- `fit_full`: a free q x q matrix for every ordered pair of sites (plmDCA), or every unordered one.
+(docs/science/potts.md, section 2). The couplings are those of factored attention, J_ij(a, b) =
+sum_h A^h_ij V^h_ab with H heads; L-BFGS minimises the loss by one compiled pass over the sequences.
 
 Repeated sequences are collapsed to one with the sum of their weights.
 """
@@ -92,18 +88,10 @@ class Heads:
 
 
 @dataclass
-class Full:
-    """J (L, L, q, q), indexed i, j, a, b, with J_ii = 0, and fields (L, q): logits in nats."""
-
-    couplings: np.ndarray
-    fields: np.ndarray
-
-
-@dataclass
 class Fit:
     """A fitted model, its objective, mean training loss (nats a site), and what the fit took."""
 
-    model: Heads | Full
+    model: Heads
     objective: float
     loss: float
     iterations: int
@@ -111,7 +99,7 @@ class Fit:
     converged: bool
 
 
-def losses(model: Heads | Full, tokens: np.ndarray) -> np.ndarray:
+def losses(model: Heads, tokens: np.ndarray) -> np.ndarray:
     """Mean loss (nats a site) of each sequence of tokens (N, L), each site masked in turn: (N,)."""
     vocabulary = model.fields.shape[1]
     counted = Counted(tokens, vocabulary)
@@ -120,9 +108,7 @@ def losses(model: Heads | Full, tokens: np.ndarray) -> np.ndarray:
     return found[counted.place] / counted.length
 
 
-def loss_and_slopes(
-    counted: Counted, model: Heads | Full, threads: int = 1
-) -> tuple[float, Heads | Full]:
+def loss_and_slopes(counted: Counted, model: Heads, threads: int = 1) -> tuple[float, Heads]:
     """Summed loss (nats; each conditional counts with its sequence's weight), and its gradient in
     the shape of the model. The same for any number of threads."""
     return _pass(counted, model, True, threads, np.zeros(counted.tokens.shape[1]))
@@ -157,50 +143,36 @@ def fit_heads(
     none = np.zeros((length, vocabulary))
 
     def model(vector: np.ndarray) -> Heads:
-        parts = _split(vector, shapes)
+        parts = split(vector, shapes)
         return Heads(*parts, *([] if fields else [none]))
 
-    def flat(slopes: Heads) -> np.ndarray:
+    scale = 1.0 if summed else 1.0 / (counted.total * counted.length)
+
+    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        loss, slopes = loss_and_slopes(counted, model(vector), threads)
         parts = [slopes.attention, slopes.values, slopes.fields]
-        return np.concatenate([part.ravel() for part in parts[: len(shapes)]])
+        gradient = np.concatenate([part.ravel() for part in parts[: len(shapes)]])
+        gradient *= scale
+        gradient += ridge * vector
+        return scale * loss + 0.5 * ridge * (vector @ vector), gradient
 
     first = np.concatenate([attention.ravel(), values.ravel(), np.zeros(fields * none.size)])
-    return _minimise(counted, first, model, flat, ridge, summed, iterations, tolerance, threads)
-
-
-def fit_sparse(
-    counted: Counted, sparsity: float = 3e-4, ridge: float = 1e-4, iterations: int = 40, **settings
-) -> Fit:
-    """Heads without fields whose A is sparse, for sites of which few pairs interact.
-
-    From `fit_heads` (which gets `settings`) it minimises the mean loss plus sparsity times the sum
-    of |A| plus ridge / 2 times the squared V: L-BFGS on A = P - N with P, N >= 0, so that entries
-    end at zero. Each of the two stages has the same number of iterations at most.
-    """
-    dense = fit_heads(counted, ridge=ridge, iterations=iterations, **settings)
-    attention, values = dense.model.attention, dense.model.values
-    shapes, size = [attention.shape, values.shape], attention.size
-    scale = 1.0 / (counted.total * counted.length)
-    threads = settings.get("threads", 1)
-
-    def model(vector: np.ndarray) -> Heads:
-        return Heads(*_split(vector, shapes), dense.model.fields)
-
-    def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        loss, slopes = loss_and_slopes(counted, model(vector), threads)
-        own = vector[size:]
-        gradient = scale * np.concatenate([slopes.attention.ravel(), slopes.values.ravel()])
-        gradient[size:] += ridge * own
-        return scale * loss + 0.5 * ridge * (own @ own), gradient
-
-    start = np.concatenate([attention.ravel(), values.ravel()])
-    found = descend_to_zeros(evaluate, start, np.arange(start.size) < size, sparsity, iterations)
+    found = minimize(
+        objective,
+        first,
+        jac=True,
+        method="L-BFGS-B",
+        options=dict(
+            maxiter=iterations, maxfun=10 * iterations, maxcor=HISTORY, ftol=tolerance, gtol=0.0
+        ),
+    )
+    loss = found.fun - 0.5 * ridge * (found.x @ found.x)
     return Fit(
         model=model(found.x),
         objective=float(found.fun),
-        loss=scale * _pass(counted, model(found.x), False, 1, np.zeros_like(counted.weights))[0],
-        iterations=dense.iterations + int(found.nit),
-        evaluations=dense.evaluations + int(found.nfev),
+        loss=float(loss / (scale * counted.total * counted.length)),
+        iterations=int(found.nit),
+        evaluations=int(found.nfev),
         converged=bool(found.success),
     )
 
@@ -252,100 +224,23 @@ def descend_to_zeros(
     return found
 
 
-def fit_full(
-    counted: Counted,
-    ridge: float = 1e-3,
-    *,
-    symmetric: bool = False,
-    iterations: int = 250,
-    tolerance: float = 0.0,
-    threads: int = 1,
-) -> Fit:
-    """Full pseudo-likelihood with fields: a matrix for each ordered pair of sites, or one for each
-    pair (`symmetric`). Minimises the mean loss plus ridge / 2 times the squared J and fields, from
-    zero: a convex problem."""
-    length, vocabulary = counted.length, counted.vocabulary
-    shapes = [(length, length, vocabulary, vocabulary), (length, vocabulary)]
-
-    def flat(slopes: Full) -> np.ndarray:
-        couplings = slopes.couplings
-        if symmetric:  # starts symmetric, and stays so
-            couplings = (couplings + couplings.transpose(1, 0, 3, 2)) / 2
-        return np.concatenate([couplings.ravel(), slopes.fields.ravel()])
-
-    first = np.zeros(sum(int(np.prod(shape)) for shape in shapes))
-    return _minimise(
-        counted, first, lambda vector: Full(*_split(vector, shapes)), flat, ridge, False,
-        iterations, tolerance, threads,
-    )  # fmt: skip
-
-
-def _minimise(
-    counted: Counted,
-    first: np.ndarray,
-    model: Callable,
-    flat: Callable,
-    ridge: float,
-    summed: bool,
-    iterations: int,
-    tolerance: float,
-    threads: int,
-) -> Fit:
-    scale = 1.0 if summed else 1.0 / (counted.total * counted.length)
-
-    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        loss, slopes = loss_and_slopes(counted, model(vector), threads)
-        gradient = flat(slopes)
-        gradient *= scale
-        gradient += ridge * vector
-        return scale * loss + 0.5 * ridge * (vector @ vector), gradient
-
-    found = minimize(
-        objective,
-        first,
-        jac=True,
-        method="L-BFGS-B",
-        options=dict(
-            maxiter=iterations, maxfun=10 * iterations, maxcor=HISTORY, ftol=tolerance, gtol=0.0
-        ),
-    )
-    loss = found.fun - 0.5 * ridge * (found.x @ found.x)
-    return Fit(
-        model=model(found.x),
-        objective=float(found.fun),
-        loss=float(loss / (scale * counted.total * counted.length)),
-        iterations=int(found.nit),
-        evaluations=int(found.nfev),
-        converged=bool(found.success),
-    )
-
-
 def _pass(
-    counted: Counted, model: Heads | Full, gradients: bool, threads: int, found: np.ndarray
-) -> tuple[float, Heads | Full | None]:
+    counted: Counted, model: Heads, gradients: bool, threads: int, found: np.ndarray
+) -> tuple[float, Heads | None]:
     """Summed loss and its gradient; the losses of unique sequences are added to `found` (U,) if
     there is one thread."""
     length, vocabulary = counted.length, counted.vocabulary
-    sites = np.empty(length)
+    sites, heads = np.empty(length), len(model.attention)
+    values = np.ascontiguousarray(model.values.transpose(0, 2, 1))
+    of_attention = np.empty((length, heads, length))
+    of_values = np.empty((length, heads, vocabulary, vocabulary))
     of_fields = np.empty((length, vocabulary))
-    if isinstance(model, Heads):
-        heads = len(model.attention)
-        values = np.ascontiguousarray(model.values.transpose(0, 2, 1))
-        of_attention = np.empty((length, heads, length))
-        of_values = np.empty((length, heads, vocabulary, vocabulary))
-        arguments = (model.attention, values, model.fields)
-        slopes = (of_attention, of_values, of_fields)
-        run = pseudolikelihood.factored
-    else:
-        couplings = np.ascontiguousarray(model.couplings.transpose(0, 1, 3, 2))
-        of_couplings = np.empty(couplings.shape)
-        arguments = (couplings, model.fields)
-        slopes = (of_couplings, of_fields)
-        run = pseudolikelihood.full
 
     def part(first: int, last: int) -> None:
-        arrays = (*counted.arrays, *arguments, gradients, sites)
-        run(first, last, *arrays, found if alone else np.zeros_like(found), *slopes)
+        pseudolikelihood.factored(
+            first, last, *counted.arrays, model.attention, values, model.fields, gradients, sites,
+            found if alone else np.zeros_like(found), of_attention, of_values, of_fields,
+        )  # fmt: skip
 
     alone = threads == 1
     if alone:
@@ -357,13 +252,12 @@ def _pass(
     total = float(sites.sum())
     if not gradients:
         return total, None
-    if isinstance(model, Heads):
-        of_values = of_values.sum(axis=0).transpose(0, 2, 1)
-        return total, Heads(of_attention.transpose(1, 0, 2), of_values, of_fields)
-    return total, Full(of_couplings.transpose(0, 1, 3, 2), of_fields)
+    of_values = of_values.sum(axis=0).transpose(0, 2, 1)
+    return total, Heads(of_attention.transpose(1, 0, 2), of_values, of_fields)
 
 
-def _split(vector: np.ndarray, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+def split(vector: np.ndarray, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+    """Arrays of these shapes from a flat vector, in turn."""
     parts, place = [], 0
     for shape in shapes:
         size = int(np.prod(shape))

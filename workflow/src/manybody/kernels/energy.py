@@ -84,66 +84,17 @@ def read_bins(found, own, to_weights):
 
 
 @njit(fastmath=_SUMS, nogil=True, cache=True)
-def forward(tokens, sites, table, weights, colours, found, sums, logits):
-    """logits (B, L, |V|) of tokens (B, L), and what the way back needs.
-
-    weights (T, L): the couplings of each tuple of sites (T, k - 1) to every site, 0 to its own.
-    colours (|V|, bins). found (B, T): bins of the tuples. sums (groups, bins, GROUP L): the weights
-    added up in each bin, for the sequences of a group side by side. With one row in `found` and one
-    group in `sums` nothing is kept.
-    """
-    length, vocabulary, keep = tokens.shape[1], len(colours), len(found) == len(tokens)
-    scores = np.empty((vocabulary, GROUP * length), weights.dtype)
-    own = np.empty((colours.shape[1], length), weights.dtype)  # of one sequence: the cache holds it
-    for start in range(0, len(tokens), GROUP):
-        rows = sums[start // GROUP if keep else 0]
-        stop = min(start + GROUP, len(tokens))
-        rows[:, (stop - start) * length :] = 0.0
-        for n in range(start, stop):
-            fill_bins(tokens[n], sites, table, weights, vocabulary, found[n if keep else 0], own)
-            copy_columns(own, 0, rows, (n - start) * length)
-        scores[:] = 0.0
-        add_products(scores, colours, rows)
-        for n in range(start, stop):
-            for i in range(length):
-                for a in range(vocabulary):
-                    logits[n, i, a] = scores[a, (n - start) * length + i]
-
-
-@njit(fastmath=_SUMS, nogil=True, cache=True)
-def backward(found, sums, by_bin, slopes, to_weights, to_colours):
-    """Adds to `to_weights` (T, L) and `to_colours` (|V|, bins) what slopes (B, L, |V|) send back.
-
-    by_bin (bins, |V|) are the colours transposed; slopes are the derivatives by the logits.
-    """
-    length, vocabulary = slopes.shape[1], slopes.shape[2]
-    scores = np.empty((vocabulary, GROUP * length), by_bin.dtype)
-    rows = np.empty((len(by_bin), GROUP * length), by_bin.dtype)
-    own = np.empty((len(by_bin), length), by_bin.dtype)
-    for start in range(0, len(slopes), GROUP):
-        stop = min(start + GROUP, len(slopes))
-        scores[:] = 0.0
-        for n in range(start, stop):
-            for i in range(length):
-                for a in range(vocabulary):
-                    scores[a, (n - start) * length + i] = slopes[n, i, a]
-        add_dots(to_colours, scores, sums[start // GROUP])
-        rows[:] = 0.0
-        add_products(rows, by_bin, scores)
-        for n in range(start, stop):
-            copy_columns(rows, (n - start) * length, own, 0)
-            read_bins(found[n], own, to_weights)
-
-
-@njit(fastmath=_SUMS, nogil=True, cache=True)
 def losses(
     tokens, sites, table, weights, colours, by_bin, shares, slopes,
     loss, correct, to_weights, to_colours,
 ):  # fmt: skip
     """loss and correct (B, L) of every token; with `slopes`, the gradients of shares * loss.
 
-    As `forward` and `backward` with the cross-entropy (nats) between them, a group of sequences at
-    a time, so that all of it stays in cache. shares (B, L), or (1, L) for all sequences alike.
+    weights (T, L): the couplings of each tuple of sites (T, k - 1) to every site, 0 to its own.
+    colours (|V|, bins); by_bin (bins, |V|): the same transposed. The cross-entropy (nats) stands
+    between the way there and the way back of a group of sequences, so that all of it stays in
+    cache. Gradients are added to to_weights (T, L) and to_colours (|V|, bins). shares (B, L), or
+    (1, L) for all sequences alike.
     """
     length, vocabulary, width = tokens.shape[1], len(colours), GROUP * tokens.shape[1]
     scores = np.empty((vocabulary, width), weights.dtype)

@@ -19,7 +19,7 @@ _HIGH = 0.693359375
 _LOW = float(np.log(np.longdouble(2)) - np.longdouble(_HIGH))
 _SERIES = tuple(1 / math.factorial(n) for n in range(13, -1, -1))
 # Sums may be regrouped (by the compiler, once) so that they use vector instructions.
-_SUMS = {"reassoc", "contract", "nsz"}
+SUMS = {"reassoc", "contract", "nsz"}
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"}, forceinline=True)
@@ -57,8 +57,8 @@ def _highest(numbers, count):
     return max(max(first, second), max(third, fourth))
 
 
-@njit(nogil=True, cache=True, fastmath=_SUMS, forceinline=True)
-def _site(
+@njit(nogil=True, cache=True, fastmath=SUMS, forceinline=True)
+def site(
     own, starts, rows, weights, table, base, gradients, of_table, of_base, losses,
     logits, turns, slopes,
 ):  # fmt: skip
@@ -112,14 +112,14 @@ def _site(
 
 
 @njit(nogil=True, cache=True)
-def _clear(numbers):
+def clear(numbers):
     """Sets numbers (R, q) to zero; not by a slice, see `factored`."""
     for row in range(numbers.shape[0]):
         for a in range(numbers.shape[1]):
             numbers[row, a] = 0.0
 
 
-@njit(nogil=True, cache=True, fastmath=_SUMS)
+@njit(nogil=True, cache=True, fastmath=SUMS)
 def factored(
     first, last, tokens, weights, starts, rows, row_site, row_colour, common,
     attention, values, fields, gradients, site_losses, losses, of_attention, of_values, of_fields,
@@ -139,7 +139,7 @@ def factored(
         # Not by a slice: what numpy says of shapes takes seconds to compile.
         for a in range(len(base)):
             base[a] = fields[i, a]
-        _clear(table)
+        clear(table)
         for h in range(heads):
             for j in range(length):
                 weight = attention[h, i, j] if j != i else 0.0
@@ -150,10 +150,10 @@ def factored(
                 weight = attention[h, i, j] if j != i else 0.0
                 for a in range(vocabulary):
                     table[row, a] += weight * (values[h, b, a] - values[h, common[j], a])
-        _clear(of_table)
+        clear(of_table)
         for a in range(vocabulary):
             of_base[a] = 0.0
-        site_losses[i] = _site(
+        site_losses[i] = site(
             tokens[i], starts, rows, weights, table, base, gradients, of_table, of_base, losses,
             logits, turns, slopes,
         )  # fmt: skip
@@ -163,7 +163,7 @@ def factored(
             of_fields[i, a] = of_base[a]
         for h in range(heads):
             part = of_values[i, h]
-            _clear(part)
+            clear(part)
             for j in range(length):
                 total, weight, c = 0.0, attention[h, i, j] if j != i else 0.0, common[j]
                 for a in range(vocabulary):
@@ -180,51 +180,3 @@ def factored(
                     part[c, a] -= weight * slope
                 of_attention[i, h, j] += total
             of_attention[i, h, i] = 0.0
-
-
-@njit(nogil=True, cache=True, fastmath=_SUMS)
-def full(
-    first, last, tokens, weights, starts, rows, row_site, row_colour, common,
-    couplings, fields, gradients, site_losses, losses, of_couplings, of_fields,
-):  # fmt: skip
-    """The same for couplings (L, L, q, q), indexed i, j, b, a; of_couplings is written likewise."""
-    length, vocabulary = fields.shape
-    table, of_table = np.empty((len(row_site), vocabulary)), np.empty((len(row_site), vocabulary))
-    base, of_base = np.empty(vocabulary), np.empty(vocabulary)
-    logits, turns = np.empty(GROUP * vocabulary), np.empty(GROUP * vocabulary)
-    slopes = np.empty(vocabulary)
-    for i in range(first, last):
-        # Not by a slice: what numpy says of shapes takes seconds to compile.
-        for a in range(len(base)):
-            base[a] = fields[i, a]
-        for j in range(length):
-            if j != i:
-                for a in range(vocabulary):
-                    base[a] += couplings[i, j, common[j], a]
-        for row in range(len(row_site)):
-            j, b = row_site[row], row_colour[row]
-            for a in range(vocabulary):
-                difference = couplings[i, j, b, a] - couplings[i, j, common[j], a]
-                table[row, a] = difference if j != i else 0.0
-        _clear(of_table)
-        for a in range(vocabulary):
-            of_base[a] = 0.0
-        site_losses[i] = _site(
-            tokens[i], starts, rows, weights, table, base, gradients, of_table, of_base, losses,
-            logits, turns, slopes,
-        )  # fmt: skip
-        if not gradients:
-            continue
-        for a in range(vocabulary):
-            of_fields[i, a] = of_base[a]
-        for j in range(length):
-            _clear(of_couplings[i, j])
-            if j != i:
-                for a in range(vocabulary):
-                    of_couplings[i, j, common[j], a] = of_base[a]
-        for row in range(len(row_site)):
-            j, b = row_site[row], row_colour[row]
-            if j != i:
-                for a in range(vocabulary):
-                    of_couplings[i, j, b, a] = of_table[row, a]
-                    of_couplings[i, j, common[j], a] -= of_table[row, a]

@@ -33,8 +33,3 @@ def colour_bins(vocabulary: int, size: int) -> np.ndarray:
     for order in permutations(range(size)):
         bins[rows[:, order] @ powers] = np.arange(len(rows))
     return bins.reshape((vocabulary,) * size)
-
-
-def multiplicities(vocabulary: int, size: int) -> np.ndarray:
-    """How many ordered tuples of colours fall into each bin: int64, (bins,)."""
-    return np.bincount(colour_bins(vocabulary, size).ravel())

@@ -65,35 +65,6 @@ class Problem:
         return float(self.teacher**2 @ self.eigenvalues)
 
 
-def problem(
-    covariance: np.ndarray, teacher: np.ndarray, noise: float, length: int | None = None
-) -> Problem:
-    """The regression with inputs of `covariance` (n, n) and teacher w* (n,), y = w*.x + noise.
-
-    noise: its variance, 0 or more. length: L of (6); n if not given. Raises `ValueError` for a
-    covariance that is not symmetric and positive definite, or shapes that do not fit.
-    """
-    covariance = _symmetric("covariance", covariance)
-    eigenvalues, U = np.linalg.eigh(covariance)
-    if eigenvalues[0] <= 0:
-        raise ValueError(
-            f"covariance: found the eigenvalue {eigenvalues[0]:.3g}, expected a positive definite "
-            f"matrix; take out inputs that others determine"
-        )
-    teacher = np.asarray(teacher, dtype=float)
-    if teacher.shape != eigenvalues.shape:
-        raise ValueError(
-            f"teacher: found shape {teacher.shape}, expected {eigenvalues.shape}, one component an "
-            f"input"
-        )
-    if not noise >= 0:
-        raise ValueError(f"noise: found {noise}, expected a variance of 0 or more")
-    length = len(teacher) if length is None else length
-    if length < 1:
-        raise ValueError(f"length: found {length}, expected 1 or more")
-    return Problem(eigenvalues, teacher @ U, float(noise), length)
-
-
 @dataclass(frozen=True)
 class Saddle:
     """Order parameters of (7): V, q, m and their conjugates Vh, qh, mh."""
@@ -463,12 +434,6 @@ def exponent(gamma: float, ridge: float, first: float, last: float) -> float:
     """Mean exponent of the decay of eps - 1 / gamma between two alphas; 1 far above the peak."""
     low, high = closed_form(gamma, ridge, np.array([first, last])) - 1 / gamma
     return math.log(low / high) / math.log(last / first)
-
-
-def initial_slope(gamma: float, ridge: float) -> float:
-    """d eps / d alpha at alpha = 0; without a ridge of the sign of 1 - 2 m^2, m = Var y."""
-    m = variance(gamma)
-    return m**2 / (1 - m**2) / (ridge + m) * (m / (ridge + m) - 2 * m**2)
 
 
 def rising_gamma(ridge: float) -> float:

@@ -85,14 +85,15 @@ class Energy(Model):
 
     @property
     def work_size(self) -> int:
-        return self.activation_size
+        """Of one site, whose pass serves its copy: the codes of all subsets, and a sum a bin."""
+        return max(self.colours.shape[1], 2 * self.size * self.couplings.shape[1])
 
     @property
     def _in_loops(self) -> bool:
         return self.couplings.device.type == "cpu"
 
-    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The sum as it is written, and any number of masks."""
+    def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The logits, the sum as it is written, and any number of masks."""
         self.check_tokens(tokens)
         code: int | Tensor = 0
         for colour in tokens[:, self.around].unbind(-1):
@@ -108,11 +109,7 @@ class Energy(Model):
         return self.all_masked_features(tokens)[rows, positions]
 
     def all_masked_features(self, tokens: Tensor) -> Tensor:
-        self.check_tokens(tokens)
-        if not self._in_loops:
-            return self(tokens)
-        logits = Logits.apply(tokens, self._spread(), self.colours, self.sites, self.bins)
-        return self._with_fields(logits)
+        return self.features(tokens)
 
     def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
         """Compiled, on a CPU and without fields."""
@@ -156,36 +153,8 @@ def conditionals(law: Hamiltonian) -> Energy:
     return model
 
 
-class Logits(torch.autograd.Function):
-    """Logits (B, L, |V|) of tokens (B, L); those as in `energy_loops.forward`."""
-
-    @staticmethod
-    def forward(ctx, tokens, weights, colours, sites, bins):
-        batch, length = tokens.shape
-        kept = batch if any(ctx.needs_input_grad) else min(batch, 1)
-        width = energy.GROUP * length
-        groups = -(-kept // energy.GROUP)
-        found = np.empty((kept, len(sites)), np.int32)
-        sums = weights.new_empty(groups, colours.shape[1], width)
-        logits = weights.new_empty(batch, length, len(colours))
-        given = (tokens.contiguous(), sites, bins, weights.detach(), colours.detach())
-        energy.forward(*map(Tensor.numpy, given), found, sums.numpy(), logits.numpy())
-        ctx.save_for_backward(colours, torch.from_numpy(found), sums)
-        ctx.tuples = weights.shape
-        return logits
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, slopes):
-        colours, found, sums = ctx.saved_tensors
-        to_weights, to_colours = colours.new_zeros(ctx.tuples), torch.zeros_like(colours)
-        given = (found, sums, colours.detach().T.contiguous(), slopes.contiguous())
-        energy.backward(*map(Tensor.numpy, (*given, to_weights, to_colours)))
-        return None, to_weights, to_colours, None, None
-
-
 class Losses(torch.autograd.Function):
-    """Loss (B * L,) in nats and correctness of every token; arguments as those of `Logits`.
+    """Loss (B * L,) in nats and correctness of every token, by `kernels.energy.losses`.
 
     The gradients of the summed loss are made with the loss. A way back that weights all losses
     alike scales them; any other makes them anew.

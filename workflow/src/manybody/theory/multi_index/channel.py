@@ -47,7 +47,7 @@ def posterior(
 ) -> Posterior:
     """Posterior of Z ~ N(omega, V) given h = +-x.
 
-    x (n, 2): the last layer's index h, either sign (`from_outputs` takes it from y); omega
+    x (n, 2): the last layer's index h, either sign; omega
     (n, 2, 2): layers, tokens; variance V (2, 2): symmetric, positive definite, so a layer known
     perfectly is refused; skip: c >= 0 (> 0 for `linear`). `threads` changes no number.
 
@@ -95,24 +95,6 @@ def jacobian(posterior: Posterior, variance: np.ndarray) -> np.ndarray:
     return found - np.einsum("kl,ts->ktls", inverse, np.eye(2))
 
 
-def step_error(
-    x: np.ndarray,
-    omega: np.ndarray,
-    variance: np.ndarray,
-    skip: float,
-    activation: str = "softmax",
-    threads: int = 1,
-    share: float = 0.01,
-) -> tuple[float, float]:
-    """Largest and rms difference of g_out with the step halved, on a `share` of the samples, evenly
-    spaced (one at least)."""
-    some = slice(None, None, max(1, round(1 / share)))
-    given = x[some], omega[some], variance, skip, activation, threads
-    found, finer = (denoiser(posterior(*given, extra=extra), variance) for extra in (0, 2))
-    gap = np.abs(found - finer)
-    return float(gap.max()), float(np.sqrt((gap**2).mean()))
-
-
 def index(z: np.ndarray, skip: float, activation: str = "softmax") -> np.ndarray:
     """The last layer's index h = B(z_1) z_2, (n, 2), from indices z (n, 2, 2)."""
     _check_kind(skip, activation)
@@ -132,14 +114,6 @@ def outputs(h: np.ndarray) -> np.ndarray:
     rows = np.stack([own, other], axis=2)
     rows[:, 1] = rows[:, 1, ::-1]
     return rows
-
-
-def from_outputs(y: np.ndarray) -> np.ndarray:
-    """x (n, 2), which is h up to its sign, from y (n, 2, 2). Loses digits where an entry of y is
-    close to 1 or h_1 to h_2; where h is known, use it."""
-    a1, a2 = np.log(y[:, 0, 0] / y[:, 0, 1]), np.log(y[:, 1, 1] / y[:, 1, 0])
-    gap = np.sqrt(a1 + a2)
-    return np.stack([a1 / gap, -a2 / gap], axis=1)
 
 
 def _checked(x, omega, variance, skip, activation):

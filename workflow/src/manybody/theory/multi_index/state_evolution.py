@@ -69,23 +69,6 @@ RANDOM = 10  # overlaps at which identities are tested
 SHIFT = 2e-3  # of log V, for derivatives
 
 
-def overlap_map(
-    overlap: Sequence,
-    alpha: float,
-    setting: Setting,
-    normal: np.ndarray,
-    side_information: float = 0.0,
-) -> np.ndarray:
-    """One step of state evolution, (2, 2), from Q (2, 2) or its diagonal (2,).
-
-    alpha: N / D > 0; normal: `draws`; side_information: its strength s. `ValueError` otherwise.
-    """
-    check_alpha(alpha)
-    found = alpha * averages(overlap, setting, normal).gain + side_information * np.eye(2)
-    Q = np.linalg.solve(np.eye(2) + found, found)
-    return (Q + Q.T) / 2
-
-
 def check_alpha(alpha: float) -> None:
     if not 0 < alpha < math.inf:
         raise ValueError(f"alpha: found {alpha}, expected samples an input, a number above 0")
