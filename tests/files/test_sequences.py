@@ -17,6 +17,7 @@ from manybody.files import parquet, sequences
 from manybody.files.atomic import ArtifactError
 from manybody.files.parquet import Refused
 from manybody.files.sequences import Sequences
+from manybody.runtime import quick_start
 
 SOURCE = Path(__file__).resolve().parents[2] / "workflow" / "src"
 
@@ -296,12 +297,12 @@ def test_every_flipped_byte_is_refused_or_changes_nothing(path):
 )
 def test_columns_are_those_of_pyarrow(rows, tokens):
     texts, lasts = [text for text, _ in rows], [last for _, last in rows]
-    assert parquet.strings(texts).equals(pa.array(texts, pa.string()))
-    assert parquet.truths(lasts).equals(pa.array(lasts, pa.bool_()))
-    for made in (parquet.strings(texts), parquet.truths(lasts)):
+    assert quick_start.strings(texts).equals(pa.array(texts, pa.string()))
+    assert quick_start.truths(lasts).equals(pa.array(lasts, pa.bool_()))
+    for made in (quick_start.strings(texts), quick_start.truths(lasts)):
         made.validate(full=True)
     values = np.array(tokens, np.uint8)
-    assert parquet.numbers(values[::2]).equals(pa.array(values[::2]))
+    assert quick_start.numbers(values[::2]).equals(pa.array(values[::2]))
 
 
 def test_writing_does_not_import_pandas(tmp_path):

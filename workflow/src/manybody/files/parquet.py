@@ -6,11 +6,10 @@ Pages carry checksums that are verified on reading; the document, under the sing
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -45,31 +44,6 @@ def writing(path: str | Path, schema: pa.Schema, **encoding) -> Iterator[pq.Parq
         ) as writer,
     ):
         yield writer
-
-
-def numbers(values: np.ndarray) -> pa.Array:
-    """A column (n,) without nulls of `values` (n,), whose memory it shares if they lie in a row.
-
-    Not `pa.array`, which imports pandas: half a second of every job that needs no more than this.
-    """
-    values = np.ascontiguousarray(values)
-    kind = pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
-
-
-def strings(values: Sequence[str]) -> pa.Array:
-    """A column without nulls of fewer than 2 GiB of text; see `numbers`."""
-    encoded = [value.encode() for value in values]
-    ends = np.zeros(len(encoded) + 1, np.int32)
-    np.cumsum([len(value) for value in encoded], out=ends[1:])
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
-    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
-
-
-def truths(values: Sequence[bool]) -> pa.Array:
-    """A column without nulls, of one bit each; see `numbers`."""
-    bits = np.packbits(np.asarray(values, bool), bitorder="little")
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
 
 
 def set_document(writer: pq.ParquetWriter, document: dict) -> None:

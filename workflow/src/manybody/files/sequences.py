@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 
 from manybody.files.parquet import (
     Refused,
-    numbers,
     open_document,
     read_groups,
     set_document,
     writing,
 )
+from manybody.runtime.quick_start import numbers
 
 KIND = "sequences"
 LARGEST = 2**31 - 1  # |V| and L: what fits the columns

@@ -4,17 +4,12 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from manybody import models
 from manybody.files.atomic import ArtifactError, read_json
 from manybody.files.checkpoints import as_manifest, checkpoint_steps, load_into, tensors
 from manybody.files.manifest import Manifest
-
-# What keeps a tensor's shape where the other arguments are numbers
-UNSHAPED = {"mul", "div", "sub", "__mul__", "__rmul__", "__truediv__", "__sub__"}
-UNSHAPED |= {"uniform_", "normal_", "zero_", "fill_", "kaiming_uniform_"}
+from manybody.runtime.quick_start import without_numbers
 
 
 def load_model(manifest: str | Path | Manifest, step: int | str = "last", device: str = "cpu"):
@@ -54,7 +49,7 @@ def _description(run: Manifest, path: Path) -> dict:
                 f"{most} along any side; it belongs to another model"
             )
     try:
-        with torch.device("meta"), _WithoutNumbers():
+        with torch.device("meta"), without_numbers():
             wanted = {name: list(t.shape) for name, t in tensors(models.build(description)).items()}
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ArtifactError(f"{run.path} describes no model: {error}") from error
@@ -65,22 +60,6 @@ def _description(run: Manifest, path: Path) -> dict:
                 f"{run.path} describes has {wanted.get(name, 'none')}; it belongs to another model"
             )
     return description
-
-
-class _WithoutNumbers(TorchFunctionMode):
-    """Leaves out what draws, scales and fills weights on the device meta, which have no numbers.
-
-    There torch would do it in Python, and for that import its compiler, which takes two seconds.
-    """
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if func in (torch.randn, torch.rand, torch.zeros) and not kwargs:
-            return torch.empty(*args)
-        weights = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
-        if len(weights) == 1 and weights[0].is_meta and func.__name__ in UNSHAPED:
-            return weights[0]
-        return func(*args, **kwargs)
 
 
 def _shapes(path: Path) -> dict[str, list[int]]:

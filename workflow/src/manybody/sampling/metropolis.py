@@ -20,10 +20,10 @@ from manybody.files import sequences
 from manybody.files.atomic import atomic
 from manybody.files.lease import lease
 from manybody.files.manifest import write_manifest
-from manybody.files.parquet import numbers
 from manybody.files.resume import Resume
 from manybody.models.base import Model
 from manybody.runtime.progress import Progress
+from manybody.runtime.quick_start import numbers
 from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.chains import MEMORY, Chains
 from manybody.sampling.diagnostics import trace
@@ -376,7 +376,7 @@ class _Run:
             self.out / "starts.parquet", self.starts, self.vocabulary, self.about | dict(sweep=0)
         )
         columns = trace(self.energies, self.same, self.accepted, self.changed, length)
-        table = pa.table({name: numbers(column) for name, column in columns.items()})
+        table = pa.table({name: numbers(values) for name, values in columns.items()})
         with atomic(self.out / "trace.parquet") as temporary:
             parquet.write_table(table, temporary, write_page_checksum=True)
         names = ["starts.parquet", "trace.parquet", *(self._file(n).name for n in self.saves)]

@@ -19,10 +19,9 @@ from manybody.files.parquet import (
     open_document,
     read_groups,
     set_document,
-    strings,
-    truths,
     writing,
 )
+from manybody.runtime.quick_start import strings, truths
 
 KIND = "documents"
 PIECE = 2**16  # characters

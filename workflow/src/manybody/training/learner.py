@@ -1,7 +1,5 @@
 """A model, its optimizer and one training step."""
 
-from inspect import unwrap
-
 import numpy as np
 import torch
 from accelerate import Accelerator
@@ -10,6 +8,7 @@ from torch import Tensor, nn
 from manybody import models
 from manybody.files.checkpoints import copy_into, tensors
 from manybody.models.objectives import masked_loss, next_token_loss
+from manybody.runtime.quick_start import lean
 from manybody.runtime.seeds import start_seed, torch_seed
 from manybody.training.batches import Batch
 from manybody.training.schedule import learning_rate
@@ -130,18 +129,6 @@ class Learner:
             return inputs
         pinned = (tensor.pin_memory() for tensor in inputs)
         return [tensor.to(self.accelerator.device, non_blocking=True) for tensor in pinned]
-
-
-def lean(kind: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
-    """An optimizer of torch without the wrappers that import its compiler, a second of work.
-
-    They also name each step to a profiler, which takes longer than the step of a small model.
-    """
-    step = torch.no_grad()(unwrap(kind.step))
-    step.hooked = True  # torch's word for a step that needs no such wrapper
-    others = ("add_param_group", "state_dict", "load_state_dict")
-    methods = {name: unwrap(getattr(kind, name)) for name in others}
-    return type(kind.__name__, (kind,), {**methods, "step": step})
 
 
 SGD, AdamW = lean(torch.optim.SGD), lean(torch.optim.AdamW)

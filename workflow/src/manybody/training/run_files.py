@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from manybody.files.atomic import atomic
+from manybody.runtime.quick_start import numbers, strings
 
 HISTORY = {
     "step": "int64",
     "epoch": "float64",
     "learning_rate": "float64",
-    "split": "string",
+    "split": str,
     "loss": "float64",
     "loss_se": "float64",
     "accuracy": "float64",
@@ -50,19 +51,10 @@ def write_history(path: Path, rows: list[dict]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    # From buffers: made of lists or arrays, columns would cost the import of pandas.
     columns = []
     for name, kind in HISTORY.items():
-        values = [row[name] for row in rows]
-        if kind == "string":
-            text = [value.encode() for value in values]
-            starts = np.cumsum([0, *map(len, text)], dtype="int32")
-            buffers = [pa.py_buffer(starts), pa.py_buffer(b"".join(text))]
-        else:
-            values = [math.nan if value is None else value for value in values]
-            buffers = [pa.py_buffer(np.array(values, kind))]
-        kind = getattr(pa, kind)()
-        columns.append(pa.Array.from_buffers(kind, len(rows), [None, *buffers], null_count=0))
+        values = [math.nan if row[name] is None else row[name] for row in rows]
+        columns.append(strings(values) if kind is str else numbers(np.array(values, kind)))
     table = pa.Table.from_arrays(columns, list(HISTORY))
     with atomic(path) as temporary:
         parquet.write_table(table, temporary, write_page_checksum=True)
