@@ -1,12 +1,18 @@
 """Every model's fast forward against the plain one: explicit copies, one mask each."""
 
+import inspect
 import itertools
 import json
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 import torch
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
+from manybody import models
 from manybody.models import ARCHITECTURES, build
 from manybody.models.factored import network as factored
 from manybody.models.factored import squares
@@ -394,3 +400,34 @@ def test_tokens_of_another_length_are_refused(description):
 
 def test_registry_names_every_architecture():
     assert {description["architecture"] for description in DESCRIPTIONS} == set(ARCHITECTURES)
+
+
+def test_what_is_said_of_a_model_needs_neither_torch_nor_pydantic():
+    lines = (
+        "import sys; from manybody import models",
+        "said = [models.about({'architecture': a}).display_name for a in models.ARCHITECTURES]",
+        "assert all(said) and not {'torch', 'pydantic'} & set(sys.modules)",
+        "typed = [models.options(name) for name in models.ARCHITECTURES]",
+        "assert all(typed) and 'torch' not in sys.modules",
+    )
+    subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)],
+        env={"PYTHONPATH": str(Path(models.__file__).parents[2]), "PATH": "/usr/bin:/bin"},
+        check=True,
+    )
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_config_s_keys_are_those_that_build_the_model(architecture):
+    """With the same defaults; `weights` of the energy model says that none are looked for."""
+    network = import_module(f"{ARCHITECTURES[architecture]}.network")
+    made = getattr(network, models.about({"architecture": architecture}).network)
+    taken = inspect.signature(made).parameters
+    keys = models.options(architecture).model_fields.items()
+    for name, key in keys:
+        if name == "weights":
+            continue
+        default = taken[name].default
+        if not key.is_required():
+            assert key.default == default
+    assert {name for name, _ in keys} - {"weights"} <= set(taken)

@@ -24,7 +24,7 @@ def target(document: dict, rank: bool = False) -> str:
         return "original text"
     made = document["generator"]
     text = generator(made["description"])
-    if rank:
+    if rank and "rank" in made["description"]:
         text += f", rank {made['description'].get('rank') or 'full'}"
     if not made["last"]:
         text += f", stopped at step {made['step']}"
