@@ -431,3 +431,13 @@ def test_the_config_s_keys_are_those_that_build_the_model(architecture):
         if not key.is_required():
             assert key.default == default
     assert {name for name, _ in keys} - {"weights"} <= set(taken)
+
+
+@pytest.mark.parametrize(
+    "description", [*DESCRIPTIONS[:-1], factored_model(1, bias="site", heads=2)], ids=str
+)
+def test_the_head_reads_as_many_features_as_are_said(description):
+    model, tokens = made(description), tokens_of()
+    features = model.all_masked_features(tokens)
+    assert features.shape[-1] == model.feature_size
+    assert model.head(features[0, 0]).shape == (VOCABULARY,)
