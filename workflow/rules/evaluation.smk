@@ -29,7 +29,8 @@ rule evaluate_model:
         # on a cluster, a CPU where training has a GPU
         device="cpu" if config["compute"]["device"] == "cpu" else "auto",
         code=lambda wildcards: code(
-            "evaluate_model.py", *model_modules(entry("evaluations", wildcards.evaluation)["model"])
+            "evaluate_model.py",
+            *model_modules(entry("evaluations", wildcards.evaluation)["model"]),
         ),
     message:
         "Evaluating {wildcards.evaluation}, seed {wildcards.seed}"

@@ -85,7 +85,7 @@ def run(job: dict, work) -> int:
 if __name__ == "__main__":
     jobs = json.load(sys.stdin)
     needed = ["manybody.training.loop", "torch._dynamo", "pyarrow.parquet"]
-    needed += {f"manybody.models.{job['description']['architecture']}" for job in jobs}
+    needed += {f"manybody.models.{job['description']['architecture']}.network" for job in jobs}
     for name in needed:
         import_module(name)
     threads = [Path(task, "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
