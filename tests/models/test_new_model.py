@@ -151,7 +151,7 @@ def test_no_other_room_tells_models_apart_by_their_architecture():
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             parts = ast.walk(node) if isinstance(node, ast.Compare) else ()
-            words = [getattr(part, "value", getattr(part, "id", None)) for part in parts]
+            words = [getattr(part, key, "") for part in parts for key in ("value", "id", "attr")]
             if any(word == "architecture" for word in words):
                 found.append(f"{room}:{node.lineno}")
     assert not found
