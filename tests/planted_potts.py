@@ -1,7 +1,7 @@
 """What the Potts paper's figures read, with planted answers: runs, and tables."""
 
 import math
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from manybody.evaluation import equations
 from manybody.evaluation.contacts import write_scores
 from manybody.files import sequences, tables
 from manybody.files.manifest import write_manifest
+from manybody.models.factored import equation
 from manybody.sources import pair_gibbs
 from manybody.sources.hamiltonian import Hamiltonian
 from manybody.sources.potts import contact_map, stored_colours
@@ -34,6 +35,10 @@ NOISE = {"free": (0.02, 0.05), "softmax": (0.014, 0.1)}
 ENCODERS = {"one": (1, (0.034, 0.036, 0.035)), "three": (3, (0.021, 0.022, 0.020))}
 EPOCHS = np.linspace(0, 300, 31)
 LAW = Hamiltonian(contact_map(LENGTH), -stored_colours() / 2, BETA)
+
+
+def of_factored(attention, values, tokens):
+    return equations.of_logits(partial(equation.logits, attention, values), VOCABULARY, tokens)
 
 
 @cache
@@ -123,7 +128,7 @@ class Made:
         attention = noisy(self.law.couplings, noise[0], draws)
         truth = -2 * self.law.beta * self.law.colours
         values = truth + noise[1] * truth.std() * draws.standard_normal(truth.shape)
-        each = equations.of_factored(attention, values, self.tokens)
+        each = of_factored(attention, values, self.tokens)
         last = {("A", 1): sign * attention, ("V", 1): values / sign + draws.random(len(truth))}
         early = {("A", 1): draws.standard_normal(attention.shape), ("V", 1): values}
         description = dict(architecture="factored", layers=1, bias=False, attention=kind)
@@ -144,7 +149,7 @@ class Made:
         draws = np.random.default_rng(seed)
         values = -2 * self.law.beta * self.law.colours
         values = values + noise * values.std() * draws.standard_normal(values.shape)
-        each = equations.of_factored(self.law.couplings, values, self.tokens)
+        each = of_factored(self.law.couplings, values, self.tokens)
         description = dict(architecture="interpolated", a=a)
         of = of or recipe(0.02, "adamw")
         self.add(model, seed, description, curve(each.mean()), of, each=each)

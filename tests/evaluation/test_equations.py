@@ -1,5 +1,7 @@
 """Losses by the equations against those that the models have."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from manybody.evaluation import equations
 from manybody.files import sequences
 from manybody.files.checkpoints import write_tensors
 from manybody.files.manifest import write_manifest
+from manybody.models.factored import equation
 from manybody.models.objectives import sequence_sums
 from manybody.sources.hamiltonian import Hamiltonian
 from manybody.sources.potts import contact_map, stored_colours
@@ -75,5 +78,7 @@ def test_the_equations_give_the_losses_of_the_models(length, vocabulary, tmp_pat
 def test_the_true_couplings_lose_what_the_law_does():
     law = Hamiltonian(contact_map(20), -stored_colours() / 2, 1.707)
     tokens = np.random.default_rng(0).integers(0, 20, (100, 20))
-    found = equations.of_factored(law.couplings, -2 * law.beta * law.colours, tokens)
+    found = equations.of_logits(
+        partial(equation.logits, law.couplings, -2 * law.beta * law.colours), law.vocabulary, tokens
+    )
     np.testing.assert_allclose(found, equations.of_truth(law, tokens), rtol=1e-12)

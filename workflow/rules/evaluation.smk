@@ -80,7 +80,7 @@ rule evaluate_equations:
         mem_mb=growing(2000),
         runtime=growing(60),
     params:
-        code=lambda wildcards: code("evaluate_equations.py"),
+        code=lambda wildcards: code("evaluate_equations.py", *ARCHITECTURES.values()),
     message:
         "Losses of the runs of {wildcards.paper} {wildcards.figure} by their equations"
     script:

@@ -51,7 +51,7 @@ def row(
     expected: str | float = "",
     tolerance: float = math.nan,
 ) -> dict:
-    """One check; `holds` is an answer of a rule of decision, and becomes a gate's word for it.
+    """A claim and what it came to; `holds` is the answer of a rule, or a gate's word for it.
 
     A gate without a finite value is contradicted, whatever `holds` says. Raises `ValueError` for a
     kind or an answer that does not exist, and for a gate that was not run: a gate that does not
@@ -59,7 +59,7 @@ def row(
     """
     if kind not in KINDS or holds not in ANSWERS or (kind in GATES and holds == "not-run"):
         raise ValueError(
-            f"check {claim!r}: found kind {kind!r}, holds {holds!r}; expected one of "
+            f"claim {claim!r}: found kind {kind!r}, holds {holds!r}; expected one of "
             f"{', '.join(KINDS)} and one of {', '.join(ANSWERS)} (not-run for paper only)"
         )
     if kind in GATES:
@@ -88,7 +88,7 @@ def failed(
 
 
 def table(rows: Iterable[dict]) -> pd.DataFrame:
-    """The checks of a figure, in the order in which they were made."""
+    """The claims of a figure, in the order in which they were judged."""
     return pd.DataFrame(list(rows), columns=COLUMNS)
 
 
@@ -381,8 +381,8 @@ def same_losses(claim: str, differences: pd.DataFrame, tolerance: float = SWEEPS
         within(claim, value, error, 0.0, tolerance)
         for value, error in zip(differences["value"], differences["error"], strict=True)
     ]
-    largest = max(decided, key=lambda check: abs(check["value"]))
-    answers = {check["holds"] for check in decided}
+    largest = max(decided, key=lambda one: abs(one["value"]))
+    answers = {one["holds"] for one in decided}
     holds = "no" if "no" in answers else "undecided" if "undecided" in answers else "yes"
     return {**largest, "holds": holds}
 

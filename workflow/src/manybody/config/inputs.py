@@ -15,7 +15,7 @@ def needs(block: dict, config: dict) -> dict:
     maps, and those that are `longer`, the candidates of its `interpolation`, and its `optimum`.
     Theory is its `theory`, one name or several by their part in the figure, and `exact`.
     `sources` gives each of their sources as the config has it. `elsewhere` is the figure that has
-    the rows about the same runs, or None. Raises `KeyError` for a name that is not defined.
+    the claims about the same runs, or None. Raises `KeyError` for a name that is not defined.
     """
     runs, targets = [], {}
     students = [part for part in corpora(block) if "evaluation" in part]
@@ -61,9 +61,9 @@ def needs(block: dict, config: dict) -> dict:
 
 
 def _elsewhere(block: dict, config: dict) -> str | None:
-    """The figure that draws the runs of `block` as well and has the rows about them, if one does.
+    """The figure that draws the runs of `block` as well and has the claims about them, if one does.
 
-    Rows are counted once: a figure of the same student with late steps goes before one without,
+    Claims are counted once: a figure of the same student with late steps goes before one without,
     one of the same deepest network by one recipe before one by several.
     """
     for name, other in config.get("figures", {}).get("simplicity", {}).items():

@@ -6,20 +6,19 @@ precision. Losses are nats per token, every site masked in turn. N sequences, L 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from manybody.evaluation.contacts import factors
+from manybody import models
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
 from manybody.sources.hamiltonian import Hamiltonian, read_tensor
 
 BLOCK = 2**22  # logits held at a time
-# One layer and one head of factored attention without bias: the loss is that of A and V.
-PLAIN = {"architecture": "factored", "layers": 1, "heads": 1, "bias": False}
 
 
 def evaluate(
@@ -48,17 +47,11 @@ def rows(quantity: str, series: str, seed: int, each: np.ndarray) -> pd.DataFram
 
 
 def _of_run(run: Manifest, tokens: np.ndarray) -> np.ndarray | None:
-    """Losses (N,) of a run's last checkpoint; None where no equation here gives them."""
-    description = {"heads": 1, **run.about["description"]}
-    if all(description.get(key) == value for key, value in PLAIN.items()):
-        (attention,), (values,) = factors(run)
-        return of_factored(attention, values, tokens)
-    if description["architecture"] != "interpolated":
-        return None
-    weights, a = run.file(f"step-{run.about['steps'][-1]}.safetensors"), description["a"]
-    names = ("scores", "values", "mask") if a else ("scores", "values")
-    scores, values, *mask = (read_tensor(weights, name).astype(np.float64) for name in names)
-    return of_interpolation(a, scores, values, mask[0] if a else None, tokens)
+    """Losses (N,) of a run's last checkpoint; None where no equation gives them."""
+    weights = run.file(f"step-{run.about['steps'][-1]}.safetensors")
+    description = run.about["description"]
+    logits = models.about(description).equation(partial(read_tensor, weights))
+    return None if logits is None else of_logits(logits, description["vocabulary"], tokens)
 
 
 def of_truth(law: Hamiltonian, tokens: np.ndarray) -> np.ndarray:
@@ -66,41 +59,9 @@ def of_truth(law: Hamiltonian, tokens: np.ndarray) -> np.ndarray:
     return _in_blocks(tokens, law.vocabulary, law.log_conditionals)
 
 
-def of_factored(attention: np.ndarray, values: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-    """Loss of logits_k = sum_{j != k} A_kj V s_j (4) on each of tokens (N, L): (N,).
-
-    attention: A (L, L), of which the diagonal is not looked at. values: V (|V|, |V|).
-    """
-    others = np.where(np.eye(len(attention), dtype=bool), 0.0, attention)
-    return _in_blocks(tokens, len(values), lambda part: _log_softmax(others @ values.T[part]))
-
-
-def of_interpolation(
-    a: float, scores: np.ndarray, values: np.ndarray, mask: np.ndarray | None, tokens: np.ndarray
-) -> np.ndarray:
-    """Loss of eq. 2 with parameter a on each of tokens (N, L): (N,).
-
-    scores: W (d, d). values: V (|V|, d). mask: (d,), what stands for the masked token's one-hot;
-    None at a = 0, where that is zero. Position and token share the first entries of R^d.
-    """
-    length = tokens.shape[1]
-    hidden = np.zeros(len(scores)) if mask is None else mask
-
-    def logs(part: np.ndarray) -> np.ndarray:
-        found = np.empty((*part.shape, len(values)))
-        for k in range(length):
-            asked = a * hidden
-            asked[k] += 1.0
-            keys = asked @ scores  # u_k^T W
-            match = keys[:length] + a * keys[part]
-            match[:, k] = keys[k] + a * (keys @ hidden)
-            maps = np.exp(_log_softmax(match))
-            sent = values.T[part]  # V e_j
-            sent[:, k] = values @ hidden
-            found[:, k] = np.einsum("nj,njc->nc", maps, sent) + a * maps @ values[:, :length].T
-        return _log_softmax(found)
-
-    return _in_blocks(tokens, len(values), logs)
+def of_logits(logits: Callable, vocabulary: int, tokens: np.ndarray) -> np.ndarray:
+    """Loss of logits(part) (n, L, |V|) on each of tokens (N, L): (N,)."""
+    return _in_blocks(tokens, vocabulary, lambda part: _log_softmax(logits(part)))
 
 
 def _in_blocks(tokens: np.ndarray, vocabulary: int, logs) -> np.ndarray:

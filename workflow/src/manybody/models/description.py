@@ -82,6 +82,13 @@ class About:
         """
         raise NotImplementedError
 
+    def equation(self, tensor: Callable[[str], Any]) -> Callable | None:
+        """Tokens (N, L) -> logits (N, L, |V|) of each site masked alone, by the paper's equation.
+
+        numpy and double precision; `tensor` as in `pair_factors`. None where no equation is known.
+        """
+        return None
+
     @property
     def penalised(self) -> str | None:
         """Beginning of the names of the parameters that `training.optimizer.sparsity` may set to

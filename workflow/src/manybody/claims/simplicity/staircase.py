@@ -1,4 +1,4 @@
-"""What figure 2 says: the rows of many-body, section 6, decided on the runs that were read.
+"""What figure 2 says: the claims of many-body, section 6, judged on the runs that were read.
 
 Exact rows are identities. Statistical rows are about the samples and the lines, and, at the
 default setting of the specification, about how large the gaps are: these are gates. How networks
@@ -50,7 +50,7 @@ IDENTITIES = {  # quantity of the table: words, kind, bound, whether it must be 
 
 
 def all_claims(part: Part, figure: str) -> list[dict]:
-    """Every row on the data, the lines and the networks of one part."""
+    """Every claim about the data, the lines and the networks of one part."""
     rows = [*sample_claims(part, figure), *line_claims(part, figure)]
     rows += [*shallow_claims(part, figure), *staircase_claims(part, figure)]
     return [*rows, *order_claims(part, figure), *protocol_claims(part, figure)]
@@ -59,7 +59,7 @@ def all_claims(part: Part, figure: str) -> list[dict]:
 def seed_claims(part: Part, figure: str, elsewhere: str | None = None) -> list[dict]:
     """How often runs reach the data's order, by each recipe, and in which order layers move.
 
-    elsewhere: a figure that draws the same runs by the first recipe and has the rows about them.
+    elsewhere: a figure that draws the same runs by the first recipe and has the claims about them.
     """
     rows = protocol_claims(part, figure)
     if elsewhere is None:
@@ -79,7 +79,7 @@ def departure(source: dict) -> str:
 
 
 def exact_claims(theory: pd.DataFrame | None, figure: str) -> list[dict]:
-    """The identities of `claims.identities.many_body`; no rows where the figure has none."""
+    """The identities of `claims.identities.many_body`; none where the figure names no `exact`."""
     rows = []
     for quantity, (words, kind, bound, above) in IDENTITIES.items() if theory is not None else ():
         found = theory[theory["quantity"] == quantity]

@@ -1,5 +1,7 @@
 """Factored attention with x^2 between the layers (simplicity, eq. 3)."""
 
+from functools import partial
+
 from manybody.models import description
 
 
@@ -55,6 +57,16 @@ class About(description.About):
             attention = np.exp(attention - attention.max(axis=-1, keepdims=True))
             attention /= attention.sum(axis=-1, keepdims=True)
         return attention.reshape(-1, *attention.shape[-2:]), values.reshape(-1, *values.shape[-2:])
+
+    def equation(self, tensor):
+        """Of one layer and one head without bias."""
+        heads, bias = self.description.get("heads", 1), self.description.get("bias", True)
+        if not self.pairwise or heads > 1 or bias:
+            return None
+        from manybody.models.factored.equation import logits
+
+        (attention,), (values,) = self.pair_factors(tensor)
+        return partial(logits, attention, values)
 
     @property
     def penalised(self) -> str | None:

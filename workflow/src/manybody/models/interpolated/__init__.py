@@ -1,5 +1,7 @@
 """Attention between the factored limit and input-dependent maps (potts, eq. 2)."""
 
+from functools import partial
+
 from manybody.models import description
 
 
@@ -11,3 +13,11 @@ class About(description.About):
     @property
     def label(self) -> str:
         return f"{self.display_name}, a = {self.description['a']:g}"
+
+    def equation(self, tensor):
+        from manybody.models.interpolated.equation import logits
+
+        a = self.description["a"]
+        names = ("scores", "values", "mask") if a else ("scores", "values")
+        scores, values, *mask = (tensor(name).astype("float64") for name in names)
+        return partial(logits, a, scores, values, mask[0] if a else None)
