@@ -15,10 +15,12 @@ LEFT_OUT = {
     "read_alignment": "writes splits, as sample_potts does, from one file that is read at once",
     "extract_maps": "writes one table from a run's checkpoints, as evaluate_model does",
     "measure_displacements": "writes one table from runs' checkpoints, as evaluate_model does",
+    "evaluate_equations": "writes one table from runs' checkpoints, as evaluate_model does",
     "score_contacts": "writes one table from a run's last checkpoint, as evaluate_model does",
     "write_scorecard": "writes two small files from tables, as a figure is",
     "write_figure_scorecard": "writes one small file from one table, as a figure is",
     "judge_gates": "writes one small file from tables, as a figure is",
+    "install_peers": "calls pip, for benchmarks only",
     "benchmark_part": "measures times, which are never the same twice",
 }
 
