@@ -28,7 +28,7 @@ from manybody.config.check import ConfigError, check, take_away
 
 try:
     take_away(config)
-    check(config)
+    checked = check(config)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from manybody.config.check import ConfigError, check
+from manybody.config import document
+from manybody.config.check import NAMED, ConfigError, check
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 
@@ -230,23 +231,44 @@ def test_an_unsaved_sweep_is_refused(config):
 
 def test_every_key_is_described():
     """A schema without descriptions is no reference manual."""
-    schema = yaml.safe_load(
-        (CONFIG.parent / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8")
-    )
-
-    def undescribed(node, path=""):
-        for key, value in node.get("properties", {}).items():
-            described = "description" in value or "$ref" in value or "const" in value
-            if value and not described and "enum" not in value:
-                yield f"{path}.{key}"
-            yield from undescribed(value, f"{path}.{key}")
-        for part in node.get("oneOf", []):
-            yield from undescribed(part, path)
-
-    found = [*undescribed(schema)]
-    for name, definition in schema["$defs"].items():
-        found += undescribed(definition, name)
+    schema = json.loads((CONFIG.parent / document.SCHEMA).read_text(encoding="utf-8"))
+    blocks = {"Config": schema, **schema["$defs"]}
+    assert len(blocks) > 60
+    found = [
+        f"{block}.{key}"
+        for block, about in blocks.items()
+        for key, entry in about["properties"].items()
+        # A block has a description of its own, the kind of a block says what it is.
+        if not any(
+            {"description", "$ref", "const", "enum"} & set(value)
+            for value in (entry, *entry.get("anyOf", []))
+        )
+    ]
+    found += [name for name, about in blocks.items() if not about.get("description")]
     assert not found, f"no description: {found}"
+
+
+def test_the_schema_and_the_page_are_those_of_the_typed_blocks():
+    for path, text in document.files().items():
+        written = (CONFIG.parent / path).read_text(encoding="utf-8")
+        assert written == text, (
+            f"{path}: run `PYTHONPATH=workflow/src python -m {document.__name__}`"
+        )
+
+
+def test_what_the_schema_takes_is_what_the_check_takes():
+    """The schema for editors takes the shipped configs, nulls that take away included."""
+    from jsonschema import Draft202012Validator
+
+    validator = Draft202012Validator(document.schema())
+    for overlay in ([], ["smoke.yaml"], ["paper.yaml"], ["lab.yaml"], ["headline.yaml"]):
+        validator.validate(load("config.yaml", *overlay))
+    config = load("config.yaml")
+    for block in NAMED:
+        config[block]["gone"] = None
+    validator.validate(config)
+    config["models"]["n2"]["layers"] = "two"
+    assert not validator.is_valid(config)
 
 
 def test_an_overlay_takes_the_other_temperature_back():

@@ -26,7 +26,7 @@ for paper, figure in figure_names():
             paper=paper,
             figure=figure,
             block=figure_block(paper, figure, drawn=False),
-            context=needs(figure_block(paper, figure, drawn=False), config),
+            context=needs(paper, figure, drawn=False),
             code=lambda wildcards, module=f"{paper}.{figure}".replace("-", "_"): code(
                 "judge_figure.py", f"manybody.claims.{module}"
             ),

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 from manybody.files.atomic import sha256
-from manybody.config.inputs import needs
 from manybody.models import ARCHITECTURES
 from manybody.runtime.code_digest import code_digest
 from manybody.sampling import footprint
@@ -303,14 +302,23 @@ def figure_files(paper=None):
 
 def figure_parts(kind):
     """What all figures of the config need of one kind (see `needs`), each once."""
-    blocks = [config["figures"][paper][figure] for paper, figure in figure_names()]
-    named = [part for block in blocks for part in needs(block, config)[kind]]
+    named = [part for name in figure_names() for part in needs(*name, drawn=False)[kind]]
     return [part for number, part in enumerate(named) if part not in named[:number]]
+
+
+def needs(paper, figure, drawn):
+    """What a figure is drawn from, as its block declares it, or else what its claims are judged by."""
+    blocks = getattr(checked.figures, paper.replace("-", "_"))
+    found = getattr(blocks, figure).inputs(config)
+    if drawn:
+        exact = config["figures"][paper][figure].get("exact")
+        found["theory"] = [name for name in found["theory"] if name != exact]
+    return found
 
 
 def equation_runs(wildcards):
     """Runs (source, model, seed) of a figure, all of one source, that equations are asked about."""
-    return needs(config["figures"][wildcards.paper][wildcards.figure], config)["equations"]
+    return needs(wildcards.paper, wildcards.figure, drawn=False)["equations"]
 
 
 def figure_block(paper, figure, drawn):
@@ -324,8 +332,7 @@ def figure_inputs(paper, figure, drawn=False):
 
     Of the job that draws it, or else of the one that judges its claims.
     """
-    block = figure_block(paper, figure, drawn)
-    needed = needs(block, config)
+    needed = needs(paper, figure, drawn)
     # A figure of contacts names its source for the setting alone.
     sampled = [] if needed["contacts"] else [*needed["sources"]]
     inputs = {
@@ -348,7 +355,7 @@ def figure_inputs(paper, figure, drawn=False):
             for truth in needed["truth"]
         ],
     }
-    if "passages" in block:
+    if "passages" in config["figures"][paper][figure]:
         source = entry("clones", needed["clones"][0])["source"]
         inputs["tokenizer"] = of_text(source, "tokenizer.json")
     return inputs

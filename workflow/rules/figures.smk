@@ -37,7 +37,7 @@ for paper, figure in figure_names():
             paper=paper,
             figure=figure,
             block=figure_block(paper, figure, drawn=True),
-            context=needs(figure_block(paper, figure, drawn=True), config),
+            context=needs(paper, figure, drawn=True),
             code=lambda wildcards, module=f"{paper}.{figure}".replace("-", "_"): code(
                 "plot_figure.py", f"manybody.plotting.{module}", plotting=True
             ),

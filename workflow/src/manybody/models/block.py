@@ -1,35 +1,52 @@
 """What the typed options of all architectures have in common."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WrapValidator
+
+
+def key(description: str, default: Any = ..., **bounds) -> Any:
+    """A key of a block; one without a default has to be given."""
+    return Field(default, description=description, **bounds)
+
+
+def number(**bounds) -> Any:
+    """The type of a number within bounds. An integer stays one, and is written as one."""
+    return Annotated[float, Field(**bounds), WrapValidator(_as_written)]
+
+
+def _as_written(value, check):
+    check(value)
+    return value
+
 
 Count = Annotated[int, Field(ge=1)]
-Scale = Annotated[int | float, Field(gt=0)]
+Positive = number(gt=0)
 
 
 class Block(BaseModel):
-    """An architecture's keys in the config, one field each: type, bounds, default, description.
+    """A mapping of the config: one field a key, with type, bounds, default and description.
 
     A key that the class does not name is refused. Values are taken as they are written: 2.0 is no
-    integer, `true` no number, and what is not finite is no number either.
+    integer, since paths are made of numbers, `true` is no number, nor is what is not finite. A key
+    may be left out if it has a default, which is None where nothing takes its place.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Choices that do not fit together: the key, and what is wrong with it in a sentence."""
+        """Choices that do not fit together: the key ('' for all), and a sentence that says so."""
         yield from ()
 
 
 class Transformer(Block):
     """What every transformer has."""
 
-    layers: Count = Field(description="Number of layers.")
-    heads: Count = Field(description="Attention heads; they divide the width.")
-    width: Count = Field(description="Width of the residual stream.")
-    mlp: Count = Field(description="Width of the hidden layer of the MLP.")
+    layers: Count = key("Number of layers.")
+    heads: Count = key("Attention heads; they divide the width.")
+    width: Count = key("Width of the residual stream.")
+    mlp: Count = key("Width of the hidden layer of the MLP.")
 
     def problems(self) -> Iterator[tuple[str, str]]:
         if self.width % self.heads:

@@ -3,7 +3,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.models.block import Block, Count, Scale
+from manybody.models.block import Block, Count, Positive
 
 
 class Options(Block):
@@ -27,7 +27,7 @@ class Options(Block):
         "free",
         description="free weights (where nothing is said), or softmax, positive with row sums 1.",
     )
-    start: Scale | Annotated[list[Scale], Field(min_length=1)] | None = Field(
+    start: Positive | Annotated[list[Positive], Field(min_length=1)] = Field(
         None,
         description="Scale g of a uniform start within g sqrt(3/N), N = L or |V|: one, or one for "
         "each layer. The normal start of the language models where nothing is said.",

@@ -1,13 +1,12 @@
 from pydantic import Field
 
-from manybody.models.block import Block
+from manybody.models.block import Block, number
 
 
 class Options(Block):
     """interpolated: between factored and common attention."""
 
-    a: int | float = Field(
-        ge=0,
+    a: number(ge=0) = Field(
         description="0 is factored attention (positions make the scores, colours the values), 1 "
         "has both in both.",
     )

@@ -1,0 +1,112 @@
+"""The block `corpora`: text, where it comes from and how it is split."""
+
+from math import isclose
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from manybody.config.block import Block, Commit, Digest, Inside, Seed, Text
+from manybody.config.sentences import shown
+from manybody.models.block import key
+
+SPLITS = ("train", "validation", "test")
+Split = Literal["train", "validation", "test"]
+PUBLISHED = {"tinystories": ("train", "validation"), "wikitext103": SPLITS}
+
+
+class Shares(Block):
+    """Shares of the documents; they sum to 1."""
+
+    train: Inside = key("Share of the training split.")
+    validation: Inside = key("Share of the validation split.")
+    test: Inside = key("Share of the test split.")
+
+    def problems(self):
+        total = self.train + self.validation + self.test
+        if not isclose(total, 1, abs_tol=1e-9):
+            yield (
+                "",
+                f"found shares that sum to {total:g}; expected 1; change train, validation or test",
+            )
+
+
+class Docstrings(Block):
+    """English prose in the docstrings of installed packages."""
+
+    kind: Literal["pydocs"]
+    split: Shares = key("Shares of the documents; they sum to 1.")
+    seed: Seed = key("Order of the paragraphs and cut into splits.", 0)
+    deduplicate: bool = key(
+        "Whether repeated lines are kept once and near-duplicate documents in one split.", True
+    )
+    packages: dict[str, Digest] = key(
+        "Installed distributions whose docstrings are read, each with the sha256 of its prose."
+    )
+    sha256: Digest = key("Digest of the whole corpus.")
+
+
+class Published(Block):
+    """A published data set, downloaded or in local files."""
+
+    kind: Literal["tinystories", "wikitext103"]
+    split: Literal["published"] | Shares = key("published, or shares of the training documents.")
+    seed: Seed = key("Cut into splits.", 0)
+    deduplicate: bool = key(
+        "Whether repeated lines are kept once and near-duplicate documents in one split; not with "
+        "a published split.",
+        False,
+    )
+    revision: Commit = key("Commit of the data set's repository.")
+    files: dict[str, Annotated[list[str], Field(min_length=1)]] = key(
+        "Local files of each published part, instead of a download.", None
+    )
+    sha256: dict[str, Digest] = key(
+        "Digest of each file by its name. What is not known here is recorded at the first "
+        "download.",
+        None,
+    )
+
+    def problems(self):
+        if self.split == "published" and self.deduplicate:
+            yield (
+                "deduplicate",
+                "found true with a published split, which keeps its documents; expected false; "
+                "leave it out, or give shares as split",
+            )
+        if self.files is None:
+            return
+        wanted = PUBLISHED[self.kind] if self.split == "published" else ()
+        if not self.files or not set(wanted) <= set(self.files) <= set(SPLITS):
+            yield (
+                "files",
+                f"found the parts {', '.join(self.files) or 'none'}; expected "
+                f"{', '.join(wanted or SPLITS)}, as they are published; name the files of each",
+            )
+
+
+class OwnFiles(Block):
+    """Text or Parquet files of one's own."""
+
+    kind: Literal["file"]
+    split: Shares = key("Shares of the documents; they sum to 1.")
+    seed: Seed = key("Cut into splits.", 0)
+    deduplicate: bool = key(
+        "Whether repeated lines are kept once and near-duplicate documents in one split.", True
+    )
+    files: list[str] = key("UTF-8 text files, Parquet files, and folders of them.", min_length=1)
+    boundary: Literal["blank-line", "line", "marker", "file", "heading"] = key(
+        "What separates documents in a text file."
+    )
+    marker: Text = key("The line that separates documents where boundary is marker.", None)
+    column: Text = key("Column of a Parquet file that holds a document a row.", None)
+
+    def problems(self):
+        if self.marker is not None and self.boundary != "marker":
+            yield (
+                "marker",
+                f"found {shown(self.marker)} with boundary {self.boundary}, which does not look "
+                f"for it; expected boundary marker; change it, or leave marker out",
+            )
+
+
+Corpus = Annotated[Docstrings | Published | OwnFiles, Field(discriminator="kind")]

@@ -1,0 +1,61 @@
+"""The block `curves`: many small fits of factored attention to subsets of a source."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from manybody.config.block import Block, Seed, Several, different, refers
+from manybody.models.block import Count, Positive, key
+
+
+class NormalStart(Block):
+    """Standard deviations of the normal start."""
+
+    attention: Positive = key("Of A.")
+    values: Positive = key("Of V.")
+
+
+class Curve(Block):
+    """What all curves have."""
+
+    source: refers("sources", "potts") = key("A source with a Hamiltonian of order 2.")
+    sizes: different(Count) = key("Sequences M in a training set.")
+    realisations: Several = key("Disjoint training sets at each size.")
+    test: Several = key("The first so many validation sequences.")
+    iterations: Count = key("Iterations of L-BFGS at most.")
+    start: NormalStart = key("Standard deviations of the normal start.")
+    seed: Seed = key("Draws the starts.")
+
+    def misfits(self, path, config):
+        available = config.sources[self.source].sequences
+        if self.realisations * max(self.sizes) > available.train:
+            yield (
+                f"{path}.sizes: found {max(self.sizes)} with {self.realisations} realisations of "
+                f"their own; expected at most the {available.train} training sequences of source "
+                f"{self.source} in all; lower either, or sample more"
+            )
+        if self.test > available.validation:
+            yield (
+                f"{path}.test: found {self.test}; expected at most the {available.validation} "
+                f"validation sequences of source {self.source}; lower it"
+            )
+
+
+class SeparabilityCurve(Curve):
+    """Losses around the point where training sets cease to be separable."""
+
+    kind: Literal["separability"]
+    ridges: different(Positive) = key(
+        "Penalties on half the squared weights beside the summed loss."
+    )
+
+
+class RecoveryCurve(Curve):
+    """Errors of the couplings against the number of sequences."""
+
+    kind: Literal["recovery"]
+    sizes: different(Count, 2) = key("Sequences M in a training set.")
+    ridge: Positive = key("Penalty on half the squared weights beside the mean loss.")
+
+
+AnyCurve = Annotated[SeparabilityCurve | RecoveryCurve, Field(discriminator="kind")]

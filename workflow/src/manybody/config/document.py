@@ -1,0 +1,132 @@
+"""Writes the config's JSON schema (for editors) and docs/config.md from its typed blocks.
+
+    python -m manybody.config.document [FOLDER]
+
+FOLDER is the repository; the current folder by default.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from manybody.config.check import NAMED, Config
+from manybody.config.sentences import alternatives, expectation, written
+
+SCHEMA, PAGE = Path("workflow/schemas/config.schema.json"), Path("docs/config.md")
+HEAD = """# The config
+
+Every key, by block: what it may be, what stands for it where it is left out, and what it means.
+Made by `python -m manybody.config.document` from the typed blocks in `workflow/src/manybody/config`
+and the `options.py` of each architecture in `workflow/src/manybody/models`. Edit those, not this.
+
+An overlay (`--configfile mine.yaml`) is laid over `config/config.yaml` key by key. In {named}
+and `figures`, `name: null` takes an entry away, as in figures any key; elsewhere null is a value.
+"""
+
+
+def schema() -> dict:
+    """The JSON schema, draft 2020-12, of a whole config; entries may be null, which takes away."""
+    whole = _plain(Config.model_json_schema())
+    entries = [(whole["properties"][name], "additionalProperties") for name in NAMED]
+    for name in set(blocks_in(whole["properties"]["figures"], whole["$defs"])):
+        properties = whole["$defs"][name]["properties"]
+        entries += [(properties, key) for key in properties]
+    for parent, key in entries:
+        parent[key] = {"anyOf": [parent[key], {"type": "null"}]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **whole}
+
+
+def _plain(node):
+    """A schema without pydantic's titles, and without None where it stands for nothing."""
+    if isinstance(node, list):
+        return [_plain(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: _plain(part)
+        for key, part in node.items()
+        if not (key == "title" and isinstance(part, str)) and (key, part) != ("default", None)
+    }
+
+
+def page() -> str:
+    """docs/config.md: a section for each block, a table row for each key."""
+    whole = _plain(Config.model_json_schema())
+    blocks = {"Config": whole}
+    for block in blocks_in(whole, whole["$defs"]):
+        blocks.setdefault(block, whole["$defs"][block])
+    named = ", ".join(f"`{name}`" for name in NAMED)
+    return HEAD.format(named=named) + "".join(
+        _section(*item, whole["$defs"]) for item in blocks.items()
+    )
+
+
+def blocks_in(node, definitions: dict):
+    """Names of the blocks in a schema, each before those inside it."""
+    if isinstance(node, dict) and "$ref" in node:
+        name = _block(node)
+        yield name
+        yield from blocks_in(definitions[name], definitions)
+    elif isinstance(node, dict | list):
+        for key, part in node.items() if isinstance(node, dict) else enumerate(node):
+            if key not in ("$defs", "discriminator"):
+                yield from blocks_in(part, definitions)
+
+
+def _section(name: str, block: dict, definitions: dict) -> str:
+    properties = {
+        # What a key of one block means is said there.
+        key: {"description": _line(definitions.get(_block(part), {})), **part}
+        for key, part in block["properties"].items()
+    }
+    first = sorted(properties, key=lambda key: key not in ("kind", "architecture", "name"))
+    rows = [_row(key, properties[key], key in block.get("required", [])) for key in first]
+    table = "\n".join(["| key | may be | left out | meaning |", "| --- | --- | --- | --- |", *rows])
+    return f"\n## {name}\n\n{_line(block)}\n\n{table}\n"
+
+
+def _block(schema: dict) -> str:
+    return schema.get("$ref", "").rpartition("/")[2]
+
+
+def _row(key: str, value: dict, required: bool) -> str:
+    default = "required" if required else written(value["default"]) if "default" in value else "-"
+    cells = (f"`{key}`", _type(value), default, _line(value))
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _line(schema: dict) -> str:
+    return " ".join(schema.get("description", "").split())
+
+
+def _type(value: dict) -> str:
+    """What a value may be, in words, with links to the blocks."""
+    return " or ".join(dict.fromkeys(map(_part, alternatives(value))))
+
+
+def _part(value: dict) -> str:
+    if "$ref" in value:
+        name = _block(value)
+        return f"[{name}](#{name.lower()})"
+    if "items" in value:
+        return (
+            f"{expectation(value | {'items': {}}).removesuffix('a value')}{_type(value['items'])}"
+        )
+    if isinstance(value.get("additionalProperties"), dict):
+        return f"names, each {_type(value['additionalProperties'])}"
+    return expectation(value)
+
+
+def files() -> dict[Path, str]:
+    """Both files by their path in the repository."""
+    return {SCHEMA: json.dumps(schema(), indent=1, ensure_ascii=False) + "\n", PAGE: page()}
+
+
+def write(folder: Path) -> None:
+    """Both files, in a repository."""
+    for path, text in files().items():
+        (folder / path).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(*sys.argv[1:2]))

@@ -1,0 +1,91 @@
+"""The block `evaluations`: a model's runs, and the sequence sets that they are tested on."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from manybody.config.block import Block, Seeds, Several, nearest_of, refers
+from manybody.config.corpora import Split
+from manybody.config.training import Fraction
+from manybody.models.block import Count, key
+
+
+class CloneTarget(Block):
+    """The states of a clone's chains at one sweep."""
+
+    clone: refers("clones") = key("Name of the clone.")
+    sweep: Count = key("One of its saved sweeps.")
+
+    def problems_of(self, path, source, config):
+        clone = config.clones[self.clone]
+        yield from _of_source(f"{path}.clone", self.clone, source, config)
+        if self.sweep not in clone.sweeps:
+            yield (
+                f"{path}.sweep: found {self.sweep}; expected one of the sweeps that "
+                f"clones.{self.clone} saves, {clone.sweeps}; take one of them or add it there"
+            )
+
+
+class StartsTarget(Block):
+    """The sequences that a clone's chains started from."""
+
+    starts: refers("clones") = key("Name of the clone.")
+
+    def problems_of(self, path, source, config):
+        yield from _of_source(f"{path}.starts", self.starts, source, config)
+
+
+class SplitTarget(Block):
+    """Sequences of a split of the source."""
+
+    split: Split = key("The split.")
+    sequences: Several = key("The first so many of the split.")
+
+    def problems_of(self, path, source, config):
+        most = config.sources[source].available(self.split)
+        if most and self.sequences > most:
+            yield (
+                f"{path}.sequences: found {self.sequences}; expected at most {most}, the "
+                f"{self.split} split of source {source}; lower it"
+            )
+
+
+def _of_source(path, clone, source, config):
+    found = config.clones[clone].source
+    if found != source:
+        yield (
+            f"{path}: found {clone}, sequences of source {found}; expected source {source}, which "
+            f"the model is trained on; take a clone of it"
+        )
+
+
+Target = nearest_of(CloneTarget, StartsTarget, SplitTarget)
+
+
+class Evaluation(Block):
+    """A model's runs and the sequence sets that each checkpoint is tested on."""
+
+    source: refers("sources") = key("Name of the source that the model was trained on.")
+    model: refers("models") = key("Name of the model that is tested.")
+    seeds: Seeds = key("Runs that are tested.")
+    positions: Fraction | Literal["all"] = key(
+        "Masked positions; all, or a share drawn once and kept. Next-token models take all."
+    )
+    steps: Literal["all", "last"] = key("all checkpoints or the last.")
+    targets: Annotated[dict[str, Target], Field(min_length=1)] = key("Sequence sets, by name.")
+
+    def misfits(self, path, config):
+        model = config.models[self.model]
+        if model.training is None:
+            yield (
+                f"{path}.model: found {self.model}, which is not trained; expected a model with a "
+                f"training; take another"
+            )
+        if model.about.causal and self.positions != "all":
+            yield (
+                f"{path}.positions: found {self.positions} for {self.model}, which predicts the "
+                f"next token; expected all; set it"
+            )
+        for name, target in self.targets.items():
+            yield from target.problems_of(f"{path}.targets.{name}", self.source, config)
+        yield from model.misfits_of(path, self.model, self.source, config)

@@ -1,0 +1,76 @@
+"""What the blocks of all figures have: their inputs, and lists of runs."""
+
+from collections.abc import Iterable
+
+from manybody.config.block import Block, Seeds, refers
+from manybody.models.block import key
+
+TRUE = "expected an energy model with weights: source; take one"
+# One run: source, model, seed.
+Run = tuple[str, str, int]
+
+
+class Figure(Block):
+    """What one figure draws."""
+
+    def inputs(self, config: dict) -> dict:
+        """What the figure is drawn from, by name, as `inputs` makes it; nothing else is made.
+
+        `config` is the config as it is written, with what its entries say of runs and targets.
+        """
+        raise NotImplementedError
+
+
+class SeededModel(Block):
+    """Runs of one model."""
+
+    model: refers("models") = key("Name of the model.")
+    seeds: Seeds = key("Its runs.")
+
+
+def inputs(
+    config: dict,
+    *,
+    runs: Iterable[tuple[str, int]] = (),
+    clones: Iterable[str] = (),
+    models: Iterable[Run] = (),
+    displacements: Iterable[Run] = (),
+    maps: Iterable[Run] = (),
+    equations: Iterable[Run] = (),
+    contacts: Iterable[Run] = (),
+    sources: Iterable[str] = (),
+    theory: Iterable[str] = (),
+    curves: Iterable[str] = (),
+    truth: Iterable[str | dict] = (),
+    elsewhere: str | None = None,
+) -> dict:
+    """What a figure is drawn from; rules make the files, and hand this on as `context`.
+
+    `runs` are pairs of an evaluation and a seed: their losses, their histories, and all clones that
+    they are tested on, beside the figure's own `clones`. `models` are trained or adopted;
+    `displacements` (of all seeds of a model), `maps`, `equations` and `contacts` are taken from
+    trained models. `sources` come with sequences and Hamiltonian.
+    `truth` is a file of contacts or `{hamiltonian: source}`. `elsewhere` is the figure that has the
+    claims about the same runs, which are counted once.
+
+    Returns the same by name, without repetition, and `targets`: those of each evaluation, and of
+    each source its entry, as the config has them.
+    """
+    targets = {name: config["evaluations"][name]["targets"] for name, _ in runs}
+    tested = (target for each in targets.values() for target in each.values())
+    clones = {*clones, *(target["clone"] for target in tested if "clone" in target)}
+    return {
+        "runs": [list(run) for run in runs],
+        "clones": sorted(clones),
+        "targets": targets,
+        "models": [list(run) for run in dict.fromkeys(models)],
+        "displacements": [list(run) for run in dict.fromkeys(run[:2] for run in displacements)],
+        "maps": [list(run) for run in dict.fromkeys(maps)],
+        "equations": [list(run) for run in dict.fromkeys(equations)],
+        "contacts": [list(run) for run in contacts],
+        "sources": {name: config["sources"][name] for name in sources},
+        "theory": list(theory),
+        "curves": list(curves),
+        "truth": list(truth),
+        "elsewhere": elsewhere,
+    }

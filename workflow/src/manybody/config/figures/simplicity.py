@@ -1,0 +1,364 @@
+"""Figures of arXiv 2410.19637."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from manybody.config.block import Block, Name, Reference, Seed, different, inside, refers
+from manybody.config.figures.base import TRUE, Figure, SeededModel, inputs
+from manybody.models.block import Count, key
+
+Evaluation = refers("evaluations")
+Target = refers("targets")  # of the block's own evaluation
+Clone = refers("clone targets")  # those of them that are clones
+Targets = list[Target]
+Pair = Annotated[list[Target], Field(min_length=2, max_length=2)]
+Kinds = different(Clone)
+
+
+class Student(Block):
+    """A student, and the generators of the clones that it is tested on."""
+
+    evaluation: Evaluation = key("Evaluation of the student.")
+    control: Target = key("Target of original text.")
+
+    @property
+    def tested(self) -> list[str]:
+        """Evaluations of all generators."""
+        wide = getattr(self, "wide_generator", None)
+        return [*getattr(self, "generators", []), *([wide] if wide else [])]
+
+    def misfits(self, path, config):
+        """Whether the evaluations have the targets, seeds and checkpoints that are drawn."""
+        evaluation = config.evaluations[self.evaluation]
+        yield from self._target_problems(path, evaluation)
+        for number, seed in enumerate(getattr(self, "seeds", None) or []):
+            if seed not in evaluation.seeds:
+                yield (
+                    f"{path}.seeds[{number}]: found {seed}; expected seeds that "
+                    f"evaluations.{self.evaluation} runs, {evaluation.seeds}; take some of them or "
+                    f"add it there"
+                )
+        for name in getattr(self, "colours", ()):
+            if name not in evaluation.targets:
+                yield (
+                    f"{path}.colours.{name}: found a colour for no target; expected targets of "
+                    f"evaluations.{self.evaluation}: {', '.join(evaluation.targets)}; remove it"
+                )
+        test = getattr(self, "test", None)
+        if self.tested and test is None:
+            yield (
+                f"{path}.test: found nothing beside generators; expected the target of test text "
+                f"in their evaluations; name it, or leave generators out"
+            )
+            return
+        for name in self.tested:
+            targets = config.evaluations[name].targets
+            if test not in targets:
+                yield (
+                    f"{path}.test: found {test}; expected a target of evaluations.{name}, "
+                    f"which are {', '.join(targets)}; take one of them or add it there"
+                )
+
+    def _target_problems(self, path, evaluation):
+        """Whether what names a target names one of the evaluation's."""
+        clones = [name for name, target in evaluation.targets.items() if hasattr(target, "clone")]
+        known = {"targets": list(evaluation.targets), "clone targets": clones}
+        for where, name in inside(path, self):
+            if isinstance(name, Reference) and name not in known.get(name.block, [name]):
+                what = "a clone among" if name.block == "clone targets" else "one of"
+                yield (
+                    f"{where}: found {name}; expected {what} the targets of "
+                    f"evaluations.{self.evaluation}: {', '.join(known[name.block])}; take one of "
+                    f"them or add it there"
+                )
+
+
+def runs(students: list[Student], config: dict) -> list[tuple[str, int]]:
+    """(evaluation, seed) of the students and of all their generators.
+
+    A student's are its block's `seeds`, all of the evaluation by default.
+    """
+    names = [part.evaluation for part in students]
+    names += [name for part in students for name in part.tested]
+    own = {part.evaluation: getattr(part, "seeds", None) for part in students}
+    return [
+        (name, seed)
+        for name in dict.fromkeys(names)
+        for seed in own.get(name) or config["evaluations"][name]["seeds"]
+    ]
+
+
+class Drawn(Student, Figure):
+    """What figures of one student have."""
+
+    seeds: list[Seed] = key(
+        "Runs that are drawn; all of the evaluation by default.", None, min_length=1
+    )
+    colours: dict[str, str] = key("Colours of targets that differ from the palette's.", {})
+
+    def inputs(self, config):
+        return inputs(config, runs=runs([self], config))
+
+
+class SimplicityFig1(Drawn):
+    """Losses on the clones against the epoch."""
+
+    ladder: Targets = key("Targets from low to high order.", min_length=2)
+
+    def inputs(self, config):
+        figures = config.get("figures", {}).get("simplicity", {})
+        same = [
+            name
+            for name, block in figures.items()
+            if "late_steps" in block and block["evaluation"] == self.evaluation
+        ]
+        return inputs(config, runs=runs([self], config), elsewhere=next(iter(same), None))
+
+
+class Twins(Block):
+    """Clones of one generator from text and from noise, which agree if they are its samples."""
+
+    evaluation: Evaluation = key("Evaluation of the generator, one of the figure's.")
+    text: Name = key("Its target of chains from test sequences.")
+    noise: Name = key("Its target of chains from unigram noise.")
+
+    def misfits(self, path, config):
+        evaluation = config.evaluations[self.evaluation]
+        own = {
+            name: target.sweep
+            for name, target in evaluation.targets.items()
+            if hasattr(target, "clone") and config.clones[target.clone].model == evaluation.model
+        }
+        found = [self.text, self.noise]
+        for name in found:
+            if name not in own:
+                yield (
+                    f"{path}: found {name}; expected targets of evaluations.{self.evaluation} that "
+                    f"are clones of its own model: {', '.join(own) or 'none'}; take two of them or "
+                    f"add them there"
+                )
+        if set(found) <= set(own) and own[self.text] != own[self.noise]:
+            yield (
+                f"{path}: found {' and '.join(found)} at different sweeps; expected the same; "
+                f"change one of them in evaluations.{self.evaluation}"
+            )
+
+
+class SimplicityFig3(Drawn):
+    """The generators' quality, their chains' scores, two sweeps compared."""
+
+    evaluation: Evaluation = key("Evaluation of the student of panel c.")
+    seeds: list[Seed] = key("Runs that are read; panel c draws the first.", None, min_length=1)
+    generators: list[Evaluation] = key("Evaluations of the generators from low to high order.")
+    wide_generator: Evaluation = key("Evaluation of a low-order generator of high quality.", None)
+    test: Name = key("Target of test text in the generators' evaluations.")
+    chains: list[refers("clones")] = key("Clones whose scores panel b draws.")
+    twins: list[Twins] = key(
+        "Clones of one generator from text and from noise, which agree if they are samples of it.",
+        [],
+    )
+    pairs: list[Pair] = key("Pairs of targets, the same chains at two sweeps, for panel c.")
+
+    def inputs(self, config):
+        return inputs(config, runs=runs([self], config), clones=self.chains)
+
+    def misfits(self, path, config):
+        yield from super().misfits(path, config)
+        for number, twins in enumerate(self.twins):
+            if twins.evaluation not in self.generators:
+                yield (
+                    f"{path}.twins[{number}].evaluation: found {twins.evaluation}; expected one of "
+                    f"{path}.generators: {', '.join(self.generators)}; take one of them or add it "
+                    f"there"
+                )
+
+
+class SimplicityFig4(Drawn):
+    """Losses on the clones against the step, accuracy, and late losses."""
+
+    ladder: Targets = key("Targets from low to high order.", min_length=2)
+    early_stopped: Target = key(
+        "Target whose generator was stopped at the lowest order's loss.", None
+    )
+    wide: Target = key("Target whose low-order generator is as good as the highest's.", None)
+    norm: Targets = key("The ladder by the norm score.", [])
+    starts: Pair = key(
+        "Two targets of one generator, from test sequences and from unigram noise.", None
+    )
+    generators: list[Evaluation] = key(
+        "Evaluations of the generators, whose losses must be equal where orders are compared.", []
+    )
+    test: Name = key("Target of test text in the generators' evaluations.", None)
+    late_steps: list[Seed] = key("Checkpoints of the right panel.", min_length=2)
+
+    def misfits(self, path, config):
+        yield from super().misfits(path, config)
+        student = config.evaluations[self.evaluation].model
+        model = config.models[student]
+        for step in self.late_steps if model.training and not model.fitted else ():
+            if not model.training.keeps(step):
+                yield (
+                    f"{path}.late_steps: found {step}; expected checkpoints of {student}, up to "
+                    f"{model.training.steps}; take others, or list it under "
+                    f"models.{student}.training.checkpoints"
+                )
+
+
+class Comparison(Block):
+    """Clones that saturate later if the order sets the time, and the others."""
+
+    late: Kinds = key("Targets of the higher order, one for each run of the generator.")
+    early: Kinds = key("Targets of the lower order, one for each run of the generator.")
+
+
+class HeadlineCorpus(Student):
+    """A student of one corpus."""
+
+    generators: list[Evaluation] = key(
+        "Evaluations of the generators, whose losses must be equal where orders are compared."
+    )
+    test: Name = key("Target of test text in the generators' evaluations.")
+    comparisons: list[Comparison] = key(
+        "Pairs of kinds of clones: the one that saturates later if the order sets the time, and "
+        "the other.",
+        min_length=1,
+    )
+
+
+class Headline(Figure):
+    """Does the order of interaction set the time? Clones of generators of equal loss and different
+    order, with intervals."""
+
+    corpora: list[HeadlineCorpus] = key("A student of each corpus.", min_length=1)
+
+    def inputs(self, config):
+        return inputs(config, runs=runs(self.corpora, config))
+
+
+class Staircase(Figure):
+    """Networks of growing depth on samples of a known Hamiltonian."""
+
+    source: refers("sources", "many-body", "potts") = key("A many-body source.")
+    networks: list[SeededModel] = key("Factored attention, from low to high depth.")
+    protocols: list[SeededModel] = key(
+        "The deepest network by other recipes, shown beside the first.", []
+    )
+    lines: list[refers("models")] = key("Energy models, from low to high order.")
+    truth: refers("models") = key("The energy model with the source's own weights.")
+    exact: refers("theory", "many-body-exact") = key("Theory of kind many-body-exact.", None)
+
+    def trained(self) -> list[tuple[str, str, int]]:
+        """(source, model, seed) of the runs that are followed: networks and other protocols."""
+        networks = [*self.networks, *self.protocols]
+        return [(self.source, entry.model, seed) for entry in networks for seed in entry.seeds]
+
+    def models(self) -> list[tuple[str, str, int]]:
+        """The same with what they are compared with: lines and truth."""
+        return self.trained() + [(self.source, name, 0) for name in [*self.lines, self.truth]]
+
+    def inputs(self, config):
+        deepest = self.networks[-1].model_dump() if self.networks else None
+        same = [
+            name
+            for name, block in config.get("figures", {}).get("simplicity", {}).items()
+            if self.protocols
+            and "networks" in block
+            and "protocols" not in block
+            and (block["source"], block["networks"][-1]) == (self.source, deepest)
+        ]
+        return inputs(
+            config,
+            models=self.models(),
+            displacements=self.trained(),
+            sources=[self.source],
+            theory=[self.exact] if self.exact else [],
+            elsewhere=next(iter(same), None),
+        )
+
+    def misfits(self, path, config):
+        if not config.models[self.truth].adopts:
+            yield f"{path}.truth: found {self.truth}; {TRUE}"
+        entries = {"networks": self.networks, "protocols": self.protocols}
+        named = [(key_, entry.model) for key_, part in entries.items() for entry in part]
+        named += [("lines", name) for name in self.lines]
+        for key_, name in named:
+            model, expected = config.models[name], "energy" if key_ == "lines" else "factored"
+            if model.architecture != expected:
+                yield (
+                    f"{path}.{key_}: found {name}, a {model.architecture} model; expected "
+                    f"{expected} models; take others"
+                )
+        for key_, name in [*named, ("truth", self.truth)]:
+            yield from config.models[name].misfits_of(f"{path}.{key_}", name, self.source, config)
+
+
+class Fig2Literal(Figure):
+    """As fig2, for the paper's literal recipe in each of its readings."""
+
+    parts: list[Staircase] = key("One staircase each.", min_length=1)
+
+    def inputs(self, config):
+        return inputs(
+            config,
+            models=[run for part in self.parts for run in part.models()],
+            displacements=[run for part in self.parts for run in part.trained()],
+            sources=[part.source for part in self.parts],
+            theory=[],
+        )
+
+
+class GradientFlowFigure(Figure):
+    """Section 3.1, the flow of two layers on Gaussian and on skewed data."""
+
+    theory: refers("theory", "gradient-flow") = key("Theory of kind gradient-flow.")
+
+    def inputs(self, config):
+        return inputs(config, theory=[self.theory])
+
+
+class Table1(Figure):
+    """One passage, and what each generator makes of it."""
+
+    clones: list[refers("clones")] = key("Clones from low to high order.")
+    sweep: Count = key("A saved sweep of all of them.")
+    passages: list[Seed] = key("Chains that are shown.", min_length=1)
+
+    def inputs(self, config):
+        return inputs(config, clones=self.clones)
+
+    def misfits(self, path, config):
+        for name in self.clones:
+            clone = config.clones[name]
+            if self.sweep not in clone.sweeps:
+                yield (
+                    f"{path}.sweep: found {self.sweep}; expected one of the sweeps that "
+                    f"clones.{name} saves, {clone.sweeps}; take one of them or add it there"
+                )
+            if max(self.passages) >= clone.chains:
+                yield (
+                    f"{path}.passages: found {max(self.passages)}; expected numbers below the "
+                    f"{clone.chains} chains of clones.{name}; lower it, or sample more"
+                )
+
+
+class SimplicityFigures(Block):
+    """Figures of arXiv 2410.19637. Targets are those of the figure's evaluation."""
+
+    fig1: SimplicityFig1 = key("Losses on the clones against the epoch.", None)
+    fig2: Staircase = key("Networks of growing depth on samples of a known Hamiltonian.", None)
+    fig2_seeds: Staircase = key("As fig2, with more seeds.", None)
+    fig2_literal: Fig2Literal = key(
+        "As fig2, for the paper's literal recipe in each of its readings.", None
+    )
+    fig3: SimplicityFig3 = key(
+        "The generators' quality, their chains' scores, two sweeps compared.", None
+    )
+    fig4: SimplicityFig4 = key(
+        "Losses on the clones against the step, accuracy, and late losses.", None
+    )
+    fig4_paper: SimplicityFig4 = key("As fig4, for clones of generators of variant paper.", None)
+    fig5: SimplicityFig4 = key("As fig4, for a causal student.", None)
+    headline: Headline = key("Does the order of interaction set the time?", None)
+    gradient_flow: GradientFlowFigure = key("Section 3.1, the flow of two layers.", None)
+    table1: Table1 = key("One passage, and what each generator makes of it.", None)

@@ -1,0 +1,130 @@
+"""The block `models`: an architecture's options, as its module declares them, with a training."""
+
+from functools import cached_property, reduce
+from operator import or_
+from typing import Annotated, Literal
+
+from pydantic import Field, create_model
+
+from manybody import models
+from manybody.config.block import Block, Seed
+from manybody.config.training import training_of
+from manybody.models.block import key
+
+INIT_SEED = (
+    "Draws the initial weights, which all runs of the model share; each where the run's seed "
+    "draws them in its stream."
+)
+
+
+class Model(Block):
+    """What all models have beside the options of their architecture."""
+
+    @cached_property
+    def about(self):
+        """What the architecture says of itself, a `models.description.About`."""
+        given = self.model_fields_set - {"init_seed", "training"}
+        return models.about({name: getattr(self, name) for name in given})
+
+    @property
+    def adopts(self) -> bool:
+        """Whether the weights are the source's own, so that nothing is trained."""
+        return getattr(self, "weights", None) is not None
+
+    @property
+    def fitted(self) -> bool:
+        """Whether it is fitted to all sequences at once."""
+        return self.training is not None and self.training.optimizer.name == "lbfgs"
+
+    def problems(self):
+        yield from super().problems()
+        for name in ("init_seed", "training"):
+            given = getattr(self, name)
+            if self.adopts and given is not None:
+                yield (
+                    name,
+                    f"found a value beside weights {self.weights}, which are not trained; expected "
+                    f"one of the two; leave one out",
+                )
+            if not self.adopts and given is None:
+                yield (
+                    name,
+                    "missing; expected it for a model that is trained; give it, or take weights: "
+                    "source",
+                )
+        if self.training is None:
+            return
+        recipe = self.training
+        if recipe.objective != self.about.objective:
+            yield (
+                "training.objective",
+                f"found {recipe.objective}; expected {self.about.objective}, as a "
+                f"{self.architecture} model is trained; set it",
+            )
+        sparsity = getattr(recipe.optimizer, "sparsity", None)
+        if sparsity is not None and self.about.penalised is None:
+            yield (
+                "training.optimizer.sparsity",
+                f"found {sparsity}; expected it for one layer of factored attention with free maps "
+                f"only; leave it out",
+            )
+
+    def misfits_of(self, path: str, name: str, source: str, config):
+        """Whether the model `name` can be built for a source, on which `path` uses it."""
+        recipe, given = self.training, config.sources[source]
+        if given.kind == "alignment":
+            return  # its |V| and L are in the file
+        if getattr(recipe, "weights", None) is not None:
+            yield (
+                f"models.{name}.training.weights: found {recipe.weights}, but {path} trains it on "
+                f"{source}, a {given.kind} source; expected an alignment, whose sequences alone "
+                f"have weights; leave it out"
+            )
+        if given.kind != "text" and recipe and (recipe.subset or 0) > given.sequences.train:
+            yield (
+                f"models.{name}.training.subset: found {recipe.subset}; expected at most the "
+                f"{given.sequences.train} training sequences of source {source}, on which {path} "
+                f"uses it; lower it or leave it out"
+            )
+        rank, order = getattr(self, "rank", None), getattr(self, "order", None)
+        if rank and rank > given.vocabulary:
+            yield (
+                f"models.{name}.rank: found {rank}; expected at most the |V| = {given.vocabulary} "
+                f"of source {source}, on which {path} uses it; take rank <= {given.vocabulary}, or "
+                f"null for full values"
+            )
+        if order and order > given.length:
+            yield (
+                f"models.{name}.order: found {order}; expected at most the L = {given.length} of "
+                f"source {source}, on which {path} uses it; lower it"
+            )
+        true_order = getattr(given, "order", None)
+        if self.adopts and order != true_order:
+            yield (
+                f"models.{name}.order: found {order}, but source {source}, whose weights {path} "
+                f"takes, is of order {true_order or 'none: it is a text'}; expected the same; "
+                f"change one"
+            )
+        if recipe:
+            for what, said in recipe.batch_problems(source, given.length):
+                yield f"models.{name}.training.{what}: {said}"
+
+
+def _entry(architecture: str) -> type[Model]:
+    """The block of a model of an architecture: its options, its trainings, and what all have."""
+    options = models.options(architecture)
+    default = None if "weights" in options.model_fields else ...
+    training = training_of(*models.about({"architecture": architecture}).recipes)
+    return create_model(
+        architecture.title(),
+        __base__=(Model, options),
+        __doc__=options.__doc__,
+        architecture=(Literal[architecture], key("The architecture.")),
+        init_seed=(Seed | Literal["each"], key(INIT_SEED, default)),
+        training=(training, key("How it is trained.", default)),
+    )
+
+
+AnyModel = Annotated[
+    reduce(or_, map(_entry, models.ARCHITECTURES)), Field(discriminator="architecture")
+]

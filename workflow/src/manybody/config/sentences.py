@@ -1,0 +1,266 @@
+"""What pydantic finds wrong with a config, as sentences: key, value, expectation, way out."""
+
+import json
+import math
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import cache
+
+from pydantic import BaseModel, ValidationError
+
+from manybody.config.block import distance
+
+LONGEST = 80  # characters of a value that are shown
+
+
+def nearest(key: str, allowed: list[str]) -> str:
+    """The name in `allowed` that was probably meant by `key`, or nothing."""
+    # Short names such as n2 and n3 are near at half their letters.
+    return next(iter(get_close_matches(str(key), allowed, 1, cutoff=0.5)), "")
+
+
+def shown(value) -> str:
+    """A value as Python writes it, not longer than a line."""
+    text = repr(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def sentences(error: ValidationError, model: type[BaseModel], config) -> Iterator[str]:
+    """One sentence for each place of `config` that `model` refuses."""
+    places = {}
+    for found in error.errors(include_url=False):
+        path, kind = _place(found, config)
+        places.setdefault(path, kind)
+        if found["type"] == "union_tag_not_found" and kind == "missing":
+            # Pydantic does not look at the other keys of a mapping that does not say its kind.
+            schema, value = _schema(path[:-1], model, config)
+            strange = [name for name in value if name not in _parts(schema)]
+            places |= {(*path[:-1], name): "unknown" for name in strange}
+    for path, kind in places.items():
+        # Of alternatives, the one that goes deeper is meant.
+        deeper = any(other != path and other[: len(path)] == path for other in places)
+        if kind == "unknown":
+            yield _unknown(path, model, config)
+        elif not deeper:
+            yield _wrong(path, kind, model, config)
+
+
+def _place(found: dict, config) -> tuple[tuple, str]:
+    """Where an error is, without pydantic's names of alternatives, and of what kind it is."""
+    path, value = [], config
+    for step in found["loc"]:
+        if isinstance(value, dict | list) and _has(value, step):
+            value = value[step]
+            path.append(step)
+    if found["type"] == "missing":
+        return (*path, found["loc"][-1]), "missing"
+    if found["type"] in ("union_tag_not_found", "union_tag_invalid"):
+        key = found["ctx"]["discriminator"].strip("'")
+        if isinstance(value, dict) and key.isidentifier():
+            return (*path, key), "wrong" if key in value else "missing"
+    return tuple(path), "unknown" if found["type"] == "extra_forbidden" else "wrong"
+
+
+def _has(value, step) -> bool:
+    return step in value if isinstance(value, dict) else isinstance(step, int)
+
+
+def _unknown(path: tuple, model: type[BaseModel], config) -> str:
+    name, allowed = path[-1], sorted(_parts(_schema(path[:-1], model, config)[0]))
+    near = nearest(name, allowed)
+    fix = f"did you mean {near}?" if near else "remove it"
+    known = ", ".join(allowed)
+    return f"{_written_path(path)}: this key is not known; expected one of {known}; {fix}"
+
+
+def _wrong(path: tuple, kind: str, model: type[BaseModel], config) -> str:
+    schema, value = _schema(path, model, config)
+    number = _meant_number(value, schema)
+    example = written(_example(schema)) if number is None else number
+    key = path[-1] if path and isinstance(path[-1], str) else None
+    fix = f"write for example {key}: {example}" if key else f"write for example {example}"
+    about = " ".join(schema.get("description", "").split())
+    about = f" ({about})" if about else ""
+    note = "" if number is None else ", which YAML reads as text"
+    what = "missing" if kind == "missing" else f"found {shown(value)}{note}"
+    where = _written_path(path) or "config"
+    return f"{where}: {what}; expected {expectation(schema)}{about}; {fix}"
+
+
+@cache
+def json_schema(model: type[BaseModel]) -> dict:
+    """The JSON schema of a block with all references resolved."""
+    schema = model.model_json_schema()
+    return _inline(schema, schema.pop("$defs", {}))
+
+
+def _inline(node, definitions: dict):
+    if isinstance(node, list):
+        return [_inline(part, definitions) for part in node]
+    if not isinstance(node, dict):
+        return node
+    out = {}
+    if "$ref" in node:
+        out |= _inline(definitions[node["$ref"].removeprefix("#/$defs/")], definitions)
+    named = "properties" in node
+    for key, part in node.items():
+        if key not in ("$ref", "title", "default") or (key == "default" and part is not None):
+            out[key] = _inline(part, definitions)
+        if key == "properties" and named:
+            out[key] = {name: _inline(value, definitions) for name, value in part.items()}
+    return out
+
+
+def _schema(path: tuple, model: type[BaseModel], config) -> tuple[dict, object]:
+    """What the schema says of the place that `path` leads to, and the value there."""
+    schema, value = json_schema(model), config
+    for step in path:
+        kinds = schema.get("discriminator", {})
+        if kinds.get("propertyName") == step:
+            schema = {"enum": sorted(kinds["mapping"])}
+        else:
+            schema = _meant(schema, value)
+            inside = schema.get("items") if isinstance(step, int) else _parts(schema).get(step)
+            schema = inside or schema.get("additionalProperties") or {}
+        value = value[step] if isinstance(value, dict | list) and _has(value, step) else None
+    return _meant(schema, value) if isinstance(value, dict) else schema, value
+
+
+def _parts(schema: dict) -> dict:
+    return schema.get("properties", {})
+
+
+def _meant(schema: dict, value) -> dict:
+    """Of alternatives the one that `value` was meant to be: of its kind, or nearest to its keys."""
+    found = alternatives(schema)
+    if isinstance(value, list):
+        return next((part for part in found if part.get("type") == "array"), schema)
+    found = [part for part in found if part.get("type") == "object"]
+    by = schema.get("discriminator", {}).get("propertyName")
+    named = [part for part in found if by and value.get(by) in _choices(_parts(part)[by])]
+    return min(
+        named or found,
+        key=lambda part: distance(value, list(_parts(part)), part.get("required", [])),
+        default=schema,
+    )
+
+
+def alternatives(schema: dict) -> list[dict]:
+    """What a value may be: the parts of a union, those of unions in it too."""
+    parts = schema.get("anyOf", schema.get("oneOf"))
+    if parts is None:
+        return [schema]
+    return [inner for part in parts for inner in alternatives(part)]
+
+
+def _choices(schema: dict) -> list:
+    return [schema["const"]] if "const" in schema else schema["enum"]
+
+
+def _meant_number(value, schema: dict) -> str | None:
+    """A text as the number that was meant: YAML knows 7.0e-4, and takes 7e-4 for a text."""
+    kinds = [part.get("type") for part in alternatives(schema)]
+    if not isinstance(value, str) or not {"integer", "number"} & set(kinds):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    if not math.isfinite(number):
+        return None
+    if "number" not in kinds:
+        return str(int(number)) if number.is_integer() else None
+    text = repr(number)
+    return text if "." in text else text.replace("e", ".0e")
+
+
+def _written_path(path: tuple) -> str:
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f"{'.' if text else ''}{step}"
+    return text
+
+
+def written(value) -> str:
+    """A value as it may stand in the config: JSON is YAML."""
+    return value if isinstance(value, str) and value.isidentifier() else json.dumps(value)
+
+
+def expectation(schema: dict) -> str:
+    """What a value may be, in words."""
+    found = alternatives(schema)
+    if len(found) > 1:
+        return " or ".join(dict.fromkeys(map(expectation, found)))
+    (schema,) = found
+    if "const" in schema:
+        return written(schema["const"])
+    if "enum" in schema:
+        return "one of " + ", ".join(map(str, schema["enum"]))
+    kind = schema.get("type", "a value")
+    if kind == "object":
+        least = "at least one entry" if schema.get("minProperties") else "names"
+        keys = ", ".join(schema.get("properties", {}))
+        return f"a mapping with the keys {keys}" if keys else f"a mapping with {least}"
+    if kind == "array":
+        fewest, most = schema.get("minItems", 0), schema.get("maxItems")
+        number = f"{fewest} " if fewest == most else f"at least {fewest} " if fewest else ""
+        different = "different items" if schema.get("uniqueItems") else "items"
+        return f"a list of {number}{different}, each {expectation(schema.get('items', {}))}"
+    if kind in ("integer", "number"):
+        return f"{'an integer' if kind == 'integer' else 'a number'}{_range(schema)}"
+    if kind == "string":
+        pattern = f" that matches {schema['pattern']}" if "pattern" in schema else ""
+        return f"{'a non-empty' if 'minLength' in schema else 'a'} string{pattern}"
+    return {"boolean": "true or false", "null": "null"}.get(kind, kind)
+
+
+def _range(schema: dict) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if low is not None and high is not None:
+        return f" from {low:g} to {high:g}"
+    bounds = [("of at least", low), ("above", above), ("of at most", high), ("below", below)]
+    said = [f"{words} {bound:g}" for words, bound in bounds if bound is not None]
+    return (" " + " and ".join(said)) if said else ""
+
+
+def _example(schema: dict):
+    """A value that the schema takes."""
+    schema = alternatives(schema)[0]
+    if "const" in schema or "enum" in schema:
+        return _choices(schema)[0]
+    kind = schema.get("type", "null")
+    if kind == "object":
+        entry = schema.get("additionalProperties")
+        if schema.get("minProperties"):
+            return {"name": _example(entry)}
+        parts = schema.get("properties", {})
+        return {name: _example(parts[name]) for name in schema.get("required", [])}
+    if kind == "array":
+        return _items(schema)
+    if kind in ("integer", "number"):
+        return _number(schema, kind)
+    return {"boolean": False, "null": None, "string": _string(schema)}[kind]
+
+
+def _items(schema: dict) -> list:
+    item, count = schema.get("items", {}), schema.get("minItems", 1)
+    first = _example(item)
+    if not schema.get("uniqueItems"):
+        return [first] * count
+    words = isinstance(first, str)
+    return [f"{first}-{i}" if words else first + i for i in range(count)]
+
+
+def _number(schema: dict, kind: str):
+    if "minimum" in schema:
+        return schema["minimum"]
+    above, below = schema.get("exclusiveMinimum", 0), schema.get("exclusiveMaximum")
+    if below is not None or "maximum" in schema:
+        return (above + (below if below is not None else schema["maximum"])) / 2
+    return above + 1 if kind == "integer" or "exclusiveMinimum" in schema else above
+
+
+def _string(schema: dict) -> str:
+    digits = {"^[0-9a-f]{64}$": 64, "^[0-9a-f]{40}$": 40}
+    return "0" * digits[schema["pattern"]] if schema.get("pattern") in digits else "name"

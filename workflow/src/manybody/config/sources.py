@@ -1,0 +1,194 @@
+"""The block `sources`: what yields sequences."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from manybody.config.block import Block, Inside, Seed, Several, Text, nearest_of, refers
+from manybody.config.corpora import Shares
+from manybody.models.block import Count, Positive, key, number
+
+
+class TensorFile(Block):
+    """A tensor of the user's own."""
+
+    file: Text = key("A safetensors file with a tensor of this name, symmetric for J and U.")
+
+
+class Vectors(Block):
+    """The mean of P products of random vectors."""
+
+    vectors: Count = key("Number of vectors P.")
+    variables: Literal["signs", "bits"] = key("signs are +1 and -1, bits 1 and 0.")
+    probability: Inside = key("Probability of +1 (signs) or 1 (bits).")
+
+
+class Gaussian(Block):
+    """Gaussian numbers, made symmetric."""
+
+    gaussian: Seed = key("Seed of the draw.")
+
+
+class Blocks(Block):
+    """How many sequences of each split of a text are kept."""
+
+    train: Count = key("The first so many of the training split; all by default.", None)
+    validation: Count = key("The first so many of the validation split; all by default.", None)
+    test: Count = key("The first so many of the test split; all by default.", None)
+
+
+class Sequences(Block):
+    """Sequences of each split, one chain each."""
+
+    train: Several = key("Of the training split.")
+    validation: Several = key("Of the validation split.")
+    test: Several = key("Of the test split.")
+
+
+class Temperature(Block):
+    """An inverse temperature, or the mean Hamming distance of two samples that sets it.
+
+    null takes back the other one, which an overlay does not leave out.
+    """
+
+    hamming: Inside | None = key("Share of sites at which two samples differ.", None)
+    beta: Positive | None = key("Inverse temperature.", None)
+
+    def problems(self):
+        given = [name for name in ("hamming", "beta") if getattr(self, name) is not None]
+        if len(given) != 1:
+            yield (
+                "",
+                f"found {' and '.join(given) or 'neither hamming nor beta'}; expected one of "
+                f"hamming and beta; give one, and null for the other where an overlay replaces "
+                f"it: {{hamming: null, beta: 1.0}}",
+            )
+
+
+class TextSource(Block):
+    """A corpus cut into blocks of tokens."""
+
+    kind: Literal["text"]
+    corpus: refers("corpora") = key("Name of the corpus.")
+    vocabulary: int = key(
+        "Number of tokens |V| of the byte-level BPE; at least the 256 bytes (and the marker).",
+        ge=256,
+        le=65536,
+    )
+    length: Several = key("Tokens L in a sequence.")
+    end_of_document: Literal["dropped", "kept"] = key(
+        "The marker between documents is dropped (a newline stands there) or kept as one token."
+    )
+    blocks: Blocks = key("Sequences to keep of each split; all of them by default.", None)
+
+    def problems(self):
+        if self.end_of_document == "kept" and self.vocabulary < 257:
+            yield (
+                "vocabulary",
+                f"found {self.vocabulary} with end_of_document kept; expected at least 257, the "
+                f"bytes and the marker; raise it",
+            )
+
+    def available(self, split: str) -> int | None:
+        """Sequences of a split, where the config says so."""
+        return getattr(self.blocks, split, None)
+
+
+class Sampled(Block):
+    """What samples of any Hamiltonian have."""
+
+    length: Several = key("Sites L, at least the order of the interaction.")
+    vocabulary: int = key("Colours |V|.", ge=2, le=64)
+    sequences: Sequences = key("Sequences of each split, one chain each.")
+    seed: Seed = key("Draws J, its signs or U, and the chains.")
+
+    def available(self, split: str) -> int:
+        return getattr(self.sequences, split)
+
+
+class ManyBodySource(Sampled):
+    """Samples of a Hamiltonian with k-body interactions."""
+
+    kind: Literal["many-body"]
+    order: int = key("Order k of the interaction, 2 to 4.", ge=2, le=4)
+    couplings: nearest_of(Vectors, TensorFile) = key(
+        "Interaction J of the sites, the mean of P products of random vectors, or a file's."
+    )
+    colours: Literal["potts"] | nearest_of(
+        Vectors, TensorFile
+    ) = key("Interaction U of the colours; potts is 1 where all colours are equal and 0 elsewhere.")
+    logit_scale: Positive = key(
+        "High-temperature scale S of the logits, which sets beta = S / sigma_h."
+    )
+    sweeps: Count = key("Gibbs sweeps of each chain from a uniform start.")
+
+    def problems(self):
+        if self.length < self.order:
+            yield (
+                "length",
+                f"found {self.length}; expected at least {self.order} sites, the order of the "
+                f"interaction; take at least {self.order}",
+            )
+
+
+class PottsSource(Sampled):
+    """Samples of a generalised Potts model."""
+
+    kind: Literal["potts"]
+    couplings: Literal["contact-map", "signs"] | TensorFile = key(
+        "Interaction J of the sites; contact-map is positive with row sums 1; signs is the same "
+        "with random signs, which is glassy and refused at low temperatures."
+    )
+    colours: Literal["stored", "standard"] | nearest_of(Gaussian, TensorFile) = key(
+        "Interaction U of the colours; the stored Gaussian draw of 20 colours, the identity "
+        "(standard), another draw."
+    )
+    fields: TensorFile = key(
+        "Fields of each site and colour, (L, |V|); none where nothing is said.", None
+    )
+    temperature: Temperature = key(
+        "The inverse temperature itself, or the mean Hamming distance of two samples that sets "
+        "it; null takes back the other one, which an overlay does not leave out."
+    )
+    sweeps: Several = key(
+        "Gibbs sweeps of each chain from a uniform start, and of each chain that sets or tests "
+        "the temperature."
+    )
+
+    @property
+    def order(self) -> int:
+        return 2
+
+
+class AlignmentShares(Shares):
+    """Shares of the sequences, which sum to 1, and what is held out together."""
+
+    by: Literal["clusters", "random"] = key(
+        "clusters: whole clusters of sequences alike at this identity are held out, so that none "
+        "has a near copy among the training ones; random: they may.",
+        "clusters",
+    )
+
+
+class AlignmentSource(Block):
+    """A multiple alignment; its |V| and L are in the file."""
+
+    kind: Literal["alignment"]
+    file: Text = key("The alignment, plain or gzip.")
+    format: Literal["fasta", "a3m", "stockholm"] = key("Its format.")
+    alphabet: Literal["protein", "rna", "dna"] = key("Letters; the gap is one more colour.")
+    identity: number(gt=0, le=1) = key(
+        "Share of equal columns, gaps included, from which two sequences count as alike."
+    )
+    split: AlignmentShares = key(
+        "Shares of the sequences, which sum to 1, and what is held out together."
+    )
+    seed: Seed = key("Cut into splits.")
+
+    def available(self, split: str) -> None:
+        """The file says how many there are."""
+
+
+Source = Annotated[
+    TextSource | ManyBodySource | PottsSource | AlignmentSource, Field(discriminator="kind")
+]

@@ -1,0 +1,278 @@
+"""The block `theory`: what is computed without data."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from manybody.config.block import Block, Inside, NotNegative, Seed, Several, different
+from manybody.config.training import Decay, Fraction
+from manybody.models.block import Count, Positive, key, number
+
+Length = Annotated[int, Field(ge=3)]
+Depth = Annotated[int, Field(ge=1, le=2)]
+Activation = Literal["softmax", "linear"]
+
+
+class Seeded(Block):
+    """What all theory has that draws random numbers."""
+
+    seed: Seed = key("Draws what is random: points, cases, teachers, data and starts.")
+
+
+class Threaded(Seeded):
+    """What runs on several threads."""
+
+    threads: Count = key("Threads, or runs at once; numbers do not depend on it.")
+
+
+class Quadrature(Threaded):
+    """Integrals over scrambled points."""
+
+    points: Several = key("Points of each scrambling, a power of 2.")
+    scrambles: Several = key("Independent scramblings of the points; their spread is the error.")
+
+    def problems(self):
+        yield from _no_power(self.points)
+
+
+def _no_power(points: int):
+    if points & (points - 1):
+        yield (
+            "points",
+            f"found {points}; expected a power of 2; take {2 ** (points.bit_length() - 1)} or "
+            f"{2 ** points.bit_length()}",
+        )
+
+
+class ManyBodyExact(Seeded):
+    """Identities of many-body data and of factored attention, by enumeration."""
+
+    kind: Literal["many-body-exact"]
+
+
+class PottsExact(Seeded):
+    """Identities of the generalised Potts model and of factored attention."""
+
+    kind: Literal["potts-exact"]
+
+
+class MultiIndexExact(Threaded):
+    """Identities of deep attention and of its channel."""
+
+    kind: Literal["multi-index-exact"]
+
+
+class GradientFlow(Seeded):
+    """Gradient flow of two layers of factored attention in one dimension."""
+
+    kind: Literal["gradient-flow"]
+    length: Several = key("Tokens x_1..x_L that predict x_0.")
+    time: Positive = key("End of the flows, in units of 1 / learning rate.")
+    scales: different(Positive) = key("Standard deviations of the entries of B(0), Gaussian data.")
+    decay: Positive = key("Weight decay of the flows that have one.")
+    skewness: number() = key(
+        "s in x_0 += s (x_1 x_2 - mean) and in the cases of squares; 0 turns it off."
+    )
+    samples: int = key("Samples of the Gaussian control.", ge=100)
+
+
+class Replica(Threaded):
+    """Ridge regression on Gaussian data with a GOE precision matrix, by replicas and simulation."""
+
+    kind: Literal["replica"]
+    gamma: number(gt=2) = key(
+        "The precision matrix is gamma - G, G from the GOE with spectrum [-2, 2]."
+    )
+    ridge: Positive = key("Penalty lambda on the squared weights.")
+    length: Length = key("Sites L of the simulation.")
+    alphas: different(Positive) = key("Samples per site M / L.")
+    realisations: Several = key("Draws of G and of the samples.")
+    sizes: different(Length, 2) = key(
+        "Rising L at which theory at finite L is compared with its limit."
+    )
+    size_realisations: Several = key("Draws of G at each of these, 50 for a decision.")
+
+    def problems(self):
+        if self.sizes != sorted(self.sizes):
+            yield "sizes", f"found {self.sizes}; expected rising lengths; sort them"
+
+
+class StateEvolution(Quadrature):
+    """Overlaps, errors and free entropy of two layers of attention against alpha."""
+
+    kind: Literal["multi-index-state-evolution"]
+    skip: Positive = key("c, the strength of the skip connection; without one layer 1 is singular.")
+    activation: Activation = key("Of both layers.")
+    regulariser: NotNegative = key("Variance added to V in channel and data; 0 for none.")
+    alphas: different(Positive) = key("Samples per dimension N / D.")
+    side_information: Positive = key(
+        "s, strength of the side information that the informed start has."
+    )
+
+
+class Held(Quadrature):
+    """What layer 1 learns while layer 2 is held at an overlap."""
+
+    kind: Literal["multi-index-held"]
+    skip: Positive = key("c, the strength of the skip connection.")
+    activation: Activation = key("Of both layers.")
+    regulariser: NotNegative = key("Variance added to V in channel and data; 0 for none.")
+    alpha: Positive = key("Samples per dimension N / D.")
+    overlaps: different(Inside) = key("Q22 that are held.")
+    side_information: Positive = key(
+        "s, strength of the side information that the informed start has."
+    )
+
+
+class Thresholds(Quadrature):
+    """Thresholds of two layers of attention against the skip connection."""
+
+    kind: Literal["multi-index-thresholds"]
+    activation: Activation = key("Of both layers.")
+    skips: different(number(gt=0, le=10)) = key(
+        "Values of c; the grids of layer 1 grow as c^4 or so."
+    )
+    regulariser: NotNegative = key("Variance added to V in channel and data; 0 for none.")
+    tolerance_1: Positive = key(
+        "Relative standard error of the threshold of the layer that is learned second up to which "
+        "it counts as converged."
+    )
+
+
+class Deep(Quadrature):
+    """Overlaps of three layers of attention against alpha, and their thresholds."""
+
+    kind: Literal["multi-index-deep"]
+    skip: Positive = key("c, the strength of the skip connection.")
+    alphas: different(Positive) = key("Samples per dimension N / D.")
+    skips: different(Positive, 0) = key("Values of c in the phase diagram.")
+    regulariser: NotNegative = key("Variance added to V in channel and data; 0 for none.")
+
+
+class Untied(Quadrature):
+    """Thresholds of attention with untied weights."""
+
+    kind: Literal["multi-index-untied"]
+    layers: different(Depth) = key("Depths.")
+    skips: different(NotNegative) = key("Values of c.")
+
+
+class Gamp(Threaded):
+    """Approximate message passing on two layers of attention."""
+
+    kind: Literal["multi-index-gamp"]
+    skip: NotNegative = key("c, the strength of the skip connection.")
+    activation: Activation = key("Of both layers.", "softmax")
+    dimension: Several = key("D.")
+    alphas: different(Positive) = key("Samples per dimension N / D.")
+    runs: Count = key("Teachers with data of their own at each alpha.")
+    iterations: Count = key("At most.")
+    damping: Fraction = key("Weight of the new values; 1 for no damping.")
+    regulariser: NotNegative = key("Number added to V in the channel.")
+    noise: NotNegative = key(
+        "Variance of the noise on the indices of the data, the regulariser for a channel that "
+        "knows it."
+    )
+    start: Literal["informed", "random"] = key(
+        "informed: a noisy teacher with the overlaps given; random: normal numbers."
+    )
+    overlaps: Annotated[list[Decay], Field(min_length=2, max_length=2)] | None = key(
+        "Of the two layers at an informed start, else null."
+    )
+    side_information: NotNegative = key("s, strength of the side information; 0 for none.")
+    points: Seed = key(
+        "Points of each of eight sets for the same iteration at infinite dimension, a power of 2; "
+        "0 for none."
+    )
+
+    def problems(self):
+        yield from _no_power(self.points)
+        if self.activation == "linear" and self.skip == 0:
+            yield (
+                "skip",
+                "found 0 with activation linear; expected c > 0, as linear attention has no "
+                "inverse without it; raise it or take softmax",
+            )
+        informed = self.start == "informed"
+        if informed != (self.overlaps is not None):
+            expected = "two overlaps" if informed else "null"
+            yield (
+                "overlaps",
+                f"found {self.overlaps} with start {self.start}; expected {expected}; set them, or "
+                f"change start",
+            )
+        for alpha in self.alphas:
+            if round(alpha * self.dimension) < 1:
+                yield (
+                    "alphas",
+                    f"found {alpha}, no sample at dimension {self.dimension}; expected at least "
+                    f"{1 / self.dimension:g}; raise either",
+                )
+
+
+class GradientDescent(Threaded):
+    """Gradient descent on two layers of attention."""
+
+    kind: Literal["multi-index-sgd"]
+    skip: NotNegative = key("c, the strength of the skip connection.")
+    dimension: Several = key("D.")
+    alpha: Positive = key("Samples per dimension.")
+    batch: Count = key("Samples; the last of an epoch may be smaller.")
+    repeats: Count = key("Updates in a row on one batch.")
+    learning_rate: Positive = key("Of the loss summed over batch and entries and divided by D.")
+    weight_decay: NotNegative = key("Times D.")
+    start: Positive = key("Standard deviation of the student's weights at first.")
+    epochs: Count = key("Passes over the data.")
+    runs: Count = key("How many.")
+    same_teacher: bool = key(
+        "true: runs differ in their data only; false: also in teacher and start."
+    )
+
+
+class Trec(Threaded):
+    """A two-layer attention classifier of questions."""
+
+    kind: Literal["multi-index-trec"]
+    questions: str | None = key(
+        "A file of questions in the TREC label format, one a line; null: nothing is run."
+    )
+    tokenizer: str | None = key(
+        "vocab.txt or tokenizer.json of a BERT; null: one is trained on the questions."
+    )
+    vocabulary: Several = key("Tokens of the tokenizer that is trained.", None)
+    length: Count = key("Tokens of a question; longer ones are cut.")
+    width: Count = key("Of the embeddings.")
+    hidden: Count = key("Of the keys.")
+    start: Positive = key("Standard deviation of W at first.")
+    held_out: Inside = key("Share of the questions that a run is tested on, drawn anew for each.")
+    batch: Count = key("Questions.")
+    learning_rate: Positive = key("Of AdamW.")
+    epsilon: Positive = key("Of AdamW.")
+    epochs: Count = key("Passes over the questions.")
+    runs: Count = key("How many.")
+
+    def problems(self):
+        if not self.tokenizer and self.vocabulary is None:
+            yield (
+                "vocabulary",
+                "missing with tokenizer null; expected the tokens of the tokenizer that is "
+                "trained; add vocabulary, or name a tokenizer",
+            )
+
+
+Theory = Annotated[
+    ManyBodyExact
+    | PottsExact
+    | MultiIndexExact
+    | GradientFlow
+    | Replica
+    | StateEvolution
+    | Held
+    | Thresholds
+    | Deep
+    | Untied
+    | Gamp
+    | GradientDescent
+    | Trec,
+    Field(discriminator="kind"),
+]

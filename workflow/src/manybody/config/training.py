@@ -1,0 +1,198 @@
+"""The key `training` of a model: steps on batches, or a fit to all sequences at once."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from manybody.config.block import Block, Name, NotNegative, Seed, Several, nearest_of
+from manybody.models.block import Count, Positive, key, number
+
+Fraction = number(gt=0, le=1)
+Decay = number(ge=0, lt=1)
+
+
+class AdamW(Block):
+    """Adam with decoupled weight decay."""
+
+    name: Literal["adamw"]
+    betas: list[Decay] = key("Decay rates of the two moments.", min_length=2, max_length=2)
+    weight_decay: NotNegative = key("Decoupled weight decay.")
+
+
+class Sgd(Block):
+    """Gradient descent."""
+
+    name: Literal["sgd"]
+    momentum: Decay = key("Momentum; 0 for none.")
+    weight_decay: NotNegative = key("L2 penalty added to the gradient.")
+
+
+class Lbfgs(Block):
+    """Quasi-Newton with a strong Wolfe line search."""
+
+    name: Literal["lbfgs"]
+    history: Count = key("Pairs of steps and gradients that are kept.")
+    ridge: NotNegative = key("Half of this times the squared weights is added to the mean loss.")
+    sparsity: Positive = key(
+        "One layer of free attention: in a second stage, of `steps` iterations at most too, this "
+        "times the sum of |A| takes the place of the ridge on A. Leave it out where most pairs "
+        "interact.",
+        None,
+    )
+
+
+class Checkpoints(Block):
+    """Steps at which weights are saved and the validation loss is taken."""
+
+    logarithmic: Seed = key("Number of steps spaced evenly in their logarithm.")
+    listed: list[Seed] = key("Further steps; 0 and the last are always saved.")
+    every: Count = key("And each so many steps.", None)
+
+
+class Recipe(Block):
+    """Steps on batches."""
+
+    objective: Literal["masked", "next-token"] = key("masked (factored, bert) or next-token (gpt).")
+    steps: Count = key("Optimizer steps.")
+    batch: Count = key("Masked copies in a step (masked), or sequences (next-token).")
+    masks: Fraction | Literal["all"] = key(
+        "Share of a sequence's positions that are masked, 0.15 for 15 %, each in its own copy, or "
+        "all."
+    )
+    optimizer: Annotated[AdamW | Sgd, Field(discriminator="name")] = key(
+        "What turns gradients into steps."
+    )
+    learning_rate: Positive = key("Peak learning rate.")
+    loss: Literal["mean", "sum"] = key(
+        "mean over the predicted tokens of a batch, or their sum over a sequence, averaged over "
+        "the batch.",
+        "mean",
+    )
+    schedule: Literal["cosine", "constant"] = key("cosine falls to 0 at the last step.")
+    hold: Seed = key("Steps at the peak rate before the cosine falls.", 0)
+    warmup: Seed = key("Steps of linear rise to the peak rate.")
+    clip: Positive | None = key("Largest norm of the gradient; null for none.")
+    checkpoints: Checkpoints = key(
+        "Steps at which weights are saved and the validation loss is taken; 0 and the last are "
+        "among them."
+    )
+    subset: Count = key("The first so many training sequences; all by default.", None)
+    validation: Several = key("Sequences of the validation split tested at a checkpoint.")
+    validation_masks: Literal["all"] = key(
+        "Masks all positions in the validation where training masks a share.", None
+    )
+    precision: Literal["float32", "bfloat16"] = key("Arithmetic of forward and backward passes.")
+    compile: bool = key("torch.compile; pays on GPUs and large models.")
+    divergence: Literal["stop", "keep"] = key(
+        "A loss that is not finite stops the job, or ends the run as a result.", "stop"
+    )
+    stream: Name = key(
+        "A name. Models that share it see the same batches and masks in runs of one seed (and, "
+        "with init_seed each, draw their starts alike), so that they can be compared in pairs; a "
+        "model's own name by default.",
+        None,
+    )
+    device: Literal["cpu"] = key(
+        "Keeps a small network on the CPU whatever compute.device says.", None
+    )
+    threads: Count = key("CPU threads of torch in a process. Another number gives other rounding.")
+
+    def problems(self):
+        beyond = [step for step in self.checkpoints.listed if step > self.steps]
+        if beyond:
+            yield (
+                "checkpoints.listed",
+                f"found {beyond}; expected steps up to the last, {self.steps}; take them out or "
+                f"train longer",
+            )
+        if self.hold and self.schedule != "cosine":
+            yield (
+                "hold",
+                f"found {self.hold} with schedule {self.schedule}, which holds the rate anyway; "
+                f"expected none; leave it out or take schedule cosine",
+            )
+        if self.hold and self.warmup + self.hold > self.steps:
+            yield (
+                "hold",
+                f"found {self.hold}; expected at most {self.steps - self.warmup}, the steps after "
+                f"the warm-up; shorten it",
+            )
+        if self.warmup >= self.steps:
+            yield (
+                "warmup",
+                f"found {self.warmup}; expected less than the {self.steps} steps of the run; "
+                f"shorten it",
+            )
+
+    def keeps(self, step: int) -> bool:
+        """Whether a run with this recipe keeps its weights at `step`."""
+        kept = self.checkpoints
+        if step in (0, self.steps, *kept.listed) or step > self.steps:
+            return step <= self.steps
+        if step % (kept.every or self.steps) == 0:
+            return True
+        from manybody.training.schedule import checkpoint_steps  # numpy takes a while
+
+        spaced = {"logarithmic": kept.logarithmic}
+        return step in checkpoint_steps({"steps": self.steps, "checkpoints": spaced})
+
+    def batch_problems(self, source: str, length: int):
+        """Whether the copies of a step are whole sequences of a source of this length."""
+        if self.objective != "masked":
+            return
+        copies = length if self.masks == "all" else max(1, round(self.masks * length))
+        if self.batch < copies:
+            yield (
+                "batch",
+                f"found {self.batch} copies; expected at least the {copies} that one sequence of "
+                f"source {source} gives; raise it",
+            )
+        elif self.masks == "all" and self.batch % length:
+            yield (
+                "batch",
+                f"found {self.batch} copies; expected a multiple of the {length} that each "
+                f"sequence of source {source} gives; take {self.batch // length * length}",
+            )
+
+
+class Fit(Block):
+    """A fit to all training sequences at once, all positions masked in turn."""
+
+    objective: Literal["masked"] = key("Masked prediction.")
+    masks: Literal["all"] = key("All positions.")
+    optimizer: Lbfgs = key("Quasi-Newton with a strong Wolfe line search.")
+    steps: Count = key("Iterations at most.")
+    starts: Count = key("Random starts; the one with the lowest training loss is kept.")
+    subset: Count = key("The first so many training sequences; all by default.", None)
+    weights: Literal["identity"] = key(
+        "identity: each sequence of an alignment weighs 1 / the training sequences alike at the "
+        "source's identity; not with subset.",
+        None,
+    )
+    validation: Several = key("Sequences of the validation split that are tested.")
+    precision: Literal["float32", "float64"] = key("Arithmetic.")
+    threads: Count = key("CPU threads of torch. Another number gives other rounding.")
+
+    def problems(self):
+        if self.weights is not None and self.subset is not None:
+            yield (
+                "subset",
+                f"found {self.subset} with weights, which are counted among all training "
+                f"sequences; expected one of the two; leave one out",
+            )
+
+    def keeps(self, step: int) -> bool:
+        """Whether the weights at `step` are kept: no step is named, a fit keeps its end."""
+        return False
+
+    def batch_problems(self, source: str, length: int):
+        """A fit takes all sequences at once."""
+        return ()
+
+
+KINDS = {"recipe": Recipe, "fit": Fit}
+
+
+def training_of(*kinds: str):
+    """The type of the trainings that an architecture knows."""
+    return nearest_of(*(KINDS[kind] for kind in kinds))
