@@ -27,8 +27,7 @@ sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("sr
 from manybody.config.check import ConfigError, check, take_away
 
 try:
-    take_away(config)
-    checked = check(config)
+    checked = check(config, take_away(config))
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 

@@ -4,11 +4,11 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from figure_inputs import needs
 
 from manybody.claims.simplicity.evaluated import Evaluated
 from manybody.claims.simplicity.learning import Student
 from manybody.claims.simplicity.quality import Chains, Quality
-from manybody.config.inputs import needs
 from manybody.files import sequences, tables
 from manybody.files.manifest import write_manifest
 

@@ -1,18 +1,14 @@
 """What the figures of text say: each claim where it was planted, and where it was not."""
 
 from importlib import import_module
-from pathlib import Path
 
 import pandas as pd
 import planted_losses as planted
 import pytest
-import snakemake.utils
-import yaml
 from planted_losses import BERT, BLOCK, FIG3, TARGETS, answers, clone, factored
 
 from manybody.claims import labels, verdicts
 from manybody.claims.simplicity import fig1, fig3, fig4, fig4_paper, learning
-from manybody.config.inputs import needs
 
 FEW = {key: BLOCK[key] for key in ("evaluation", "ladder", "control", "late_steps")}
 
@@ -96,17 +92,7 @@ def test_order_33_is_a_rung_like_any_other_where_it_is_a_restriction():
 
 
 def test_claims_about_the_same_runs_are_counted_once():
-    folder = Path(__file__).parents[2] / "config"
-    config = yaml.safe_load((folder / "config.yaml").read_text())
-    figures = config["figures"]["simplicity"]
-    shared = {name: needs(block, config)["elsewhere"] for name, block in figures.items()}
-    assert {name: other for name, other in shared.items() if other} == {
-        "fig1": "fig4",
-        "fig2_seeds": "fig2",
-    }
     assert not len(fig1.judge({}, BLOCK, {"elsewhere": "fig4"}))
-    snakemake.utils.update_config(config, yaml.safe_load((folder / "paper.yaml").read_text()))
-    assert {needs(block, config)["elsewhere"] for block in figures.values()} == {None}
 
 
 def test_legends_say_the_order_and_what_it_is_worth():

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from manybody.config import document
-from manybody.config.check import NAMED, ConfigError, check
+from manybody.config.check import NAMED, ConfigError, check, take_away
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 
@@ -288,3 +288,61 @@ def test_an_overlay_takes_the_other_temperature_back():
         # The way out that is named is the one that works.
         assert "null for the other" in said
         assert "{hamming: null, beta: 1.0}" in said
+
+
+# For each block an entry of the default, and who refers to it.
+REFERRED = {
+    "corpora": ("pydocs", "sources.docs.corpus"),
+    "sources": ("docs", "clones.n2.source"),
+    "models": ("n2", "clones.n4-early.step.loss_of.model"),
+    "clones": ("n2", "evaluations.bert.targets.order-3.clone"),
+    "evaluations": ("gpt", "figures.simplicity.fig5.evaluation"),
+    "theory": ("sgd", "figures.multi-index.fig2.theory.sgd"),
+    "curves": ("recovery", "figures.potts.recovery.curve"),
+}
+
+
+@pytest.mark.parametrize("block", NAMED)
+def test_null_takes_an_entry_away(config, block):
+    name, who = REFERRED[block]
+    config[block]["spare"] = copy.deepcopy(config[block][name])
+    without = load("config.yaml")
+    assert take_away(config) == set()
+    config[block]["spare"] = None
+    assert take_away(config) == {(block, "spare")}
+    assert config == without
+    check(config)
+    config[block][name] = None
+    with pytest.raises(ConfigError) as caught:
+        check(config, take_away(config))
+    said = f"{who}: found {name}, but there is no {block}.{name}, which null takes away; expected"
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "gone"),
+    [("potts", "potts"), ("potts.fig3", "fig3"), ("simplicity.fig4.norm", "norm")],
+)
+def test_null_takes_a_paper_a_figure_or_a_key_of_one_away(config, path, gone):
+    put(config["figures"], path, None)
+    take_away(config)
+    check(config)
+    parent = config["figures"]
+    for key in path.split(".")[:-1]:
+        parent = parent[key]
+    assert gone not in parent
+
+
+def test_inside_an_entry_null_is_a_value(config):
+    assert config["models"]["potts-free"]["rank"] is None
+    put(config, "models.n2.rank", None)
+    take_away(config)
+    assert config["models"]["n2"]["rank"] is None
+    check(config)
+    for path in ("models.n2.layers", "models.n2.start", "evaluations.bert.targets.order-3"):
+        changed = load("config.yaml")
+        put(changed, path, None)
+        take_away(changed)
+        with pytest.raises(ConfigError) as caught:
+            check(changed)
+        assert f"{path}: found None; expected" in str(caught.value)

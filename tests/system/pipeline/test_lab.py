@@ -152,7 +152,7 @@ def test_the_memory_of_a_clone_s_job_follows_from_its_sizes(tmp_path):
     assert set(requested(tmp_path, gpus=1).values()) == {footprint.FIXED}
 
 
-def test_only_figures_are_taken_away_by_null():
+def test_null_is_a_value_in_an_entry_and_takes_away_in_figures():
     config = merged("config.yaml", "lab.yaml")
     assert config["models"]["potts-free"]["rank"] is None
     assert "norm" not in config["figures"]["simplicity"]["fig4"]

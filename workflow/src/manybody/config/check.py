@@ -1,7 +1,7 @@
 """Checks a config: names, types, whether what is named is there, and how choices fit together."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Annotated
 
 from pydantic import Field, ValidationError
@@ -22,6 +22,7 @@ from manybody.config.theory import Theory
 from manybody.models.block import key
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]+")
+Taken = Set[tuple[str, str]]
 NAMED = ("corpora", "sources", "models", "clones", "evaluations", "theory", "curves")
 
 
@@ -63,8 +64,11 @@ class ConfigError(ValueError):
     """What is wrong with the config: the key's path, the value, what was expected, the way out."""
 
 
-def check(config: dict) -> Config:
-    """The config as typed blocks. Raises `ConfigError` with all that is wrong, one line each."""
+def check(config: dict, taken: Taken = frozenset()) -> Config:
+    """The config as typed blocks. Raises `ConfigError` with all that is wrong, one line each.
+
+    `taken` is what `take_away` returned: a name that refers to one of these is said to do so.
+    """
     # Each needs what the one before has checked.
     _refuse(_name_problems(config))
     try:
@@ -77,7 +81,7 @@ def check(config: dict) -> Config:
         problem
         for path, name in found
         if isinstance(name, Reference)
-        for problem in _reference_problems(path.lstrip("."), name, checked)
+        for problem in _reference_problems(path.lstrip("."), name, checked, taken)
     )
     _refuse(
         problem
@@ -94,24 +98,26 @@ def _refuse(problems: Iterator[str]) -> None:
         raise ConfigError(f"the config cannot be used:{listed}")
 
 
-def take_away(config: dict) -> None:
+def take_away(config: dict) -> Taken:
     """Removes what is null: an entry of a named block, a paper, a figure or a key of a figure.
 
     Snakemake lays mappings over one another, so an overlay could otherwise only add to the default.
-    Inside other entries null is a value.
+    Inside other entries null is a value. Returns (block, name) of the entries that are gone.
     """
-    for block in NAMED:
-        _drop_nulls(config.get(block), depth=1)
-    _drop_nulls(config.get("figures"), depth=None)
+    _drop_nulls(config.get("figures"), deep=True)
+    return {(block, name) for block in NAMED for name in _drop_nulls(config.get(block))}
 
 
-def _drop_nulls(node, depth: int | None) -> None:
-    if not isinstance(node, dict) or depth == 0:
-        return
-    for key_ in [key_ for key_, value in node.items() if value is None]:
-        del node[key_]
-    for value in node.values():
-        _drop_nulls(value, None if depth is None else depth - 1)
+def _drop_nulls(node, deep: bool = False) -> list:
+    """Removes the keys of a mapping that are null, and, if `deep`, those of all mappings in it."""
+    if not isinstance(node, dict):
+        return []
+    gone = [name for name, value in node.items() if value is None]
+    for name in gone:
+        del node[name]
+    for value in node.values() if deep else ():
+        _drop_nulls(value, deep)
+    return gone
 
 
 def _name_problems(config: dict) -> Iterator[str]:
@@ -142,7 +148,7 @@ def _key_problems(path: str, node) -> Iterator[str]:
             )
 
 
-def _reference_problems(path: str, name: Reference, config: Config) -> Iterator[str]:
+def _reference_problems(path: str, name: Reference, config: Config, taken: Taken) -> Iterator[str]:
     """Whether the block that a name refers to has such an entry, of a kind that is asked for."""
     entries = getattr(config, name.block, None)
     if entries is None:
@@ -150,8 +156,9 @@ def _reference_problems(path: str, name: Reference, config: Config) -> Iterator[
     if name not in entries:
         near = nearest(name, list(entries))
         fix = f"did you mean {near}?" if near else "name one of them, or define it"
+        gone = ", which null takes away" if (name.block, name) in taken else ""
         yield (
-            f"{path}: found {name}, but there is no {name.block}.{name}; expected one of "
+            f"{path}: found {name}, but there is no {name.block}.{name}{gone}; expected one of "
             f"{', '.join(entries) or 'none'}; {fix}"
         )
     elif name.kinds and entries[name].kind not in name.kinds:

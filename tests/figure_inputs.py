@@ -1,0 +1,26 @@
+"""What a figure's block asks for, of a block that may be that of any figure."""
+
+from pydantic import TypeAdapter
+
+from manybody.config.block import nearest_of
+from manybody.config.figures import potts, simplicity
+
+BLOCKS = (
+    simplicity.SimplicityFig4,
+    simplicity.SimplicityFig1,
+    simplicity.SimplicityFig3,
+    simplicity.Staircase,
+    simplicity.Fig2Literal,
+    simplicity.Headline,
+    simplicity.GradientFlowFigure,
+    simplicity.Table1,
+    potts.PottsFig2,
+    potts.PottsFig3,
+    potts.RecoveryFigure,
+    potts.ContactsFigure,
+)
+ANY = TypeAdapter(nearest_of(*BLOCKS))
+
+
+def needs(block: dict, config: dict) -> dict:
+    return ANY.validate_python(block).inputs(config)
