@@ -8,7 +8,7 @@ import yaml
 from figure_inputs import needs
 from snakemake.utils import update_config
 
-from manybody.config.figures import simplicity
+from manybody.config.figures import multi_index, simplicity
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 EVALUATIONS = {
@@ -106,3 +106,11 @@ def test_an_evaluation_that_is_not_there_is_named():
     block = copy.deepcopy(FIG3) | {"evaluation": "berd"}
     with pytest.raises(KeyError, match="berd"):
         simplicity.SimplicityFig3.model_validate(block).inputs({"evaluations": EVALUATIONS})
+
+
+def test_theory_comes_in_the_order_of_the_config():
+    """Figures pair the tables with what they are by that order."""
+    theory = {"sgd": "descent", "gamp": "messages"}
+    config = {"figures": {"multi-index": {"fig2": {"theory": theory}}}}
+    block = multi_index.MultiIndexFig2.model_validate(config["figures"]["multi-index"]["fig2"])
+    assert block.inputs(config)["theory"] == ["descent", "messages"]

@@ -82,10 +82,10 @@ def readers(block: type[Block]) -> frozenset[str]:
         drawn = (PACKAGE / "plotting" / (name or "multi_index")).glob("*.py")
         return frozenset(path.stem for path in drawn)
     found = frozenset()
-    if block.__name__.endswith("Theory"):  # what each theory is in the figure, named by its module
+    if block.__name__.endswith("Theory"):  # tables by their part are parameters of a panel
         figure = re.search(r"fig\d", block.__name__.lower())[0]
-        text = (PACKAGE / "plotting/multi_index" / f"{figure}.py").read_text(encoding="utf-8")
-        found = frozenset(re.findall(r'"(\w+)"', text))
+        rooms = (PACKAGE / room / "multi_index" / f"{figure}.py" for room in ("plotting", "claims"))
+        found = found.union(*map(parameters, filter(Path.is_file, rooms)))
     if "architecture" in block.model_fields:  # options are parameters of the network
         architecture = get_args(block.model_fields["architecture"].annotation)[0]
         found = parameters(PACKAGE / "models" / architecture / "network.py")

@@ -1,5 +1,7 @@
 """Figures of the paper on sequence multi-index models, each with the theory that it draws."""
 
+from typing import ClassVar
+
 from manybody.config.block import Block, refers
 from manybody.config.figures.base import Figure, inputs
 from manybody.models.block import key
@@ -10,8 +12,12 @@ _KIND = "multi-index-"
 class OfTheory(Figure):
     """A figure of theory alone."""
 
+    name: ClassVar[str]
+
     def inputs(self, config):
-        return inputs(config, theory=self.theory.model_dump().values())
+        # In the order of the config, in which figures pair the tables with what they are.
+        given = config["figures"]["multi-index"][self.name]["theory"]
+        return inputs(config, theory=given.values())
 
 
 class MultiIndexFig1Theory(Block):
@@ -30,6 +36,8 @@ class MultiIndexFig1Theory(Block):
 class MultiIndexFig1(OfTheory):
     """Overlaps and error against alpha, and the phase diagram."""
 
+    name = "fig1"
+
     theory: MultiIndexFig1Theory = key("What is drawn.")
 
 
@@ -42,6 +50,8 @@ class MultiIndexFig2Theory(Block):
 
 class MultiIndexFig2(OfTheory):
     """Message passing and gradient descent in time."""
+
+    name = "fig2"
 
     theory: MultiIndexFig2Theory = key("What is drawn.")
 
@@ -60,6 +70,8 @@ class MultiIndexFig3Theory(Block):
 class MultiIndexFig3(OfTheory):
     """Three layers, and a classifier of questions."""
 
+    name = "fig3"
+
     theory: MultiIndexFig3Theory = key("What is drawn.")
 
 
@@ -72,6 +84,8 @@ class MultiIndexFig5Theory(Block):
 
 class MultiIndexFig5(OfTheory):
     """What layer 1 learns while layer 2 is held."""
+
+    name = "fig5"
 
     theory: MultiIndexFig5Theory = key("What is drawn.")
 
