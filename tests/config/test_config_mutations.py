@@ -63,7 +63,7 @@ theory:
   untied: {kind: multi-index-untied, layers: [1, 2], skips: [1.0], points: 1024, scrambles: 4,
      seed: 0, threads: 1}
   gamp: {kind: multi-index-gamp, skip: 1.0, activation: linear, dimension: 100,
-     alphas: [0.5, 1.0], runs: 2, iterations: 10, damping: 0.5, regulariser: 0.0, noise: 0.0,
+     alphas: [0.5, 1.0], runs: 2, iterations: 10, damping: 1.0, regulariser: 0.0, noise: 0.0,
      start: informed, overlaps: [0.1, 0.2], side_information: 0.1, points: 1024, seed: 0,
      threads: 1}
   sgd: {kind: multi-index-sgd, skip: 1.0, dimension: 100, alpha: 1.0, batch: 10, repeats: 1,

@@ -165,20 +165,9 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["given"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (dict(file="nowhere.fasta"), "no such file: nowhere.fasta"),
-        (dict(identity=0.0), "identity: 0.0"),
-        (dict(format="clustal"), "format: 'clustal'"),
-        (dict(alphabet="text"), "alphabet: 'text'"),
-        (dict(split=dict(train=0.5, validation=0.2, test=0.2)), "split: the shares"),
-        (dict(split={**SHARES, "by": "name"}), "split.by: 'name'"),
-    ],
-)
-def test_refuses_keys_by_name(changes, message, tmp_path):
-    with pytest.raises(SourceError, match=message):
-        run(tmp_path, fasta(family()), **changes)
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(SourceError, match=r"no such file: nowhere\.fasta"):
+        run(tmp_path, fasta(family()), file="nowhere.fasta")
 
 
 # --- Weights and splits --------------------------------------------------------------------------

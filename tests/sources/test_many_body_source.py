@@ -177,33 +177,6 @@ def test_frozen_chains_are_refused_with_a_scale_that_moves(tmp_path):
     assert changed[5:].mean() > 1e-3
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"order": 1}, "order: 1, expected k = 2, 3 or 4"),
-        ({"order": 5}, "order: 5, expected k = 2, 3 or 4"),
-        ({"length": 2}, "length: 2, expected at least order = 3"),
-        ({"vocabulary": 1}, "vocabulary: 1, expected at least 2"),
-        ({"couplings": {**SIGNS, "vectors": 0}}, "couplings.vectors: P = 0"),
-        ({"colours": {**SIGNS, "vectors": 0}}, "colours.vectors: P = 0"),
-        ({"couplings": {**SIGNS, "probability": 0.0}}, "couplings.probability: 0.0"),
-        ({"colours": {**SIGNS, "probability": 1.0}}, "colours.probability: 1.0"),
-        ({"couplings": {**SIGNS, "variables": "spins"}}, "couplings.variables: 'spins'"),
-        ({"couplings": "potts"}, "couplings: 'potts'"),
-        ({"colours": "clock"}, "colours: 'clock'"),
-        ({"logit_scale": 0.0}, "logit_scale: S = 0.0"),
-        ({"logit_scale": -1.0}, "logit_scale: S = -1.0"),
-        ({"sweeps": -1}, "sweeps: -1"),
-        ({"sequences": dict(train=10, validation=1, test=10)}, "sequences.validation: 1"),
-    ],
-)
-def test_bad_input_is_refused_by_name(tmp_path, change, said):
-    with pytest.raises(SourceError) as caught:
-        run({**SOURCE, **change}, tmp_path)
-    assert said in str(caught.value)
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_hamiltonian_without_variance_is_refused(tmp_path):
     # One vector of bits without two ones makes J zero.
     bits = dict(vectors=1, variables="bits", probability=1e-9)

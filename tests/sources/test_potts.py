@@ -437,20 +437,8 @@ def test_fields_are_saved_checked_and_part_of_the_variance(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"length": 1}, "length: 1, expected at least 2"),
         ({"length": 3}, "length: 3, expected at least 4 sites for a contact map"),
-        ({"vocabulary": 1}, "vocabulary: 1, expected at least 2"),
-        ({"couplings": "ring"}, "couplings: 'ring', expected contact-map or signs or {file: ...}"),
-        ({"colours": "clock"}, "colours: 'clock', expected stored or standard or {gaussian"),
         ({"colours": "stored"}, "the stored U is that of 20 colours, but vocabulary is 3"),
-        ({"fields": "none"}, "fields: 'none', expected {file: ...}"),
-        ({"temperature": {}}, "temperature: {}, expected one of beta and hamming"),
-        ({"temperature": {"beta": 1.0, "hamming": 0.3}}, "expected one of beta and hamming"),
-        ({"temperature": {"beta": -1.0}}, "temperature.beta: -1.0, expected a positive"),
-        ({"temperature": {"hamming": 0.0}}, "temperature.hamming: 0.0, expected a share"),
-        ({"temperature": {"hamming": 0.7}}, "between 0 and 1 - 1/|V| = 0.6667"),
-        ({"sweeps": 1}, "sweeps: 1, expected at least 2"),
-        ({"sequences": dict(train=9, validation=1, test=9)}, "sequences.validation: 1"),
     ],
 )
 def test_bad_entries_are_refused_by_name(tmp_path, change, said):

@@ -321,40 +321,6 @@ def test_converged_overlaps():
             assert found.mean() == pytest.approx(value, abs=0.06 + 3 * error)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"activation": "relu"}, "activation: found 'relu', expected one of softmax, linear"),
-        ({"activation": "linear", "skip": 0}, "skip: found 0, expected c > 0 with linear"),
-        ({"skip": -1}, "skip: found -1, expected a number of 0 or more"),
-        ({"regulariser": -1e-3}, r"regulariser: found -0\.001"),
-        ({"noise": float("nan")}, "noise: found nan"),
-        ({"side_information": -1}, "side_information: found -1"),
-        ({"alphas": [0.5, 0]}, "alphas: found 0, expected numbers above 0"),
-        ({"alphas": []}, "alphas: found none"),
-        ({"alphas": [0.001]}, r"alphas: found 0\.001, which at dimension = 200 is no sample"),
-        ({"alphas": [1.2, 1.2]}, r"alphas: found \[1\.2, 1\.2\], expected different"),
-        ({"damping": 0}, "damping: found 0, expected a weight"),
-        ({"damping": 1.1}, r"damping: found 1\.1"),
-        ({"start": "warm"}, "start: found 'warm', expected informed or random"),
-        ({"overlaps": None}, "overlaps: found None, expected two numbers"),
-        ({"overlaps": [0.3, 1.0]}, r"overlaps: found \[0\.3, 1\.0\]"),
-        ({"overlaps": [0.3]}, r"overlaps: found \[0\.3\]"),
-        (RANDOM | {"overlaps": [0.3, 0.6]}, "overlaps: .*expected null with a random start"),
-        (RANDOM | {"points": 64}, "points: found 64 with .*expected 0"),
-        ({"damping": 0.8}, r"points: found 64 with damping = 0\.8"),
-        ({"points": 48}, "points: found 48, expected a power of 2"),
-        ({"dimension": 0}, "dimension: found 0, expected 1 or more"),
-        ({"runs": 0}, "runs: found 0"),
-        ({"iterations": 0}, "iterations: found 0"),
-        ({"threads": 0}, "threads: found 0"),
-    ],
-)
-def test_bad_entries_are_named(changes, message):
-    with pytest.raises(ValueError, match=message):
-        gamp.compute(ENTRY | changes)
-
-
 def test_a_run_has_settled_where_it_stands_still_or_moves_about_a_mean():
     steps = np.arange(150)
     still = 0.5 + 0.3 * np.exp(-steps / 5)

@@ -47,21 +47,6 @@ def test_the_table_has_its_rows_and_the_same_bytes_again():
     assert (frame.loc[frame["quantity"] == "converged", "y"] == 1).all()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (dict(overlaps=[1.5]), "overlaps: found 1.5"),
-        (dict(overlaps=[]), "overlaps: found none"),
-        (dict(alpha=0.0), "alpha: found 0.0"),
-        (dict(skip=-1.0), "skip: found -1.0"),
-        (dict(side_information=0.0), "side_information: found 0.0"),
-    ],
-)
-def test_a_wrong_entry_is_refused_by_name(change, message):
-    with pytest.raises(ValueError, match=message):
-        held.compute({**ENTRY, **change})
-
-
 def test_what_did_not_converge_is_said(monkeypatch):
     monkeypatch.setattr(state_evolution, "ITERATIONS", 1)
     frame, _ = held.compute({**ENTRY, "points": 64})

@@ -277,22 +277,6 @@ def test_the_table_has_its_rows_and_the_same_bytes_again(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (dict(skip=-1.0), "skip: found -1.0"),
-        (dict(alphas=[0.0]), "alpha: found 0.0"),
-        (dict(points=100), "points: found 100"),
-        (dict(activation="relu"), "activation: found 'relu'"),
-        (dict(regulariser=-1e-3), "regulariser: found -0.001"),
-        (dict(side_information=0.0), "side_information: found 0.0"),
-    ],
-)
-def test_a_wrong_entry_is_refused_by_name(change, message):
-    with pytest.raises(ValueError, match=message):
-        se.compute({**ENTRY, **change})
-
-
-@pytest.mark.parametrize(
     "Q", [[[0.5, 0.1], [0.2, 0.5]], [[1.2, 0], [0, 0.1]], [[0.5, 0.6], [0.6, 0.5]], [-0.1, 0.5]]
 )
 def test_a_wrong_overlap_is_refused(Q):

@@ -341,24 +341,6 @@ def test_the_table_has_every_quantity_and_threads_change_nothing():
     assert 0.2 < q33[0.4] < q33[0.7] < 0.96
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"skip": -1.0}, "skip: found -1.0, expected a number above 0"),
-        ({"skips": [1.0, 0.0]}, "skips: found 0.0, expected a number above 0"),
-        ({"alphas": [0.5, 0.0]}, "alphas: found 0.0, expected a number above 0"),
-        ({"alphas": []}, "alphas: found none"),
-        ({"skips": [math.nan]}, "skips: found nan"),
-        ({"points": 1000}, "points: found 1000, expected a power of 2"),
-        ({"scrambles": 1}, "scrambles: found 1, expected 2 or more"),
-        ({"regulariser": -1e-3}, "regulariser: found -0.001"),
-    ],
-)
-def test_bad_entries_are_refused(change, message):
-    with pytest.raises(ValueError, match=message):
-        deep.compute(ENTRY | change)
-
-
 @pytest.mark.parametrize("overlaps", [(0.1, 0.2), (0.1, 0.2, 1.0), (-0.1, 0.2, 0.3)])
 def test_overlaps_that_are_none_are_refused(overlaps):
     setting, drawn = deep.Setting(1.0, 0.0, 1), deep.draws(64, np.random.SeedSequence(0))

@@ -171,21 +171,6 @@ def test_the_table_has_its_rows_for_any_number_of_threads(monkeypatch):
     assert (frame["seed"] == 1).all()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (dict(skips=[0.5, -1.0]), "skips: found -1.0"),
-        (dict(skips=[0.5, 1000.0]), "skips: found 1000.0, expected 0 < c <= 10"),
-        (dict(skips=[]), "skips: found none"),
-        (dict(points=1000), "points: found 1000"),
-        (dict(tolerance_1=0.0), "tolerance_1: found 0.0"),
-    ],
-)
-def test_a_wrong_entry_is_refused_by_name(change, message):
-    with pytest.raises(ValueError, match=message):
-        thresholds.compute({**ENTRY, **change})
-
-
 def test_differences_of_alpha_1_are_paired_over_scramblings(monkeypatch):
     """The samples of a scrambling are the same at every c: what they share is no noise of the
     difference. Errors of two independent thresholds would be several times as large."""

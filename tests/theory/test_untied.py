@@ -300,23 +300,6 @@ def test_the_table(monkeypatch):
     assert values["converged", "L = 2 first"] == 1
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"layers": [3]}, r"layers: found \[3\]"),
-        ({"layers": []}, r"layers: found \[\]"),
-        ({"skips": [1.0, -0.5]}, r"skips: found -0\.5"),
-        ({"skips": []}, "skips: found none"),
-        ({"points": 100}, "points: found 100, expected a power of 2"),
-        ({"scrambles": 1}, "scrambles: found 1"),
-        ({"threads": 0}, "threads: found 0"),
-    ],
-)
-def test_bad_entries_are_named(changes, message):
-    with pytest.raises(ValueError, match=message):
-        untied.compute(ENTRY | changes)
-
-
 def test_overlaps_out_of_range_are_named():
     nodes = untied.first_layer(1.0)
     for overlaps in ([0.0, 0.5], [0.5, 1.0], [0.5]):

@@ -159,6 +159,15 @@ class PottsSource(Sampled):
     def order(self) -> int:
         return 2
 
+    def problems(self):
+        hamming, most = self.temperature.hamming, 1 - 1 / self.vocabulary
+        if hamming is not None and hamming >= most:
+            yield (
+                "temperature.hamming",
+                f"found {hamming:g}; expected less than 1 - 1/|V| = {most:.4g}, which is that of "
+                f"uniform colours (beta = 0); lower it",
+            )
+
 
 class AlignmentShares(Shares):
     """Shares of the sequences, which sum to 1, and what is held out together."""

@@ -28,7 +28,8 @@ class Threaded(Seeded):
 class Quadrature(Threaded):
     """Integrals over scrambled points."""
 
-    points: Several = key("Points of each scrambling, a power of 2.")
+    # Sobol sequences are balanced from there on.
+    points: int = key("Points of each scrambling, a power of 2.", ge=64)
     scrambles: Several = key("Independent scramblings of the points; their spread is the error.")
 
     def problems(self):
@@ -41,6 +42,15 @@ def _no_power(points: int):
             "points",
             f"found {points}; expected a power of 2; take {2 ** (points.bit_length() - 1)} or "
             f"{2 ** points.bit_length()}",
+        )
+
+
+def _no_sample(name: str, alpha: float, dimension: int):
+    if round(alpha * dimension) < 1:
+        yield (
+            name,
+            f"found {alpha}, no sample at dimension {dimension}; expected at least "
+            f"{1 / dimension:g}; raise either",
         )
 
 
@@ -133,7 +143,7 @@ class Thresholds(Quadrature):
         "Values of c; the grids of layer 1 grow as c^4 or so."
     )
     regulariser: NotNegative = key("Variance added to V in channel and data; 0 for none.")
-    tolerance_1: Positive = key(
+    tolerance_1: Inside = key(
         "Relative standard error of the threshold of the layer that is learned second up to which "
         "it counts as converged."
     )
@@ -202,12 +212,22 @@ class Gamp(Threaded):
                 f"change start",
             )
         for alpha in self.alphas:
-            if round(alpha * self.dimension) < 1:
-                yield (
-                    "alphas",
-                    f"found {alpha}, no sample at dimension {self.dimension}; expected at least "
-                    f"{1 / self.dimension:g}; raise either",
-                )
+            yield from _no_sample("alphas", alpha, self.dimension)
+        if len({f"{alpha:g}" for alpha in self.alphas}) < len(self.alphas):
+            yield (
+                "alphas",
+                f"found {self.alphas}; expected numbers that differ in six digits, by which the "
+                f"series are named; change some",
+            )
+        learns_nothing = self.start == "random" and not self.side_information
+        if self.points and (self.damping < 1 or learns_nothing):
+            yield (
+                "points",
+                f"found {self.points} with damping {self.damping:g}, start {self.start} and "
+                f"side_information {self.side_information:g}; expected 0, since the iteration at "
+                f"infinite dimension is without damping, and from a random start learns nothing "
+                f"by itself; set it",
+            )
 
 
 class GradientDescent(Threaded):
@@ -228,6 +248,9 @@ class GradientDescent(Threaded):
         "true: runs differ in their data only; false: also in teacher and start."
     )
 
+    def problems(self):
+        yield from _no_sample("alpha", self.alpha, self.dimension)
+
 
 class Trec(Threaded):
     """A two-layer attention classifier of questions."""
@@ -240,7 +263,7 @@ class Trec(Threaded):
         "vocab.txt or tokenizer.json of a BERT; null: one is trained on the questions."
     )
     vocabulary: Several = key("Tokens of the tokenizer that is trained.", None)
-    length: Count = key("Tokens of a question; longer ones are cut.")
+    length: Length = key("Tokens of a question, two of them marks; longer ones are cut.")
     width: Count = key("Of the embeddings.")
     hidden: Count = key("Of the keys.")
     start: Positive = key("Standard deviation of W at first.")

@@ -30,7 +30,6 @@ from manybody.runtime.progress import Progress
 from manybody.sources import SourceError
 from manybody.sources.hamiltonian import Hamiltonian, read_about
 
-KINDS = ("separability", "recovery")
 COLUMNS = tables.THEORY_SCHEMA.names
 OVERHEAD = 60  # the rest of an iteration takes as long as the losses of so many sequences
 
@@ -57,7 +56,6 @@ def compute(
 
     Raises `SourceError` if the entry makes no sense or the source has too few sequences.
     """
-    check(entry)
     law = Hamiltonian.load(paths["hamiltonian"])
     if law.order != 2:
         raise SourceError(
@@ -138,29 +136,6 @@ def compute(
 def forget(resume: str | Path) -> None:
     """Removes the finished fits that `compute` kept."""
     shutil.rmtree(resume, ignore_errors=True)
-
-
-def check(entry: dict) -> None:
-    """`SourceError` names the first key of the config's entry whose value makes no sense."""
-    if entry["kind"] not in KINDS:
-        raise SourceError(f"kind: {entry['kind']!r}, expected {' or '.join(KINDS)}")
-    sizes = entry["sizes"]
-    if not sizes or min(sizes) < 1 or len(set(sizes)) < len(sizes):
-        raise SourceError(f"sizes: {sizes}, expected different numbers of sequences, 1 or more")
-    least = {"realisations": 1, "test": 2, "iterations": 1}
-    if entry["kind"] == "recovery":
-        least["realisations"] = 2
-        if len(sizes) < 2:
-            raise SourceError(f"sizes: {sizes}, expected two or more, so that errors have a slope")
-    for key, bound in least.items():
-        if entry[key] < bound:
-            raise SourceError(f"{key}: {entry[key]}, expected at least {bound}")
-    for ridge in _ridges(entry):
-        if not 0 <= ridge < math.inf:
-            raise SourceError(f"ridges: {ridge}, expected 0 or more")
-    for key, scale in entry["start"].items():
-        if not 0 < scale < math.inf:
-            raise SourceError(f"start.{key}: {scale}, expected a number above 0")
 
 
 def true_conditionals(law: Hamiltonian) -> pl.Heads:

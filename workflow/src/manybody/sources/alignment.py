@@ -44,7 +44,6 @@ def make(
 ) -> None:
     """Writes the splits of the source (its entry in the config) called `name`, and the weights of
     the training sequences. `SourceError` names what cannot be read; nothing is written then."""
-    check(source)
     path = Path(source["file"])
     stays = Unchanged([path])
     names, rows = read(path, source["format"])
@@ -75,20 +74,6 @@ def make(
         document = {**about, "split": key}
         sequences.write(out[key], tokens[parts[key]], vocabulary, document)
     sequence_weights.write(weights, each, out["train"], about)
-
-
-def check(source: dict) -> None:
-    """`SourceError` names the first key of the config's entry whose value makes no sense."""
-    for key, known in {"format": ("fasta", "a3m", "stockholm"), "alphabet": ALPHABETS}.items():
-        if source[key] not in known:
-            raise SourceError(f"{key}: {source[key]!r}, expected {', '.join(known)}")
-    if not 0 < source["identity"] <= 1:
-        raise SourceError(f"identity: {source['identity']}, expected a share above 0, at most 1")
-    shares = [source["split"][key] for key in SPLITS]
-    if min(shares) <= 0 or not math.isclose(sum(shares), 1, abs_tol=1e-9):
-        raise SourceError(f"split: the shares {shares} of {', '.join(SPLITS)} must sum to 1")
-    if _by(source) not in ("clusters", "random"):
-        raise SourceError(f"split.by: {_by(source)!r}, expected clusters or random")
 
 
 def _by(source: dict) -> str:

@@ -17,7 +17,6 @@ from manybody.files import sequences
 from manybody.files.atomic import ArtifactError
 from manybody.sources import SourceError, equilibrium, gibbs
 from manybody.sources.hamiltonian import (
-    ORDERS,
     Hamiltonian,
     check_distinct,
     check_tensor,
@@ -45,7 +44,6 @@ def make(
     written then. The document of the Hamiltonian has, under `equilibrium`, what
     `equilibrium.measure` returned.
     """
-    check(source)
     model, about = draw(source)
     streams = _streams(source["seed"])
     sweeps, warmer = source["sweeps"], f"lower logit_scale (S = {source['logit_scale']})"
@@ -65,46 +63,6 @@ def make(
     for split, (tokens, found) in made.items():
         document = {**about, **found, "source": name, "split": split}
         sequences.write(out[split], tokens, source["vocabulary"], document)
-
-
-def check(source: dict) -> None:
-    """`SourceError` names the first key of the config's entry whose value makes no sense."""
-    order, length = source["order"], source["length"]
-    if order not in ORDERS:
-        raise SourceError(f"order: {order}, expected k = 2, 3 or 4")
-    if length < order:
-        raise SourceError(f"length: {length}, expected at least order = {order} distinct sites")
-    if source["vocabulary"] < 2:
-        raise SourceError(f"vocabulary: {source['vocabulary']}, expected at least 2 colours")
-    for key in ("couplings", "colours"):
-        if isinstance(source[key], dict) and "file" not in source[key]:
-            _check_vectors(key, source[key])
-        elif source[key] != "potts" and not isinstance(source[key], dict):
-            raise SourceError(
-                f"{key}: {source[key]!r}, expected vectors, a file or (colours) potts"
-            )
-    if source["couplings"] == "potts":
-        raise SourceError("couplings: 'potts', which colours can be; expected vectors or a file")
-    if not 0 < source["logit_scale"] < math.inf:
-        raise SourceError(f"logit_scale: S = {source['logit_scale']}, expected a positive number")
-    if source["sweeps"] < 0:
-        raise SourceError(f"sweeps: {source['sweeps']}, expected at least 0")
-    for split in SPLITS:
-        if source["sequences"][split] < 2:
-            raise SourceError(
-                f"sequences.{split}: {source['sequences'][split]}, expected at least 2, so that "
-                "the self-test has an error"
-            )
-
-
-def _check_vectors(key: str, law: dict) -> None:
-    if law["vectors"] < 1:
-        raise SourceError(f"{key}.vectors: P = {law['vectors']}, expected at least 1")
-    if law["variables"] not in VARIABLES:
-        known = " or ".join(VARIABLES)
-        raise SourceError(f"{key}.variables: {law['variables']!r}, expected {known}")
-    if not 0 < law["probability"] < 1:
-        raise SourceError(f"{key}.probability: {law['probability']}, expected one inside (0, 1)")
 
 
 def draw(source: dict) -> tuple[Hamiltonian, dict]:

@@ -61,45 +61,6 @@ def make(
         sequences.write(out[split], tokens, source["vocabulary"], document)
 
 
-def check(source: dict) -> None:
-    """`SourceError` names the first key of the config's entry whose value makes no sense."""
-    if source["length"] < 2:
-        raise SourceError(f"length: {source['length']}, expected at least 2 sites")
-    if source["vocabulary"] < 2:
-        raise SourceError(f"vocabulary: {source['vocabulary']}, expected at least 2 colours")
-    for key, words, tables in (
-        ("couplings", ("contact-map", "signs"), ("file",)),
-        ("colours", ("stored", "standard"), ("gaussian", "file")),
-        ("fields", (), ("file",)),
-    ):
-        value = source.get(key)
-        known = value in words if isinstance(value, str) else _only(value, tables)
-        if not known and (key != "fields" or value is not None):
-            choices = " or ".join([*words, *(f"{{{table}: ...}}" for table in tables)])
-            raise SourceError(f"{key}: {value!r}, expected {choices}")
-    temperature, most = _temperature(source), 1 - 1 / source["vocabulary"]
-    if not _only(temperature, ("beta", "hamming")):
-        raise SourceError(
-            f"temperature: {source['temperature']!r}, expected one of beta and hamming, the other "
-            "left out or null"
-        )
-    if "beta" in temperature and not 0 < temperature["beta"] < math.inf:
-        raise SourceError(f"temperature.beta: {temperature['beta']}, expected a positive number")
-    if "hamming" in temperature and not 0 < temperature["hamming"] < most:
-        raise SourceError(
-            f"temperature.hamming: {temperature['hamming']}, expected a share of the sites between "
-            f"0 and 1 - 1/|V| = {most:.4g}, which is that of uniform colours (beta = 0)"
-        )
-    if source["sweeps"] < 2:
-        raise SourceError(f"sweeps: {source['sweeps']}, expected at least 2")
-    for split in SPLITS:
-        if source["sequences"][split] < 2:
-            raise SourceError(
-                f"sequences.{split}: {source['sequences'][split]}, expected at least 2, so that "
-                "the self-test has an error"
-            )
-
-
 def _temperature(source: dict) -> dict:
     """The entry without keys that are null: with null an overlay of the config takes a key back."""
     given = source["temperature"]
@@ -108,17 +69,12 @@ def _temperature(source: dict) -> dict:
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _only(value, keys: tuple[str, ...]) -> bool:
-    return isinstance(value, dict) and len(value) == 1 and next(iter(value)) in keys
-
-
 def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:
     """The Hamiltonian of a source at its temperature and its document: order, beta, S, sigma_h,
     shares, parameters, seed and `equilibrium` (see `measure`), with the `hamming` that it gives.
 
     Depends on `sweeps`, but not on `sequences`.
     """
-    check(source)
     streams = _streams(source["seed"])
     at = interactions(source)
     if not at(1.0).logit_scale() > 0:

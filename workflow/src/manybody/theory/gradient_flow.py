@@ -359,13 +359,6 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     - `noise`: the sampled control; y an entry of T, y_err its standard error.
     """
     length, seed, decay = entry["length"], entry["seed"], entry["decay"]
-    if length < 2:
-        raise ValueError(f"length: found {length}, expected 2 or more, for x_1 x_2")
-    if not (decay > 0 and min(entry["scales"]) > 0):
-        raise ValueError(
-            f"decay, scales: found {decay} and {entry['scales']}, expected numbers above 0; the "
-            f"flows without decay and from B = 0 are made beside them"
-        )
     streams = np.random.SeedSequence(seed).spawn(4)
     covariance, start, samples, trials = (np.random.default_rng(stream) for stream in streams)
     joint = example(length, covariance)

@@ -546,7 +546,6 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     - `slope`: y d eps / d alpha of the closed form at 0, by a small step; `rising`: x ridge, y the
       gamma above which that is positive.
     """
-    _check_entry(entry)
     gamma, ridge, length = entry["gamma"], entry["ridge"], entry["length"]
     counts = _counts(entry["alphas"], length)
     streams = np.random.SeedSequence(entry["seed"]).spawn(2)
@@ -567,23 +566,6 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     frame = pd.concat(parts, ignore_index=True)
     about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
     return frame[["quantity", "series", "seed", "x", "y", "y_err"]], about
-
-
-def _check_entry(entry: dict) -> None:
-    _check_gamma(entry["gamma"])
-    for alpha in entry["alphas"]:
-        _check(alpha, entry["ridge"])
-    if entry["ridge"] == 0:
-        raise ValueError("ridge: found 0, expected a number above 0: the peak would be infinite")
-    for key, least in (("realisations", 2), ("size_realisations", 2), ("threads", 1)):
-        if entry[key] < least:
-            raise ValueError(f"{key}: found {entry[key]}, expected {least} or more")
-    sizes = entry["sizes"]
-    if len(sizes) < 2 or sizes != sorted(set(sizes)):
-        raise ValueError(f"sizes: found {sizes}, expected two or more rising lengths")
-    for length in (entry["length"], *sizes):
-        if length < 3:
-            raise ValueError(f"length, sizes: found {length}, expected 3 sites or more")
 
 
 def _counts(alphas: Sequence[float], length: int) -> list[int]:

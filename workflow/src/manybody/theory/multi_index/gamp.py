@@ -31,7 +31,6 @@ from threadpoolctl import threadpool_limits
 
 from manybody.runtime.progress import Progress
 from manybody.theory.multi_index.channel import (
-    ACTIVATIONS,
     denoiser,
     index,
     jacobian,
@@ -276,7 +275,6 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     A run ends where it has converged; its last row holds from there on. Raises `ValueError` for a
     bad entry, naming key and value.
     """
-    _check_entry(entry)
     streams = np.random.SeedSequence(entry["seed"]).spawn(len(entry["alphas"]))
     jobs = []
     for alpha, stream in zip(entry["alphas"], streams, strict=True):
@@ -414,58 +412,3 @@ def _predictions_averaged(frame: pd.DataFrame) -> pd.DataFrame:
     means = sets.mean().reset_index().assign(seed=0)
     means["y_err"] = (sets.std(ddof=1) / math.sqrt(SETS)).to_numpy()
     return pd.concat([frame[~predicted], means], ignore_index=True)
-
-
-def _check_entry(entry: dict) -> None:
-    for key in ("dimension", "runs", "iterations", "threads"):
-        if entry[key] < 1:
-            raise ValueError(f"{key}: found {entry[key]}, expected 1 or more")
-    for key in ("skip", "regulariser", "noise", "side_information"):
-        if not 0 <= entry[key] < math.inf:
-            raise ValueError(f"{key}: found {entry[key]}, expected a number of 0 or more")
-    activation = entry.get("activation", "softmax")
-    if activation not in ACTIVATIONS:
-        raise ValueError(
-            f"activation: found {activation!r}, expected one of {', '.join(ACTIVATIONS)}"
-        )
-    if activation == "linear" and entry["skip"] == 0:
-        raise ValueError("skip: found 0, expected c > 0 with linear attention, singular without")
-    if not entry["alphas"]:
-        raise ValueError("alphas: found none, expected one or more")
-    for alpha in entry["alphas"]:
-        if not 0 < alpha < math.inf:
-            raise ValueError(f"alphas: found {alpha}, expected numbers above 0")
-        if round(alpha * entry["dimension"]) < 1:
-            raise ValueError(
-                f"alphas: found {alpha}, which at dimension = {entry['dimension']} is no sample; "
-                f"expected 1 / dimension or more"
-            )
-    if len({f"{alpha:g}" for alpha in entry["alphas"]}) < len(entry["alphas"]):
-        raise ValueError(f"alphas: found {entry['alphas']}, expected different numbers")
-    if not 0 < entry["damping"] <= 1:
-        raise ValueError(
-            f"damping: found {entry['damping']}, expected a weight of the new values above 0 and "
-            f"at most 1 (no damping)"
-        )
-    points = entry["points"]
-    if points < 0 or points & (points - 1):
-        raise ValueError(f"points: found {points}, expected a power of 2, or 0")
-    learns_nothing = entry["start"] == "random" and not entry["side_information"]
-    if points and (entry["damping"] < 1 or learns_nothing):
-        raise ValueError(
-            f"points: found {points} with damping = {entry['damping']}, start = {entry['start']}, "
-            f"side_information = {entry['side_information']}; expected 0: the iteration at "
-            f"D -> infinity is without damping, and from a random start learns nothing by itself"
-        )
-    start, given = entry["start"], entry["overlaps"]
-    if start not in ("informed", "random"):
-        raise ValueError(f"start: found {start!r}, expected informed or random")
-    if start == "random" and given is not None:
-        raise ValueError(f"overlaps: found {given}, expected null with a random start")
-    if start == "informed" and (
-        given is None or len(given) != 2 or not all(0 <= q < 1 for q in given)
-    ):
-        raise ValueError(
-            f"overlaps: found {given}, expected two numbers of 0 or more and below 1, those of the "
-            f"two layers at an informed start"
-        )

@@ -13,9 +13,6 @@ from threadpoolctl import threadpool_limits
 from manybody.runtime.progress import Progress
 from manybody.theory.multi_index.samples import Setting, draws, mean_error
 from manybody.theory.multi_index.state_evolution import (
-    check_alpha,
-    check_setting,
-    check_side_information,
     fixed_point,
 )
 
@@ -32,7 +29,6 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     start), `seed`, `threads` (numbers do not depend on it). x is Q22. Quantities, by series:
     `fixed`: Q11; `converged`: fixed, 1 or 0.
     """
-    _check_entry(entry)
     setting = Setting(entry["skip"], entry["activation"], entry["regulariser"], entry["threads"])
     strength = entry["side_information"]
     strong = strength / (1 + strength)
@@ -57,14 +53,3 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     frame = pd.DataFrame(rows, columns=["quantity", "series", "x", "y", "y_err"])
     about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
     return frame.assign(seed=entry["seed"])[COLUMNS], about
-
-
-def _check_entry(entry: dict) -> None:
-    check_setting(entry)
-    check_alpha(entry["alpha"])
-    check_side_information(entry)
-    if not entry["overlaps"]:
-        raise ValueError("overlaps: found none, expected a list of Q22")
-    for q in entry["overlaps"]:
-        if not 0 < q < 1:
-            raise ValueError(f"overlaps: found {q}, expected numbers between 0 and 1")

@@ -49,7 +49,6 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
     Raises `ValueError` for a bad entry, naming key and value, and where weights overflow.
     """
-    _check_entry(entry)
     shared, own = np.random.SeedSequence(entry["seed"]).spawn(2)
     streams = own.spawn(entry["runs"])
     label = f"SGD at D = {entry['dimension']}"
@@ -118,20 +117,3 @@ def _run(
 def _rows(quantity: str, series: str, seed: int, x, y) -> pd.DataFrame:
     columns = {"quantity": quantity, "series": series, "seed": seed, "x": np.asarray(x, float)}
     return pd.DataFrame(columns | {"y": np.asarray(y, float), "y_err": np.nan})
-
-
-def _check_entry(entry: dict) -> None:
-    for key in ("dimension", "batch", "repeats", "epochs", "runs", "threads"):
-        if entry[key] < 1:
-            raise ValueError(f"{key}: found {entry[key]}, expected 1 or more")
-    for key in ("alpha", "learning_rate", "start"):
-        if not 0 < entry[key] < math.inf:
-            raise ValueError(f"{key}: found {entry[key]}, expected a number above 0")
-    for key in ("skip", "weight_decay"):
-        if not 0 <= entry[key] < math.inf:
-            raise ValueError(f"{key}: found {entry[key]}, expected a number of 0 or more")
-    if round(entry["alpha"] * entry["dimension"]) < 1:
-        raise ValueError(
-            f"alpha: found {entry['alpha']}, which at dimension = {entry['dimension']} is no "
-            f"sample; expected 1 / dimension or more"
-        )

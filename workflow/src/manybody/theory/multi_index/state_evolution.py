@@ -25,7 +25,6 @@ from threadpoolctl import threadpool_limits
 
 from manybody.runtime.progress import Progress
 from manybody.theory.multi_index import expected, plain, prediction
-from manybody.theory.multi_index.channel import ACTIVATIONS
 from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
 from manybody.theory.multi_index.sizes import (
     BATCHES,
@@ -203,7 +202,6 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
       points * scrambles of EXPECTED_FROM or more; `expected plug-in`, `expected posterior mean`:
       series "Q11,Q22", x Q22; lambda_1 of the table itself: `threshold`, lambda_1 at Q = 0.
     """
-    _check_entry(entry)
     with threadpool_limits(1):
         setting = Setting(
             entry["skip"], entry["activation"], entry["regulariser"], entry["threads"]
@@ -481,39 +479,3 @@ def _expected(
             name = series if Q[s] == 0 else f"{series} {layer + 1}"
             rows.append(("expected", name, x, alpha, alpha * errors[layer] / gains[layer]))
     return rows
-
-
-def _check_entry(entry: dict) -> None:
-    check_setting(entry)
-    if not entry["alphas"]:
-        raise ValueError("alphas: found none, expected a list of samples an input")
-    for alpha in entry["alphas"]:
-        check_alpha(alpha)
-    check_side_information(entry)
-
-
-def check_side_information(entry: dict) -> None:
-    if not entry["side_information"] > 0:
-        raise ValueError(
-            f"side_information: found {entry['side_information']}, expected a strength above 0"
-        )
-
-
-def check_setting(entry: dict) -> None:
-    """Checks what entries of state evolution and thresholds share."""
-    if entry["activation"] not in ACTIVATIONS:
-        raise ValueError(
-            f"activation: found {entry['activation']!r}, expected one of {', '.join(ACTIVATIONS)}"
-        )
-    if not entry["regulariser"] >= 0:
-        raise ValueError(f"regulariser: found {entry['regulariser']}, expected a variance >= 0")
-    if "skip" in entry and not 0 < entry["skip"] < math.inf:
-        raise ValueError(
-            f"skip: found {entry['skip']}, expected c > 0; without a skip connection layer 1 is "
-            f"singular where its tokens agree"
-        )
-    for key, least in (("points", 64), ("scrambles", 2), ("threads", 1)):
-        if entry[key] < least:
-            raise ValueError(f"{key}: found {entry[key]}, expected {least} or more")
-    if entry["points"] & (entry["points"] - 1):
-        raise ValueError(f"points: found {entry['points']}, expected a power of 2, as 1024")

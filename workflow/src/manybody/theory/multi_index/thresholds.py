@@ -29,7 +29,6 @@ from manybody.runtime.progress import Progress
 from manybody.theory.multi_index import expected
 from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
 from manybody.theory.multi_index.sizes import LEAST_SKIP, NEAR, NEAR_SCRAMBLES, near_points
-from manybody.theory.multi_index.state_evolution import check_setting
 from manybody.theory.multi_index.table import Weak, alone, onset, start_guess, weak_recovery
 
 COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
@@ -44,7 +43,6 @@ SIGNIFICANT = 3.0  # standard errors by which alpha has to fall along the branch
 # sample takes milliseconds.
 NEAR_SKIPS = (1, 4)  # c at which the specification has a number
 FINE = 4001  # places of an interpolated branch
-LARGEST = 10.0  # c for which a sample of layer 1 takes 30 ms; the time grows as c^4 or so
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,6 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
       `lower spinodal` where it does;
     - `alpha_1 jump`: at c with a jump over the onset of layer 1, the alpha of the jump.
     """
-    _check_entry(entry)
     rows: list[tuple] = []
     starts: list[Onset] = []
     layers: list[int] = []
@@ -253,19 +250,3 @@ def _branch(setting: Setting, weak: Weak, start: Onset, seed) -> list[tuple]:
         if found.spinodal > start.alpha:
             rows.append((f"alpha_{2 - weak.first} jump", "", c, found.spinodal, math.nan))
     return rows
-
-
-def _check_entry(entry: dict) -> None:
-    check_setting(entry)
-    if not entry["skips"]:
-        raise ValueError("skips: found none, expected a list of c")
-    for skip in entry["skips"]:
-        if not 0 < skip <= LARGEST:
-            raise ValueError(
-                f"skips: found {skip}, expected 0 < c <= {LARGEST:g}: the time of layer 1 grows as "
-                f"c^4 or so; leave it out"
-            )
-    if not 0 < entry["tolerance_1"] < 1:
-        raise ValueError(
-            f"tolerance_1: found {entry['tolerance_1']}, expected a relative error, as 5e-3"
-        )

@@ -118,7 +118,6 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     kept = {key: value for key, value in entry.items() if key != "threads"}
     if entry["questions"] is None:
         return pd.DataFrame(columns=COLUMNS), {"entry": kept, "questions": None}
-    _check_entry(entry)
     given = entry["questions"]
     if isinstance(given, dict):
         questions = of_packages(given["packages"], given["of_each"], entry["seed"])
@@ -288,23 +287,3 @@ def _one_thread() -> Iterator[None]:
 def _rows(quantity: str, series: str, seed: int, x, y, y_err=math.nan) -> pd.DataFrame:
     columns = {"quantity": quantity, "series": series, "seed": seed, "x": np.asarray(x, float)}
     return pd.DataFrame(columns | {"y": np.asarray(y, float), "y_err": y_err})
-
-
-def _check_entry(entry: dict) -> None:
-    for key in ("width", "hidden", "batch", "epochs", "runs", "threads"):
-        if entry[key] < 1:
-            raise ValueError(f"{key}: found {entry[key]}, expected 1 or more")
-    if entry["length"] < 3:
-        raise ValueError(
-            f"length: found {entry['length']}, expected 3 or more: a token between two marks"
-        )
-    for key in ("learning_rate", "epsilon", "start"):
-        if not 0 < entry[key] < math.inf:
-            raise ValueError(f"{key}: found {entry[key]}, expected a number above 0")
-    if not 0 < entry["held_out"] < 1:
-        raise ValueError(f"held_out: found {entry['held_out']}, expected a share between 0 and 1")
-    if entry["tokenizer"] is None and entry.get("vocabulary") is None:
-        raise ValueError(
-            "vocabulary: found null, expected the number of tokens of the tokenizer that is "
-            "trained on the questions; give it, or the path of a `tokenizer`"
-        )

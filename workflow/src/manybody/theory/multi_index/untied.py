@@ -422,7 +422,6 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     y_err: what a finer rule changes, and for the first layer the standard error over scramblings
     with it. Raises `ValueError` naming the key that is out of range.
     """
-    _check_entry(entry)
     rows = []
     skips = [float(skip) for skip in entry["skips"]]
     if 1 in entry["layers"]:
@@ -461,23 +460,6 @@ def _two_layers(skip: float, entry: dict, stream: np.random.SeedSequence) -> lis
     if skip >= 1:
         rows.append(("threshold", "L = 2 first, last known", skip, SINGLE_LAYER, 0.0))
     return rows
-
-
-def _check_entry(entry: dict) -> None:
-    layers = entry["layers"]
-    if not layers or not set(layers) <= {1, 2}:
-        raise ValueError(f"layers: found {layers}, expected a list of 1 and 2")
-    if not entry["skips"]:
-        raise ValueError("skips: found none, expected one or more values of c")
-    for skip in entry["skips"]:
-        _check_skip(skip)
-    points, scrambles = entry["points"], entry["scrambles"]
-    if points < 64 or points & (points - 1):
-        raise ValueError(f"points: found {points}, expected a power of 2 of 64 or more")
-    if scrambles < 2:
-        raise ValueError(f"scrambles: found {scrambles}, expected 2 or more, for a standard error")
-    if entry["threads"] < 1:
-        raise ValueError(f"threads: found {entry['threads']}, expected 1 or more")
 
 
 def _check_skip(skip: float) -> None:
