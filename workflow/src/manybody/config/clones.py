@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from manybody import models
 from manybody.config.block import Block, Seed, Several, different, refers
 from manybody.models.block import Count, key
 
@@ -77,9 +78,15 @@ class Clone(Block):
                 f"most the {available} of source {self.source}; lower it, or make more of them"
             )
         if self.precision == "bfloat16" and not model.about.bfloat16_chains:
+            coarse = [
+                name
+                for name in models.ARCHITECTURES
+                if models.about({"architecture": name}).bfloat16_chains
+            ]
             yield (
                 f"{path}.precision: found bfloat16 for {self.model}, of the architecture "
-                f"{model.architecture}; expected float32, in which its loops are written; set it"
+                f"{model.architecture}; expected float32, in which the loops of all but "
+                f"{' and '.join(coarse)} are written; set it"
             )
         if self.step != "last" and model.fitted:
             step = self.model_dump(include={"step"})["step"]
