@@ -1,4 +1,4 @@
-# The two commands of this repository: `make figures` and `make test`. Each first makes the
+# The two commands of this repository are `make figures` and `make test`. Each first makes the
 # virtual environment, which takes a minute or two once and nothing afterwards.
 
 PYTHON ?= python3
@@ -9,16 +9,17 @@ ARGS ?=
 RESULTS ?= results
 
 INSIDE = VIRTUAL_ENV="$(abspath $(VENV))" PATH="$(abspath $(VENV))/bin:$$PATH"
+TESTS = $(INSIDE) pytest --numprocesses 2 --dist loadscope
 .DEFAULT_GOAL := help
-.PHONY: help env figures resume test test-all lock audit
+.PHONY: help env figures resume test test-system test-all config lock audit
 
 help: ## this list
-	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo '  TORCH=cpu|cuda  the build of torch, where it should not be the one that pip takes'
 	@echo '  PYTHON=python3  the Python (3.11 to 3.13) that a new environment is made with'
 	@echo '  VENV=.venv      where the environment lies'
-	@echo '  ARGS="..."      more arguments for snakemake (figures, resume) or pytest (test, test-all)'
+	@echo '  ARGS="..."      more arguments for snakemake (figures, resume) or pytest (tests)'
 	@echo
 	@echo '  One figure: . .venv/bin/activate'
 	@echo '              snakemake --cores all -- results/figures/simplicity/fig4.pdf'
@@ -37,13 +38,19 @@ resume: env ## go on after kill -9 or a power cut, unless something still runs
 	$(INSIDE) snakemake --cores 1 --unlock $(ARGS)
 	$(INSIDE) snakemake --cores all $(ARGS)
 
-test: env ## format, lint and the fast tests
+test: env ## format, lint and the quick tests (3 minutes)
 	$(check)
-	$(INSIDE) pytest --numprocesses 2 --dist loadscope -m 'not slow' $(ARGS)
+	$(TESTS) --part everyday -m 'not slow' $(ARGS)
 
-test-all: env ## the same with the slow tests
+test-system: env ## the tests that `make test` leaves out, but the slow ones (20 minutes)
+	$(TESTS) --part system -m 'not slow' $(ARGS)
+
+test-all: env ## format, lint and all tests, with the slow ones (hours)
 	$(check)
-	$(INSIDE) pytest --numprocesses 2 --dist loadscope $(ARGS)
+	$(TESTS) $(ARGS)
+
+config: env ## the editors' schema and docs/config.md anew, from the typed blocks
+	$(INSIDE) PYTHONPATH=workflow/src python -m manybody.config.document
 
 lock: env ## the locks and conda environments anew, from envs/requirements.in
 	$(INSIDE) python envs/lock.py

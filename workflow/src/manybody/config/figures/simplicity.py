@@ -283,11 +283,15 @@ class Staircase(Figure):
         named = [(key_, entry.model) for key_, part in entries.items() for entry in part]
         named += [("lines", name) for name in self.lines]
         for key_, name in named:
-            model, expected = config.models[name], "energy" if key_ == "lines" else "factored"
-            if model.architecture != expected:
+            about = config.models[name].about
+            layered = about.depth is not None
+            expected = (
+                "of a set order (energy)" if key_ == "lines" else "whose depth sets it (factored)"
+            )
+            if layered == (key_ == "lines") or about.order is None:
                 yield (
-                    f"{path}.{key_}: found {name}, a {model.architecture} model; expected "
-                    f"{expected} models; take others"
+                    f"{path}.{key_}: found {name}, {about.display_name}; expected models "
+                    f"{expected}; take others"
                 )
         for key_, name in [*named, ("truth", self.truth)]:
             yield from config.models[name].misfits_of(f"{path}.{key_}", name, self.source, config)
