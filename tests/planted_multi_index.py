@@ -259,7 +259,11 @@ WHOLE = {
     ),
     "fig2": lambda: dict(gamp=gamp(alphas=(1.2,)), sgd=sgd()),
     "fig3": lambda: dict(
-        deep=deep(), deep_regularised=deep(regulariser=1e-3), trec=trec(), untied=untied()
+        deep=deep(),
+        deep_regularised=deep(regulariser=1e-3),
+        trec=trec(),
+        docstrings=trec(questions={"packages": {}, "of_each": 5}, tokenizer=None),
+        untied=untied(),
     ),
     "fig5": lambda: dict(held=held(), exact=exact()),
 }

@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # Mappings whose keys are names that the user gives.
 NAMES = re.compile(
     r"|corpora|sources|models|clones|evaluations|theory|curves|figures(\.[^.]+)?"
-    r"|evaluations\.[^.]+\.targets|corpora\.[^.]+\.(packages|files|sha256)|.*\.colours"
+    r"|evaluations\.[^.]+\.targets|corpora\.[^.]+\.(packages|files|sha256)"
+    r"|theory\.docstrings\.questions\.packages|.*\.colours"
 )
 OPTIONAL = re.compile(
     r"corpora\.[^.]+\.(seed|deduplicate|marker|column|files|sha256)|sources\.[^.]+\.(blocks|fields|split\.by)"
@@ -26,7 +27,7 @@ OPTIONAL = re.compile(
     r"|models\..*\.(loss|hold|every|subset|validation_masks|divergence|device|stream|training\.weights)"
     r"|figures\..*\.(seeds|colours|protocols|exact|wide_generator|early_stopped|twins"
     r"|wide|norm|starts|interpolation|truth|separation)|figures\.simplicity\.fig[45]\.generators"
-    r"|theory\.(trec\.vocabulary|gamp\.activation)|models\..*\.(sparsity|weights)"
+    r"|theory\.((trec|docstrings)\.vocabulary|gamp\.activation)|models\..*\.(sparsity|weights)"
     r"|sources\.potts\.temperature\.hamming"
 )
 REQUIRED_ANYWAY = re.compile(
@@ -79,7 +80,8 @@ figures:
     fig1: {theory: {state_evolution: evolution, regularised: evolution, gamp: gamp,
                     thresholds: thresholds}}
     fig2: {theory: {gamp: gamp, sgd: sgd}}
-    fig3: {theory: {deep: deep, deep_regularised: deep, trec: trec, untied: untied}}
+    fig3: {theory: {deep: deep, deep_regularised: deep, trec: trec, docstrings: trec,
+                    untied: untied}}
     fig5: {theory: {held: held, exact: identities}}
 """
 

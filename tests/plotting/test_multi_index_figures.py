@@ -101,11 +101,16 @@ def test_a_random_start_has_no_theory(tmp_path):
     assert "random start" in figure.axes[0].get_title(loc="left")
 
 
-def test_without_questions_the_panel_says_which_key_to_set(tmp_path):
-    figure, frame = draw("fig3", tmp_path, trec=planted.trec(questions=None))
-    text = " ".join(text.get_text() for text in figure.axes[2].texts)
-    assert "`questions`" in text
-    assert "right" not in set(frame["panel"])
+def test_trec_has_a_panel_where_its_questions_are_given(tmp_path):
+    titles = {}
+    for name, questions in (("with", "train.label"), ("without", None)):
+        figure, frame = draw("fig3", tmp_path, trec=planted.trec(questions=questions))
+        titles[name] = [axes.get_title(loc="left") for axes in figure.axes]
+        assert "right" in set(frame["panel"])
+        assert ("right, TREC" in set(frame["panel"])) == (name == "with")
+    docstrings, trec = "docstrings by package, two layers", "TREC, two layers"
+    assert titles["with"][2:4] == [docstrings, trec]
+    assert titles["without"][2] == docstrings
 
 
 def test_public_overlaps_are_drawn_at_their_regulariser(tmp_path):

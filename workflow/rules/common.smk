@@ -106,7 +106,7 @@ def theory_module(theory):
 def theory_files(theory):
     """The user's own files that a theory reads."""
     names = [entry("theory", theory).get(key) for key in ("questions", "tokenizer")]
-    return [str(Path(name).expanduser()) for name in names if name]
+    return [str(Path(name).expanduser()) for name in names if isinstance(name, str)]
 
 
 def is_trained(model):

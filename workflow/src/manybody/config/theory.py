@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.block import Block, Inside, NotNegative, Seed, Several, different
+from manybody.config.block import Block, Digest, Inside, NotNegative, Seed, Several, different
 from manybody.config.training import Decay, Fraction
 from manybody.models.block import Count, Positive, key, number
 
@@ -252,12 +252,22 @@ class GradientDescent(Threaded):
         yield from _no_sample("alpha", self.alpha, self.dimension)
 
 
+class Sentences(Block):
+    """Sentences of docstrings, classified by their package."""
+
+    packages: dict[str, Digest] = key(
+        "Installed distributions, the classes, each with the sha256 of its prose.", min_length=2
+    )
+    of_each: Several = key("Sentences of each.")
+
+
 class Trec(Threaded):
-    """A two-layer attention classifier of questions."""
+    """A two-layer attention classifier of questions, or of sentences."""
 
     kind: Literal["multi-index-trec"]
-    questions: str | None = key(
-        "A file of questions in the TREC label format, one a line; null: nothing is run."
+    questions: str | Sentences | None = key(
+        "A file of questions in the TREC label format, one a line, or sentences of docstrings; "
+        "null: nothing is run."
     )
     tokenizer: str | None = key(
         "vocab.txt or tokenizer.json of a BERT; null: one is trained on the questions."

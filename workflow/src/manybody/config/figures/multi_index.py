@@ -64,6 +64,7 @@ class MultiIndexFig3Theory(Block):
         "The same kind with a regulariser, as the public code has one."
     )
     trec: refers("theory", f"{_KIND}trec") = key("Theory of kind multi-index-trec.")
+    docstrings: refers("theory", f"{_KIND}trec") = key("The same kind with other questions.")
     untied: refers("theory", f"{_KIND}untied") = key("Theory of kind multi-index-untied.")
 
 

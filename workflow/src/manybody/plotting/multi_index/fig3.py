@@ -1,8 +1,9 @@
 """Figure 3: three layers; how two layers of a classifier of questions are learned.
 
 Left: tables of `theory.multi_index.deep`, without and with a regulariser; right: one of
-`theory.multi_index.trec`. Between them, beyond the paper: thresholds over c of three tied layers,
-and of untied ones, a table of `theory.multi_index.untied`. Their docstrings name the quantities.
+`theory.multi_index.trec`, or two where TREC's questions are given. Between them, beyond the paper:
+thresholds over c of three tied layers, and of untied ones, a table of `theory.multi_index.untied`.
+Their docstrings name the quantities.
 """
 
 import pandas as pd
@@ -34,14 +35,19 @@ def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
     found = reading.read(files, block)
     deep = found["deep"]
-    figure = style.new(11.5, 3.9)
+    classified = {"right": found["docstrings"]}
+    if claims.has_questions(found["trec"]):
+        classified["right, TREC"] = found["trec"]
+    figure = style.new(8.1 + 3.4 * len(classified), 3.9)
     figure.get_layout_engine().set(wspace=0.05)
-    left, middle, right = figure.subplots(1, 3, width_ratios=(1.15, 1, 1))
+    widths = (1.15, 1, *[1] * len(classified))
+    left, middle, *right = figure.subplots(1, len(widths), width_ratios=widths)
     drawn = {
         "left": draw_learning(left, deep, found["deep_regularised"]),
         "phase diagram": draw_phases(middle, deep, found["untied"]),
-        "right": draw_questions(right, found["trec"]),
     }
+    for axes, (panel, table) in zip(right, classified.items(), strict=True):
+        drawn[panel] = draw_questions(axes, table)
     return figure, drawing.gather(drawn)
 
 
@@ -150,16 +156,7 @@ def draw_phases(axes: Axes, deep: Table, untied: Table) -> list[pd.DataFrame]:
 
 def draw_questions(axes: Axes, table: Table) -> list[pd.DataFrame]:
     """Similarity of each layer to its last state: mean over runs with the spread of runs."""
-    axes.set_title("TREC: questions, two layers")
-    if not claims.has_questions(table):
-        axes.set_axis_off()
-        text = (
-            "not run: no questions.\n\nSet the key `questions` of the\n"
-            "entry of kind multi-index-trec\nto the file of labelled questions\n"
-            "(TREC, training split)."
-        )
-        axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, fontsize=9)
-        return []
+    axes.set_title(f"{claims.questions(table)}, two layers")
     parts = []
     for layer in reading.LAYERS:
         name, label = f"similarity {layer}", f"layer {layer}"
