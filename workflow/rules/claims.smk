@@ -5,7 +5,7 @@ Makes   results/claims/{paper}/{figure}.csv, results/scorecard.md (all of them),
         (how many gates hold), which is missing while a gate is contradicted
 """
 
-for paper, figure in figure_names():
+for paper, figure in judged_figures():
 
     rule:
         name:
@@ -38,7 +38,7 @@ for paper, figure in figure_names():
 
 rule write_scorecard:
     input:
-        claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in figure_names()],
+        claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in judged_figures()],
     output:
         scorecard=f"{RESULTS}/scorecard.md",
         page=report(
@@ -80,7 +80,7 @@ rule write_figure_scorecard:
 # A job of its own: a job that fails takes its files with it, and the scorecard is to stay.
 rule judge_gates:
     input:
-        claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in figure_names()],
+        claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in judged_figures()],
         scorecard=f"{RESULTS}/scorecard.md",
     output:
         gates=f"{RESULTS}/gates.json",

@@ -1,6 +1,7 @@
 """Paths, constraints and the small helpers that rules share. Standard library only."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 from manybody.files.atomic import sha256
@@ -290,6 +291,15 @@ def figure_names(paper=None):
     """(paper, figure) of all figures of the config, or of one paper."""
     papers = config["figures"] if paper is None else [paper]
     return [(name, figure) for name in papers for figure in config["figures"].get(name, {})]
+
+
+def judged_figures():
+    """Those of which a paper says something: they have a module of claims."""
+    return [
+        pair
+        for pair in figure_names()
+        if find_spec(f"manybody.claims.{'.'.join(pair).replace('-', '_')}")
+    ]
 
 
 def figure_files(paper=None):

@@ -256,9 +256,16 @@ class Sentences(Block):
     """Sentences of docstrings, classified by their package."""
 
     packages: dict[str, Digest] = key(
-        "Installed distributions, the classes, each with the sha256 of its prose.", min_length=2
+        "Installed distributions, the classes, each with the sha256 of its prose."
     )
     of_each: Several = key("Sentences of each.")
+
+    def problems(self):
+        if len(self.packages) < 2:
+            yield (
+                "packages",
+                f"found {len(self.packages)}; expected at least two, which are told apart; add one",
+            )
 
 
 class Trec(Threaded):
