@@ -1,4 +1,5 @@
-"""Gradient flow of two layers of factored attention on real tokens (many-body, section 5).
+"""Gradient flow of two layers of factored attention on real tokens
+(docs/science/many-body.md, section 5).
 
 A token x_0 is predicted from L others, x_1..x_L, all of mean zero; times are in units of the
 learning rate, and a, B have the units that make a.x and a (B x)^2 those of x_0:

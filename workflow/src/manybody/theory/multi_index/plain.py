@@ -2,8 +2,8 @@
 
 The curves and thresholds of `table` rest on Sobol points, control variates and a rotated, adaptive
 lattice. Here samples are independent, every estimate is a mean over them with nothing taken off,
-its error that of a mean, and the integral over z_1 (multi-index, section 3) is the trapezoid rule
-on a square lattice,
+its error that of a mean, and the integral over z_1 (docs/science/multi-index.md, section 3) is the
+trapezoid rule on a square lattice,
 
     Z_out = sum_+- int dz_1 |det B|^-1 N(z_1; omega_1, V11) N(+-B^-1 x; omega_2, V22).
 

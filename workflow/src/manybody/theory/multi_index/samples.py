@@ -1,4 +1,5 @@
-"""Averages over the samples of two-layer attention, with errors (multi-index, sections 2 to 4).
+"""Averages over the samples of two-layer attention, with errors
+(docs/science/multi-index.md, sections 2 to 4).
 
 Two tokens, rank 1, tied weights. omega = sqrt(Q) Xi and Z = omega + sqrt(V) U with V = I - Q + the
 regulariser, which is noise of that variance in the data, known to the channel. The eight numbers

@@ -1,6 +1,7 @@
 """State evolution of two layers of attention: what is learned at alpha = N / D samples an input.
 
-Tied weights, two tokens, rank 1 (multi-index, sections 2 and 4). A step of state evolution is
+Tied weights, two tokens, rank 1 (docs/science/multi-index.md, sections 2 and 4). A step of state
+evolution is
 
     Qhat = alpha G(Q) + s I,   Q <- Qhat (I + Qhat)^-1,   G(Q) = E sum_t g_t g_t^T,
 

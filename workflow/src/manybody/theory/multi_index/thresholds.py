@@ -1,5 +1,5 @@
-"""Where two layers of attention begin to be learned, over the skip connection c (multi-index,
-section 4).
+"""Where two layers of attention begin to be learned, over the skip connection c
+(docs/science/multi-index.md, section 4).
 
 The layer of the larger growth lambda at Q = 0 is first, at alpha = 1 / lambda, with no noise
 (`table.weak_recovery`): layer 2 of softmax attention, layer 1 of linear attention with c up to

@@ -1,4 +1,5 @@
-"""Weak recovery of untied weights: queries and keys of their own (multi-index, sections 1 and 4).
+"""Weak recovery of untied weights: queries and keys of their own
+(docs/science/multi-index.md, sections 1 and 4).
 
 Rank 1, two tokens. Of a layer's query q and key k (two tokens each) the scores q_t (k_1 - k_2) are
 all that softmax sees. Their vector a = q (k_1 - k_2) = sqrt 2 rho n has
