@@ -268,7 +268,7 @@ def _moments(z, omega, v1, v2, skip, linear, first, second):
                 s, t = (i - cells // 2) * cell, (j - cells // 2) * cell
                 a[i, j], b[i, j], det = _second(o[0, 0] + s, o[0, 1] + t, x, skip, linear)
                 heavy[i, j] = -0.5 * (s * s + t * t) / v1 - math.log(abs(det))
-        # The truth is a point of the integrand: none of the others matters that is far below it.
+        # The integrand at the true z is known. Points far below it do not matter.
         _, _, det = _second(u, v, x, skip, linear)
         gap = (u - o[0, 0]) ** 2 + (v - o[0, 1]) ** 2
         far = (z[n, 1, 0] - o[1, 0]) ** 2 + (z[n, 1, 1] - o[1, 1]) ** 2
@@ -291,7 +291,7 @@ def _moments(z, omega, v1, v2, skip, linear, first, second):
                 kept[i, j] = higher - 0.5 * least * least / v2 >= top - DROP
                 if kept[i, j]:
                     steepest = max(steepest, near)
-        # One step for all that is kept, over which z_2 moves by about its width at most.
+        # All kept cells have one step, over which z_2 moves by about its width at most.
         parts = min(max(math.ceil(steepest / (FINE * math.sqrt(v2))), 1), MOST)
         step = cell / parts
         for i in range(cells):

@@ -92,7 +92,7 @@ def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Average
     g, truth = inverse @ found.mean, inverse @ noise
     product = g @ g.transpose(0, 2, 1)
     covariance = np.einsum("nktlt->nkl", found.covariance)
-    # Their means are 0: E E[(Z - omega)^2 | y] = 2 V, and E E[f | y] f = E E[f | y]^2.
+    # The means of both controls are 0: E E[(Z - omega)^2 | y] = 2 V, E E[f | y] f = E E[f | y]^2.
     second = 2 * inverse - inverse @ covariance @ inverse - product
     cross = g @ truth.transpose(0, 2, 1)
     tower = (cross + cross.transpose(0, 2, 1)) / 2 - product

@@ -278,7 +278,7 @@ def learnt(
     own = np.stack([expit(one), expit(two)], axis=1)
     kappa = skip - 1 + own.sum(axis=1)
     x = ((skip + own) * q + (1 - own) * q[:, ::-1]) * (kappa * k)[:, None]
-    # The log weight of the truth, a little lowered, tells the loops what is worth adding.
+    # Loops leave out what is far below the log weight of the true indices, lowered by 6.
     start = -rho - np.log(4 * math.pi * rho * (1 + skip) * np.abs(kappa) ** 3) - 6
     start -= (normal[:, 3:] ** 2).sum(axis=1) / 2 + 2 * np.log(np.abs(k))
     second, first = np.empty((len(points), 5)), np.empty((len(points), 6))
