@@ -172,6 +172,7 @@ def first_step(sample, softmax):
 
 @njit(nogil=True, cache=True)
 def sum_lanes(work, even, totals):
+    """totals (15,): sums over the lanes of `work`; `even` says that odd moments of z_1 are 0."""
     for place in range(15):
         totals[place] = 0
         for lane in range(LANES):
@@ -199,6 +200,8 @@ def difference(before, totals, variance):
 
 @njit(nogil=True, cache=True)
 def finish(sample, totals, mean, covariance):
+    """mean (4,) and covariance (4, 4), rotated as `integrate_samples` has them, from totals (15,):
+    the sum of the weights, 4 first and 10 second moments."""
     place = 5
     for k in range(4):
         mean[k] = totals[1 + k] / totals[0]

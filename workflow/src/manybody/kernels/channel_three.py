@@ -45,6 +45,8 @@ def integrate_samples(x, omega, variance, skip, nodes, sums):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def draw_points(x, omega, variance, skip, nodes, sums):
+    """Adds to `sums` what the points nodes (n, 4), in standard deviations, contribute to one sample
+    x (2,), omega (3, 2), variance (3,)."""
     one, two, three = omega[0], omega[1], omega[2]
     v1, v2, v3 = variance[0], variance[1], variance[2]
     sd1, sd2, sd3 = math.sqrt(v1), math.sqrt(v2), math.sqrt(v3)

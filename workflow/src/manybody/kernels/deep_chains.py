@@ -66,6 +66,10 @@ def dot(x, y):
 
 @njit(nogil=True, cache=True)
 def masked_features(chains, positions, u, direct, mixing3, to_output, out):
+    """out (n, d): features of the copy of chains[m] (n,) that masks positions[m] (n,).
+
+    u (C, L, L, d); direct (C, L, d); mixing3 (L, L); to_output (d^2, d).
+    """
     length, rank = u.shape[2], u.shape[3]
     products = np.empty((rank, rank), u.dtype)
     weighted = np.empty(length, u.dtype)
@@ -87,6 +91,10 @@ def score_changes(
     factor, last_factor, sent, inputs2, inputs3, to_second, to_output, outputs, squares,
     along, across, rises, out,
 ):  # fmt: skip
+    """out (n,): what the raw score of chains[m] rises by if positions[m] takes proposals[m].
+
+    Fills along, across and rises (n, L, d), from which `replace_tokens` renews the caches.
+    """
     length, rank = along.shape[1], along.shape[2]
     kind = read.dtype
     maps = np.empty((rank, rank), kind)
@@ -180,6 +188,7 @@ def replace_tokens(
     chains, positions, proposals, accepted, tokens, u, read, summed, forms, direct, mixing3, factor,
     squares, along, across, rises,
 ):  # fmt: skip
+    """Renews tokens and caches where `accepted` (n,), with what `score_changes` has filled."""
     length, rank = along.shape[1], along.shape[2]
     row, of_copy = np.empty(rank, u.dtype), np.empty(rank, u.dtype)
     for m in np.flatnonzero(accepted):

@@ -1,7 +1,7 @@
 """The compiled loops of `models.factored_loss`.
 
 Symbols: X one-hot tokens, G values of the first layer, Z = A1 G what it gives with nothing masked;
-in the copy that masks i, row k of it is Z_k - A1_ki G_i (many-body, section 4).
+in the copy that masks i, row k of it is Z_k - A1_ki G_i (docs/science/many-body.md, section 4).
 """
 
 import numpy as np

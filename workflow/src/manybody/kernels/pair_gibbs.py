@@ -127,7 +127,7 @@ def move(tokens, states, changes, energies, graph, tables, colours):
     tables: factors and reciprocals (P, |V|, width) float32, exp(+-logit) that colour a of one site
         gives the colours of the other, 1 beyond |V|; alone (L, width), weights without neighbours,
         0 beyond |V|; site energies (L, |V|) float64
-    colours: (|V|, |V|) float64, U of the Hamiltonian (eq. 1 there)
+    colours: (|V|, |V|) float64, U (eq. 1 of docs/science/potts.md)
     """
     starts, others, pairs, strengths = graph
     factors, reciprocals, alone, sites = tables

@@ -13,6 +13,8 @@ _SUMS = {"reassoc", "contract", "nsz"}
 
 @njit(fastmath=_SUMS, nogil=True, cache=True)
 def masked_values(chains, positions, tokens, w, mixing1, mixing2, sent, out):
+    """out (n, |V|): sum_k A2_ik x_k of the copy of chains[m] (n,) that masks i = positions[m] (n,),
+    where x_k is the one-hot s_k (0 for k = i) plus (W_k - A1_ki G_i)^2. w (C, L, |V|)."""
     length, vocabulary = w.shape[1], w.shape[2]
     for m in range(len(chains)):
         c, i = chains[m], positions[m]
@@ -33,6 +35,11 @@ def masked_values(chains, positions, tokens, w, mixing1, mixing2, sent, out):
 def score_changes(
     chains, positions, proposals, tokens, w, s, u, mixing1, mixing2, loop, sent, read, out
 ):
+    """out (n,): what the raw score of chains[m] rises by if positions[m] takes proposals[m].
+
+    tokens (C, L); the caches w, s, u (C, L, |V|); mixing1, mixing2, loop (L, L); sent, read
+    (|V|, |V|).
+    """
     length, vocabulary = w.shape[1], w.shape[2]
     for m in range(len(chains)):
         c, i, b = chains[m], positions[m], proposals[m]

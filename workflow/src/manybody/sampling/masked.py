@@ -62,7 +62,7 @@ class MaskedChains:
         self.tokens[chains] = tokens
         self.features[chains[:, None], others] = features
         self.scores[chains[:, None], others] = scores
-        # The copy masked at i is the same as before, its token is not.
+        # The copy that masks i does not see the new token: its features stay, its score changes.
         kept = self.features[chains, positions]
         self.scores[chains, positions] = self._score(kept[:, None], proposals[:, None])[:, 0]
 
@@ -199,7 +199,7 @@ def bytes_needed(
     """
     weight = next(model.parameters())
     work = max(WORK.get(weight.device.type, WORK["cpu"]), model.length * copy_bytes(model))
-    # Cached, proposed, and both again while they are gathered or concatenated.
+    # Features are cached and proposed, and both stand twice while they are gathered.
     features = 4 * model.length * model.feature_size * weight.element_size()
     scores = 8 * model.length * 10
     proposal = model.vocabulary * (3 * 8 + weight.element_size())

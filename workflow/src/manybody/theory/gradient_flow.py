@@ -1,4 +1,5 @@
-"""Gradient flow of two layers of factored attention on real tokens (many-body, section 5).
+"""Gradient flow of two layers of factored attention on real tokens
+(docs/science/many-body.md, section 5).
 
 A token x_0 is predicted from L others, x_1..x_L, all of mean zero; times are in units of the
 learning rate, and a, B have the units that make a.x and a (B x)^2 those of x_0:
@@ -21,7 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy.integrate import solve_ivp
 
-# At these tolerances 1e-12 from (13); DOP853 is 3e-10 from it between its long steps.
+# At these tolerances the flow is within 1e-12 of (13). DOP853 is off by 3e-10 between its steps.
 METHOD, RELATIVE, ABSOLUTE = "LSODA", 1e-12, 1e-14
 
 POINTS = 240  # intervals of time at which flows are recorded
@@ -248,7 +249,7 @@ def flow(
             [part.ravel() for part in velocity(data, *_split(state, length), decay)]
         )
 
-    # B moves on the scale of its start, however small that is.
+    # The absolute tolerance of B is relative to the size of B(0), which may be very small.
     scale = min(1.0, np.abs(B).max()) or 1.0
     solved = solve_ivp(
         move,

@@ -1,4 +1,4 @@
-"""Replica theory of masked prediction with a square loss (potts, section 3).
+"""Replica theory of masked prediction with a square loss (docs/science/potts.md, section 3).
 
 A masked site y is predicted from n inputs x of covariance Sigma, y = w*.x + noise of variance
 Delta. Ridge regression on M = alpha L samples minimises over a, with w = a / sqrt(L),

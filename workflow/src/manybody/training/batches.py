@@ -49,8 +49,9 @@ class Batches:
 
     `sequences` and `predictions` are those of a whole batch. Its summed loss divided by `divisor`
     is what training descends: the mean over predictions, or, with `loss: sum`, the sum over those
-    of a sequence averaged over sequences, whose gradient is about L times larger (many-body,
-    section 4). Raises `ValueError` for a batch that the recipe or the data cannot fill.
+    of a sequence averaged over sequences, whose gradient is about L times larger
+    (docs/science/many-body.md, section 4). Raises `ValueError` for a batch that the recipe or the
+    data cannot fill.
     """
 
     def __init__(self, count: int, length: int, recipe: dict, seed: int, stream: str = ""):

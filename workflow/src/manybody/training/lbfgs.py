@@ -1,10 +1,10 @@
 """Models fitted to all their sequences at once by L-BFGS, or given weights that are known.
 
-For the reference lines of many-body data (many-body, section 4): small models of any architecture
-with the masked objective, whose best training loss is wanted rather than a path that leads there.
-The forms are products of parameters and have local minima and saddles: several random starts are
-followed until they are nearly flat, and the best of them to the end. A run leaves what training
-leaves: weights, history and, last of all, the manifest.
+For the reference lines of many-body data (docs/science/many-body.md, section 4): small models of
+any architecture with the masked objective, whose best training loss is wanted rather than a path
+that leads there. The forms are products of parameters and have local minima and saddles: several
+random starts are followed until they are nearly flat, and the best of them to the end. A run leaves
+what training leaves: weights, history and, last of all, the manifest.
 
 Sequences may have weights; the training loss is then their weighted mean. One layer of factored
 attention is fitted on a CPU by the compiled `inverse_potts.pseudolikelihood`, whose

@@ -117,7 +117,7 @@ class Run:
             "steps": self.checkpoints,
         }
         self.data = fingerprints
-        # Not the number of processes: a long run may go on with the GPUs that are free.
+        # The number of processes is left out: a run may go on with another number of GPUs.
         identity = {
             "about": self.about,
             "data": fingerprints,
@@ -254,8 +254,8 @@ class Run:
             about = {"step": self.taken, **{name: self.about[name] for name in names}}
             checkpoints.save(path, self.learner.model, about)
             self.kept[self.taken] = sha256(path)
-            # What there is so far, for whoever looks, and for a run that diverges. It gets its
-            # name once it is whole: a killed run leaves nothing that differs from a finished one's.
+            # The history so far lies in the resume folder, also after a run has diverged. It is
+            # written beside the checkpoints when the run is finished.
             self.resume.folder.mkdir(exist_ok=True)
             write_history(self.resume.folder / "history.parquet", self.rows)
             self._write_timing(seconds)

@@ -1,7 +1,7 @@
 """Raw-score chains of three-layer factored attention, in O(L^2 d + L d^2 + d^3) a proposal.
 
-Symbols as in `any_depth`. The last square is free (nlp-clones.md section 7, item 2): it scores
-
+Symbols as in `any_depth`. The last square is free (docs/science/nlp-clones.md, section 7, item 2):
+it scores
     sum_jk A3_jk u_jk . M_j u_jk,   M_j = P2^T diag(V3[s_j, :]) P2   (d x d, a table over tokens).
 
 With delta_jk = p_k + gamma_jk kappa_j the score of a proposal at i changes, over j != i, by

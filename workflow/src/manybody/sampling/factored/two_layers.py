@@ -1,7 +1,7 @@
 """Raw-score chains of two-layer factored attention, by the closed form of the energy.
 
 With G_j = V1[:, s_j], R_j = V2[s_j, :], D_j = R_j * G_j, masking j removes A1_kj G_j from row k of
-W = A1 G, so that all L masked copies are known at once (nlp-clones.md section 7):
+W = A1 G, so that all L masked copies are known at once (docs/science/nlp-clones.md, section 7):
 
     -E = sum_{j != k} A2_jk V2[s_j, s_k] + sum_k S_k . W_k^2 - 2 sum_j U_j . G_j + sum_j c_j e[s_j]
     S_k = sum_j A2_jk R_j         U_i = sum_j M_ij D_j        M_ij = sum_k A1_ki A2_jk A1_kj

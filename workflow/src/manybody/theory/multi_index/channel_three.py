@@ -1,4 +1,5 @@
-"""The channel of three layers of attention, two tokens, rank 1 (multi-index, section 3).
+"""The channel of three layers of attention, two tokens, rank 1
+(docs/science/multi-index.md, section 3).
 
 The indices Z = (z_1, z_2, z_3) of a sample have z_lt ~ N(omega_lt, V_l) for each token t, layers
 independent: the map is even in each z_l, so overlaps of different layers vanish. What is seen is

@@ -154,7 +154,7 @@ def fixed_point(alpha: float, start: Sequence[float], setting: Setting, drawn: D
         places, images = [*places, u][-DEPTH:], [*images, image][-DEPTH:]
         move = np.clip(_crossing_of(places, images) - u, -FARTHEST, FARTHEST)
         change, residual = np.abs(move).max(initial=0), np.abs(image - u).max(initial=0)
-        # A fit to no more points than it has slopes says little about where it crosses.
+        # A linear fit to as many points as it has coefficients says nothing of its error.
         fitted = len(places) > len(u) + 1 and change < TOLERANCE and residual < TOLERANCE
         if converged := bool(fitted or residual < TOLERANCE / 20):
             break
@@ -220,7 +220,7 @@ def onsets(curve: Alone, setting: Setting, drawn: Draws) -> Onsets:
     second = 1 - first
     found = {}
 
-    # The points of the curve are far apart: once more where it crosses.
+    # The points of the curve are far apart, so the crossing between two of them is solved for.
     def excess(u: float) -> float:
         q = float(expit(u))
         gains, growths = averages((0, 0, q), setting, drawn)

@@ -27,7 +27,7 @@ def growths(setting: Setting) -> np.ndarray:
     if setting.activation != "softmax":
         raise ValueError(f"activation: found {setting.activation}, expected softmax")
     variance = 1 + setting.regulariser
-    # The scale of x is that of both limits: of c where it is small, of the tokens' sum elsewhere.
+    # The spacing resolves both scales of x: c where c is small, else the sum of the two tokens.
     side = np.arange(-REACH, REACH, SPACING * min(1, 2 * setting.skip)) + SPACING / 3
     x = (1 + setting.skip) * math.sqrt(variance) * np.stack(np.meshgrid(side, side), axis=-1)
     x = x.reshape(-1, 2)  # shifted off the line x_1 = x_2

@@ -1,8 +1,8 @@
 """Approximate message passing (GAMP) on deep attention of two layers, two tokens, rank one.
 
 A teacher W (2, D) of N(0, 1), a row w_l a layer, is learned from N = alpha D samples of two tokens
-each, X_mu (2, D) of N(0, 1), and their outputs. Multi-index, section 2, with the estimate what
-(2, D) and the covariance chat (2, 2) of a column of W around it:
+each, X_mu (2, D) of N(0, 1), and their outputs. docs/science/multi-index.md, section 2, with the
+estimate what (2, D) and the covariance chat (2, 2) of a column of W around it:
 
     omega_mu = what X_mu / sqrt D - chat g_mu,   g_mu = g_out(y_mu, omega_mu, chat + regulariser),
     A = -1/D sum_mu,t dg_mu,t / domega_mu,t,     b = sum_mu,t g_mu,t X_mu,t / sqrt D + A what,

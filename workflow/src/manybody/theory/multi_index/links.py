@@ -1,4 +1,5 @@
-"""Deep attention as a function of its indices Z = W X / sqrt D (multi-index, section 1).
+"""Deep attention as a function of its indices Z = W X / sqrt D
+(docs/science/multi-index.md, section 1).
 
 X (D, T) holds the tokens of a sample. A layer with queries q and keys k, weights (r, D) applied to
 its input, does X -> X [c I + A]^T with A = softmax of the rows of q^T k, a row for each token that

@@ -2,8 +2,8 @@
 
 The curves and thresholds of `table` rest on Sobol points, control variates and a rotated, adaptive
 lattice. Here samples are independent, every estimate is a mean over them with nothing taken off,
-its error that of a mean, and the integral over z_1 (multi-index, section 3) is the trapezoid rule
-on a square lattice,
+its error that of a mean, and the integral over z_1 (docs/science/multi-index.md, section 3) is the
+trapezoid rule on a square lattice,
 
     Z_out = sum_+- int dz_1 |det B|^-1 N(z_1; omega_1, V11) N(+-B^-1 x; omega_2, V22).
 
@@ -268,7 +268,7 @@ def _moments(z, omega, v1, v2, skip, linear, first, second):
                 s, t = (i - cells // 2) * cell, (j - cells // 2) * cell
                 a[i, j], b[i, j], det = _second(o[0, 0] + s, o[0, 1] + t, x, skip, linear)
                 heavy[i, j] = -0.5 * (s * s + t * t) / v1 - math.log(abs(det))
-        # The truth is a point of the integrand: none of the others matters that is far below it.
+        # The integrand at the true z is known. Points far below it do not matter.
         _, _, det = _second(u, v, x, skip, linear)
         gap = (u - o[0, 0]) ** 2 + (v - o[0, 1]) ** 2
         far = (z[n, 1, 0] - o[1, 0]) ** 2 + (z[n, 1, 1] - o[1, 1]) ** 2
@@ -291,7 +291,7 @@ def _moments(z, omega, v1, v2, skip, linear, first, second):
                 kept[i, j] = higher - 0.5 * least * least / v2 >= top - DROP
                 if kept[i, j]:
                     steepest = max(steepest, near)
-        # One step for all that is kept, over which z_2 moves by about its width at most.
+        # All kept cells have one step, over which z_2 moves by about its width at most.
         parts = min(max(math.ceil(steepest / (FINE * math.sqrt(v2))), 1), MOST)
         step = cell / parts
         for i in range(cells):

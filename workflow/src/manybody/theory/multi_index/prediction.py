@@ -1,4 +1,4 @@
-"""Errors of prediction of two layers of attention (multi-index, section 2).
+"""Errors of prediction of two layers of attention (docs/science/multi-index.md, section 2).
 
 At overlaps near 1 nearly all of an error comes from the few samples whose last index changes its
 sign, so that it takes many of them: 2^19 are needed for 1 %, and cost a few hundredths of a second.

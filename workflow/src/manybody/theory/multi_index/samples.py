@@ -1,4 +1,5 @@
-"""Averages over the samples of two-layer attention, with errors (multi-index, sections 2 to 4).
+"""Averages over the samples of two-layer attention, with errors
+(docs/science/multi-index.md, sections 2 to 4).
 
 Two tokens, rank 1, tied weights. omega = sqrt(Q) Xi and Z = omega + sqrt(V) U with V = I - Q + the
 regulariser, which is noise of that variance in the data, known to the channel. The eight numbers
@@ -91,7 +92,7 @@ def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Average
     g, truth = inverse @ found.mean, inverse @ noise
     product = g @ g.transpose(0, 2, 1)
     covariance = np.einsum("nktlt->nkl", found.covariance)
-    # Their means are 0: E E[(Z - omega)^2 | y] = 2 V, and E E[f | y] f = E E[f | y]^2.
+    # The means of both controls are 0: E E[(Z - omega)^2 | y] = 2 V, E E[f | y] f = E E[f | y]^2.
     second = 2 * inverse - inverse @ covariance @ inverse - product
     cross = g @ truth.transpose(0, 2, 1)
     tower = (cross + cross.transpose(0, 2, 1)) / 2 - product

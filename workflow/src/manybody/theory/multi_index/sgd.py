@@ -1,7 +1,7 @@
 """Stochastic gradient descent on deep attention: two tied layers, softmax, two tokens, rank one.
 
 Teacher and student are (W_1, W_2), rows of N(0, 1), with indices z_l = W_l X / sqrt(D), h = B z_2
-and y = softmax(h h^T) (multi-index, section 1). The student minimises, on a batch,
+and y = softmax(h h^T) (docs/science/multi-index.md, section 1). The student minimises, on a batch,
 
     sum |y - yhat|_F^2 / D + weight_decay / (2 D) |W|^2
 

@@ -2,21 +2,21 @@
 them which gates an entry can confirm. Standard library only, since figures import it.
 """
 
-# Errors of prediction: samples of each of so many scramblings
+# Errors of prediction are means over so many scramblings of so many samples.
 ERROR_POINTS, ERROR_SCRAMBLES = 2**16, 4
-# Identities: scramblings
+# Identities are tested on so many scramblings.
 BATCHES = 32
-# What the numbers of an entry should be, by independent samples: overlaps alone and of both layers,
-# samples of each, samples of an entry below which nothing is to be gained from them
+# G is computed once more from independent samples: at these overlaps of one layer and of both, with
+# so many samples at each, for entries that have at least so many samples themselves.
 EXPECTED_ALONE, EXPECTED_BOTH = (0.3, 0.6, 0.9), (0.5, 0.8)
 EXPECTED_SAMPLES, EXPECTED_FROM = 2**17, 2**15
 EXPECTED_ERRORS = 2**20
 LEAST_SKIP = 0.25  # c below which the lattice of growths is too fine to be summed in seconds
-# lambda_1 near V22 = 0: V22, and how many times fewer samples than an entry has
+# lambda_1 is computed at these V22, with so many times fewer samples than an entry has.
 NEAR = {"V22 = 1e-3": (1e-3, 8), "V22 = 1e-4": (1e-4, 16)}
 NEAR_SCRAMBLES = 8
 NEAR_LEAST = 64  # samples of a scrambling: more than there are controls
-# Message passing: sets of points behind the numbers at D -> infinity, an error from two says little
+# Message passing at D -> infinity is a mean over so many sets of points.
 SETS = 8
 
 

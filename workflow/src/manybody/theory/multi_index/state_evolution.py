@@ -1,6 +1,7 @@
 """State evolution of two layers of attention: what is learned at alpha = N / D samples an input.
 
-Tied weights, two tokens, rank 1 (multi-index, sections 2 and 4). A step of state evolution is
+Tied weights, two tokens, rank 1 (docs/science/multi-index.md, sections 2 and 4). A step of state
+evolution is
 
     Qhat = alpha G(Q) + s I,   Q <- Qhat (I + Qhat)^-1,   G(Q) = E sum_t g_t g_t^T,
 
@@ -62,8 +63,6 @@ LONGEST = 1.5  # step of an iteration, of logit Q
 DIFFERENCE = 0.1  # of logit Q, for its first slopes
 NONE = 1e-3  # overlap below which a layer that does not grow is taken to be 0
 FULL = 4e-6  # 1 - Q at which an iteration is held: on the way to Q = I layer 2 is far ahead
-# What is expected at the entry's own parameters: places of G and samples of each, where
-# points * scrambles are so many that their error is as small; samples of an error of prediction.
 RANDOM = 10  # overlaps at which identities are tested
 SHIFT = 2e-3  # of log V, for derivatives
 
@@ -339,7 +338,7 @@ def _informed(entry, setting, normals, alphas, tables, weak, whole, progress) ->
     table, regular = tables[0], setting.regulariser > 0
     perfect = np.zeros(len(alphas), bool) if regular else alphas >= PERFECT
     found = informed(list(alphas), entry["side_information"], setting, normals[0])
-    # Differences from below are within this scrambling, whose noise is that of both.
+    # Both fixed points come from one scrambling, so that most noise drops out of their difference.
     below, _, log_z, _ = read_table(table, alphas, weak, regular)
     shift = whole.overlaps - below
     entropy = whole.entropy
@@ -357,8 +356,8 @@ def _informed(entry, setting, normals, alphas, tables, weak, whole, progress) ->
         rows.append(("free entropy", "informed", alpha, phi, math.nan))
         rows.append(("converged", "informed", alpha, float(fixed.converged), math.nan))
         progress.update(1)
-    # Whether the largest difference is noise: that of the others at the same alpha, down from the
-    # overlaps at the next one, as `informed` goes.
+    # The largest difference may be noise. It is taken in the other scramblings too, each time from
+    # the overlaps at the next larger alpha, where `informed` starts as well.
     k = int(np.nan_to_num(np.abs(apart)).max(axis=1).argmax())
     strength = entry["side_information"]
     start = found[k + 1].overlaps if k + 1 < len(found) else np.full(2, strength / (1 + strength))

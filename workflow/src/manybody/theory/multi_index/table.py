@@ -1,4 +1,5 @@
-"""Fixed points of state evolution, read from G without iterating (multi-index, section 4).
+"""Fixed points of state evolution, read from G without iterating
+(docs/science/multi-index.md, section 4).
 
 The layer of the larger growth at Q = 0 is learned first: layer 2, or, of linear attention with c
 up to about 1, layer 1. Call it f and the other one s. G does not know alpha = N / D: at Q_ss = 0

@@ -1,5 +1,5 @@
-"""Where two layers of attention begin to be learned, over the skip connection c (multi-index,
-section 4).
+"""Where two layers of attention begin to be learned, over the skip connection c
+(docs/science/multi-index.md, section 4).
 
 The layer of the larger growth lambda at Q = 0 is first, at alpha = 1 / lambda, with no noise
 (`table.weak_recovery`): layer 2 of softmax attention, layer 1 of linear attention with c up to
@@ -39,8 +39,6 @@ BRANCH = (
 BRANCH_POINTS = 1024  # samples of the curve alpha(Q), of each of BRANCH_SCRAMBLES
 BRANCH_SCRAMBLES = 4
 SIGNIFICANT = 3.0  # standard errors by which alpha has to fall along the branch
-# On the way to the literal definition: 1 - Q22, and by what the points are divided there, where a
-# sample takes milliseconds.
 NEAR_SKIPS = (1, 4)  # c at which the specification has a number
 FINE = 4001  # places of an interpolated branch
 
@@ -102,7 +100,7 @@ def jump(overlaps: Sequence[float], alphas: Sequence[float]) -> Jump | None:
         return None
     top, bottom = falls[0], falls[-1] + 1
     spinodal, lower = curve[top], curve[bottom]
-    # Tail of the integrand: Q22 / V22 grows, so that the sum is by trapezoids on a fine lattice.
+    # Trapezoids on a fine lattice: the integrand is steep towards Q22 = 1, as Q22 / V22 is.
     odds = q / (1 - q)
 
     def difference(alpha: float) -> float:

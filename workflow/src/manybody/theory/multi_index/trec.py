@@ -6,8 +6,8 @@ without skip connection, each with its own W (hidden, width) and bias,
     X <- softmax(K K^T / sqrt(hidden)) X,   K = X W^T + bias,
 
 a mean over all places, padding included (there is no attention mask), and a linear readout to the
-six classes (multi-index, section 6). AdamW minimises the cross-entropy. With G = W W^T of a layer,
-its similarity to the last iterate is S(t) = tr(G_t G_T) / (|G_t| |G_T|).
+six classes (docs/science/multi-index.md, section 6). AdamW minimises the cross-entropy. With
+G = W W^T of a layer, its similarity to the last iterate is S(t) = tr(G_t G_T) / (|G_t| |G_T|).
 
 Where W starts and AdamW's epsilon decide when S rises. A step of AdamW moves an entry by about the
 learning rate, so weights of the stated start, 0.1, cannot turn in tens of steps at 5e-5: over 40

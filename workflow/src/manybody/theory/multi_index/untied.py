@@ -1,4 +1,5 @@
-"""Weak recovery of untied weights: queries and keys of their own (multi-index, sections 1 and 4).
+"""Weak recovery of untied weights: queries and keys of their own
+(docs/science/multi-index.md, sections 1 and 4).
 
 Rank 1, two tokens. Of a layer's query q and key k (two tokens each) the scores q_t (k_1 - k_2) are
 all that softmax sees. Their vector a = q (k_1 - k_2) = sqrt 2 rho n has
@@ -277,7 +278,7 @@ def learnt(
     own = np.stack([expit(one), expit(two)], axis=1)
     kappa = skip - 1 + own.sum(axis=1)
     x = ((skip + own) * q + (1 - own) * q[:, ::-1]) * (kappa * k)[:, None]
-    # The log weight of the truth, a little lowered, tells the loops what is worth adding.
+    # Loops leave out what is far below the log weight of the true indices, lowered by 6.
     start = -rho - np.log(4 * math.pi * rho * (1 + skip) * np.abs(kappa) ** 3) - 6
     start -= (normal[:, 3:] ** 2).sum(axis=1) / 2 + 2 * np.log(np.abs(k))
     second, first = np.empty((len(points), 5)), np.empty((len(points), 6))
