@@ -14,7 +14,7 @@ from manybody import models
 from manybody.files import tables
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
-from manybody.sampling import chains, masked, metropolis
+from manybody.sampling import footprint, masked, metropolis
 from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.draws import Draws, invert_on_tensors, propose
 from manybody.sampling.metropolis import advance, choose_starts
@@ -361,16 +361,17 @@ def test_bfloat16_takes_more_copies_at_once_within_the_same_memory(mlp):
     tokens = torch.randint(50, (30, 16), generator=torch.Generator().manual_seed(5))
     rows, positions = torch.arange(30).repeat_interleave(16), torch.arange(16).repeat(30)
     weights = 2 * sum(p.numel() for p in model.parameters())
-    peaks = {}
+    peaks, chains = {}, {}
     for precision in ("float32", "bfloat16"):
         half = precision == "bfloat16"
+        chains[precision] = open_chains(model, tokens[:2], precision=precision)
         with torch.autocast("cpu", torch.bfloat16, enabled=half), Peak() as peak:
             model.masked_features(tokens, rows, positions)
         peaks[precision] = peak.most - half * weights
-        bound = len(rows) * masked.copy_bytes(model, precision)
+        bound = len(rows) * chains[precision].copy_bytes
         assert 0.6 * bound < peaks[precision] < bound
     assert peaks["bfloat16"] < 0.8 * peaks["float32"]
-    fine, coarse = (open_chains(model, tokens[:2], precision=name) for name in peaks)
+    fine, coarse = chains.values()
     assert coarse.copies_at_once > 1.3 * fine.copies_at_once
     with coarse._own_type():
         assert coarse.copies_at_once == fine.copies_at_once
@@ -403,7 +404,7 @@ def test_masked_copies_in_small_pieces_are_the_same(monkeypatch):
     tokens = torch.randint(7, (5, 6), generator=torch.Generator().manual_seed(5))
     whole = masked.MaskedChains(model, tokens, "norm", "none")
     for pieces in (1, 4, 13):
-        monkeypatch.setitem(masked.WORK, "cpu", pieces * masked.copy_bytes(model))
+        monkeypatch.setitem(footprint.COPIES, "cpu", pieces * whole.copy_bytes)
         chains = masked.MaskedChains(model, tokens, "norm", "none")
         torch.testing.assert_close(chains.scores, whole.scores, rtol=0, atol=1e-12)
 
@@ -425,8 +426,8 @@ def test_620_chains_at_paper_size_fit_in_16_gib(name, kind, gauge):
     group = min(620, metropolis.group_size(model, kind, gauge))
     shared, each = bytes_needed(model, kind, gauge)
     # The work space of a GPU is larger than that of the meta device.
-    cuda = 2 * (masked.WORK["cuda"] - masked.WORK["cpu"]) if name == "bert" else 0
-    assert shared + cuda + each < chains.MEMORY
+    cuda = 2 * (footprint.COPIES["cuda"] - footprint.COPIES["cpu"]) if name == "bert" else 0
+    assert shared + cuda + each < footprint.MEMORY
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     states_of_all = 620 * PAPER["length"] * (8 + 5 * 3 * 8)
     assert group >= 1

@@ -14,6 +14,7 @@ from manybody.config.check import NAMED, Config
 from manybody.config.sentences import alternatives, expectation, written
 from manybody.models.block import Block
 
+FIRST = ("kind", "architecture", "name")  # keys that head a table
 SCHEMA, PAGE = Path("workflow/schemas/config.schema.json"), Path("docs/config.md")
 HEAD = """# The config
 
@@ -93,7 +94,7 @@ def _section(name: str, block: dict, definitions: dict) -> str:
         key: {"description": _line(definitions.get(_block(part), {})), **part}
         for key, part in block["properties"].items()
     }
-    first = sorted(properties, key=lambda key: key not in ("kind", "architecture", "name"))
+    first = sorted(properties, key=lambda key: key not in FIRST)
     rows = [_row(key, properties[key], key in block.get("required", [])) for key in first]
     table = "\n".join(["| key | may be | left out | meaning |", "| --- | --- | --- | --- |", *rows])
     return f"\n## {name}\n\n{_line(block)}\n\n{table}\n"

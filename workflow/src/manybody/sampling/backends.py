@@ -4,7 +4,8 @@ from torch import Tensor
 
 from manybody import models
 from manybody.models.base import Model
-from manybody.sampling.chains import ENERGIES, GAUGES, MEMORY, PRECISIONS, Chains
+from manybody.sampling import footprint
+from manybody.sampling.chains import ENERGIES, GAUGES, PRECISIONS, Chains
 
 
 def open_chains(
@@ -25,31 +26,33 @@ def open_chains(
         from manybody.sampling.masked import CoarseChains
 
         return CoarseChains(model, tokens, energy, gauge)
-    return _module(model, energy, gauge).open_chains(model, tokens, energy, gauge)
+    if footprint.incremental(model, energy, *_numbers(model)):
+        from manybody.sampling import factored
+
+        return factored.open_chains(model, tokens, energy, gauge)
+    from manybody.sampling.masked import MaskedChains
+
+    return MaskedChains(model, tokens, energy, gauge)
 
 
 def bytes_needed(
     model: Model, energy: str, gauge: str, precision: str = "float32"
 ) -> tuple[int, int]:
-    """Bytes of tables shared by all chains, and bytes for each chain (caches and work space)."""
+    """Bytes of tables shared by all chains, and bytes for each chain (caches and work space).
+
+    In bfloat16 the weights stand beside their own type a second time while copies are computed.
+    """
     _check(model, energy, gauge, precision)
+    shared, each = footprint.group_bytes(model, energy, *_numbers(model))
     if precision == "bfloat16":
-        from manybody.sampling import masked
-
-        return masked.bytes_needed(model, energy, gauge, precision)
-    return _module(model, energy, gauge).bytes_needed(model, energy, gauge)
+        shared += 2 * sum(weight.numel() for weight in model.parameters())
+    return shared, each
 
 
-def _module(model: Model, energy: str, gauge: str):
-    if model.closed_form:
-        from manybody.sampling import factored
-
-        # Of many layers the tables outgrow any machine: explicit masked copies then.
-        if sum(factored.bytes_needed(model, energy, gauge)) <= MEMORY:
-            return factored
-    from manybody.sampling import masked
-
-    return masked
+def _numbers(model: Model) -> tuple[int, str]:
+    """Bytes of one of the model's numbers, and the device that it is on."""
+    weight = next(model.parameters())
+    return weight.element_size(), weight.device.type
 
 
 def _check(model: Model, energy: str, gauge: str, precision: str) -> None:

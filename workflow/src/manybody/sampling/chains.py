@@ -18,7 +18,6 @@ from torch import Tensor
 ENERGIES = ("raw", "norm")
 GAUGES = ("none", "mean")
 PRECISIONS = ("float32", "bfloat16")
-MEMORY = 12 << 30  # bytes for tables, caches and work space of the chains that move together
 
 
 class Chains(Protocol):

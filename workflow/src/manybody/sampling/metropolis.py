@@ -25,9 +25,10 @@ from manybody.models.base import Model
 from manybody.runtime.progress import Progress
 from manybody.runtime.quick_start import numbers
 from manybody.sampling.backends import bytes_needed, open_chains
-from manybody.sampling.chains import MEMORY, Chains
+from manybody.sampling.chains import Chains
 from manybody.sampling.diagnostics import trace
 from manybody.sampling.draws import Draws, propose
+from manybody.sampling.footprint import MEMORY
 from manybody.sources import overlap
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved

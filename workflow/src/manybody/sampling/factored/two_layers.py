@@ -146,10 +146,3 @@ class _OnTensors:
 
 def open_chains(weights: Weights, tokens: Tensor, energy: str) -> PairedChains:
     return PairedChains(weights, tokens)
-
-
-def bytes_needed(weights: Weights, energy: str) -> tuple[int, int]:
-    """Bytes of the |V| x |V| tables (and their making), and of one chain's caches."""
-    vocabulary, length = weights.vocabulary, weights.length
-    copy = 4 if weights.precision == torch.float32 else 0
-    return (2 * (8 + copy) + 8) * vocabulary**2, 3 * (8 + copy) * (length + 2) * vocabulary
