@@ -84,7 +84,6 @@ def fit(
     Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when all starts diverge or
     the best does with `sparsity`.
     """
-    _check(recipe)
     out = Path(out)
     settings = run_settings(about, description, recipe, seed, init_seed, stream)
     with (
@@ -375,32 +374,6 @@ def adopt(
         _clear(out, Resume(out / "resume", {}))
         _write_run(out, model, {**about, "description": description, "seed": seed}, rows)
     return out / "manifest.json"
-
-
-def _check(recipe: dict) -> None:
-    """`ValueError` names the key of a recipe that cannot be followed."""
-    settings = recipe["optimizer"]
-    for name, value in {
-        "steps": recipe["steps"],
-        "starts": recipe["starts"],
-        "optimizer.history": settings["history"],
-    }.items():
-        if value < 1:
-            raise ValueError(f"training.{name}: {value}, expected at least 1")
-    for name in ("ridge", "sparsity"):
-        if not settings.get(name, 0.0) >= 0:
-            raise ValueError(f"training.optimizer.{name}: {settings[name]}, expected 0 or more")
-    for name, found, wanted in [
-        ("optimizer.name", settings["name"], ("lbfgs",)),
-        ("objective", recipe["objective"], ("masked",)),
-        ("masks", recipe["masks"], ("all",)),
-        ("precision", recipe["precision"], ("float32", "float64")),
-    ]:
-        if found not in wanted:
-            raise ValueError(
-                f"training.{name}: {found!r} does not fit lbfgs, which takes all masked tokens of "
-                f"all sequences at once; expected {' or '.join(wanted)}"
-            )
 
 
 def _tensor(tokens) -> Tensor:

@@ -145,8 +145,4 @@ def build_optimizer(parameters: list[nn.Parameter], recipe: dict) -> torch.optim
     rate = recipe["learning_rate"]
     if settings["name"] == "sgd":
         return SGD(groups, lr=rate, momentum=settings["momentum"], fused=True)
-    if settings["name"] == "adamw":
-        return AdamW(groups, lr=rate, betas=tuple(settings["betas"]), fused=True)
-    raise ValueError(
-        f"training.optimizer.name: {settings['name']!r} is unknown; choose sgd or adamw"
-    )
+    return AdamW(groups, lr=rate, betas=tuple(settings["betas"]), fused=True)

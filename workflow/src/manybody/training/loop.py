@@ -27,7 +27,7 @@ from manybody.runtime.seeds import run_settings
 from manybody.training.batches import Batches, training_set, validation_set
 from manybody.training.learner import Learner
 from manybody.training.run_files import NonFiniteLoss, fingerprint, write_history
-from manybody.training.schedule import check_schedule, checkpoint_steps, learning_rate
+from manybody.training.schedule import checkpoint_steps, learning_rate
 
 log = logging.getLogger(__name__)
 CHECK = 16  # steps between two looks at the losses: on a GPU each look waits for the device
@@ -108,7 +108,6 @@ class Run:
             )
         chosen, self.masks = validation_set(len(held_out), length, recipe)
         self.validation = torch.from_numpy(np.asarray(held_out[chosen]).astype("int64"))
-        check_schedule(recipe)
         self.checkpoints = checkpoint_steps(recipe)
         self.learner = Learner(settings, tokens, self.batches.divisor, accelerator)
         self.about = {

@@ -10,21 +10,14 @@ attends. Every X_l is X B_l^T, so that the T x T mixing matrices B_l carry all t
 with the indices q_l = Q_l X / sqrt D and k_l = K_l X / sqrt D (r, T). The last layer has neither
 skip nor values. Tied weights are q = k = z.
 
-Indices have the shape (..., L, r, T): any number of samples, layers, ranks and tokens. The
-attention is `softmax`, or `linear`: the scores themselves.
+Indices have the shape (..., L, r, T): any number of samples, layers, ranks and tokens.
 """
 
 import numpy as np
 
-ATTENTIONS = ("softmax", "linear")
 
-
-def attention(scores: np.ndarray, kind: str = "softmax") -> np.ndarray:
+def attention(scores: np.ndarray) -> np.ndarray:
     """Scores (..., T, T) to weights; softmax over the last axis, the attended token."""
-    if kind not in ATTENTIONS:
-        raise ValueError(f"attention: found {kind!r}, expected one of {', '.join(ATTENTIONS)}")
-    if kind == "linear":
-        return scores
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
 
@@ -34,18 +27,17 @@ def mixing(
     keys: np.ndarray,
     skip: float,
     share: float = 1.0,
-    kind: str = "softmax",
 ) -> np.ndarray:
     """B_L (..., T, T) after all L layers of the indices, each c I + share * A.
 
     It is also the answer of a sequence-to-sequence model, X_L = X B_L^T: of T << D independent
     tokens X, known to the learner, X_L tells B_L and nothing else.
     """
-    queries, keys = _indices(queries, keys, skip)
+    queries, keys = _indices(queries, keys)
     tokens = queries.shape[-1]
     mixed = np.broadcast_to(np.eye(tokens), (*queries.shape[:-3], tokens, tokens))
     for layer in range(queries.shape[-3]):
-        weights = attention(_scores(mixed, queries, keys, layer), kind)
+        weights = attention(_scores(mixed, queries, keys, layer))
         mixed = skip * mixed + share * (weights @ mixed)
     return mixed
 
@@ -55,20 +47,19 @@ def untied(
     keys: np.ndarray,
     skip: float,
     share: float = 1.0,
-    kind: str = "softmax",
 ) -> np.ndarray:
     """y (..., T, T), the attention of the last layer, from queries and keys (..., L, r, T)."""
-    queries, keys = _indices(queries, keys, skip)
-    before = mixing(queries[..., :-1, :, :], keys[..., :-1, :, :], skip, share, kind)
-    return attention(_scores(before, queries, keys, -1), kind)
+    queries, keys = _indices(queries, keys)
+    before = mixing(queries[..., :-1, :, :], keys[..., :-1, :, :], skip, share)
+    return attention(_scores(before, queries, keys, -1))
 
 
-def tied(z: np.ndarray, skip: float, share: float = 1.0, kind: str = "softmax") -> np.ndarray:
+def tied(z: np.ndarray, skip: float, share: float = 1.0) -> np.ndarray:
     """y (..., T, T) from the indices z (..., L, r, T) of weights that are queries and keys.
 
     share = 1/c with skip = 1 is the model whose layers are divided by c (see `large_depth`).
     """
-    return untied(z, z, skip, share, kind)
+    return untied(z, z, skip, share)
 
 
 def multi_head(
@@ -76,7 +67,6 @@ def multi_head(
     keys: np.ndarray,
     skip: float,
     readouts: np.ndarray,
-    kind: str = "softmax",
 ) -> np.ndarray:
     """y (..., T, T) = sum over heads of readouts[h] times the last attention of head h.
 
@@ -85,7 +75,7 @@ def multi_head(
     of its own, and heads meet only in the trainable `readouts` (H,). That these stand behind the
     last layer, one number a head, is inferred: the specification leaves their place open.
     """
-    queries, keys = _indices(queries, keys, skip)
+    queries, keys = _indices(queries, keys)
     readouts = np.asarray(readouts, dtype=float)
     heads = queries.shape[:-3][-1:]
     if readouts.shape != heads or not heads:
@@ -93,7 +83,7 @@ def multi_head(
             f"readouts: found shape {readouts.shape}, expected one number for each head of "
             f"indices (..., H, L, r, T), found {queries.shape}"
         )
-    return np.tensordot(untied(queries, keys, skip, kind=kind), readouts, ([-3], [0]))
+    return np.tensordot(untied(queries, keys, skip), readouts, ([-3], [0]))
 
 
 def large_depth(z: np.ndarray, skip: float) -> np.ndarray:
@@ -103,9 +93,7 @@ def large_depth(z: np.ndarray, skip: float) -> np.ndarray:
     other layers, which are interchangeable: y = softmax of z^T z + (S z^T z + z^T z S^T) / c. The
     scores are off by O((L / c)^2). z: (..., L, r, T).
     """
-    z, _ = _indices(z, z, skip)
-    if skip == 0:
-        raise ValueError("skip: found 0, expected more than 0, as 1/c is what is expanded in")
+    z, _ = _indices(z, z)
     scores = np.swapaxes(z, -1, -2) @ z
     last = scores[..., -1, :, :]
     mixed = attention(scores[..., :-1, :, :]).sum(axis=-3) @ last
@@ -118,13 +106,11 @@ def _scores(mixed, queries, keys, layer):
     return np.swapaxes(q @ np.swapaxes(mixed, -1, -2), -1, -2) @ k @ np.swapaxes(mixed, -1, -2)
 
 
-def _indices(queries, keys, skip):
+def _indices(queries, keys):
     queries, keys = np.asarray(queries, dtype=float), np.asarray(keys, dtype=float)
     if queries.ndim < 3 or queries.shape != keys.shape:
         raise ValueError(
             f"indices: found the shapes {queries.shape} and {keys.shape}, expected two equal "
             f"shapes (..., L, r, T)"
         )
-    if not 0 <= skip < np.inf:
-        raise ValueError(f"skip: found {skip}, expected a number of 0 or more")
     return queries, keys

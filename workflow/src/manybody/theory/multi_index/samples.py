@@ -48,8 +48,6 @@ class Averages:
 def draws(points: int, seed: np.random.SeedSequence) -> np.ndarray:
     """Normal numbers (points, 2, 2, 2): for omega and for Z - omega, layer, token; of one
     scrambling of the Sobol sequence. points: a power of 2."""
-    if points < 2 or points & (points - 1):
-        raise ValueError(f"points: found {points}, expected a power of 2, as 2048")
     sequence = qmc.Sobol(8, scramble=True, rng=np.random.default_rng(seed))
     uniform = np.clip(sequence.random(points), 1e-12, 1 - 1e-12)
     return ndtri(uniform).reshape(points, 2, 2, 2)

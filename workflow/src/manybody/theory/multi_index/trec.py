@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import version
-from threading import Lock
 
 import numpy as np
 import pandas as pd
@@ -33,13 +32,13 @@ from torch.nn.functional import cross_entropy, linear
 
 from manybody.runtime.progress import Progress
 from manybody.theory.multi_index.questions import Questions, Tokens, of_packages, read, tokenise
+from manybody.theory.rows import COLUMNS, about, joined, rows
 
 LAYERS = 2
 FINE = 2  # epochs at the start in which weights are kept after every step
 THINNED = 100  # times a decade of steps that they are kept after these
 EVALUATIONS = 4  # an epoch, in the fine ones; later one
 QUESTIONS = 64  # held-out questions in one pass
-COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
 
 
 class Classifier:
@@ -115,9 +114,8 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
     Raises `ValueError` for a bad entry, question or tokenizer, naming key or file and value.
     """
-    kept = {key: value for key, value in entry.items() if key != "threads"}
     if entry["questions"] is None:
-        return pd.DataFrame(columns=COLUMNS), {"entry": kept, "questions": None}
+        return pd.DataFrame(columns=COLUMNS), about(entry) | {"questions": None}
     given = entry["questions"]
     if isinstance(given, dict):
         questions = of_packages(given["packages"], given["of_each"], entry["seed"])
@@ -129,27 +127,20 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     label = f"classifier, {entry['runs']} runs"
     steps = entry["epochs"] * _batches(entry, len(questions.texts) - held_out)
     with Progress(entry["runs"] * steps, "steps", label) as progress:
-        lock = Lock()
-
-        def report(steps: int, **figures: float) -> None:
-            with lock:
-                progress.update(steps, **figures)
 
         def run(job: tuple[int, np.random.SeedSequence]) -> list[pd.DataFrame]:
             torch.set_num_threads(1)  # holds for the calling thread
-            return _run(entry, questions, tokens, held_out, *job, report)
+            return _run(entry, questions, tokens, held_out, *job, progress.update)
 
         with _one_thread(), ThreadPoolExecutor(entry["threads"]) as pool:
             parts = list(pool.map(run, enumerate(streams)))
-    frame = pd.concat([rows for part in parts for rows in part], ignore_index=True)
-    about = {
-        "entry": kept,
+    frame, made = joined([found for part in parts for found in part], entry)
+    return frame, made | {
         "questions": {"all": len(questions.texts), "held out": held_out},
         "tokenizer": {**tokens.about, "in use": len(np.unique(tokens.ids))},
         "steps": steps,
         "versions": {name: version(name) for name in ("numpy", "torch")},
     }
-    return frame[COLUMNS], about
 
 
 def _run(
@@ -238,14 +229,14 @@ def _similarities(
 ) -> Iterator[pd.DataFrame]:
     for layer in range(LAYERS):
         S = similarity(torch.stack([both[layer] for both in grams]).numpy())
-        yield _rows(f"similarity {layer + 1}", "", number, looks, S)
+        yield rows(f"similarity {layer + 1}", "", looks, S, seed=number)
 
 
 def _measured(number: int, measured: np.ndarray) -> list[pd.DataFrame]:
     steps, loss, loss_error, accuracy, accuracy_error = measured.T
     return [
-        _rows("loss", "", number, steps, loss, loss_error),
-        _rows("accuracy", "", number, steps, accuracy, accuracy_error),
+        rows("loss", "", steps, loss, loss_error, number),
+        rows("accuracy", "", steps, accuracy, accuracy_error, number),
     ]
 
 
@@ -282,8 +273,3 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(previous)
-
-
-def _rows(quantity: str, series: str, seed: int, x, y, y_err=math.nan) -> pd.DataFrame:
-    columns = {"quantity": quantity, "series": series, "seed": seed, "x": np.asarray(x, float)}
-    return pd.DataFrame(columns | {"y": np.asarray(y, float), "y_err": y_err})
