@@ -160,7 +160,7 @@ def test_sequences_say_what_made_them(stored, trained, tmp_path):
     digest = {"sha256": documents.Documents(stored).sha256}
     assert about["made"]["documents"] == about["made"]["trained_on"] == digest
     assert set(about["made"]["versions"]) == {"numpy", "pyarrow", "tokenizers"}
-    assert sequences.check(tmp_path / "out.parquet") == about
+    assert sequences.Sequences.open(tmp_path / "out.parquet").about == about
 
 
 def test_batches_leave_no_trace(stored, trained, tmp_path, monkeypatch):

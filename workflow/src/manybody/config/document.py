@@ -8,11 +8,9 @@ FOLDER is the repository; the current folder by default.
 import json
 import sys
 from pathlib import Path
-from typing import get_args
 
 from manybody.config.check import NAMED, Config
 from manybody.config.sentences import alternatives, expectation, written
-from manybody.models.block import Block
 
 FIRST = ("kind", "architecture", "name")  # keys that head a table
 SCHEMA, PAGE = Path("workflow/schemas/config.schema.json"), Path("docs/config.md")
@@ -62,18 +60,6 @@ def page() -> str:
     return HEAD.format(named=named) + "".join(
         _section(*item, whole["$defs"]) for item in blocks.items()
     )
-
-
-def blocks_of(block: type[Block] = Config) -> list[type[Block]]:
-    """`block` and all blocks in it, each once."""
-    found = [block]
-    parts = [field.annotation for field in block.model_fields.values()]
-    while parts:
-        part = parts.pop(0)
-        parts += get_args(part)
-        if isinstance(part, type) and issubclass(part, Block):
-            found += [inner for inner in blocks_of(part) if inner not in found]
-    return found
 
 
 def blocks_in(node, definitions: dict):

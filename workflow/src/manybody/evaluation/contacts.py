@@ -115,17 +115,13 @@ def write_scores(path: str | Path, scores: np.ndarray, about: dict) -> None:
     """Writes scores (L, L) and their correction, one row for each i < j (from 1), atomically."""
     first, second = np.triu_indices(len(scores), 1)
     columns = [first + 1, second + 1, scores[first, second], apc(scores)[first, second]]
-    with parquet.writing(path, SCHEMA) as writer:
-        writer.write_table(pa.table(columns, schema=SCHEMA))
-        parquet.set_document(writer, {"kind": KIND, "about": {**about, "length": len(scores)}})
+    document = {"kind": KIND, "about": {**about, "length": len(scores)}}
+    parquet.write_table(path, pa.table(columns, schema=SCHEMA), document)
 
 
 def read_scores(path: str | Path) -> tuple[pd.DataFrame, dict]:
     """What `write_scores` wrote: columns i, j, score, apc, and the document."""
-    opened, document = parquet.open_document(path, KIND)
-    table = parquet.read_groups(path, opened, list(range(opened.num_row_groups)))
-    if table.schema.remove_metadata() != SCHEMA:
-        raise parquet.Refused(path, f"it has the columns {', '.join(table.column_names)}")
+    table, document = parquet.read_table(path, KIND, SCHEMA)
     return table.to_pandas(), document["about"]
 
 

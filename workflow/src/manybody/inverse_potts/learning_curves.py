@@ -52,8 +52,6 @@ def compute(
       pairs; `score correlation` of |A_ij + A_ji| / 2 and |J_ij|, over pairs; `expected excess`
       p / (2 M L), p = L (L - 1) + q (q - 1) - 1; `slope` of log coupling error by log M, one a
       realisation, and `mean slope` with its standard error over realisations.
-
-    Raises `SourceError` if the entry makes no sense or the source has too few sequences.
     """
     law = Hamiltonian.load(paths["hamiltonian"])
     data = {split: Sequences.open(paths[split]).tokens for split in ("train", "validation")}

@@ -42,7 +42,13 @@ from manybody.runtime.progress import Progress
 from manybody.runtime.seeds import run_settings, start_seed
 from manybody.sources.hamiltonian import Hamiltonian
 from manybody.training.batches import training_set, validation_set
-from manybody.training.run_files import NonFiniteLoss, fingerprint, write_history
+from manybody.training.run_files import (
+    NonFiniteLoss,
+    clear,
+    fingerprint,
+    remove_leftovers,
+    write_history,
+)
 
 log = logging.getLogger(__name__)
 LOOK = 10  # iterations between two looks at the loss
@@ -117,19 +123,9 @@ class Fit:
         self.predictions = self.train.numel()
         self.total = float(self.weights.sum()) * description["length"]
         self.model = models.build(description).to(device, getattr(torch, recipe["precision"]))
-        if self.model.about.causal:
-            raise ValueError(
-                f"training.optimizer.name: lbfgs fits masked models, but the architecture "
-                f"{description['architecture']!r} predicts the next token; choose adamw"
-            )
         self.parameters = list(self.model.parameters())
         self.sparsity = recipe["optimizer"].get("sparsity", 0.0)
         self.penalised = self.model.about.penalised
-        if self.sparsity and self.penalised is None:
-            raise ValueError(
-                f"training.optimizer.sparsity: {self.sparsity} is for one layer of factored "
-                "attention with free maps; leave it out"
-            )
         self.counted = None
         if device.type == "cpu" and self.model.pair_parts() is not None:
             tokens, weights = self.train.numpy(), self.weights.numpy()
@@ -147,8 +143,7 @@ class Fit:
         self.best: dict | None = None  # start, vector, rows, iterations and evaluations so far
 
     def run(self) -> None:
-        for leftover in [*self.out.glob(".*.tmp"), *self.out.glob("resume/.*.tmp")]:
-            leftover.unlink()  # of a writer that was killed
+        remove_leftovers(self.out)
         self._take_up()
         steps, starts = self.recipe["steps"], self.recipe["starts"]
         label = f"fit {self.out.parent.name or self.out.name} seed {self.settings['seed']}"
@@ -321,7 +316,7 @@ class Fit:
     def _take_up(self) -> None:
         saved = self.resume.load()
         if saved is None:
-            _clear(self.out, self.resume)
+            clear(self.out, self.resume)
             return
         tensors, progress = saved
         self.starts = progress["starts"]
@@ -371,7 +366,7 @@ def adopt(
         fingerprint(tokens, description)
     rows = _rows(model, _tensor(data["train"]), _tensor(data["validation"]), 0, 1)
     with lease(out):
-        _clear(out, Resume(out / "resume", {}))
+        clear(out, Resume(out / "resume", {}))
         _write_run(out, model, {**about, "description": description, "seed": seed}, rows)
     return out / "manifest.json"
 
@@ -442,11 +437,3 @@ def _write_run(out: Path, model, about: dict, rows: list[dict]) -> None:
     payload = ["model.json", "history.parquet", f"step-{step}.safetensors"]
     about = {**about, "order": model.about.order, "steps": [step], "final": final}
     write_manifest(out / "manifest.json", "model", payload, about)
-
-
-def _clear(out: Path, resume: Resume) -> None:
-    """An empty folder for a new run."""
-    resume.clear()
-    for pattern in ("manifest.json", "history.parquet", "model.json", "step-*.safetensors"):
-        for path in out.glob(pattern):
-            path.unlink()

@@ -26,7 +26,13 @@ from manybody.runtime.progress import Progress
 from manybody.runtime.seeds import run_settings
 from manybody.training.batches import Batches, training_set, validation_set
 from manybody.training.learner import Learner
-from manybody.training.run_files import NonFiniteLoss, fingerprint, write_history
+from manybody.training.run_files import (
+    NonFiniteLoss,
+    clear,
+    fingerprint,
+    remove_leftovers,
+    write_history,
+)
 from manybody.training.schedule import checkpoint_steps, learning_rate
 
 log = logging.getLogger(__name__)
@@ -135,8 +141,7 @@ class Run:
     def start(self) -> None:
         """Takes up the newest state of this run, or begins with an empty folder."""
         if self.accelerator.is_main_process:
-            for leftover in [*self.out.glob(".*.tmp"), *self.out.glob("resume/.*.tmp")]:
-                leftover.unlink()  # of a writer that was killed
+            remove_leftovers(self.out)
         saved = self.resume.load()
         if saved is not None and not self._same_checkpoints(saved[1]):
             saved = None
@@ -147,7 +152,7 @@ class Run:
             self.taken, self.rows, self.sums = (progress[key] for key in ("step", "rows", "sums"))
             self.kept = {int(step): digest for step, digest in progress["kept"].items()}
         elif self.accelerator.is_main_process:
-            self._clear()
+            clear(self.out, self.resume)
             self.out.mkdir(parents=True, exist_ok=True)
             write_json(self.out / "model.json", self.about["description"])
 
@@ -311,13 +316,6 @@ class Run:
                 log.warning("not resumed: %s is missing or altered", path)
                 return False
         return True
-
-    def _clear(self) -> None:
-        self.resume.clear()
-        stale = ["manifest.json", "history.parquet", "timing.jsonl", "model.json"]
-        for pattern in [*stale, "step-*.safetensors"]:
-            for path in self.out.glob(pattern):
-                path.unlink()
 
     def _write_timing(self, seconds: float) -> None:
         steps = self.taken - self.since

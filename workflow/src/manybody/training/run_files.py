@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from manybody.files.atomic import atomic
+from manybody.files.resume import Resume
 from manybody.runtime.quick_start import numbers, strings
 
 HISTORY = {
@@ -25,6 +26,21 @@ class NonFiniteLoss(RuntimeError):
     """The loss became infinite or not a number at step `step`."""
 
     step: int | None = None
+
+
+def remove_leftovers(out: Path) -> None:
+    """Removes the unfinished files of a writer that was killed."""
+    for leftover in [*out.glob(".*.tmp"), *out.glob("resume/.*.tmp")]:
+        leftover.unlink()
+
+
+def clear(out: Path, resume: Resume) -> None:
+    """An empty folder for a new run."""
+    resume.clear()
+    stale = ("manifest.json", "history.parquet", "timing.jsonl", "model.json", "step-*.safetensors")
+    for pattern in stale:
+        for path in out.glob(pattern):
+            path.unlink()
 
 
 def fingerprint(tokens, description: dict) -> str:

@@ -22,7 +22,6 @@ here: they are left out, and the others are what they would be among all |V|.
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from importlib.metadata import version
 
 import numpy as np
@@ -30,6 +29,7 @@ import pandas as pd
 import torch
 from torch.nn.functional import cross_entropy, linear
 
+from manybody.runtime.devices import torch_threads
 from manybody.runtime.progress import Progress
 from manybody.theory.multi_index.questions import Questions, Tokens, of_packages, read, tokenise
 from manybody.theory.rows import COLUMNS, about, joined, rows
@@ -132,7 +132,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             torch.set_num_threads(1)  # holds for the calling thread
             return _run(entry, questions, tokens, held_out, *job, progress.update)
 
-        with _one_thread(), ThreadPoolExecutor(entry["threads"]) as pool:
+        with torch_threads(1), ThreadPoolExecutor(entry["threads"]) as pool:
             parts = list(pool.map(run, enumerate(streams)))
     frame, made = joined([found for part in parts for found in part], entry)
     return frame, made | {
@@ -179,10 +179,10 @@ def _run(
     step = 0
     for _ in range(entry["epochs"]):
         loss = math.nan
-        for rows in np.array_split(
+        for chosen in np.array_split(
             generator.permutation(train), range(entry["batch"], len(train), entry["batch"])
         ):
-            loss = model.gradients(ids[rows], labels[rows])
+            loss = model.gradients(ids[chosen], labels[chosen])
             if not math.isfinite(loss):
                 raise ValueError(
                     f"learning_rate: found {entry['learning_rate']:g}, with which the loss of run "
@@ -262,14 +262,3 @@ def _held_out(entry: dict, count: int) -> int:
             f"{held_out}; expected a share that leaves some on both sides"
         )
     return held_out
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread to a run, the same bytes whatever the number of cores."""
-    previous = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(previous)
