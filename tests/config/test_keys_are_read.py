@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+from manybody.config.check import Config
 from manybody.models.block import Block
 
 WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"

@@ -346,8 +346,6 @@ def test_a_loss_that_becomes_infinite_with_the_penalty_is_named(tmp_path, monkey
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (dict(weights="given"), "training.weights: 'given'"),
-        (dict(weights="identity", optimizer=dict(name="adamw")), "training.weights: .*lbfgs"),
         (dict(weights="identity", subset=10), "training.weights: .*leave training.subset out"),
     ],
 )

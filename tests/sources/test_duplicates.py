@@ -4,7 +4,6 @@ import itertools
 import tracemalloc
 
 import numpy as np
-import pytest
 
 from manybody.sources import duplicates, text
 from manybody.sources.documents import Documents, Piece
@@ -219,13 +218,6 @@ def test_what_the_test_split_holds_does_not_depend_on_the_training_split(tmp_pat
     assert sorted(d for documents in found.values() for d in documents) == sorted(
         texts + texts[:30]
     )
-
-
-def test_a_published_split_refuses_deduplicate(tmp_path):
-    corpus = {"kind": "tinystories", "split": "published", "deduplicate": True}
-    corpus["files"] = {"train": [], "validation": []}
-    with pytest.raises(text.SourceError, match=r"deduplicate: true .* leave deduplicate out"):
-        collected(tmp_path, corpus)
 
 
 def test_memory_does_not_grow_with_the_text(tmp_path):

@@ -10,14 +10,17 @@ attends. Every X_l is X B_l^T, so that the T x T mixing matrices B_l carry all t
 with the indices q_l = Q_l X / sqrt D and k_l = K_l X / sqrt D (r, T). The last layer has neither
 skip nor values. Tied weights are q = k = z.
 
-Indices have the shape (..., L, r, T): any number of samples, layers, ranks and tokens.
+Indices have the shape (..., L, r, T): any number of samples, layers, ranks and tokens. The
+attention is `softmax`, or `linear`: the scores themselves.
 """
 
 import numpy as np
 
 
-def attention(scores: np.ndarray) -> np.ndarray:
+def attention(scores: np.ndarray, kind: str = "softmax") -> np.ndarray:
     """Scores (..., T, T) to weights; softmax over the last axis, the attended token."""
+    if kind == "linear":
+        return scores
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
 
@@ -27,6 +30,7 @@ def mixing(
     keys: np.ndarray,
     skip: float,
     share: float = 1.0,
+    kind: str = "softmax",
 ) -> np.ndarray:
     """B_L (..., T, T) after all L layers of the indices, each c I + share * A.
 
@@ -37,7 +41,7 @@ def mixing(
     tokens = queries.shape[-1]
     mixed = np.broadcast_to(np.eye(tokens), (*queries.shape[:-3], tokens, tokens))
     for layer in range(queries.shape[-3]):
-        weights = attention(_scores(mixed, queries, keys, layer))
+        weights = attention(_scores(mixed, queries, keys, layer), kind)
         mixed = skip * mixed + share * (weights @ mixed)
     return mixed
 
@@ -47,19 +51,20 @@ def untied(
     keys: np.ndarray,
     skip: float,
     share: float = 1.0,
+    kind: str = "softmax",
 ) -> np.ndarray:
     """y (..., T, T), the attention of the last layer, from queries and keys (..., L, r, T)."""
     queries, keys = _indices(queries, keys)
-    before = mixing(queries[..., :-1, :, :], keys[..., :-1, :, :], skip, share)
-    return attention(_scores(before, queries, keys, -1))
+    before = mixing(queries[..., :-1, :, :], keys[..., :-1, :, :], skip, share, kind)
+    return attention(_scores(before, queries, keys, -1), kind)
 
 
-def tied(z: np.ndarray, skip: float, share: float = 1.0) -> np.ndarray:
+def tied(z: np.ndarray, skip: float, share: float = 1.0, kind: str = "softmax") -> np.ndarray:
     """y (..., T, T) from the indices z (..., L, r, T) of weights that are queries and keys.
 
     share = 1/c with skip = 1 is the model whose layers are divided by c (see `large_depth`).
     """
-    return untied(z, z, skip, share)
+    return untied(z, z, skip, share, kind)
 
 
 def multi_head(
@@ -67,6 +72,7 @@ def multi_head(
     keys: np.ndarray,
     skip: float,
     readouts: np.ndarray,
+    kind: str = "softmax",
 ) -> np.ndarray:
     """y (..., T, T) = sum over heads of readouts[h] times the last attention of head h.
 
@@ -83,7 +89,7 @@ def multi_head(
             f"readouts: found shape {readouts.shape}, expected one number for each head of "
             f"indices (..., H, L, r, T), found {queries.shape}"
         )
-    return np.tensordot(untied(queries, keys, skip), readouts, ([-3], [0]))
+    return np.tensordot(untied(queries, keys, skip, kind=kind), readouts, ([-3], [0]))
 
 
 def large_depth(z: np.ndarray, skip: float) -> np.ndarray:

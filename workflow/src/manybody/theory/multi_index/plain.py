@@ -4,13 +4,12 @@ Slow, and shares no code with what it is to check: samples are independent, ever
 over them with nothing taken off, and its error that of a mean.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from manybody.theory.multi_index.samples import Setting
+from manybody.theory.multi_index.samples import Setting, mean_error
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,7 @@ def errors(
         far, near = ((one - mine) ** 2).sum((1, 2)), ((one - two) ** 2).sum((1, 2)) / 2
         found.append(np.stack([far, near]))
     each = np.concatenate(found, axis=1)
-    return tuple(
-        Value(float(part.mean()), float(part.std(ddof=1) / math.sqrt(len(part)))) for part in each
-    )
+    return tuple(Value(*map(float, mean_error(part))) for part in each)
 
 
 def _outputs(z: np.ndarray, setting: Setting) -> np.ndarray:
