@@ -172,9 +172,8 @@ def test_starts_are_different_test_sequences_or_noise_with_their_frequencies():
     error = np.sqrt(shares * (1 - shares) / noise.size)
     found = np.bincount(noise.reshape(-1), minlength=5) / noise.size
     assert (np.abs(found - shares) <= 5 * error).all()
-    for wrong in (dict(chains=401, start="test"), dict(chains=2, start="validation")):
-        with pytest.raises(ValueError, match=r"chains is 401|start is 'validation'"):
-            choose_starts(available, vocabulary=5, seed=1, **wrong)
+    with pytest.raises(ValueError, match="chains is 401"):
+        choose_starts(available, 401, "test", 5, seed=1)
 
 
 SMALL = {

@@ -523,8 +523,6 @@ def test_bfloat16_changes_the_arithmetic_and_not_the_stored_weights(tmp_path, fi
 @pytest.mark.parametrize(
     ("recipe", "options", "message"),
     [
-        ({"objective": "next-token"}, {}, "training.objective: 'next-token' does not fit"),
-        ({}, {"device": "tpu"}, "device: 'tpu' is unknown; choose auto, cpu or cuda"),
         ({}, {"data": {**DATA, "train": sequences(50, length=9)}}, "have length 9, the model 8"),
         ({}, {"description": {**FACTORED, "vocabulary": 6}}, "hold the token 6"),
     ],

@@ -6,6 +6,7 @@ own. So samples do not depend on the number of threads, nor those of the first c
 of chains.
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from math import factorial
 
@@ -41,17 +42,23 @@ def sample(
     if start is not None:
         tokens[:] = start
     changes = np.zeros((chains, sweeps), dtype=np.int64)
-    parts = [slice(start, start + CHUNK) for start in range(0, chains, CHUNK)]
 
-    def run(part: slice) -> int:
+    def run(part: slice) -> None:
         given = tokens[part], states[part], changes[part]
         sample_chains(*given, hamiltonian.order, vectors, model, start is None)
-        return len(tokens[part])
 
-    with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:
-        for done in pool.map(run, parts):
-            progress.update(done)
+    in_parts(run, chains, CHUNK, threads, label)
     return tokens, changes.sum(axis=0) / (chains * length)
+
+
+def in_parts(
+    run: Callable[[slice], None], chains: int, size: int, threads: int, label: str
+) -> None:
+    """Calls `run` for parts of at most `size` chains, on several threads."""
+    parts = [slice(first, min(first + size, chains)) for first in range(0, chains, size)]
+    with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:
+        for part, _ in zip(parts, pool.map(run, parts), strict=True):
+            progress.update(part.stop - part.start)
 
 
 def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, ...]:
