@@ -40,7 +40,7 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
     """Frobenius scores (L, L) of a run of one-layer factored attention, and their document.
 
     `train`: the run's training sequences. They say whether a colour is a gap, which is left out of
-    the norm. `ValueError` for a run of another architecture.
+    the norm.
     """
     run, sequences = Manifest.read(manifest, "model"), Sequences.open(train)
     attention, values = factors(run)
@@ -56,15 +56,7 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
 
 def factors(run: Manifest) -> tuple[np.ndarray, np.ndarray]:
     """A (H, L, L) and V (H, |V|, |V|) of a run at its last step, in double precision."""
-    description = run.about["description"]
-    model = models.about(description)
-    if not model.pairwise:
-        layers = description.get("layers", "other than 1")
-        raise ValueError(
-            f"{run.path}: pairs are scored for factored attention of one layer, this model is "
-            f"{description['architecture']} with layers {layers}; name a model of `architecture: "
-            "factored`, `layers: 1`"
-        )
+    model = models.about(run.about["description"])
     weights = run.file(f"step-{run.about['steps'][-1]}.safetensors")
     return model.pair_factors(partial(read_tensor, weights))
 

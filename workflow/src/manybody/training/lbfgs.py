@@ -24,10 +24,8 @@ import torch
 from torch import Tensor
 
 from manybody import models
-from manybody.files import checkpoints
 from manybody.files.atomic import write_json
 from manybody.files.lease import lease
-from manybody.files.manifest import write_manifest
 from manybody.files.resume import Resume
 from manybody.files.sequences import Sequences
 from manybody.inverse_potts.pseudolikelihood import (
@@ -47,7 +45,8 @@ from manybody.training.run_files import (
     clear,
     fingerprint,
     remove_leftovers,
-    write_history,
+    save_checkpoint,
+    write_run,
 )
 
 log = logging.getLogger(__name__)
@@ -427,13 +426,6 @@ def _rows(
 def _write_run(out: Path, model, about: dict, rows: list[dict]) -> None:
     """What training leaves, with the one checkpoint that the last rows are of."""
     step = rows[-1]["step"]
-    last = {row["split"]: row for row in rows if row["step"] == step}
-    final = {f"{split}_{key}": last[split][key] for split in last for key in ("loss", "accuracy")}
-    names = ("description", "seed", "stream", "init_seed")
-    kept = {"step": step, **{name: about[name] for name in names if name in about}}
     write_json(out / "model.json", about["description"])
-    checkpoints.save(out / f"step-{step}.safetensors", model, kept)
-    write_history(out / "history.parquet", rows)
-    payload = ["model.json", "history.parquet", f"step-{step}.safetensors"]
-    about = {**about, "order": model.about.order, "steps": [step], "final": final}
-    write_manifest(out / "manifest.json", "model", payload, about)
+    save_checkpoint(out, model, step, about)
+    write_run(out, {**about, "order": model.about.order, "steps": [step]}, rows)

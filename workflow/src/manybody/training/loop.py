@@ -15,10 +15,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from manybody.files import checkpoints
 from manybody.files.atomic import sha256, write_json
 from manybody.files.lease import lease
-from manybody.files.manifest import write_manifest
 from manybody.files.resume import Resume
 from manybody.models.objectives import sequence_sums
 from manybody.runtime.devices import accelerated
@@ -31,7 +29,9 @@ from manybody.training.run_files import (
     clear,
     fingerprint,
     remove_leftovers,
+    save_checkpoint,
     write_history,
+    write_run,
 )
 from manybody.training.schedule import checkpoint_steps, learning_rate
 
@@ -183,17 +183,7 @@ class Run:
 
     def finish(self) -> None:
         """Writes the manifest, last of all, and forgets the state."""
-        payload = ["model.json", "history.parquet"]
-        payload += [f"step-{step}.safetensors" for step in self.checkpoints]
-        last = {row["split"]: row for row in self.rows if row["step"] == self.taken}
-        final = {
-            f"{split}_{key}": row[key]
-            for split, row in last.items()
-            for key in ("loss", "accuracy")
-        }
-        write_history(self.out / "history.parquet", self.rows)
-        about = {**self.about, "data": self.data, "final": final}
-        write_manifest(self.out / "manifest.json", "model", payload, about)
+        write_run(self.out, {**self.about, "data": self.data}, self.rows)
         self.resume.clear()
 
     def _step(self) -> None:
@@ -253,10 +243,7 @@ class Run:
         self.rows.append({**common, "split": "validation", **validation})
         self.sums = [0.0, 0.0, 0]
         if self.accelerator.is_main_process:
-            path = self.out / f"step-{self.taken}.safetensors"
-            names = ("description", "seed", "stream", "init_seed")
-            about = {"step": self.taken, **{name: self.about[name] for name in names}}
-            checkpoints.save(path, self.learner.model, about)
+            path = save_checkpoint(self.out, self.learner.model, self.taken, self.about)
             self.kept[self.taken] = sha256(path)
             # What there is so far, for whoever looks, and for a run that diverges. It gets its
             # name once it is whole: a killed run leaves nothing that differs from a finished one's.

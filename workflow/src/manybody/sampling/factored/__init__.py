@@ -16,11 +16,19 @@ from manybody.sampling import footprint
 from manybody.sampling.chains import Chains
 from manybody.sampling.factored import weights as factored_weights
 
+CLASSES = {  # of chains, by their module
+    "two_layers": "PairedChains",
+    "three_layers": "TripleChains",
+    "compiled": "LoopedChains",
+    "any_depth": "DeepChains",
+}
+
 
 def open_chains(model: Model, tokens: Tensor, energy: str, gauge: str) -> Chains:
     """The fastest exact backend for `model` at `tokens` (C, L); see `backends.open_chains`."""
     # log softmax is free of the gauge.
     weights = factored_weights.read(model, gauge if energy == "raw" else "none")
     device = weights.left[0].device
-    form = import_module(f"{__name__}.{footprint.form(weights, energy, device.type)}")
-    return form.open_chains(weights, tokens.to(device), energy)
+    form = footprint.form(weights, energy, device.type)
+    chains = getattr(import_module(f"{__name__}.{form}"), CLASSES[form])
+    return chains(weights, tokens.to(device), energy)

@@ -213,7 +213,3 @@ class _FirstSquare:
             layers = range(1, weights.layers)
             products = torch.stack([weights.project(m, both) for m in layers])
         return products[:, :, :-1], products[:, :, -1]
-
-
-def open_chains(weights: Weights, tokens: Tensor, energy: str) -> DeepChains:
-    return DeepChains(weights, tokens, energy)

@@ -74,7 +74,3 @@ class LoopedChains(DeepChains):
             tokens.scatter_(1, moves.positions[:, None], moves.tokens[:, None])
             moves.scores, _ = self._scores(moves.features, tokens)
         super()._take(moves)
-
-
-def open_chains(weights: Weights, tokens: Tensor, energy: str) -> LoopedChains:
-    return LoopedChains(weights, tokens, energy)

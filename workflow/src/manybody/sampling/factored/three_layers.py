@@ -31,7 +31,7 @@ class TripleChains:
 
     full_batches = False
 
-    def __init__(self, weights: Weights, tokens: Tensor):
+    def __init__(self, weights: Weights, tokens: Tensor, energy: str = "raw"):
         self.weights, self.tokens = weights, tokens.clone()
         first, second, last = weights.mixing
         rank = weights.right[0].shape[1]
@@ -111,7 +111,3 @@ class TripleChains:
             *(*moves, accepted.numpy(), self._tokens, *self._caches, self._mixing[2]),
             *(self._changes[0], self._squares[1], *changes),
         )
-
-
-def open_chains(weights: Weights, tokens: Tensor, energy: str) -> TripleChains:
-    return TripleChains(weights, tokens)

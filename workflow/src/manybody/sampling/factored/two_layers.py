@@ -26,7 +26,7 @@ class PairedChains:
 
     full_batches = False
 
-    def __init__(self, weights: Weights, tokens: Tensor):
+    def __init__(self, weights: Weights, tokens: Tensor, energy: str = "raw"):
         self.weights, self.tokens = weights, tokens.clone()
         mixing1, mixing2 = weights.mixing
         loop = mixing1.T @ (mixing2.T * mixing1)
@@ -142,7 +142,3 @@ class _OnTensors:
         for c, states in enumerate(tokens):
             out[c] = (s[c] * w[c].square()).sum() - 2 * (u[c] * sent[states]).sum()
         out += direct.sum(1)
-
-
-def open_chains(weights: Weights, tokens: Tensor, energy: str) -> PairedChains:
-    return PairedChains(weights, tokens)

@@ -48,9 +48,13 @@ class Averages:
 def draws(points: int, seed: np.random.SeedSequence) -> np.ndarray:
     """Normal numbers (points, 2, 2, 2): for omega and for Z - omega, layer, token; of one
     scrambling of the Sobol sequence. points: a power of 2."""
-    sequence = qmc.Sobol(8, scramble=True, rng=np.random.default_rng(seed))
-    uniform = np.clip(sequence.random(points), 1e-12, 1 - 1e-12)
-    return ndtri(uniform).reshape(points, 2, 2, 2)
+    return normals(points, 8, seed).reshape(points, 2, 2, 2)
+
+
+def normals(points: int, numbers: int, seed: np.random.SeedSequence) -> np.ndarray:
+    """Normal numbers (points, numbers) of one scrambling of the Sobol sequence."""
+    sequence = qmc.Sobol(numbers, scramble=True, rng=np.random.default_rng(seed))
+    return ndtri(np.clip(sequence.random(points), 1e-12, 1 - 1e-12))
 
 
 def check_overlap(overlap: Sequence) -> np.ndarray:
