@@ -5,9 +5,10 @@ import tracemalloc
 
 import numpy as np
 
+from manybody.kernels.sequence_weights import join, root
 from manybody.sources import duplicates, text
 from manybody.sources.documents import Documents, Piece
-from manybody.sources.duplicates import COMMON, Deduplicated, Forest, Shingles, lines
+from manybody.sources.duplicates import COMMON, Deduplicated, Shingles, lines
 
 WORDS = np.array([f"w{i}" for i in range(20_000)])
 
@@ -81,15 +82,15 @@ def test_near_duplicates_are_of_one_group_and_no_others(tmp_path):
             texts.append(changed(random, first, share) + (" the end" if not share else ""))
     order = random.permutation(len(texts))
     texts = [texts[i] for i in order]
-    forest = Forest(len(texts))
+    forest = np.arange(len(texts))
     pairs = [
         pair
         for pair in itertools.combinations(range(len(texts)), 2)
         if jaccard(texts[pair[0]], texts[pair[1]]) >= 0.5
     ]
     for pair in pairs:
-        forest.join(*pair)
-    expected = np.array([forest.root(i) for i in range(len(texts))])
+        join(forest, *pair)
+    expected = np.array([root(forest, i) for i in range(len(texts))])
     found = [key for key, _ in deduplicated(tmp_path, texts)[1]]
     for i, j in itertools.combinations(range(len(texts)), 2):
         assert (found[i] == found[j]) == (expected[i] == expected[j]), jaccard(texts[i], texts[j])

@@ -230,10 +230,6 @@ def test_samples_depend_on_neither_threads_nor_the_number_of_chains(widest, monk
 
 
 def test_what_a_sampler_is_not_for_is_refused():
-    couplings = np.zeros((4, 4, 4))
-    model = Hamiltonian(couplings, np.ones((2, 2, 2)), 1.0)
-    with pytest.raises(ValueError, match="order 3: this sampler is for pair interactions"):
-        pair_gibbs.sample(model, 2, 1, np.random.SeedSequence(0))
     with pytest.raises(ValueError, match="sites have energies of their own"):
         gibbs.sample(hamiltonian(), 2, 1, np.random.SeedSequence(0))
 

@@ -42,7 +42,6 @@ class Averages:
     growth: np.ndarray
     log_z: float
     nishimori: np.ndarray
-    raw: np.ndarray
 
 
 def draws(points: int, seed: np.random.SeedSequence) -> np.ndarray:
@@ -119,7 +118,6 @@ def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Average
         growth,
         float(found.log_z.mean()),
         second.mean(axis=0),
-        product.mean(axis=0),
     )
 
 
