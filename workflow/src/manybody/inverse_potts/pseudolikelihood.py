@@ -89,11 +89,14 @@ class Heads:
 
 @dataclass
 class Fit:
-    """A fitted model, its mean training loss (nats a site), and the iterations that it took."""
+    """A fitted model, its objective, mean training loss (nats a site), and what the fit took."""
 
     model: Heads
+    objective: float
     loss: float
     iterations: int
+    evaluations: int
+    converged: bool
 
 
 def losses(model: Heads, tokens: np.ndarray) -> np.ndarray:
@@ -166,8 +169,11 @@ def fit_heads(
     loss = found.fun - 0.5 * ridge * (found.x @ found.x)
     return Fit(
         model=model(found.x),
+        objective=float(found.fun),
         loss=float(loss / (scale * counted.total * counted.length)),
         iterations=int(found.nit),
+        evaluations=int(found.nfev),
+        converged=bool(found.success),
     )
 
 

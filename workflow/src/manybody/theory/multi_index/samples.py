@@ -36,7 +36,7 @@ class Setting:
 class Averages:
     """At one Q: gain G (2, 2); growth lambda (2,), of the layers whose overlap is 0 (not a number
     for the others); log_z, E log Z_out up to a constant; nishimori (2, 2), the difference of the
-    two plain estimates of G, which is 0 up to noise; raw G (2, 2), E g g^T with nothing fitted."""
+    two plain estimates of G, which is 0 up to noise."""
 
     gain: np.ndarray
     growth: np.ndarray
