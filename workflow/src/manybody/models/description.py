@@ -18,7 +18,8 @@ class About:
     causal: ClassVar[bool] = False
     """Whether it predicts the next token; else it predicts masked tokens."""
     bfloat16_chains: ClassVar[bool] = False
-    """Whether Metropolis-Hastings chains of the model may compute ratios in bfloat16."""
+    """Whether Metropolis-Hastings chains of the model may compute ratios in bfloat16; it then says
+    `bfloat16_copy_bytes`, `work_size` in bytes of a copy that is computed so."""
     maps: ClassVar[str | None] = None
     """Its attention maps: `fixed` parameters, or `averaged` over sequences; None without any."""
     recipes: ClassVar[tuple[str, ...]] = ("recipe",)
@@ -105,11 +106,6 @@ class About:
         """An upper bound on the numbers of a masked copy while its features are computed; None
         where only the network knows."""
         return None
-
-    @property
-    def bfloat16_copy_bytes(self) -> int:
-        """The same in bytes where the copy is computed in bfloat16, for `bfloat16_chains`."""
-        raise NotImplementedError
 
     @property
     def weights(self) -> int:

@@ -35,13 +35,12 @@ class Sizes:
 
     @classmethod
     def of(cls, description: dict) -> "Sizes":
-        vocabulary, rank = description["vocabulary"], description["rank"]
-        full = rank is None
+        full = description["rank"] is None
         return cls(
             layers=description["layers"],
             length=description["length"],
-            vocabulary=vocabulary,
-            rank=vocabulary if full else rank,
+            vocabulary=description["vocabulary"],
+            rank=description["vocabulary" if full else "rank"],
             full=full,
         )
 

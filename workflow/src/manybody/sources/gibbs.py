@@ -37,10 +37,7 @@ def sample(
     model = prepare(hamiltonian)
     vectors = (0,) * model[0].shape[2]
     length = hamiltonian.length
-    states = stream.generate_state(4 * chains, np.uint64).reshape(chains, 4)
-    tokens = np.empty((chains, length), dtype=np.int64)
-    if start is not None:
-        tokens[:] = start
+    states, tokens = begun(chains, length, stream, start)
     changes = np.zeros((chains, sweeps), dtype=np.int64)
 
     def run(part: slice) -> None:
@@ -49,6 +46,17 @@ def sample(
 
     in_parts(run, chains, CHUNK, threads, label)
     return tokens, changes.sum(axis=0) / (chains * length)
+
+
+def begun(
+    chains: int, length: int, stream: np.random.SeedSequence, start: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """States (chains, 4) of the random numbers, and tokens (chains, L), those of `start` if any."""
+    states = stream.generate_state(4 * chains, np.uint64).reshape(chains, 4)
+    tokens = np.empty((chains, length), dtype=np.int64)
+    if start is not None:
+        tokens[:] = start
+    return states, tokens
 
 
 def in_parts(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manybody.kernels.pair_gibbs import LANES, move, move_wide, scatter
-from manybody.sources.gibbs import in_parts
+from manybody.sources.gibbs import begun, in_parts
 from manybody.sources.hamiltonian import Hamiltonian
 
 CHUNK = 64  # chains that a thread takes at a time
@@ -46,10 +46,7 @@ def sample(
     """
     length, vocabulary = hamiltonian.length, hamiltonian.vocabulary
     loops, *tables = prepare(hamiltonian)
-    states = stream.generate_state(4 * chains, np.uint64).reshape(chains, 4)
-    tokens = np.empty((chains, length), dtype=np.int64)
-    if start is not None:
-        tokens[:] = start
+    states, tokens = begun(chains, length, stream, start)
     traced = np.zeros((chains, sweeps if energies else 0))
     changes = np.zeros((-(-chains // CHUNK), sweeps), dtype=np.int64)
 

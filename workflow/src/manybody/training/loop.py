@@ -223,7 +223,8 @@ class Run:
 
     def _checkpoint(self) -> None:
         """Validates, then keeps weights, history and state."""
-        self._wait_for_device()
+        if self.accelerator.device.type == "cuda":
+            torch.cuda.synchronize(self.accelerator.device)
         seconds = time.monotonic() - self.clock
         validation = self._validate()
         if not math.isfinite(validation["loss"]):
@@ -317,7 +318,3 @@ class Run:
         }
         with (self.out / "timing.jsonl").open("a", encoding="utf-8") as opened:
             opened.write(json.dumps(line) + "\n")
-
-    def _wait_for_device(self) -> None:
-        if self.accelerator.device.type == "cuda":
-            torch.cuda.synchronize(self.accelerator.device)

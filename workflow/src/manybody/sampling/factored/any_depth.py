@@ -124,7 +124,7 @@ class DeepChains:
             direct = weights.right[0][proposals] - weights.right[0][old]
             return [], weights.mixing[0].T[positions][..., None] * direct[:, None]
         along, across = self.first.change(tokens, positions, old, proposals)
-        features = self.first.features_change(along[-1], across[-1], positions)
+        features = along[-1] + self.first.last_factor[positions][..., None] * across[-1]
         changes = []
         pending: list[list[Tensor]] = [[] for _ in range(last)]
         for layer, square in enumerate(self.squares, start=1):
@@ -193,9 +193,6 @@ class _FirstSquare:
             read[m - 1, rows, positions] += direct
             along.append(weights.mixing[m] @ read[m - 1])
         return along, across
-
-    def features_change(self, along: Tensor, across: Tensor, positions: Tensor) -> Tensor:
-        return along + self.last_factor[positions][..., None] * across
 
     def _products(self, tokens: Tensor, old: Tensor, proposals: Tensor):
         """Q^m (G * G_j) (layers - 1, n, L, d) and Q^m G^2 (layers - 1, n, d), m = 2 .. layers."""
