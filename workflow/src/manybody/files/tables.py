@@ -187,14 +187,14 @@ def select(losses: pd.DataFrame, target: str, step: int, seed: int | None = None
         rows &= losses["seed"] == seed
     if not rows.any():
         steps = sorted(losses.loc[losses["target"] == target, "step"].unique())
-        known = f"its steps are {steps}" if steps else f"targets are {_names(losses)}"
+        known = (
+            f"its steps are {steps}"
+            if steps
+            else f"targets are {sorted(losses['target'].unique())}"
+        )
         raise KeyError(f"no losses on {target!r} at step {step}; {known}")
     sums = ["loss_sum", "correct", "predictions"]
     return losses.loc[rows].groupby("sequence", sort=True)[sums].sum()
-
-
-def _names(losses: pd.DataFrame) -> list[str]:
-    return sorted(losses["target"].unique())
 
 
 def paired_difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float]:

@@ -116,7 +116,7 @@ class Fit:
         chosen, _ = validation_set(len(splits["validation"]), description["length"], recipe)
         self.train = _tensor(splits["train"]).to(device)
         self.validation = _tensor(splits["validation"][chosen])
-        self.given = _given_weights(data, len(self.train))
+        self.given = _given_weights(data)
         alike = torch.ones(len(self.train), dtype=torch.float64)
         self.weights = (alike if self.given is None else self.given).to(device)
         self.predictions = self.train.numel()
@@ -378,17 +378,11 @@ def _digest(weights) -> str | None:
     return None if weights is None else hashlib.sha256(np.asarray(weights).tobytes()).hexdigest()
 
 
-def _given_weights(data: dict, sequences: int) -> Tensor | None:
+def _given_weights(data: dict) -> Tensor | None:
     """The training sequences' weights (N,) in double precision, None if they have none."""
     if "weights" not in data:
         return None
-    weights = torch.tensor(data["weights"], dtype=torch.float64)
-    if weights.shape != (sequences,):
-        raise ValueError(
-            f"training.weights: {len(weights)} weights for {sequences} training sequences; they "
-            "are counted among all of them, so leave training.subset out"
-        )
-    return weights
+    return torch.tensor(data["weights"], dtype=torch.float64)
 
 
 def _rows(
