@@ -177,21 +177,16 @@ def ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
     return float(value), float(np.sqrt(spread) / counts.mean())
 
 
-def select(losses: pd.DataFrame, target: str, step: int, seed: int | None = None) -> pd.DataFrame:
-    """Sums of a target at a step, indexed by sequence; over all seeds if none is named.
+def select(losses: pd.DataFrame, target: str, step: int) -> pd.DataFrame:
+    """Sums of a target at a step, indexed by sequence, over all seeds.
 
     Raises `KeyError` with what there is when nothing matches.
     """
     rows = (losses["target"] == target) & (losses["step"] == step)
-    if seed is not None:
-        rows &= losses["seed"] == seed
     if not rows.any():
         steps = sorted(losses.loc[losses["target"] == target, "step"].unique())
-        known = (
-            f"its steps are {steps}"
-            if steps
-            else f"targets are {sorted(losses['target'].unique())}"
-        )
+        targets = sorted(losses["target"].unique())
+        known = f"its steps are {steps}" if steps else f"targets are {targets}"
         raise KeyError(f"no losses on {target!r} at step {step}; {known}")
     sums = ["loss_sum", "correct", "predictions"]
     return losses.loc[rows].groupby("sequence", sort=True)[sums].sum()
