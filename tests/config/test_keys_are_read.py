@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from manybody.config.document import blocks_of
+from manybody.config.check import Config
 from manybody.models.block import Block
 
 WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"
@@ -95,6 +95,18 @@ def readers(block: type[Block]) -> frozenset[str]:
 
 
 # The blocks of the whole: rules read each of them, papers by a name that is not written out.
+def blocks_of(block=Config):
+    """`block` and all blocks in it, each once."""
+    found = [block]
+    parts = [field.annotation for field in block.model_fields.values()]
+    while parts:
+        part = parts.pop(0)
+        parts += get_args(part)
+        if isinstance(part, type) and issubclass(part, Block):
+            found += [inner for inner in blocks_of(part) if inner not in found]
+    return found
+
+
 INNER = [block for block in blocks_of() if block.__name__ != "Figures"]
 
 

@@ -244,10 +244,3 @@ def test_factors_are_those_of_the_model(planted):
     model = load_model(planted["manifest"])
     np.testing.assert_array_equal(attention[0], model.mixing(0).detach().numpy())
     np.testing.assert_array_equal(values[0], model.values(0).detach().numpy())
-
-
-def test_other_models_are_refused(planted):
-    deep = Manifest.read(planted["manifest"], "model")
-    deep.about["description"] = {**deep.about["description"], "layers": 2}
-    with pytest.raises(ValueError, match="one layer, this model is factored with layers 2"):
-        factors(deep)

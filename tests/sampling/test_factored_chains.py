@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from manybody.models.factored.network import Factored
+from manybody.sampling import footprint
 from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.factored import any_depth, compiled, two_layers
 from manybody.sampling.factored import weights as factored_weights
@@ -224,7 +225,7 @@ def test_proposals_in_several_batches_are_the_same_proposals(monkeypatch):
     ratios, handle = whole.log_ratio(every, at, new)
     taken = torch.tensor([True, False, True, True, False])
     whole.accept(handle, taken)
-    monkeypatch.setattr(any_depth, "WORK", 1)
+    monkeypatch.setattr(footprint, "PROPOSALS", 1)
     parts = open_chains(model, tokens)
     same, handle = parts.log_ratio(every, at, new)
     parts.accept(handle, taken)
@@ -272,10 +273,10 @@ def test_deep_models_in_tensors_equal_those_in_loops(
 ):
     """What deep models do on a GPU, and for vocabularies whose tables are too large."""
     if energy == "raw, features first":
-        monkeypatch.setattr(compiled, "_form_bytes", lambda weights: 2**31)
+        monkeypatch.setattr(footprint, "score_bytes", lambda sizes: 2**31)
     energy = energy.split(",")[0]
     weights = factored_weights.read(make_model(layers, rank, vocabulary, length), "none")
-    assert compiled.applies(weights)
+    assert all(footprint.has_tables(weights, layer) for layer in range(1, layers - 1))
     tokens = make_tokens(4, length, vocabulary)
     both = [kind(weights, tokens, energy) for kind in (compiled.LoopedChains, any_depth.DeepChains)]
     every, generator = torch.arange(4), torch.Generator().manual_seed(4)
@@ -295,8 +296,8 @@ def test_deep_models_in_tensors_equal_those_in_loops(
 
 
 def test_layer_norm_has_no_such_form():
-    assert not Factored(9, 6, 2, rank=3, variant="paper").closed_form
-    assert Factored(9, 6, 2, rank=3).closed_form
+    assert not Factored(9, 6, 2, rank=3, variant="paper").about.closed_form
+    assert Factored(9, 6, 2, rank=3).about.closed_form
 
 
 @pytest.mark.parametrize("energy", ["raw", "norm"])

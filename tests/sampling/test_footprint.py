@@ -1,6 +1,5 @@
 """What a clone's job says that it takes, from the config, and what its sampler reads of a model."""
 
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -8,30 +7,12 @@ import yaml
 from snakemake.utils import update_config
 
 from manybody import models
-from manybody.sampling import backends, chains, footprint, masked, metropolis
+from manybody.sampling import backends, footprint, metropolis
 
 CONFIG = Path(__file__).parents[2] / "config"
-CONFIGS = ("config.yaml", "lab.yaml", "headline.yaml", "paper.yaml")
 TEXT = {"vocabulary": 500, "length": 36}
 FACTORED = dict(architecture="factored", bias=True, variant="exact")
 BERT = dict(architecture="bert", layers=2, heads=4, width=64, mlp=128)
-# Other forms than the configs have: one layer, full values, heads, LayerNorm, tables too large.
-OTHERS = [
-    FACTORED | dict(layers=1, rank=8),
-    FACTORED | dict(layers=2, rank=None),
-    FACTORED | dict(layers=3, rank=None),
-    FACTORED | dict(layers=3, rank=8),
-    FACTORED | dict(layers=3, rank=300),
-    FACTORED | dict(layers=4, rank=8, bias=False),
-    FACTORED | dict(layers=5, rank=40),
-    FACTORED | dict(layers=4, rank=500),
-    FACTORED | dict(layers=2, rank=8, heads=2),
-    FACTORED | dict(layers=1, rank=None, bias="site"),
-    FACTORED | dict(layers=4, rank=8, variant="paper"),
-    BERT,
-    BERT | dict(architecture="encoder"),
-    BERT | dict(width=1024, mlp=4096, heads=8),
-]
 
 
 def merged(name):
@@ -53,40 +34,6 @@ def entries(name):
         yield clone, model, config["sources"][clone["source"]]
 
 
-def of_model(description, energy, precision="float32"):
-    """What the sampler reads from a model on a CPU."""
-    return backends.bytes_needed(models.build(description), energy, "none", precision)
-
-
-CLONES = [
-    pytest.param(clone, model, source, id=f"{name}: {clone['model']} {clone['energy']}")
-    for name in CONFIGS
-    for clone, model, source in {
-        (clone["model"], clone["energy"]): (clone, model, source)
-        for clone, model, source in entries(name)
-    }.values()
-    if (model.get("rank") or 0) < 1000  # whose weights take long to draw, for no other form
-]
-
-
-@pytest.mark.parametrize(("clone", "model", "source"), CLONES)
-def test_sizes_of_the_config_are_those_of_its_models(clone, model, source):
-    description = model | {key: source[key] for key in ("vocabulary", "length")}
-    found = footprint.group_bytes(description, clone["energy"])
-    assert found == of_model(description, clone["energy"])
-
-
-@pytest.mark.parametrize(("description", "energy"), list(product(OTHERS, chains.ENERGIES)))
-def test_sizes_of_every_form_are_those_of_the_model(description, energy):
-    description = description | TEXT
-    assert footprint.group_bytes(description, energy) == of_model(description, energy)
-
-
-def test_limits_are_those_of_the_sampler():
-    assert footprint.LIMIT == chains.MEMORY
-    assert masked.WORK["cpu"] == footprint.WORK
-
-
 def job(clone, model, source):
     return footprint.job_megabytes(model, source, clone)
 
@@ -97,7 +44,7 @@ def test_the_lab_s_deepest_clone_has_room_for_its_group():
     description = model | {key: source[key] for key in ("vocabulary", "length")}
     built = models.build(description)
     group = min(clone["chains"], metropolis.group_size(built, "raw", "none"))
-    shared, each = of_model(description, "raw")
+    shared, each = backends.bytes_needed(built, "raw", "none")
     needed = (shared + group * each) / 1e6
     assert 6000 < needed < 8000  # all 310 chains move together
     assert needed + footprint.PROCESS < job(*jobs["lab-n6"]) < 1.1 * needed + footprint.PROCESS
@@ -113,7 +60,7 @@ def test_every_job_of_the_demo_has_what_it_was_measured_to_take():
 
 
 def test_jobs_of_the_papers_scale_stay_within_the_limit_of_a_group():
-    limit = footprint.PROCESS + footprint.LIMIT / 1e6
+    limit = footprint.PROCESS + footprint.MEMORY / 1e6
     for clone, model, source in entries("paper.yaml"):
         found = job(clone, model, source)
         # The weights come on top: 1.9 GB at rank 4000, in single and double precision.
@@ -131,9 +78,9 @@ def test_more_chains_take_more_up_to_the_limit():
         )
         for chains in (100, 200, 10_000)
     )
-    _, each = footprint.group_bytes(model | TEXT, "raw")
+    _, each = footprint.group_bytes(models.about(model | TEXT), "raw")
     assert many - few == pytest.approx(100 * each / 1e6, abs=1)
-    assert most - footprint.PROCESS - footprint.LIMIT / 1e6 < 10
+    assert most - footprint.PROCESS - footprint.MEMORY / 1e6 < 10
 
 
 def test_an_alignment_and_a_tabulated_model_get_a_fixed_amount():

@@ -343,21 +343,6 @@ def test_a_loss_that_becomes_infinite_with_the_penalty_is_named(tmp_path, monkey
     assert not (tmp_path / "manifest.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (dict(weights="given"), "training.weights: 'given'"),
-        (dict(weights="identity", optimizer=dict(name="adamw")), "training.weights: .*lbfgs"),
-        (dict(weights="identity", subset=10), "training.weights: .*leave training.subset out"),
-    ],
-)
-def test_weights_that_do_not_fit_are_refused(changes, message, tmp_path):
-    files = run(tmp_path, fasta(family(60, 12)), identity=0.5)
-    settings = dict(out=tmp_path / "run", seed=0, init_seed=0, about={})
-    with pytest.raises(ValueError, match=message):
-        train_files(describe(), files, recipe={**RECIPE, **changes}, **settings)
-
-
 # --- Fields --------------------------------------------------------------------------------------
 
 

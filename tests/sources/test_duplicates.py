@@ -4,11 +4,11 @@ import itertools
 import tracemalloc
 
 import numpy as np
-import pytest
 
+from manybody.kernels.sequence_weights import join, root
 from manybody.sources import duplicates, text
 from manybody.sources.documents import Documents, Piece
-from manybody.sources.duplicates import COMMON, Deduplicated, Forest, Shingles, lines
+from manybody.sources.duplicates import COMMON, Deduplicated, Shingles, lines
 
 WORDS = np.array([f"w{i}" for i in range(20_000)])
 
@@ -82,15 +82,15 @@ def test_near_duplicates_are_of_one_group_and_no_others(tmp_path):
             texts.append(changed(random, first, share) + (" the end" if not share else ""))
     order = random.permutation(len(texts))
     texts = [texts[i] for i in order]
-    forest = Forest(len(texts))
+    forest = np.arange(len(texts))
     pairs = [
         pair
         for pair in itertools.combinations(range(len(texts)), 2)
         if jaccard(texts[pair[0]], texts[pair[1]]) >= 0.5
     ]
     for pair in pairs:
-        forest.join(*pair)
-    expected = np.array([forest.root(i) for i in range(len(texts))])
+        join(forest, *pair)
+    expected = np.array([root(forest, i) for i in range(len(texts))])
     found = [key for key, _ in deduplicated(tmp_path, texts)[1]]
     for i, j in itertools.combinations(range(len(texts)), 2):
         assert (found[i] == found[j]) == (expected[i] == expected[j]), jaccard(texts[i], texts[j])
@@ -219,13 +219,6 @@ def test_what_the_test_split_holds_does_not_depend_on_the_training_split(tmp_pat
     assert sorted(d for documents in found.values() for d in documents) == sorted(
         texts + texts[:30]
     )
-
-
-def test_a_published_split_refuses_deduplicate(tmp_path):
-    corpus = {"kind": "tinystories", "split": "published", "deduplicate": True}
-    corpus["files"] = {"train": [], "validation": []}
-    with pytest.raises(text.SourceError, match=r"deduplicate: true .* leave deduplicate out"):
-        collected(tmp_path, corpus)
 
 
 def test_memory_does_not_grow_with_the_text(tmp_path):

@@ -78,10 +78,14 @@ def test_prose_is_what_the_docstrings_say_and_nothing_is_imported(package):
     assert "sample_text" not in sys.modules
 
 
+def corpus(packages, seed):
+    return pydocs.shuffled(pydocs.modules(packages), seed)
+
+
 def test_the_corpus_is_deduplicated_and_shuffled_by_the_seed_alone(package):
-    found = pydocs.corpus({package: None}, 0)
+    found = corpus({package: None}, 0)
     assert sorted(found) == KEPT
-    assert pydocs.corpus({package: pydocs.digest(KEPT)}, 0) == found
+    assert corpus({package: pydocs.digest(KEPT)}, 0) == found
     orders = {tuple(pydocs.shuffled(reversed(KEPT), seed)) for seed in range(20)}
     assert len(orders) > 5
     assert tuple(found) in orders
@@ -89,7 +93,7 @@ def test_the_corpus_is_deduplicated_and_shuffled_by_the_seed_alone(package):
 
 def test_another_prose_is_refused_with_package_digests_and_way_out(package):
     with pytest.raises(SourceError) as refusal:
-        pydocs.corpus({package: "0" * 64}, 0)
+        corpus({package: "0" * 64}, 0)
     said = str(refusal.value)
     for part in ("sample-text 1.2", pydocs.digest(KEPT), "0" * 64, "pydocs sample-text"):
         assert part in said
@@ -97,7 +101,7 @@ def test_another_prose_is_refused_with_package_digests_and_way_out(package):
 
 def test_a_package_that_is_not_there_is_named():
     with pytest.raises(SourceError, match=r"package no-such-thing-here, .* is not installed"):
-        pydocs.corpus({"no-such-thing-here": None}, 0)
+        corpus({"no-such-thing-here": None}, 0)
 
 
 def test_a_file_that_does_not_parse_is_named(package, tmp_path):
@@ -150,7 +154,7 @@ def test_the_command_prints_the_lines_for_the_config(package, tmp_path):
     assert printed == {
         "seed": 0,
         "packages": {package: pydocs.digest(KEPT)},
-        "sha256": pydocs.digest(pydocs.corpus({package: None}, 0)),
+        "sha256": pydocs.digest(corpus({package: None}, 0)),
     }
 
 
@@ -184,7 +188,7 @@ def test_prose_of_a_locked_package_is_the_configs():
 def test_the_corpus_of_the_default_config_is_the_one_it_says():
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
     described = config["corpora"]["pydocs"]
-    found = pydocs.corpus(described["packages"], described["seed"])
+    found = corpus(described["packages"], described["seed"])
     assert pydocs.digest(found) == described["sha256"]
     assert 3e6 < sum(len(paragraph) for paragraph in found) < 5e6
 

@@ -320,18 +320,6 @@ def test_damaged_documents_are_refused(tmp_path):
         list(Documents(path))
 
 
-def test_shares_that_do_not_sum_to_one_are_refused(tmp_path):
-    shares = {"train": 0.5, "validation": 0.1, "test": 0.1}
-    with pytest.raises(SourceError, match=r"sums to 0\.7, expected 1"):
-        collected(tmp_path, lines_corpus(tmp_path, ["a"], split=shares))
-
-
-def test_a_corpus_of_files_has_no_published_split(tmp_path):
-    corpus = lines_corpus(tmp_path, ["a"], split="published")
-    with pytest.raises(SourceError, match="a file corpus has no published split"):
-        collected(tmp_path, corpus)
-
-
 def test_local_files_of_tinystories_with_the_published_split(tmp_path):
     stories = [f"Story {i}.\n\nThe end.\n<|endoftext|>\n" for i in range(60)]
     (tmp_path / "train.txt").write_text("".join(stories[:30]))

@@ -61,7 +61,7 @@ def test_the_published_quadrature_with_a_python_integrand_agrees(last, skip, int
     assert error < 1e-4
 
 
-@pytest.mark.parametrize("activation", channel.ACTIVATIONS)
+@pytest.mark.parametrize("activation", ["softmax", "linear"])
 @pytest.mark.parametrize("skip", [0.5, 1.0])
 @pytest.mark.parametrize("overlap", [FULL, np.array([[0.6, -0.3], [-0.3, 0.5]])])
 def test_a_full_variance_and_linear_attention_agree_with_quadrature(activation, skip, overlap):
@@ -96,7 +96,7 @@ def test_no_skip_is_integrated_too():
 # --- Derivatives and identities ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("activation", channel.ACTIVATIONS)
+@pytest.mark.parametrize("activation", ["softmax", "linear"])
 @pytest.mark.parametrize("overlap", [FULL, np.diag([0.4, 0.95]), np.diag([0.0, 0.6])])
 def test_jacobian_and_denoiser_are_derivatives(activation, overlap):
     x, omega, variance = draw(20, overlap, 1.0, 5, activation)
@@ -117,7 +117,7 @@ def test_jacobian_and_denoiser_are_derivatives(activation, overlap):
             np.testing.assert_allclose(jacobian[..., layer, token], slopes[1], atol=1e-5 * scale)
 
 
-@pytest.mark.parametrize("activation", channel.ACTIVATIONS)
+@pytest.mark.parametrize("activation", ["softmax", "linear"])
 def test_both_estimators_of_G_agree_on_the_models_data(activation):
     """Nishimori: E g g^T = T V^-1 - V^-1 E sum_t Cov(Z_t | y) V^-1."""
     x, omega, variance = draw(4000, FULL, 1.0, 6, activation)
@@ -130,7 +130,7 @@ def test_both_estimators_of_G_agree_on_the_models_data(activation):
     assert (error < 0.1).all()
 
 
-@pytest.mark.parametrize("activation", channel.ACTIVATIONS)
+@pytest.mark.parametrize("activation", ["softmax", "linear"])
 def test_symmetries(activation):
     x, omega, variance = draw(30, FULL, 0.7, 7, activation)
     g = denoise(x, omega, variance, 0.7, activation)

@@ -25,7 +25,7 @@ READ = {
     "rows": "for piece in text.read_files([path], 'line', '', 'text', {}): pass",
     "alignment": "alignment.read(path, 'fasta')",
     "documents": "for piece in documents.Documents(path): pass",
-    "sequences": "sequences.check(path)",
+    "sequences": "sequences.Sequences.open(path).tokens",
     "tensors": "checkpoints.read_tensors(path)",
     "hamiltonian": "Hamiltonian.load(path)",
     "model": "stored.load_model(path)",

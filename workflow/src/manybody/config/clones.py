@@ -78,11 +78,7 @@ class Clone(Block):
                 f"most the {available} of source {self.source}; lower it, or make more of them"
             )
         if self.precision == "bfloat16" and not model.about.bfloat16_chains:
-            coarse = [
-                name
-                for name in models.ARCHITECTURES
-                if models.about({"architecture": name}).bfloat16_chains
-            ]
+            coarse = models.architectures_with("bfloat16_chains")
             yield (
                 f"{path}.precision: found bfloat16 for {self.model}, of the architecture "
                 f"{model.architecture}; expected float32, in which the loops of all but "

@@ -8,12 +8,11 @@ FOLDER is the repository; the current folder by default.
 import json
 import sys
 from pathlib import Path
-from typing import get_args
 
 from manybody.config.check import NAMED, Config
 from manybody.config.sentences import alternatives, expectation, written
-from manybody.models.block import Block
 
+FIRST = ("kind", "architecture", "name")  # keys that head a table
 SCHEMA, PAGE = Path("workflow/schemas/config.schema.json"), Path("docs/config.md")
 HEAD = """# The config
 
@@ -63,18 +62,6 @@ def page() -> str:
     )
 
 
-def blocks_of(block: type[Block] = Config) -> list[type[Block]]:
-    """`block` and all blocks in it, each once."""
-    found = [block]
-    parts = [field.annotation for field in block.model_fields.values()]
-    while parts:
-        part = parts.pop(0)
-        parts += get_args(part)
-        if isinstance(part, type) and issubclass(part, Block):
-            found += [inner for inner in blocks_of(part) if inner not in found]
-    return found
-
-
 def blocks_in(node, definitions: dict):
     """Names of the blocks in a schema, each before those inside it."""
     if isinstance(node, dict) and "$ref" in node:
@@ -93,7 +80,7 @@ def _section(name: str, block: dict, definitions: dict) -> str:
         key: {"description": _line(definitions.get(_block(part), {})), **part}
         for key, part in block["properties"].items()
     }
-    first = sorted(properties, key=lambda key: key not in ("kind", "architecture", "name"))
+    first = sorted(properties, key=lambda key: key not in FIRST)
     rows = [_row(key, properties[key], key in block.get("required", [])) for key in first]
     table = "\n".join(["| key | may be | left out | meaning |", "| --- | --- | --- | --- |", *rows])
     return f"\n## {name}\n\n{_line(block)}\n\n{table}\n"

@@ -40,7 +40,7 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
     """Frobenius scores (L, L) of a run of one-layer factored attention, and their document.
 
     `train`: the run's training sequences. They say whether a colour is a gap, which is left out of
-    the norm. `ValueError` for a run of another architecture.
+    the norm.
     """
     run, sequences = Manifest.read(manifest, "model"), Sequences.open(train)
     attention, values = factors(run)
@@ -56,15 +56,7 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
 
 def factors(run: Manifest) -> tuple[np.ndarray, np.ndarray]:
     """A (H, L, L) and V (H, |V|, |V|) of a run at its last step, in double precision."""
-    description = run.about["description"]
-    model = models.about(description)
-    if not model.pairwise:
-        layers = description.get("layers", "other than 1")
-        raise ValueError(
-            f"{run.path}: pairs are scored for factored attention of one layer, this model is "
-            f"{description['architecture']} with layers {layers}; name a model of `architecture: "
-            "factored`, `layers: 1`"
-        )
+    model = models.about(run.about["description"])
     weights = run.file(f"step-{run.about['steps'][-1]}.safetensors")
     return model.pair_factors(partial(read_tensor, weights))
 
@@ -115,17 +107,13 @@ def write_scores(path: str | Path, scores: np.ndarray, about: dict) -> None:
     """Writes scores (L, L) and their correction, one row for each i < j (from 1), atomically."""
     first, second = np.triu_indices(len(scores), 1)
     columns = [first + 1, second + 1, scores[first, second], apc(scores)[first, second]]
-    with parquet.writing(path, SCHEMA) as writer:
-        writer.write_table(pa.table(columns, schema=SCHEMA))
-        parquet.set_document(writer, {"kind": KIND, "about": {**about, "length": len(scores)}})
+    document = {"kind": KIND, "about": {**about, "length": len(scores)}}
+    parquet.write_table(path, pa.table(columns, schema=SCHEMA), document)
 
 
 def read_scores(path: str | Path) -> tuple[pd.DataFrame, dict]:
     """What `write_scores` wrote: columns i, j, score, apc, and the document."""
-    opened, document = parquet.open_document(path, KIND)
-    table = parquet.read_groups(path, opened, list(range(opened.num_row_groups)))
-    if table.schema.remove_metadata() != SCHEMA:
-        raise parquet.Refused(path, f"it has the columns {', '.join(table.column_names)}")
+    table, document = parquet.read_table(path, KIND, SCHEMA)
     return table.to_pandas(), document["about"]
 
 

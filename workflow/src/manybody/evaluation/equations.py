@@ -5,7 +5,6 @@ interpolation (eq. 2) lose on one sequence follows from a few matrices; numpy on
 precision. Losses are nats per token, every site masked in turn. N sequences, L sites.
 """
 
-import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from manybody import models
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
 from manybody.sources.hamiltonian import Hamiltonian, read_tensor
+from manybody.theory.rows import rows
 
 BLOCK = 2**22  # logits held at a time
 
@@ -32,18 +32,14 @@ def evaluate(
     series names.
     """
     tokens = Sequences.open(validation).tokens
-    frames = [rows("optimum", "", 0, of_truth(Hamiltonian.load(energy), tokens))]
+    places = range(len(tokens))
+    frames = [rows("optimum", "", places, of_truth(Hamiltonian.load(energy), tokens))]
     for path in manifests:
         run = Manifest.read(path, "model")
         each = None if "diverged" in run.about else _of_run(run, tokens)
         if each is not None:
-            frames.append(rows("loss", run.about["model"], run.about["seed"], each))
+            frames.append(rows("loss", run.about["model"], places, each, seed=run.about["seed"]))
     return pd.concat(frames, ignore_index=True)
-
-
-def rows(quantity: str, series: str, seed: int, each: np.ndarray) -> pd.DataFrame:
-    about = {"quantity": quantity, "series": series, "seed": seed}
-    return pd.DataFrame({**about, "x": np.arange(len(each)), "y": each, "y_err": math.nan})
 
 
 def _of_run(run: Manifest, tokens: np.ndarray) -> np.ndarray | None:

@@ -13,6 +13,7 @@ from manybody.files.sequences import Sequences
 from manybody.files.tables import LOSS_SCHEMA
 from manybody.models import stored
 from manybody.models.objectives import choose_masks, sequence_sums
+from manybody.runtime.devices import torch_threads
 
 
 def evaluate(
@@ -39,12 +40,8 @@ def evaluate(
     """
     sets = {name: _read(name, *chosen) for name, chosen in targets.items()}
     run = Manifest.read(manifest, "model")
-    previous = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with torch_threads(threads):
         return _evaluate(run, sets, positions, steps, seed, device, progress)
-    finally:
-        torch.set_num_threads(previous)
 
 
 def _evaluate(run: Manifest, sets: dict, positions, steps, seed, device, progress) -> pd.DataFrame:

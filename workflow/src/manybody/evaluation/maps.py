@@ -19,6 +19,7 @@ from manybody.files.sequences import Sequences
 from manybody.files.tables import MAPS_SCHEMA
 from manybody.models import architectures_with, stored
 from manybody.models.base import Model
+from manybody.runtime.devices import torch_threads
 
 COPIES = 2**21  # numbers in the widest array of the copies that are done together, on a CPU
 
@@ -45,10 +46,8 @@ def extract(
     """
     run = Manifest.read(manifest, "model")
     available = checkpoints.checkpoint_steps(run)
-    previous = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        frames, tokens = [], None
+    frames, tokens = [], None
+    with torch_threads(threads):
         for step in available if steps == "all" else available[-1:]:
             model = stored.load_model(run, step)
             if tokens is None:
@@ -57,8 +56,6 @@ def extract(
             frames += [_rows(matrix, name, step, layer) for name, layer, matrix in found]
             if progress is not None:
                 progress.update(1)
-    finally:
-        torch.set_num_threads(previous)
     return pd.concat(frames, ignore_index=True)[MAPS_SCHEMA.names]
 
 

@@ -80,6 +80,22 @@ def open_document(path: str | Path, kind: str) -> tuple[pq.ParquetFile, dict]:
     return opened, document
 
 
+def read_table(path: str | Path, kind: str, schema: pa.Schema) -> tuple[pa.Table, dict]:
+    """All rows of a table with these columns, and its document."""
+    opened, document = open_document(path, kind)
+    table = read_groups(path, opened, list(range(opened.num_row_groups)))
+    if table.schema.remove_metadata() != schema:
+        raise Refused(path, f"it has the columns {', '.join(table.column_names)}")
+    return table, document
+
+
+def write_table(path: str | Path, table: pa.Table, document: dict) -> None:
+    """Writes a table and its document, atomically."""
+    with writing(path, table.schema) as writer:
+        writer.write_table(table)
+        set_document(writer, document)
+
+
 def read_groups(path: str | Path, opened: pq.ParquetFile, groups: list[int]) -> pa.Table:
     """Rows of some row groups, every page checked against its checksum."""
     try:

@@ -228,17 +228,6 @@ class Symbols:
         return "".join(self.alphabet[token] for token in tokens)
 
 
-def check(path: str | Path) -> dict:
-    """Reads all of `path`, group by group; returns its `about` or raises `Refused`."""
-    sequences = Sequences.open(path)
-    digest = hashlib.sha256()
-    for start in range(0, len(sequences), group_rows(sequences.length)):
-        digest.update(_little_endian(sequences[start : start + group_rows(sequences.length)]))
-    if digest.hexdigest() != sequences.sha256:
-        raise Refused(path, "its tokens are not the ones that were written")
-    return sequences.about
-
-
 def group_rows(length: int) -> int:
     """Sequences of length L in one row group."""
     return max(1, GROUP // length)

@@ -75,11 +75,7 @@ def read_losses(paths: Mapping[int, str | Path]) -> pd.DataFrame:
     """
     frames = []
     for seed, path in paths.items():
-        opened, _ = parquet.open_document(path, KIND)
-        groups = list(range(opened.num_row_groups))
-        frame = parquet.read_groups(path, opened, groups).to_pandas()
-        if list(frame.columns) != LOSS_SCHEMA.names:
-            raise parquet.Refused(path, f"it has the columns {', '.join(frame.columns)}")
+        frame, _ = _read(path, KIND, LOSS_SCHEMA)
         frames.append(frame.assign(seed=int(seed)))
     return pd.concat(frames, ignore_index=True)
 
@@ -101,9 +97,8 @@ def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
         pa.array(frame[field.name].to_numpy(), field.type, from_pandas=False)
         for field in THEORY_SCHEMA
     ]
-    with parquet.writing(path, THEORY_SCHEMA) as writer:
-        writer.write_table(pa.Table.from_arrays(columns, schema=THEORY_SCHEMA))
-        parquet.set_document(writer, {"kind": THEORY, "about": about})
+    table = pa.Table.from_arrays(columns, schema=THEORY_SCHEMA)
+    parquet.write_table(path, table, {"kind": THEORY, "about": about})
 
 
 def read_theory(path: str | Path) -> tuple[pd.DataFrame, dict]:
@@ -143,16 +138,11 @@ def read_displacements(path: str | Path) -> pd.DataFrame:
 
 def _write(path: str | Path, frame: pd.DataFrame, schema: pa.Schema, document: dict) -> None:
     table = pa.Table.from_pandas(frame, schema, preserve_index=False)
-    with parquet.writing(path, schema) as writer:
-        writer.write_table(table.replace_schema_metadata())
-        parquet.set_document(writer, document)
+    parquet.write_table(path, table.replace_schema_metadata(), document)
 
 
 def _read(path: str | Path, kind: str, schema: pa.Schema) -> tuple[pd.DataFrame, dict]:
-    opened, document = parquet.open_document(path, kind)
-    table = parquet.read_groups(path, opened, list(range(opened.num_row_groups)))
-    if table.schema.remove_metadata() != schema:
-        raise parquet.Refused(path, f"it has the columns {', '.join(table.column_names)}")
+    table, document = parquet.read_table(path, kind, schema)
     return table.to_pandas(), document["about"]
 
 
@@ -187,24 +177,19 @@ def ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
     return float(value), float(np.sqrt(spread) / counts.mean())
 
 
-def select(losses: pd.DataFrame, target: str, step: int, seed: int | None = None) -> pd.DataFrame:
-    """Sums of a target at a step, indexed by sequence; over all seeds if none is named.
+def select(losses: pd.DataFrame, target: str, step: int) -> pd.DataFrame:
+    """Sums of a target at a step, indexed by sequence, over all seeds.
 
     Raises `KeyError` with what there is when nothing matches.
     """
     rows = (losses["target"] == target) & (losses["step"] == step)
-    if seed is not None:
-        rows &= losses["seed"] == seed
     if not rows.any():
         steps = sorted(losses.loc[losses["target"] == target, "step"].unique())
-        known = f"its steps are {steps}" if steps else f"targets are {_names(losses)}"
+        targets = sorted(losses["target"].unique())
+        known = f"its steps are {steps}" if steps else f"targets are {targets}"
         raise KeyError(f"no losses on {target!r} at step {step}; {known}")
     sums = ["loss_sum", "correct", "predictions"]
     return losses.loc[rows].groupby("sequence", sort=True)[sums].sum()
-
-
-def _names(losses: pd.DataFrame) -> list[str]:
-    return sorted(losses["target"].unique())
 
 
 def paired_difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float]:

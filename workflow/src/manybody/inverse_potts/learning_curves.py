@@ -27,7 +27,6 @@ from manybody.files.atomic import ArtifactError, sha256
 from manybody.files.sequences import Sequences
 from manybody.inverse_potts import pseudolikelihood as pl
 from manybody.runtime.progress import Progress
-from manybody.sources import SourceError
 from manybody.sources.hamiltonian import Hamiltonian, read_about
 
 COLUMNS = tables.THEORY_SCHEMA.names
@@ -53,17 +52,9 @@ def compute(
       pairs; `score correlation` of |A_ij + A_ji| / 2 and |J_ij|, over pairs; `expected excess`
       p / (2 M L), p = L (L - 1) + q (q - 1) - 1; `slope` of log coupling error by log M, one a
       realisation, and `mean slope` with its standard error over realisations.
-
-    Raises `SourceError` if the entry makes no sense or the source has too few sequences.
     """
     law = Hamiltonian.load(paths["hamiltonian"])
-    if law.order != 2:
-        raise SourceError(
-            f"source: {entry['source']} has interactions of order {law.order}, expected 2: one "
-            "layer of factored attention couples pairs"
-        )
     data = {split: Sequences.open(paths[split]).tokens for split in ("train", "validation")}
-    _refuse_too_few(entry, {split: len(tokens) for split, tokens in data.items()})
     test = np.asarray(data["validation"][: entry["test"]], np.int64)
     best = pl.losses(true_conditionals(law), test)
     identity = {
@@ -160,21 +151,6 @@ def errors(attention: np.ndarray, law: Hamiltonian) -> list[tuple[str, float]]:
 
 def _ridges(entry: dict) -> list[float]:
     return entry["ridges"] if entry["kind"] == "separability" else [entry["ridge"]]
-
-
-def _refuse_too_few(entry: dict, found: dict[str, int]) -> None:
-    needed = {"train": entry["realisations"] * max(entry["sizes"]), "validation": entry["test"]}
-    why = {
-        "train": f"{entry['realisations']} realisations x {max(entry['sizes'])} sequences, apart",
-        "validation": f"test: {entry['test']}",
-    }
-    for split, count in needed.items():
-        if found[split] < count:
-            raise SourceError(
-                f"source: the {split} split of {entry['source']} has {found[split]} sequences, "
-                f"but this curve needs {count} ({why[split]}). Raise sources.{entry['source']}."
-                f"sequences.{split}, or give the curve fewer or smaller sets"
-            )
 
 
 def _take_up(path: Path, identity: dict) -> pd.DataFrame | None:

@@ -25,7 +25,7 @@ from llvmlite import ir
 from numba import njit
 from numba.extending import intrinsic
 
-from manybody.kernels.lanes import LANES, get, put, spread, where_greater
+from manybody.kernels.lanes import LANES, broadcast, get, put, spread, where_greater
 
 DROP = 23.0
 PROBE = 60.0  # exponent of the prior down to which the largest weight is looked for
@@ -60,11 +60,7 @@ def any_greater(typing, lanes, number):
 
     def generate(context, builder, signature, arguments):
         value, number = arguments
-        bound = ir.Constant(value.type, ir.Undefined)
-        bound = builder.insert_element(bound, number, ir.IntType(32)(0))
-        places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        bound = builder.shuffle_vector(bound, bound, places)
-        greater = builder.fcmp_ordered(">", value, bound)
+        greater = builder.fcmp_ordered(">", value, broadcast(builder, number))
         mask = builder.bitcast(greater, ir.IntType(LANES))
         return builder.icmp_unsigned("!=", mask, ir.IntType(LANES)(0))
 

@@ -27,7 +27,7 @@ no loop over the vectors of a row.
 import numpy as np
 from numba import njit
 
-from manybody.kernels.lanes import get, put, spread
+from manybody.kernels.lanes import clear, get, put, spread
 
 CHUNK = 32  # chains that move together; their logits and the rows of J of a site fit into cache
 RENEWAL = 16  # sweeps after which logits are summed anew, so that rounding does not build up
@@ -100,10 +100,7 @@ def buffers(model):
 def start_logits(chain, order, vectors, model, work, logits):
     """Sets `logits` (|V|, G, LANES), as if the sites got their colours one after another."""
     partial = np.full(len(chain), model[4].shape[1], np.uint32)
-    zero = spread(logits, 0.0)
-    for a in range(logits.shape[0]):
-        for g in range(logits.shape[1]):
-            put(logits, a, g, zero)
+    clear(logits)
     for i in range(len(chain)):
         move_logits(i, partial, chain[i], order, vectors, model, work, logits)
         partial[i] = chain[i]

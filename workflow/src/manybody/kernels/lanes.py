@@ -69,7 +69,7 @@ def spread(typing, array, number):
 
     def generate(context, builder, signature, arguments):
         number = context.cast(builder, arguments[1], signature.args[1], kind.dtype)
-        return _spread(builder, number)
+        return broadcast(builder, number)
 
     return kind(array, number), generate
 
@@ -83,7 +83,7 @@ def _arithmetic(name, instruction):
             values = [
                 value
                 if isinstance(given, Lanes)
-                else _spread(builder, context.cast(builder, value, given, kind.dtype))
+                else broadcast(builder, context.cast(builder, value, given, kind.dtype))
                 for given, value in zip(signature.args, arguments, strict=True)
             ]
             return getattr(builder, instruction)(*values, flags=_FLAGS)
@@ -191,7 +191,8 @@ def _store(context, builder, array, lanes, *indices):
     builder.store(lanes, _address(context, builder, array, lanes.type, *indices), align=align)
 
 
-def _spread(builder, number):
+def broadcast(builder, number):
+    """A vector of the processor whose lanes all hold `number`."""
     empty = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
     first = ir.IntType(32)(0)
     places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
@@ -277,7 +278,7 @@ def _tile(typing, first, second, out, turned, row, column, height, width, weight
             ]
             for r in rows:
                 weight = builder.load(of_left(at_rows[r], m), align=align)
-                weight = _spread(builder, weight) if weights else weight
+                weight = broadcast(builder, weight) if weights else weight
                 for c in columns:
                     product = builder.fmul(weight, factors[c], flags=_FLAGS)
                     more = builder.fadd(builder.load(sums[r, c]), product, flags=_FLAGS)

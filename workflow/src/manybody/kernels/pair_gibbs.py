@@ -17,7 +17,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-LANES = 8
+from manybody.kernels.lanes import LANES, broadcast
+
 REFRESH = 32  # sweeps after which weights are made anew, against rounding
 _NUMBER, _WHOLE = ir.FloatType(), ir.IntType(32)
 _ROW, _PLACES = ir.VectorType(_NUMBER, LANES), ir.VectorType(_WHOLE, LANES)
@@ -35,12 +36,6 @@ def _lanes(builder, data, start):
 
 def _mask(places):
     return ir.Constant(ir.VectorType(_WHOLE, len(places)), list(places))
-
-
-def _spread(builder, number):
-    kind = ir.VectorType(number.type, LANES)
-    single = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _WHOLE(0))
-    return builder.shuffle_vector(single, single, _mask([0] * LANES))
 
 
 def _sum(builder, lanes):
@@ -82,15 +77,15 @@ def pick(typing, row, left_out, target):
 
     def generate(context, builder, signature, arguments):
         data, width = _array(context, builder, signature.args[0], arguments[0])
-        left_out = _spread(builder, builder.trunc(arguments[1], _WHOLE))
-        target = _spread(builder, arguments[2])
+        left_out = broadcast(builder, builder.trunc(arguments[1], _WHOLE))
+        target = broadcast(builder, arguments[2])
         before = cgutils.alloca_once_value(builder, _ZERO)
         count = cgutils.alloca_once_value(builder, width.type(0))
         builder.store(_ZERO, before)
         builder.store(width.type(0), count)
         with cgutils.for_range_slice(builder, width.type(0), width, width.type(LANES)) as (at, _):
             lanes = builder.load(_lanes(builder, data, at), align=4)
-            places = builder.add(_spread(builder, builder.trunc(at, _WHOLE)), _mask(range(LANES)))
+            places = builder.add(broadcast(builder, builder.trunc(at, _WHOLE)), _mask(range(LANES)))
             gone = builder.icmp_signed("==", places, left_out)
             lanes = builder.select(gone, _ZERO, lanes)
             for step in (1, 2, 4):  # partial sums of 2, 4, then 8 neighbours

@@ -46,23 +46,12 @@ class Model(nn.Module):
     @property
     def feature_size(self) -> int:
         """d, the numbers that the head reads of one copy."""
-        return self.output.in_features
+        return self.about.feature_size or self.output.in_features
 
     @property
     def work_size(self) -> int:
         """An upper bound on the numbers of a masked copy while its features are computed."""
-        return 10 * self.activation_size
-
-    @property
-    def bfloat16_copy_bytes(self) -> int:
-        """The same in bytes where the copy is computed in bfloat16 (`About.bfloat16_chains`)."""
-        raise NotImplementedError
-
-    @property
-    def closed_form(self) -> bool:
-        """Whether `sampling.factored` knows what one token changes: eq. 3 of simplicity as it is
-        written, with one head and one bias for all positions."""
-        return False
+        return self.about.work_size or 10 * self.activation_size
 
     def check_tokens(self, tokens: Tensor) -> None:
         """Raise `ValueError` unless tokens are (B, L)."""

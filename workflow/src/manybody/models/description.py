@@ -18,7 +18,8 @@ class About:
     causal: ClassVar[bool] = False
     """Whether it predicts the next token; else it predicts masked tokens."""
     bfloat16_chains: ClassVar[bool] = False
-    """Whether Metropolis-Hastings chains of the model may compute ratios in bfloat16."""
+    """Whether Metropolis-Hastings chains of the model may compute ratios in bfloat16; it then says
+    `bfloat16_copy_bytes`, `work_size` in bytes of a copy that is computed so."""
     maps: ClassVar[str | None] = None
     """Its attention maps: `fixed` parameters, or `averaged` over sequences; None without any."""
     recipes: ClassVar[tuple[str, ...]] = ("recipe",)
@@ -90,6 +91,28 @@ class About:
         return None
 
     @property
+    def closed_form(self) -> bool:
+        """Whether `sampling.factored` knows what one token changes: eq. 3 of simplicity as it is
+        written, with one head and one bias for all positions."""
+        return False
+
+    @property
+    def feature_size(self) -> int | None:
+        """d, the numbers that the head reads of one copy; None where only the network knows."""
+        return None
+
+    @property
+    def work_size(self) -> int | None:
+        """An upper bound on the numbers of a masked copy while its features are computed; None
+        where only the network knows."""
+        return None
+
+    @property
+    def weights(self) -> int:
+        """Numbers of the weights, where they can be large beside a process of torch."""
+        return 0
+
+    @property
     def penalised(self) -> str | None:
         """Beginning of the names of the parameters that `training.optimizer.sparsity` may set to
         zero; None where that key does not apply."""
@@ -103,3 +126,17 @@ class About:
         raise ValueError(
             f"the model is {self.description['architecture']}, whose weights no Hamiltonian gives"
         )
+
+
+class Transformer(About):
+    """What encoders of L rows say of the memory of a masked copy."""
+
+    @property
+    def feature_size(self) -> int:
+        return self.description["width"]
+
+    @property
+    def work_size(self) -> int:
+        """Of each row: residual, its norm, q k v, attention's output twice, hidden units twice."""
+        numbers = 8 * self.description["width"] + 2 * self.description["mlp"]
+        return self.description["length"] * numbers

@@ -25,8 +25,6 @@ def copies_per_sequence(length: int, masks: float | str) -> int:
     """How many copies a sequence gives: `masks` is a share of its L positions, or "all"."""
     if masks == "all":
         return length
-    if isinstance(masks, str) or not 0 < masks <= 1:
-        raise ValueError(f'masks: {masks!r} is not a share in (0, 1] of the positions or "all"')
     return max(1, round(masks * length))
 
 

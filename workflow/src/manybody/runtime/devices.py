@@ -53,10 +53,19 @@ def accelerated(device: str, precision: str, threads: int) -> "Iterator[Accelera
         torch.utils.deterministic.fill_uninitialized_memory = fill
 
 
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """So many threads for torch in the block, and then as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def pick(device: str) -> str:
     """cpu or cuda for a config's auto, cpu or cuda; `ValueError` if there is no such device."""
-    if device not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"device: {device!r} is unknown; choose auto, cpu or cuda")
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError(
             f"device: cuda was asked for, but torch {torch.__version__} sees no CUDA device; "

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from threading import Lock
 
 from tqdm import tqdm
 
@@ -29,6 +30,7 @@ class Progress:
         self._done = self._start = done
         self._begin = self._last = time.monotonic()
         self._figures: dict = {}
+        self._lock = Lock()  # threads may report together
 
     def __enter__(self) -> "Progress":
         return self
@@ -41,15 +43,15 @@ class Progress:
 
     def update(self, done: int, **figures) -> None:
         """Counts `done` more units; `figures` (numbers) are shown beside the bar."""
-        self._done += done
-        self._figures = figures
-        if self._bar is not None:
-            self._bar.set_postfix(figures, refresh=False)
-            self._bar.update(done)
-            return
-        now = time.monotonic()
-        if now - self._last >= INTERVAL:
-            self._line(now)
+        with self._lock:
+            self._done += done
+            self._figures = figures
+            now = time.monotonic()
+            if self._bar is not None:
+                self._bar.set_postfix(figures, refresh=False)
+                self._bar.update(done)
+            elif now - self._last >= INTERVAL:
+                self._line(now)
 
     def _line(self, now: float) -> None:
         self._last = now

@@ -15,11 +15,6 @@ from typing import Protocol
 
 from torch import Tensor
 
-ENERGIES = ("raw", "norm")
-GAUGES = ("none", "mean")
-PRECISIONS = ("float32", "bfloat16")
-MEMORY = 12 << 30  # bytes for tables, caches and work space of the chains that move together
-
 
 class Chains(Protocol):
     """C chains of length L over |V| tokens. Indices are int64 tensors on the model's device.

@@ -1,126 +1,151 @@
-"""Memory of a clone's job on a CPU, from the sizes in the config. Standard library only.
+"""Memory of Metropolis-Hastings chains, from sizes alone, without torch.
 
 A rule states what its job takes before there is a model, in a process that need not have torch:
-these are the sizes that `backends.bytes_needed` reads from a model, computed from its description.
-Chains move in groups of at most `LIMIT` bytes, `chains.MEMORY`.
+it asks for the sizes in the config. The sampler asks for those of its model, to choose the form of
+its caches and how many chains move together.
 """
 
-LIMIT = 12 << 30
-WORK = 1 << 28  # bytes of one work space, of masked copies and of proposals
+from dataclasses import dataclass
+
+from manybody import models
+
+MEMORY = 12 << 30  # bytes for tables, caches and work space of the chains that move together
+COPIES = {"cpu": 256 << 20, "cuda": 4 << 30}  # bytes of activations of masked copies at once
+PROPOSALS = 1 << 28  # bytes of work space that one batch of proposals may take
 TABLES = 1 << 30  # that tables over tokens may take
 SQUARES = 4 << 30  # that the tables of one squared layer may take
 DOUBLE, SINGLE = 8, 4
 # MB of an interpreter with torch and compiled loops, and what its allocator keeps: with 620 chains
 # of BERT 1.2 GB were measured beside the caches and work spaces.
 PROCESS = 2000
-# MB where chains move on a GPU; for an alignment, whose sizes are in its file; and for the small
-# models that are tables.
+# MB where chains move on a GPU; for an alignment, whose sizes are in its file; and for a model of
+# which only its network knows the sizes.
 FIXED = 3000
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """n layers, L, |V| and d, the rank, or |V| for full values, of factored attention."""
+
+    layers: int
+    length: int
+    vocabulary: int
+    rank: int
+    full: bool
+
+    @classmethod
+    def of(cls, description: dict) -> "Sizes":
+        full = description["rank"] is None
+        return cls(
+            layers=description["layers"],
+            length=description["length"],
+            vocabulary=description["vocabulary"],
+            rank=description["vocabulary" if full else "rank"],
+            full=full,
+        )
 
 
 def job_megabytes(model: dict, source: dict, clone: dict) -> int:
     """MB that the job of a clone takes on a CPU; entries of the config.
 
     The process, the weights in single and double precision, and the group of chains that moves
-    together.
+    together. What a bfloat16 copy of the weights adds is left to `PROCESS`.
     """
-    known = "vocabulary" in source and "length" in source
-    if not known or model["architecture"] not in ("factored", "bert", "encoder"):
+    if "vocabulary" not in source or "length" not in source:
         return FIXED
-    sizes = {**model, "vocabulary": source["vocabulary"], "length": source["length"]}
-    shared, each = group_bytes(sizes, clone["energy"], clone["precision"])
-    group = min(shared + clone["chains"] * each, LIMIT)
-    return PROCESS + -(-(group + _weight_bytes(sizes)) // 10**6)
+    sizes = {key: source[key] for key in ("vocabulary", "length")}
+    about = models.about({**model, **sizes})
+    if about.work_size is None:
+        return FIXED
+    shared, each = group_bytes(about, clone["energy"])
+    group = min(shared + clone["chains"] * each, MEMORY)
+    return PROCESS + -(-(group + (SINGLE + DOUBLE) * about.weights) // 10**6)
 
 
-def group_bytes(sizes: dict, energy: str, precision: str = "float32") -> tuple[int, int]:
-    """Bytes that all chains share, and bytes for each chain; `backends.bytes_needed` on a CPU.
+def group_bytes(model, energy: str, number: int = SINGLE, device: str = "cpu") -> tuple[int, int]:
+    """Bytes that all chains share, and bytes for each chain (caches and work space).
 
-    sizes: a model's description: `architecture`, `vocabulary`, `length` and its own sizes. What a
-    bfloat16 copy of the weights adds is left to `PROCESS`.
+    `model` is a model or its `About`, `number` the bytes of one of its numbers.
     """
-    if _is_incremental(sizes):
-        found = _factored_bytes(sizes, energy)
-        if sum(found) <= LIMIT:
-            return found
-    return _masked_bytes(sizes)
+    if incremental(model, energy, number, device):
+        return incremental_bytes(Sizes.of(model.description), energy, number, device)
+    length, vocabulary = model.description["length"], model.description["vocabulary"]
+    work = max(COPIES.get(device, COPIES["cpu"]), length * model.work_size * number)
+    # Cached, proposed, and both again while they are gathered or concatenated.
+    features = 4 * length * model.feature_size * number
+    scores = DOUBLE * length * 10
+    proposal = vocabulary * (3 * DOUBLE + number)
+    return 2 * work, features + scores + proposal
 
 
-def _is_incremental(sizes: dict) -> bool:
-    """Whether the forms of `sampling.factored` hold."""
-    return (
-        sizes["architecture"] == "factored"
-        and sizes["variant"] == "exact"
-        and sizes.get("heads", 1) == 1
-        and sizes["bias"] != "site"
-    )
+def incremental(model, energy: str, number: int = SINGLE, device: str = "cpu") -> bool:
+    """Whether a form of `sampling.factored` holds the chains; its tables must fit."""
+    if not models.about(model.description).closed_form:
+        return False
+    # Of many layers the tables outgrow any machine: explicit masked copies then.
+    found = incremental_bytes(Sizes.of(model.description), energy, number, device)
+    return sum(found) <= MEMORY
 
 
-def _rank(sizes: dict) -> int:
-    return sizes["vocabulary"] if sizes["rank"] is None else sizes["rank"]
+def form(sizes: Sizes, energy: str, device: str = "cpu") -> str:
+    """The module of `sampling.factored` that is fastest; the compiled loops are for a CPU."""
+    if energy == "raw" and sizes.layers == 2:
+        return "two_layers"
+    if device != "cpu" or sizes.layers < 3:
+        return "any_depth"
+    token_tables = DOUBLE * sizes.vocabulary * sizes.rank**2
+    if energy == "raw" and sizes.layers == 3 and not sizes.full and token_tables <= TABLES:
+        return "three_layers"
+    tabled = all(has_tables(sizes, layer) for layer in range(1, sizes.layers - 1))
+    return "compiled" if tabled else "any_depth"
 
 
-def _weight_bytes(sizes: dict) -> int:
-    """Of a factored model: those of others are small beside the process."""
-    if sizes["architecture"] != "factored":
-        return 0
-    values = 2 * sizes["vocabulary"] * _rank(sizes)
-    heads = sizes.get("heads", 1)
-    return (SINGLE + DOUBLE) * sizes["layers"] * heads * (values + sizes["length"] ** 2)
-
-
-# --- Incremental forms of factored models --------------------------------------------------------
-
-
-def _factored_bytes(sizes: dict, energy: str) -> tuple[int, int]:
-    length, vocabulary, rank = sizes["length"], sizes["vocabulary"], _rank(sizes)
-    layers, full = sizes["layers"], sizes["rank"] is None
-    if energy == "raw" and layers == 2:
-        entry = DOUBLE + SINGLE
+def incremental_bytes(
+    sizes: Sizes, energy: str, number: int = SINGLE, device: str = "cpu"
+) -> tuple[int, int]:
+    """Bytes of tables and work space, and of one chain's caches with a proposal's changes."""
+    length, vocabulary, rank, layers = sizes.length, sizes.vocabulary, sizes.rank, sizes.layers
+    chosen = form(sizes, energy, device)
+    if chosen == "two_layers":
+        entry = DOUBLE + (SINGLE if number == SINGLE else 0)
         return (2 * entry + DOUBLE) * vocabulary**2, 3 * entry * (length + 2) * vocabulary
-    tables_fit = not full and DOUBLE * vocabulary * rank**2 <= TABLES
-    if energy == "raw" and layers == 3 and tables_fit:
+    if chosen == "three_layers":
         tables = vocabulary * rank**2 + 3 * rank**3 + length**3
         caches = 3 * length**2 * rank + length * rank**2 + 5 * length * rank
         return DOUBLE * tables, DOUBLE * caches
-    return _deep_bytes(sizes, energy)
-
-
-def _deep_bytes(sizes: dict, energy: str) -> tuple[int, int]:
-    """Any number of layers; a squared layer keeps states as wide as the rank, with tables, or |V|,
-    without."""
-    length, vocabulary, rank = sizes["length"], sizes["vocabulary"], _rank(sizes)
-    layers = sizes["layers"]
-    squares = range(1, layers - 1)
-    tabled = [_has_tables(sizes, layer) for layer in squares]
     shared = DOUBLE * (layers - 1) * (length**3 + min(rank**3, vocabulary**2))
-    work = DOUBLE * length * (rank * layers + (vocabulary if energy == "norm" else 0))
     width = 0
-    for layer, has_tables in zip(squares, tabled, strict=True):
-        if not has_tables:
-            work += 4 * length**2 * vocabulary
-            width += vocabulary
-            continue
-        targets = layers - 2 - layer
-        maps = 2 * length * targets if layer == 1 else length**2 * min(targets, 1)
-        work += (4 + 2 * targets) * length**2 * rank + (maps + length) * rank**2
-        shared += _table_bytes(layers, layer, rank)
-        width += rank
-    shared += max(WORK, DOUBLE * work)
-    if tabled and all(tabled):  # the compiled loops, and their tables over tokens
+    for layer in range(1, layers - 1):
+        tabled = has_tables(sizes, layer)
+        shared += table_bytes(sizes, layer) if tabled else 0
+        width += rank if tabled else vocabulary
+    shared += max(PROPOSALS, proposal_bytes(sizes, energy))
+    if chosen == "compiled":
         shared += DOUBLE * (layers - 1) ** 2 * rank**3
-        if energy == "raw":
-            shared += min(DOUBLE * (layers - 2) * vocabulary * rank**2, TABLES)
+        shared += min(score_bytes(sizes), TABLES) if energy == "raw" else 0
     return shared, DOUBLE * (2 * length**2 * width + 2 * length * (rank + 2))
 
 
-def _has_tables(sizes: dict, layer: int) -> bool:
-    """Whether tables make a proposal cheaper in this squared layer, and fit."""
-    length, vocabulary, rank = sizes["length"], sizes["vocabulary"], _rank(sizes)
-    layers = sizes["layers"]
-    if sizes["rank"] is None or _table_bytes(layers, layer, rank) > SQUARES:
+def proposal_bytes(sizes: Sizes, energy: str) -> int:
+    """Bytes that the changes of one proposal take while `any_depth` computes them, about."""
+    length, vocabulary, rank, layers = sizes.length, sizes.vocabulary, sizes.rank, sizes.layers
+    total = DOUBLE * length * (rank * layers + (vocabulary if energy == "norm" else 0))
+    for layer in range(1, layers - 1):
+        if not has_tables(sizes, layer):
+            total += 4 * length**2 * vocabulary
+            continue
+        targets = layers - 2 - layer
+        maps = 2 * length * targets if layer == 1 else length**2 * min(targets, 1)
+        total += (4 + 2 * targets) * length**2 * rank + (maps + length) * rank**2
+    return DOUBLE * total
+
+
+def has_tables(sizes: Sizes, layer: int) -> bool:
+    """Whether a squared layer takes fewer operations for a proposal by tables that fit."""
+    if sizes.full or table_bytes(sizes, layer) > SQUARES:
         return False
-    targets, pairs = layers - 2 - layer, length**2
+    length, vocabulary, rank = sizes.length, sizes.vocabulary, sizes.rank
+    targets, pairs = sizes.layers - 2 - layer, length**2
     if layer == 1:
         between = 2 * length * rank**3 + 2 * pairs * rank**2
         channels = 2 * length * vocabulary * rank
@@ -132,22 +157,11 @@ def _has_tables(sizes: dict, layer: int) -> bool:
     return tables < direct
 
 
-def _table_bytes(layers: int, layer: int, rank: int) -> int:
-    return DOUBLE * (layers - 1 - layer) * rank**3
+def table_bytes(sizes: Sizes, layer: int) -> int:
+    """Bytes of the tables of a squared layer: one d x d x d table to every layer above."""
+    return DOUBLE * (sizes.layers - 1 - layer) * sizes.rank**3
 
 
-# --- Masked copies of any model ------------------------------------------------------------------
-
-
-def _masked_bytes(sizes: dict) -> tuple[int, int]:
-    length, vocabulary = sizes["length"], sizes["vocabulary"]
-    if sizes["architecture"] == "factored":
-        heads = sizes.get("heads", 1)
-        features = heads * _rank(sizes)
-        numbers = 5 * vocabulary + 4 * (heads - 1) * features
-    else:
-        features = sizes["width"]
-        numbers = 8 * features + 2 * sizes["mlp"]
-    work = max(WORK, length * SINGLE * length * numbers)
-    each = 4 * length * features * SINGLE + 80 * length + vocabulary * (3 * DOUBLE + SINGLE)
-    return 2 * work, each
+def score_bytes(sizes: Sizes) -> int:
+    """Bytes of the tables over tokens, M_a of every square above the first."""
+    return DOUBLE * (sizes.layers - 2) * sizes.vocabulary * sizes.rank**2

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from manybody.models.base import Model
+from manybody.sampling.footprint import COPIES
 
-WORK = {"cpu": 256 << 20, "cuda": 4 << 30}  # bytes of activations computed at once
 PROBES = 16  # moves on which the error of coarse ratios is measured
 SIGMAS = 8.0  # the margin in units of that error
 
@@ -31,11 +31,9 @@ class MaskedChains:
         self.model, self.tokens = model, tokens.clone()
         self.norm = energy == "norm"
         self.mean_row = None if self.norm or gauge == "none" else _mean_row(model)
-        device = tokens.device
-        self.positions = torch.arange(model.length, device=device)
-        work = WORK.get(device.type, WORK["cpu"])
-        self.work = work
-        self.heads_at_once = max(1, work // (24 * model.vocabulary))
+        self.positions = torch.arange(model.length, device=tokens.device)
+        self.work = COPIES.get(tokens.device.type, COPIES["cpu"])
+        self.heads_at_once = max(1, self.work // (24 * model.vocabulary))
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -62,7 +60,7 @@ class MaskedChains:
         self.tokens[chains] = tokens
         self.features[chains[:, None], others] = features
         self.scores[chains[:, None], others] = scores
-        # The copy that masks i does not see the new token: its features stay, its score changes.
+        # The copy masked at i is the same as before, its token is not.
         kept = self.features[chains, positions]
         self.scores[chains, positions] = self._score(kept[:, None], proposals[:, None])[:, 0]
 
@@ -70,9 +68,14 @@ class MaskedChains:
         return -self.scores.sum(dim=1)
 
     @property
+    def copy_bytes(self) -> int:
+        """An upper bound on the activations of one masked copy while its features are computed."""
+        return self.model.work_size * next(self.model.parameters()).element_size()
+
+    @property
     def copies_at_once(self) -> int:
         """How many masked copies the work space holds."""
-        return max(1, self.work // copy_bytes(self.model))
+        return max(1, self.work // self.copy_bytes)
 
     def _copies(self, tokens: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Features (n, m, d) and scores (n, m) of tokens (n, L) masked at positions (n, m)."""
@@ -124,9 +127,8 @@ class CoarseChains(MaskedChains):
     exactly = False  # whether copies are computed in the model's own type just now
 
     @property
-    def copies_at_once(self) -> int:
-        precision = "float32" if self.exactly else "bfloat16"
-        return max(1, self.work // copy_bytes(self.model, precision))
+    def copy_bytes(self) -> int:
+        return super().copy_bytes if self.exactly else self.model.about.bfloat16_copy_bytes
 
     def rebuild(self) -> None:
         super().rebuild()
@@ -178,35 +180,3 @@ def _mean_row(model: Model) -> tuple[Tensor, Tensor]:
     for unit in torch.eye(size, dtype=weight.dtype, device=weight.device).split(256):
         rows.append((model.head(unit).double() - origin).mean(dim=1))
     return torch.cat(rows).to(weight.dtype), origin.mean()
-
-
-def copy_bytes(model: Model, precision: str = "float32") -> int:
-    """An upper bound on the activations of one masked copy while its features are computed.
-
-    `precision` "float32" stands for the model's own type.
-    """
-    if precision == "bfloat16":
-        return model.bfloat16_copy_bytes
-    return model.work_size * next(model.parameters()).element_size()
-
-
-def bytes_needed(
-    model: Model, energy: str, gauge: str, precision: str = "float32"
-) -> tuple[int, int]:
-    """Bytes of work space for all chains together and of caches and proposals for each chain.
-
-    In bfloat16 the weights stand beside their own type a second time while copies are computed.
-    """
-    weight = next(model.parameters())
-    work = max(WORK.get(weight.device.type, WORK["cpu"]), model.length * copy_bytes(model))
-    # Features are cached and proposed, and both stand twice while they are gathered.
-    features = 4 * model.length * model.feature_size * weight.element_size()
-    scores = 8 * model.length * 10
-    proposal = model.vocabulary * (3 * 8 + weight.element_size())
-    coarse = sum(p.numel() for p in model.parameters()) * 2 if precision == "bfloat16" else 0
-    return 2 * work + coarse, features + scores + proposal
-
-
-def open_chains(model: Model, tokens: Tensor, energy: str, gauge: str) -> MaskedChains:
-    """Chains of any masked model; see `backends.open_chains`."""
-    return MaskedChains(model, tokens, energy, gauge)

@@ -22,12 +22,14 @@ from manybody.files.lease import lease
 from manybody.files.manifest import write_manifest
 from manybody.files.resume import Resume
 from manybody.models.base import Model
+from manybody.runtime.devices import torch_threads
 from manybody.runtime.progress import Progress
 from manybody.runtime.quick_start import numbers
 from manybody.sampling.backends import bytes_needed, open_chains
-from manybody.sampling.chains import MEMORY, Chains
+from manybody.sampling.chains import Chains
 from manybody.sampling.diagnostics import trace
 from manybody.sampling.draws import Draws, propose
+from manybody.sampling.footprint import MEMORY
 from manybody.sources import overlap
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
@@ -182,11 +184,9 @@ def choose_starts(
             raise ValueError(f"chains is {chains}, but there are only {len(available)} sequences")
         rows = np.sort(generator.choice(len(available), chains, replace=False))
         return np.asarray(available[rows], dtype=np.int64), rows.tolist()
-    if start == "unigram":
-        counts = np.bincount(np.asarray(available).reshape(-1), minlength=vocabulary)
-        size = (chains, available.shape[1])
-        return generator.choice(vocabulary, size, p=counts / counts.sum()), None
-    raise ValueError(f"start is {start!r}; expected test or unigram")
+    counts = np.bincount(np.asarray(available).reshape(-1), minlength=vocabulary)
+    size = (chains, available.shape[1])
+    return generator.choice(vocabulary, size, p=counts / counts.sum()), None
 
 
 def sample(
@@ -217,10 +217,10 @@ def sample(
     names `stream` give chains with unrelated random numbers. `memory` (bytes) bounds the chains
     that move together, `precision` is that of `open_chains`.
 
-    Raises `ValueError` for starts that do not fit the model and for sweeps that are not positive.
+    Raises `ValueError` for starts that do not fit the model.
     """
     starts = np.ascontiguousarray(starts, dtype=np.int64)
-    _check(model, starts, sweeps)
+    _check(model, starts)
     about = about | dict(
         energy=energy,
         gauge=gauge,
@@ -235,18 +235,13 @@ def sample(
     )
     group = group_size(model, energy, gauge, memory, precision)
     out = Path(out)
-    previous = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with lease(out), torch.no_grad():
-            run = _Run(out, model, starts, sorted(set(sweeps)), about)
-            _walk(run, model, Draws(seed, len(starts), model.length, order, stream), group)
-            return run.close(tokenizer)
-    finally:
-        torch.set_num_threads(previous)
+    with torch_threads(threads), lease(out), torch.no_grad():
+        run = _Run(out, model, starts, sorted(set(sweeps)), about)
+        _walk(run, model, Draws(seed, len(starts), model.length, order, stream), group)
+        return run.close(tokenizer)
 
 
-def _check(model: Model, starts: np.ndarray, sweeps: list[int]) -> None:
+def _check(model: Model, starts: np.ndarray) -> None:
     if starts.ndim != 2 or len(starts) < 1 or starts.shape[1] != model.length:
         raise ValueError(f"starts have shape {starts.shape}; the model takes (C, {model.length})")
     if starts.min() < 0 or starts.max() >= model.vocabulary:
@@ -254,8 +249,6 @@ def _check(model: Model, starts: np.ndarray, sweeps: list[int]) -> None:
             f"starts hold tokens from {starts.min()} to {starts.max()}; the model knows 0 to "
             f"{model.vocabulary - 1}"
         )
-    if not sweeps or min(sweeps) < 1:
-        raise ValueError(f"sweeps to save are {sweeps}; expected a list of numbers from 1 on")
 
 
 def _walk(run: "_Run", model: Model, draws: Draws, group: int) -> None:

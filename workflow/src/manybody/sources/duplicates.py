@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 from datasketch import MinHash
 
+from manybody.kernels.sequence_weights import join, root
 from manybody.sources import documents
 from manybody.sources.documents import PIECE, Cutter, Documents, Piece, by_document
 
@@ -290,31 +291,31 @@ class Shingles:
         keys = np.array(self._keys, np.uint64)
         if not count:
             return keys
-        forest = Forest(count)
+        forest = np.arange(count)
         for pair in joined:
-            forest.join(*pair)
+            join(forest, *pair)
         sets = np.memmap(self._paths[0], np.uint64, "r")
         signatures = np.memmap(self._paths[1], np.uint32, "r", shape=(count, BANDS, ROWS))
         for band in range(BANDS):
             for bucket in _buckets(signatures[:, band]):
                 self._join(bucket, forest, sets)
-        roots = np.array([forest.root(number) for number in range(count)])
+        roots = np.array([root(forest, number) for number in range(count)])
         least = np.full(count, np.iinfo(np.uint64).max, np.uint64)
         np.minimum.at(least, roots, keys)
         return least[roots]
 
-    def _join(self, bucket: np.ndarray, forest: "Forest", sets: np.ndarray) -> None:
+    def _join(self, bucket: np.ndarray, forest: np.ndarray, sets: np.ndarray) -> None:
         """Joins the near-duplicates in a bucket; documents of one group are not compared again."""
         groups: dict[int, list[int]] = {}
         for number in bucket.tolist():
             mine = [number]
-            for root, members in list(groups.items()):
-                if forest.root(number) == forest.root(root) or any(
+            for other, members in list(groups.items()):
+                if root(forest, number) == root(forest, other) or any(
                     self._alike(number, member, sets) for member in members
                 ):
-                    forest.join(number, root)
-                    mine += groups.pop(root)
-            groups[forest.root(number)] = mine
+                    join(forest, number, other)
+                    mine += groups.pop(other)
+            groups[root(forest, number)] = mine
 
     def _alike(self, one: int, other: int, sets: np.ndarray) -> bool:
         first, second = (sets[self._ends[i] : self._ends[i + 1]] for i in (one, other))
@@ -333,21 +334,3 @@ def _buckets(rows: np.ndarray) -> Iterator[np.ndarray]:
     for start, end in zip(starts, ends, strict=True):
         if end - start > 1:
             yield order[start:end]
-
-
-class Forest:
-    """Groups of the numbers below `count` (union-find)."""
-
-    def __init__(self, count: int):
-        self._parents = np.arange(count)
-
-    def root(self, number: int) -> int:
-        parents = self._parents
-        while parents[number] != number:
-            parents[number] = parents[parents[number]]
-            number = int(parents[number])
-        return int(number)
-
-    def join(self, one: int, other: int) -> None:
-        one, other = self.root(one), self.root(other)
-        self._parents[max(one, other)] = min(one, other)

@@ -6,6 +6,7 @@ own. So samples do not depend on the number of threads, nor those of the first c
 of chains.
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from math import factorial
 
@@ -36,22 +37,36 @@ def sample(
     model = prepare(hamiltonian)
     vectors = (0,) * model[0].shape[2]
     length = hamiltonian.length
+    states, tokens = begun(chains, length, stream, start)
+    changes = np.zeros((chains, sweeps), dtype=np.int64)
+
+    def run(part: slice) -> None:
+        given = tokens[part], states[part], changes[part]
+        sample_chains(*given, hamiltonian.order, vectors, model, start is None)
+
+    in_parts(run, chains, CHUNK, threads, label)
+    return tokens, changes.sum(axis=0) / (chains * length)
+
+
+def begun(
+    chains: int, length: int, stream: np.random.SeedSequence, start: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """States (chains, 4) of the random numbers, and tokens (chains, L), those of `start` if any."""
     states = stream.generate_state(4 * chains, np.uint64).reshape(chains, 4)
     tokens = np.empty((chains, length), dtype=np.int64)
     if start is not None:
         tokens[:] = start
-    changes = np.zeros((chains, sweeps), dtype=np.int64)
-    parts = [slice(start, start + CHUNK) for start in range(0, chains, CHUNK)]
+    return states, tokens
 
-    def run(part: slice) -> int:
-        given = tokens[part], states[part], changes[part]
-        sample_chains(*given, hamiltonian.order, vectors, model, start is None)
-        return len(tokens[part])
 
+def in_parts(
+    run: Callable[[slice], None], chains: int, size: int, threads: int, label: str
+) -> None:
+    """Calls `run` for parts of at most `size` chains, on several threads."""
+    parts = [slice(first, min(first + size, chains)) for first in range(0, chains, size)]
     with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:
-        for done in pool.map(run, parts):
-            progress.update(done)
-    return tokens, changes.sum(axis=0) / (chains * length)
+        for part, _ in zip(parts, pool.map(run, parts), strict=True):
+            progress.update(part.stop - part.start)
 
 
 def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, ...]:

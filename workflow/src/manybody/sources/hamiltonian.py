@@ -12,6 +12,8 @@ with the samplers that it checks, `gibbs` and, for k = 2, `pair_gibbs`.
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import combinations
 from math import factorial, perm
@@ -152,7 +154,11 @@ class Hamiltonian:
             raise ArtifactError(f"{path}: beta has shape {named[2].shape}, expected (1,)")
         alone = read_tensor(path, FIELDS) if FIELDS in tensor_names(path) else None
         read = dict(zip(("couplings", "colours", "beta"), named, strict=True))
-        if _sealed(path) != _digest(read if alone is None else {**read, FIELDS: alone}):
+        try:
+            sealed = read_about(path)["sha256"]
+        except (ArtifactError, KeyError, TypeError):
+            sealed = None
+        if sealed != _digest(read if alone is None else {**read, FIELDS: alone}):
             raise ArtifactError(
                 f"{path} is refused: its tensors are not the ones that were written. Delete it and "
                 "run the same command again to remake it."
@@ -171,22 +177,20 @@ def _digest(named: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _sealed(path: str | Path) -> str | None:
-    """The digest in a Hamiltonian's document; None in a file that has no such document."""
+@contextmanager
+def _opened(path: str | Path) -> Iterator:
+    """A safetensors file; `ArtifactError` if it is not one."""
     try:
         with safe_open(path, framework="numpy") as opened:
-            return json.loads((opened.metadata() or {})[KEY])["sha256"]
-    except (KeyError, TypeError, ValueError):
-        return None
+            yield opened
+    except (OSError, ValueError, TypeError, RecursionError, SafetensorError) as error:
+        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
 
 
 def tensor_names(path: str | Path) -> list[str]:
     """The tensors of a safetensors file, sorted; `ArtifactError` if it is not one."""
-    try:
-        with safe_open(path, framework="numpy") as opened:
-            return sorted(opened.keys())
-    except (OSError, ValueError, TypeError, SafetensorError) as error:
-        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
+    with _opened(path) as opened:
+        return sorted(opened.keys())
 
 
 def read_tensor(path: str | Path, name: str) -> np.ndarray:
@@ -194,22 +198,17 @@ def read_tensor(path: str | Path, name: str) -> np.ndarray:
     names = tensor_names(path)
     if name not in names:
         raise ArtifactError(f"{path} holds no tensor {name!r}; it holds {', '.join(names)}")
-    try:
-        with safe_open(path, framework="numpy") as opened:
-            return opened.get_tensor(name)
-    except (OSError, ValueError, TypeError, SafetensorError) as error:
-        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
+    with _opened(path) as opened:
+        return opened.get_tensor(name)
 
 
 def read_about(path: str | Path) -> dict:
     """The JSON document saved with a Hamiltonian: order, S, sigma_h, shares, parameters, seed."""
-    try:
-        with safe_open(path, framework="numpy") as opened:
-            return json.loads((opened.metadata() or {})[KEY])
-    except KeyError:
-        raise ArtifactError(f"{path} has no metadata under {KEY!r}: not written here") from None
-    except (OSError, ValueError, RecursionError, SafetensorError) as error:
-        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
+    with _opened(path) as opened:
+        metadata = opened.metadata() or {}
+        if KEY not in metadata:
+            raise ArtifactError(f"{path} has no metadata under {KEY!r}: not written here")
+        return json.loads(metadata[KEY])
 
 
 def variances(

@@ -9,6 +9,7 @@ samples, and chains that are trapped in valleys of H are refused (`sources.equil
 """
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from manybody.sources.hamiltonian import (
 )
 
 SPLITS = ("train", "validation", "test")
+STREAMS = ("couplings", "colours", "probe", *SPLITS, "check")
 VARIABLES = {"signs": (1.0, -1.0), "bits": (1.0, 0.0)}  # values with `probability` and otherwise
 FROZEN = 1e-3  # share of visits that change a colour below which chains count as frozen
 MOVING = 1e-2  # the share at the S that the refusal proposes
@@ -45,24 +47,43 @@ def make(
     `equilibrium.measure` returned.
     """
     model, about = draw(source)
-    streams = _streams(source["seed"])
+    streams = streams_of(source["seed"], STREAMS)
     sweeps, warmer = source["sweeps"], f"lower logit_scale (S = {source['logit_scale']})"
     _refuse_frozen(model, source, streams["probe"], threads)
-    made = {}
-    for split in SPLITS:
-        count = source["sequences"][split]
-        stream, label = streams[split], f"sample {name} {split}"
-        tokens, changed = gibbs.sample(model, count, sweeps, stream, threads, label)
-        test = self_test(model, tokens)
-        refuse_unequal(test, split, source, warmer)
-        made[split] = tokens, dict(self_test=test, changed=float(changed[-1]))
+
+    def draw_split(count: int, split: str, label: str) -> tuple[np.ndarray, np.ndarray]:
+        return gibbs.sample(model, count, sweeps, streams[split], threads, label)
+
+    made = tested_splits(model, source, name, draw_split, warmer)
     drawn = np.concatenate([tokens for tokens, _ in made.values()])
     found = equilibrium.measure(model, drawn, sweeps, streams["check"], threads)
     equilibrium.refuse_trapped(found, sweeps, warmer)
     model.save(hamiltonian, {**about, "equilibrium": found, "source": name})
+    write_splits(made, model.vocabulary, {**about, "source": name}, out)
+
+
+def tested_splits(
+    model: Hamiltonian, source: dict, name: str, draw_split: Callable, warmer: str
+) -> dict[str, tuple[np.ndarray, dict]]:
+    """Tokens (N, L) of each split, and what their document says of the test that they passed.
+
+    `draw_split(count, split, label)` gives tokens and the share of visits that changed a colour in
+    each sweep. `warmer` as in `refuse_unequal`.
+    """
+    made = {}
+    for split in SPLITS:
+        count = source["sequences"][split]
+        tokens, changed = draw_split(count, split, f"sample {name} {split}")
+        test = self_test(model, tokens)
+        refuse_unequal(test, split, source, warmer)
+        made[split] = tokens, dict(self_test=test, changed=float(changed[-1]))
+    return made
+
+
+def write_splits(made: dict, vocabulary: int, about: dict, out: dict[str, str | Path]) -> None:
+    """Writes what `tested_splits` made."""
     for split, (tokens, found) in made.items():
-        document = {**about, **found, "source": name, "split": split}
-        sequences.write(out[split], tokens, source["vocabulary"], document)
+        sequences.write(out[split], tokens, vocabulary, {**about, **found, "split": split})
 
 
 def draw(source: dict) -> tuple[Hamiltonian, dict]:
@@ -70,7 +91,7 @@ def draw(source: dict) -> tuple[Hamiltonian, dict]:
 
     Depends on neither `sequences` nor `sweeps`.
     """
-    streams = _streams(source["seed"])
+    streams = streams_of(source["seed"], STREAMS)
     order, scale = source["order"], source["logit_scale"]
     couplings = _tensor(source, "couplings", source["length"], streams["couplings"])
     colours = _tensor(source, "colours", source["vocabulary"], streams["colours"])
@@ -204,6 +225,6 @@ def _refuse_frozen(
     )
 
 
-def _streams(seed: int) -> dict[str, np.random.SeedSequence]:
-    names = ("couplings", "colours", "probe", *SPLITS, "check")
+def streams_of(seed: int, names: tuple[str, ...]) -> dict[str, np.random.SeedSequence]:
+    """Independent random numbers for each name."""
     return dict(zip(names, np.random.SeedSequence(seed).spawn(len(names)), strict=True))

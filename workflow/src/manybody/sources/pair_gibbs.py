@@ -7,13 +7,12 @@ own. So samples do not depend on the number of threads, nor those of the first c
 of chains. J may be sparse: only a visit that changes the colour has work for each neighbour.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
 from manybody.kernels.pair_gibbs import LANES, move, move_wide, scatter
-from manybody.runtime.progress import Progress
+from manybody.sources.gibbs import begun, in_parts
 from manybody.sources.hamiltonian import Hamiltonian
 
 CHUNK = 64  # chains that a thread takes at a time
@@ -43,29 +42,21 @@ def sample(
 ) -> Run:
     """Chains after `sweeps` sweeps from uniform colours, or from tokens `start` (chains, L).
 
-    Probabilities are right to single precision. `ValueError` if the Hamiltonian is not of order 2.
+    Probabilities are right to single precision. The Hamiltonian is of order 2.
     """
-    if hamiltonian.order != 2:
-        raise ValueError(f"order {hamiltonian.order}: this sampler is for pair interactions, k = 2")
     length, vocabulary = hamiltonian.length, hamiltonian.vocabulary
     loops, *tables = prepare(hamiltonian)
-    states = stream.generate_state(4 * chains, np.uint64).reshape(chains, 4)
-    tokens = np.empty((chains, length), dtype=np.int64)
-    if start is not None:
-        tokens[:] = start
+    states, tokens = begun(chains, length, stream, start)
     traced = np.zeros((chains, sweeps if energies else 0))
-    parts = [slice(first, first + CHUNK) for first in range(0, chains, CHUNK)]
-    changes = np.zeros((len(parts), sweeps), dtype=np.int64)
+    changes = np.zeros((-(-chains // CHUNK), sweeps), dtype=np.int64)
 
-    def run(part: slice, changed: np.ndarray) -> int:
+    def run(part: slice) -> None:
         if start is None:
             scatter(tokens[part], states[part], vocabulary)
+        changed = changes[part.start // CHUNK]
         loops(tokens[part], states[part], changed, traced[part], *tables)
-        return len(tokens[part])
 
-    with ThreadPoolExecutor(threads) as pool, Progress(chains, "chains", label) as progress:
-        for done in pool.map(run, parts, changes):
-            progress.update(done)
+    in_parts(run, chains, CHUNK, threads, label)
     return Run(tokens, changes.sum(axis=0) / (chains * length), traced)
 
 

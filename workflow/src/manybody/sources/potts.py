@@ -18,13 +18,19 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody.files import sequences
 from manybody.files.atomic import ArtifactError
 from manybody.sources import SourceError, pair_gibbs
 from manybody.sources.equilibrium import hamming
 from manybody.sources.hamiltonian import FIELDS, Hamiltonian, check_alone, field_scale, read_tensor
-from manybody.sources.many_body import SPLITS, own_tensor, refuse_unequal, self_test
+from manybody.sources.many_body import (
+    SPLITS,
+    own_tensor,
+    streams_of,
+    tested_splits,
+    write_splits,
+)
 
+STREAMS = ("signs", "search", "refine", "check", "energy", *SPLITS)
 STORED = Path(__file__).with_name("potts_colours.json")
 SHORTEST = 4  # sites that a contact map needs
 SETTLED = 1e-9  # largest deviation of a row sum of J from 1
@@ -47,18 +53,15 @@ def make(
     the key that is wrong, or says by how much chains miss equilibrium; nothing is written then.
     """
     model, about = draw(source, threads)
-    streams, made = _streams(source["seed"]), {}
-    for split in SPLITS:
-        count = source["sequences"][split]
-        label = f"sample {name} {split}"
+    streams = streams_of(source["seed"], STREAMS)
+
+    def draw_split(count: int, split: str, label: str) -> tuple[np.ndarray, np.ndarray]:
         run = pair_gibbs.sample(model, count, source["sweeps"], streams[split], threads, label)
-        test = self_test(model, run.tokens)
-        refuse_unequal(test, split, source, "choose a higher temperature")
-        made[split] = run.tokens, dict(self_test=test, changed=float(run.changed[-1]))
+        return run.tokens, run.changed
+
+    made = tested_splits(model, source, name, draw_split, "choose a higher temperature")
     model.save(hamiltonian, {**about, "source": name})
-    for split, (tokens, found) in made.items():
-        document = {**about, **found, "source": name, "split": split}
-        sequences.write(out[split], tokens, source["vocabulary"], document)
+    write_splits(made, model.vocabulary, {**about, "source": name}, out)
 
 
 def _temperature(source: dict) -> dict:
@@ -75,7 +78,7 @@ def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:
 
     Depends on `sweeps`, but not on `sequences`.
     """
-    streams = _streams(source["seed"])
+    streams = streams_of(source["seed"], STREAMS)
     at = interactions(source)
     if not at(1.0).logit_scale() > 0:
         raise SourceError(
@@ -179,7 +182,7 @@ def _couplings(source: dict) -> np.ndarray:
         return own_tensor("couplings", law["file"], (length, length))
     found = contact_map(length)
     if law == "signs":
-        rng = np.random.default_rng(_streams(source["seed"])["signs"])
+        rng = np.random.default_rng(streams_of(source["seed"], STREAMS)["signs"])
         signs = np.triu(rng.choice([-1.0, 1.0], size=found.shape), 1)
         found *= signs + signs.T
     return found
@@ -317,8 +320,3 @@ def refuse_out_of_equilibrium(found: dict, beta: float, source: dict) -> None:
         "(colours: {gaussian: SEED}; about half of those led by a diagonal entry will do), "
         "colours: stored with couplings: contact-map, a higher temperature, or more sweeps"
     )
-
-
-def _streams(seed: int) -> dict[str, np.random.SeedSequence]:
-    names = ("signs", "search", "refine", "check", "energy", *SPLITS)
-    return dict(zip(names, np.random.SeedSequence(seed).spawn(len(names)), strict=True))

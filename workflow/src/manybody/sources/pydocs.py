@@ -26,18 +26,12 @@ SHARE_OF_WORDS = 0.8
 LEFT_OUT = {"test", "tests", "testing"}  # folders
 
 
-def corpus(packages: dict[str, str | None], seed: int) -> list[str]:
-    """Paragraphs of `packages` ({distribution: expected sha256 of its prose, or None}), shuffled.
-
-    `SourceError` names a package that is not installed or whose prose is not the expected one.
-    """
-    return shuffled(modules(packages), seed)
-
-
 def modules(packages: dict[str, str | None]) -> dict[str, str]:
-    """The distinct paragraphs of `packages`, as `corpus` takes them, each with its first module.
+    """The distinct paragraphs of `packages`, each with its first module.
 
-    The first by name, as {distribution}/{file}; the order in which files are read has no effect.
+    `packages`: {distribution: expected sha256 of its prose, or None}. The first module by name, as
+    {distribution}/{file}; the order in which files are read has no effect. `SourceError` names a
+    package that is not installed or whose prose is not the expected one.
     """
     found: dict[str, str] = {}
     for name, expected in packages.items():

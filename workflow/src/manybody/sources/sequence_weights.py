@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from manybody.files.parquet import Refused, open_document, read_groups, set_document, writing
+from manybody.files.parquet import Refused, read_table, write_table
 from manybody.files.sequences import Sequences
 
 KIND = "sequence weights"
@@ -55,26 +55,21 @@ def neighbours(tokens: np.ndarray, identity: float, threads: int = 1) -> Neighbo
 
 def least_equal(identity: float, length: int) -> int:
     """The number of equal columns from which two sequences are alike."""
-    if not 0 < identity <= 1:
-        raise ValueError(f"identity: {identity}, expected a share above 0, at most 1")
     return math.ceil(identity * length - ROUNDING)
 
 
 def write(path: str | Path, weights: np.ndarray, train: str | Path, about: dict) -> None:
     """Writes the weights (N,) of the N sequences in the file `train`, atomically."""
     document = {"kind": KIND, "tokens": Sequences.open(train).sha256, "about": about}
-    with writing(path, SCHEMA) as writer:
-        writer.write_table(pa.table([pa.array(weights, pa.float64())], schema=SCHEMA))
-        set_document(writer, document)
+    write_table(path, pa.table([pa.array(weights, pa.float64())], schema=SCHEMA), document)
 
 
 def read(path: str | Path, sequences: Sequences) -> np.ndarray:
     """The weights (N,) of `sequences`; `Refused` if the file is of other sequences."""
-    opened, document = open_document(path, KIND)
+    table, document = read_table(path, KIND, SCHEMA)
     if document["tokens"] != sequences.sha256:
         raise Refused(path, f"its weights are not those of the sequences in {sequences.path}")
-    table = read_groups(path, opened, list(range(opened.num_row_groups)))
-    if table.schema.remove_metadata() != SCHEMA or len(table) != len(sequences):
+    if len(table) != len(sequences):
         raise Refused(
             path, f"it holds {len(table)} rows of {table.column_names}, expected one `weight` a "
             f"sequence, {len(sequences)}"

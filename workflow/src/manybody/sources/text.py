@@ -114,11 +114,6 @@ def _deduplicated(
     parts: Iterable[_Part], corpus: dict, folder: Path, counts: dict
 ) -> Iterator[_Keyed]:
     """All parts after the rules of `duplicates`; `counts` gets how much each rule did."""
-    if corpus["split"] == "published" and corpus["kind"] in published.SPLITS:
-        raise SourceError(
-            "deduplicate: true would part anew what was published in parts: give shares, "
-            "split: {train: 0.9, validation: 0.05, test: 0.05}, or leave deduplicate out"
-        )
     if corpus["kind"] == "pydocs":
         (part,) = parts
         kept = Deduplicated(part.pieces, folder, passages=True, origins=part.origins)
@@ -318,14 +313,7 @@ def _refuse_bombs(path: Path, opened: pq.ParquetFile, column: str) -> None:
 def _shares(split: str | dict[str, float], kind: str, part: str) -> dict[str, float]:
     """Which share of a part's documents goes to which split."""
     if split != "published":
-        if abs(sum(split.values()) - 1) > 1e-9:
-            raise SourceError(f"split: {split} sums to {sum(split.values())}, expected 1")
         return {name: split[name] for name in SPLITS}
-    if kind not in ("tinystories", "wikitext103"):
-        raise SourceError(
-            f"a {kind} corpus has no published split: give shares, "
-            "split: {train: 0.9, validation: 0.05, test: 0.05}"
-        )
     return published.SPLITS[kind][part]
 
 

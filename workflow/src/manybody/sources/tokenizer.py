@@ -23,7 +23,6 @@ from manybody.sources.documents import Documents, Piece
 MARKER = "<|endoftext|>"
 BATCH = 1000  # pieces that are tokenised together
 BATCH_CHARACTERS = 2**21
-ENDS = ("dropped", "kept")
 
 
 def train(
@@ -32,17 +31,10 @@ def train(
     """Trains a byte-level BPE of |V| = `vocabulary` tokens on a documents file; writes its JSON.
 
     A file beside it names the documents that it was trained on. The alphabet is all 256 bytes, and
-    the marker is token 0 where it is "kept". `SourceError` if |V| is below that, or if the text has
-    too few pairs that occur twice to make |V| tokens.
+    the marker is token 0 where it is "kept". `SourceError` if the text has too few pairs that
+    occur twice to make |V| tokens.
     """
-    _check_end(end_of_document)
     marker = [MARKER] if end_of_document == "kept" else []
-    least = 256 + len(marker)
-    if vocabulary < least:
-        raise SourceError(
-            f"vocabulary: {vocabulary} is below the byte alphabet: give at least {least} "
-            f"(256 bytes{' and the end-of-document marker' if marker else ''})"
-        )
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
@@ -86,11 +78,8 @@ def encode_split(
     """Tokenises a documents file into the `Sequences` artifact `out`: blocks of L = `length`.
 
     `blocks`: how many to keep, from the start; all of them if None. `about` is completed with what
-    made the file. `SourceError` if L < 2, there is no block at all, or fewer than asked.
+    made the file. `SourceError` if there is no block at all, or fewer than asked.
     """
-    _check_end(end_of_document)
-    if length < 2:
-        raise SourceError(f"length: {length} leaves no context to a token: give at least 2")
     bpe = load(tokenizer)
     text = Documents(documents)
     vocabulary = bpe.get_vocab_size()
@@ -216,8 +205,3 @@ def _array(batch: list[Piece], job, marker: int | None, kind: np.dtype) -> np.nd
             tokens.append(marker)
         parts.append(np.array(tokens, dtype=kind))
     return np.concatenate(parts)
-
-
-def _check_end(end_of_document: str) -> None:
-    if end_of_document not in ENDS:
-        raise SourceError(f"end_of_document: {end_of_document!r}, expected one of {ENDS}")

@@ -22,6 +22,9 @@ import numpy as np
 import pandas as pd
 from scipy.integrate import solve_ivp
 
+from manybody.theory.matrices import symmetric
+from manybody.theory.rows import joined, rows
+
 # At these tolerances the flow is within 1e-12 of (13). DOP853 is off by 3e-10 between its steps.
 METHOD, RELATIVE, ABSOLUTE = "LSODA", 1e-12, 1e-14
 
@@ -96,7 +99,7 @@ def gaussian(joint: np.ndarray, quadratic: np.ndarray | None = None) -> Moments:
     Isserlis' theorem E[x_0 x_l x_m] = 2 (C Q C)_lm, E x_0^2 gains 2 tr(C Q C Q), h nothing. Raises
     `ValueError` for a matrix that is not symmetric, of the wrong shape or not positive definite.
     """
-    joint = _symmetric("joint", joint)
+    joint = symmetric("joint", joint)
     if len(joint) < 2:
         raise ValueError("joint: found one token, expected x_0 and at least one other")
     lowest = float(np.linalg.eigvalsh(joint)[0])
@@ -106,7 +109,7 @@ def gaussian(joint: np.ndarray, quadratic: np.ndarray | None = None) -> Moments:
             f"take out tokens that others determine"
         )
     C = joint[1:, 1:]
-    Q = np.zeros_like(C) if quadratic is None else _symmetric("quadratic", quadratic)
+    Q = np.zeros_like(C) if quadratic is None else symmetric("quadratic", quadratic)
     if Q.shape != C.shape:
         raise ValueError(f"quadratic: found shape {Q.shape}, expected {C.shape}")
     gained = 2 * np.trace(C @ Q @ C @ Q)
@@ -145,18 +148,6 @@ def sampled(tokens: np.ndarray) -> Moments:
     )
 
 
-def _symmetric(name: str, matrix: np.ndarray) -> np.ndarray:
-    matrix = np.asarray(matrix, dtype=float)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"{name}: found shape {matrix.shape}, expected a square matrix")
-    if not np.isfinite(matrix).all():
-        raise ValueError(f"{name}: found numbers that are not finite")
-    apart = float(np.abs(matrix - matrix.T).max(initial=0.0))
-    if apart > 1e-12 * np.abs(matrix).max(initial=1.0):
-        raise ValueError(f"{name}: found a matrix that differs from its transpose by {apart:.3g}")
-    return matrix
-
-
 def _quadratic(B: np.ndarray, M: np.ndarray) -> np.ndarray:
     """diag(B M B^T), (L,)."""
     return np.sum((B @ M) * B, axis=1)
@@ -187,7 +178,6 @@ def velocity(
 
 def linear_optimum(data: Moments, decay: float = 0.0) -> np.ndarray:
     """a* = (C + decay)^-1 h, (L,), where a ends at B = 0: without decay the best linear y_0."""
-    _check_decay(decay)
     return np.linalg.solve(data.covariance + decay * np.eye(data.length), data.correlation)
 
 
@@ -230,8 +220,7 @@ def flow(
 ) -> Path:
     """Solves (9) from a (L,) and B (L, L) at times[0]; recorded at `times` (T,), which must rise.
 
-    Raises `ValueError` for shapes that do not fit or decay < 0, `RuntimeError` if the integrator
-    gives up.
+    Raises `ValueError` for shapes that do not fit, `RuntimeError` if the integrator gives up.
     """
     length = data.length
     a, B, times = (np.asarray(part, dtype=float) for part in (a, B, times))
@@ -242,7 +231,6 @@ def flow(
         )
     if times.ndim != 1 or len(times) < 2 or (np.diff(times) <= 0).any():
         raise ValueError("times: expected two or more numbers, each above the one before it")
-    _check_decay(decay)
 
     def move(_, state):
         return np.concatenate(
@@ -267,11 +255,6 @@ def flow(
 
 def _split(state: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
     return state[:length], state[length:].reshape(length, length)
-
-
-def _check_decay(decay: float) -> None:
-    if not decay >= 0:
-        raise ValueError(f"decay: found {decay}, expected a weight decay of 0 or more")
 
 
 # --- Growth of B around the linear optimum -------------------------------------------------------
@@ -386,15 +369,13 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         ),
         _noise(drawn, control),
     ]
-    frame = pd.concat(parts, ignore_index=True).assign(seed=seed)
-    about = {
-        "entry": entry,
+    frame, made = joined(parts, entry)
+    return frame.assign(seed=seed), made | {
         "covariance": joint[1:, 1:].tolist(),
         "correlation": joint[0, 1:].tolist(),
         "variance": float(joint[0, 0]),
         "decays": {name: rate for name, (_, rate) in cases.items()},
     }
-    return frame[["quantity", "series", "seed", "x", "y", "y_err"]], about
 
 
 def _shapes(length: int, decay: float) -> list[tuple[str, np.ndarray, float]]:
@@ -410,22 +391,17 @@ def _shapes(length: int, decay: float) -> list[tuple[str, np.ndarray, float]]:
     ]
 
 
-def _rows(quantity: str, series: str, x, y, y_err=np.nan) -> pd.DataFrame:
-    columns = {"quantity": quantity, "series": series, "x": np.asarray(x, float)}
-    return pd.DataFrame(columns | {"y": np.asarray(y, float), "y_err": y_err})
-
-
 def _gradients(kinds: dict[str, Moments], generator: np.random.Generator) -> pd.DataFrame:
     """Errors of the flow at random a and B, with a weight decay of 0.1."""
-    rows = []
+    found = []
     for name, data in kinds.items():
         errors = []
         for _ in range(TRIALS):
             a = generator.normal(size=data.length)
             B = generator.normal(scale=0.3, size=(data.length, data.length))
             errors.append(gradient_error(data, a, B, 0.1))
-        rows.append(_rows("gradient error", name, range(TRIALS), errors))
-    return pd.concat(rows)
+        found.append(rows("gradient error", name, range(TRIALS), errors))
+    return pd.concat(found)
 
 
 def _gaussian_flows(
@@ -438,7 +414,7 @@ def _gaussian_flows(
         found = modes(data, flow(data, start, 0 * direction, times, rate).a)
         for mode in range(data.length):
             for title, curves in ((name, found), (f"{name} (13)", exact)):
-                parts.append(_rows(title, str(mode + 1), times, curves[:, mode]))
+                parts.append(rows(title, str(mode + 1), times, curves[:, mode]))
     exact = closed_form(data, start, times)
 
     def deviation(path):
@@ -446,14 +422,14 @@ def _gaussian_flows(
 
     for scale in FEW:
         path = flow(data, start, scale * direction, times)
-        parts.append(_rows("small deviation", "", [scale], [deviation(path)]))
+        parts.append(rows("small deviation", "", [scale], [deviation(path)]))
     for scale in sorted(scales):
         path = flow(data, start, scale * direction, times)
         decaying = flow(data, start, scale * direction, times, decay)
         parts += [
-            _rows("deviation", "", [scale], [deviation(path)]),
-            _rows("norm", f"{scale:g}", times, path.norms),
-            _rows("norm with decay", f"{scale:g}", times, decaying.norms),
+            rows("deviation", "", [scale], [deviation(path)]),
+            rows("norm", f"{scale:g}", times, path.norms),
+            rows("norm with decay", f"{scale:g}", times, decaying.norms),
         ]
     late = np.linspace(0.0, LIFETIMES / decay, POINTS + 1)
     slowly = flow(data, start, min(scales) * direction, late, decay)
@@ -462,9 +438,9 @@ def _gaussian_flows(
     tokens = range(1, data.length + 1)
     return [
         *parts,
-        _rows("late norm", f"{min(scales):g}", late[last], slowly.norms[last]),
-        _rows("limit", "flow", tokens, end),
-        _rows("limit", "(C + decay)^-1 h", tokens, linear_optimum(data, decay)),
+        rows("late norm", f"{min(scales):g}", late[last], slowly.norms[last]),
+        rows("limit", "flow", tokens, end),
+        rows("limit", "(C + decay)^-1 h", tokens, linear_optimum(data, decay)),
     ]
 
 
@@ -484,13 +460,13 @@ def _case(
     linear = np.abs(flow(data, a, B, early, decay).B[:, row] @ U[:, mode])
     ranks = range(1, rates.size + 1)
     return [
-        _rows("growth", name, times, path.norms),
-        _rows("linear law", name, times, law),
-        _rows("fastest mode", name, early, linear),
-        _rows("loss", name, times, path.losses(data, decay)),
-        _rows("best linear", name, [0], [loss(data, a, 0 * B, decay)]),
-        _rows("rate", name, ranks, np.sort(rates.ravel())),
-        _rows("symmetric", name, range(1, data.length + 1), symmetric_spectrum(data)),
+        rows("growth", name, times, path.norms),
+        rows("linear law", name, times, law),
+        rows("fastest mode", name, early, linear),
+        rows("loss", name, times, path.losses(data, decay)),
+        rows("best linear", name, [0], [loss(data, a, 0 * B, decay)]),
+        rows("rate", name, ranks, np.sort(rates.ravel())),
+        rows("symmetric", name, range(1, data.length + 1), symmetric_spectrum(data)),
     ]
 
 
@@ -503,4 +479,4 @@ def _noise(tokens: np.ndarray, data: Moments) -> pd.DataFrame:
     products = [r * x[:, one] * x[:, two] for one, two in zip(*pairs, strict=True)]
     errors = [product.std(ddof=1) / np.sqrt(len(product)) for product in products]
     means = [product.mean() for product in products]
-    return _rows("noise", "Gaussian, sampled", range(1, len(means) + 1), means, errors)
+    return rows("noise", "Gaussian, sampled", range(1, len(means) + 1), means, errors)

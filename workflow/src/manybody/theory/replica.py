@@ -30,6 +30,8 @@ from scipy.optimize import brentq, minimize_scalar
 from threadpoolctl import threadpool_limits
 
 from manybody.runtime.progress import Progress
+from manybody.theory.matrices import symmetric
+from manybody.theory.rows import joined, rows
 
 CONVERGED = 1e-13  # largest relative change of an order parameter in a step
 STEPS = 1_000_000  # after which the iteration gives up
@@ -84,9 +86,6 @@ def saddle_point(given: Problem, alpha: float, ridge: float) -> Saddle:
     0). Iterates from V = 1, q = m = 0 until no order parameter changes by more than 1e-13 of
     itself. Raises `RuntimeError` if that does not happen.
     """
-    _check(alpha, ridge)
-    if ridge == 0:
-        raise ValueError("ridge: found 0, expected a number above 0; `loss` takes 0")
     ev, length, rho = given.eigenvalues, given.length, given.signal
     signal = given.teacher**2 * ev**2  # the diagonal of Sigma w* w*^T Sigma
     V, q, m = 1.0, 0.0, 0.0
@@ -145,7 +144,6 @@ def kappa(given: Problem, alpha: float, ridge: float) -> float:
 
     df1 = 1/L sum ev / (ev + kappa). Without a ridge 0 from alpha = n / L on.
     """
-    _check(alpha, ridge)
     ev, length = given.eigenvalues, given.length
     if ridge == 0 and alpha >= len(ev) / length:
         return 0.0
@@ -173,29 +171,6 @@ def loss(given: Problem, alpha: float, ridge: float) -> float:
     return float((given.noise + bias) / left) if left > 0 else math.inf
 
 
-def _check(alpha: float, ridge: float) -> None:
-    if not (alpha > 0 and math.isfinite(alpha)):
-        raise ValueError(f"alpha: found {alpha}, expected a number of samples per site above 0")
-    _check_ridge(ridge)
-
-
-def _check_ridge(ridge: float) -> None:
-    if not (ridge >= 0 and math.isfinite(ridge)):
-        raise ValueError(f"ridge: found {ridge}, expected a number of 0 or more")
-
-
-def _symmetric(name: str, matrix: np.ndarray) -> np.ndarray:
-    matrix = np.asarray(matrix, dtype=float)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
-        raise ValueError(f"{name}: found shape {matrix.shape}, expected a square matrix")
-    if not np.isfinite(matrix).all():
-        raise ValueError(f"{name}: found numbers that are not finite")
-    apart = float(np.abs(matrix - matrix.T).max())
-    if apart > 1e-12 * np.abs(matrix).max():
-        raise ValueError(f"{name}: found a matrix that differs from its transpose by {apart:.3g}")
-    return matrix
-
-
 # --- The GOE precision model ---------------------------------------------------------------------
 
 
@@ -212,7 +187,7 @@ def conditional(precision: np.ndarray) -> Problem:
     the rank-one term ties w* to Sigma. Raises `ValueError` for a `precision` that is not symmetric
     and positive definite.
     """
-    precision = _symmetric("precision", precision)
+    precision = symmetric("precision", precision)
     row, site = precision[0, 1:], float(precision[0, 0])
     _check_positive(site, len(precision))
     rates, U = np.linalg.eigh(precision[1:, 1:] - np.outer(row, row / site))
@@ -240,13 +215,6 @@ def _check_positive(lowest: float, length: int) -> None:
         )
 
 
-def _check_gamma(gamma: float) -> None:
-    if not gamma > 2:
-        raise ValueError(
-            f"gamma: found {gamma}, expected a number above 2, the edge of the spectrum of G"
-        )
-
-
 # --- Many realisations at once -------------------------------------------------------------------
 
 
@@ -258,7 +226,6 @@ def tridiagonal(
     Reflections that leave the first site alone make a G of the GOE tridiagonal, with independent
     entries, normal on the diagonal and chi beside it. Losses of the first site do not change.
     """
-    _check_gamma(gamma)
     diagonal = gamma - math.sqrt(2 / length) * generator.standard_normal((count, length))
     chi = np.sqrt(generator.chisquare(np.arange(length - 1, 0, -1), (count, length - 1)))
     return diagonal, -chi / math.sqrt(length)
@@ -275,10 +242,6 @@ def tridiagonal_losses(
     """
     length = diagonal.shape[1]
     alphas = np.asarray(alphas, dtype=float)
-    for alpha in alphas:
-        _check(alpha, ridge)
-    if ridge == 0:
-        raise ValueError("ridge: found 0, expected a number above 0; `loss` takes 0")
     site, squares = diagonal[:, :1], beside.T[:, :, None] ** 2
     rows = diagonal.T[1:, :, None].copy()  # Sigma^-1, (n, count, 1)
     rows[0] -= squares[0] / site  # its rank-one term
@@ -328,7 +291,6 @@ def _resolvent(rows: np.ndarray, squares: np.ndarray, s: np.ndarray) -> tuple:
 
 def variance(gamma: float) -> float:
     """Var y = g(gamma) = (gamma - sqrt(gamma^2 - 4)) / 2: eps before the first sample."""
-    _check_gamma(gamma)
     return 2 / (gamma + math.sqrt(gamma**2 - 4))
 
 
@@ -362,7 +324,6 @@ def closed_form(
     top = variance(gamma)
 
     def at(alpha):
-        _check(alpha, ridge)
         if ridge == 0 and alpha >= 1:
             return alpha / (alpha - 1) / gamma if alpha > 1 else math.inf
 
@@ -385,7 +346,6 @@ def peak(gamma: float, ridge: float) -> tuple[float, float]:
     Without a ridge it is at alpha = 1 and infinite; its height is of order lambda^-1/2.
     """
     top = variance(gamma)
-    _check_ridge(ridge)
     if ridge == 0:
         return 1.0, math.inf
     # From a small alpha to a large one, where nothing is left of the peak.
@@ -415,7 +375,6 @@ def peak_of_equations(gamma: float, ridge: float) -> tuple[float, float]:
     spectrum, seen from the first site, is the semicircle up to 1/L. alpha and the ridge are for
     each of the L - 1 inputs. The highest inner maximum of finer and finer grids.
     """
-    _check_gamma(gamma)
     beside = -np.sqrt(1 - np.arange(1, SITES) / SITES)[None]
     given, share = (np.full((1, SITES), gamma), beside), (SITES - 1) / SITES
     grid = np.union1d(np.geomspace(1e-2, 1e3, 301), np.linspace(0.9, 1.1, 101))
@@ -441,7 +400,6 @@ def rising_gamma(ridge: float) -> float:
 
     The root of 2 m (m + lambda) = 1; below it the loss first falls.
     """
-    _check_ridge(ridge)
     m = (math.sqrt(ridge**2 + 2) - ridge) / 2
     return m + 1 / m
 
@@ -474,9 +432,6 @@ def simulate(
     (L-1) x (L-1) systems for M >= L - 1 and M x M ones below.
     """
     length = len(precision)
-    if list(counts) != sorted(set(counts)) or counts[0] < 1:
-        raise ValueError(f"counts: found {list(counts)}, expected rising numbers of 1 or more")
-    _check_ridge(ridge)
     try:
         factor = np.linalg.cholesky(precision)
     except np.linalg.LinAlgError:
@@ -563,9 +518,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         for size, stream in zip(entry["sizes"], streams[1].spawn(len(entry["sizes"])), strict=True):
             parts += _size(entry, size, np.random.default_rng(stream))
         parts += _limits(entry, np.array(counts) / length)
-    frame = pd.concat(parts, ignore_index=True)
-    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
-    return frame[["quantity", "series", "seed", "x", "y", "y_err"]], about
+    return joined(parts, entry)
 
 
 def _counts(alphas: Sequence[float], length: int) -> list[int]:
@@ -577,11 +530,6 @@ def _counts(alphas: Sequence[float], length: int) -> list[int]:
             f"different numbers of 1 or more"
         )
     return counts
-
-
-def _rows(quantity: str, series: str, x, y, y_err=np.nan, seed=0) -> pd.DataFrame:
-    columns = {"quantity": quantity, "series": series, "seed": seed, "x": np.asarray(x, float)}
-    return pd.DataFrame(columns | {"y": np.asarray(y, float), "y_err": y_err})
 
 
 def _realisation(
@@ -611,8 +559,8 @@ def _realisation(
         ("objective", "simulation"): fits.objectives,
         ("residual", "simulation"): fits.residuals,
     }
-    found = [_rows(*names, alphas, values, seed=seed) for names, values in theory.items()]
-    return [*found, _rows("start", "", [0], [given.signal + given.noise], seed=seed)]
+    found = [rows(*names, alphas, values, seed=seed) for names, values in theory.items()]
+    return [*found, rows("start", "", [0], [given.signal + given.noise], seed=seed)]
 
 
 def _size(entry: dict, size: int, generator: np.random.Generator) -> list[pd.DataFrame]:
@@ -625,8 +573,8 @@ def _size(entry: dict, size: int, generator: np.random.Generator) -> list[pd.Dat
     per_input = size / (size - 1)
     limit = closed_form(gamma, ridge * per_input, alphas * per_input)
     return [
-        _rows("size", str(size), np.tile(alphas, len(losses)), losses.ravel(), seed=seeds),
-        _rows("size limit", str(size), alphas, limit),
+        rows("size", str(size), np.tile(alphas, len(losses)), losses.ravel(), seed=seeds),
+        rows("size limit", str(size), alphas, limit),
     ]
 
 
@@ -640,20 +588,20 @@ def _limits(entry: dict, alphas: np.ndarray) -> list[pd.DataFrame]:
     for name, independent in (("conditional", False), ("independent teacher", True)):
         for quantity, places in (("curve", grid), ("limit", alphas)):
             values = closed_form(gamma, ridge, places, independent)
-            parts.append(_rows(quantity, name, places, values))
+            parts.append(rows(quantity, name, places, values))
     for name, found in {"closed form": peak, "equations": peak_of_equations}.items():
         place, height = found(gamma, ridge)
-        parts.append(_rows("peak", name, [place], [height]))
+        parts.append(rows("peak", name, [place], [height]))
     weak = [share * variance(gamma) for share in WEAK]
     for each in weak:
         place, height = peak(gamma, each)
-        parts.append(_rows("weak peak", f"{each:g}", [place], [height]))
+        parts.append(rows("weak peak", f"{each:g}", [place], [height]))
     for first, last in pairwise(TAIL):
         measured = exponent(gamma, weak[-1], first, last)
-        parts.append(_rows("exponent", f"{first:g} to {last:g}", [first], [measured]))
+        parts.append(rows("exponent", f"{first:g} to {last:g}", [first], [measured]))
     rise = closed_form(gamma, ridge, STEP) - variance(gamma)
     return [
         *parts,
-        _rows("slope", "", [0], [rise / STEP]),
-        _rows("rising", "", [ridge], [rising_gamma(ridge)]),
+        rows("slope", "", [0], [rise / STEP]),
+        rows("rising", "", [ridge], [rising_gamma(ridge)]),
     ]

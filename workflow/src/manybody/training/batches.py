@@ -65,10 +65,7 @@ class Batches:
             _check_copies(batch, copies, length, self.masks)
             self.sequences, self.predictions = -(-batch // copies), batch
         divisors = {"mean": self.predictions, "sum": self.sequences}
-        loss = recipe.get("loss", "mean")
-        if loss not in divisors:
-            raise ValueError(f"training.loss: {loss!r} is unknown; choose mean or sum")
-        self.divisor = divisors[loss]
+        self.divisor = divisors[recipe.get("loss", "mean")]
         if self.sequences > count:
             raise ValueError(
                 f"training.batch: {batch} takes {self.sequences} sequences a step, but the "

@@ -24,10 +24,8 @@ import torch
 from torch import Tensor
 
 from manybody import models
-from manybody.files import checkpoints
 from manybody.files.atomic import write_json
 from manybody.files.lease import lease
-from manybody.files.manifest import write_manifest
 from manybody.files.resume import Resume
 from manybody.files.sequences import Sequences
 from manybody.inverse_potts.pseudolikelihood import (
@@ -42,7 +40,14 @@ from manybody.runtime.progress import Progress
 from manybody.runtime.seeds import run_settings, start_seed
 from manybody.sources.hamiltonian import Hamiltonian
 from manybody.training.batches import training_set, validation_set
-from manybody.training.run_files import NonFiniteLoss, fingerprint, write_history
+from manybody.training.run_files import (
+    NonFiniteLoss,
+    clear,
+    fingerprint,
+    remove_leftovers,
+    save_checkpoint,
+    write_run,
+)
 
 log = logging.getLogger(__name__)
 LOOK = 10  # iterations between two looks at the loss
@@ -84,7 +89,6 @@ def fit(
     Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when all starts diverge or
     the best does with `sparsity`.
     """
-    _check(recipe)
     out = Path(out)
     settings = run_settings(about, description, recipe, seed, init_seed, stream)
     with (
@@ -112,25 +116,15 @@ class Fit:
         chosen, _ = validation_set(len(splits["validation"]), description["length"], recipe)
         self.train = _tensor(splits["train"]).to(device)
         self.validation = _tensor(splits["validation"][chosen])
-        self.given = _given_weights(data, len(self.train))
+        self.given = _given_weights(data)
         alike = torch.ones(len(self.train), dtype=torch.float64)
         self.weights = (alike if self.given is None else self.given).to(device)
         self.predictions = self.train.numel()
         self.total = float(self.weights.sum()) * description["length"]
         self.model = models.build(description).to(device, getattr(torch, recipe["precision"]))
-        if self.model.about.causal:
-            raise ValueError(
-                f"training.optimizer.name: lbfgs fits masked models, but the architecture "
-                f"{description['architecture']!r} predicts the next token; choose adamw"
-            )
         self.parameters = list(self.model.parameters())
         self.sparsity = recipe["optimizer"].get("sparsity", 0.0)
         self.penalised = self.model.about.penalised
-        if self.sparsity and self.penalised is None:
-            raise ValueError(
-                f"training.optimizer.sparsity: {self.sparsity} is for one layer of factored "
-                "attention with free maps; leave it out"
-            )
         self.counted = None
         if device.type == "cpu" and self.model.pair_parts() is not None:
             tokens, weights = self.train.numpy(), self.weights.numpy()
@@ -148,8 +142,7 @@ class Fit:
         self.best: dict | None = None  # start, vector, rows, iterations and evaluations so far
 
     def run(self) -> None:
-        for leftover in [*self.out.glob(".*.tmp"), *self.out.glob("resume/.*.tmp")]:
-            leftover.unlink()  # of a writer that was killed
+        remove_leftovers(self.out)
         self._take_up()
         steps, starts = self.recipe["steps"], self.recipe["starts"]
         label = f"fit {self.out.parent.name or self.out.name} seed {self.settings['seed']}"
@@ -322,7 +315,7 @@ class Fit:
     def _take_up(self) -> None:
         saved = self.resume.load()
         if saved is None:
-            _clear(self.out, self.resume)
+            clear(self.out, self.resume)
             return
         tensors, progress = saved
         self.starts = progress["starts"]
@@ -372,35 +365,9 @@ def adopt(
         fingerprint(tokens, description)
     rows = _rows(model, _tensor(data["train"]), _tensor(data["validation"]), 0, 1)
     with lease(out):
-        _clear(out, Resume(out / "resume", {}))
+        clear(out, Resume(out / "resume", {}))
         _write_run(out, model, {**about, "description": description, "seed": seed}, rows)
     return out / "manifest.json"
-
-
-def _check(recipe: dict) -> None:
-    """`ValueError` names the key of a recipe that cannot be followed."""
-    settings = recipe["optimizer"]
-    for name, value in {
-        "steps": recipe["steps"],
-        "starts": recipe["starts"],
-        "optimizer.history": settings["history"],
-    }.items():
-        if value < 1:
-            raise ValueError(f"training.{name}: {value}, expected at least 1")
-    for name in ("ridge", "sparsity"):
-        if not settings.get(name, 0.0) >= 0:
-            raise ValueError(f"training.optimizer.{name}: {settings[name]}, expected 0 or more")
-    for name, found, wanted in [
-        ("optimizer.name", settings["name"], ("lbfgs",)),
-        ("objective", recipe["objective"], ("masked",)),
-        ("masks", recipe["masks"], ("all",)),
-        ("precision", recipe["precision"], ("float32", "float64")),
-    ]:
-        if found not in wanted:
-            raise ValueError(
-                f"training.{name}: {found!r} does not fit lbfgs, which takes all masked tokens of "
-                f"all sequences at once; expected {' or '.join(wanted)}"
-            )
 
 
 def _tensor(tokens) -> Tensor:
@@ -411,17 +378,11 @@ def _digest(weights) -> str | None:
     return None if weights is None else hashlib.sha256(np.asarray(weights).tobytes()).hexdigest()
 
 
-def _given_weights(data: dict, sequences: int) -> Tensor | None:
+def _given_weights(data: dict) -> Tensor | None:
     """The training sequences' weights (N,) in double precision, None if they have none."""
     if "weights" not in data:
         return None
-    weights = torch.tensor(data["weights"], dtype=torch.float64)
-    if weights.shape != (sequences,):
-        raise ValueError(
-            f"training.weights: {len(weights)} weights for {sequences} training sequences; they "
-            "are counted among all of them, so leave training.subset out"
-        )
-    return weights
+    return torch.tensor(data["weights"], dtype=torch.float64)
 
 
 def _rows(
@@ -459,21 +420,6 @@ def _rows(
 def _write_run(out: Path, model, about: dict, rows: list[dict]) -> None:
     """What training leaves, with the one checkpoint that the last rows are of."""
     step = rows[-1]["step"]
-    last = {row["split"]: row for row in rows if row["step"] == step}
-    final = {f"{split}_{key}": last[split][key] for split in last for key in ("loss", "accuracy")}
-    names = ("description", "seed", "stream", "init_seed")
-    kept = {"step": step, **{name: about[name] for name in names if name in about}}
     write_json(out / "model.json", about["description"])
-    checkpoints.save(out / f"step-{step}.safetensors", model, kept)
-    write_history(out / "history.parquet", rows)
-    payload = ["model.json", "history.parquet", f"step-{step}.safetensors"]
-    about = {**about, "order": model.about.order, "steps": [step], "final": final}
-    write_manifest(out / "manifest.json", "model", payload, about)
-
-
-def _clear(out: Path, resume: Resume) -> None:
-    """An empty folder for a new run."""
-    resume.clear()
-    for pattern in ("manifest.json", "history.parquet", "model.json", "step-*.safetensors"):
-        for path in out.glob(pattern):
-            path.unlink()
+    save_checkpoint(out, model, step, about)
+    write_run(out, {**about, "order": model.about.order, "steps": [step]}, rows)

@@ -51,12 +51,6 @@ class Learner:
         self.model = models.build(description)
         # Whatever a model may draw in its forward (dropout) follows the order of the data.
         torch.manual_seed(torch_seed(settings["seed"], "forward", stream=settings["stream"]))
-        expected = self.model.about.objective
-        if recipe["objective"] != expected:
-            raise ValueError(
-                f"training.objective: {recipe['objective']!r} does not fit the architecture "
-                f"{description['architecture']!r}; expected {expected!r}"
-            )
         objective = Objective(self.model, recipe["objective"], recipe["compile"])
         # Without `device_placement` accelerate imports torch's sharded tensors, a second of work.
         self.objective = accelerator.prepare_model(objective, device_placement=True)
@@ -145,8 +139,4 @@ def build_optimizer(parameters: list[nn.Parameter], recipe: dict) -> torch.optim
     rate = recipe["learning_rate"]
     if settings["name"] == "sgd":
         return SGD(groups, lr=rate, momentum=settings["momentum"], fused=True)
-    if settings["name"] == "adamw":
-        return AdamW(groups, lr=rate, betas=tuple(settings["betas"]), fused=True)
-    raise ValueError(
-        f"training.optimizer.name: {settings['name']!r} is unknown; choose sgd or adamw"
-    )
+    return AdamW(groups, lr=rate, betas=tuple(settings["betas"]), fused=True)

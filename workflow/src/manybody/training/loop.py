@@ -15,10 +15,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from manybody.files import checkpoints
 from manybody.files.atomic import sha256, write_json
 from manybody.files.lease import lease
-from manybody.files.manifest import write_manifest
 from manybody.files.resume import Resume
 from manybody.models.objectives import sequence_sums
 from manybody.runtime.devices import accelerated
@@ -26,8 +24,16 @@ from manybody.runtime.progress import Progress
 from manybody.runtime.seeds import run_settings
 from manybody.training.batches import Batches, training_set, validation_set
 from manybody.training.learner import Learner
-from manybody.training.run_files import NonFiniteLoss, fingerprint, write_history
-from manybody.training.schedule import check_schedule, checkpoint_steps, learning_rate
+from manybody.training.run_files import (
+    NonFiniteLoss,
+    clear,
+    fingerprint,
+    remove_leftovers,
+    save_checkpoint,
+    write_history,
+    write_run,
+)
+from manybody.training.schedule import checkpoint_steps, learning_rate
 
 log = logging.getLogger(__name__)
 CHECK = 16  # steps between two looks at the losses: on a GPU each look waits for the device
@@ -108,7 +114,6 @@ class Run:
             )
         chosen, self.masks = validation_set(len(held_out), length, recipe)
         self.validation = torch.from_numpy(np.asarray(held_out[chosen]).astype("int64"))
-        check_schedule(recipe)
         self.checkpoints = checkpoint_steps(recipe)
         self.learner = Learner(settings, tokens, self.batches.divisor, accelerator)
         self.about = {
@@ -136,8 +141,7 @@ class Run:
     def start(self) -> None:
         """Takes up the newest state of this run, or begins with an empty folder."""
         if self.accelerator.is_main_process:
-            for leftover in [*self.out.glob(".*.tmp"), *self.out.glob("resume/.*.tmp")]:
-                leftover.unlink()  # of a writer that was killed
+            remove_leftovers(self.out)
         saved = self.resume.load()
         if saved is not None and not self._same_checkpoints(saved[1]):
             saved = None
@@ -148,7 +152,7 @@ class Run:
             self.taken, self.rows, self.sums = (progress[key] for key in ("step", "rows", "sums"))
             self.kept = {int(step): digest for step, digest in progress["kept"].items()}
         elif self.accelerator.is_main_process:
-            self._clear()
+            clear(self.out, self.resume)
             self.out.mkdir(parents=True, exist_ok=True)
             write_json(self.out / "model.json", self.about["description"])
 
@@ -179,17 +183,7 @@ class Run:
 
     def finish(self) -> None:
         """Writes the manifest, last of all, and forgets the state."""
-        payload = ["model.json", "history.parquet"]
-        payload += [f"step-{step}.safetensors" for step in self.checkpoints]
-        last = {row["split"]: row for row in self.rows if row["step"] == self.taken}
-        final = {
-            f"{split}_{key}": row[key]
-            for split, row in last.items()
-            for key in ("loss", "accuracy")
-        }
-        write_history(self.out / "history.parquet", self.rows)
-        about = {**self.about, "data": self.data, "final": final}
-        write_manifest(self.out / "manifest.json", "model", payload, about)
+        write_run(self.out, {**self.about, "data": self.data}, self.rows)
         self.resume.clear()
 
     def _step(self) -> None:
@@ -229,7 +223,8 @@ class Run:
 
     def _checkpoint(self) -> None:
         """Validates, then keeps weights, history and state."""
-        self._wait_for_device()
+        if self.accelerator.device.type == "cuda":
+            torch.cuda.synchronize(self.accelerator.device)
         seconds = time.monotonic() - self.clock
         validation = self._validate()
         if not math.isfinite(validation["loss"]):
@@ -249,10 +244,7 @@ class Run:
         self.rows.append({**common, "split": "validation", **validation})
         self.sums = [0.0, 0.0, 0]
         if self.accelerator.is_main_process:
-            path = self.out / f"step-{self.taken}.safetensors"
-            names = ("description", "seed", "stream", "init_seed")
-            about = {"step": self.taken, **{name: self.about[name] for name in names}}
-            checkpoints.save(path, self.learner.model, about)
+            path = save_checkpoint(self.out, self.learner.model, self.taken, self.about)
             self.kept[self.taken] = sha256(path)
             # The history so far lies in the resume folder, also after a run has diverged. It is
             # written beside the checkpoints when the run is finished.
@@ -313,13 +305,6 @@ class Run:
                 return False
         return True
 
-    def _clear(self) -> None:
-        self.resume.clear()
-        stale = ["manifest.json", "history.parquet", "timing.jsonl", "model.json"]
-        for pattern in [*stale, "step-*.safetensors"]:
-            for path in self.out.glob(pattern):
-                path.unlink()
-
     def _write_timing(self, seconds: float) -> None:
         steps = self.taken - self.since
         line = {
@@ -333,7 +318,3 @@ class Run:
         }
         with (self.out / "timing.jsonl").open("a", encoding="utf-8") as opened:
             opened.write(json.dumps(line) + "\n")
-
-    def _wait_for_device(self) -> None:
-        if self.accelerator.device.type == "cuda":
-            torch.cuda.synchronize(self.accelerator.device)

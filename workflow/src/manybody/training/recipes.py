@@ -16,14 +16,8 @@ def train_files(description: dict, paths: dict, **settings) -> Path:
     """
     data = {split: Sequences.open(paths[split]) for split in ("train", "validation")}
     sizes = {"vocabulary": data["train"].vocabulary, "length": data["train"].length}
-    fitted = settings["recipe"]["optimizer"]["name"] == "lbfgs"
-    weighted = settings["recipe"].get("weights")
-    if weighted not in (None, "identity") or (weighted and not fitted):
-        raise ValueError(
-            f"training.weights: {weighted!r} with the optimizer "
-            f"{settings['recipe']['optimizer']['name']}; expected identity, with lbfgs"
-        )
-    if weighted:
+    if settings["recipe"].get("weights"):
         data["weights"] = sequence_weights.read(paths["weights"], data["train"])
-    call = import_module("manybody.training.lbfgs").fit if fitted else train
+    name = settings["recipe"]["optimizer"]["name"]
+    call = import_module("manybody.training.lbfgs").fit if name == "lbfgs" else train
     return call({**description, **sizes}, data=data, **settings)

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from manybody.files import checkpoints
 from manybody.files.atomic import atomic
+from manybody.files.manifest import write_manifest
+from manybody.files.resume import Resume
 from manybody.runtime.quick_start import numbers, strings
 
 HISTORY = {
@@ -27,6 +30,21 @@ class NonFiniteLoss(RuntimeError):
     step: int | None = None
 
 
+def remove_leftovers(out: Path) -> None:
+    """Removes the unfinished files of a writer that was killed."""
+    for leftover in [*out.glob(".*.tmp"), *out.glob("resume/.*.tmp")]:
+        leftover.unlink()
+
+
+def clear(out: Path, resume: Resume) -> None:
+    """An empty folder for a new run."""
+    resume.clear()
+    stale = ("manifest.json", "history.parquet", "timing.jsonl", "model.json", "step-*.safetensors")
+    for pattern in stale:
+        for path in out.glob(pattern):
+            path.unlink()
+
+
 def fingerprint(tokens, description: dict) -> str:
     """sha256 of tokens (sequences, L), read once; `ValueError` if the model does not fit them."""
     if tokens.shape[1] != description["length"]:
@@ -44,6 +62,25 @@ def fingerprint(tokens, description: dict) -> str:
             )
         digest.update(part)
     return digest.hexdigest()
+
+
+def save_checkpoint(out: Path, model, step: int, about: dict) -> Path:
+    """Writes the weights after a step, with what of `about` says where they come from."""
+    names = ("description", "seed", "stream", "init_seed")
+    kept = {name: about[name] for name in names if name in about}
+    path = out / f"step-{step}.safetensors"
+    checkpoints.save(path, model, {"step": step, **kept})
+    return path
+
+
+def write_run(out: Path, about: dict, rows: list[dict]) -> None:
+    """Writes the history of a finished run and, last of all, its manifest."""
+    steps = about["steps"]
+    last = {row["split"]: row for row in rows if row["step"] == steps[-1]}
+    final = {f"{split}_{key}": last[split][key] for split in last for key in ("loss", "accuracy")}
+    write_history(out / "history.parquet", rows)
+    payload = ["model.json", "history.parquet", *(f"step-{step}.safetensors" for step in steps)]
+    write_manifest(out / "manifest.json", "model", payload, {**about, "final": final})
 
 
 def write_history(path: Path, rows: list[dict]) -> None:

@@ -22,23 +22,6 @@ def learning_rate(step: int, recipe: dict) -> float:
     return peak * 0.5 * (1 + math.cos(math.pi * (step - start) / max(steps - start, 1)))
 
 
-def check_schedule(recipe: dict) -> None:
-    """`ValueError` for a `hold` at the full rate that the other keys leave no room for."""
-    hold, warmup, steps = recipe.get("hold", 0), recipe["warmup"], recipe["steps"]
-    if hold < 0:
-        raise ValueError(f"training.hold: {hold} steps at the full rate, expected 0 or more")
-    if hold and recipe["schedule"] == "constant":
-        raise ValueError(
-            f"training.hold: {hold} steps at the full rate mean nothing in a schedule that never "
-            "leaves it; remove hold or choose schedule cosine"
-        )
-    if hold and warmup + hold > steps:
-        raise ValueError(
-            f"training.hold: {hold} steps at the full rate after a warmup of {warmup} go beyond "
-            f"the last of {steps}; choose at most {max(steps - warmup, 0)}"
-        )
-
-
 def checkpoint_steps(recipe: dict) -> list[int]:
     """The steps whose weights are kept, ascending: 0, the last, the spaced and the listed ones.
 
@@ -47,18 +30,7 @@ def checkpoint_steps(recipe: dict) -> list[int]:
     """
     steps, wanted = recipe["steps"], recipe["checkpoints"]
     listed = wanted.get("listed", [])
-    beyond = [step for step in listed if not 0 <= step <= steps]
-    if beyond:
-        raise ValueError(
-            f"training.checkpoints.listed: step {beyond[0]} is not between 0 and the last step, "
-            f"{steps}; remove it or raise training.steps"
-        )
     every = wanted.get("every")
-    if every is not None and every < 1:
-        raise ValueError(
-            f"training.checkpoints.every: {every} steps from one to the next, expected at least 1; "
-            "remove it to keep none of these"
-        )
     regular = range(every, steps, every) if every else ()
     count = wanted.get("logarithmic", 0)
     spaced = np.geomspace(1, steps, count).round().astype(int).tolist() if count else []

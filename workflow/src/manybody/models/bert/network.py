@@ -61,21 +61,6 @@ class Bert(Model):
         config = self.encoder.config
         return self.length * max(3 * config.hidden_size, config.intermediate_size)
 
-    @property
-    def work_size(self) -> int:
-        """Of each row: residual, its norm, q k v, attention's output twice, hidden units twice."""
-        config = self.encoder.config
-        return self.length * (8 * config.hidden_size + 2 * config.intermediate_size)
-
-    @property
-    def bfloat16_copy_bytes(self) -> int:
-        config = self.encoder.config
-        # Of each row in single precision: residual, its sum with an output, and a norm.
-        single = 3 * config.hidden_size
-        # In half precision: the norm again, q k v, attention's output twice, hidden units twice.
-        half = 6 * config.hidden_size + 2 * config.intermediate_size
-        return self.length * (4 * single + 2 * half)
-
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """The library's own forward, on all rows."""
         self.check_tokens(tokens)

@@ -3,7 +3,7 @@
 from manybody.models import description
 
 
-class About(description.About):
+class About(description.Transformer):
     network = "Encoder"
     display_name = "encoder"
     maps = "averaged"

@@ -77,12 +77,6 @@ class Encoder(Model):
         widest = max(3 * layer.linear1.in_features, layer.linear1.out_features)
         return self.length * max(widest, self.heads * self.length)
 
-    @property
-    def work_size(self) -> int:
-        """Of each row: residual, its norm, q k v, attention's output twice, hidden units twice."""
-        layer = self.layers[0].linear1
-        return self.length * (8 * layer.in_features + 2 * layer.out_features)
-
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """The library's own forward, on all rows."""
         x = self._embed(tokens, mask)

@@ -69,6 +69,39 @@ class About(description.About):
         return partial(logits, attention, values)
 
     @property
+    def _heads(self) -> int:
+        return self.description.get("heads", 1)
+
+    @property
+    def _read(self) -> int:
+        """Numbers that the heads of one layer read of a position."""
+        rank = self.description["rank"]
+        return self._heads * (self.description["vocabulary"] if rank is None else rank)
+
+    @property
+    def closed_form(self) -> bool:
+        own_fields = self.description["bias"] == "site"
+        return self.description["variant"] == "exact" and self._heads == 1 and not own_fields
+
+    @property
+    def feature_size(self) -> int:
+        """Those of every head, and one for each token where positions have fields."""
+        fields = self.description["vocabulary"] if self.description["bias"] == "site" else 0
+        return self._read + fields
+
+    @property
+    def work_size(self) -> int:
+        """Of each row: x, the pre-activation, its square and the norm's output, all |V| wide, and
+        what each of several heads reads, in two layouts."""
+        numbers = 5 * self.description["vocabulary"] + 4 * (self._heads - 1) * self._read
+        return self.description["length"] * numbers
+
+    @property
+    def weights(self) -> int:
+        vocabulary, length = self.description["vocabulary"], self.description["length"]
+        return self.depth * (2 * vocabulary * self._read + self._heads * length**2)
+
+    @property
     def penalised(self) -> str | None:
         exact = self.description.get("variant", "exact") == "exact"
         return "attention" if exact and self.kind == "free" else None

@@ -138,23 +138,6 @@ class Factored(Model):
         narrow = self.rank is not None and self.variant == "exact"
         return self.length * self.heads * (self.rank if narrow else self.vocabulary)
 
-    @property
-    def feature_size(self) -> int:
-        """Those of every head, and one for each token where positions have fields."""
-        read = self.heads * (self.vocabulary if self.rank is None else self.rank)
-        return read if self.fields is None else read + self.vocabulary
-
-    @property
-    def work_size(self) -> int:
-        """Of each row: x, the pre-activation, its square and the norm's output, all |V| wide, and
-        what each of several heads reads, in two layouts."""
-        read = self.heads * (self.vocabulary if self.rank is None else self.rank)
-        return self.length * (5 * self.vocabulary + 4 * (self.heads - 1) * read)
-
-    @property
-    def closed_form(self) -> bool:
-        return self.variant == "exact" and self.heads == 1 and self.fields is None
-
     def mixing(self, layer: int) -> Tensor:
         """A of a layer, (L, L) or one for each head (H, L, L)."""
         weights = self.attention[layer]

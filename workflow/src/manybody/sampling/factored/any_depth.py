@@ -20,19 +20,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from manybody.sampling import footprint
 from manybody.sampling.factored.copies import all_copies
-from manybody.sampling.factored.squares import (
-    Change,
-    DirectSquare,
-    acting_tables,
-    cheaper,
-    clear,
-    table_bytes,
-)
+from manybody.sampling.factored.squares import Change, acting_tables, cheaper, clear
 from manybody.sampling.factored.weights import Weights
-
-WORK = 2**28
-"""Bytes of work space that one batch of proposals may take."""
 
 
 @dataclass
@@ -113,7 +104,8 @@ class DeepChains:
     @property
     def batch(self) -> int:
         """Proposals whose changes are computed together."""
-        return max(1, WORK // work_bytes(self.weights, self.energy_name))
+        each = footprint.proposal_bytes(self.weights, self.energy_name)
+        return max(1, footprint.PROPOSALS // each)
 
     def _propose(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         tokens = self.tokens[chains]
@@ -133,7 +125,7 @@ class DeepChains:
             direct = weights.right[0][proposals] - weights.right[0][old]
             return [], weights.mixing[0].T[positions][..., None] * direct[:, None]
         along, across = self.first.change(tokens, positions, old, proposals)
-        features = self.first.features_change(along[-1], across[-1], positions)
+        features = along[-1] + self.first.last_factor[positions][..., None] * across[-1]
         changes = []
         pending: list[list[Tensor]] = [[] for _ in range(last)]
         for layer, square in enumerate(self.squares, start=1):
@@ -203,9 +195,6 @@ class _FirstSquare:
             along.append(weights.mixing[m] @ read[m - 1])
         return along, across
 
-    def features_change(self, along: Tensor, across: Tensor, positions: Tensor) -> Tensor:
-        return along + self.last_factor[positions][..., None] * across
-
     def _products(self, tokens: Tensor, old: Tensor, proposals: Tensor):
         """Q^m (G * G_j) (layers - 1, n, L, d) and Q^m G^2 (layers - 1, n, d), m = 2 .. layers."""
         weights = self.weights
@@ -222,34 +211,3 @@ class _FirstSquare:
             layers = range(1, weights.layers)
             products = torch.stack([weights.project(m, both) for m in layers])
         return products[:, :, :-1], products[:, :, -1]
-
-
-def open_chains(weights: Weights, tokens: Tensor, energy: str) -> DeepChains:
-    return DeepChains(weights, tokens, energy)
-
-
-def bytes_needed(weights: Weights, energy: str) -> tuple[int, int]:
-    """Bytes of tables and work space, and of one chain: its caches, and a proposal's changes."""
-    length, vocabulary, rank = weights.length, weights.vocabulary, weights.right[0].shape[1]
-    layers = range(1, weights.layers - 1)
-    forms = [cheaper(weights, layer) for layer in layers]
-    shared = 8 * (weights.layers - 1) * (length**3 + min(rank**3, vocabulary**2))
-    for layer, form in zip(layers, forms, strict=True):
-        shared += 0 if form is DirectSquare else table_bytes(weights, layer)
-    widths = sum(vocabulary if form is DirectSquare else rank for form in forms)
-    caches = 2 * length**2 * widths + 2 * length * (rank + 2)
-    return shared + max(WORK, work_bytes(weights, energy)), 8 * caches
-
-
-def work_bytes(weights: Weights, energy: str) -> int:
-    """Bytes that the changes of one proposal take while they are computed, about."""
-    length, vocabulary, rank = weights.length, weights.vocabulary, weights.right[0].shape[1]
-    total = 8 * length * (rank * weights.layers + (vocabulary if energy == "norm" else 0))
-    for layer in range(1, weights.layers - 1):
-        if cheaper(weights, layer) is DirectSquare:
-            total += 4 * length**2 * vocabulary
-        else:
-            targets = weights.layers - 2 - layer
-            maps = 2 * length * targets if layer == 1 else length**2 * min(targets, 1)
-            total += (4 + 2 * targets) * length**2 * rank + (maps + length) * rank**2
-    return 8 * total

@@ -10,18 +10,11 @@ import torch
 from torch import Tensor
 
 from manybody.kernels import deep_chains as kernels
-from manybody.sampling.factored import any_depth
+from manybody.sampling import footprint
 from manybody.sampling.factored.any_depth import DeepChains, Proposals
 from manybody.sampling.factored.copies import all_copies
-from manybody.sampling.factored.squares import TableSquare, cheaper, table
+from manybody.sampling.factored.squares import table
 from manybody.sampling.factored.weights import Weights
-
-
-def applies(weights: Weights) -> bool:
-    """Whether the model lies on a CPU and its squares above the first are cheapest in tables."""
-    layers = range(1, weights.layers - 1)
-    forms = [cheaper(weights, layer) for layer in layers]
-    return weights.left[0].device.type == "cpu" and bool(forms) and set(forms) == {TableSquare}
 
 
 class LoopedChains(DeepChains):
@@ -36,7 +29,7 @@ class LoopedChains(DeepChains):
                 between[layer - 1, target - 1] = table(weights, layer, target).view(rank, -1)
         first = [table(weights, 0, target).view(rank, -1) for target in range(1, last + 1)]
         to_output = [square.to_output for square in self.squares]
-        self.scores_first = energy == "raw" and _form_bytes(weights) <= 2**30
+        self.scores_first = energy == "raw" and footprint.score_bytes(weights) <= footprint.TABLES
         forms = between.new_empty(0, 0, rank**2)
         if self.scores_first:
             forms = torch.stack([weights.score_left @ squares.T for squares in to_output])
@@ -81,20 +74,3 @@ class LoopedChains(DeepChains):
             tokens.scatter_(1, moves.positions[:, None], moves.tokens[:, None])
             moves.scores, _ = self._scores(moves.features, tokens)
         super()._take(moves)
-
-
-def open_chains(weights: Weights, tokens: Tensor, energy: str) -> LoopedChains:
-    return LoopedChains(weights, tokens, energy)
-
-
-def bytes_needed(weights: Weights, energy: str) -> tuple[int, int]:
-    """Bytes of tables and work space, and of one chain: its caches, and a proposal's changes."""
-    shared, each = any_depth.bytes_needed(weights, energy)
-    rank, squares = weights.right[0].shape[1], weights.layers - 2
-    forms = _form_bytes(weights) if energy == "raw" else 0
-    return shared + 8 * (squares + 1) ** 2 * rank**3 + min(forms, 2**30), each
-
-
-def _form_bytes(weights: Weights) -> int:
-    """Bytes of the tables over tokens, M_a of every square above the first."""
-    return 8 * (weights.layers - 2) * weights.vocabulary * weights.right[0].shape[1] ** 2

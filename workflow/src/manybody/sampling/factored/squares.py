@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from manybody.sampling.factored.weights import Weights
+from manybody.sampling.footprint import has_tables
 
 
 @dataclass
@@ -142,23 +143,5 @@ class DirectSquare:
 
 
 def cheaper(weights: Weights, layer: int) -> type[TableSquare] | type[DirectSquare]:
-    """The form with fewer operations for a proposal, if its tables stay below 4 GiB."""
-    if weights.full or table_bytes(weights, layer) > 4 * 2**30:
-        return DirectSquare
-    length, vocabulary, rank = weights.length, weights.vocabulary, weights.left[0].shape[1]
-    targets = weights.layers - 2 - layer
-    pairs = length**2
-    if layer == 1:
-        between = 2 * length * rank**3 + 2 * pairs * rank**2
-        channels = 2 * length * vocabulary * rank
-    else:
-        between = pairs * rank**3
-        channels = pairs * vocabulary * rank
-    tables = targets * between + pairs * rank**2 + length * rank**3
-    direct = channels + (targets * pairs + length) * vocabulary * rank + 4 * pairs * vocabulary
-    return TableSquare if tables < direct else DirectSquare
-
-
-def table_bytes(weights: Weights, layer: int) -> int:
-    """Bytes of the tables of `layer`: one d x d x d table to every layer above."""
-    return 8 * (weights.layers - 1 - layer) * weights.left[0].shape[1] ** 3
+    """The form with fewer operations for a proposal, if its tables fit."""
+    return TableSquare if has_tables(weights, layer) else DirectSquare

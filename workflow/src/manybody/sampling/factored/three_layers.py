@@ -23,13 +23,6 @@ from manybody.sampling.factored.squares import table
 from manybody.sampling.factored.weights import Weights
 
 
-def applies(weights: Weights) -> bool:
-    """Whether the model lies on a CPU and its tables over tokens take at most 1 GiB."""
-    rank = weights.right[0].shape[1]
-    on_cpu = weights.left[0].device.type == "cpu"
-    return on_cpu and not weights.full and 8 * weights.vocabulary * rank**2 <= 2**30
-
-
 class TripleChains:
     """C chains under the raw energy; see `chains.Chains`.
 
@@ -38,7 +31,7 @@ class TripleChains:
 
     full_batches = False
 
-    def __init__(self, weights: Weights, tokens: Tensor):
+    def __init__(self, weights: Weights, tokens: Tensor, energy: str = "raw"):
         self.weights, self.tokens = weights, tokens.clone()
         first, second, last = weights.mixing
         rank = weights.right[0].shape[1]
@@ -118,14 +111,3 @@ class TripleChains:
             *(*moves, accepted.numpy(), self._tokens, *self._caches, self._mixing[2]),
             *(self._changes[0], self._squares[1], *changes),
         )
-
-
-def open_chains(weights: Weights, tokens: Tensor, energy: str) -> TripleChains:
-    return TripleChains(weights, tokens)
-
-
-def bytes_needed(weights: Weights, energy: str) -> tuple[int, int]:
-    """Bytes of the tables, and of one chain's caches with a proposal's changes."""
-    length, rank = weights.length, weights.right[0].shape[1]
-    tables = weights.vocabulary * rank**2 + 3 * rank**3 + length**3
-    return 8 * tables, 8 * (3 * length**2 * rank + length * rank**2 + 5 * length * rank)

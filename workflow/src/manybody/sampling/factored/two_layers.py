@@ -26,7 +26,7 @@ class PairedChains:
 
     full_batches = False
 
-    def __init__(self, weights: Weights, tokens: Tensor):
+    def __init__(self, weights: Weights, tokens: Tensor, energy: str = "raw"):
         self.weights, self.tokens = weights, tokens.clone()
         mixing1, mixing2 = weights.mixing
         loop = mixing1.T @ (mixing2.T * mixing1)
@@ -142,14 +142,3 @@ class _OnTensors:
         for c, states in enumerate(tokens):
             out[c] = (s[c] * w[c].square()).sum() - 2 * (u[c] * sent[states]).sum()
         out += direct.sum(1)
-
-
-def open_chains(weights: Weights, tokens: Tensor, energy: str) -> PairedChains:
-    return PairedChains(weights, tokens)
-
-
-def bytes_needed(weights: Weights, energy: str) -> tuple[int, int]:
-    """Bytes of the |V| x |V| tables (and their making), and of one chain's caches."""
-    vocabulary, length = weights.vocabulary, weights.length
-    copy = 4 if weights.precision == torch.float32 else 0
-    return (2 * (8 + copy) + 8) * vocabulary**2, 3 * (8 + copy) * (length + 2) * vocabulary

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from manybody.models.factored.network import Factored
+from manybody.sampling.footprint import Sizes
 
 
 @dataclass(frozen=True)
-class Weights:
+class Weights(Sizes):
     """Double precision copies; layers count from 0, d is the rank, or |V| for full values.
 
     `mixing[l]` is A (L, L); `left[l]` is P (|V|, d); `right[l]` is Q^T (|V|, d): row s is what
@@ -25,20 +26,7 @@ class Weights:
     bias: Tensor
     score_left: Tensor
     score_bias: Tensor
-    full: bool
     precision: torch.dtype
-
-    @property
-    def layers(self) -> int:
-        return len(self.mixing)
-
-    @property
-    def length(self) -> int:
-        return self.mixing[0].shape[0]
-
-    @property
-    def vocabulary(self) -> int:
-        return self.left[0].shape[0]
 
     def project(self, layer: int, x: Tensor) -> Tensor:
         """Q x (..., d) of x (..., |V|)."""
@@ -61,8 +49,7 @@ def read(model: Factored, gauge: str) -> Weights:
     """The weights of `model` with the raw score in `gauge` ("none" or "mean")."""
     mixing = [model.mixing(layer).detach().double() for layer in range(model.layers)]
     left = [p.detach().double() for p in model.left]
-    full = model.rank is None
-    if full:
+    if model.rank is None:
         unit = torch.eye(model.vocabulary, dtype=torch.float64, device=left[0].device)
         right = [unit] * len(left)
     else:
@@ -73,6 +60,12 @@ def read(model: Factored, gauge: str) -> Weights:
         score_left = score_left - score_left.mean(0)
         score_bias = score_bias - score_bias.mean()
     return Weights(
-        *(mixing, left, right, bias.detach(), score_left, score_bias.detach(), full),
+        **vars(Sizes.of(model.description)),
+        mixing=mixing,
+        left=left,
+        right=right,
+        bias=bias.detach(),
+        score_left=score_left,
+        score_bias=score_bias.detach(),
         precision=model.left[0].dtype,
     )

@@ -17,7 +17,6 @@ import numpy as np
 from manybody.kernels.channel import integrate_samples
 
 CHUNK = 64  # samples that a thread takes at a time
-ACTIVATIONS = ("softmax", "linear")
 ROTATION = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)  # of tokens; its own inverse
 TOLERANCE = 3e-6  # of two stages; the error of the later one is about its square
 STAGES = 14
@@ -56,11 +55,7 @@ def posterior(
     grids agree. extra: so many more doublings of the points than that. Raises `ValueError` for
     what is out of range, with key, value and reason.
     """
-    x, omega, variance = _checked(x, omega, variance, skip, activation)
-    if step is not None and not 0 < step < np.inf:
-        raise ValueError(f"step: found {step}, expected a number above 0, in units of sqrt V11")
-    if threads < 1:
-        raise ValueError(f"threads: found {threads}, expected 1 or more")
+    x, omega, variance = _checked(x, omega, variance)
     softmax = activation == "softmax"
     if step is None:
         start, tolerance, stages = 0.0, TOLERANCE, STAGES
@@ -98,7 +93,6 @@ def jacobian(posterior: Posterior, variance: np.ndarray) -> np.ndarray:
 
 def index(z: np.ndarray, skip: float, activation: str = "softmax") -> np.ndarray:
     """The last layer's index h = B(z_1) z_2, (n, 2), from indices z (n, 2, 2)."""
-    _check_kind(skip, activation)
     first, last = z[:, 0], z[:, 1]
     scores = first[:, :, None] * first[:, None, :]
     if activation == "softmax":
@@ -117,8 +111,7 @@ def outputs(h: np.ndarray) -> np.ndarray:
     return rows
 
 
-def _checked(x, omega, variance, skip, activation):
-    _check_kind(skip, activation)
+def _checked(x, omega, variance):
     x, omega, variance = (np.ascontiguousarray(a, dtype=float) for a in (x, omega, variance))
     if x.ndim != 2 or x.shape[1] != 2:
         raise ValueError(f"x: found shape {x.shape}, expected (n, 2), two tokens")
@@ -140,14 +133,3 @@ def _checked(x, omega, variance, skip, activation):
             f"layer known perfectly take a variance that is small instead of 0"
         )
     return x, omega, variance
-
-
-def _check_kind(skip, activation):
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation: found {activation!r}, expected one of {ACTIVATIONS}")
-    if not 0 <= skip < np.inf:
-        raise ValueError(f"skip: found {skip}, expected a number of 0 or more")
-    if activation == "linear" and skip == 0:
-        raise ValueError(
-            "skip: found 0, expected more than 0 for linear attention, which has no inverse at 0"
-        )

@@ -68,7 +68,7 @@ def posterior(
     x (n, 2); omega (n, 3, 2): layers, tokens; variance (3,): of each layer, above 0; skip: c >= 0;
     nodes: `points` of n samples.
     """
-    x, omega, variance = _checked(x, omega, variance, skip, nodes)
+    x, omega, variance = _checked(x, omega, variance, nodes)
     sums = np.zeros((len(x), 2, MOMENTS))
 
     def run(part: slice) -> None:
@@ -111,8 +111,6 @@ def _with_more_points(n, x, omega, variance, skip, nodes) -> np.ndarray:
 
 def index(z: np.ndarray, skip: float) -> np.ndarray:
     """The last layer's index h_3 = B_2(z_1, z_2) z_3, (n, 2), from indices z (n, 3, 2)."""
-    if not 0 <= skip < np.inf:
-        raise ValueError(f"skip: found {skip}, expected a number of 0 or more")
     h = np.empty((len(z), 2))
     _indices(np.ascontiguousarray(z, dtype=float), float(skip), h)
     return h
@@ -134,9 +132,7 @@ def _mix(p, q, skip, u, v):
     return (1 + skip - p) * u + p * v, q * u + (1 + skip - q) * v
 
 
-def _checked(x, omega, variance, skip, nodes):
-    if not 0 <= skip < np.inf:
-        raise ValueError(f"skip: found {skip}, expected a number of 0 or more")
+def _checked(x, omega, variance, nodes):
     x, omega, variance = (np.ascontiguousarray(a, dtype=float) for a in (x, omega, variance))
     expected = {
         "x": (x, ("n", 2)),

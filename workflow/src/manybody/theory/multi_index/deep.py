@@ -33,6 +33,7 @@ from scipy.stats import qmc
 from manybody.runtime.progress import Progress
 from manybody.theory.multi_index import channel_three as channel
 from manybody.theory.multi_index.samples import controlled
+from manybody.theory.rows import joined, rows
 
 INNER = 128  # points of each half-sample of the channel's integral
 TABLE = (  # Q33 alone
@@ -314,8 +315,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     parts = [*_curve_rows(curves), *_walk_rows(entry, alphas, walks, streams)]
     for skip, found in starts.items():
         parts += _onset_rows(skip, found)
-    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
-    return pd.concat(parts, ignore_index=True), about
+    return joined(parts, entry)
 
 
 def walk(
@@ -345,8 +345,7 @@ def _rows(quantity: str, series: str, x, values) -> pd.DataFrame:
     """Rows of the means over scramblings, values (scrambles, m) at x (m,)."""
     values = np.asarray(values, float)
     error = values.std(axis=0, ddof=1) / math.sqrt(len(values))
-    columns = {"quantity": quantity, "series": series, "seed": 0, "x": np.asarray(x, float)}
-    return pd.DataFrame(columns | {"y": values.mean(axis=0), "y_err": error})
+    return rows(quantity, series, x, values.mean(axis=0), error)
 
 
 def _curve_rows(curves: list[Alone]) -> list[pd.DataFrame]:

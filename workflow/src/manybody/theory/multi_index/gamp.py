@@ -21,7 +21,6 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 import pandas as pd
@@ -39,6 +38,7 @@ from manybody.theory.multi_index.channel import (
 )
 from manybody.theory.multi_index.samples import controlled
 from manybody.theory.multi_index.sizes import SETS
+from manybody.theory.rows import joined
 
 # A run has converged where no Q_ll and chat_ll has moved by more in as many iterations. Estimates
 # themselves need not stand still: a sample can jump between the two signs of its index for ever.
@@ -291,16 +291,8 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         ThreadPoolExecutor(entry["threads"]) as pool,
         Progress(total, "iterations", label) as progress,
     ):
-        lock = Lock()
-
-        def report(done: int) -> None:
-            with lock:
-                progress.update(done)
-
-        parts = list(pool.map(lambda job: job[0](entry, *job[1:], inner, report), jobs))
-    frame = _predictions_averaged(pd.concat(parts, ignore_index=True))
-    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
-    return frame[["quantity", "series", "seed", "x", "y", "y_err"]], about
+        parts = list(pool.map(lambda job: job[0](entry, *job[1:], inner, progress.update), jobs))
+    return joined([_predictions_averaged(pd.concat(parts, ignore_index=True))], entry)
 
 
 def settled(seen: np.ndarray, at_the_end: bool = False) -> bool:

@@ -12,11 +12,9 @@ from threadpoolctl import threadpool_limits
 
 from manybody.runtime.progress import Progress
 from manybody.theory.multi_index.samples import Setting, draws, mean_error
-from manybody.theory.multi_index.state_evolution import (
-    fixed_point,
-)
+from manybody.theory.multi_index.state_evolution import fixed_point
+from manybody.theory.rows import listed
 
-COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
 ABOVE = 1.05  # of the Q11 at the overlap before: where that at the next, smaller one begins
 LEAST = 0.01  # Q11 from which a layer that was not learned begins again
 
@@ -50,6 +48,4 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     for q, each in sorted(zip(held, zip(*found, strict=True), strict=True), key=lambda at: at[0]):
         rows.append(("fixed", "Q11", q, *mean_error([fixed.overlaps[0] for fixed in each])))
         rows.append(("converged", "fixed", q, float(all(f.converged for f in each)), math.nan))
-    frame = pd.DataFrame(rows, columns=["quantity", "series", "x", "y", "y_err"])
-    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
-    return frame.assign(seed=entry["seed"])[COLUMNS], about
+    return listed(rows, entry, entry["seed"])

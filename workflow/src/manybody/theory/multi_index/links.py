@@ -17,13 +17,9 @@ attention is `softmax`, or `linear`: the scores themselves.
 
 import numpy as np
 
-ATTENTIONS = ("softmax", "linear")
-
 
 def attention(scores: np.ndarray, kind: str = "softmax") -> np.ndarray:
     """Scores (..., T, T) to weights; softmax over the last axis, the attended token."""
-    if kind not in ATTENTIONS:
-        raise ValueError(f"attention: found {kind!r}, expected one of {', '.join(ATTENTIONS)}")
     if kind == "linear":
         return scores
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -42,7 +38,7 @@ def mixing(
     It is also the answer of a sequence-to-sequence model, X_L = X B_L^T: of T << D independent
     tokens X, known to the learner, X_L tells B_L and nothing else.
     """
-    queries, keys = _indices(queries, keys, skip)
+    queries, keys = _indices(queries, keys)
     tokens = queries.shape[-1]
     mixed = np.broadcast_to(np.eye(tokens), (*queries.shape[:-3], tokens, tokens))
     for layer in range(queries.shape[-3]):
@@ -59,7 +55,7 @@ def untied(
     kind: str = "softmax",
 ) -> np.ndarray:
     """y (..., T, T), the attention of the last layer, from queries and keys (..., L, r, T)."""
-    queries, keys = _indices(queries, keys, skip)
+    queries, keys = _indices(queries, keys)
     before = mixing(queries[..., :-1, :, :], keys[..., :-1, :, :], skip, share, kind)
     return attention(_scores(before, queries, keys, -1), kind)
 
@@ -86,7 +82,7 @@ def multi_head(
     of its own, and heads meet only in the trainable `readouts` (H,). That these stand behind the
     last layer, one number a head, is inferred: the specification leaves their place open.
     """
-    queries, keys = _indices(queries, keys, skip)
+    queries, keys = _indices(queries, keys)
     readouts = np.asarray(readouts, dtype=float)
     heads = queries.shape[:-3][-1:]
     if readouts.shape != heads or not heads:
@@ -104,9 +100,7 @@ def large_depth(z: np.ndarray, skip: float) -> np.ndarray:
     other layers, which are interchangeable: y = softmax of z^T z + (S z^T z + z^T z S^T) / c. The
     scores are off by O((L / c)^2). z: (..., L, r, T).
     """
-    z, _ = _indices(z, z, skip)
-    if skip == 0:
-        raise ValueError("skip: found 0, expected more than 0, as 1/c is what is expanded in")
+    z, _ = _indices(z, z)
     scores = np.swapaxes(z, -1, -2) @ z
     last = scores[..., -1, :, :]
     mixed = attention(scores[..., :-1, :, :]).sum(axis=-3) @ last
@@ -119,13 +113,11 @@ def _scores(mixed, queries, keys, layer):
     return np.swapaxes(q @ np.swapaxes(mixed, -1, -2), -1, -2) @ k @ np.swapaxes(mixed, -1, -2)
 
 
-def _indices(queries, keys, skip):
+def _indices(queries, keys):
     queries, keys = np.asarray(queries, dtype=float), np.asarray(keys, dtype=float)
     if queries.ndim < 3 or queries.shape != keys.shape:
         raise ValueError(
             f"indices: found the shapes {queries.shape} and {keys.shape}, expected two equal "
             f"shapes (..., L, r, T)"
         )
-    if not 0 <= skip < np.inf:
-        raise ValueError(f"skip: found {skip}, expected a number of 0 or more")
     return queries, keys

@@ -4,15 +4,13 @@ At overlaps near 1 nearly all of an error comes from the few samples whose last 
 sign, so that it takes many of them: 2^19 are needed for 1 %, and cost a few hundredths of a second.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from numba import njit
-from scipy.special import ndtri
-from scipy.stats import qmc
 
-from manybody.theory.multi_index.samples import Setting, check_overlap, root
+from manybody.kernels.sgd import logistic
+from manybody.theory.multi_index.samples import Setting, check_overlap, normals, root
 
 NUMBERS = 12  # of a sample: omega and two independent Z - omega, each two layers by two tokens
 
@@ -20,9 +18,7 @@ NUMBERS = 12  # of a sample: omega and two independent Z - omega, each two layer
 def draws(points: int, seed: np.random.SeedSequence) -> np.ndarray:
     """Normal numbers (points, 3, 2, 2) of one scrambling of the Sobol sequence: of omega and of two
     Z - omega, by layer and token. points: a power of 2."""
-    sequence = qmc.Sobol(NUMBERS, scramble=True, rng=np.random.default_rng(seed))
-    uniform = np.clip(sequence.random(points), 1e-12, 1 - 1e-12)
-    return ndtri(uniform).reshape(points, 3, 2, 2)
+    return normals(points, NUMBERS, seed).reshape(points, 3, 2, 2)
 
 
 def errors(overlap: Sequence, setting: Setting, normal: np.ndarray) -> tuple[float, float]:
@@ -81,18 +77,10 @@ def _outputs(z, skip, linear):
         inner = u * a + v * b
         h1, h2 = skip * a + u * inner, skip * b + v * inner
         return h1 * h1, h2 * h2, h1 * h2
-    p, q = _logistic(-u * (u - v)), _logistic(-v * (v - u))
+    p, q = logistic(-u * (u - v)), logistic(-v * (v - u))
     h1 = (1 - p + skip) * a + p * b
     h2 = q * a + (1 - q + skip) * b
-    return _logistic(-h1 * (h1 - h2)), _logistic(-h2 * (h2 - h1)), 0.0
-
-
-@njit(nogil=True, cache=True)
-def _logistic(t):
-    if t >= 0:
-        return 1 / (1 + math.exp(-t))
-    e = math.exp(t)
-    return e / (1 + e)
+    return logistic(-h1 * (h1 - h2)), logistic(-h2 * (h2 - h1)), 0.0
 
 
 @njit(nogil=True, cache=True)

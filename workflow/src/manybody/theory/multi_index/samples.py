@@ -37,23 +37,24 @@ class Setting:
 class Averages:
     """At one Q: gain G (2, 2); growth lambda (2,), of the layers whose overlap is 0 (not a number
     for the others); log_z, E log Z_out up to a constant; nishimori (2, 2), the difference of the
-    two plain estimates of G, which is 0 up to noise; raw G (2, 2), E g g^T with nothing fitted."""
+    two plain estimates of G, which is 0 up to noise."""
 
     gain: np.ndarray
     growth: np.ndarray
     log_z: float
     nishimori: np.ndarray
-    raw: np.ndarray
 
 
 def draws(points: int, seed: np.random.SeedSequence) -> np.ndarray:
     """Normal numbers (points, 2, 2, 2): for omega and for Z - omega, layer, token; of one
     scrambling of the Sobol sequence. points: a power of 2."""
-    if points < 2 or points & (points - 1):
-        raise ValueError(f"points: found {points}, expected a power of 2, as 2048")
-    sequence = qmc.Sobol(8, scramble=True, rng=np.random.default_rng(seed))
-    uniform = np.clip(sequence.random(points), 1e-12, 1 - 1e-12)
-    return ndtri(uniform).reshape(points, 2, 2, 2)
+    return normals(points, 8, seed).reshape(points, 2, 2, 2)
+
+
+def normals(points: int, numbers: int, seed: np.random.SeedSequence) -> np.ndarray:
+    """Normal numbers (points, numbers) of one scrambling of the Sobol sequence."""
+    sequence = qmc.Sobol(numbers, scramble=True, rng=np.random.default_rng(seed))
+    return ndtri(np.clip(sequence.random(points), 1e-12, 1 - 1e-12))
 
 
 def check_overlap(overlap: Sequence) -> np.ndarray:
@@ -118,7 +119,6 @@ def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Average
         growth,
         float(found.log_z.mean()),
         second.mean(axis=0),
-        product.mean(axis=0),
     )
 
 

@@ -13,13 +13,13 @@ a library. An epoch is a pass over all samples, in a new order.
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
 
 import numpy as np
 import pandas as pd
 
 from manybody.kernels.sgd import outputs, visit
 from manybody.runtime.progress import Progress
+from manybody.theory.rows import joined, rows
 
 FINE = 5  # epochs at the start in which weights are looked at after every batch: layer 2 is fast
 
@@ -54,17 +54,9 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     label = f"SGD at D = {entry['dimension']}"
     total = entry["runs"] * entry["epochs"]
     with ThreadPoolExecutor(entry["threads"]) as pool, Progress(total, "epochs", label) as progress:
-        lock = Lock()
-
-        def report(loss: float) -> None:
-            with lock:
-                progress.update(1, loss=loss)
-
         jobs = enumerate(streams)
-        parts = list(pool.map(lambda job: _run(entry, shared, *job, report), jobs))
-    frame = pd.concat([rows for part in parts for rows in part], ignore_index=True)
-    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
-    return frame[["quantity", "series", "seed", "x", "y", "y_err"]], about
+        parts = list(pool.map(lambda job: _run(entry, shared, *job, progress.update), jobs))
+    return joined([found for part in parts for found in part], entry)
 
 
 def _run(
@@ -72,7 +64,7 @@ def _run(
     shared: np.random.SeedSequence,
     run: int,
     stream: np.random.SeedSequence,
-    report: Callable[[float], None],
+    report: Callable[..., None],
 ) -> list[pd.DataFrame]:
     size, skip = entry["dimension"], float(entry["skip"])
     count, batch = round(entry["alpha"] * size), entry["batch"]
@@ -93,8 +85,8 @@ def _run(
         order = generator.permutation(count)
         loss = 0.0
         for number in range(batches):
-            rows = order[number * batch : (number + 1) * batch]
-            loss += visit(weights, tokens, targets, rows, entry["repeats"], rate, decay, skip)
+            some = order[number * batch : (number + 1) * batch]
+            loss += visit(weights, tokens, targets, some, entry["repeats"], rate, decay, skip)
             if not np.isfinite(weights).all():
                 raise ValueError(
                     f"learning_rate: found {entry['learning_rate']:g}, with which the weights of "
@@ -104,16 +96,11 @@ def _run(
                 epochs.append(epoch + (number + 1) / batches)
                 found.append(cosines(weights, teacher))
         losses.append(loss / count)
-        report(losses[-1])
+        report(1, loss=losses[-1])
     first, second = np.transpose(found)
     whole = np.arange(1, len(losses) + 1)
     return [
-        _rows("cosine 1", "", run, epochs, first),
-        _rows("cosine 2", "", run, epochs, second),
-        _rows("loss", "train", run, whole, losses),
+        rows("cosine 1", "", epochs, first, seed=run),
+        rows("cosine 2", "", epochs, second, seed=run),
+        rows("loss", "train", whole, losses, seed=run),
     ]
-
-
-def _rows(quantity: str, series: str, seed: int, x, y) -> pd.DataFrame:
-    columns = {"quantity": quantity, "series": series, "seed": seed, "x": np.asarray(x, float)}
-    return pd.DataFrame(columns | {"y": np.asarray(y, float), "y_err": np.nan})

@@ -50,8 +50,8 @@ from manybody.theory.multi_index.table import (
     start_guess,
     weak_recovery,
 )
+from manybody.theory.rows import listed
 
-COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
 PERFECT = 1.0  # alpha from which both layers are known: two equations a sample, 2 D unknowns
 LANDMARKS = (
     (0, 0), (0, 0.5), (0, 0.7734), (0, 0.9212), (0, 0.985), (0, 1), (0.614, 0.9947),
@@ -65,11 +65,6 @@ NONE = 1e-3  # overlap below which a layer that does not grow is taken to be 0
 FULL = 4e-6  # 1 - Q at which an iteration is held: on the way to Q = I layer 2 is far ahead
 RANDOM = 10  # overlaps at which identities are tested
 SHIFT = 2e-3  # of log V, for derivatives
-
-
-def check_alpha(alpha: float) -> None:
-    if not 0 < alpha < math.inf:
-        raise ValueError(f"alpha: found {alpha}, expected samples an input, a number above 0")
 
 
 def free_entropy(overlaps: Sequence[float], alpha: float, log_z: float) -> float:
@@ -110,7 +105,6 @@ def fixed_point(
     layer that keeps its overlap; 1 - Q is held at FULL. slopes: dF / dlogit Q to begin with, else
     by differences.
     """
-    check_alpha(alpha)
     Q = np.minimum(np.array(start, dtype=float), 1 - FULL)
     top = logit(1 - FULL)
     before = None
@@ -230,9 +224,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             rows.append(("threshold", "lambda_1 at Q = 0", setting.skip, weak.growth[0], math.nan))
             rows += _expected(setting, entry, tables, weak.first, streams[3])
             progress.update(1)
-    frame = pd.DataFrame(rows, columns=["quantity", "series", "x", "y", "y_err"])
-    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
-    return frame.assign(seed=entry["seed"])[COLUMNS], about
+    return listed(rows, entry, entry["seed"])
 
 
 def build(setting: Setting, normal: np.ndarray, weak: Weak, guess: float, top: float) -> Table:

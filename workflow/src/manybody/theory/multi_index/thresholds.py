@@ -30,8 +30,8 @@ from manybody.theory.multi_index import expected
 from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
 from manybody.theory.multi_index.sizes import LEAST_SKIP, NEAR, NEAR_SCRAMBLES, near_points
 from manybody.theory.multi_index.table import Weak, alone, onset, start_guess, weak_recovery
+from manybody.theory.rows import listed
 
-COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
 LITERAL = 1 / 6  # 1 / T (T + 1), T = 2
 BRANCH = (
     0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
@@ -152,9 +152,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             rows += _at(setting, weak, start, entry["points"], streams)
             progress.update(1, c=skip, **{f"alpha_{layers[-1]}": start.alpha})
     rows += _differences(skips, starts, layers)
-    frame = pd.DataFrame(rows, columns=["quantity", "series", "x", "y", "y_err"])
-    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
-    return frame.assign(seed=entry["seed"])[COLUMNS], about
+    return listed(rows, entry, entry["seed"])
 
 
 def _again(seed: np.random.SeedSequence) -> np.random.SeedSequence:

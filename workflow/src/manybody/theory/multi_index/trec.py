@@ -22,24 +22,23 @@ here: they are left out, and the others are what they would be among all |V|.
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from importlib.metadata import version
-from threading import Lock
 
 import numpy as np
 import pandas as pd
 import torch
 from torch.nn.functional import cross_entropy, linear
 
+from manybody.runtime.devices import torch_threads
 from manybody.runtime.progress import Progress
 from manybody.theory.multi_index.questions import Questions, Tokens, of_packages, read, tokenise
+from manybody.theory.rows import COLUMNS, about, joined, rows
 
 LAYERS = 2
 FINE = 2  # epochs at the start in which weights are kept after every step
 THINNED = 100  # times a decade of steps that they are kept after these
 EVALUATIONS = 4  # an epoch, in the fine ones; later one
 QUESTIONS = 64  # held-out questions in one pass
-COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
 
 
 class Classifier:
@@ -115,9 +114,8 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
     Raises `ValueError` for a bad entry, question or tokenizer, naming key or file and value.
     """
-    kept = {key: value for key, value in entry.items() if key != "threads"}
     if entry["questions"] is None:
-        return pd.DataFrame(columns=COLUMNS), {"entry": kept, "questions": None}
+        return pd.DataFrame(columns=COLUMNS), about(entry) | {"questions": None}
     given = entry["questions"]
     if isinstance(given, dict):
         questions = of_packages(given["packages"], given["of_each"], entry["seed"])
@@ -129,27 +127,20 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     label = f"classifier, {entry['runs']} runs"
     steps = entry["epochs"] * _batches(entry, len(questions.texts) - held_out)
     with Progress(entry["runs"] * steps, "steps", label) as progress:
-        lock = Lock()
-
-        def report(steps: int, **figures: float) -> None:
-            with lock:
-                progress.update(steps, **figures)
 
         def run(job: tuple[int, np.random.SeedSequence]) -> list[pd.DataFrame]:
             torch.set_num_threads(1)  # holds for the calling thread
-            return _run(entry, questions, tokens, held_out, *job, report)
+            return _run(entry, questions, tokens, held_out, *job, progress.update)
 
-        with _one_thread(), ThreadPoolExecutor(entry["threads"]) as pool:
+        with torch_threads(1), ThreadPoolExecutor(entry["threads"]) as pool:
             parts = list(pool.map(run, enumerate(streams)))
-    frame = pd.concat([rows for part in parts for rows in part], ignore_index=True)
-    about = {
-        "entry": kept,
+    frame, made = joined([found for part in parts for found in part], entry)
+    return frame, made | {
         "questions": {"all": len(questions.texts), "held out": held_out},
         "tokenizer": {**tokens.about, "in use": len(np.unique(tokens.ids))},
         "steps": steps,
         "versions": {name: version(name) for name in ("numpy", "torch")},
     }
-    return frame[COLUMNS], about
 
 
 def _run(
@@ -188,10 +179,10 @@ def _run(
     step = 0
     for _ in range(entry["epochs"]):
         loss = math.nan
-        for rows in np.array_split(
+        for chosen in np.array_split(
             generator.permutation(train), range(entry["batch"], len(train), entry["batch"])
         ):
-            loss = model.gradients(ids[rows], labels[rows])
+            loss = model.gradients(ids[chosen], labels[chosen])
             if not math.isfinite(loss):
                 raise ValueError(
                     f"learning_rate: found {entry['learning_rate']:g}, with which the loss of run "
@@ -238,14 +229,14 @@ def _similarities(
 ) -> Iterator[pd.DataFrame]:
     for layer in range(LAYERS):
         S = similarity(torch.stack([both[layer] for both in grams]).numpy())
-        yield _rows(f"similarity {layer + 1}", "", number, looks, S)
+        yield rows(f"similarity {layer + 1}", "", looks, S, seed=number)
 
 
 def _measured(number: int, measured: np.ndarray) -> list[pd.DataFrame]:
     steps, loss, loss_error, accuracy, accuracy_error = measured.T
     return [
-        _rows("loss", "", number, steps, loss, loss_error),
-        _rows("accuracy", "", number, steps, accuracy, accuracy_error),
+        rows("loss", "", steps, loss, loss_error, number),
+        rows("accuracy", "", steps, accuracy, accuracy_error, number),
     ]
 
 
@@ -271,19 +262,3 @@ def _held_out(entry: dict, count: int) -> int:
             f"{held_out}; expected a share that leaves some on both sides"
         )
     return held_out
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread to a run, the same bytes whatever the number of cores."""
-    previous = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(previous)
-
-
-def _rows(quantity: str, series: str, seed: int, x, y, y_err=math.nan) -> pd.DataFrame:
-    columns = {"quantity": quantity, "series": series, "seed": seed, "x": np.asarray(x, float)}
-    return pd.DataFrame(columns | {"y": np.asarray(y, float), "y_err": y_err})

@@ -50,6 +50,7 @@ from scipy.stats import norm, qmc
 from manybody.kernels.untied import average_at_zero, average_samples
 from manybody.runtime.progress import Progress
 from manybody.theory.multi_index.samples import controlled
+from manybody.theory.rows import listed
 
 SINGLE_LAYER = math.sqrt(5) - 2
 STEP, FINE = 0.35, 0.25  # of quadrature over the first layer; the second one shows the error
@@ -90,7 +91,6 @@ def first_layer(skip: float, step: float = STEP, least: float = 1e-13) -> Nodes:
     Its pieces end where the law is singular, a = 0, and where kappa changes sign, which c < 1
     lets it. Nodes with a smaller share than `least` are left out.
     """
-    _check_skip(skip)
     parts = []
     edge = [logit(1 - skip)] if 0 < skip < 1 else []  # beyond it kappa keeps its sign
     for one, share, apart in zip(*_line([0.0, *edge], step), strict=True):
@@ -434,9 +434,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
                 rows += _two_layers(skip, entry, stream)
                 progress.update(1)
     rows += [("bound", "", skip, bound(2), 0.0) for skip in skips]
-    frame = pd.DataFrame(rows, columns=["quantity", "series", "x", "y", "y_err"])
-    about = {"entry": {key: value for key, value in entry.items() if key != "threads"}}
-    return frame.assign(seed=0)[["quantity", "series", "seed", "x", "y", "y_err"]], about
+    return listed(rows, entry, 0)
 
 
 def _two_layers(skip: float, entry: dict, stream: np.random.SeedSequence) -> list[tuple]:
@@ -461,8 +459,3 @@ def _two_layers(skip: float, entry: dict, stream: np.random.SeedSequence) -> lis
     if skip >= 1:
         rows.append(("threshold", "L = 2 first, last known", skip, SINGLE_LAYER, 0.0))
     return rows
-
-
-def _check_skip(skip: float) -> None:
-    if not 0 <= skip < math.inf:
-        raise ValueError(f"skips: found {skip}, expected a skip connection c of 0 or more")
