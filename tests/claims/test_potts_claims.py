@@ -18,7 +18,6 @@ from planted_potts import (
     Made,
     curve,
     curve_of_losses,
-    held_out,
     make,
     recipe,
     recovered,
@@ -202,19 +201,6 @@ def test_bounds_follow_the_number_of_training_sequences(tmp_path):
     assert not found["claim"].str.contains("excess over the optimum").any()
     # The law 1/M is not held far from where the bounds were measured.
     assert not found["claim"].str.contains("softmax (?:500|20000):").any()
-
-
-def test_gates_of_the_configs_can_be_confirmed():
-    """Whatever few tokens a config tests on: a gate that these cannot confirm is not carried."""
-    description = dict(architecture="factored", layers=1, attention="softmax")
-    table = pd.DataFrame({"step": [1], "epoch": [1.0], "loss": [0.7], "tokens": [1]})
-    run = fig2_runs.Run({"recipe": recipe(), "description": description}, table, {0: LAW.couplings})
-    run.each = np.linspace(0.6, 0.8, 2000)
-    entry = fig2_runs.Entry("softmax", [fig2_runs.Candidate("softmax", {0: run})])
-    for count, carried in ((2000, True), (200, False)):
-        data = fig2_runs.Data(SOURCE, LAW, {}, held_out()[:count], {}, run, [entry], [])
-        rows = [row["claim"] for row in fig2.factored_claims(data, "fig")]
-        assert any("excess over the optimum" in claim for claim in rows) == carried
 
 
 def test_at_another_source_no_gate_fails(tmp_path):

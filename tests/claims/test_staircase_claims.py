@@ -329,6 +329,7 @@ def test_the_claims_read_their_identities(planted, tmp_path):
     assert holds(found, "all masks at once or one by one") == {"confirmed"}
 
 
+@pytest.mark.long
 def test_the_identities_hold_and_repeat(monkeypatch):
     monkeypatch.setattr(many_body_identities, "CHAINS", 20_000)
     monkeypatch.setattr(many_body_identities, "SEQUENCES", 16)

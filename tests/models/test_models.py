@@ -149,18 +149,6 @@ def test_heads_that_share_their_attention_are_one_head(layers, rank):
     assert torch.allclose(logits, expected, atol=1e-12)
 
 
-def test_one_head_is_what_it_always_was():
-    for description in (factored_model(3), factored_model(2, None, bias=False)):
-        torch.manual_seed(11)
-        plain = build(description)
-        torch.manual_seed(11)
-        single = build({**description, "heads": 1, "start": None})
-        assert single.description == plain.description == description
-        for name, weight in plain.named_parameters():
-            assert weight.ndim <= 2
-            assert torch.equal(single.get_parameter(name), weight)
-
-
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize(("start", "scales"), [(0.2, (0.2, 0.2)), ([0.1, 2], (0.1, 2))])
 def test_start_scales_are_the_bounds_of_uniform_weights(start, scales, heads):
@@ -344,17 +332,6 @@ def test_every_parameter_is_used(description):
     logits = model(tokens) if model.about.causal else model.head(model.all_masked_features(tokens))
     logits.logsumexp(-1).sum().backward()
     assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
-
-
-def test_order_is_of_the_depth_and_of_factored_models_only():
-    orders = [build(factored_model(layers)).about.order for layers in range(1, 7)]
-    assert orders == [2, 3, 5, 9, 17, 33]
-    assert [build(factored_model(n, variant="paper")).about.nominal for n in (1, 2)] == [
-        False,
-        True,
-    ]
-    assert build(transformer("bert")).about.order is None
-    assert build(transformer("gpt")).about.order is None
 
 
 IMPOSSIBLE = [

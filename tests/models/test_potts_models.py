@@ -11,7 +11,7 @@ from manybody.files import checkpoints, sequences, tables
 from manybody.files.atomic import ArtifactError
 from manybody.models import build, stored
 from manybody.models.objectives import masked_loss, sequence_sums
-from manybody.training.batches import training_set, validation_set
+from manybody.training.batches import validation_set
 from manybody.training.recipes import train_files
 
 BATCH, LENGTH, VOCABULARY = 6, 8, 5
@@ -168,17 +168,6 @@ def test_interpolation_at_zero_is_factored_attention_with_softmax_maps(length, v
         assert torch.allclose(limit(tokens, mask), soft(tokens, mask), atol=1e-13)
     pair = [masked_loss(model, tokens)[0] for model in (limit, soft)]
     assert torch.allclose(*pair, atol=1e-13)
-
-
-def test_interpolation_goes_to_its_limit_as_a_does():
-    tokens = tokens_of()
-    logits = [made(interpolated(a)) for a in (0, 1e-9)]
-    with torch.no_grad():
-        for name, weight in logits[0].named_parameters():
-            logits[1].get_parameter(name).copy_(weight)
-        logits[1].mask.zero_()
-    pair = [model.head(model.all_masked_features(tokens)) for model in logits]
-    assert 0 < (pair[0] - pair[1]).abs().max() < 1e-7
 
 
 @pytest.mark.parametrize("a", [0.25, 1])
@@ -386,12 +375,6 @@ def test_a_subset_that_is_not_there_is_refused(tmp_path, data, subset):
     with pytest.raises(ValueError, match=rf"training\.subset: {subset} .* split has 30"):
         run(tmp_path / "run", SOFTMAX, data, subset=subset)
     assert not (tmp_path / "run" / "manifest.json").exists()
-
-
-def test_without_a_subset_all_sequences_are_used():
-    tokens = np.zeros((4, 3), np.uint8)
-    assert training_set(tokens, {}) is tokens
-    assert len(training_set(tokens, {"subset": 2})) == 2
 
 
 def test_validation_may_ask_for_every_mask(tmp_path, data):

@@ -46,6 +46,7 @@ def hollow_x(figure):
     }
 
 
+@pytest.mark.long
 def test_points_that_did_not_converge_are_hollow_and_named(tmp_path):
     made = planted.state_evolution(1e-3, failed=(0.75,))
     for lost in (False, True):  # a point without a number is on the axis

@@ -8,8 +8,6 @@ from planted_staircase import (
     HELD_OUT,
     LENGTH,
     PROTOCOL,
-    SEEDS,
-    SOURCE,
     TRUTH,
     make,
     rows_of,
@@ -58,14 +56,6 @@ def test_a_smoke_run_is_drawn(tmp_path):
     made = smoke(tmp_path)
     for module in (fig2, fig2_seeds):
         assert len(module.draw(*made)[1])
-
-
-def test_data_of_another_order_and_size_draw_with_their_own_lines(tmp_path):
-    source = {**SOURCE, "order": 3, "logit_scale": 4.0}
-    figure, drawn = fig2.draw(*make(tmp_path, dict(list(SEEDS.items())[:3]), source=source))
-    assert "true 3-body" in set(drawn["series"])
-    shares = figure.axes[0].get_title(loc="left").partition("shares ")[2].split()
-    assert len(shares) == 3
 
 
 def test_the_literal_recipe_has_a_row_of_panels_for_each_part(planted):

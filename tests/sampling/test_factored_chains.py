@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from manybody.models.factored.network import Factored
-from manybody.sampling.backends import bytes_needed, open_chains
+from manybody.sampling.backends import open_chains
 from manybody.sampling.factored import any_depth, compiled, two_layers
 from manybody.sampling.factored import weights as factored_weights
 from manybody.sampling.factored.squares import DirectSquare, TableSquare, cheaper
@@ -137,27 +137,6 @@ def test_six_layers_whose_squares_take_both_forms_equal_explicit_masking(energy)
         assert ((ratios - rise).abs() / before.abs().sum(1)).max() < TOLERANCE
         chains.accept(handle, torch.ones(2, dtype=torch.bool))
     assert_all_equal(chains, model, energy, "none")
-
-
-@pytest.mark.parametrize(("layers", "rank", "vocabulary", "length"), SIZES)
-@pytest.mark.parametrize("energy", ["raw", "norm"])
-def test_rebuilding_gives_the_bits_of_a_new_start(layers, rank, vocabulary, length, energy):
-    model = make_model(layers, rank, vocabulary, length)
-    chains = open_chains(model, make_tokens(4, length, vocabulary), energy)
-    every = torch.arange(4)
-    for step in range(20):
-        positions = (every + step) % length
-        _, handle = chains.log_ratio(every, positions, (every + 3 * step) % vocabulary)
-        chains.accept(handle, torch.tensor([True, True, step % 2 == 0, False]))
-    chains.rebuild()
-    anew = open_chains(model, chains.tokens, energy)
-    assert torch.equal(chains.energy(), anew.energy())
-    for position in range(length):
-        at = torch.full_like(every, position)
-        assert torch.equal(chains.logits(every, at), anew.logits(every, at))
-        ours, _ = chains.log_ratio(every, at, every % vocabulary)
-        theirs, _ = anew.log_ratio(every, at, every % vocabulary)
-        assert torch.equal(ours, theirs)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
@@ -297,13 +276,3 @@ def test_deep_models_in_tensors_equal_those_in_loops(
 def test_layer_norm_has_no_such_form():
     assert not Factored(9, 6, 2, rank=3, variant="paper").closed_form
     assert Factored(9, 6, 2, rank=3).closed_form
-
-
-@pytest.mark.parametrize("energy", ["raw", "norm"])
-def test_620_chains_at_the_size_of_the_paper_fit_in_groups(energy):
-    """|V| = 10,000, L = 128, rank 400: tables and one group of chains below 16 GiB."""
-    for layers in (2, 4):
-        with torch.device("meta"):
-            model = Factored(10_000, 128, layers, rank=400)
-        shared, each = bytes_needed(model, energy, "none")
-        assert shared + 20 * each < 16 * 2**30

@@ -1,16 +1,14 @@
 """What a clone's job says that it takes, from the config, and what its sampler reads of a model."""
 
+import json
 from itertools import product
-from pathlib import Path
 
 import pytest
-import yaml
-from snakemake.utils import update_config
+from configs import load, parsed
 
 from manybody import models
 from manybody.sampling import backends, chains, footprint, masked, metropolis
 
-CONFIG = Path(__file__).parents[2] / "config"
 CONFIGS = ("config.yaml", "lab.yaml", "headline.yaml", "paper.yaml")
 TEXT = {"vocabulary": 500, "length": 36}
 FACTORED = dict(architecture="factored", bias=True, variant="exact")
@@ -34,19 +32,10 @@ OTHERS = [
 ]
 
 
-def merged(name):
-    """A config, laid over the demo's."""
-    config = yaml.safe_load((CONFIG / "config.yaml").read_text())
-    if name != "config.yaml":
-        update_config(config, yaml.safe_load((CONFIG / name).read_text()))
-    return config
-
-
 def entries(name):
     """(clone, model, source) of the clones that a config samples, models' training left out."""
-    config = merged(name)
-    own = yaml.safe_load((CONFIG / name).read_text())["clones"]
-    for clone in (config["clones"][found] for found in own):
+    config = load(name)
+    for clone in (config["clones"][found] for found in json.loads(parsed(name))["clones"]):
         model = dict(config["models"][clone["model"]])
         for key in ("training", "init_seed"):
             model.pop(key, None)

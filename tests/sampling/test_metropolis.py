@@ -117,6 +117,7 @@ def test_energy_and_ratio_are_those_of_the_definition(name, kind, gauge):
         torch.testing.assert_close(chains.energy(), energy, rtol=0, atol=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["n=2", "n=3", "n=4", "bert"])
 @pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
 def test_single_precision_stays_close_after_many_moves(name, kind, gauge):
@@ -214,6 +215,7 @@ def test_a_step_leaves_the_target_unchanged(name, kind, gauge):
         torch.testing.assert_close(after, weights, rtol=0, atol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
 @pytest.mark.parametrize("name", SMALL)
 def test_histogram_of_chains_is_the_target(name, kind, gauge):
@@ -380,7 +382,7 @@ def test_bfloat16_takes_more_copies_at_once_within_the_same_memory(mlp):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
-@pytest.mark.parametrize("name", ["n=2", "n=3", "n=4", "n=3 paper", "bert"])
+@pytest.mark.parametrize("name", ["n=2", "n=2 full", "n=3", "n=3 full", "n=4", "n=3 paper", "bert"])
 def test_rebuilt_caches_are_those_of_chains_opened_anew(name, kind, gauge, dtype):
     """To the bit: a run that goes on past a saved state repeats one that starts from it."""
     model = build(MODELS[name], dtype=dtype)

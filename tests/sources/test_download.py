@@ -110,12 +110,6 @@ def test_a_download_is_whole_and_its_digest_recorded(server, path):
     assert names(path) == ["text.txt", "text.txt.json"]
 
 
-def test_what_is_there_is_not_downloaded_again(server, path):
-    get(server, path)
-    get(server, path)
-    assert server.asked == [None]
-
-
 def test_a_connection_that_ends_early_is_taken_up_where_it_ended(server, path):
     server.cuts = [1_000_000, 0, 500_000]
     assert get(server, path).read_bytes() == DATA
@@ -198,11 +192,6 @@ def test_a_broken_server_is_given_up_after_some_tries(server, path):
     assert len(server.asked) == download.TRIES
 
 
-def test_no_server_is_a_sentence(path):
-    with pytest.raises(SourceError, match=r"cannot download http://127\.0\.0\.1:1/x"):
-        fetch("http://127.0.0.1:1/x", path, patience=0.001)
-
-
 def test_a_wrong_digest_is_refused_and_nothing_kept(server, path):
     with pytest.raises(SourceError, match=f"has sha256 {SHA256}, the config's `sha256`"):
         get(server, path, expected="0" * 64)
@@ -265,26 +254,6 @@ def test_secrets_in_an_address_are_neither_shown_nor_kept(server, path, capfd):
     with pytest.raises(SourceError, match=r"cannot download http://127\.0\.0\.1:1/x:") as caught:
         fetch(refused, path.with_name("x"), patience=0.001)
     assert "hush" not in str(caught.value) + "".join(capfd.readouterr())
-
-
-def test_the_checksum_is_compared_before_the_file_has_its_name(server, path, monkeypatch):
-    seen = []
-    compare = download._compare
-
-    def look(*arguments):
-        seen.append(path.exists())
-        return compare(*arguments)
-
-    monkeypatch.setattr(download, "_compare", look)
-    get(server, path, SHA256)
-    assert seen == [False]
-
-
-def test_a_longer_file_than_the_one_that_is_known_is_refused(server, path):
-    server.files["/text.txt"] = DATA + b"more"
-    with pytest.raises(SourceError, match="the config's `sha256`"):
-        get(server, path, expected=SHA256)
-    assert names(path) == []
 
 
 @pytest.mark.parametrize("revision", ["main", "v1.0", "0123abcd", "A" * 40, "0" * 40 + "\n"])

@@ -71,6 +71,7 @@ def test_a_document_of_common_lines_alone_is_dropped(tmp_path):
     assert len(deduplicated(tmp_path, texts)[1]) == COMMON
 
 
+@pytest.mark.long
 def test_near_duplicates_are_of_one_group_and_no_others(tmp_path):
     """Groups are the connected parts of the graph of pairs with Jaccard >= .5, by brute force."""
     random = np.random.default_rng(1)
@@ -228,6 +229,7 @@ def test_a_published_split_refuses_deduplicate(tmp_path):
         collected(tmp_path, corpus)
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_text(tmp_path):
     """2 and 8 MB of text, documents of 40 kB: the peaks differ by less than the texts do."""
     random = np.random.default_rng(8)

@@ -116,6 +116,7 @@ def test_conditionals_keep_the_law(fields):
     np.testing.assert_allclose(moved, law, atol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("vocabulary", [2, 3])
 def test_total_variation_after_some_sweeps_is_that_of_exact_samples(wide, vocabulary, monkeypatch):
@@ -397,13 +398,6 @@ def test_splits_are_chains_of_their_own(tmp_path, few):
     for one, other in combinations(tokens, 2):
         alike = (one == other).mean()
         assert alike == pytest.approx(1 / 3, abs=0.12)  # 600 sites, hot: five standard errors
-
-
-def test_an_overlay_that_takes_hamming_back_gives_beta(few):
-    plain, about = draw(SOURCE)
-    model, known = draw({**SOURCE, "temperature": {"hamming": None, "beta": 0.8}})
-    assert model.beta == plain.beta == 0.8
-    assert known == about
 
 
 def test_fields_are_saved_checked_and_part_of_the_variance(tmp_path):

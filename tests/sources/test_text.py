@@ -11,10 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from manybody.files.parquet import Refused
 from manybody.runtime.progress import Progress
 from manybody.sources import SourceError, Unchanged, documents, text
-from manybody.sources.documents import PIECE, Cutter, Documents, Piece
+from manybody.sources.documents import PIECE, Cutter, Documents
 
 SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 
@@ -31,10 +30,6 @@ def joined(pieces):
     return whole
 
 
-def split(content, boundary, marker=text.MARKER):
-    return joined(text.split_lines(content.splitlines(keepends=True), boundary, marker))
-
-
 def collected(folder, corpus):
     """The documents of each split of a corpus."""
     out = {name: folder / "out" / f"{name}.parquet" for name in text.SPLITS}
@@ -42,30 +37,22 @@ def collected(folder, corpus):
     return {name: joined(Documents(path)) for name, path in out.items()}
 
 
-def test_blank_lines_part_documents():
-    found = split("\n\none\n two\n \t\nthree\n\n\n\nfour", "blank-line")
-    assert found == ["one\n two", "three", "four"]
-
-
-def test_each_line_is_a_document():
-    assert split("one\n\n two \nthree", "line") == ["one", " two", "three"]
-
-
-def test_a_file_is_one_document():
-    assert split("one\n\ntwo\n\n\nthree\n\n", "file") == ["one\n\ntwo\n\n\nthree"]
-
-
-def test_a_line_that_is_the_marker_parts_documents_and_is_dropped():
-    found = split("one\n\ntwo ## two\n##\n \nthree\n ## \n##\n", "marker", "##")
-    assert found == ["one\n\ntwo ## two", "three"]
-
-
-def test_a_title_opens_an_article_of_wikitext():
-    content = " \n = First = \n \n text a = b = \n = = Section = = \n more\n \n = Second = \n end\n"
-    assert split(content, "heading") == [
-        " = First = \n \n text a = b = \n = = Section = = \n more",
-        " = Second = \n end",
-    ]
+@pytest.mark.parametrize(
+    ("content", "boundary", "expected"),
+    [
+        ("\n\none\n two\n \t\nthree\n\n\n\nfour", "blank-line", ["one\n two", "three", "four"]),
+        ("one\n\n two \nthree", "line", ["one", " two", "three"]),
+        ("one\n\ntwo\n\n\nthree\n\n", "file", ["one\n\ntwo\n\n\nthree"]),
+        ("one\n\ntwo ## two\n##\n \nthree\n ## \n##\n", "marker", ["one\n\ntwo ## two", "three"]),
+        (
+            " \n = First = \n \n text a = b = \n = = Section = = \n more\n \n = Second = \n end\n",
+            "heading",
+            [" = First = \n \n text a = b = \n = = Section = = \n more", " = Second = \n end"],
+        ),
+    ],
+)
+def test_documents_are_parted_at_their_boundary(content, boundary, expected):
+    assert joined(text.split_lines(content.splitlines(keepends=True), boundary, "##")) == expected
 
 
 @settings(max_examples=50, deadline=None)
@@ -102,17 +89,12 @@ def read(path):
 
 
 @pytest.mark.parametrize("prefix", [0, 10, text.LINE - 1, text.LINE + 5, 3 * text.LINE])
-def test_text_that_is_not_utf8_is_refused_with_file_and_byte(tmp_path, prefix):
+@pytest.mark.parametrize("bad", ["é".encode("latin-1") + b" et\n", "é".encode()[:1]])
+def test_text_that_is_not_utf8_is_refused_with_file_and_byte(tmp_path, prefix, bad):
+    """Another encoding, or a character that is cut off at the end."""
     path = tmp_path / "latin.txt"
-    path.write_bytes(b"a" * prefix + "é".encode() + b"\n" + "é".encode("latin-1") + b" et\n")
+    path.write_bytes(b"a" * prefix + "é".encode() + b"\n" + bad)
     with pytest.raises(SourceError, match=rf"latin.txt is not UTF-8 .* byte {prefix + 3}\."):
-        read(path)
-
-
-def test_a_character_cut_off_at_the_end_is_refused(tmp_path):
-    path = tmp_path / "cut.txt"
-    path.write_bytes(b"abc\n" + "é".encode()[:1])
-    with pytest.raises(SourceError, match=r"unexpected end of data at byte 4\."):
         read(path)
 
 
@@ -305,19 +287,6 @@ def test_documents_carry_their_source(tmp_path):
     assert stored.documents == len(found["test"])
     assert stored.bytes == len(content) - stored.documents
     assert stored.sha256 == hashlib.sha256(content).hexdigest()
-
-
-def test_damaged_documents_are_refused(tmp_path):
-    path = tmp_path / "documents.parquet"
-    with documents.writer(path, {}) as writer:
-        for i in range(500):
-            writer.add(Piece(f"document {i}", True))
-    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
-    spoiled = bytearray(path.read_bytes())
-    spoiled[column.data_page_offset + column.total_compressed_size // 2] ^= 4
-    path.write_bytes(spoiled)
-    with pytest.raises(Refused, match=r"documents.parquet is refused: its data is damaged"):
-        list(Documents(path))
 
 
 def test_shares_that_do_not_sum_to_one_are_refused(tmp_path):

@@ -263,32 +263,26 @@ def test_the_table_depends_on_its_entry_alone(computed):
 # --- Bad input -----------------------------------------------------------------------------------
 
 
-def test_bad_input_is_named():
-    good = joint()
-    with pytest.raises(ValueError, match=r"joint: found shape \(4, 3\), expected a square matrix"):
-        gf.gaussian(good[:, :3])
-    bent = good.copy()
-    bent[0, 1] += 0.1
-    with pytest.raises(ValueError, match=r"joint: found a matrix that differs from its transpose"):
-        gf.gaussian(bent)
-    with pytest.raises(ValueError, match=r"joint: found the eigenvalue -.*positive definite"):
-        gf.gaussian(good - 2 * np.eye(4))
-    with pytest.raises(ValueError, match=r"joint: found numbers that are not finite"):
-        gf.gaussian(good * np.nan)
-    with pytest.raises(ValueError, match=r"joint: found one token"):
-        gf.gaussian(np.eye(1))
-    with pytest.raises(ValueError, match=r"quadratic: found shape \(2, 2\), expected \(3, 3\)"):
-        gf.gaussian(good, np.eye(2))
-    with pytest.raises(ValueError, match=r"quadratic: .*differs from its transpose"):
-        gf.gaussian(good, np.triu(np.ones((3, 3))))
-    with pytest.raises(ValueError, match=r"tokens: found shape \(3, 4\)"):
-        gf.sampled(np.ones((3, 4)))
-    data, (a, B) = gf.gaussian(good), weights()
-    with pytest.raises(ValueError, match=r"decay: found -0\.1"):
-        gf.flow(data, a, B, TIMES, -0.1)
-    with pytest.raises(ValueError, match=r"decay: found -1"):
-        gf.growth_rates(data, -1)
-    with pytest.raises(ValueError, match=r"a, B: found shapes \(2,\) and \(3, 3\)"):
-        gf.flow(data, a[:2], B, TIMES)
-    with pytest.raises(ValueError, match="times: expected two or more"):
-        gf.flow(data, a, B, TIMES[::-1])
+DATA, (A, B) = gf.gaussian(joint()), weights()
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "message"),
+    [
+        (gf.gaussian, [joint()[:, :3]], r"joint: found shape \(4, 3\), expected a square matrix"),
+        (gf.gaussian, [joint() + np.eye(4, k=1)], "joint: .*differs from its transpose"),
+        (gf.gaussian, [joint() - 2 * np.eye(4)], "joint: .*eigenvalue -.*positive definite"),
+        (gf.gaussian, [joint() * np.nan], "joint: found numbers that are not finite"),
+        (gf.gaussian, [np.eye(1)], "joint: found one token"),
+        (gf.gaussian, [joint(), np.eye(2)], r"quadratic: .*\(2, 2\), expected \(3, 3\)"),
+        (gf.gaussian, [joint(), np.triu(np.ones((3, 3)))], "quadratic: .*from its transpose"),
+        (gf.sampled, [np.ones((3, 4))], r"tokens: found shape \(3, 4\)"),
+        (gf.flow, [DATA, A, B, TIMES, -0.1], r"decay: found -0\.1"),
+        (gf.growth_rates, [DATA, -1], "decay: found -1"),
+        (gf.flow, [DATA, A[:2], B, TIMES], r"a, B: found shapes \(2,\) and \(3, 3\)"),
+        (gf.flow, [DATA, A, B, TIMES[::-1]], "times: expected two or more"),
+    ],
+)
+def test_bad_input_is_named(function, given, message):
+    with pytest.raises(ValueError, match=message):
+        function(*given)

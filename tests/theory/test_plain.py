@@ -10,6 +10,7 @@ from manybody.theory.multi_index.table import weak_recovery
 SOFTMAX, LINEAR = Setting(1.0), Setting(0.5, "linear")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("skip", "activation", "overlaps", "regulariser"),
     [
@@ -58,6 +59,7 @@ def test_a_plain_root_is_a_fixed_point_of_its_own_samples():
     assert odds / squares == pytest.approx([alpha.value] * 2, rel=5e-3)
 
 
+@pytest.mark.long
 def test_errors_of_roots_are_those_of_repeated_runs():
     runs = [plain.onset(SOFTMAX, 250, seed, 0.97)[0] for seed in range(10)]
     spread = np.std([run.value for run in runs], ddof=1)

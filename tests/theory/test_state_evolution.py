@@ -51,6 +51,7 @@ def test_fixed_points_of_layer_2_alone():
     assert (errors < 0.01 * expected).all()
 
 
+@pytest.mark.long
 def test_fixed_points_of_both_layers():
     found = []
     for seed in seeds(4):
@@ -110,6 +111,7 @@ def test_a_fixed_point_that_is_called_converged_stands_still():
                 assert abs(np.log(alpha * G) - np.log(Q / (1 - Q))) < 2e-5
 
 
+@pytest.mark.long
 def test_what_did_not_converge_is_said(monkeypatch):
     normal = draws(64, seeds(1)[0])
     monkeypatch.setattr(se, "ITERATIONS", 1)
@@ -137,6 +139,7 @@ def test_an_overlap_beyond_the_end_of_a_curve_is_not_converged():
     assert found[3].tolist() == [True, False]
 
 
+@pytest.mark.long
 def test_linear_attention_learns_layer_1_first_where_the_skip_connection_is_weak(monkeypatch):
     monkeypatch.setattr(se, "ALONE", (0.05, 0.08, 0.1, 0.12, 0.2, 0.4))
     monkeypatch.setattr(se, "BOTH", (0.05, 0.2))
@@ -237,26 +240,17 @@ def test_a_student_that_knows_everything_makes_no_error():
     assert min(prediction.errors((0.4, 1), SETTING, normal)) > 0.001
 
 
-def test_threads_change_no_byte():
-    normal = draws(256, seeds(1)[0])
-    one, two = (averages((0.2, 0.8), Setting(1.0, threads=n), normal) for n in (1, 2))
-    assert one.gain.tobytes() == two.gain.tobytes()
-    assert one.log_z == two.log_z
-
-
-def test_mass_and_moments_at_zero_overlap_are_exact():
-    for skip in (0.1, 1.0, 4.0):
-        weak = weak_recovery(Setting(skip))
-        assert weak.mass == pytest.approx(1, abs=1e-6)
-        assert np.allclose(weak.trace, 0, atol=1e-5)
-
-
-def test_linear_attention_has_the_same_mass_and_moments():
-    weak = weak_recovery(Setting(1.0, "linear"))
-    assert weak.mass == pytest.approx(1, abs=1e-5)
+@pytest.mark.parametrize(
+    ("setting", "error"),
+    [*((Setting(skip), 1e-6) for skip in (0.1, 1.0, 4.0)), (Setting(1.0, "linear"), 1e-5)],
+)
+def test_mass_and_moments_at_zero_overlap_are_exact(setting, error):
+    weak = weak_recovery(setting)
+    assert weak.mass == pytest.approx(1, abs=error)
     assert np.allclose(weak.trace, 0, atol=1e-5)
 
 
+@pytest.mark.long
 def test_the_table_has_its_rows_and_the_same_bytes_again(monkeypatch):
     monkeypatch.setattr(se, "ALONE", (0.1, 0.4, 0.8))
     monkeypatch.setattr(se, "BOTH", (0.1,))

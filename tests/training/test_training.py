@@ -151,17 +151,6 @@ def test_every_epoch_is_a_permutation_of_the_data_without_a_gap():
     assert batches.epoch(5) == 2.0
 
 
-def test_a_batch_depends_on_seed_and_step_only():
-    batches = Batches(50, LENGTH, RECIPE, seed=5)
-    later = [batches.at(step) for step in (9, 2)]
-    again = [Batches(50, LENGTH, RECIPE, seed=5).at(step) for step in (9, 2)]
-    for one, two in zip(later, again, strict=True):
-        assert np.array_equal(one.sequences, two.sequences)
-        assert torch.equal(one.positions, two.positions)
-    other = Batches(50, LENGTH, RECIPE, seed=6).at(9)
-    assert not np.array_equal(other.sequences, later[0].sequences)
-
-
 def numbers_of(seed, stream, recipe=RECIPE):
     """Order of the first epoch (50,), and the masks of its steps (6, 15)."""
     batches = [Batches(50, LENGTH, recipe, seed, stream).at(step) for step in range(6)]
@@ -246,38 +235,6 @@ def test_a_stream_leaves_starts_and_validation_alone_unless_each_run_draws_its_o
     tables = [checkpoints.history(runs[stream, 4]) for stream in ("a", "b")]
     first = [table[table["split"] == "validation"].iloc[0] for table in tables]
     assert first[0]["loss"] == first[1]["loss"]  # the same masks of the same sequences
-
-
-def test_another_stream_takes_up_no_state_of_an_unfinished_run(tmp_path, monkeypatch):
-    """Nor does another seed; the same one goes on bit for bit."""
-    recipe = {"steps": 12, "checkpoints": {"logarithmic": 0, "listed": [4]}}
-    whole = payload(run(tmp_path / "whole", recipe, stream="b"))
-    advance = loop.Run._step
-
-    def die(self):
-        if self.taken == 8:
-            raise KeyboardInterrupt
-        advance(self)
-
-    def taken_up(stream):
-        found = []
-        start = loop.Run.start
-
-        def look(self):
-            start(self)
-            found.append(self.taken)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(loop.Run, "start", look)
-            manifest = run(tmp_path / "run", recipe, stream=stream)
-        return found[0], payload(manifest)
-
-    for first, second, steps in [("a", "b", 0), ("b", "b", 4)]:
-        with monkeypatch.context() as patch:
-            patch.setattr(loop.Run, "_step", die)
-            with pytest.raises(KeyboardInterrupt):
-                run(tmp_path / "run", recipe, stream=first)
-        assert taken_up(second) == (steps, whole)
 
 
 def test_all_positions_are_masked_equally_often_when_the_last_sequence_gives_fewer():

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
+from configs import CONFIG, load
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import (
     ConfigSettings,
@@ -16,34 +16,20 @@ from snakemake.settings.types import (
     ResourceSettings,
 )
 
-from manybody.config.check import ConfigError, check, take_away
+from manybody.config.check import check, take_away
 from manybody.sampling import footprint
 
 LADDER = ("order-3", "order-9", "order-33")
 LONG = ("train_model", "sample_clones", "evaluate_model")
 ROOT = Path(__file__).resolve().parents[3]
-CONFIG = ROOT / "config"
 HEAD = (CONFIG / "lab.yaml").read_text().partition("results:")[0]
 # As `#   $lab generators  # train_model 7: ...`: the target, and its jobs.
 PIECES = re.findall(r"^#   \$lab (\S+) +# ([a-z_0-9, ]+):", HEAD, re.MULTILINE)
 
 
-def merged(*names):
-    config = {}
-    for name in names:
-        lay(config, yaml.safe_load((CONFIG / name).read_text()))
+def laid(*names):
+    config = load(*names)
     take_away(config)
-    return config
-
-
-def lay(config, overlay):
-    """As Snakemake lays one config file over another."""
-    for key, value in overlay.items():
-        if isinstance(value, dict):
-            below = config.get(key)
-            config[key] = lay(below if isinstance(below, dict) else {}, value)
-        else:
-            config[key] = value
     return config
 
 
@@ -67,18 +53,18 @@ def planned(targets, *configs, **overrides):
 
 
 def test_the_lab_draws_its_own_figures_and_no_others():
-    config = merged("config.yaml", "lab.yaml")
+    config = laid("lab.yaml")
     check(config)
     assert config["figures"].keys() == {"simplicity"}
     assert config["figures"]["simplicity"].keys() == {"fig1", "fig3", "fig4", "fig4_paper", "fig5"}
-    slices = merged("config.yaml", "lab.yaml", "lab-wikitext.yaml")
+    slices = laid("lab.yaml", "lab-wikitext.yaml")
     check(slices)
     assert slices["figures"]["simplicity"].keys() == {"fig1"}
-    assert slices["results"] != config["results"] != merged("config.yaml")["results"]
+    assert slices["results"] != config["results"] != load()["results"]
 
 
 def test_order_33_is_a_restriction_and_every_generator_of_a_ladder_has_one_recipe():
-    config = merged("config.yaml", "lab.yaml")
+    config = laid("lab.yaml")
     source = config["sources"]["lab"]
     assert source["length"] >= 33
     clones, targets = config["clones"], config["evaluations"]
@@ -99,11 +85,6 @@ def test_a_piece_has_the_jobs_that_the_head_of_the_config_states(target, jobs, t
     stated = {rule: int(number) for rule, number in re.findall(r"(\w+) (\d+)", jobs)}
     targets = [name.replace("results/lab", str(tmp_path)) for name in expanded(target)]
     assert planned(targets, "config/lab.yaml", results=tmp_path) == stated
-
-
-def test_the_head_names_the_pieces():
-    assert [target for target, _ in PIECES][-1] == "all"
-    assert len(PIECES) >= 4
 
 
 def test_figure_1_on_files_of_ones_own(tmp_path):
@@ -141,7 +122,7 @@ def requested(folder, gpus):
 
 def test_the_memory_of_a_clone_s_job_follows_from_its_sizes(tmp_path):
     """The caches of n = 6 alone take 7.5 GB for 310 chains; on a GPU they are not in the job."""
-    config = merged("config.yaml", "lab.yaml")
+    config = laid("lab.yaml")
     found = requested(tmp_path, gpus=0)
     assert len(found) == 7
     for name, megabytes in found.items():
@@ -150,21 +131,3 @@ def test_the_memory_of_a_clone_s_job_follows_from_its_sizes(tmp_path):
         assert megabytes == footprint.job_megabytes(*sizes, clone)
     assert found["lab-n6"] > 7500 + footprint.PROCESS > found["lab-n4"]
     assert set(requested(tmp_path, gpus=1).values()) == {footprint.FIXED}
-
-
-def test_null_is_a_value_in_an_entry_and_takes_away_in_figures():
-    config = merged("config.yaml", "lab.yaml")
-    assert config["models"]["potts-free"]["rank"] is None
-    assert "norm" not in config["figures"]["simplicity"]["fig4"]
-    config["models"]["lab-n2"]["layers"] = None
-    take_away(config)
-    with pytest.raises(ConfigError, match=r"models\.lab-n2\.layers: found None"):
-        check(config)
-
-
-def test_what_a_figure_needs_is_still_asked_for():
-    config = merged("config.yaml", "lab.yaml")
-    config["figures"]["simplicity"]["fig1"]["ladder"] = None
-    take_away(config)
-    with pytest.raises(ConfigError, match=r"figures\.simplicity\.fig1\.ladder: missing"):
-        check(config)

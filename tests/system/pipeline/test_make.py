@@ -190,30 +190,6 @@ def test_an_unknown_build_of_torch_is_refused(machine):
     assert "TORCH=gpu: expected cpu or cuda" in answer.stdout
 
 
-def test_help_is_the_default_and_lists_every_target():
-    text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = text[text.index(".PHONY:") :].splitlines()[0].split()[1:]
-    shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    tests, files = {"test", "test-system", "test-all"}, {"config", "lock", "audit"}
-    assert {"help", "env", "figures", "resume"} | tests | files == set(targets)
-    for target in targets:
-        assert f"  make {target} " in shown
-
-
-def test_ci_runs_the_tests_with_the_data_beside_the_checkout():
-    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert os.access(ROOT / ".ci" / "run", os.X_OK)
-    assert script.rstrip().endswith("make test\nmake test-system")
-    files = subprocess.run(
-        ["git", "grep", "--files-with-matches", "--fixed-strings", "../shared" + "/data"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert files.stdout.split() in ([], [".ci/run"])
-
-
 def test_installer_uses_the_standard_library_only():
     tree = ast.parse((ROOT / "envs" / "install.py").read_text(encoding="utf-8"))
     names = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
