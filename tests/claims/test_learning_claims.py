@@ -188,7 +188,7 @@ def test_claims_are_judged_from_files(tmp_path, figure):
         "fig4": BLOCK,
         "headline": {"corpora": [part]},
         "fig3": {key: value for key, value in FIG3.items() if key != "wide_generator"},
-        "table1": {"clones": ["n2", "bert"], "sweep": 20, "passages": [1]},
+        "table1": {"clones": ["n2", "bert"], "sweep": 20, "passages": [0]},
     }
     files, context = planted.written(tmp_path)(blocks[figure])
     module = import_module(f"manybody.claims.simplicity.{figure}")

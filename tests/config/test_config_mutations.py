@@ -28,7 +28,8 @@ OPTIONAL = re.compile(
     r"|models\..*\.(loss|hold|every|subset|validation_masks|divergence|device|stream|training\.weights)"
     r"|figures\..*\.(seeds|colours|protocols|exact|wide_generator|early_stopped|twins"
     r"|wide|norm|starts|interpolation|truth|separation)|figures\.simplicity\.fig[45]\.generators"
-    r"|theory\.trec\.vocabulary"
+    r"|theory\.(trec\.vocabulary|gamp\.activation)|models\..*\.(sparsity|weights)"
+    r"|sources\.potts\.temperature\.hamming"
 )
 REQUIRED_ANYWAY = re.compile(
     r"models\.(bert|gpt|potts-encoder)[^.]*\.heads|corpora\.(pydocs\.sha256|letters\.files)"
@@ -168,7 +169,9 @@ def wrong_types(value, path):
     if isinstance(value, bool):
         yield from ("yes please", 3, ["odd"], {"odd": 1})
     elif isinstance(value, int | float):
-        yield from ("many", [value], {"odd": value}, True)
+        yield from ("many", {"odd": value}, True)
+        if not ONE_OR_SEVERAL.fullmatch(path):
+            yield [value]
     elif isinstance(value, str):
         yield from ([value], {"odd": value})
         if value.isidentifier() or "-" in value:
@@ -176,11 +179,14 @@ def wrong_types(value, path):
     elif isinstance(value, list):
         yield from (3.5, {"odd": "odd"}, "a, b")
     elif isinstance(value, dict):
-        yield from (3.5, ["odd"], "odd one")
+        yield from (3.5, ["odd"])
+        if not FREE_TEXT.fullmatch(path):
+            yield "odd one"
     if isinstance(value, int) and not isinstance(value, bool) and not WHOLE_ENOUGH.fullmatch(path):
         yield from (value + 0.5, float(value))  # 2.0 is no number of layers
 
 
+ONE_OR_SEVERAL = re.compile(r"models\..*\.start")
 # Integers in the config where the schema takes any number.
 WHOLE_ENOUGH = re.compile(r"models\..*\.(a|learning_rate)|figures.*\.a|.*\.(skip|alpha|time)")
 

@@ -280,6 +280,7 @@ def test_posterior_averages_of_a_learnt_layer_are_those_of_quadrature():
 def test_the_table(monkeypatch):
     monkeypatch.setattr(untied, "COARSE", 64)
     frame, about = untied.compute(ENTRY)
+    assert untied.compute(ENTRY | {"threads": 2})[0].equals(frame)
     assert "threads" not in about["entry"]
     assert list(frame.columns) == ["quantity", "series", "seed", "x", "y", "y_err"]
     values = frame.set_index(["quantity", "series"])["y"]

@@ -48,8 +48,8 @@ class Student(Block):
         test = getattr(self, "test", None)
         if self.tested and test is None:
             yield (
-                f"{path}.test: found nothing beside generators; expected the target of test text "
-                f"in their evaluations; name it, or leave generators out"
+                f"{path}.test: missing; expected the target of test text in the evaluations of "
+                f"generators; name it, or leave generators out"
             )
             return
         for name in self.tested:
