@@ -145,17 +145,19 @@ def test_progress_counts_every_checkpoint_and_target(tmp_path, sets):
     assert counter.done == 4
 
 
-def test_a_set_that_does_not_fit_is_named(tmp_path, sets):
+@pytest.mark.parametrize(
+    ("sizes", "count", "message"),
+    [
+        ({}, 10, "target a: 10 sequences are asked for.*holds 9"),
+        ({"length": 8}, None, "target a: .V. = 7 and L = 8"),
+        ({"vocabulary": 9}, None, "target a: .V. = 9 and L = 6"),
+    ],
+)
+def test_a_set_that_does_not_fit_is_named(tmp_path, sizes, count, message):
     run = finished_run(tmp_path / "run", FACTORED)
-    path = sets[0]["a"][0]
-    with pytest.raises(ValueError, match=r"target a: 10 sequences are asked for.*holds 9"):
-        losses.evaluate(run, {"a": (path, 10)})
-    written(tmp_path / "long.parquet", 3, 0, length=8)
-    with pytest.raises(ValueError, match=r"target long: .V. = 7 and L = 8"):
-        losses.evaluate(run, {"long": (tmp_path / "long.parquet", None)})
-    written(tmp_path / "wide.parquet", 3, 0, vocabulary=9)
-    with pytest.raises(ValueError, match=r"target wide: .V. = 9 and L = 6"):
-        losses.evaluate(run, {"wide": (tmp_path / "wide.parquet", None)})
+    written(tmp_path / "a.parquet", 9, 0, **sizes)
+    with pytest.raises(ValueError, match=message):
+        losses.evaluate(run, {"a": (tmp_path / "a.parquet", count)})
 
 
 def test_a_table_of_losses_comes_back_as_it_was_written(tmp_path, sets):

@@ -312,12 +312,17 @@ def test_bad_input_is_named(paths, tmp_path):
         with pytest.raises(SourceError, match=message):
             curves.compute({**ENTRY, **change}, paths, tmp_path)
     assert not list(tmp_path.iterdir())
-    data = tokens()
-    with pytest.raises(ValueError, match="tokens run from 0 to 2, expected 0 to 1"):
-        pl.Counted(data, 2)
-    with pytest.raises(ValueError, match=r"weights: shape \(3,\), expected one of 90"):
-        pl.Counted(data, COLOURS, np.ones(3))
-    with pytest.raises(ValueError, match="at least one above 0"):
-        pl.Counted(data, COLOURS, np.zeros(90))
-    with pytest.raises(ValueError, match=r"tokens: shape \(90,\)"):
-        pl.Counted(data[:, 0], COLOURS)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([tokens(), 2], "tokens run from 0 to 2, expected 0 to 1"),
+        ([tokens(), COLOURS, np.ones(3)], r"weights: shape \(3,\), expected one of 90"),
+        ([tokens(), COLOURS, np.zeros(90)], "at least one above 0"),
+        ([tokens()[:, 0], COLOURS], r"tokens: shape \(90,\)"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        pl.Counted(*given)

@@ -168,34 +168,6 @@ def test_the_bias_moves_the_energy_and_the_proposals_but_no_raw_ratio():
         torch.testing.assert_close(logits, bias.expand(2, -1), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("layers", "rank", "vocabulary", "length"),
-    [(2, 8, 40, 12), (2, None, 40, 12), (3, 6, 60, 10), (3, None, 20, 8), (4, 6, 60, 10)],
-)
-@pytest.mark.parametrize("energy", ["raw", "norm"])
-def test_single_precision_stays_near_the_naive_double_energy(
-    layers, rank, vocabulary, length, energy
-):
-    """After 300 moves too, without rebuilding: max(1e-6, 3 x the naive single deviation)."""
-    single = make_model(layers, rank, vocabulary, length, dtype=torch.float32)
-    double = make_model(layers, rank, vocabulary, length, dtype=torch.float32).double()
-    chains = open_chains(single, make_tokens(4, length, vocabulary), energy)
-    every, generator = torch.arange(4), torch.Generator().manual_seed(3)
-    for moves in (0, 300):
-        for _ in range(moves):
-            positions = torch.randint(length, (4,), generator=generator)
-            proposals = torch.randint(vocabulary, (4,), generator=generator)
-            _, handle = chains.log_ratio(every, positions, proposals)
-            chains.accept(handle, torch.ones(4, dtype=torch.bool))
-        exact = all_scores(double, chains.tokens, energy, "none")
-        naive = all_scores(single, chains.tokens, energy, "none").double()
-        size = all_masked_logits(double, chains.tokens)
-        size = size.gather(2, chains.tokens[..., None]).abs().sum((1, 2))
-        ours = ((chains.energy() + exact.sum(1)).abs() / size).max()
-        theirs = ((naive - exact).sum(1).abs() / size).max()
-        assert ours <= max(1e-6, 3 * theirs)
-
-
 def test_proposals_in_several_batches_are_the_same_proposals(monkeypatch):
     model, tokens = make_model(4, 2, 19, 5), make_tokens(5, 5, 19)
     every, at, new = torch.arange(5), torch.arange(5), torch.arange(5) + 7

@@ -193,31 +193,32 @@ def test_own_tensors_are_taken(tmp_path):
     assert about["parameters"]["couplings"] == own["couplings"]
 
 
-def test_own_tensors_that_do_not_fit_are_refused(tmp_path):
-    drawn, _ = draw(SOURCE)
-    skew = drawn.couplings.copy()
-    skew[0, 1, 2] += 0.5
-    repeated = drawn.couplings.copy()
-    repeated[1, 1, 1] = 0.25
-    lopsided = drawn.colours.copy()
-    lopsided[0, 1, 1] = 0.5
-    endless = drawn.colours.copy()
-    endless[2, 2, 2] = np.inf
-    cases = [
-        ("couplings", skew, "couplings[0, 1, 2] = "),
-        ("couplings", repeated, "couplings[1, 1, 1] = 0.25: expected 0 where two sites coincide"),
-        ("couplings", drawn.couplings[:5, :5, :5], "shape (5, 5, 5), expected (6, 6, 6)"),
-        ("colours", lopsided, "symmetric"),
-        ("colours", endless, "colours[2, 2, 2] = inf, expected finite"),
-    ]
-    for name, tensor, said in cases:
-        own = bad_file(tmp_path, name, np.ascontiguousarray(tensor))
-        with pytest.raises(SourceError) as caught:
-            draw({**SOURCE, **own})
-        assert said in str(caught.value)
-        assert str(caught.value).startswith(f"{name}.file: {tmp_path}")
+@pytest.mark.parametrize(
+    ("name", "place", "value", "said"),
+    [
+        ("couplings", (0, 1, 2), 0.5, "couplings[0, 1, 2] = "),
+        ("couplings", (1, 1, 1), 0.25, "[1, 1, 1] = 0.25: expected 0 where two sites coincide"),
+        ("couplings", None, None, "shape (5, 5, 5), expected (6, 6, 6)"),
+        ("colours", (0, 1, 1), 0.5, "symmetric"),
+        ("colours", (2, 2, 2), np.inf, "colours[2, 2, 2] = inf, expected finite"),
+    ],
+)
+def test_own_tensors_that_do_not_fit_are_refused(tmp_path, name, place, value, said):
+    tensor = getattr(draw(SOURCE)[0], name).copy()
+    if place is None:
+        tensor = np.ascontiguousarray(tensor[:5, :5, :5])
+    else:
+        tensor[place] += value
+    with pytest.raises(SourceError) as caught:
+        draw({**SOURCE, **bad_file(tmp_path, name, tensor)})
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(f"{name}.file: {tmp_path}")
+
+
+def test_files_without_the_tensor_are_refused(tmp_path):
+    colours = bad_file(tmp_path, "colours", draw(SOURCE)[0].colours)["colours"]
     with pytest.raises(SourceError, match="holds no tensor 'couplings'"):
-        draw({**SOURCE, "couplings": bad_file(tmp_path, "colours", drawn.colours)["colours"]})
+        draw({**SOURCE, "couplings": colours})
     with pytest.raises(SourceError, match="not a readable safetensors file"):
         draw({**SOURCE, "couplings": {"file": str(tmp_path / "absent")}})
 

@@ -103,19 +103,6 @@ def test_conditionals_are_ratios_of_the_weights_of_eq_1(tmp_path):
             np.testing.assert_allclose(np.exp(logs[site]), weights / weights.sum(), atol=1e-12)
 
 
-@pytest.mark.parametrize("fields", [False, True])
-def test_conditionals_keep_the_law(fields):
-    model = hamiltonian(fields=fields)
-    states = all_states(5, 3)
-    law = boltzmann(model, states).reshape((3,) * 5)
-    kernels = np.exp(model.log_conditionals(states)).reshape((3,) * 5 + (5, 3))
-    moved = law
-    for site in range(5):
-        kernel = np.moveaxis(kernels[..., site, :], -1, site + 1).take(0, axis=site)
-        moved = moved.sum(axis=site, keepdims=True) * kernel
-    np.testing.assert_allclose(moved, law, atol=1e-14)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("vocabulary", [2, 3])

@@ -200,15 +200,6 @@ def test_another_seed_cuts_otherwise(tmp_path):
     assert first["test"] != second["test"]
 
 
-def test_same_corpus_same_bytes(tmp_path):
-    corpus = lines_corpus(tmp_path, [f"document {i}" for i in range(300)])
-    collected(tmp_path / "a", corpus)
-    collected(tmp_path / "b", corpus)
-    for name in text.SPLITS:
-        first, second = (tmp_path / run / "out" / f"{name}.parquet" for run in "ab")
-        assert first.read_bytes() == second.read_bytes()
-
-
 def test_an_empty_split_is_refused_and_leaves_nothing(tmp_path):
     corpus = lines_corpus(tmp_path, ["only one document"])
     with pytest.raises(SourceError, match=r"the (train|validation) split .* comes out empty"):

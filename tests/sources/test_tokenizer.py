@@ -193,19 +193,6 @@ def test_same_bytes_in_other_processes_with_other_threads(stored, tmp_path):
     assert len(found) == 1
 
 
-def test_real_stories_come_back(data_folder, tmp_path):
-    path = data_folder / "tinystories" / "tinystories_train_head_10k_lines.txt"
-    lines = path.read_text(encoding="utf-8").splitlines()[:3000]
-    texts = [line for line in lines if line.strip()]
-    stored = store(tmp_path / "stories.parquet", texts)
-    tokenizer.train(stored, 400, tmp_path / "tokenizer.json")
-    found = encode(stored, tmp_path / "tokenizer.json", tmp_path)
-    text = tokenizer.load(tmp_path / "tokenizer.json").decode(found.tokens.reshape(-1).tolist())
-    joined = "".join(f"{text.rstrip()}\n" for text in texts)
-    assert joined.startswith(text.rstrip("\N{REPLACEMENT CHARACTER}"))
-    assert len(joined) - len(text) < 16 * 20
-
-
 def test_the_benchmark_measures_both_sides():
     (row,) = benchmark.measure(megabytes=0.4, vocabulary=300)
     assert set(row) == {"what", "ours", "baseline", "ratio", "unit", "threads"}

@@ -75,25 +75,6 @@ def test_loss_and_flow_are_those_of_the_definition(Q):
             np.testing.assert_allclose(found, exact, rtol=0, atol=1e-11)
 
 
-def test_the_equations_are_those_of_the_specification():
-    """(10) to (12), term by term."""
-    covariance = joint()
-    C, h, variance = covariance[1:, 1:], covariance[0, 1:], covariance[0, 0]
-    a, B = weights()
-    G = B @ C @ B.T
-    g = np.diag(G)
-    da = h - C @ a - (np.outer(g, g) + 2 * G * G) @ a
-    dB = np.zeros_like(B)
-    for k in range(LENGTH):
-        mixed = sum(a[j] * G[j, k] * (B @ C)[j] for j in range(LENGTH))
-        dB[k] = -2 * a[k] * ((a @ g) * (B @ C)[k] + 2 * mixed)
-    loss = 0.5 * (variance - 2 * h @ a + a @ C @ a + (a @ g) ** 2 + 2 * a @ (G * G) @ a)
-    data = gf.gaussian(covariance)
-    assert gf.loss(data, a, B) == pytest.approx(loss, rel=1e-13)
-    for found, exact in zip(gf.velocity(data, a, B), (da, dB), strict=True):
-        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("decay", [0.0, 0.3])
 def test_the_flow_is_minus_the_central_difference_of_the_loss(decay):
     data, step = gf.gaussian(joint(), skewness()), 1e-4
@@ -130,22 +111,6 @@ def test_sampled_moments_give_the_average_over_the_samples():
     found = gf.velocity(data, a, B)
     np.testing.assert_allclose(found[0], da, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(found[1], dB, rtol=1e-10, atol=1e-10)
-
-
-def test_isserlis_moments_are_those_of_many_samples():
-    generator, Q, count = np.random.default_rng(8), skewness(), 200_000
-    tokens = generator.multivariate_normal(np.zeros(LENGTH + 1), joint(), size=count)
-    x = tokens[:, 1:].copy()
-    tokens[:, 0] += np.sum((x @ Q) * x, axis=1) - np.trace(Q @ joint()[1:, 1:])
-    exact, found = gf.gaussian(joint(), Q), gf.sampled(tokens)
-    products = tokens[:, :1, None] * x[:, :, None] * x[:, None, :]
-    error = products.std(axis=0) / np.sqrt(count)
-    assert (np.abs(found.target - exact.target) < 5 * error).all()
-    spread = (tokens[:, 0] ** 2).std() / np.sqrt(count)
-    assert found.variance == pytest.approx(exact.variance, abs=5 * spread)
-    _, B = weights()
-    for one, two in zip(exact.features(B), found.features(B), strict=True):
-        np.testing.assert_allclose(one, two, atol=0.05 * np.abs(one).max())
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])

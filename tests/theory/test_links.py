@@ -55,68 +55,6 @@ def test_heads_are_the_matrix_form(heads, tied):
     np.testing.assert_allclose(found, given.head_outputs(readouts), rtol=1e-12, atol=1e-12)
 
 
-def test_one_head_is_no_head():
-    given = plain(2, 3, 2, 0.5, seed=1)
-    q, k = given.indices()
-    found = links.multi_head(q[:, None], k[:, None], 0.5, [1.0])
-    np.testing.assert_array_equal(found, links.untied(q, k, 0.5))
-
-
-def test_heads_do_not_see_each_other():
-    given = Plain.draw(np.random.default_rng(3), SAMPLES, FEATURES, 2, 3, 2, 0.5, heads=2)
-    q, k = given.indices()
-    for head in range(2):
-        alone = links.untied(q[:, head], k[:, head], 0.5)
-        found = links.multi_head(q, k, 0.5, np.eye(2)[head])
-        np.testing.assert_allclose(found, alone, rtol=0, atol=1e-15)
-
-
-def test_two_layers_and_two_tokens_are_those_of_the_specification():
-    """h = B(z_1) z_2 and y12 = sgm(-h1 (h1 - h2)), y21 = sgm(-h2 (h2 - h1))."""
-
-    def sgm(t):
-        return 1 / (1 + np.exp(-t))
-
-    z = np.random.default_rng(5).standard_normal((100, 2, 1, 2))
-    for skip in (0.0, 0.4, 1.0, 3.0):
-        (u, v), (a, b) = z[:, 0, 0].T, z[:, 1, 0].T
-        p, q = sgm(-u * (u - v)), sgm(-v * (v - u))
-        h1, h2 = (1 - p + skip) * a + p * b, q * a + (1 - q + skip) * b
-        y12, y21 = sgm(-h1 * (h1 - h2)), sgm(-h2 * (h2 - h1))
-        expected = np.moveaxis(np.array([[1 - y12, y12], [y21, 1 - y21]]), -1, 0)
-        np.testing.assert_allclose(links.tied(z, skip), expected, rtol=0, atol=1e-14)
-        for kind in links.ATTENTIONS:
-            if kind == "linear" and skip == 0:
-                continue
-            h = channel.index(z[:, :, 0], skip, kind)
-            scores = h[:, :, None] * h[:, None, :]
-            expected = links.tied(z, skip, kind=kind)
-            np.testing.assert_allclose(links.attention(scores, kind), expected, atol=1e-13)
-
-
-def test_the_tied_link_is_even_in_every_layer():
-    z = np.random.default_rng(6).standard_normal((20, 3, 2, 3))
-    for signs in itertools.product((1, -1), repeat=3):
-        flipped = z * np.array(signs)[:, None, None]
-        np.testing.assert_allclose(links.tied(flipped, 0.5), links.tied(z, 0.5), atol=1e-14)
-
-
-def test_the_untied_link_is_even_in_queries_and_keys_together_only():
-    q, k = np.random.default_rng(7).standard_normal((2, 20, 2, 1, 2))
-    y = links.untied(q, k, 0.5)
-    for signs in itertools.product((1, -1), repeat=2):
-        factor = np.array(signs)[:, None, None]
-        found = links.untied(q * factor, k * factor, 0.5)
-        np.testing.assert_allclose(found, y, atol=1e-14)
-    assert np.abs(links.untied(-q, k, 0.5) - y).max() > 0.1
-    # Rows are normalised over keys, so that queries and keys are not interchangeable.
-    assert np.abs(links.untied(k, q, 0.5) - y).max() > 0.1
-    # Without the softmax they are, up to a transposition of the output.
-    linear = links.untied(q[:, 1:], k[:, 1:], 0.5, kind="linear")
-    other = links.untied(k[:, 1:], q[:, 1:], 0.5, kind="linear")
-    np.testing.assert_allclose(linear, np.swapaxes(other, -1, -2), atol=1e-15)
-
-
 def test_scores_of_any_size_are_finite():
     z = np.array([[[[1e3, -2e3]], [[1e3, 3e3]]]])
     with np.errstate(over="raise", invalid="raise"):

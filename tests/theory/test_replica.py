@@ -134,13 +134,6 @@ def test_uncorrelated_inputs_follow_the_known_ridge_formula(alpha):
     assert rp.loss(given, alpha, 0) == pytest.approx(without, rel=1e-12)
 
 
-def test_no_samples_and_many_samples():
-    given = general()
-    power = given.signal + given.noise
-    assert rp.loss(given, 1e-9, 0.1) == pytest.approx(power, rel=1e-6)
-    assert rp.loss(given, 1e7, 0.1) == pytest.approx(given.noise, rel=1e-5)
-
-
 def test_theory_of_correlated_inputs_against_simulation():
     """A covariance that is not that of the model, through its joint precision."""
     length, alphas, ridge, runs = 80, np.array([0.5, 1.0, 2.0]), 0.05, 60

@@ -265,13 +265,6 @@ def test_the_last_layer_alone_is_learned_at_the_landmarks(branches):
 
 
 @pytest.mark.slow
-def test_no_layer_is_found_below_the_universal_bound(branches):
-    """lambda <= T (T + 1) = 6, so alpha_3 >= 1/6."""
-    for curve in branches[2]:
-        assert curve.alphas[0] > 1 / 6
-
-
-@pytest.mark.slow
 def test_layer_1_starts_at_the_landmark_and_layer_2_later(branches):
     setting, drawn, curves = branches
     found = [deep.onsets(*pair) for pair in zip(curves, [setting] * 4, drawn, strict=True)]

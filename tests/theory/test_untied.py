@@ -232,14 +232,6 @@ def test_both_estimators_of_the_gain_agree(skip):
     assert (gaps.std(axis=0, ddof=1) / 2 < 0.06).all()
 
 
-def test_a_finer_inner_rule_changes_nothing():
-    nodes, given = untied.first_layer(0.7), untied.uniforms(64, stream(8))
-    coarse = untied.learnt(0.7, [0.9, 0.8], given, nodes)
-    fine = untied.learnt(0.7, [0.9, 0.8], given, nodes, inner=0.4)
-    np.testing.assert_allclose(coarse.squares, fine.squares, rtol=1e-5)
-    np.testing.assert_allclose(coarse.first, fine.first, rtol=1e-5, atol=1e-8)
-
-
 def test_posterior_averages_of_a_learnt_layer_are_those_of_quadrature():
     """One sample, by another rule in other coordinates."""
     skip, variance = 1.5, (0.3, 0.2)

@@ -129,14 +129,16 @@ def test_first_last_spaced_and_listed_steps_are_kept(checkpoints, expected):
     assert checkpoint_steps({"steps": 1000, "checkpoints": checkpoints}) == expected
 
 
-def test_a_listed_step_beyond_the_last_is_refused():
-    with pytest.raises(ValueError, match="step 1001 is not between 0 and the last step, 1000"):
-        checkpoint_steps({"steps": 1000, "checkpoints": {"listed": [5, 1001]}})
-
-
-def test_checkpoints_every_no_step_are_refused():
-    with pytest.raises(ValueError, match=r"checkpoints\.every: 0 steps .* expected at least 1"):
-        checkpoint_steps({"steps": 1000, "checkpoints": {"every": 0}})
+@pytest.mark.parametrize(
+    ("checkpoints", "message"),
+    [
+        ({"listed": [5, 1001]}, "step 1001 is not between 0 and the last step, 1000"),
+        ({"every": 0}, r"checkpoints\.every: 0 steps .* expected at least 1"),
+    ],
+)
+def test_checkpoints_that_cannot_be_are_refused(checkpoints, message):
+    with pytest.raises(ValueError, match=message):
+        checkpoint_steps({"steps": 1000, "checkpoints": checkpoints})
 
 
 # --- batches
@@ -524,7 +526,7 @@ def test_cuda_is_refused_where_there_is_none(tmp_path):
         run(tmp_path / "run", device="cuda")
 
 
-def test_a_diverging_run_stops_and_names_step_rate_and_last_good_checkpoint(tmp_path, monkeypatch):
+def diverge_at_25(monkeypatch):
     step = learner.Learner.step
 
     def spoil(self, number, batch):
@@ -534,6 +536,10 @@ def test_a_diverging_run_stops_and_names_step_rate_and_last_good_checkpoint(tmp_
         return step(self, number, batch)
 
     monkeypatch.setattr(learner.Learner, "step", spoil)
+
+
+def test_a_diverging_run_stops_and_names_step_rate_and_last_good_checkpoint(tmp_path, monkeypatch):
+    diverge_at_25(monkeypatch)
     rate = f"{learning_rate(25, RECIPE):g}"
     with pytest.raises(NonFiniteLoss) as stopped:
         run(tmp_path / "run", save_every=0.0)
@@ -547,16 +553,8 @@ def test_a_diverging_run_stops_and_names_step_rate_and_last_good_checkpoint(tmp_
 
 
 def test_a_run_may_end_where_it_diverges(tmp_path, monkeypatch):
-    step = learner.Learner.step
-
-    def spoil(self, number, batch):
-        if number == 25:
-            with torch.no_grad():
-                self.model.bias.fill_(math.inf)
-        return step(self, number, batch)
-
     whole = Manifest.read(run(tmp_path / "whole"), "model")
-    monkeypatch.setattr(learner.Learner, "step", spoil)
+    diverge_at_25(monkeypatch)
     cut = Manifest.read(run(tmp_path / "cut", {**RECIPE, "divergence": "keep"}), "model")
     kept = [step for step in whole.about["steps"] if step <= 25]
     assert cut.about["diverged"] == 25
@@ -640,6 +638,7 @@ def test_a_damaged_state_is_passed_over_for_the_one_before(
         ({"seed": 9}, "about.seed"),
         ({"recipe": {"learning_rate": 0.01}}, "about.recipe.learning_rate"),
         ({"code": "edited"}, "code"),
+        ({"stream": "b"}, "about.stream"),
         ({"data": {**DATA, "train": sequences(50, 8)}}, "data.train"),
     ],
 )

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from configs import CONFIG, load
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import (
@@ -22,21 +21,12 @@ from manybody.sampling import footprint
 LADDER = ("order-3", "order-9", "order-33")
 LONG = ("train_model", "sample_clones", "evaluate_model")
 ROOT = Path(__file__).resolve().parents[3]
-HEAD = (CONFIG / "lab.yaml").read_text().partition("results:")[0]
-# As `#   $lab generators  # train_model 7: ...`: the target, and its jobs.
-PIECES = re.findall(r"^#   \$lab (\S+) +# ([a-z_0-9, ]+):", HEAD, re.MULTILINE)
 
 
 def laid(*names):
     config = load(*names)
     take_away(config)
     return config
-
-
-def expanded(target):
-    """The targets of a shell's `a{b,c}d`."""
-    found = re.fullmatch(r"(.*)\{(.*)\}(.*)", target)
-    return [found[1] + part + found[3] for part in found[2].split(",")] if found else [target]
 
 
 def planned(targets, *configs, **overrides):
@@ -78,13 +68,6 @@ def test_order_33_is_a_restriction_and_every_generator_of_a_ladder_has_one_recip
         assert recipes == [recipes[0]] * 3
         assert {clones[rung]["chains"] for rung in rungs} == {310}
         assert {clones[rung]["energy"] for rung in rungs} == {"raw"}
-
-
-@pytest.mark.parametrize(("target", "jobs"), PIECES)
-def test_a_piece_has_the_jobs_that_the_head_of_the_config_states(target, jobs, tmp_path):
-    stated = {rule: int(number) for rule, number in re.findall(r"(\w+) (\d+)", jobs)}
-    targets = [name.replace("results/lab", str(tmp_path)) for name in expanded(target)]
-    assert planned(targets, "config/lab.yaml", results=tmp_path) == stated
 
 
 def test_figure_1_on_files_of_ones_own(tmp_path):

@@ -4,7 +4,6 @@ import csv
 import itertools
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import repository
 import torch
 from configs import load
 
@@ -37,18 +37,7 @@ class Checkout:
     """A copy of the repository's own files, in which snakemake runs and files may be edited."""
 
     def __init__(self, folder: Path):
-        self.folder = folder
-        listed = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        for name in listed.stdout.splitlines():
-            if (ROOT / name).is_file():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, folder / name)
+        self.folder = repository.copy(folder)
 
     def snakemake(self, *arguments, overlay="", check=True):
         """Runs snakemake at smoke scale, with the YAML text `overlay` laid over the config."""
@@ -162,17 +151,6 @@ def test_runs_were_given_their_own_seed_stream_and_training_split(smoke):
     for first, *others in several:
         for other in others:
             assert any(not torch.equal(first[name], other[name]) for name in first)
-
-
-def test_models_share_a_stream_only_where_they_name_it(smoke):
-    models = load("smoke.yaml")["models"]
-    own = {name: model["training"].get("stream", name) for name, model in models.items()
-           if "training" in model}  # fmt: skip
-    assert own["bert"] == "bert" != own["bert-generator"] == "bert-generator"
-    shared = {name for name, stream in own.items() if stream != name}
-    families = ("potts-", "many-body-n")
-    assert shared
-    assert all(name.startswith(families) for name in shared)
 
 
 def test_clones_start_where_their_config_says_and_say_how_they_were_drawn(smoke):
