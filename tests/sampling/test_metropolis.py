@@ -22,11 +22,19 @@ from manybody.sampling.metropolis import advance, choose_starts
 ENERGIES = [("raw", "none"), ("raw", "mean"), ("norm", "none")]
 FACTORED = dict(architecture="factored", vocabulary=7, length=6)
 MODELS = {
+    "n=1": FACTORED | dict(layers=1, rank=3),
+    "n=1 full": FACTORED | dict(layers=1, rank=None),
     "n=2": FACTORED | dict(layers=2, rank=4),
     "n=2 full": FACTORED | dict(layers=2, rank=None, bias=False),
     "n=3": FACTORED | dict(layers=3, rank=4),
     "n=3 full": FACTORED | dict(layers=3, rank=None),
     "n=4": FACTORED | dict(layers=4, rank=3),
+    "n=4 full": FACTORED | dict(layers=4, rank=None, vocabulary=5, length=5),
+    # Colours by far more than ranks: squares by tables.
+    "n=3, tables": FACTORED | dict(layers=3, rank=2, vocabulary=19),
+    "n=4, tables": FACTORED | dict(layers=4, rank=2, vocabulary=19, length=5),
+    "n=5, tables": FACTORED | dict(layers=5, rank=2, vocabulary=19, length=4),
+    "n=5": FACTORED | dict(layers=5, rank=5, vocabulary=6, length=4),
     "n=3 paper": FACTORED | dict(layers=3, rank=4, variant="paper"),
     "n=2, two heads": FACTORED | dict(layers=2, rank=4, heads=2),
     "n=3 full, two heads": FACTORED | dict(layers=3, rank=None, heads=2, start=0.6),
@@ -90,16 +98,17 @@ def states(model):
 def test_energy_and_ratio_are_those_of_the_definition(name, kind, gauge):
     model = build(MODELS[name])
     generator = torch.Generator().manual_seed(5)
-    tokens = torch.randint(7, (9, 6), generator=generator)
+    vocabulary, length = model.vocabulary, model.length
+    tokens = torch.randint(vocabulary, (9, length), generator=generator)
     chains = open_chains(model, tokens, kind, gauge)
     for _ in range(8):
         some = torch.randperm(9, generator=generator)[:5]
-        positions = torch.randint(6, (5,), generator=generator)
-        proposals = torch.randint(7, (5,), generator=generator)
+        positions = torch.randint(length, (5,), generator=generator)
+        proposals = torch.randint(vocabulary, (5,), generator=generator)
         logits = chains.logits(some, positions)
         state = chains.tokens[some]
         rows = torch.arange(5)
-        exact = model(state, torch.arange(6) == positions[:, None])[rows, positions]
+        exact = model(state, torch.arange(length) == positions[:, None])[rows, positions]
         torch.testing.assert_close(logits.double(), exact, rtol=0, atol=1e-10)
         real = proposals != state[rows, positions]
         some, positions, proposals = some[real], positions[real], proposals[real]
