@@ -60,13 +60,6 @@ def test_claims_without_their_clones_are_not_run():
         assert list(answers(found, start).values()) == ["not-run"] * count
 
 
-@pytest.mark.parametrize(("seeds", "steps"), [((0, 1), [0, 4]), ((0,), [0, 2, 4]), ((3,), [4])])
-def test_a_smoke_run_decides_nothing(seeds, steps):
-    found = judged(seeds=seeds, steps=steps, block=BLOCK | {"late_steps": [2, 4]})
-    decided = found[~found["claim"].str.startswith(("section 8", "11, premise"))]
-    assert set(decided["holds"]) <= {"undecided", "not-run"}
-
-
 def test_generators_of_unequal_loss_leave_claim_11_undecided():
     found = judged(apart=0.2)
     assert list(answers(found, "11, premise").values()) == ["no", "no"]

@@ -17,7 +17,6 @@ from planted_staircase import (
     TRAIN,
     TRUTH,
     make,
-    smoke,
     theory,
     write_line,
 )
@@ -215,19 +214,6 @@ def test_runs_that_stay_on_their_plateau_and_move_the_wrong_layer_are_a_no(tmp_p
     assert holds(found, "from the last to the first") == {"no"}
     (row,) = found[found["claim"].str.contains("protocol reaches")].itertuples()
     assert (row.value, row.kind, row.holds) == (9 / 12, "paper", "yes")
-
-
-def test_no_gate_of_a_smoke_run_fails(tmp_path):
-    made = smoke(tmp_path)
-    for module in (fig2, fig2_seeds):
-        found = module.judge(*made)
-        gates = found[found["kind"] != "paper"]
-        assert "contradicted" not in set(gates["holds"])
-    found = fig2.judge(*made)
-    assert "not-run" not in set(found[found["kind"] != "paper"]["holds"])
-    assert not found["claim"].str.contains("by more than", regex=False).any()
-    assert holds(found, "80% of the way from the 2-body line") == {"undecided"}
-    assert holds(found, "n = 3 rests on the 2-body lines") == {"undecided"}
 
 
 def test_data_of_another_order_and_size_are_judged_by_their_own_lines(tmp_path):

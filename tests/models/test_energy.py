@@ -210,44 +210,43 @@ def test_the_final_losses_are_those_of_the_kept_weights(finished):
     assert table[table["split"] == "validation"]["loss_se"].item() == pytest.approx(error, rel=1e-4)
 
 
-@pytest.mark.parametrize("at", ["between starts", "within a start", "while polishing"])
-def test_a_killed_fit_goes_on_and_ends_with_the_same_bytes(tmp_path, finished, monkeypatch, at):
-    followed, descend = [], lbfgs.Fit._descend
-
-    def die(self, path, flat):
-        followed.append(path["start"])
-        if at == "within a start" and len(followed) == 2:
-            descend(self, path, flat)
-        if len(followed) == {"while polishing": 4}.get(at, 2):
-            raise KeyboardInterrupt
-        return descend(self, path, flat)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(lbfgs.Fit, "_descend", die)
-        with pytest.raises(KeyboardInterrupt):
-            run(tmp_path / "run")
-    assert not (tmp_path / "run" / "manifest.json").exists()
-
-    again = []
-    monkeypatch.setattr(lbfgs.Fit, "_descend", lambda *given: again.append(1) or descend(*given))
-    assert files(run(tmp_path / "run")) == files(finished)
-    assert len(again) == {"while polishing": 1}.get(at, 3)
-    assert not (tmp_path / "run" / "resume").exists()
-
-
-def test_another_recipe_does_not_go_on_from_the_saved_starts(tmp_path, finished, monkeypatch):
+def killed(out, monkeypatch, descents, within=False, **changes):
+    """A fit that is killed as its descent number `descents` begins, or after a second one."""
     descend, followed = lbfgs.Fit._descend, []
 
     def die(self, path, flat):
         followed.append(path["start"])
-        if len(followed) == 3:
+        if within and len(followed) == descents:
+            descend(self, path, flat)
+        if len(followed) == descents:
             raise KeyboardInterrupt
         return descend(self, path, flat)
 
     with monkeypatch.context() as patch:
         patch.setattr(lbfgs.Fit, "_descend", die)
         with pytest.raises(KeyboardInterrupt):
-            run(tmp_path / "run", init_seed=5)
+            run(out, **changes)
+    assert not (out / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("descents", "within", "left"),
+    [(2, False, 3), (2, True, 3), (4, False, 1)],
+    ids=["between starts", "within a start", "while polishing"],
+)
+def test_a_killed_fit_goes_on_and_ends_with_the_same_bytes(
+    tmp_path, finished, monkeypatch, descents, within, left
+):
+    killed(tmp_path / "run", monkeypatch, descents, within)
+    descend, again = lbfgs.Fit._descend, []
+    monkeypatch.setattr(lbfgs.Fit, "_descend", lambda *given: again.append(1) or descend(*given))
+    assert files(run(tmp_path / "run")) == files(finished)
+    assert len(again) == left
+    assert not (tmp_path / "run" / "resume").exists()
+
+
+def test_another_recipe_does_not_go_on_from_the_saved_starts(tmp_path, finished, monkeypatch):
+    killed(tmp_path / "run", monkeypatch, 3, init_seed=5)
     assert files(run(tmp_path / "run")) == files(finished)
 
 

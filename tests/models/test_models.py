@@ -127,27 +127,6 @@ def test_copies_of_several_heads_equal_explicit_masking(heads, layers, rank, kin
     compare(made(description, torch.float32), kind, 1e-5)
 
 
-@pytest.mark.parametrize("rank", [4, None])
-@pytest.mark.parametrize("layers", [1, 2, 3])
-def test_heads_that_share_their_attention_are_one_head(layers, rank):
-    """sum_h A x V^h = A x (sum_h V^h), and heads without values add nothing."""
-    single, double = made(factored_model(layers, rank)), made(factored_model(layers, rank, heads=2))
-    with torch.no_grad():
-        for layer in range(layers):
-            for head in (0, 1):
-                double.attention[layer][head] = single.attention[layer]
-                double.left[layer][head] = single.left[layer] * (0.3, 0.7)[head]
-                if rank is not None:
-                    double.right[layer][head] = single.right[layer]
-        double.bias.copy_(single.bias)
-    tokens = tokens_of()
-    for masked in (None, torch.rand(BATCH, LENGTH, generator=torch.Generator()) < 0.3):
-        assert torch.allclose(double(tokens, masked), single(tokens, masked), atol=1e-12)
-    logits = double.head(double.all_masked_features(tokens))
-    expected = single.head(single.all_masked_features(tokens))
-    assert torch.allclose(logits, expected, atol=1e-12)
-
-
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize(("start", "scales"), [(0.2, (0.2, 0.2)), ([0.1, 2], (0.1, 2))])
 def test_start_scales_are_the_bounds_of_uniform_weights(start, scales, heads):

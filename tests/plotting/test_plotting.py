@@ -59,16 +59,6 @@ def test_series_without_their_clones_are_not_drawn():
     assert not drawn["series"].str.contains("stopped|rank").any()
 
 
-@pytest.mark.parametrize(
-    ("module", "seeds", "steps"),
-    [(fig4, (0, 1), [0, 4]), (fig4, (0,), [0, 2, 4]), (fig4, (0,), [0, 3]), (fig1, (3,), [4])],
-)
-def test_a_smoke_run_is_drawn(module, seeds, steps):
-    block = BLOCK | {"late_steps": [2, 4]}
-    _, drawn = module.figure_of(planted.student(seeds, steps, block))
-    assert len(drawn)
-
-
 def test_figure_1_has_a_linear_axis_of_epochs():
     figure, drawn = fig1.figure_of(planted.student())
     assert figure.axes[0].get_xscale() == "linear"

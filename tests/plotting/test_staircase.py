@@ -11,7 +11,6 @@ from planted_staircase import (
     TRUTH,
     make,
     rows_of,
-    smoke,
     write_run,
 )
 
@@ -50,12 +49,6 @@ def test_the_panels_hold_what_was_read(drawn):
     assert lowest["y"].tolist() == [TRUTH]
     words = [text.get_text() for text in figure.axes[-1].get_legend().get_texts()]
     assert "4 | 12  reached the 4-body region" in words
-
-
-def test_a_smoke_run_is_drawn(tmp_path):
-    made = smoke(tmp_path)
-    for module in (fig2, fig2_seeds):
-        assert len(module.draw(*made)[1])
 
 
 def test_the_literal_recipe_has_a_row_of_panels_for_each_part(planted):

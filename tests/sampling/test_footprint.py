@@ -7,7 +7,7 @@ import pytest
 from configs import load, parsed
 
 from manybody import models
-from manybody.sampling import backends, chains, footprint, masked, metropolis
+from manybody.sampling import backends, chains, footprint, masked
 
 CONFIGS = ("config.yaml", "lab.yaml", "headline.yaml", "paper.yaml")
 TEXT = {"vocabulary": 500, "length": 36}
@@ -78,19 +78,6 @@ def test_limits_are_those_of_the_sampler():
 
 def job(clone, model, source):
     return footprint.job_megabytes(model, source, clone)
-
-
-def test_the_lab_s_deepest_clone_has_room_for_its_group():
-    jobs = {clone["model"]: (clone, model, source) for clone, model, source in entries("lab.yaml")}
-    clone, model, source = jobs["lab-n6"]
-    description = model | {key: source[key] for key in ("vocabulary", "length")}
-    built = models.build(description)
-    group = min(clone["chains"], metropolis.group_size(built, "raw", "none"))
-    shared, each = of_model(description, "raw")
-    needed = (shared + group * each) / 1e6
-    assert 6000 < needed < 8000  # all 310 chains move together
-    assert needed + footprint.PROCESS < job(*jobs["lab-n6"]) < 1.1 * needed + footprint.PROCESS
-    assert job(*jobs["lab-n2"]) < 3000
 
 
 def test_every_job_of_the_demo_has_what_it_was_measured_to_take():

@@ -224,30 +224,6 @@ def test_a_step_leaves_the_target_unchanged(name, kind, gauge):
         torch.testing.assert_close(after, weights, rtol=0, atol=1e-14)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
-@pytest.mark.parametrize("name", SMALL)
-def test_histogram_of_chains_is_the_target(name, kind, gauge):
-    order = "left-to-right" if kind == "raw" else "permuted"
-    # A sweep forgets at least 0.3 (n = 2, 3) or 0.9 (bert) of what is left of the start.
-    scale, sweeps = {"n=2": (0.5, 30), "n=3": (0.3, 30), "bert": (0.6, 8)}[name]
-    model = build(SMALL[name], scale)
-    weights = target(model, kind, gauge).numpy()
-    count = 4000
-    starts = torch.zeros(count, 4, dtype=torch.int64)
-    chains = open_chains(model, starts, kind, gauge)
-    record = advance(chains, *numbers(count, 4, sweeps, order), starts.numpy(), {sweeps})
-    final = record.tokens[sweeps] @ 3 ** np.arange(3, -1, -1)
-    found = np.bincount(final, minlength=81) / count
-    generator = np.random.default_rng(0)
-    draws = generator.multinomial(count, weights / weights.sum(), size=200) / count
-    floor = np.abs(draws - weights).sum(axis=1).mean() / 2
-    assert np.abs(found - weights).sum() / 2 < 1.3 * floor
-    # The bar can fail: the same chains are far from their target's neighbours.
-    warmer = weights**0.7 / (weights**0.7).sum()
-    assert np.abs(found - warmer).sum() / 2 > 1.3 * floor
-
-
 @pytest.mark.parametrize("name", ["n=2", "n=3", "n=4", "bert"])
 def test_moves_do_not_depend_on_the_batch(name):
     """Full or partial batches, groups of chains, and the naive sampler: the same chains."""

@@ -207,16 +207,6 @@ def test_an_empty_split_is_refused_and_leaves_nothing(tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def append(path):
-    with path.open("a") as opened:
-        opened.write("one more document\n")
-
-
-def rewrite(path):
-    """Other letters, as many as before."""
-    path.write_text(path.read_text().swapcase())
-
-
 def replace(path):
     """Another file under the name, with the size and times of the old one."""
     times = path.stat().st_atime_ns, path.stat().st_mtime_ns
@@ -226,7 +216,16 @@ def replace(path):
     new.replace(path)
 
 
-@pytest.mark.parametrize("change", [append, rewrite, replace, Path.unlink])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_text(path.read_text() + "one more document\n"),
+        lambda path: path.write_text(path.read_text().swapcase()),  # as many letters as before
+        replace,
+        Path.unlink,
+    ],
+    ids=["append", "rewrite", "replace", "unlink"],
+)
 @pytest.mark.parametrize("moment", ["while it is read", "when it was read", "when all is written"])
 def test_a_file_that_changes_is_refused_and_leaves_nothing(tmp_path, monkeypatch, change, moment):
     corpus = lines_corpus(tmp_path, [f"document {i}" for i in range(300)])
@@ -280,16 +279,16 @@ def test_documents_carry_their_source(tmp_path):
     assert stored.sha256 == hashlib.sha256(content).hexdigest()
 
 
-def test_shares_that_do_not_sum_to_one_are_refused(tmp_path):
-    shares = {"train": 0.5, "validation": 0.1, "test": 0.1}
-    with pytest.raises(SourceError, match=r"sums to 0\.7, expected 1"):
-        collected(tmp_path, lines_corpus(tmp_path, ["a"], split=shares))
-
-
-def test_a_corpus_of_files_has_no_published_split(tmp_path):
-    corpus = lines_corpus(tmp_path, ["a"], split="published")
-    with pytest.raises(SourceError, match="a file corpus has no published split"):
-        collected(tmp_path, corpus)
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        ({"train": 0.5, "validation": 0.1, "test": 0.1}, r"sums to 0\.7, expected 1"),
+        ("published", "a file corpus has no published split"),
+    ],
+)
+def test_a_split_that_cannot_be_is_refused(tmp_path, split, message):
+    with pytest.raises(SourceError, match=message):
+        collected(tmp_path, lines_corpus(tmp_path, ["a"], split=split))
 
 
 def test_local_files_of_tinystories_with_the_published_split(tmp_path):

@@ -134,36 +134,6 @@ def test_uncorrelated_inputs_follow_the_known_ridge_formula(alpha):
     assert rp.loss(given, alpha, 0) == pytest.approx(without, rel=1e-12)
 
 
-def test_theory_of_correlated_inputs_against_simulation():
-    """A covariance that is not that of the model, through its joint precision."""
-    length, alphas, ridge, runs = 80, np.array([0.5, 1.0, 2.0]), 0.05, 60
-    generator = np.random.default_rng(6)
-    W = generator.normal(size=(length, 3 * length))
-    joint = W @ W.T / length
-    K = np.linalg.inv(joint)
-    K = (K + K.T) / 2
-    given = rp.conditional(K)
-    # The same problem from its parts: Sigma, w* and Delta by regression on the joint covariance.
-    w = np.linalg.solve(joint[1:, 1:], joint[0, 1:])
-    same = problem(joint[1:, 1:], w, joint[0, 0] - w @ joint[0, 1:], length)
-    counts = [round(alpha * length) for alpha in alphas]
-    fits = [rp.simulate(K, ridge, counts, generator) for _ in range(runs)]
-    for place, alpha in enumerate(alphas):
-        saddle = rp.saddle_point(given, alpha, ridge)
-        assert rp.loss(same, alpha, ridge) == pytest.approx(rp.loss(given, alpha, ridge), rel=1e-9)
-        for found, expected in (
-            ([fit.losses[place] for fit in fits], rp.loss(given, alpha, ridge)),
-            (
-                [fit.objectives[place] for fit in fits],
-                rp.free_energy(given, alpha, ridge, saddle),
-            ),
-            ([fit.residuals[place] for fit in fits], rp.training_error(given, alpha, saddle)),
-        ):
-            error = np.std(found, ddof=1) / math.sqrt(runs)
-            # Deterministic equivalents leave a difference of order 1 / L.
-            assert abs(np.mean(found) - expected) < 4 * error + expected / length
-
-
 # --- The GOE precision model ---------------------------------------------------------------------
 
 
@@ -295,26 +265,6 @@ def test_the_rational_forms_are_those_of_the_specification(gamma, ridge):
         assert rp.samples(gamma, ridge, g) == pytest.approx(alpha, rel=1e-10)
         assert rp.closed_form(gamma, ridge, alpha) == pytest.approx(expected, rel=1e-9)
         assert rp.closed_form(gamma, ridge, alpha, True) == pytest.approx(other, rel=1e-9)
-
-
-def test_the_limit_is_reached_by_the_semicircle_of_a_large_matrix():
-    """Quadrature instead of a random G: what is left is the discretisation."""
-    length, alpha, ridge = 20_000, 0.7, 1e-2
-    edges = 2 * np.cos((np.arange(length) + 0.5) * math.pi / length)
-    weights = 2 / length * np.sin((np.arange(length) + 0.5) * math.pi / length) ** 2
-    given = rp.Problem(1 / (GAMMA - edges), np.sqrt(weights) / GAMMA, 1 / GAMMA, length)
-
-    def excess(kappa):  # df1 with the semicircle's weights
-        return ridge / kappa + weights @ (1 / (1 + kappa * (GAMMA - edges))) - alpha
-
-    low, high = 1e-6, 1e3
-    for _ in range(200):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-    r = 1 / (1 + low * (GAMMA - edges))
-    bias = weights @ ((GAMMA - edges) * low**2 * r**2) / GAMMA**2
-    expected = (given.noise + bias) / (1 - weights @ r**2 / alpha)
-    assert rp.closed_form(GAMMA, ridge, alpha, True) == pytest.approx(expected, rel=1e-8)
 
 
 def test_peaks_are_those_of_the_specification():

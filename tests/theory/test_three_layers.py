@@ -178,41 +178,6 @@ def test_bad_input_is_refused(change, message):
 # --- Averages ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("overlaps", [(0.0, 0.0, 0.5), (0.4, 0.3, 0.95), (0.85, 0.8, 0.99)])
-def test_nishimori(overlaps):
-    """E E[(Z - omega)^2 | y] = V, and E E[Z - omega | y] (Z - omega) = E E[Z - omega | y]^2."""
-    x, omega, z = samples(3000, overlaps, 1.0, seed=8)
-    variance = 1 - np.array(overlaps)
-    found = channel.posterior(x, omega, variance, 1.0, nodes(3000, 128))
-    spread = np.einsum("nhltt->nl", found.second) / 2 / variance - 2
-    square = (found.mean[:, 0] * found.mean[:, 1]).sum(axis=2)
-    tower = ((found.mean.mean(axis=1) * (z - omega)).sum(axis=2) - square) / variance
-    for zero in (spread, tower):
-        error = zero.std(axis=0) / math.sqrt(len(zero))
-        assert (np.abs(zero.mean(axis=0)) <= 3.5 * error + 1e-12).all()
-
-
-@pytest.mark.parametrize("layer", [0, 1, 2])
-def test_overlaps_raise_the_free_entropy_by_the_gain(layer):
-    """2 d E log Z_out / dQ_ll = G_l(Q): Z and so y stay as they are, omega = Q Z + noise."""
-    overlaps, skip, step, count = np.array([0.5, 0.4, 0.8]), 1.0, 0.02, 1500
-    generator = np.random.default_rng(6)
-    z, noise = generator.normal(size=(2, count, 3, 2))
-    x, given = channel.index(z, skip), nodes(count, 128)
-
-    def posterior(shift):
-        q = overlaps + shift * np.eye(3)[layer]
-        omega = q[:, None] * z + np.sqrt(q * (1 - q))[:, None] * noise
-        return channel.posterior(x, omega, 1 - q, skip, given)
-
-    rise = (posterior(step).log_z - posterior(-step).log_z).mean(axis=1) / step
-    mean = posterior(0).mean[:, :, layer] / (1 - overlaps[layer])
-    difference = rise - (mean[:, 0] * mean[:, 1]).sum(axis=1)
-    error = difference.std() / math.sqrt(count)
-    assert abs(difference.mean()) <= 3 * error
-    assert error < 0.3 * (mean[:, 0] * mean[:, 1]).sum(axis=1).mean()
-
-
 def test_prediction_errors_are_those_of_the_plain_model():
     sequence = qmc.Sobol(12, rng=np.random.default_rng(0))
     normal = channel.normal(sequence.random(256)).reshape(256, 2, 3, 2)

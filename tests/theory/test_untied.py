@@ -80,37 +80,6 @@ def test_one_layers_threshold():
     )
 
 
-def top_overlap(alpha, dimension, seed):
-    """Overlap of the weights with the leading eigenvectors of the linearised message passing."""
-    generator = np.random.default_rng(seed)
-    count = round(alpha * dimension)
-    weights = generator.standard_normal((2, dimension))
-    X = generator.standard_normal((count, dimension, 2)) / np.sqrt(dimension)
-    q, k = (np.einsum("d,ndt->nt", w, X) for w in weights)
-    a = q * (k[:, :1] - k[:, 1:])
-    rho = np.hypot(*a.T) / np.sqrt(2)
-    G = blocks(moments_of(rho, a / (np.sqrt(2) * rho[:, None])))
-    G = np.linalg.solve(G + 1.5 * np.eye(4), G)  # bounded, as G itself has exponential tails
-    G = G.reshape(count, 2, 2, 2, 2)
-    flat = X.transpose(1, 0, 2).reshape(dimension, -1)  # (D, n * tokens)
-    matrix = np.empty((2, dimension, 2, dimension))
-    for i in range(2):
-        for j in range(2):
-            right = np.einsum("nab,ndb->dna", G[:, i, :, j], X).reshape(dimension, -1)
-            matrix[i, :, j] = flat @ right.T
-    vectors = np.linalg.eigh(matrix.reshape(2 * dimension, -1))[1][:, -1]
-    return abs(vectors @ weights.ravel()) / np.linalg.norm(weights)
-
-
-@pytest.mark.slow
-def test_a_spectrum_sees_one_layer_above_its_threshold_only():
-    """Eigenvector of sum_n X_n G(y_n) X_n^T: it knows nothing of F, only of G."""
-    low = [top_overlap(0.4 * untied.SINGLE_LAYER, 400, seed) for seed in range(2)]
-    high = [top_overlap(4 * untied.SINGLE_LAYER, 400, seed) for seed in range(2)]
-    assert max(low) < 0.3
-    assert min(high) > 0.5
-
-
 # --- Two layers around Q = 0 ---------------------------------------------------------------------
 
 
@@ -202,22 +171,6 @@ def test_the_bound_is_that_of_known_indices():
 
 def stream(*numbers):
     return np.random.SeedSequence(list(numbers))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("skip", [0.4, 2.0])
-def test_small_overlaps_grow_as_the_operator_says(skip):
-    nodes = untied.first_layer(skip, untied.STEP, 1e-10)
-    expected = untied.at_zero(skip).last
-    small = 1e-3 * np.array([1.0, 0.5])
-    found = np.array(
-        [untied.learnt(skip, small, untied.uniforms(512, stream(6, s)), nodes).squares
-         for s in range(4)]
-    )  # fmt: skip
-    error = found.std(axis=0, ddof=1) / 2
-    gained = expected[np.ix_([0, 2], [0, 2])] @ small
-    assert (np.abs(found.mean(axis=0) - gained) < 5 * error + 0.01 * gained).all()
-    assert (error < 0.15 * gained).all()
 
 
 @pytest.mark.parametrize("skip", [0.4, 1.0, 2.0])

@@ -7,6 +7,7 @@ lacks may come from there unnoticed: here Snakemake has none but what it needs i
 import json
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -60,6 +61,7 @@ MORE = (
     "contacts/family/family-map/seed-0.parquet",
     "models/many-body/many-body-true/seed-0/manifest.json",
 )
+SPINS = ("sequences/spins/train.parquet",)
 # The scorecard waits for every figure, a benchmark for a quiet machine; no figure here follows the
 # layers of a model or asks for losses by equations.
 NOT_RUN = {"write_scorecard", "judge_gates", "benchmark_part"}
@@ -106,8 +108,8 @@ def unlike(path: Path, prefix: Path) -> dict[str, tuple]:
 class UsingConda(Pipeline):
     """The pipeline as some Snakemake runs it with --use-conda, and the records of its jobs."""
 
-    def __init__(self, folder, python, variables, prefix, **options):
-        self.python, self.records = str(python), folder / "records"
+    def __init__(self, folder, python, variables, prefix, root=ROOT, **options):
+        self.python, self.root, self.records = str(python), root, folder / "records"
         self.prefix = prefix
         super().__init__(folder, **options)
         self.records.mkdir()
@@ -233,3 +235,36 @@ def test_all_that_scripts_may_import_is_in_their_environment(run, prefix, name):
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_package_that_an_environment_lacks_fails(bare, environment, tmp_path):
+    """safetensors, which nothing else there needs; scipy, which pip brings along unpinned."""
+    copy, prefix = tmp_path / "copy", tmp_path / "environments"
+    copy.mkdir()
+    shutil.copy(ROOT / "Snakefile", copy)
+    for name in ("config", "envs", "profiles", "workflow"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    path = copy / "envs" / "numerics.yaml"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [x for x in lines if not x.strip().startswith(("- safetensors==", "- scipy=="))]
+    assert len(kept) == len(lines) - 2
+    path.write_text("".join(kept), encoding="utf-8")
+    calls = {
+        name: UsingConda(tmp_path / name, python, environment, prefix, copy, targets=SPINS)
+        for name, python in (("bare", bare), ("full", sys.executable))
+    }
+    try:
+        calls["bare"].create()
+        assert calls["bare"].run(cores="all", check=False) == 1
+        said = calls["bare"].output
+        assert "Error in rule sample_potts" in said
+        assert "ModuleNotFoundError: No module named 'safetensors'" in said
+        assert not calls["bare"].artifacts()
+        (there,) = environments(prefix).values()
+        assert set(unlike(path, there)) == {"scipy"}
+        # A Snakemake that has the package lets it pass; what was loaded shows it all the same.
+        calls["full"].run(cores="all")
+        (job,) = calls["full"].recorded()
+        assert foreign(job) & imported_by("sample_potts") == {"safetensors"}
+    finally:
+        shutil.rmtree(prefix, ignore_errors=True)

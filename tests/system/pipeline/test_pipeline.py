@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -69,24 +70,18 @@ class Checkout:
         counts = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
         return {rule: n for rule, n in counts.items() if rule not in ("all", "total")}
 
+    @contextmanager
     def edit(self, name, change):
         """Edits a file for the duration of a `with` block."""
-        return Edit(self.folder / name, change)
-
-
-class Edit:
-    def __init__(self, path, change):
-        self.path, self.change = path, change
-
-    def __enter__(self):
-        self.before, self.times = self.path.read_bytes(), self.path.stat()
-        changed = self.change(self.before.decode())
-        assert changed != self.before.decode()
-        self.path.write_text(changed)
-
-    def __exit__(self, *_):
-        self.path.write_bytes(self.before)
-        os.utime(self.path, ns=(self.times.st_atime_ns, self.times.st_mtime_ns))
+        path = self.folder / name
+        before, times = path.read_text(), path.stat()
+        path.write_text(change(before))
+        assert path.read_text() != before
+        try:
+            yield
+        finally:
+            path.write_text(before)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 @pytest.fixture(scope="module")
