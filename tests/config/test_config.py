@@ -217,21 +217,18 @@ def test_what_the_schema_takes_is_what_the_check_takes():
     assert not validator.is_valid(config)
 
 
-def test_an_overlay_takes_the_other_temperature_back():
+def test_an_overlay_takes_the_other_temperature_back(config):
     """Snakemake merges mappings: what an overlay leaves out is still there."""
-    for given, accepted in (({"beta": 1.0}, False), ({"hamming": None, "beta": 1.0}, True)):
-        config = load()
-        update_config(config, {"sources": {"potts": {"temperature": given}}})
-        if accepted:
-            check(config)
-            continue
-        with pytest.raises(ConfigError) as caught:
-            check(config)
-        said = str(caught.value)
-        assert "sources.potts.temperature: found hamming and beta; expected one" in said
-        # The way out that is named is the one that works.
-        assert "null for the other" in said
-        assert "{hamming: null, beta: 1.0}" in said
+    update_config(config, {"sources": {"potts": {"temperature": {"beta": 1.0}}}})
+    with pytest.raises(ConfigError) as caught:
+        check(config)
+    assert "temperature: found hamming and beta; expected one" in str(caught.value)
+    # The way out that is named is the one that works.
+    assert all(
+        way in str(caught.value) for way in ("null for the other", "{hamming: null, beta: 1.0}")
+    )
+    update_config(config, {"sources": {"potts": {"temperature": {"hamming": None}}}})
+    check(config)
 
 
 # For each block an entry of the default, and who refers to it.

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from manybody.evaluation import gauge, maps
-from manybody.files import checkpoints, sequences, tables
-from manybody.files.atomic import ArtifactError
+from manybody.files import checkpoints, sequences
 from manybody.models import build, stored
 from manybody.models.objectives import masked_loss, sequence_sums
 from manybody.training.batches import validation_set
@@ -306,23 +305,6 @@ def test_maps_that_depend_on_the_input_are_averaged(tmp_path, data):
     assert set(zip(frame["name"], frame["layer"], strict=True)) == {("attention", 1), ("V", 1)}
     model = stored.load_model(manifest)
     assert np.array_equal(matrix(frame, "V"), model.token_values.detach().numpy())
-
-
-def test_tables_of_maps_come_back_and_damage_is_refused(tmp_path, data):
-    manifest = run(tmp_path / "run", SOFTMAX, data)
-    frame = maps.extract(manifest)
-    paths = [tmp_path / name for name in ("maps.parquet", "again.parquet")]
-    for path in paths:
-        tables.write_maps(path, frame, {"model": "soft", "seed": 1})
-    assert paths[0].read_bytes() == paths[1].read_bytes()
-    back, about = tables.read_maps(paths[0])
-    assert about == {"model": "soft", "seed": 1}
-    assert back.equals(frame)
-    whole = bytearray(paths[0].read_bytes())
-    whole[len(whole) // 3] ^= 1
-    paths[0].write_bytes(whole)
-    with pytest.raises(ArtifactError, match=r"maps\.parquet is refused"):
-        tables.read_maps(paths[0])
 
 
 @pytest.mark.parametrize(

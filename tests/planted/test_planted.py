@@ -20,8 +20,3 @@ def test_a_bug_has_one_place_and_a_test(bug):
         path, _, function = name.partition("::")
         text = (ROOT / path).read_text(encoding="utf-8")
         assert re.search(rf"^def {function or 'test_'}", text, re.MULTILINE), name
-
-
-def test_a_module_that_a_table_names_has_tests():
-    """models.energy is imported by its name in a table, and alone imports its kernels."""
-    assert "tests/models/test_energy.py" in run.nearest_tests("manybody.kernels.energy")

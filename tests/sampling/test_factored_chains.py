@@ -70,22 +70,6 @@ def test_an_equal_token_changes_nothing(layers, rank):
     assert torch.allclose(chains.energy(), energies, rtol=1e-13, atol=0)
 
 
-def test_the_bias_moves_the_energy_and_the_proposals_but_no_raw_ratio():
-    for layers in (2, 3):
-        with_bias = make_model(layers, 3, 9, 6)
-        without = Factored(9, 6, layers, rank=3, bias=False).double().eval()
-        without.load_state_dict({k: v for k, v in with_bias.state_dict().items() if k != "bias"})
-        tokens = make_tokens(2, 6, 9)
-        one, other = open_chains(with_bias, tokens), open_chains(without, tokens)
-        every, at, new = torch.arange(2), torch.tensor([0, 5]), torch.tensor([1, 2])
-        bias = with_bias.bias.detach()
-        assert torch.equal(one.log_ratio(every, at, new)[0], other.log_ratio(every, at, new)[0])
-        shift = other.energy() - one.energy()
-        torch.testing.assert_close(shift, bias[tokens].sum(1), rtol=1e-12, atol=1e-12)
-        logits = one.logits(every, at) - other.logits(every, at)
-        torch.testing.assert_close(logits, bias.expand(2, -1), rtol=1e-12, atol=1e-12)
-
-
 def test_proposals_in_several_batches_are_the_same_proposals(monkeypatch):
     model, tokens = make_model(4, 2, 19, 5), make_tokens(5, 5, 19)
     every, at, new = torch.arange(5), torch.arange(5), torch.arange(5) + 7
@@ -104,32 +88,28 @@ def test_proposals_in_several_batches_are_the_same_proposals(monkeypatch):
 
 @pytest.mark.parametrize("rank", [None, 3])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_tensor_operations_equal_the_compiled_loops(rank, dtype):
-    """What two layers do on a GPU, and three layers there, done on a CPU."""
+def test_tensor_operations_of_two_layers_equal_the_compiled_loops(rank, dtype):
+    """What they do on a GPU, done on a CPU."""
     tolerance = 1e-11 if dtype == torch.float64 else 1e-4
+    close = dict(rtol=tolerance, atol=tolerance)
     every, generator = torch.arange(4), torch.Generator().manual_seed(4)
-    for layers in (2, 3):
-        model, tokens = make_model(layers, rank, 9, 6, dtype=dtype), make_tokens(4, 6, 9)
-        compiled, weights = open_chains(model, tokens), factored_weights.read(model, "none")
-        if layers == 2:
-            batched = two_layers.PairedChains(weights, tokens)
-            batched._steps, batched._as_given = two_layers._OnTensors, lambda tensor: tensor
-            batched.rebuild()
-        else:
-            batched = any_depth.DeepChains(weights, tokens, "raw")
-        for _ in range(20):
-            at = torch.randint(6, (4,), generator=generator)
-            new = torch.randint(9, (4,), generator=generator)
-            taken = torch.rand(4, generator=generator) < 0.6
-            close = dict(rtol=tolerance, atol=tolerance)
-            logits = [chains.logits(every, at).double() for chains in (compiled, batched)]
-            torch.testing.assert_close(*logits, **close)
-            proposals = [chains.log_ratio(every, at, new) for chains in (compiled, batched)]
-            torch.testing.assert_close(proposals[0][0], proposals[1][0], **close)
-            for chains, (_, handle) in zip((compiled, batched), proposals, strict=True):
-                chains.accept(handle, taken)
-            torch.testing.assert_close(compiled.energy(), batched.energy(), **close)
-            assert torch.equal(compiled.tokens, batched.tokens)
+    model, tokens = make_model(2, rank, 9, 6, dtype=dtype), make_tokens(4, 6, 9)
+    compiled = open_chains(model, tokens)
+    batched = two_layers.PairedChains(factored_weights.read(model, "none"), tokens)
+    batched._steps, batched._as_given = two_layers._OnTensors, lambda tensor: tensor
+    batched.rebuild()
+    for _ in range(20):
+        at = torch.randint(6, (4,), generator=generator)
+        new = torch.randint(9, (4,), generator=generator)
+        taken = torch.rand(4, generator=generator) < 0.6
+        logits = [chains.logits(every, at).double() for chains in (compiled, batched)]
+        torch.testing.assert_close(*logits, **close)
+        proposals = [chains.log_ratio(every, at, new) for chains in (compiled, batched)]
+        torch.testing.assert_close(proposals[0][0], proposals[1][0], **close)
+        for chains, (_, handle) in zip((compiled, batched), proposals, strict=True):
+            chains.accept(handle, taken)
+        torch.testing.assert_close(compiled.energy(), batched.energy(), **close)
+        assert torch.equal(compiled.tokens, batched.tokens)
 
 
 @pytest.mark.parametrize(

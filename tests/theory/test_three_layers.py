@@ -8,7 +8,6 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import qmc
 
-from manybody.theory.multi_index import channel as two_layers
 from manybody.theory.multi_index import channel_three as channel
 from manybody.theory.multi_index import deep
 
@@ -103,29 +102,6 @@ def test_moments_are_those_of_quadrature(skip, variance):
         assert found.log_z[n] == pytest.approx([log_z] * 2, abs=4e-3)
         assert found.mean[n] == pytest.approx(np.stack([mean] * 2), abs=4e-3)
         assert found.second[n] == pytest.approx(np.stack([pairs] * 2), abs=4e-3)
-
-
-@pytest.mark.parametrize(("quiet", "skip"), [(0, 0.5), (0, 1.0), (1, 2.0), (1, 3.0)])
-def test_a_layer_of_far_tokens_leaves_the_channel_of_two(quiet, skip):
-    """Tokens far apart attend to themselves: the layer multiplies by 1 + c, and two are left. So
-    they do after a first layer that swaps them, at c > 1."""
-    overlaps, count = np.array([0.3, 0.4, 0.7]), 12
-    variance = 1 - overlaps
-    variance[quiet] = 1e-4
-    generator = np.random.default_rng(2)
-    omega = np.sqrt(overlaps)[:, None] * generator.normal(size=(count, 3, 2))
-    omega[:, quiet] = [9.0, -9.0]
-    z = omega + np.sqrt(variance)[:, None] * generator.normal(size=(count, 3, 2))
-    x = channel.index(z, skip)
-    found = channel.posterior(x, omega, variance, skip, nodes(count, 2**13)).mean.mean(axis=1)
-
-    # Below, the layer scales both of those above; between them, only the last.
-    left = [k for k in range(3) if k != quiet]
-    scale = np.array([1 + skip, 1 + skip] if quiet == 0 else [1.0, 1 + skip])
-    wanted = two_layers.posterior(
-        x, scale[:, None] * omega[:, left], np.diag(scale**2 * variance[left]), skip
-    )
-    assert found[:, left] == pytest.approx(wanted.mean / scale[:, None], abs=0.01)
 
 
 def test_halves_agree_within_what_their_points_allow():

@@ -182,40 +182,8 @@ def test_seeds_of_one_model_have_orders_and_masks_of_their_own(stream):
             assert_unrelated(one, other)
 
 
-def test_the_loop_takes_masks_and_order_from_its_seed_and_stream(tmp_path, monkeypatch):
-    """As the learner gets them: planted in the wiring, not in `Batches`."""
-    seen = []
-    step = learner.Learner.step
-
-    def record(self, number, batch):
-        seen[-1].append((batch.sequences, batch.positions))
-        return step(self, number, batch)
-
-    monkeypatch.setattr(learner.Learner, "step", record)
-    recipe = {"steps": 6, "checkpoints": {}}
-    for seed, stream in [(3, "a"), (3, "b"), (4, "a"), (3, "a")]:
-        seen.append([])
-        manifest = run(tmp_path / f"{len(seen)}", recipe, seed=seed, stream=stream)
-        about = Manifest.read(manifest, "model").about
-        assert (about["seed"], about["stream"]) == (seed, stream)
-        _, kept = checkpoints.read_tensors(
-            Manifest.read(manifest, "model").file("step-6.safetensors")
-        )
-        assert (kept["seed"], kept["stream"]) == (seed, stream)
-        expected = numbers_of(seed, stream)
-        assert np.array_equal(np.concatenate([rows for rows, _ in seen[-1]]), expected[0])
-        assert torch.equal(torch.stack([places for _, places in seen[-1]]), expected[1])
-    first, stream, seed, again = (
-        (np.concatenate([rows for rows, _ in run]), torch.stack([places for _, places in run]))
-        for run in seen
-    )
-    assert_unrelated(first, stream)
-    assert_unrelated(first, seed)
-    assert torch.equal(first[1], again[1])
-    assert payload(tmp_path / "1/manifest.json") == payload(tmp_path / "4/manifest.json")
-
-
-def test_a_stream_leaves_starts_and_validation_alone_unless_each_run_draws_its_own(tmp_path):
+def test_a_stream_has_batches_of_its_own_and_leaves_starts_and_validation_alone(tmp_path):
+    """Unless each run draws its own start."""
     recipe = {"steps": 3, "checkpoints": {}}
     runs = {
         (stream, start): run(tmp_path / f"{stream}-{start}", recipe, stream=stream, init_seed=start)
@@ -225,6 +193,9 @@ def test_a_stream_leaves_starts_and_validation_alone_unless_each_run_draws_its_o
     starts = {key: stored.load_model(manifest, 0).attention[0] for key, manifest in runs.items()}
     assert torch.equal(starts["a", 4], starts["b", 4])
     assert not torch.allclose(starts["a", "each"], starts["b", "each"])
+    ends = [stored.load_model(runs[stream, 4]).attention[0] for stream in ("a", "b")]
+    assert not torch.allclose(*ends)
+    assert [Manifest.read(runs[stream, 4], "model").about["stream"] for stream in "ab"] == [*"ab"]
     tables = [checkpoints.history(runs[stream, 4]) for stream in ("a", "b")]
     first = [table[table["split"] == "validation"].iloc[0] for table in tables]
     assert first[0]["loss"] == first[1]["loss"]  # the same masks of the same sequences
