@@ -69,23 +69,15 @@ def test_what_is_written_is_read_in_the_smallest_type_that_holds_the_vocabulary(
         slice(-3, None),
         slice(5, 5),
         slice(35, 99),
+        *(0, 9, 10, 39, -1),
     ],
 )
-def test_slices_are_those_of_an_array(path, rows):
+def test_slices_and_rows_are_those_of_an_array(path, rows):
     tokens = draw()
     sequences.write(path, tokens, 300, ABOUT)
     np.testing.assert_array_equal(Sequences.open(path)[rows], tokens[rows])
-
-
-@pytest.mark.usefixtures("small_groups")
-def test_single_rows_are_those_of_an_array(path):
-    tokens = draw()
-    sequences.write(path, tokens, 300, ABOUT)
-    found = Sequences.open(path)
-    for row in (0, 9, 10, 39, -1):
-        np.testing.assert_array_equal(found[row], tokens[row])
     with pytest.raises(IndexError):
-        found[40]
+        Sequences.open(path)[40]
 
 
 @pytest.mark.usefixtures("small_groups")

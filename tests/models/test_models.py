@@ -70,9 +70,9 @@ def copies(kind):
     return rows.flatten(), positions.flatten()
 
 
-def tokens_of(seed=5):
+def tokens_of(seed=5, vocabulary=VOCABULARY):
     generator = torch.Generator().manual_seed(seed)
-    return torch.randint(VOCABULARY, (BATCH, LENGTH), generator=generator)
+    return torch.randint(vocabulary, (BATCH, LENGTH), generator=generator)
 
 
 def explicit(model, tokens, rows, positions):
@@ -83,7 +83,7 @@ def explicit(model, tokens, rows, positions):
 
 def compare(model, kind, tolerance):
     """Logits, scored logits and gradients of the fast forward against explicit copies."""
-    tokens, (rows, positions) = tokens_of(), copies(kind)
+    tokens, (rows, positions) = tokens_of(vocabulary=model.vocabulary), copies(kind)
     if kind == "all":
         features = model.all_masked_features(tokens).flatten(0, 1)
     else:
@@ -115,6 +115,27 @@ def test_factored_copies_equal_explicit_masking(layers, rank, variant, kind):
     compare(made(description), kind, 1e-12)
     if variant == "exact":
         compare(made(description, torch.float32), kind, 1e-5)
+
+
+TUTORIAL = dict(positions="sinusoidal", head="mlp")
+INTERPOLATED = dict(architecture="interpolated", vocabulary=VOCABULARY, length=LENGTH)
+
+
+@pytest.mark.parametrize("kind", ["all", "share", "odd"])
+@pytest.mark.parametrize(
+    "description",
+    [
+        *(transformer("encoder", n, heads=heads) for n in (1, 2, 3) for heads in (1, 2)),
+        *(transformer("encoder", n, heads=heads, **TUTORIAL) for n in (1, 3) for heads in (1, 2)),
+        transformer("encoder", head="mlp"),
+        *(INTERPOLATED | dict(a=a) for a in (0, 0.25, 1, 2.5)),
+        INTERPOLATED | dict(a=0.5, vocabulary=5),  # fewer colours than sites
+        *(factored_model(n, rank, attention="softmax") for n in (1, 2, 3) for rank in (None, 3)),
+        *(factored_model(n, None, attention="softmax", heads=2) for n in (1, 2, 3)),
+    ],
+)
+def test_models_of_the_potts_figures_equal_explicit_masking(description, kind):
+    compare(made(description), kind, 1e-12)
 
 
 @pytest.mark.parametrize("kind", ["all", "share", "odd"])

@@ -2,6 +2,7 @@
 
 import math
 
+import explicit
 import numpy as np
 import pytest
 import torch
@@ -64,52 +65,6 @@ def tokens_of(count=BATCH, length=LENGTH, vocabulary=VOCABULARY, seed=5):
     return torch.randint(vocabulary, (count, length), generator=generator)
 
 
-def masked_copies(tokens):
-    """All copies with one mask: sequences (B L, L), masks (B L, L), rows and positions (B L,)."""
-    batch, length = tokens.shape
-    rows = torch.arange(batch).repeat_interleave(length)
-    positions = torch.arange(length).repeat(batch)
-    return tokens[rows], torch.arange(length) == positions[:, None], rows, positions
-
-
-MODELS = [
-    *(encoder(layers, heads) for layers in (1, 2, 3) for heads in (1, 2)),
-    *(tutorial(layers, heads) for layers in (1, 3) for heads in (1, 2)),
-    {**encoder(2), "head": "mlp"},
-    *(interpolated(a) for a in (0, 0.25, 1, 2.5)),
-    interpolated(0.5, length=4),
-    *(dict(SOFTMAX, layers=layers, rank=rank) for layers in (1, 2, 3) for rank in (None, 3)),
-    *(dict(SOFTMAX, layers=layers, heads=2) for layers in (1, 2, 3)),
-]
-
-
-@pytest.mark.parametrize("description", MODELS)
-def test_masked_copies_equal_explicit_masking(description):
-    model = made(description)
-    tokens = tokens_of(length=model.length)
-    copies, mask, rows, positions = masked_copies(tokens)
-    plain = model(copies, mask)[torch.arange(len(rows)), positions]
-    every = model.head(model.all_masked_features(tokens)).flatten(0, 1)
-    some = model.masked_logits(tokens, rows[::3], positions[::3])
-    scale = plain.abs().max()
-    assert (every - plain).abs().max() <= 1e-13 * scale
-    assert (some - plain[::3]).abs().max() <= 1e-13 * scale
-    targets = tokens.flatten()
-    scored = model.head_rows(model.all_masked_features(tokens).flatten(0, 1), targets)
-    assert torch.allclose(scored, plain.gather(1, targets[:, None])[:, 0], atol=1e-12)
-
-    slopes = []
-    for losses in (masked_loss(model, tokens)[0], _cross_entropy(plain, targets)):
-        slopes.append(torch.autograd.grad(losses.sum(), list(model.parameters())))
-    for one, other in zip(*slopes, strict=True):
-        assert torch.isfinite(one).all()
-        assert (one - other).norm() <= 1e-11 * max(other.norm(), 1e-3)
-
-
-def _cross_entropy(logits, targets):
-    return -logits.log_softmax(-1).gather(1, targets[:, None])[:, 0]
-
-
 def pseudolikelihood(attention, values, tokens):
     """-(1/(M L)) sum over mu and k of log p_k (potts, section 2), entry by entry in numpy."""
     total = 0.0
@@ -133,9 +88,8 @@ def test_masked_language_loss_is_the_pseudolikelihood(description):
         attention = model.scores[:LENGTH, :LENGTH].softmax(-1)
         values = model.token_values
     truth = pseudolikelihood(attention.detach().numpy(), values.detach().numpy(), tokens.numpy())
-    copies, mask, rows, positions = masked_copies(tokens)
-    explicit = model(copies, mask)[torch.arange(len(rows)), positions]
-    assert abs(_cross_entropy(explicit, tokens.flatten()).mean().item() - truth) < 1e-12
+    rows, positions = torch.arange(40).repeat_interleave(LENGTH), torch.arange(LENGTH).repeat(40)
+    assert abs(explicit.masked(model, tokens, rows, positions)[0].mean().item() - truth) < 1e-12
     assert abs(masked_loss(model, tokens)[0].mean().item() - truth) < 1e-12
 
 
@@ -235,7 +189,8 @@ def test_mean_maps_are_rows_of_masked_sites(description, monkeypatch):
     assert np.allclose(maps.mean_maps(model, tokens), whole, atol=1e-14)
     assert np.allclose(whole.sum(-1), 1, atol=1e-14)
     assert (np.diagonal(whole, axis1=1, axis2=2) == 0).all()
-    copies, mask, _, positions = masked_copies(tokens)
+    copies, positions = tokens.repeat_interleave(LENGTH, 0), torch.arange(LENGTH).repeat(BATCH)
+    mask = torch.arange(LENGTH) == positions[:, None]
     rows = model.attention_maps(copies, mask)[:, torch.arange(len(copies)), positions]
     mean = rows.unflatten(1, (BATCH, LENGTH)).mean(1).numpy()
     for site in range(LENGTH):
