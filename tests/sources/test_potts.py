@@ -429,27 +429,31 @@ def test_bad_entries_are_refused_by_name(tmp_path, change, said):
     assert not list(tmp_path.iterdir())
 
 
-def test_own_tensors_that_do_not_fit_are_refused(tmp_path):
-    couplings, colours, own = tensors(6, 3)
-    skew, looped, lopsided = couplings.copy(), couplings.copy(), colours.copy()
-    skew[0, 1] += 0.5
-    looped[2, 2] = 0.25
-    lopsided[0, 1] += 0.5
-    cases = [
-        ("couplings", skew, "expected a tensor that is symmetric"),
-        ("couplings", looped, "couplings[2, 2] = 0.25: expected 0 where two sites coincide"),
-        ("couplings", couplings[:5, :5], "shape (5, 5), expected (6, 6)"),
+COUPLINGS, COLOURS, FIELDS = tensors(6, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "said"),
+    [
+        ("couplings", COUPLINGS + np.eye(6, k=1) / 2, "expected a tensor that is symmetric"),
+        (
+            "couplings",
+            COUPLINGS + np.diag([0, 0, 0.25, 0, 0, 0]),
+            "couplings[2, 2] = 0.25: expected 0 where two sites coincide",
+        ),
+        ("couplings", COUPLINGS[:5, :5], "shape (5, 5), expected (6, 6)"),
         ("couplings", np.zeros((6, 6)), "H is the same for all sequences"),
-        ("colours", lopsided, "symmetric"),
+        ("colours", COLOURS + np.eye(3, k=1) / 2, "symmetric"),
         ("colours", np.eye(4), "shape (4, 4), expected (3, 3)"),
-        ("fields", own.T, "fields: shape (3, 6), expected (L, |V|) = (6, 3)"),
+        ("fields", FIELDS.T, "fields: shape (3, 6), expected (L, |V|) = (6, 3)"),
         ("fields", np.full((6, 3), np.inf), "fields[0, 0] = inf, expected finite"),
-    ]
-    for name, tensor, said in cases:
-        with pytest.raises(SourceError) as caught:
-            run_make({**SOURCE, **own_files(tmp_path, **{name: tensor})}, tmp_path / "out")
-        assert said in str(caught.value)
-        assert str(caught.value).startswith(name)
+    ],
+)
+def test_own_tensors_that_do_not_fit_are_refused(tmp_path, name, tensor, said):
+    with pytest.raises(SourceError) as caught:
+        run_make({**SOURCE, **own_files(tmp_path, **{name: tensor})}, tmp_path / "out")
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(name)
     assert not (tmp_path / "out").exists()
 
 
