@@ -5,17 +5,16 @@ from functools import cache, partial
 
 import numpy as np
 import pandas as pd
+import planted_runs
 
 from manybody.claims.potts import recovery
 from manybody.evaluation import equations
 from manybody.evaluation.contacts import write_scores
 from manybody.files import sequences, tables
-from manybody.files.manifest import write_manifest
 from manybody.models.factored import equation
 from manybody.sources import pair_gibbs
 from manybody.sources.hamiltonian import Hamiltonian
 from manybody.sources.potts import contact_map, stored_colours
-from manybody.training.run_files import write_history
 
 LENGTH, VOCABULARY, BETA, HELD_OUT, M = 20, 20, 1.707, 2000, 3000
 SOURCE = {
@@ -57,18 +56,11 @@ def curve(end):
 
 
 def write_run(folder, description, losses, tokens, of=None, **about):
-    """A run's folder as the training leaves it; losses at all epochs, or at the last only."""
-    folder.mkdir(parents=True)
-    losses = np.atleast_1d(losses)
-    same = dict(learning_rate=0.1, split="validation", loss_se=0.003, accuracy=0.8, tokens=tokens)
-    rows = [
-        {"step": round(30 * epoch), "epoch": float(epoch), "loss": float(loss), **same}
-        for epoch, loss in zip(EPOCHS[-len(losses) :], losses, strict=True)
-    ]
-    write_history(folder / "history.parquet", rows)
-    about = {"description": description, "steps": [rows[-1]["step"]], "recipe": of, **about}
-    write_manifest(folder / "manifest.json", "model", ["history.parquet"], about)
-    return folder / "manifest.json"
+    """A run's folder; losses at all epochs, or at the last only."""
+    epochs = EPOCHS[-np.size(losses) :]
+    rows = planted_runs.rows(epochs, losses, tokens, 30)
+    about |= {"description": description, "steps": [rows[-1]["step"]], "recipe": of}
+    return planted_runs.write(folder, rows, **about)
 
 
 def write_maps(path, steps):

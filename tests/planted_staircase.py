@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 import pandas as pd
+import planted_runs
 
 from manybody.files import sequences, tables
-from manybody.files.manifest import write_manifest
 from manybody.sources.hamiltonian import Hamiltonian
-from manybody.training.run_files import write_history
 
 LENGTH, VOCABULARY, HELD_OUT = 10, 5, 4096
 SOURCE = {
@@ -58,29 +57,12 @@ def staircase_loss(epochs, drops, truth=1.4125):
 
 
 def rows_of(epochs, loss, tokens):
-    return [
-        {
-            "step": round(epoch * STEPS_PER_EPOCH),
-            "epoch": float(epoch),
-            "learning_rate": 0.1,
-            "split": "validation",
-            "loss": float(value),
-            "loss_se": 0.0015,
-            "accuracy": 0.3,
-            "tokens": tokens,
-        }
-        for epoch, value in zip(epochs, loss, strict=True)
-    ]
+    return planted_runs.rows(epochs, loss, tokens, STEPS_PER_EPOCH)
 
 
 def write_run(folder, description, rows, train_loss=1.4, seed=0, **about):
-    """A run's folder as the training leaves it, but for its checkpoints."""
-    folder.mkdir(parents=True)
-    write_history(folder / "history.parquet", rows)
-    final = {"train_loss": train_loss}
-    known = dict(description=description, source="many-body", seed=seed, final=final)
-    write_manifest(folder / "manifest.json", "model", ["history.parquet"], known | about)
-    return folder / "manifest.json"
+    known = dict(description=description, source="many-body", seed=seed, **about)
+    return planted_runs.write(folder, rows, final={"train_loss": train_loss}, **known)
 
 
 def write_network(folder, layers, drops=(), epochs=EPOCHS, seed=0, held_out=HELD_OUT):
@@ -183,22 +165,6 @@ def files_of(folder, block, runs, lines, source=SOURCE, held_out=HELD_OUT):
         "hamiltonians": [folder / "sequences" / "hamiltonian.safetensors"],
     }
     return files, block, context
-
-
-def smoke(folder):
-    """The same at the smallest size: 16 sequences, three checkpoints, one line."""
-    source = {**SOURCE, "sequences": {"train": 64, "validation": 16, "test": 16}}
-    write_source(folder / "sequences", held_out=16)
-    runs = {("n1", 0): (1, (), (2,), [0, 0.5, 1])}
-    runs |= {("n3", seed): (3, (), (NEVER, NEVER, 2), [0, 0.5, 1]) for seed in (0, 1)}
-    block = {
-        "source": "many-body",
-        "networks": [{"model": "n1", "seeds": [0]}, {"model": "n3", "seeds": [0, 1]}],
-        "lines": ["two"],
-        "truth": "true",
-    }
-    lines = {"two": (2, 1.57, 1.3), "true": (4, TRUTH, TRUTH)}
-    return files_of(folder, block, runs, lines, source, 16)
 
 
 def theory(**changed):

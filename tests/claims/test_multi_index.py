@@ -1,21 +1,16 @@
 """What the multi-index paper's figures say of tables with planted numbers."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import planted_multi_index as planted
 import pytest
-import yaml
-from snakemake.utils import update_config
+from configs import load
 
 from manybody.claims import verdicts
 from manybody.claims.multi_index import fig1, fig2, fig3, fig5, gates, messages, reading
 from manybody.claims.multi_index.reading import Table
-
-CONFIG = Path(__file__).parents[2] / "config"
-
 
 FIGURES = {"fig1": fig1, "fig2": fig2, "fig3": fig3, "fig5": fig5}
 
@@ -183,6 +178,7 @@ def test_other_parameters_keep_their_own_gates_and_lose_the_specification_s():
     assert "skip is 0.6, 1 is needed" in rows(found, "public state evolution")["claim"].iloc[0]
 
 
+@pytest.mark.long
 def test_points_that_did_not_converge_contradict_their_claims(tmp_path):
     made = planted.state_evolution(1e-3, failed=(0.75,))
     found = judged("fig1", tmp_path, regularised=made, gamp=planted.gamp(failed=(0.9,)))
@@ -198,6 +194,7 @@ def test_points_that_did_not_converge_contradict_their_claims(tmp_path):
         assert answers(found, text) == {"contradicted"}
 
 
+@pytest.mark.long
 def test_runs_of_gamp_that_did_not_converge_contradict_their_gates():
     theory = [planted.state_evolution(1e-3).table()]
     text = "state evolution, D = 1000, V + 0.001, alpha = 1.1: cosine^2 of layer 1"
@@ -212,15 +209,6 @@ def test_runs_of_gamp_that_did_not_converge_contradict_their_gates():
         found = verdicts.table(messages.claims(made.table(), theory, "fig. 1 left"))
         assert answers(found, text) == {answer}
         assert rows(found, text)["claim"].iloc[0].endswith(cause)
-
-
-def test_a_mean_of_message_passing_leaves_out_what_did_not_converge():
-    made = planted.gamp(runs=3, alphas=(1.1,), failed=(1.1,), bad=1)
-    frame = made.table().get("cosine 1", "1.1")
-    last = frame[frame["x"] == 30].set_index("seed")["y"]
-    found = messages._converged("cosine 1", 1.1, square=True)(made.table())
-    assert found.value == pytest.approx((last[[1, 2]] ** 2).mean())
-    assert found.runs == 2
 
 
 def across(made):
@@ -398,14 +386,10 @@ def test_public_overlaps_of_three_layers_are_compared_at_their_regulariser(whole
 
 # --- What a config can confirm -------------------------------------------------------------------
 
-CONFIGS = [None, "smoke.yaml", "tiny.yaml", "paper.yaml"]
-
 
 def every_gate(overlay):
     """All statistical gates of this paper's figures that a config could carry."""
-    config = yaml.safe_load((CONFIG / "config.yaml").read_text())
-    if overlay:
-        update_config(config, yaml.safe_load((CONFIG / overlay).read_text()))
+    config = load(*overlay)
     entries = config["theory"]
     of = {
         figure: {role: entries[name] for role, name in block["theory"].items()}
@@ -433,8 +417,11 @@ def every_gate(overlay):
     return [gate for gate in found if gate.kind == "statistical"]
 
 
-@pytest.mark.parametrize("overlay", CONFIGS)
-def test_no_config_carries_a_gate_that_it_can_never_confirm(overlay):
+@pytest.mark.parametrize(
+    ("overlay", "least"),
+    [([], 45), (["smoke.yaml"], 14), (["tiny.yaml"], 45), (["paper.yaml"], 110)],
+)
+def test_no_config_carries_a_gate_that_it_can_never_confirm(overlay, least):
     """At the error that is predicted from its points, scramblings and runs, a value that is exactly
     as expected is confirmed; a number that is moved by two tolerances is contradicted."""
     found = every_gate(overlay)
@@ -445,7 +432,6 @@ def test_no_config_carries_a_gate_that_it_can_never_confirm(overlay):
                 gate.claim, value, gate.error, 0.0, gate.tolerance, gate.kind, gate.runs
             )
             assert row["holds"] == answer, gate.claim
-    least = {None: 45, "smoke.yaml": 14, "tiny.yaml": 45, "paper.yaml": 110}[overlay]
     assert len(carried) >= least
 
 

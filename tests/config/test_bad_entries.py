@@ -1,15 +1,10 @@
 """What the modules of theory, sources and curves cannot compute is refused before any job."""
 
-import json
-from functools import cache
-from pathlib import Path
-
 import pytest
-import yaml
+from configs import load
 
 from manybody.config.check import ConfigError, check
 
-CONFIG = Path(__file__).resolve().parents[2] / "config" / "config.yaml"
 NAN, INF = float("nan"), float("inf")
 RANDOM = {"start": "random", "overlaps": None, "side_information": 0.0}
 INTERACTION = {"vectors": 3, "variables": "signs", "probability": 0.5}
@@ -229,17 +224,11 @@ FAMILY = {
 }
 
 
-@cache
-def text():
-    config = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
-    config["sources"]["family"] = FAMILY
-    return json.dumps(config)
-
-
 @pytest.mark.parametrize(("block", "name", "change"), CASES)
 def test_a_bad_entry_is_refused_by_key_and_value(block, name, change):
-    config = json.loads(text())
-    config[block][name] |= change
+    config = load()
+    config["sources"]["family"] = FAMILY
+    config[block][name] = config[block][name] | change
     with pytest.raises(ConfigError) as caught:
         check(config)
     key = [*change][-1]  # or what is in it

@@ -1,16 +1,13 @@
 """What a figure's block asks for, by the names of the config."""
 
 import copy
-from pathlib import Path
 
 import pytest
-import yaml
+from configs import load
 from figure_inputs import needs
-from snakemake.utils import update_config
 
 from manybody.config.figures import multi_index, simplicity
 
-CONFIG = Path(__file__).resolve().parents[2] / "config"
 EVALUATIONS = {
     "bert": {"seeds": [0, 1], "targets": {"n2": {"clone": "n2"}, "o": {"starts": "n2"}}},
     "n2-test": {"seeds": [0], "targets": {"own": {"clone": "n2-norm"}}},
@@ -91,15 +88,16 @@ def test_the_potts_figures_ask_for_the_runs_of_every_candidate():
 
 
 def test_claims_about_the_same_runs_are_those_of_one_figure():
-    config = yaml.safe_load((CONFIG / "config.yaml").read_text(encoding="utf-8"))
+    config = load()
     figures = config["figures"]["simplicity"]
     shared = {name: needs(block, config)["elsewhere"] for name, block in figures.items()}
     assert {name: other for name, other in shared.items() if other} == {
         "fig1": "fig4",
         "fig2_seeds": "fig2",
     }
-    update_config(config, yaml.safe_load((CONFIG / "paper.yaml").read_text(encoding="utf-8")))
-    assert {needs(block, config)["elsewhere"] for block in figures.values()} == {None}
+    paper = load("paper.yaml")
+    figures = paper["figures"]["simplicity"].values()
+    assert {needs(block, paper)["elsewhere"] for block in figures} == {None}
 
 
 def test_an_evaluation_that_is_not_there_is_named():

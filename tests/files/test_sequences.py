@@ -69,23 +69,15 @@ def test_what_is_written_is_read_in_the_smallest_type_that_holds_the_vocabulary(
         slice(-3, None),
         slice(5, 5),
         slice(35, 99),
+        *(0, 9, 10, 39, -1),
     ],
 )
-def test_slices_are_those_of_an_array(path, rows):
+def test_slices_and_rows_are_those_of_an_array(path, rows):
     tokens = draw()
     sequences.write(path, tokens, 300, ABOUT)
     np.testing.assert_array_equal(Sequences.open(path)[rows], tokens[rows])
-
-
-@pytest.mark.usefixtures("small_groups")
-def test_single_rows_are_those_of_an_array(path):
-    tokens = draw()
-    sequences.write(path, tokens, 300, ABOUT)
-    found = Sequences.open(path)
-    for row in (0, 9, 10, 39, -1):
-        np.testing.assert_array_equal(found[row], tokens[row])
     with pytest.raises(IndexError):
-        found[40]
+        Sequences.open(path)[40]
 
 
 @pytest.mark.usefixtures("small_groups")
@@ -183,7 +175,7 @@ def test_what_is_no_sequence_is_not_written(path, tokens, reason):
     assert not path.exists()
 
 
-def forge(path, column, changes=None, name="tokens", **document):
+def forge(path, column, name="tokens", **document):
     """A Parquet file with any column and document, sealed as ours are."""
     table = pa.table({name: column})
     described = dict(
@@ -191,7 +183,7 @@ def forge(path, column, changes=None, name="tokens", **document):
     )
     with parquet.writing(path, table.schema) as writer:
         writer.write_table(table)
-        parquet.set_document(writer, {**described, **document, **(changes or {})})
+        parquet.set_document(writer, {**described, **document})
 
 
 def lists(rows, length=4, element=None):
@@ -210,20 +202,15 @@ def lists(rows, length=4, element=None):
         (lists([[1, 2, 3, 4]]), {"length": None}, r"\|V\|, L, N = \[300, None, 1\]"),
         (lists([[1, 2, 3, 4]]), {"vocabulary": "300"}, "expected whole numbers"),
         (lists([[1, 2, 3, 4]]), {"about": 3}, "lacks `about`"),
+        (lists([[1, 2, 3, 4]]), {"name": "words"}, r"columns \['words'\], expected only 'tokens'"),
         (lists([[1, 2, 3, 4]]), {"kind": "documents"}, "holds 'documents', expected 'sequences'"),
     ],
 )
 def test_a_file_of_the_wrong_form_is_refused_when_it_is_opened(path, column, document, reason):
-    forge(path, column, document)
+    forge(path, column, **document)
     with pytest.raises(Refused, match=reason) as refusal:
         Sequences.open(path)
     assert str(path) in str(refusal.value)
-
-
-def test_another_column_is_refused(path):
-    forge(path, lists([[1, 2, 3, 4]]), name="words")
-    with pytest.raises(Refused, match=r"columns \['words'\], expected only 'tokens'"):
-        Sequences.open(path)
 
 
 @pytest.mark.parametrize(
@@ -242,17 +229,20 @@ def test_bad_tokens_are_refused_when_they_are_read(path, rows, reason):
     assert str(path) in str(refusal.value)
 
 
-def test_a_file_without_document_is_refused(path):
-    pq.write_table(pa.table({"tokens": lists([[1, 2, 3, 4]])}), path)
-    with pytest.raises(Refused, match="no metadata document under the key 'manybody'"):
-        Sequences.open(path)
-
-
-@pytest.mark.parametrize("text", ["no JSON", "[1]", '{"kind": "sequences"}', '{"digest": "0"}'])
-def test_a_foreign_document_is_refused(path, text):
+@pytest.mark.parametrize(
+    ("metadata", "reason"),
+    [
+        ({}, "no metadata document under the key 'manybody'"),
+        *[
+            ({"manybody": text}, "not one of this pipeline")
+            for text in ("no JSON", "[1]", '{"kind": "sequences"}', '{"digest": "0"}')
+        ],
+    ],
+)
+def test_a_file_without_a_document_of_ours_is_refused(path, metadata, reason):
     table = pa.table({"tokens": lists([[1, 2, 3, 4]])})
-    pq.write_table(table.replace_schema_metadata({"manybody": text}), path)
-    with pytest.raises(Refused, match="not one of this pipeline"):
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+    with pytest.raises(Refused, match=reason):
         Sequences.open(path)
 
 

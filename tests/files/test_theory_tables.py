@@ -1,6 +1,7 @@
 """Tables of theory: what is written comes back; what is not such a table is refused by name."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -50,21 +51,27 @@ def test_other_columns_are_refused_before_anything_is_written(tmp_path, numbers)
     assert not list(tmp_path.iterdir())
 
 
-def test_damaged_and_foreign_files_are_refused_by_name(tmp_path, numbers):
+LOSSES = pd.DataFrame({name: [1] for name in tables.LOSS_SCHEMA.names}).astype({"target": str})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (Path.unlink, "is missing"),
+        (lambda path: path.write_bytes(path.read_bytes()[:500]), "is refused"),
+        (
+            lambda path: pq.write_table(pa.table({"x": [1.0]}), path),
+            "is refused: it has no metadata",
+        ),
+        (lambda path: tables.write_losses(path, LOSSES, {}), "is refused: it holds 'losses'"),
+    ],
+    ids=["missing", "half", "foreign", "losses"],
+)
+def test_damaged_and_foreign_files_are_refused_by_name(tmp_path, numbers, spoil, said):
     path = tmp_path / "a.parquet"
-    with pytest.raises(ArtifactError, match=r"a\.parquet is missing"):
-        tables.read_theory(path)
     tables.write_theory(path, numbers, {})
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ArtifactError, match=r"a\.parquet is refused"):
-        tables.read_theory(path)
-    pq.write_table(pa.table({"x": [1.0]}), path)
-    with pytest.raises(ArtifactError, match=r"a\.parquet is refused: it has no metadata"):
-        tables.read_theory(path)
-    losses = pd.DataFrame({name: [1] for name in tables.LOSS_SCHEMA.names}).astype({"target": str})
-    tables.write_losses(path, losses, {})
-    with pytest.raises(ArtifactError, match=r"a\.parquet is refused: it holds 'losses'"):
+    spoil(path)
+    with pytest.raises(ArtifactError, match=rf"a\.parquet {said}"):
         tables.read_theory(path)
 
 

@@ -1,5 +1,6 @@
 """Pseudo-likelihood: its slopes, its weights, the masked loss, planted couplings, bad input."""
 
+import explicit
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ from manybody.files import sequences, tables
 from manybody.inverse_potts import learning_curves as curves
 from manybody.inverse_potts import pseudolikelihood as pl
 from manybody.models import build
+from manybody.sources import pair_gibbs
 from manybody.sources.hamiltonian import Hamiltonian
 
 LENGTH, COLOURS = 6, 4
@@ -114,26 +116,11 @@ def test_pseudo_likelihood_is_the_masked_loss(number):
             (model.left[0], wanted.values),
         ):
             weight.copy_(torch.from_numpy(given if number > 1 else given[0]))
-        sequence = torch.from_numpy(data)
-        losses = []
-        for i in range(LENGTH):
-            mask = torch.zeros(sequence.shape, dtype=torch.bool)
-            mask[:, i] = True
-            logits = model(sequence, mask)[:, i]
-            losses.append(
-                torch.nn.functional.cross_entropy(logits, sequence[:, i], reduction="none")
-            )
-        expected = torch.stack(losses).mean(0).numpy()
+    rows, positions = torch.arange(90).repeat_interleave(LENGTH), torch.arange(LENGTH).repeat(90)
+    losses, _ = explicit.masked(model, torch.from_numpy(data), rows, positions)
+    expected = losses.view(90, LENGTH).mean(1).numpy()
     wanted.fields[:] = 0
     np.testing.assert_allclose(pl.losses(wanted, data), expected, rtol=0, atol=1e-12)
-
-
-def test_gauges_do_not_change_the_loss():
-    data, model = tokens(), heads()
-    turned = pl.Heads(-2 * model.attention, model.values / -2, model.fields)
-    shifted = pl.Heads(model.attention, model.values + np.arange(COLOURS), model.fields)
-    for other in (turned, shifted):
-        np.testing.assert_allclose(pl.losses(other, data), pl.losses(model, data), atol=1e-12)
 
 
 # --- Planted couplings ---------------------------------------------------------------------------
@@ -152,35 +139,8 @@ def colours() -> np.ndarray:
 
 
 def planted(count: int, seed: int) -> np.ndarray:
-    couplings = np.einsum("ij,ab->ijab", chain(), colours())
-    none = np.zeros((LENGTH, COLOURS))
-    return pairwise.sample(couplings, none, count, 40, np.random.SeedSequence(seed))
-
-
-def test_the_sampler_draws_the_enumerated_law():
-    rng = np.random.default_rng(6)
-    length, vocabulary = 3, 3
-    couplings = rng.standard_normal((length, length, vocabulary, vocabulary))
-    couplings = couplings + couplings.transpose(1, 0, 3, 2)
-    couplings[np.arange(length), np.arange(length)] = 0
-    fields = rng.standard_normal((length, vocabulary))
-    states = np.indices((vocabulary,) * length).reshape(length, -1).T
-    weights = np.zeros(len(states))
-    for n, s in enumerate(states):
-        weights[n] = sum(fields[i, s[i]] for i in range(length))
-        weights[n] += sum(couplings[i, j, s[i], s[j]] for i in range(length) for j in range(i))
-    law = np.exp(weights - weights.max())
-    law /= law.sum()
-    draws = [
-        pairwise.sample(couplings, fields, 40000, 30, np.random.SeedSequence(7), threads)
-        for threads in (1, 2)
-    ]
-    np.testing.assert_array_equal(*draws)
-    counts = np.bincount(draws[0] @ vocabulary ** np.arange(length)[::-1], minlength=len(law))
-    deviations = (counts - 40000 * law) / np.sqrt(40000 * law * (1 - law))
-    assert np.abs(deviations).max() < 4.5
-    with pytest.raises(ValueError, match="average the two"):
-        pairwise.sample(couplings + np.arange(vocabulary), fields, 2, 1, np.random.SeedSequence(0))
+    law = Hamiltonian(chain(), -colours() / 2, 1.0)
+    return pair_gibbs.sample(law, count, 40, np.random.SeedSequence(seed)).tokens
 
 
 def test_factored_attention_recovers_planted_couplings():
@@ -205,38 +165,6 @@ def test_true_conditionals_are_those_of_the_hamiltonian():
         np.testing.assert_allclose(
             pl.losses(curves.true_conditionals(law), data), expected, rtol=1e-12
         )
-
-
-def test_a_penalty_sets_couplings_to_zero_that_are():
-    counted = pl.Counted(planted(2000, 1), COLOURS)
-    law = Hamiltonian(chain(), -colours() / 2, 1.0)
-    apart = (chain() == 0) & ~np.eye(LENGTH, dtype=bool)
-    dense, sparse = pl.fit_heads(counted), plm.fit_sparse(counted, 1e-2)
-    assert (dense.model.attention[0][apart] != 0).all()
-    assert (sparse.model.attention[0][apart] == 0).sum() > 6
-    one, two = (dict(curves.errors(fit.model.attention[0], law)) for fit in (dense, sparse))
-    assert two["score correlation"] > one["score correlation"]
-    mean = pl.losses(sparse.model, planted(2000, 1)).mean()
-    assert sparse.loss == pytest.approx(mean, rel=1e-12)
-
-
-def test_the_full_form_recovers_couplings_that_do_not_factorise():
-    rng = np.random.default_rng(8)
-    couplings = np.zeros((LENGTH, LENGTH, COLOURS, COLOURS))
-    for i in range(LENGTH - 1):
-        matrix = rng.standard_normal((COLOURS, COLOURS))
-        matrix -= matrix.mean(axis=0)
-        matrix -= matrix.mean(axis=1, keepdims=True)
-        couplings[i, i + 1], couplings[i + 1, i] = matrix, matrix.T
-    none = np.zeros((LENGTH, COLOURS))
-    counted = pl.Counted(
-        pairwise.sample(couplings, none, 8000, 40, np.random.SeedSequence(9)), COLOURS
-    )
-    found = plm.fit_full(counted, 1e-5, iterations=60).model.couplings
-    found = found - found.mean(axis=2, keepdims=True)
-    found = found - found.mean(axis=3, keepdims=True)
-    np.testing.assert_allclose(found, couplings, atol=0.35)
-    assert np.corrcoef(found.ravel(), couplings.ravel())[0, 1] > 0.98
 
 
 # --- Curves --------------------------------------------------------------------------------------
@@ -321,3 +249,43 @@ def test_bad_input_is_named():
         pl.Counted(data, COLOURS, np.zeros(90))
     with pytest.raises(ValueError, match=r"tokens: shape \(90,\)"):
         pl.Counted(data[:, 0], COLOURS)
+
+
+def test_a_penalty_sets_couplings_to_zero_that_are():
+    counted = pl.Counted(planted(2000, 1), COLOURS)
+    law = Hamiltonian(chain(), -colours() / 2, 1.0)
+    apart = (chain() == 0) & ~np.eye(LENGTH, dtype=bool)
+    dense, sparse = pl.fit_heads(counted), plm.fit_sparse(counted, 1e-2)
+    assert (dense.model.attention[0][apart] != 0).all()
+    assert (sparse.model.attention[0][apart] == 0).sum() > 6
+    one, two = (dict(curves.errors(fit.model.attention[0], law)) for fit in (dense, sparse))
+    assert two["score correlation"] > one["score correlation"]
+    mean = pl.losses(sparse.model, planted(2000, 1)).mean()
+    assert sparse.loss == pytest.approx(mean, rel=1e-12)
+
+
+def test_gauges_do_not_change_the_loss():
+    data, model = tokens(), heads()
+    turned = pl.Heads(-2 * model.attention, model.values / -2, model.fields)
+    shifted = pl.Heads(model.attention, model.values + np.arange(COLOURS), model.fields)
+    for other in (turned, shifted):
+        np.testing.assert_allclose(pl.losses(other, data), pl.losses(model, data), atol=1e-12)
+
+
+def test_the_full_form_recovers_couplings_that_do_not_factorise():
+    rng = np.random.default_rng(8)
+    couplings = np.zeros((LENGTH, LENGTH, COLOURS, COLOURS))
+    for i in range(LENGTH - 1):
+        matrix = rng.standard_normal((COLOURS, COLOURS))
+        matrix -= matrix.mean(axis=0)
+        matrix -= matrix.mean(axis=1, keepdims=True)
+        couplings[i, i + 1], couplings[i + 1, i] = matrix, matrix.T
+    none = np.zeros((LENGTH, COLOURS))
+    counted = pl.Counted(
+        pairwise.sample(couplings, none, 8000, 40, np.random.SeedSequence(9)), COLOURS
+    )
+    found = plm.fit_full(counted, 1e-5, iterations=60).model.couplings
+    found = found - found.mean(axis=2, keepdims=True)
+    found = found - found.mean(axis=3, keepdims=True)
+    np.testing.assert_allclose(found, couplings, atol=0.35)
+    assert np.corrcoef(found.ravel(), couplings.ravel())[0, 1] > 0.98

@@ -1,6 +1,5 @@
 """The energy model's interface, and L-BFGS fits: their files, kills and refusals."""
 
-import json
 import math
 from types import SimpleNamespace
 
@@ -12,14 +11,12 @@ from torch.nn.functional import cross_entropy
 
 from manybody.files import checkpoints
 from manybody.files.manifest import Manifest
-from manybody.files.sequences import write
 from manybody.models import build, stored
 from manybody.models.objectives import masked_loss
 from manybody.runtime.seeds import torch_seed
 from manybody.sampling.backends import open_chains
 from manybody.training import lbfgs
 from manybody.training.lbfgs import fit
-from manybody.training.recipes import train_files
 from manybody.training.run_files import NonFiniteLoss
 
 VOCABULARY, LENGTH = 4, 7
@@ -153,18 +150,6 @@ def test_chains_move_by_its_energy(energy, gauge):
     assert (chains.energy() - moved).abs().max() < 1e-12
 
 
-def test_the_order_is_that_of_the_interaction_and_weights_come_back(tmp_path):
-    model = model_of(4, torch.float32)
-    assert model.about.order == 4
-    assert not model.about.nominal
-    assert model.couplings.shape == (LENGTH, math.comb(LENGTH - 1, 3))
-    assert model.colours.shape == (VOCABULARY, math.comb(VOCABULARY + 2, 3))
-    checkpoints.save(tmp_path / "w.safetensors", model, {})
-    other = build(json.loads(json.dumps(model.description)))
-    checkpoints.load_into(tmp_path / "w.safetensors", other)
-    assert torch.equal(other(tokens_of(2)), model(tokens_of(2)))
-
-
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
@@ -225,44 +210,43 @@ def test_the_final_losses_are_those_of_the_kept_weights(finished):
     assert table[table["split"] == "validation"]["loss_se"].item() == pytest.approx(error, rel=1e-4)
 
 
-@pytest.mark.parametrize("at", ["between starts", "within a start", "while polishing"])
-def test_a_killed_fit_goes_on_and_ends_with_the_same_bytes(tmp_path, finished, monkeypatch, at):
-    followed, descend = [], lbfgs.Fit._descend
-
-    def die(self, path, flat):
-        followed.append(path["start"])
-        if at == "within a start" and len(followed) == 2:
-            descend(self, path, flat)
-        if len(followed) == {"while polishing": 4}.get(at, 2):
-            raise KeyboardInterrupt
-        return descend(self, path, flat)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(lbfgs.Fit, "_descend", die)
-        with pytest.raises(KeyboardInterrupt):
-            run(tmp_path / "run")
-    assert not (tmp_path / "run" / "manifest.json").exists()
-
-    again = []
-    monkeypatch.setattr(lbfgs.Fit, "_descend", lambda *given: again.append(1) or descend(*given))
-    assert files(run(tmp_path / "run")) == files(finished)
-    assert len(again) == {"while polishing": 1}.get(at, 3)
-    assert not (tmp_path / "run" / "resume").exists()
-
-
-def test_another_recipe_does_not_go_on_from_the_saved_starts(tmp_path, finished, monkeypatch):
+def killed(out, monkeypatch, descents, within=False, **changes):
+    """A fit that is killed as its descent number `descents` begins, or after a second one."""
     descend, followed = lbfgs.Fit._descend, []
 
     def die(self, path, flat):
         followed.append(path["start"])
-        if len(followed) == 3:
+        if within and len(followed) == descents:
+            descend(self, path, flat)
+        if len(followed) == descents:
             raise KeyboardInterrupt
         return descend(self, path, flat)
 
     with monkeypatch.context() as patch:
         patch.setattr(lbfgs.Fit, "_descend", die)
         with pytest.raises(KeyboardInterrupt):
-            run(tmp_path / "run", init_seed=5)
+            run(out, **changes)
+    assert not (out / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("descents", "within", "left"),
+    [(2, False, 3), (2, True, 3), (4, False, 1)],
+    ids=["between starts", "within a start", "while polishing"],
+)
+def test_a_killed_fit_goes_on_and_ends_with_the_same_bytes(
+    tmp_path, finished, monkeypatch, descents, within, left
+):
+    killed(tmp_path / "run", monkeypatch, descents, within)
+    descend, again = lbfgs.Fit._descend, []
+    monkeypatch.setattr(lbfgs.Fit, "_descend", lambda *given: again.append(1) or descend(*given))
+    assert files(run(tmp_path / "run")) == files(finished)
+    assert len(again) == left
+    assert not (tmp_path / "run" / "resume").exists()
+
+
+def test_another_recipe_does_not_go_on_from_the_saved_starts(tmp_path, finished, monkeypatch):
+    killed(tmp_path / "run", monkeypatch, 3, init_seed=5)
     assert files(run(tmp_path / "run")) == files(finished)
 
 
@@ -295,13 +279,6 @@ def test_more_iterations_of_the_best_start_and_a_ridge_do_what_they_say(tmp_path
         assert slope.abs().max() < 2e-3
 
 
-def test_any_masked_model_is_fitted(tmp_path):
-    sizes = {**FACTORED, "vocabulary": VOCABULARY, "length": LENGTH}
-    about = Manifest.read(run(tmp_path / "run", sizes, starts=1), "model").about
-    assert about["order"] == 3
-    assert about["final"]["train_loss"] < 0.95
-
-
 def test_the_first_row_of_a_fit_has_the_loss_of_its_start(tmp_path):
     """A row is written where a look begins: losses belong to the iteration that stands beside."""
     manifest = run(tmp_path / "run", starts=1, steps=8)
@@ -313,22 +290,6 @@ def test_the_first_row_of_a_fit_has_the_loss_of_its_start(tmp_path):
         expected = masked_loss(start, tokens)[0].mean()
     found = history[(history["split"] == "train") & (history["step"] == 0)]["loss"]
     assert found.tolist() == [pytest.approx(float(expected), rel=1e-6)]
-
-
-def test_train_files_fits_where_the_recipe_says_lbfgs(tmp_path):
-    paths = {}
-    for split, data in DATA.items():
-        paths[split] = tmp_path / f"{split}.parquet"
-        write(paths[split], data.tokens, VOCABULARY, {})
-    settings = {"recipe": RECIPE, "seed": 3, "init_seed": 4, "about": {"source": "counting"}}
-    manifest = train_files(
-        {"architecture": "energy", "order": 3},
-        paths,
-        out=tmp_path / "run",
-        device="cpu",
-        **settings,
-    )
-    assert Manifest.read(manifest, "model").about["starts"]
 
 
 def test_a_start_that_diverges_is_passed_over_and_none_left_is_an_error(tmp_path, monkeypatch):

@@ -71,9 +71,9 @@ def copies(kind):
     return rows.flatten(), positions.flatten()
 
 
-def tokens_of(seed=5):
+def tokens_of(seed=5, vocabulary=VOCABULARY):
     generator = torch.Generator().manual_seed(seed)
-    return torch.randint(VOCABULARY, (BATCH, LENGTH), generator=generator)
+    return torch.randint(vocabulary, (BATCH, LENGTH), generator=generator)
 
 
 def explicit(model, tokens, rows, positions):
@@ -84,7 +84,7 @@ def explicit(model, tokens, rows, positions):
 
 def compare(model, kind, tolerance):
     """Logits, scored logits and gradients of the fast forward against explicit copies."""
-    tokens, (rows, positions) = tokens_of(), copies(kind)
+    tokens, (rows, positions) = tokens_of(vocabulary=model.vocabulary), copies(kind)
     if kind == "all":
         features = model.all_masked_features(tokens).flatten(0, 1)
     else:
@@ -118,6 +118,27 @@ def test_factored_copies_equal_explicit_masking(layers, rank, variant, kind):
         compare(made(description, torch.float32), kind, 1e-5)
 
 
+TUTORIAL = dict(positions="sinusoidal", head="mlp")
+INTERPOLATED = dict(architecture="interpolated", vocabulary=VOCABULARY, length=LENGTH)
+
+
+@pytest.mark.parametrize("kind", ["all", "share", "odd"])
+@pytest.mark.parametrize(
+    "description",
+    [
+        *(transformer("encoder", n, heads=heads) for n in (1, 2, 3) for heads in (1, 2)),
+        *(transformer("encoder", n, heads=heads, **TUTORIAL) for n in (1, 3) for heads in (1, 2)),
+        transformer("encoder", head="mlp"),
+        *(INTERPOLATED | dict(a=a) for a in (0, 0.25, 1, 2.5)),
+        INTERPOLATED | dict(a=0.5, vocabulary=5),  # fewer colours than sites
+        *(factored_model(n, rank, attention="softmax") for n in (1, 2, 3) for rank in (None, 3)),
+        *(factored_model(n, None, attention="softmax", heads=2) for n in (1, 2, 3)),
+    ],
+)
+def test_models_of_the_potts_figures_equal_explicit_masking(description, kind):
+    compare(made(description), kind, 1e-12)
+
+
 @pytest.mark.parametrize("kind", ["all", "share", "odd"])
 @pytest.mark.parametrize("rank", [4, None])
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
@@ -126,39 +147,6 @@ def test_copies_of_several_heads_equal_explicit_masking(heads, layers, rank, kin
     description = factored_model(layers, rank, heads=heads)
     compare(made(description), kind, 1e-12)
     compare(made(description, torch.float32), kind, 1e-5)
-
-
-@pytest.mark.parametrize("rank", [4, None])
-@pytest.mark.parametrize("layers", [1, 2, 3])
-def test_heads_that_share_their_attention_are_one_head(layers, rank):
-    """sum_h A x V^h = A x (sum_h V^h), and heads without values add nothing."""
-    single, double = made(factored_model(layers, rank)), made(factored_model(layers, rank, heads=2))
-    with torch.no_grad():
-        for layer in range(layers):
-            for head in (0, 1):
-                double.attention[layer][head] = single.attention[layer]
-                double.left[layer][head] = single.left[layer] * (0.3, 0.7)[head]
-                if rank is not None:
-                    double.right[layer][head] = single.right[layer]
-        double.bias.copy_(single.bias)
-    tokens = tokens_of()
-    for masked in (None, torch.rand(BATCH, LENGTH, generator=torch.Generator()) < 0.3):
-        assert torch.allclose(double(tokens, masked), single(tokens, masked), atol=1e-12)
-    logits = double.head(double.all_masked_features(tokens))
-    expected = single.head(single.all_masked_features(tokens))
-    assert torch.allclose(logits, expected, atol=1e-12)
-
-
-def test_one_head_is_what_it_always_was():
-    for description in (factored_model(3), factored_model(2, None, bias=False)):
-        torch.manual_seed(11)
-        plain = build(description)
-        torch.manual_seed(11)
-        single = build({**description, "heads": 1, "start": None})
-        assert single.description == plain.description == description
-        for name, weight in plain.named_parameters():
-            assert weight.ndim <= 2
-            assert torch.equal(single.get_parameter(name), weight)
 
 
 @pytest.mark.parametrize("heads", [1, 2])
@@ -194,20 +182,6 @@ def test_factored_table_of_values_changes_nothing(layers, monkeypatch):
     for table in (0, 2**24):
         monkeypatch.setattr(factored, "TABLE", table)
         compare(model, "all", 1e-12)
-
-
-def test_squares_have_the_gradient_of_their_values(monkeypatch):
-    monkeypatch.setattr(squares, "CACHED", 2 * 3 * 6)
-    torch.manual_seed(0)
-    z, left, weights, readers = (
-        torch.randn(shape, dtype=torch.float64, requires_grad=True)
-        for shape in ((5, 3, 2), (6, 2), (5, 2, 3), (4, 6))
-    )
-    wide = torch.randn(5, 3, 6, dtype=torch.float64, requires_grad=True)
-    one = torch.randn(5, 1, 3, dtype=torch.float64, requires_grad=True)
-    for rows, following in itertools.product((one, weights), (readers, None)):
-        for given in ((z, left, rows, following), (wide, None, rows, following)):
-            assert torch.autograd.gradcheck(squares.Squares.apply, given)
 
 
 @pytest.mark.parametrize("variant", ["exact", "paper"])
@@ -257,17 +231,6 @@ def test_gpt_equals_the_library_with_its_own_head():
     features = model.features(tokens)
     scored = model.head_rows(features, tokens)
     assert torch.allclose(scored, expected.gather(2, tokens[..., None]).squeeze(2), atol=1e-5)
-
-
-def test_gpt_sees_the_past_only():
-    model = made(transformer("gpt"), torch.float32)
-    tokens = tokens_of()
-    changed = tokens.clone()
-    changed[:, 4:] = (changed[:, 4:] + 1) % VOCABULARY
-    before, after = model(tokens), model(changed)
-    assert torch.equal(before[:, :4], after[:, :4])
-    assert not torch.equal(before[:, 4:], after[:, 4:])
-    assert torch.allclose(model(tokens[:, :3]), before[:, :3], atol=1e-6)
 
 
 @pytest.mark.parametrize("hidden", [False, True])
@@ -344,17 +307,6 @@ def test_every_parameter_is_used(description):
     logits = model(tokens) if model.about.causal else model.head(model.all_masked_features(tokens))
     logits.logsumexp(-1).sum().backward()
     assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
-
-
-def test_order_is_of_the_depth_and_of_factored_models_only():
-    orders = [build(factored_model(layers)).about.order for layers in range(1, 7)]
-    assert orders == [2, 3, 5, 9, 17, 33]
-    assert [build(factored_model(n, variant="paper")).about.nominal for n in (1, 2)] == [
-        False,
-        True,
-    ]
-    assert build(transformer("bert")).about.order is None
-    assert build(transformer("gpt")).about.order is None
 
 
 IMPOSSIBLE = [
@@ -441,3 +393,49 @@ def test_the_head_reads_as_many_features_as_are_said(description):
     features = model.all_masked_features(tokens)
     assert features.shape[-1] == model.feature_size
     assert model.head(features[0, 0]).shape == (VOCABULARY,)
+
+
+@pytest.mark.parametrize("rank", [4, None])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_heads_that_share_their_attention_are_one_head(layers, rank):
+    """sum_h A x V^h = A x (sum_h V^h), and heads without values add nothing."""
+    single, double = made(factored_model(layers, rank)), made(factored_model(layers, rank, heads=2))
+    with torch.no_grad():
+        for layer in range(layers):
+            for head in (0, 1):
+                double.attention[layer][head] = single.attention[layer]
+                double.left[layer][head] = single.left[layer] * (0.3, 0.7)[head]
+                if rank is not None:
+                    double.right[layer][head] = single.right[layer]
+        double.bias.copy_(single.bias)
+    tokens = tokens_of()
+    for masked in (None, torch.rand(BATCH, LENGTH, generator=torch.Generator()) < 0.3):
+        assert torch.allclose(double(tokens, masked), single(tokens, masked), atol=1e-12)
+    logits = double.head(double.all_masked_features(tokens))
+    expected = single.head(single.all_masked_features(tokens))
+    assert torch.allclose(logits, expected, atol=1e-12)
+
+
+def test_squares_have_the_gradient_of_their_values(monkeypatch):
+    monkeypatch.setattr(squares, "CACHED", 2 * 3 * 6)
+    torch.manual_seed(0)
+    z, left, weights, readers = (
+        torch.randn(shape, dtype=torch.float64, requires_grad=True)
+        for shape in ((5, 3, 2), (6, 2), (5, 2, 3), (4, 6))
+    )
+    wide = torch.randn(5, 3, 6, dtype=torch.float64, requires_grad=True)
+    one = torch.randn(5, 1, 3, dtype=torch.float64, requires_grad=True)
+    for rows, following in itertools.product((one, weights), (readers, None)):
+        for given in ((z, left, rows, following), (wide, None, rows, following)):
+            assert torch.autograd.gradcheck(squares.Squares.apply, given)
+
+
+def test_gpt_sees_the_past_only():
+    model = made(transformer("gpt"), torch.float32)
+    tokens = tokens_of()
+    changed = tokens.clone()
+    changed[:, 4:] = (changed[:, 4:] + 1) % VOCABULARY
+    before, after = model(tokens), model(changed)
+    assert torch.equal(before[:, :4], after[:, :4])
+    assert not torch.equal(before[:, 4:], after[:, 4:])
+    assert torch.allclose(model(tokens[:, :3]), before[:, :3], atol=1e-6)

@@ -2,6 +2,7 @@
 
 import math
 
+import explicit
 import pytest
 import torch
 
@@ -37,16 +38,6 @@ def model_of(architecture, dtype=torch.float64):
         for weight in model.parameters():
             weight.add_(0.3 * torch.randn_like(weight))
     return model
-
-
-@torch.no_grad()
-def by_definition(model, tokens, row, position):
-    """-log p(s_i | s without i), and whether the likeliest token is the right one."""
-    mask = torch.zeros(1, LENGTH, dtype=torch.bool)
-    mask[0, position] = True
-    logits = model(tokens[row : row + 1], mask)[0, position]
-    target = tokens[row, position]
-    return float(-logits.log_softmax(0)[target]), bool(logits.argmax() == target)
 
 
 @pytest.mark.parametrize(
@@ -88,12 +79,9 @@ def test_masked_loss_is_the_cross_entropy_of_the_hidden_token(architecture, toke
     model = model_of(architecture)
     rows, positions = choose_masks(BATCH, LENGTH, 0.3, torch.Generator().manual_seed(3))
     loss, correct = masked_loss(model, tokens, rows, positions)
-    expected = [
-        by_definition(model, tokens, int(row), int(position))
-        for row, position in zip(rows, positions, strict=True)
-    ]
-    assert loss.tolist() == pytest.approx([value for value, _ in expected], rel=1e-12)
-    assert correct.tolist() == [right for _, right in expected]
+    expected, hits = explicit.masked(model, tokens, rows, positions)
+    assert loss.tolist() == pytest.approx(expected.tolist(), rel=1e-12)
+    assert torch.equal(correct, hits)
     assert loss.requires_grad
     assert not correct.requires_grad
 

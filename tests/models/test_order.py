@@ -55,23 +55,14 @@ def relative_size(model, context: int) -> float:
 
 @pytest.mark.parametrize("rank", [None, 4])
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
-def test_exact_model_has_order_two_to_the_layers_minus_one_plus_one(layers, rank):
-    model = model_of(layers, "exact", rank)
+@pytest.mark.parametrize("heads", [1, 2])
+def test_exact_model_has_order_two_to_the_layers_minus_one_plus_one(layers, rank, heads):
+    model = model_of(layers, "exact", rank, heads)
     assert model.about.order == 2 ** (layers - 1) + 1
     assert not model.about.nominal
     for context in range(model.about.order, LENGTH):
         assert relative_size(model, context) < 1e-12
     assert relative_size(model, model.about.order - 1) > 1e-4  # just below it does not vanish
-
-
-@pytest.mark.parametrize("rank", [None, 4])
-@pytest.mark.parametrize("layers", [1, 2, 3, 4])
-def test_heads_do_not_change_the_order(layers, rank):
-    model = model_of(layers, "exact", rank, heads=2)
-    assert model.about.order == 2 ** (layers - 1) + 1
-    for context in range(model.about.order, LENGTH):
-        assert relative_size(model, context) < 1e-12
-    assert relative_size(model, model.about.order - 1) > 1e-4
 
 
 @pytest.mark.parametrize("layers", [2, 3, 4])
@@ -86,3 +77,13 @@ def test_one_layer_has_no_layer_norm_and_stays_exact():
     model = model_of(1, "paper", None)
     assert not model.about.nominal
     assert relative_size(model, 2) < 1e-12
+
+
+@pytest.mark.parametrize("rank", [None, 4])
+@pytest.mark.parametrize("layers", [1, 2, 3, 4])
+def test_heads_do_not_change_the_order(layers, rank):
+    model = model_of(layers, "exact", rank, heads=2)
+    assert model.about.order == 2 ** (layers - 1) + 1
+    for context in range(model.about.order, LENGTH):
+        assert relative_size(model, context) < 1e-12
+    assert relative_size(model, model.about.order - 1) > 1e-4

@@ -2,16 +2,16 @@
 
 import math
 
+import explicit
 import numpy as np
 import pytest
 import torch
 
 from manybody.evaluation import gauge, maps
-from manybody.files import checkpoints, sequences, tables
-from manybody.files.atomic import ArtifactError
+from manybody.files import checkpoints, sequences
 from manybody.models import build, stored
 from manybody.models.objectives import masked_loss, sequence_sums
-from manybody.training.batches import training_set, validation_set
+from manybody.training.batches import validation_set
 from manybody.training.recipes import train_files
 
 BATCH, LENGTH, VOCABULARY = 6, 8, 5
@@ -65,52 +65,6 @@ def tokens_of(count=BATCH, length=LENGTH, vocabulary=VOCABULARY, seed=5):
     return torch.randint(vocabulary, (count, length), generator=generator)
 
 
-def masked_copies(tokens):
-    """All copies with one mask: sequences (B L, L), masks (B L, L), rows and positions (B L,)."""
-    batch, length = tokens.shape
-    rows = torch.arange(batch).repeat_interleave(length)
-    positions = torch.arange(length).repeat(batch)
-    return tokens[rows], torch.arange(length) == positions[:, None], rows, positions
-
-
-MODELS = [
-    *(encoder(layers, heads) for layers in (1, 2, 3) for heads in (1, 2)),
-    *(tutorial(layers, heads) for layers in (1, 3) for heads in (1, 2)),
-    {**encoder(2), "head": "mlp"},
-    *(interpolated(a) for a in (0, 0.25, 1, 2.5)),
-    interpolated(0.5, length=4),
-    *(dict(SOFTMAX, layers=layers, rank=rank) for layers in (1, 2, 3) for rank in (None, 3)),
-    *(dict(SOFTMAX, layers=layers, heads=2) for layers in (1, 2, 3)),
-]
-
-
-@pytest.mark.parametrize("description", MODELS)
-def test_masked_copies_equal_explicit_masking(description):
-    model = made(description)
-    tokens = tokens_of(length=model.length)
-    copies, mask, rows, positions = masked_copies(tokens)
-    plain = model(copies, mask)[torch.arange(len(rows)), positions]
-    every = model.head(model.all_masked_features(tokens)).flatten(0, 1)
-    some = model.masked_logits(tokens, rows[::3], positions[::3])
-    scale = plain.abs().max()
-    assert (every - plain).abs().max() <= 1e-13 * scale
-    assert (some - plain[::3]).abs().max() <= 1e-13 * scale
-    targets = tokens.flatten()
-    scored = model.head_rows(model.all_masked_features(tokens).flatten(0, 1), targets)
-    assert torch.allclose(scored, plain.gather(1, targets[:, None])[:, 0], atol=1e-12)
-
-    slopes = []
-    for losses in (masked_loss(model, tokens)[0], _cross_entropy(plain, targets)):
-        slopes.append(torch.autograd.grad(losses.sum(), list(model.parameters())))
-    for one, other in zip(*slopes, strict=True):
-        assert torch.isfinite(one).all()
-        assert (one - other).norm() <= 1e-11 * max(other.norm(), 1e-3)
-
-
-def _cross_entropy(logits, targets):
-    return -logits.log_softmax(-1).gather(1, targets[:, None])[:, 0]
-
-
 def pseudolikelihood(attention, values, tokens):
     """-(1/(M L)) sum over mu and k of log p_k (potts, section 2), entry by entry in numpy."""
     total = 0.0
@@ -134,9 +88,8 @@ def test_masked_language_loss_is_the_pseudolikelihood(description):
         attention = model.scores[:LENGTH, :LENGTH].softmax(-1)
         values = model.token_values
     truth = pseudolikelihood(attention.detach().numpy(), values.detach().numpy(), tokens.numpy())
-    copies, mask, rows, positions = masked_copies(tokens)
-    explicit = model(copies, mask)[torch.arange(len(rows)), positions]
-    assert abs(_cross_entropy(explicit, tokens.flatten()).mean().item() - truth) < 1e-12
+    rows, positions = torch.arange(40).repeat_interleave(LENGTH), torch.arange(LENGTH).repeat(40)
+    assert abs(explicit.masked(model, tokens, rows, positions)[0].mean().item() - truth) < 1e-12
     assert abs(masked_loss(model, tokens)[0].mean().item() - truth) < 1e-12
 
 
@@ -168,17 +121,6 @@ def test_interpolation_at_zero_is_factored_attention_with_softmax_maps(length, v
         assert torch.allclose(limit(tokens, mask), soft(tokens, mask), atol=1e-13)
     pair = [masked_loss(model, tokens)[0] for model in (limit, soft)]
     assert torch.allclose(*pair, atol=1e-13)
-
-
-def test_interpolation_goes_to_its_limit_as_a_does():
-    tokens = tokens_of()
-    logits = [made(interpolated(a)) for a in (0, 1e-9)]
-    with torch.no_grad():
-        for name, weight in logits[0].named_parameters():
-            logits[1].get_parameter(name).copy_(weight)
-        logits[1].mask.zero_()
-    pair = [model.head(model.all_masked_features(tokens)) for model in logits]
-    assert 0 < (pair[0] - pair[1]).abs().max() < 1e-7
 
 
 @pytest.mark.parametrize("a", [0.25, 1])
@@ -233,14 +175,10 @@ def test_the_tutorials_reading_has_waves_and_an_output_net():
     assert torch.allclose(again.double()(tokens), model(tokens), atol=1e-5)
 
 
-def test_the_smallest_reading_is_described_as_before():
-    plain = build(encoder(2))
-    assert plain.description == encoder(2)
-    named = build({**encoder(2), "positions": "learnt", "head": "linear"})
-    assert named.description == plain.description
-    for key in ("positions", "head"):
-        with pytest.raises(ValueError, match=f"encoder: {key} 'other', expected"):
-            build({**encoder(1), key: "other"})
+@pytest.mark.parametrize("key", ["positions", "head"])
+def test_another_reading_of_the_encoder_is_refused(key):
+    with pytest.raises(ValueError, match=f"encoder: {key} 'other', expected"):
+        build({**encoder(1), key: "other"})
 
 
 @pytest.mark.parametrize("description", [encoder(1), encoder(3, 2), tutorial(2), interpolated(0.5)])
@@ -251,7 +189,8 @@ def test_mean_maps_are_rows_of_masked_sites(description, monkeypatch):
     assert np.allclose(maps.mean_maps(model, tokens), whole, atol=1e-14)
     assert np.allclose(whole.sum(-1), 1, atol=1e-14)
     assert (np.diagonal(whole, axis1=1, axis2=2) == 0).all()
-    copies, mask, _, positions = masked_copies(tokens)
+    copies, positions = tokens.repeat_interleave(LENGTH, 0), torch.arange(LENGTH).repeat(BATCH)
+    mask = torch.arange(LENGTH) == positions[:, None]
     rows = model.attention_maps(copies, mask)[:, torch.arange(len(copies)), positions]
     mean = rows.unflatten(1, (BATCH, LENGTH)).mean(1).numpy()
     for site in range(LENGTH):
@@ -323,40 +262,27 @@ def test_maps_that_depend_on_the_input_are_averaged(tmp_path, data):
     assert np.array_equal(matrix(frame, "V"), model.token_values.detach().numpy())
 
 
-def test_tables_of_maps_come_back_and_damage_is_refused(tmp_path, data):
-    manifest = run(tmp_path / "run", SOFTMAX, data)
-    frame = maps.extract(manifest)
-    paths = [tmp_path / name for name in ("maps.parquet", "again.parquet")]
-    for path in paths:
-        tables.write_maps(path, frame, {"model": "soft", "seed": 1})
-    assert paths[0].read_bytes() == paths[1].read_bytes()
-    back, about = tables.read_maps(paths[0])
-    assert about == {"model": "soft", "seed": 1}
-    assert back.equals(frame)
-    whole = bytearray(paths[0].read_bytes())
-    whole[len(whole) // 3] ^= 1
-    paths[0].write_bytes(whole)
-    with pytest.raises(ArtifactError, match=r"maps\.parquet is refused"):
-        tables.read_maps(paths[0])
-
-
-def test_maps_that_cannot_be_are_refused(tmp_path, data):
-    heads = run(tmp_path / "heads", dict(FACTORED, heads=2), data)
-    with pytest.raises(ValueError, match="2 heads have no one map"):
-        maps.extract(heads)
-    deep = run(tmp_path / "deep", encoder(1), data)
-    with pytest.raises(ValueError, match="need sequences to average over"):
-        maps.extract(deep)
-    with pytest.raises(ValueError, match="26 sequences asked for, it holds 25"):
-        maps.extract(deep, data["validation"], sequences=26)
-    other = tmp_path / "other.parquet"
-    sequences.write(other, tokens_of(5, LENGTH + 1).numpy(), VOCABULARY, {})
-    with pytest.raises(ValueError, match=rf"L = {LENGTH + 1}, the model of .* its own source"):
-        maps.extract(deep, other)
-    energy = dict(architecture="energy", order=2)
-    plain = run(tmp_path / "energy", energy, data)
-    with pytest.raises(ValueError, match="no maps are known of the architecture 'energy'"):
-        maps.extract(plain, data["validation"])
+@pytest.mark.parametrize(
+    ("description", "given", "message"),
+    [
+        (dict(FACTORED, heads=2), [], "2 heads have no one map"),
+        (encoder(1), [], "need sequences to average over"),
+        (encoder(1), ["validation", "last", 26], "26 sequences asked for, it holds 25"),
+        (encoder(1), ["longer"], rf"L = {LENGTH + 1}, the model of .* its own source"),
+        (
+            dict(architecture="energy", order=2),
+            ["validation"],
+            "no maps are known of the architecture 'energy'",
+        ),
+    ],
+)
+def test_maps_that_cannot_be_are_refused(tmp_path, data, description, given, message):
+    manifest = run(tmp_path / "run", description, data)
+    longer = tmp_path / "longer.parquet"
+    sequences.write(longer, tokens_of(5, LENGTH + 1).numpy(), VOCABULARY, {})
+    paths = {**data, "longer": longer}
+    with pytest.raises(ValueError, match=message):
+        maps.extract(manifest, *(paths.get(value, value) for value in given))
 
 
 def test_a_subset_is_the_first_training_sequences(tmp_path, data):
@@ -386,12 +312,6 @@ def test_a_subset_that_is_not_there_is_refused(tmp_path, data, subset):
     with pytest.raises(ValueError, match=rf"training\.subset: {subset} .* split has 30"):
         run(tmp_path / "run", SOFTMAX, data, subset=subset)
     assert not (tmp_path / "run" / "manifest.json").exists()
-
-
-def test_without_a_subset_all_sequences_are_used():
-    tokens = np.zeros((4, 3), np.uint8)
-    assert training_set(tokens, {}) is tokens
-    assert len(training_set(tokens, {"subset": 2})) == 2
 
 
 def test_validation_may_ask_for_every_mask(tmp_path, data):
@@ -446,15 +366,6 @@ def test_errors_do_not_depend_on_the_gauge(couplings):
     assert best[0] <= errors[0]
 
 
-def test_the_loss_does_not_depend_on_the_gauge_either():
-    model, tokens = made(FACTORED), tokens_of(40)
-    before = masked_loss(model, tokens)[0]
-    with torch.no_grad():
-        model.attention[0].mul_(-2)
-        model.left[0].div_(-2).add_(torch.randn(VOCABULARY).double())
-    assert (masked_loss(model, tokens)[0] - before).abs().max() < 1e-12
-
-
 def test_errors_of_known_maps(couplings):
     truth, found = couplings
     exact = gauge.coupling_error(-0.1 * truth, truth)
@@ -493,3 +404,23 @@ def test_renormalised_rows_sum_to_one_without_the_diagonal():
     found = gauge.renormalised(np.random.default_rng(3).uniform(size=(2, LENGTH, LENGTH)))
     assert np.allclose(found.sum(-1), 1, atol=1e-15)
     assert (np.diagonal(found, axis1=1, axis2=2) == 0).all()
+
+
+def test_interpolation_goes_to_its_limit_as_a_does():
+    tokens = tokens_of()
+    logits = [made(interpolated(a)) for a in (0, 1e-9)]
+    with torch.no_grad():
+        for name, weight in logits[0].named_parameters():
+            logits[1].get_parameter(name).copy_(weight)
+        logits[1].mask.zero_()
+    pair = [model.head(model.all_masked_features(tokens)) for model in logits]
+    assert 0 < (pair[0] - pair[1]).abs().max() < 1e-7
+
+
+def test_the_loss_does_not_depend_on_the_gauge_either():
+    model, tokens = made(FACTORED), tokens_of(40)
+    before = masked_loss(model, tokens)[0]
+    with torch.no_grad():
+        model.attention[0].mul_(-2)
+        model.left[0].div_(-2).add_(torch.randn(VOCABULARY).double())
+    assert (masked_loss(model, tokens)[0] - before).abs().max() < 1e-12

@@ -19,6 +19,10 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import repository
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path("workflow") / "src"
 TIME = 900  # seconds for the tests of one bug
@@ -56,18 +60,6 @@ def nearest_tests(module: str) -> list[str]:
         seen |= wanted
         wanted = {name for name, path in modules.items() if imports(path) & wanted} - seen
     return [str(test.relative_to(ROOT)) for test in order]
-
-
-def copy(folder: Path) -> None:
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    for name in listed.stdout.splitlines():
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
-    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
 
 
 def planted(source: bytes, bug: dict) -> bytes:
@@ -115,7 +107,8 @@ def main(bugs_file: str, out: str | None = None) -> int:
     bugs = json.loads(Path(bugs_file).read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as name:
         folder, compiled = Path(name) / "repository", Path(name) / "compiled"
-        copy(folder)
+        repository.copy(folder)
+        subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
         for number, bug in enumerate(bugs, 1):
             path = folder / bug["file"]
             source = path.read_bytes()

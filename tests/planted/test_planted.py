@@ -1,34 +1,22 @@
 """The list of planted bugs can be run: each has one place in the code, and tests that exist."""
 
-import importlib.util
 import json
 import re
 from pathlib import Path
 
 import pytest
+import run
 
 ROOT = Path(__file__).resolve().parents[2]
 BUGS = json.loads(Path(__file__).with_name("bugs.json").read_text(encoding="utf-8"))
 
 
-def planting():
-    found = importlib.util.spec_from_file_location("run", Path(__file__).with_name("run.py"))
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: Path(bug["file"]).stem)
 def test_a_bug_has_one_place_and_a_test(bug):
     source = (ROOT / bug["file"]).read_bytes()
-    assert planting().planted(source, bug) != source
+    assert run.planted(source, bug) != source
     assert bug["tests"]
     for name in bug["tests"]:
         path, _, function = name.partition("::")
         text = (ROOT / path).read_text(encoding="utf-8")
         assert re.search(rf"^def {function or 'test_'}", text, re.MULTILINE), name
-
-
-def test_a_module_that_a_table_names_has_tests():
-    """models.energy is imported by its name in a table, and alone imports its kernels."""
-    assert "tests/models/test_energy.py" in planting().nearest_tests("manybody.kernels.energy")

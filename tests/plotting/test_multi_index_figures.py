@@ -21,18 +21,10 @@ def draw(figure, folder, **made):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_the_same_tables_give_the_same_bytes(name, tmp_path):
+def test_the_same_tables_give_the_same_numbers(name, tmp_path):
     made = [draw(name, tmp_path) for _ in range(2)]
     assert list(made[0][1].columns) == style.FIGURE_COLUMNS
     pd.testing.assert_frame_equal(made[0][1], made[1][1])
-    if name != "fig5":  # one picture is enough: they take seconds
-        return
-    for folder, found in zip(("one", "two"), made, strict=True):
-        (tmp_path / folder).mkdir()
-        style.save(*found, tmp_path / folder / name)
-    for kind in ("png", "pdf", "csv"):
-        one, two = ((tmp_path / part / f"{name}.{kind}").read_bytes() for part in ("one", "two"))
-        assert one == two
 
 
 def hollow_x(figure):
@@ -46,6 +38,7 @@ def hollow_x(figure):
     }
 
 
+@pytest.mark.long
 def test_points_that_did_not_converge_are_hollow_and_named(tmp_path):
     made = planted.state_evolution(1e-3, failed=(0.75,))
     for lost in (False, True):  # a point without a number is on the axis

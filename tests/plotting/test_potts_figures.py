@@ -143,6 +143,7 @@ def test_contacts_are_drawn_with_and_without_what_is_true(tmp_path):
     assert (np.diff(table.loc[table["panel"] == "b", "y"]) <= 0).all()
 
 
+@pytest.mark.long
 def test_figures_need_no_torch_and_claims_no_matplotlib():
     program = (
         "import sys; from manybody.claims.potts import contacts, fig2, fig3, recovery; "

@@ -8,12 +8,9 @@ from planted_staircase import (
     HELD_OUT,
     LENGTH,
     PROTOCOL,
-    SEEDS,
-    SOURCE,
     TRUTH,
     make,
     rows_of,
-    smoke,
     write_run,
 )
 
@@ -52,20 +49,6 @@ def test_the_panels_hold_what_was_read(drawn):
     assert lowest["y"].tolist() == [TRUTH]
     words = [text.get_text() for text in figure.axes[-1].get_legend().get_texts()]
     assert "4 | 12  reached the 4-body region" in words
-
-
-def test_a_smoke_run_is_drawn(tmp_path):
-    made = smoke(tmp_path)
-    for module in (fig2, fig2_seeds):
-        assert len(module.draw(*made)[1])
-
-
-def test_data_of_another_order_and_size_draw_with_their_own_lines(tmp_path):
-    source = {**SOURCE, "order": 3, "logit_scale": 4.0}
-    figure, drawn = fig2.draw(*make(tmp_path, dict(list(SEEDS.items())[:3]), source=source))
-    assert "true 3-body" in set(drawn["series"])
-    shares = figure.axes[0].get_title(loc="left").partition("shares ")[2].split()
-    assert len(shares) == 3
 
 
 def test_the_literal_recipe_has_a_row_of_panels_for_each_part(planted):

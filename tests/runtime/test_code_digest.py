@@ -97,6 +97,7 @@ def closures():
     return {script: (set(static[script]), set(loaded[script])) for script in JOBS}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", JOBS)
 def test_the_closure_is_what_is_really_imported(closures, script):
     static, loaded = closures[script]

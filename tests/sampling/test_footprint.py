@@ -1,33 +1,22 @@
 """What a clone's job says that it takes, from the config, and what its sampler reads of a model."""
 
-from pathlib import Path
+import json
 
 import pytest
-import yaml
-from snakemake.utils import update_config
+from configs import load, parsed
 
 from manybody import models
 from manybody.sampling import backends, footprint, metropolis
 
-CONFIG = Path(__file__).parents[2] / "config"
 TEXT = {"vocabulary": 500, "length": 36}
 FACTORED = dict(architecture="factored", bias=True, variant="exact")
 BERT = dict(architecture="bert", layers=2, heads=4, width=64, mlp=128)
 
 
-def merged(name):
-    """A config, laid over the demo's."""
-    config = yaml.safe_load((CONFIG / "config.yaml").read_text())
-    if name != "config.yaml":
-        update_config(config, yaml.safe_load((CONFIG / name).read_text()))
-    return config
-
-
 def entries(name):
     """(clone, model, source) of the clones that a config samples, models' training left out."""
-    config = merged(name)
-    own = yaml.safe_load((CONFIG / name).read_text())["clones"]
-    for clone in (config["clones"][found] for found in own):
+    config = load(name)
+    for clone in (config["clones"][found] for found in json.loads(parsed(name))["clones"]):
         model = dict(config["models"][clone["model"]])
         for key in ("training", "init_seed"):
             model.pop(key, None)

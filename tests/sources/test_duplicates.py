@@ -4,6 +4,7 @@ import itertools
 import tracemalloc
 
 import numpy as np
+import pytest
 
 from manybody.kernels.sequence_weights import join, root
 from manybody.sources import duplicates, text
@@ -71,6 +72,7 @@ def test_a_document_of_common_lines_alone_is_dropped(tmp_path):
     assert len(deduplicated(tmp_path, texts)[1]) == COMMON
 
 
+@pytest.mark.long
 def test_near_duplicates_are_of_one_group_and_no_others(tmp_path):
     """Groups are the connected parts of the graph of pairs with Jaccard >= .5, by brute force."""
     random = np.random.default_rng(1)

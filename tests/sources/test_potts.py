@@ -103,19 +103,7 @@ def test_conditionals_are_ratios_of_the_weights_of_eq_1(tmp_path):
             np.testing.assert_allclose(np.exp(logs[site]), weights / weights.sum(), atol=1e-12)
 
 
-@pytest.mark.parametrize("fields", [False, True])
-def test_conditionals_keep_the_law(fields):
-    model = hamiltonian(fields=fields)
-    states = all_states(5, 3)
-    law = boltzmann(model, states).reshape((3,) * 5)
-    kernels = np.exp(model.log_conditionals(states)).reshape((3,) * 5 + (5, 3))
-    moved = law
-    for site in range(5):
-        kernel = np.moveaxis(kernels[..., site, :], -1, site + 1).take(0, axis=site)
-        moved = moved.sum(axis=site, keepdims=True) * kernel
-    np.testing.assert_allclose(moved, law, atol=1e-14)
-
-
+@pytest.mark.long
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("vocabulary", [2, 3])
 def test_total_variation_after_some_sweeps_is_that_of_exact_samples(wide, vocabulary, monkeypatch):
@@ -395,13 +383,6 @@ def test_splits_are_chains_of_their_own(tmp_path, few):
         assert alike == pytest.approx(1 / 3, abs=0.12)  # 600 sites, hot: five standard errors
 
 
-def test_an_overlay_that_takes_hamming_back_gives_beta(few):
-    plain, about = draw(SOURCE)
-    model, known = draw({**SOURCE, "temperature": {"hamming": None, "beta": 0.8}})
-    assert model.beta == plain.beta == 0.8
-    assert known == about
-
-
 def test_fields_are_saved_checked_and_part_of_the_variance(tmp_path):
     model = hamiltonian(4, 3)
     path = tmp_path / "h.safetensors"
@@ -444,27 +425,31 @@ def test_bad_entries_are_refused_by_name(tmp_path, change, said):
     assert not list(tmp_path.iterdir())
 
 
-def test_own_tensors_that_do_not_fit_are_refused(tmp_path):
-    couplings, colours, own = tensors(6, 3)
-    skew, looped, lopsided = couplings.copy(), couplings.copy(), colours.copy()
-    skew[0, 1] += 0.5
-    looped[2, 2] = 0.25
-    lopsided[0, 1] += 0.5
-    cases = [
-        ("couplings", skew, "expected a tensor that is symmetric"),
-        ("couplings", looped, "couplings[2, 2] = 0.25: expected 0 where two sites coincide"),
-        ("couplings", couplings[:5, :5], "shape (5, 5), expected (6, 6)"),
+COUPLINGS, COLOURS, FIELDS = tensors(6, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "said"),
+    [
+        ("couplings", COUPLINGS + np.eye(6, k=1) / 2, "expected a tensor that is symmetric"),
+        (
+            "couplings",
+            COUPLINGS + np.diag([0, 0, 0.25, 0, 0, 0]),
+            "couplings[2, 2] = 0.25: expected 0 where two sites coincide",
+        ),
+        ("couplings", COUPLINGS[:5, :5], "shape (5, 5), expected (6, 6)"),
         ("couplings", np.zeros((6, 6)), "H is the same for all sequences"),
-        ("colours", lopsided, "symmetric"),
+        ("colours", COLOURS + np.eye(3, k=1) / 2, "symmetric"),
         ("colours", np.eye(4), "shape (4, 4), expected (3, 3)"),
-        ("fields", own.T, "fields: shape (3, 6), expected (L, |V|) = (6, 3)"),
+        ("fields", FIELDS.T, "fields: shape (3, 6), expected (L, |V|) = (6, 3)"),
         ("fields", np.full((6, 3), np.inf), "fields[0, 0] = inf, expected finite"),
-    ]
-    for name, tensor, said in cases:
-        with pytest.raises(SourceError) as caught:
-            run_make({**SOURCE, **own_files(tmp_path, **{name: tensor})}, tmp_path / "out")
-        assert said in str(caught.value)
-        assert str(caught.value).startswith(name)
+    ],
+)
+def test_own_tensors_that_do_not_fit_are_refused(tmp_path, name, tensor, said):
+    with pytest.raises(SourceError) as caught:
+        run_make({**SOURCE, **own_files(tmp_path, **{name: tensor})}, tmp_path / "out")
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(name)
     assert not (tmp_path / "out").exists()
 
 
@@ -502,3 +487,16 @@ def test_default_draw_is_at_the_beta_of_the_specification():
     for start in ("hot", "cold"):
         assert found[start] == pytest.approx(0.3, abs=0.005)
     assert found["tau"] == pytest.approx(4.9, abs=0.8)
+
+
+@pytest.mark.parametrize("fields", [False, True])
+def test_conditionals_keep_the_law(fields):
+    model = hamiltonian(fields=fields)
+    states = all_states(5, 3)
+    law = boltzmann(model, states).reshape((3,) * 5)
+    kernels = np.exp(model.log_conditionals(states)).reshape((3,) * 5 + (5, 3))
+    moved = law
+    for site in range(5):
+        kernel = np.moveaxis(kernels[..., site, :], -1, site + 1).take(0, axis=site)
+        moved = moved.sum(axis=site, keepdims=True) * kernel
+    np.testing.assert_allclose(moved, law, atol=1e-14)

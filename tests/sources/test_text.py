@@ -31,10 +31,6 @@ def joined(pieces):
     return whole
 
 
-def split(content, boundary, marker=text.MARKER):
-    return joined(text.split_lines(content.splitlines(keepends=True), boundary, marker))
-
-
 def collected(folder, corpus):
     """The documents of each split of a corpus."""
     out = {name: folder / "out" / f"{name}.parquet" for name in text.SPLITS}
@@ -42,30 +38,22 @@ def collected(folder, corpus):
     return {name: joined(Documents(path)) for name, path in out.items()}
 
 
-def test_blank_lines_part_documents():
-    found = split("\n\none\n two\n \t\nthree\n\n\n\nfour", "blank-line")
-    assert found == ["one\n two", "three", "four"]
-
-
-def test_each_line_is_a_document():
-    assert split("one\n\n two \nthree", "line") == ["one", " two", "three"]
-
-
-def test_a_file_is_one_document():
-    assert split("one\n\ntwo\n\n\nthree\n\n", "file") == ["one\n\ntwo\n\n\nthree"]
-
-
-def test_a_line_that_is_the_marker_parts_documents_and_is_dropped():
-    found = split("one\n\ntwo ## two\n##\n \nthree\n ## \n##\n", "marker", "##")
-    assert found == ["one\n\ntwo ## two", "three"]
-
-
-def test_a_title_opens_an_article_of_wikitext():
-    content = " \n = First = \n \n text a = b = \n = = Section = = \n more\n \n = Second = \n end\n"
-    assert split(content, "heading") == [
-        " = First = \n \n text a = b = \n = = Section = = \n more",
-        " = Second = \n end",
-    ]
+@pytest.mark.parametrize(
+    ("content", "boundary", "expected"),
+    [
+        ("\n\none\n two\n \t\nthree\n\n\n\nfour", "blank-line", ["one\n two", "three", "four"]),
+        ("one\n\n two \nthree", "line", ["one", " two", "three"]),
+        ("one\n\ntwo\n\n\nthree\n\n", "file", ["one\n\ntwo\n\n\nthree"]),
+        ("one\n\ntwo ## two\n##\n \nthree\n ## \n##\n", "marker", ["one\n\ntwo ## two", "three"]),
+        (
+            " \n = First = \n \n text a = b = \n = = Section = = \n more\n \n = Second = \n end\n",
+            "heading",
+            [" = First = \n \n text a = b = \n = = Section = = \n more", " = Second = \n end"],
+        ),
+    ],
+)
+def test_documents_are_parted_at_their_boundary(content, boundary, expected):
+    assert joined(text.split_lines(content.splitlines(keepends=True), boundary, "##")) == expected
 
 
 @settings(max_examples=50, deadline=None)
@@ -102,17 +90,12 @@ def read(path):
 
 
 @pytest.mark.parametrize("prefix", [0, 10, text.LINE - 1, text.LINE + 5, 3 * text.LINE])
-def test_text_that_is_not_utf8_is_refused_with_file_and_byte(tmp_path, prefix):
+@pytest.mark.parametrize("bad", ["é".encode("latin-1") + b" et\n", "é".encode()[:1]])
+def test_text_that_is_not_utf8_is_refused_with_file_and_byte(tmp_path, prefix, bad):
+    """Another encoding, or a character that is cut off at the end."""
     path = tmp_path / "latin.txt"
-    path.write_bytes(b"a" * prefix + "é".encode() + b"\n" + "é".encode("latin-1") + b" et\n")
+    path.write_bytes(b"a" * prefix + "é".encode() + b"\n" + bad)
     with pytest.raises(SourceError, match=rf"latin.txt is not UTF-8 .* byte {prefix + 3}\."):
-        read(path)
-
-
-def test_a_character_cut_off_at_the_end_is_refused(tmp_path):
-    path = tmp_path / "cut.txt"
-    path.write_bytes(b"abc\n" + "é".encode()[:1])
-    with pytest.raises(SourceError, match=r"unexpected end of data at byte 4\."):
         read(path)
 
 
@@ -218,30 +201,11 @@ def test_another_seed_cuts_otherwise(tmp_path):
     assert first["test"] != second["test"]
 
 
-def test_same_corpus_same_bytes(tmp_path):
-    corpus = lines_corpus(tmp_path, [f"document {i}" for i in range(300)])
-    collected(tmp_path / "a", corpus)
-    collected(tmp_path / "b", corpus)
-    for name in text.SPLITS:
-        first, second = (tmp_path / run / "out" / f"{name}.parquet" for run in "ab")
-        assert first.read_bytes() == second.read_bytes()
-
-
 def test_an_empty_split_is_refused_and_leaves_nothing(tmp_path):
     corpus = lines_corpus(tmp_path, ["only one document"])
     with pytest.raises(SourceError, match=r"the (train|validation) split .* comes out empty"):
         collected(tmp_path, corpus)
     assert list((tmp_path / "out").iterdir()) == []
-
-
-def append(path):
-    with path.open("a") as opened:
-        opened.write("one more document\n")
-
-
-def rewrite(path):
-    """Other letters, as many as before."""
-    path.write_text(path.read_text().swapcase())
 
 
 def replace(path):
@@ -253,7 +217,16 @@ def replace(path):
     new.replace(path)
 
 
-@pytest.mark.parametrize("change", [append, rewrite, replace, Path.unlink])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_text(path.read_text() + "one more document\n"),
+        lambda path: path.write_text(path.read_text().swapcase()),  # as many letters as before
+        replace,
+        Path.unlink,
+    ],
+    ids=["append", "rewrite", "replace", "unlink"],
+)
 @pytest.mark.parametrize("moment", ["while it is read", "when it was read", "when all is written"])
 def test_a_file_that_changes_is_refused_and_leaves_nothing(tmp_path, monkeypatch, change, moment):
     corpus = lines_corpus(tmp_path, [f"document {i}" for i in range(300)])

@@ -81,6 +81,7 @@ def test_slopes_are_finite_and_exact_where_outputs_round():
         assert found == pytest.approx(z.grad.ravel().tolist(), rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.long
 def test_layers_are_learned_when_the_landmarks_say():
     """Table of section 5: C_2 > .95 by epoch 2 to 3, C_1 .34-.46 at epoch 50 and .55-.74 at 80."""
     frame, _ = sgd.compute(ENTRY)

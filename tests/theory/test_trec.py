@@ -118,7 +118,7 @@ def test_questions_are_read_with_their_coarse_classes(written):
 @pytest.mark.parametrize(
     ("line", "named"),
     [
-        ("DESK:manner How ?", "'DESK:manner'"),
+        ("DESK:manner How ?", "'DESK:manner'.*ABBR, DESC, ENTY, HUM, LOC, NUM"),
         ("desc:manner How ?", "'desc:manner'"),
         ("How did it go ?", "'How'"),
         ("DESC How did it go ?", "'DESC How did it go \\?'"),
@@ -129,14 +129,7 @@ def test_questions_are_read_with_their_coarse_classes(written):
 def test_a_bad_line_is_refused_with_file_line_and_what_was_expected(tmp_path, line, named):
     path = tmp_path / "bad.label"
     path.write_text(f"NUM:date When ?\n\n{line}\n")
-    with pytest.raises(ValueError, match=f"bad.label, line 3: found .*{named}.*expected"):
-        questions.read(path)
-
-
-def test_an_unknown_label_is_answered_with_the_known_ones(tmp_path):
-    path = tmp_path / "bad.label"
-    path.write_text("PLACE:city Where ?\n")
-    with pytest.raises(ValueError, match="ABBR, DESC, ENTY, HUM, LOC, NUM"):
+    with pytest.raises(ValueError, match=f"bad.label, line 3: (?=.*expected)found .*{named}"):
         questions.read(path)
 
 

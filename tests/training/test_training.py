@@ -5,6 +5,7 @@ import math
 import re
 from types import SimpleNamespace
 
+import explicit
 import numpy as np
 import pytest
 import torch
@@ -77,13 +78,17 @@ def finished(tmp_path_factory):
 # --- schedule
 
 
-def test_rate_warms_up_then_falls_as_a_half_cosine_to_zero():
-    recipe = {"learning_rate": 2.0, "warmup": 4, "steps": 24, "schedule": "cosine"}
+@pytest.mark.parametrize("hold", [None, 0, 10])
+def test_rate_warms_up_then_falls_as_a_half_cosine_to_zero_after_the_hold(hold):
+    later = hold or 0
+    recipe = {"learning_rate": 2.0, "warmup": 4, "steps": 24 + later, "schedule": "cosine"}
+    recipe |= {} if hold is None else {"hold": hold}
     assert [learning_rate(step, recipe) for step in range(4)] == [0.5, 1.0, 1.5, 2.0]
-    assert learning_rate(4, recipe) == 2.0
-    assert learning_rate(14, recipe) == pytest.approx(1.0)
-    assert learning_rate(24, recipe) == 0.0
-    assert learning_rate(9, recipe) == pytest.approx(1 + math.cos(math.pi / 4))
+    assert {learning_rate(step, recipe) for step in range(4, 5 + later)} == {2.0}
+    assert learning_rate(9 + later, recipe) == pytest.approx(1 + math.cos(math.pi / 4))
+    assert learning_rate(14 + later, recipe) == pytest.approx(1.0)
+    assert learning_rate(24 + later, recipe) == 0.0
+    assert learning_rate(23, {**recipe, "hold": 20 + later}) == 2.0
     assert learning_rate(20, {**recipe, "schedule": "constant"}) == 2.0
 
 
@@ -127,17 +132,6 @@ def test_every_epoch_is_a_permutation_of_the_data_without_a_gap():
     assert batches.epoch(5) == 2.0
 
 
-def test_a_batch_depends_on_seed_and_step_only():
-    batches = Batches(50, LENGTH, RECIPE, seed=5)
-    later = [batches.at(step) for step in (9, 2)]
-    again = [Batches(50, LENGTH, RECIPE, seed=5).at(step) for step in (9, 2)]
-    for one, two in zip(later, again, strict=True):
-        assert np.array_equal(one.sequences, two.sequences)
-        assert torch.equal(one.positions, two.positions)
-    other = Batches(50, LENGTH, RECIPE, seed=6).at(9)
-    assert not np.array_equal(other.sequences, later[0].sequences)
-
-
 def numbers_of(seed, stream, recipe=RECIPE):
     """Order of the first epoch (50,), and the masks of its steps (6, 15)."""
     batches = [Batches(50, LENGTH, recipe, seed, stream).at(step) for step in range(6)]
@@ -176,40 +170,8 @@ def test_seeds_of_one_model_have_orders_and_masks_of_their_own(stream):
             assert_unrelated(one, other)
 
 
-def test_the_loop_takes_masks_and_order_from_its_seed_and_stream(tmp_path, monkeypatch):
-    """As the learner gets them: planted in the wiring, not in `Batches`."""
-    seen = []
-    step = learner.Learner.step
-
-    def record(self, number, batch):
-        seen[-1].append((batch.sequences, batch.positions))
-        return step(self, number, batch)
-
-    monkeypatch.setattr(learner.Learner, "step", record)
-    recipe = {"steps": 6, "checkpoints": {}}
-    for seed, stream in [(3, "a"), (3, "b"), (4, "a"), (3, "a")]:
-        seen.append([])
-        manifest = run(tmp_path / f"{len(seen)}", recipe, seed=seed, stream=stream)
-        about = Manifest.read(manifest, "model").about
-        assert (about["seed"], about["stream"]) == (seed, stream)
-        _, kept = checkpoints.read_tensors(
-            Manifest.read(manifest, "model").file("step-6.safetensors")
-        )
-        assert (kept["seed"], kept["stream"]) == (seed, stream)
-        expected = numbers_of(seed, stream)
-        assert np.array_equal(np.concatenate([rows for rows, _ in seen[-1]]), expected[0])
-        assert torch.equal(torch.stack([places for _, places in seen[-1]]), expected[1])
-    first, stream, seed, again = (
-        (np.concatenate([rows for rows, _ in run]), torch.stack([places for _, places in run]))
-        for run in seen
-    )
-    assert_unrelated(first, stream)
-    assert_unrelated(first, seed)
-    assert torch.equal(first[1], again[1])
-    assert payload(tmp_path / "1/manifest.json") == payload(tmp_path / "4/manifest.json")
-
-
-def test_a_stream_leaves_starts_and_validation_alone_unless_each_run_draws_its_own(tmp_path):
+def test_a_stream_has_batches_of_its_own_and_leaves_starts_and_validation_alone(tmp_path):
+    """Unless each run draws its own start."""
     recipe = {"steps": 3, "checkpoints": {}}
     runs = {
         (stream, start): run(tmp_path / f"{stream}-{start}", recipe, stream=stream, init_seed=start)
@@ -219,41 +181,12 @@ def test_a_stream_leaves_starts_and_validation_alone_unless_each_run_draws_its_o
     starts = {key: stored.load_model(manifest, 0).attention[0] for key, manifest in runs.items()}
     assert torch.equal(starts["a", 4], starts["b", 4])
     assert not torch.allclose(starts["a", "each"], starts["b", "each"])
+    ends = [stored.load_model(runs[stream, 4]).attention[0] for stream in ("a", "b")]
+    assert not torch.allclose(*ends)
+    assert [Manifest.read(runs[stream, 4], "model").about["stream"] for stream in "ab"] == [*"ab"]
     tables = [checkpoints.history(runs[stream, 4]) for stream in ("a", "b")]
     first = [table[table["split"] == "validation"].iloc[0] for table in tables]
     assert first[0]["loss"] == first[1]["loss"]  # the same masks of the same sequences
-
-
-def test_another_stream_takes_up_no_state_of_an_unfinished_run(tmp_path, monkeypatch):
-    """Nor does another seed; the same one goes on bit for bit."""
-    recipe = {"steps": 12, "checkpoints": {"logarithmic": 0, "listed": [4]}}
-    whole = payload(run(tmp_path / "whole", recipe, stream="b"))
-    advance = loop.Run._step
-
-    def die(self):
-        if self.taken == 8:
-            raise KeyboardInterrupt
-        advance(self)
-
-    def taken_up(stream):
-        found = []
-        start = loop.Run.start
-
-        def look(self):
-            start(self)
-            found.append(self.taken)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(loop.Run, "start", look)
-            manifest = run(tmp_path / "run", recipe, stream=stream)
-        return found[0], payload(manifest)
-
-    for first, second, steps in [("a", "b", 0), ("b", "b", 4)]:
-        with monkeypatch.context() as patch:
-            patch.setattr(loop.Run, "_step", die)
-            with pytest.raises(KeyboardInterrupt):
-                run(tmp_path / "run", recipe, stream=first)
-        assert taken_up(second) == (steps, whole)
 
 
 def test_all_positions_are_masked_equally_often_when_the_last_sequence_gives_fewer():
@@ -396,21 +329,15 @@ def test_validation_is_the_mean_over_masked_copies_of_evenly_spaced_sequences(fi
     chosen, masks = validation_set(30, LENGTH, RECIPE)
     model = stored.load_model(finished, 20)
     tokens = torch.from_numpy(DATA["validation"].tokens[chosen].astype("int64"))
-    losses, right = np.zeros((20, 2)), 0
-    for sequence in range(20):
-        for copy, position in enumerate(masks[sequence].tolist()):
-            hidden = torch.zeros(1, LENGTH, dtype=torch.bool)
-            hidden[0, position] = True
-            logits = model(tokens[sequence : sequence + 1], hidden)[0, position].detach().double()
-            token = tokens[sequence, position]
-            losses[sequence, copy] = logits.logsumexp(0) - logits[token]
-            right += int(logits.argmax() == token)
+    rows = torch.arange(20).repeat_interleave(2)
+    losses, hits = explicit.masked(model, tokens, rows, masks.flatten())
+    losses = losses.view(20, 2).numpy()
     table = checkpoints.history(finished)
     row = table[(table["split"] == "validation") & (table["step"] == 20)].iloc[0]
     assert row["loss"] == pytest.approx(losses.mean(), rel=1e-5)
     error = losses.mean(1).std(ddof=1) / math.sqrt(20)
     assert row["loss_se"] == pytest.approx(error, rel=1e-4)
-    assert row["accuracy"] == right / 40
+    assert row["accuracy"] == hits.sum() / 40
 
 
 def test_training_loss_is_the_mean_since_the_last_checkpoint(finished):
@@ -538,7 +465,7 @@ def test_cuda_is_refused_where_there_is_none(tmp_path):
         run(tmp_path / "run", device="cuda")
 
 
-def test_a_diverging_run_stops_and_names_step_rate_and_last_good_checkpoint(tmp_path, monkeypatch):
+def diverge_at_25(monkeypatch):
     step = learner.Learner.step
 
     def spoil(self, number, batch):
@@ -548,6 +475,10 @@ def test_a_diverging_run_stops_and_names_step_rate_and_last_good_checkpoint(tmp_
         return step(self, number, batch)
 
     monkeypatch.setattr(learner.Learner, "step", spoil)
+
+
+def test_a_diverging_run_stops_and_names_step_rate_and_last_good_checkpoint(tmp_path, monkeypatch):
+    diverge_at_25(monkeypatch)
     rate = f"{learning_rate(25, RECIPE):g}"
     with pytest.raises(NonFiniteLoss) as stopped:
         run(tmp_path / "run", save_every=0.0)
@@ -561,16 +492,8 @@ def test_a_diverging_run_stops_and_names_step_rate_and_last_good_checkpoint(tmp_
 
 
 def test_a_run_may_end_where_it_diverges(tmp_path, monkeypatch):
-    step = learner.Learner.step
-
-    def spoil(self, number, batch):
-        if number == 25:
-            with torch.no_grad():
-                self.model.bias.fill_(math.inf)
-        return step(self, number, batch)
-
     whole = Manifest.read(run(tmp_path / "whole"), "model")
-    monkeypatch.setattr(learner.Learner, "step", spoil)
+    diverge_at_25(monkeypatch)
     cut = Manifest.read(run(tmp_path / "cut", {**RECIPE, "divergence": "keep"}), "model")
     kept = [step for step in whole.about["steps"] if step <= 25]
     assert cut.about["diverged"] == 25
@@ -635,7 +558,12 @@ def truncate(path):
 
 
 @pytest.mark.parametrize(
-    ("damage", "message"), [(flip, "was altered"), (truncate, "is not a readable safetensors")]
+    ("damage", "message"),
+    [
+        (flip, "was altered"),
+        (truncate, "is not a readable safetensors"),
+        (lambda path: path.write_bytes(b""), "is not a readable safetensors"),
+    ],
 )
 def test_a_damaged_state_is_passed_over_for_the_one_before(
     stopped, finished, caplog, damage, message
@@ -654,6 +582,7 @@ def test_a_damaged_state_is_passed_over_for_the_one_before(
         ({"seed": 9}, "about.seed"),
         ({"recipe": {"learning_rate": 0.01}}, "about.recipe.learning_rate"),
         ({"code": "edited"}, "code"),
+        ({"stream": "b"}, "about.stream"),
         ({"data": {**DATA, "train": sequences(50, 8)}}, "data.train"),
     ],
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import repository
 import yaml
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -50,18 +51,7 @@ class Checkout:
     scale = "tiny"
 
     def __init__(self, folder: Path, cluster: Slurm):
-        self.folder, self.cluster, self.running = folder, cluster, []
-        listed = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        for name in listed.stdout.splitlines():
-            if (ROOT / name).is_file():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, folder / name)
+        self.folder, self.cluster, self.running = repository.copy(folder), cluster, []
         # Loops that a copy before compiled: on a busy machine that takes longer than the rest.
         self.compiled = cluster.folder / "compiled"
         if self.compiled.exists():

@@ -175,15 +175,6 @@ def run(tmp_path_factory, bare, environment, prefix):
     return pipeline
 
 
-def test_the_bare_snakemake_has_nothing_but_what_it_needs(bare):
-    cpu = lock.parse((ROOT / "envs" / "requirements-cpu.txt").read_text(encoding="utf-8"))
-    needs = lock.closure(cpu, ["snakemake"])
-    there = installed(bare)
-    there.pop("setuptools", None)  # which older Pythons put into each virtual environment
-    assert there == {name: cpu[name].version for name in needs}
-    assert not {"numpy", "torch", "pandas", "pyarrow", "matplotlib"} & set(there)
-
-
 def test_files_are_those_of_a_run_in_one_environment(run, tmp_path):
     ordinary = Pipeline(tmp_path / "run", overlay=OVERLAY, targets=(*TARGETS, *MORE))
     ordinary.run()

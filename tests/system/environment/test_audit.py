@@ -1,7 +1,6 @@
 """The audit of what is installed: licences without a network, vulnerabilities where known."""
 
 import importlib.metadata
-import importlib.util
 import json
 import re
 import subprocess
@@ -10,6 +9,7 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
+from test_environment import module
 
 ENVS = Path(__file__).resolve().parents[3] / "envs"
 LOCKS = ["requirements-cpu.txt", "requirements-cuda.txt"]
@@ -17,10 +17,7 @@ LOCKS = ["requirements-cpu.txt", "requirements-cuda.txt"]
 
 @pytest.fixture(scope="module")
 def audit():
-    spec = importlib.util.spec_from_file_location("audit", ENVS / "audit.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module("audit")
 
 
 @pytest.fixture

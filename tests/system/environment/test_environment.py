@@ -239,18 +239,9 @@ def locks(tmp_path) -> Path:
     return tmp_path
 
 
-def test_a_whole_environment_is_ready(tmp_path, locks):
+def test_an_environment_is_ready_for_its_own_torch_and_lock(tmp_path, locks):
     venv = made(tmp_path, locks)
-    assert install.ready(venv, locks, "")
-    assert install.ready(venv, locks, "cpu")
-
-
-def test_an_environment_for_the_other_torch_is_not_ready(tmp_path, locks):
-    assert not install.ready(made(tmp_path, locks), locks, "cuda")
-
-
-def test_a_changed_lock_is_not_ready(tmp_path, locks):
-    venv = made(tmp_path, locks)
+    assert [install.ready(venv, locks, torch) for torch in ("", "cpu", "cuda")] == [1, 1, 0]
     install.lock_of(locks, "cuda").write_text("# another list, of the other build\n")
     assert install.ready(venv, locks, "")
     install.lock_of(locks, "cpu").write_text("# another list\n")

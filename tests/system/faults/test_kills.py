@@ -55,11 +55,6 @@ def test_random_kills_change_no_byte(whole, folder, seeds):
     assert pipeline.leftovers() == []
 
 
-def test_there_are_six_kills_in_the_fast_tests_and_twenty_in_all():
-    assert sum(map(len, FAST)) == 6
-    assert sorted(seed for trial in FAST + SLOW for seed in trial) == list(range(1, 21))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["forwards", "backwards"])
 def test_bytes_depend_neither_on_cores_nor_on_the_order_of_jobs(whole, folder, order):

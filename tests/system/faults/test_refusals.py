@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-import torch
 from pipeline import RESULTS
 
 from manybody.claims import scorecard
 from manybody.files import checkpoints, tables
 from manybody.files.atomic import ArtifactError
 from manybody.files.manifest import Manifest
-from manybody.files.resume import Resume
 from manybody.files.sequences import Sequences
 from manybody.models import stored
 from manybody.sources import SourceError
@@ -151,20 +149,3 @@ def test_a_spoilt_artifact_is_refused_by_name(whole, tmp_path, case):
         read(path)
     assert path.name in str(refused.value)
     assert str(path.parent) in str(refused.value)
-
-
-def test_there_are_at_least_twenty_kinds():
-    assert len({(name, spoil.__name__) for name, spoil, _ in CASES}) >= 20
-
-
-@pytest.mark.parametrize("spoil", [truncate, flip, empty])
-def test_a_spoilt_state_is_passed_over_and_named(tmp_path, caplog, spoil):
-    resume = Resume(tmp_path, {"run": 1})
-    for step in (1, 2):
-        resume.save(step, {"weights": torch.full((100,), float(step))}, {})
-    newest = max(tmp_path.iterdir())
-    spoil(newest)
-    tensors, progress = resume.load()
-    assert progress["step"] == 1
-    assert tensors["weights"].eq(1).all()
-    assert newest.name in caplog.text

@@ -2,59 +2,20 @@
 
 import hashlib
 import json
-import re
 import signal
 import subprocess
 import sys
-import threading
-import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
+from http_server import server
 
 from manybody.files import checkpoints
 
 KILLS = 10
 PARTS = ("training", "sampling", "tokenising", "download")
-DATA = np.random.default_rng(0).bytes(4_000_000)
-
-
-class Slow(BaseHTTPRequestHandler):
-    """Sends DATA in half a second or so, from where it is asked to."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        wanted = self.headers.get("Range")
-        start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted else 0
-        self.server.asked[self.path] = start
-        self.send_response(206 if wanted else 200)
-        if wanted:
-            self.send_header("Content-Range", f"bytes {start}-{len(DATA) - 1}/{len(DATA)}")
-        self.send_header("ETag", '"one"')
-        self.send_header("Content-Length", str(len(DATA) - start))
-        self.end_headers()
-        for i in range(start, len(DATA), 100_000):
-            self.wfile.write(DATA[i : i + 100_000])
-            time.sleep(0.01)
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def server():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
-    server.daemon_threads, server.block_on_close, server.asked = True, False, {}
-    server.handle_error = lambda *_: None  # clients that are killed are what is tested
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+__all__ = ["server"]  # a fixture
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -70,6 +31,7 @@ def contents(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("part", PARTS)
 def test_ten_kills_change_no_byte(part, tmp_path, server):
     draw = np.random.default_rng(PARTS.index(part))
+    server.pause = 0.01  # a second or so in all
     asked = {
         "part": part,
         "folder": str(tmp_path),
@@ -100,6 +62,7 @@ def test_ten_kills_change_no_byte(part, tmp_path, server):
             assert len(lines) <= len(kept) + 1
     if part == "download":
         # The last request for each file asks for what was not on disk, and no more.
-        last = {number: server.asked[f"/text.txt?{number}"] for number in range(KILLS)}
-        assert last == {number: kept for number, (*_, kept) in enumerate(codes)}
-        assert any(last.values())
+        last = dict(zip(server.paths, server.asked, strict=True))
+        for number, (*_, kept) in enumerate(codes):
+            assert last[f"/text.txt?{number}"] == (f"bytes={kept}-" if kept else None)
+        assert any(kept for *_, kept in codes)

@@ -7,6 +7,7 @@ import re
 import struct
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -80,30 +81,16 @@ class Reader:
         message, kibibytes = json.loads(answer)
         return message, kibibytes / 1024
 
-    def close(self):
-        self.child.stdin.close()
-        self.child.stdout.read()
-        self.child.stderr.read()
-        self.child.wait()
 
-
-READERS = []
-
-
-@pytest.fixture(scope="module", autouse=True)
-def readers():
-    yield
-    while READERS:
-        READERS.pop().close()
+@cache
+def reader() -> Reader:
+    """One child for all files, which ends when its input does: with this process."""
+    return Reader()
 
 
 def read(how, path):
     """(message of the refusal or "", MiB of memory that reading took) in a child process."""
-    if READERS and READERS[0].child.poll() is not None:
-        READERS.pop().close()
-    if not READERS:
-        READERS.append(Reader())
-    return READERS[0].read(how, path)
+    return reader().read(how, path)
 
 
 def refused(how, path, reason="", most=100):

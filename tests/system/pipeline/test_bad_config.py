@@ -2,13 +2,13 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+import repository
 
 ROOT = Path(__file__).resolve().parents[3]
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile"]
@@ -70,12 +70,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("checkout")
-    ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("config", "workflow", "envs"):
-        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-    shutil.copy(ROOT / "Snakefile", folder)
-    return folder
+    return repository.copy(tmp_path_factory.mktemp("checkout"))
 
 
 def snakemake(folder, overlay):

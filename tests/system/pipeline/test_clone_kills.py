@@ -1,15 +1,12 @@
 """Clones whose drawing is killed at any moment and started again have the same bytes."""
 
 import functools
-import json
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from pyarrow import parquet
+from training_jobs import outcomes
 
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences, check
@@ -65,18 +62,7 @@ def runs(tmp_path_factory):
                 killed | {"die_at_write": 4},
                 killed,
             ]
-        done = subprocess.run(
-            [sys.executable, Path(__file__).with_name("clone_jobs.py")],
-            input=json.dumps(jobs),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
-        codes: dict[str, list] = {}
-        for job, code in zip(jobs, json.loads(done.stdout), strict=True):
-            codes.setdefault(str(Path(job["out"]).relative_to(folder)), []).append(code)
-        return folder, codes
+        return folder, outcomes("clone_jobs.py", jobs, folder)
 
     return lambda name: of(CASES[name]["description"]["architecture"])
 

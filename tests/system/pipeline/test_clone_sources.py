@@ -192,9 +192,9 @@ def test_chains_start_at_the_source_s_test_sequences(results, source, clone):
 def test_samples_are_shown_as_letters_of_the_alphabet_or_as_numbers(results, source, clone):
     manifest = Manifest.read(results / f"clones/{source}/{clone}/manifest.json", "clones")
     chain = Sequences.open(manifest.file("sweep-3.parquet")).tokens[2].tolist()
-    letters = "-ACDEFGHIKLMNPQRSTVWY"
-    shown = "".join(letters[token] for token in chain) if source == "family" else chain
-    shown = shown if source == "family" else " ".join(map(str, shown))
+    shown = " ".join(map(str, chain))
+    if source == "family":
+        shown = "".join("-ACDEFGHIKLMNPQRSTVWY"[token] for token in chain)
     text = manifest.file("samples.md").read_text()
     assert f"**sweep 3**\n\n> {shown}\n" in text.partition("## Chain 2")[2]
 

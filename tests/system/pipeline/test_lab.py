@@ -1,12 +1,11 @@
-"""config/lab.yaml: its figures and no others, in pieces of as many jobs as its head says."""
+"""config/lab.yaml: a figure on files of one's own, and the memory that its jobs ask for."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-import yaml
+from configs import CONFIG, load
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import (
     ConfigSettings,
@@ -16,107 +15,25 @@ from snakemake.settings.types import (
     ResourceSettings,
 )
 
-from manybody.config.check import ConfigError, check, take_away
 from manybody.sampling import footprint
 
-LADDER = ("order-3", "order-9", "order-33")
-LONG = ("train_model", "sample_clones", "evaluate_model")
 ROOT = Path(__file__).resolve().parents[3]
-CONFIG = ROOT / "config"
-HEAD = (CONFIG / "lab.yaml").read_text().partition("results:")[0]
-# As `#   $lab generators  # train_model 7: ...`: the target, and its jobs.
-PIECES = re.findall(r"^#   \$lab (\S+) +# ([a-z_0-9, ]+):", HEAD, re.MULTILINE)
-
-
-def merged(*names):
-    config = {}
-    for name in names:
-        lay(config, yaml.safe_load((CONFIG / name).read_text()))
-    take_away(config)
-    return config
-
-
-def lay(config, overlay):
-    """As Snakemake lays one config file over another."""
-    for key, value in overlay.items():
-        if isinstance(value, dict):
-            below = config.get(key)
-            config[key] = lay(below if isinstance(below, dict) else {}, value)
-        else:
-            config[key] = value
-    return config
-
-
-def expanded(target):
-    """The targets of a shell's `a{b,c}d`."""
-    found = re.fullmatch(r"(.*)\{(.*)\}(.*)", target)
-    return [found[1] + part + found[3] for part in found[2].split(",")] if found else [target]
-
-
-def planned(targets, *configs, **overrides):
-    """Jobs of the rules that take time, and of all figures together."""
-    command = [sys.executable, "-m", "snakemake", "-n", "-q", "rules"]
-    command += ["--configfile", *configs]
-    command += ["--config", *(f"{key}={value}" for key, value in overrides.items()), "--", *targets]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    jobs = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", ran.stdout, re.MULTILINE)}
-    plots = sum(number for rule, number in jobs.items() if rule.startswith("plot_"))
-    found = {rule: jobs[rule] for rule in LONG if rule in jobs}
-    return found | ({"plots": plots} if plots else {})
-
-
-def test_the_lab_draws_its_own_figures_and_no_others():
-    config = merged("config.yaml", "lab.yaml")
-    check(config)
-    assert config["figures"].keys() == {"simplicity"}
-    assert config["figures"]["simplicity"].keys() == {"fig1", "fig3", "fig4", "fig4_paper", "fig5"}
-    slices = merged("config.yaml", "lab.yaml", "lab-wikitext.yaml")
-    check(slices)
-    assert slices["figures"]["simplicity"].keys() == {"fig1"}
-    assert slices["results"] != config["results"] != merged("config.yaml")["results"]
-
-
-def test_order_33_is_a_restriction_and_every_generator_of_a_ladder_has_one_recipe():
-    config = merged("config.yaml", "lab.yaml")
-    source = config["sources"]["lab"]
-    assert source["length"] >= 33
-    clones, targets = config["clones"], config["evaluations"]
-    for evaluation, variant in (("lab-bert", "exact"), ("lab-bert-paper", "paper")):
-        rungs = [targets[evaluation]["targets"][name]["clone"] for name in LADDER]
-        models = [config["models"][clones[rung]["model"]] for rung in rungs]
-        assert [model["layers"] for model in models] == [2, 4, 6]
-        assert {model["variant"] for model in models} == {variant}
-        assert {model["rank"] for model in models} == {64}
-        recipes = [{**model["training"], "threads": 1} for model in models]
-        assert recipes == [recipes[0]] * 3
-        assert {clones[rung]["chains"] for rung in rungs} == {310}
-        assert {clones[rung]["energy"] for rung in rungs} == {"raw"}
-
-
-@pytest.mark.parametrize(("target", "jobs"), PIECES)
-def test_a_piece_has_the_jobs_that_the_head_of_the_config_states(target, jobs, tmp_path):
-    stated = {rule: int(number) for rule, number in re.findall(r"(\w+) (\d+)", jobs)}
-    targets = [name.replace("results/lab", str(tmp_path)) for name in expanded(target)]
-    assert planned(targets, "config/lab.yaml", results=tmp_path) == stated
-
-
-def test_the_head_names_the_pieces():
-    assert [target for target, _ in PIECES][-1] == "all"
-    assert len(PIECES) >= 4
 
 
 def test_figure_1_on_files_of_ones_own(tmp_path):
     text = tmp_path / "mine.tokens"
     text.write_text(" = A title = \n\n some words .\n")
-    jobs = planned(
-        ["all"],
-        "config/lab.yaml",
-        "config/lab-wikitext.yaml",
-        results=tmp_path / "out",
-        corpora=f"{{wikitext-slice: {{files: [{text}]}}}}",
-    )
-    assert jobs == {"train_model": 9, "sample_clones": 4, "evaluate_model": 5, "plots": 1}
+    command = [sys.executable, "-m", "snakemake", "-n", "-q", "rules"]
+    command += ["--configfile", "config/lab.yaml", "config/lab-wikitext.yaml"]
+    command += ["--config", f"results={tmp_path / 'out'}"]
+    command += [f"corpora={{wikitext-slice: {{files: [{text}]}}}}", "--", "all"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    jobs = dict(re.findall(r"^(\w+) +(\d+)$", ran.stdout, re.MULTILINE))
+    plots = {rule for rule in jobs if rule.startswith("plot_")}
+    assert plots == {"plot_simplicity_fig1"}
+    long = {"train_model": "9", "sample_clones": "4", "evaluate_model": "5"}
+    assert jobs.items() >= long.items()
 
 
 def requested(folder, gpus):
@@ -141,7 +58,7 @@ def requested(folder, gpus):
 
 def test_the_memory_of_a_clone_s_job_follows_from_its_sizes(tmp_path):
     """The caches of n = 6 alone take 7.5 GB for 310 chains; on a GPU they are not in the job."""
-    config = merged("config.yaml", "lab.yaml")
+    config = load("lab.yaml")
     found = requested(tmp_path, gpus=0)
     assert len(found) == 7
     for name, megabytes in found.items():
@@ -150,21 +67,3 @@ def test_the_memory_of_a_clone_s_job_follows_from_its_sizes(tmp_path):
         assert megabytes == footprint.job_megabytes(*sizes, clone)
     assert found["lab-n6"] > 7500 + footprint.PROCESS > found["lab-n4"]
     assert set(requested(tmp_path, gpus=1).values()) == {footprint.FIXED}
-
-
-def test_null_is_a_value_in_an_entry_and_takes_away_in_figures():
-    config = merged("config.yaml", "lab.yaml")
-    assert config["models"]["potts-free"]["rank"] is None
-    assert "norm" not in config["figures"]["simplicity"]["fig4"]
-    config["models"]["lab-n2"]["layers"] = None
-    take_away(config)
-    with pytest.raises(ConfigError, match=r"models\.lab-n2\.layers: found None"):
-        check(config)
-
-
-def test_what_a_figure_needs_is_still_asked_for():
-    config = merged("config.yaml", "lab.yaml")
-    config["figures"]["simplicity"]["fig1"]["ladder"] = None
-    take_away(config)
-    with pytest.raises(ConfigError, match=r"figures\.simplicity\.fig1\.ladder: missing"):
-        check(config)

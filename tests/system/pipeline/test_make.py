@@ -154,64 +154,40 @@ def test_a_wheel_whose_digest_is_not_in_the_lock_is_refused(machine):
     assert "torch" not in machine.installed()
 
 
-def test_missing_venv_module_is_told_with_its_package(machine):
-    (machine.plugins / "sitecustomize.py").write_text(
-        "import sys\nsys.modules['ensurepip'] = None  # importing it raises ImportError\n"
-    )
-    answer = machine.make()
+NO_ENSUREPIP = "import sys\nsys.modules['ensurepip'] = None  # importing it raises ImportError\n"
+OTHER_PYTHON = "import sys\nsys.version_info = ({}, 'final', 0)\n"
+HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "variables", "said"),
+    [
+        (NO_ENSUREPIP, [], ["without its module ensurepip", f"install python{HERE}-venv"]),
+        *[
+            (
+                OTHER_PYTHON.format(version),
+                [],
+                ["the locked packages are for Python 3.11 to 3.13", "make env PYTHON=python3.11"],
+            )
+            for version in ("3, 10, 12", "3, 14, 0")
+        ],
+        (
+            "",
+            ["PYTHON=no-such-python"],
+            ["no no-such-python here", "apt-get install python3 python3-venv"],
+        ),
+        ("", ["TORCH=gpu"], ["TORCH=gpu: expected cpu or cuda"]),
+    ],
+)
+def test_what_no_environment_can_be_made_of_is_told_with_the_way_out(
+    machine, plugin, variables, said
+):
+    (machine.plugins / "sitecustomize.py").write_text(plugin)
+    answer = machine.make(*variables)
     assert answer.returncode != 0
-    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    assert "without its module ensurepip" in answer.stdout
-    assert f"apt-get install python{version}-venv" in answer.stdout
+    for part in said:
+        assert part in answer.stdout
     assert not machine.venv.exists()
-
-
-@pytest.mark.parametrize("version", [(3, 10, 12), (3, 14, 0)])
-def test_a_python_without_locked_packages_is_told(machine, version):
-    (machine.plugins / "sitecustomize.py").write_text(
-        f"import sys\nsys.version_info = {(*version, 'final', 0)}\n"
-    )
-    answer = machine.make()
-    assert answer.returncode != 0
-    assert "the locked packages are for Python 3.11 to 3.13" in answer.stdout
-    assert "make env PYTHON=python3.11" in answer.stdout
-
-
-def test_missing_python_is_told_with_its_package(machine):
-    answer = machine.make("PYTHON=no-such-python")
-    assert answer.returncode != 0
-    assert "no no-such-python here" in answer.stdout
-    assert "apt-get install python3 python3-venv" in answer.stdout
-
-
-def test_an_unknown_build_of_torch_is_refused(machine):
-    answer = machine.make("TORCH=gpu")
-    assert answer.returncode != 0
-    assert "TORCH=gpu: expected cpu or cuda" in answer.stdout
-
-
-def test_help_is_the_default_and_lists_every_target():
-    text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = text[text.index(".PHONY:") :].splitlines()[0].split()[1:]
-    shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    tests, files = {"test", "test-system", "test-all"}, {"config", "lock", "audit"}
-    assert {"help", "env", "figures", "resume"} | tests | files == set(targets)
-    for target in targets:
-        assert f"  make {target} " in shown
-
-
-def test_ci_runs_the_tests_with_the_data_beside_the_checkout():
-    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert os.access(ROOT / ".ci" / "run", os.X_OK)
-    assert script.rstrip().endswith("make test\nmake test-system")
-    files = subprocess.run(
-        ["git", "grep", "--files-with-matches", "--fixed-strings", "../shared" + "/data"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert files.stdout.split() in ([], [".ci/run"])
 
 
 def test_installer_uses_the_standard_library_only():

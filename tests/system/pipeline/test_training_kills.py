@@ -2,12 +2,11 @@
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from training_jobs import outcomes
 
 from manybody.files import checkpoints
 
@@ -75,18 +74,7 @@ def runs(tmp_path_factory):
         job(folder / "resumed", *CASES["factored-sgd"], die_at_write=16),
         job(folder / "resumed", *CASES["factored-sgd"]),
     ]
-    done = subprocess.run(
-        [sys.executable, Path(__file__).with_name("training_jobs.py")],
-        input=json.dumps(jobs),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    codes: dict[str, list] = {}
-    for settings, code in zip(jobs, json.loads(done.stdout), strict=True):
-        codes.setdefault(str(Path(settings["out"]).relative_to(folder)), []).append(code)
-    return folder, codes
+    return folder, outcomes("training_jobs.py", jobs, folder)
 
 
 def same_bytes(first: Path, second: Path) -> None:

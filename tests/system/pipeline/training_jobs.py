@@ -8,6 +8,7 @@ import faulthandler
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from importlib import import_module
@@ -80,6 +81,22 @@ def run(job: dict, work) -> int:
         time.sleep(job["kill_after"])
         os.kill(child, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def outcomes(script: str, jobs: list[dict], folder: Path) -> dict[str, list[int]]:
+    """Runs jobs by a script beside this one: the exit codes of each folder of runs, in order."""
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name(script)],
+        input=json.dumps(jobs),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    codes: dict[str, list] = {}
+    for job, code in zip(jobs, json.loads(done.stdout), strict=True):
+        codes.setdefault(str(Path(job["out"]).relative_to(folder)), []).append(code)
+    return codes
 
 
 if __name__ == "__main__":

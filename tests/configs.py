@@ -1,0 +1,24 @@
+"""The configs of this repository, as Snakemake lays one over another."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import yaml
+from snakemake.utils import update_config
+
+CONFIG = Path(__file__).resolve().parents[1] / "config"
+
+
+@cache
+def parsed(name: str) -> str:
+    """A file of config/ as JSON, so that what YAML's anchors share is two values."""
+    return json.dumps(yaml.safe_load((CONFIG / name).read_text(encoding="utf-8")))
+
+
+def load(*overlays: str) -> dict:
+    """The default config with files of config/ laid over it."""
+    config = json.loads(parsed("config.yaml"))
+    for name in overlays:
+        update_config(config, json.loads(parsed(name)))
+    return config

@@ -1,0 +1,80 @@
+"""A server on this machine that stops, lies, changes and refuses, as tests of downloads ask."""
+
+import hashlib
+import re
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+DATA = np.random.default_rng(0).bytes(3_000_000)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        server = self.server
+        wanted = self.headers.get("Range")
+        server.asked.append(wanted)
+        server.paths.append(self.path)
+        server.headers.append(dict(self.headers))
+        if self.path.startswith("/redirect"):
+            self.send_response(302)
+            self.send_header("Location", self.path.removeprefix("/redirect"))
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        data = server.files.get(self.path.partition("?")[0])
+        if data is None or server.broken:
+            self.send_error(503 if server.broken else 404)
+            return
+        etag = f'"{hashlib.sha256(data).hexdigest()[:8]}"'
+        same = self.headers.get("If-Range") in (None, etag)
+        start = 0
+        if wanted and same and server.ranges:
+            start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1])
+            if start >= len(data):
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{len(data)}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
+        else:
+            self.send_response(200)
+        self.send_header("ETag", etag)
+        self.send_header("Content-Length", str(len(data) - start))
+        self.end_headers()
+        body = data[start:]
+        if server.cuts:
+            body = body[: server.cuts.pop(0)]
+        for i in range(0, len(body), 50_000):
+            self.wfile.write(body[i : i + 50_000])
+            time.sleep(server.pause)
+        if len(body) < len(data) - start:
+            self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.block_on_close = False
+    server.files = {"/text.txt": DATA}
+    server.asked, server.paths, server.cuts, server.headers = [], [], [], []
+    server.ranges, server.broken, server.pause = True, False, 0.0
+    server.handle_error = lambda *_: None  # clients that go away are what is tested
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
