@@ -119,9 +119,17 @@ def test_what_cannot_be_cut_is_refused(stored, trained, tmp_path, changes, reaso
     assert not (tmp_path / "out.parquet").exists()
 
 
-def test_more_tokens_than_a_text_has_pairs_are_refused(stored, tmp_path):
-    with pytest.raises(SourceError, match=r"yields only \d+ tokens, 50000 were asked"):
-        tokenizer.train(stored, 50_000, tmp_path / "x.json", "dropped")
+@pytest.mark.parametrize(
+    ("vocabulary", "end", "reason"),
+    [
+        (255, "dropped", "vocabulary: 255 is below the byte alphabet: give at least 256"),
+        (256, "kept", "at least 257 .*end-of-document marker"),
+        (50_000, "dropped", r"yields only \d+ tokens, 50000 were asked"),
+    ],
+)
+def test_a_vocabulary_that_cannot_be_is_refused(stored, tmp_path, vocabulary, end, reason):
+    with pytest.raises(SourceError, match=reason):
+        tokenizer.train(stored, vocabulary, tmp_path / "x.json", end)
     assert not (tmp_path / "x.json").exists()
 
 

@@ -284,10 +284,6 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match=r"tokens: found shape \(3, 4\)"):
         gf.sampled(np.ones((3, 4)))
     data, (a, B) = gf.gaussian(good), weights()
-    with pytest.raises(ValueError, match=r"decay: found -0\.1"):
-        gf.flow(data, a, B, TIMES, -0.1)
-    with pytest.raises(ValueError, match=r"decay: found -1"):
-        gf.growth_rates(data, -1)
     with pytest.raises(ValueError, match=r"a, B: found shapes \(2,\) and \(3, 3\)"):
         gf.flow(data, a[:2], B, TIMES)
     with pytest.raises(ValueError, match="times: expected two or more"):

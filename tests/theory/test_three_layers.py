@@ -167,7 +167,6 @@ def test_threads_change_no_byte():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"skip": -0.1}, "skip: found -0.1, expected a number of 0 or more"),
         ({"variance": np.array([0.5, 0.0, 0.5])}, "variance: found .* expected numbers above 0"),
         ({"omega": np.zeros((4, 2, 2))}, r"omega: found shape \(4, 2, 2\), expected \(4, 3, 2\)"),
         ({"x": np.zeros((4, 3))}, r"x: found shape \(4, 3\), .* two tokens"),

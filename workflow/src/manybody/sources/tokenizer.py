@@ -31,10 +31,16 @@ def train(
     """Trains a byte-level BPE of |V| = `vocabulary` tokens on a documents file; writes its JSON.
 
     A file beside it names the documents that it was trained on. The alphabet is all 256 bytes, and
-    the marker is token 0 where it is "kept". `SourceError` if the text has too few pairs that
-    occur twice to make |V| tokens.
+    the marker is token 0 where it is "kept". `SourceError` if |V| is below that, or if the text has
+    too few pairs that occur twice to make |V| tokens.
     """
     marker = [MARKER] if end_of_document == "kept" else []
+    least = 256 + len(marker)
+    if vocabulary < least:
+        raise SourceError(
+            f"vocabulary: {vocabulary} is below the byte alphabet: give at least {least} "
+            f"(256 bytes{' and the end-of-document marker' if marker else ''})"
+        )
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
