@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pandas as pd
 
-from manybody.claims import verdicts
-from manybody.claims.multi_index import gates, reading
-from manybody.claims.multi_index.fig1 import at_least, channel
-from manybody.claims.multi_index.gates import BOUND, Gate, place, spread
-from manybody.claims.multi_index.reading import Table, Value
+from manybody.claims import reading, verdicts
+from manybody.claims.multi_index import gates, public
+from manybody.claims.multi_index.fig1 import at_least
+from manybody.claims.multi_index.gates import Gate, place, spread
+from manybody.claims.reading import BOUND, Table, Value, channel
 
 LEFT, MIDDLE, RIGHT = "fig. 3 left", "fig. 3, phase diagram", "fig. 3 right"
 
@@ -24,14 +24,9 @@ SPREAD_3, SPREAD_ONSET, SPREAD_RATIO = 0.014, 0.035, 0.04
 SPREAD = {0.05: 0.042, 0.2: 0.029, 0.4: 0.016, 0.6: 0.01, 0.8: 0.012, 0.9: 0.01}
 SPREAD |= {0.95: 0.013, 0.98: 0.015}
 SHARED = 0.05  # relative gap of two thresholds that count as one
-# Stored with the public code, which adds this to V.
-PUBLIC_REGULARISER = 1e-3
-PUBLIC = {
-    "Q33": {0.25: 0.049, 0.375: 0.313, 0.5: 0.635, 0.625: 0.849, 0.75: 0.932, 1.0: 0.977},
-    "Q11": {1.0: 0.028, 1.0625: 0.057, 1.25: 0.247, 1.5: 0.445, 2: 0.548},
-    "Q22": {1.0: 0.012, 1.25: 0.132, 1.5: 0.406, 2: 0.538},
-}
-PUBLIC_CLOSE = 0.05
+PUBLIC = gates.Public(
+    f"{LEFT}: L = 3, public data, V + 1e-3", public.DEEP_SETTING, public.DEEP, 0.05, ""
+)
 MASS = 1e-3  # error of quadrature over the law of x
 
 # Section 6: BERT's tokeniser and the public settings but for the start of W, under which no step
@@ -68,7 +63,7 @@ def deep_claims(plain: Table, regularised: Table) -> list[dict]:
     with V + 1e-3; and the paper's claim that the shallow layers share a threshold, of both."""
     return [
         *gates.claims(deep_gates(plain.entry), plain),
-        *_public_claims(regularised),
+        *gates.public_claims(regularised, PUBLIC),
         *(_shared_claim(table) for table in (plain, regularised)),
     ]
 
@@ -114,20 +109,6 @@ def deep_gates(entry: dict) -> list[Gate]:
         )
         for text, find, value, share, scatter in places
     ]
-
-
-def _public_claims(table: Table) -> list[dict]:
-    away = reading.departure(table.entry, skip=1, regulariser=PUBLIC_REGULARISER)
-    rows = []
-    for name, stored in PUBLIC.items():
-        claim = f"{LEFT}: L = 3, public data, V + 1e-3: {name}"
-        if away:
-            rows.append(verdicts.not_run(claim, away))
-            continue
-        found = {alpha: table.between("overlap", name, alpha) for alpha in stored}
-        failed = table.failed("")
-        rows.append(reading.largest_difference(claim, found, stored, PUBLIC_CLOSE, failed=failed))
-    return rows
 
 
 def _shared_claim(table: Table) -> dict:
@@ -207,52 +188,21 @@ def _order_claim(claim: str, table: Table, first: str, second: str, most: float)
 # --- TREC ----------------------------------------------------------------------------------------
 
 
-def has_questions(table: Table) -> bool:
-    return bool(table.series("similarity 1"))
-
-
 def question_claims(table: Table) -> list[dict]:
-    """Section 6: the mean of 8 runs; the order of the layers for any tokeniser."""
+    """Section 6: the order of the layers for any tokeniser; with BERT's the mean of 8 runs."""
     text = f"{RIGHT}: TREC"
-    away = "" if has_questions(table) else "no questions: set `questions` of the entry"
-    rows = [_shallow_claim(text, table, away)]
-    away = away or _other_words(table) or reading.departure(table.entry, **QUESTIONS)
-    if away:
-        names = [f"similarity of layer {layer} at first" for layer in STARTS]
-        names += [
-            f"step at which the similarity of layer {layer} is {level:g}"
-            for layer, places in CROSSINGS.items()
-            for level in places
-        ]
-        names += [
-            f"similarity of layer {layer} after epoch {epoch:g}"
-            for layer, (epoch, _) in LATE.items()
-        ]
-        names.append(f"similarity of layer 2 until step {QUIET[0]}")
-        return rows + [
-            verdicts.not_run(f"{text}, BERT's tokeniser: {name}", away) for name in names
-        ]
-    return rows + _landmark_claims(f"{text}, BERT's tokeniser", table)
-
-
-def _other_words(table: Table) -> str:
-    """Why the words are not those of the landmarks; empty if they are."""
-    found = table.about["tokenizer"]
-    if found["from"] != "file":
-        return "the tokeniser was trained on the questions"
-    words = found["vocabulary"]
-    return "" if words == VOCABULARY else f"the tokeniser has {words} words, not {VOCABULARY}"
-
-
-def _shallow_claim(text: str, table: Table, away: str) -> dict:
-    """Layer 1 turns towards its last state first, in every run."""
     claim = f"{text}: the similarity of layer 1 passes .5 before that of layer 2, steps"
-    if away:
-        return verdicts.not_run(claim, away)
+    if not table.series("similarity 1"):
+        return [verdicts.not_run(claim, "no questions: set `questions` of the entry")]
     first, second = (
         reading.crossings(table.get(f"similarity {layer}"), 0.5) for layer in reading.LAYERS
     )
-    return verdicts.positive(claim, (second - first).dropna().to_numpy())
+    rows = [verdicts.positive(claim, (second - first).dropna().to_numpy())]
+    words = table.about["tokenizer"]
+    other = words["from"] != "file" or words["vocabulary"] != VOCABULARY
+    if other or reading.departure(table.entry, **QUESTIONS):
+        return rows
+    return rows + _landmark_claims(f"{text}, BERT's tokeniser", table)
 
 
 def _landmark_claims(text: str, table: Table) -> list[dict]:

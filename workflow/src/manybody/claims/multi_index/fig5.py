@@ -8,10 +8,10 @@ import math
 
 import pandas as pd
 
-from manybody.claims import verdicts
-from manybody.claims.multi_index import gates, reading
+from manybody.claims import reading, verdicts
+from manybody.claims.multi_index import gates
 from manybody.claims.multi_index.gates import Gate, place, spread
-from manybody.claims.multi_index.reading import Table
+from manybody.claims.reading import Table
 
 # alpha is inferred: it is not in the public data
 SETTING = {"skip": 1, "activation": "softmax", "regulariser": 0, "alpha": 1.2}

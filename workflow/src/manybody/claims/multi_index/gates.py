@@ -8,13 +8,12 @@ never decided by the error that the run itself found, or a broken run could drop
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from manybody.claims import verdicts
-from manybody.claims.multi_index.reading import Table, Value
+from manybody.claims import reading, verdicts
+from manybody.claims.reading import Table, Value
 
-BOUND = 1 / 6  # no threshold of linear stability below (multi-index, section 4)
 POINTS = 1024  # at which the spread of a scrambling was measured
 
 
@@ -112,6 +111,30 @@ def _claim(gate: Gate, table: Table) -> dict:
     )
 
 
+@dataclass(frozen=True)
+class Public:
+    """Stored public overlaps, by name and alpha: where the entry is at their parameters `needed`,
+    those of the table are as near; `converged` is the series of its flags."""
+
+    claim: str
+    needed: dict
+    stored: dict[str, dict[float, float]]
+    tolerance: float
+    converged: str
+
+
+def public_claims(table: Table, public: Public) -> list[dict]:
+    """A row for each overlap; none where the entry is at other parameters."""
+    if reading.departure(table.entry, **public.needed):
+        return []
+    failed, rows = table.failed(public.converged), []
+    for name, stored in public.stored.items():
+        found = {alpha: table.between("overlap", name, alpha) for alpha in stored}
+        given = f"{public.claim}: {name}", found, stored, public.tolerance
+        rows.append(largest_difference(*given, failed=failed))
+    return rows
+
+
 SCRAMBLES = -1  # the runs of a value whose error is over the entry's scramblings
 
 
@@ -133,3 +156,33 @@ def place(
         return found if runs == SCRAMBLES else found._replace(runs=runs)
 
     return find
+
+
+def largest_difference(
+    claim: str,
+    found: Mapping[float, Value | None],
+    expected: Mapping[float, float],
+    tolerance: float,
+    name: str = "alpha",
+    failed: Iterable[float] = (),
+) -> dict:
+    """A claim of the paper: where values are furthest from the expected ones, within tolerance.
+
+    Places without a value, and those in `failed`, where an iteration did not converge, are left
+    out; the row was not run if no place is left.
+    """
+    failed = list(failed)
+    known = {
+        x: value
+        for x, value in found.items()
+        if value is not None
+        and x in expected
+        and not any(map(math.isclose, failed, [x] * len(failed)))
+    }
+    if not known:
+        return verdicts.not_run(claim, "no common points")
+    apart = {x: known[x].value - expected[x] for x in known}
+    worst = max(apart, key=lambda x: abs(apart[x]))
+    claim += f" (largest difference at {len(known)} points, here at {name} = {worst:g})"
+    _, error, runs = known[worst]
+    return verdicts.within(claim, apart[worst], error, 0.0, tolerance, runs=runs)

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from manybody.claims.multi_index import reading
+from manybody.claims import reading
+from manybody.claims.reading import Table
 from manybody.plotting import style
 
 LAYER = {1: style.ORDERS[2], 2: style.UNBOUNDED, 3: style.ORDERS[4]}
@@ -105,6 +106,24 @@ def points(series: str, values: dict[float, float]) -> pd.DataFrame:
     """Numbers without errors as rows of the CSV."""
     places = {"x": list(values), "y": list(values.values())}
     return pd.DataFrame({"series": series, "seed": 0, **places, "y_err": math.nan})
+
+
+def public(
+    axes: Axes, table: Table, needed: dict, stored: dict, last: float, colours: dict | None = None
+) -> list[pd.DataFrame]:
+    """Stored public overlaps up to alpha `last`, where the entry is at their parameters `needed`.
+
+    colours: of the edges of their squares, by name, in the order in which they are drawn.
+    """
+    if reading.departure(table.entry, **needed):
+        return []
+    parts = []
+    for name, edge in (colours or dict.fromkeys(stored, STORED["markeredgecolor"])).items():
+        inside = {alpha: value for alpha, value in stored[name].items() if alpha <= last}
+        looks = {**STORED, "markeredgecolor": edge}
+        axes.plot(list(inside), list(inside.values()), **looks)
+        parts.append(points(f"{name} public", inside))
+    return parts
 
 
 def gather(panels: dict[str, list[pd.DataFrame]]) -> pd.DataFrame:

@@ -12,11 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from manybody.claims.multi_index import fig3 as claims
-from manybody.claims.multi_index import reading
-from manybody.claims.multi_index.fig1 import channel
-from manybody.claims.multi_index.gates import BOUND
-from manybody.claims.multi_index.reading import Table
+from manybody.claims import reading
+from manybody.claims.multi_index import public
+from manybody.claims.reading import BOUND, Table, channel
 from manybody.plotting import style
 from manybody.plotting.multi_index import drawing
 
@@ -55,7 +53,9 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
         parts += found
         failed += [*table.failed("")]
         last = max(last, float(table.get("overlap", "Q33")["x"].max()))
-    public = _public(axes, regularised, last)
+    coloured = {f"Q{layer}{layer}": drawing.LAYER[layer] for layer in ORDER}
+    given = axes, regularised, public.DEEP_SETTING, public.DEEP, last
+    stored = drawing.public(*given, coloured)
     axes.set(xlim=(0, last), ylim=(-0.02, 1.04), xlabel="samples per dimension α = N / D")
     axes.set_ylabel("overlap Q")
     errors.set(yscale="log", ylabel="plug-in error")
@@ -69,13 +69,13 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
         handles.append(Line2D([], [], color=drawing.ERROR, linestyle=line))
         handles[-1].set_label(f"error, {series} (right)")
     handles.append(Line2D([], [], color="0.4", linestyle=":", linewidth=0.9, label="thresholds"))
-    if public:
+    if stored:
         handles.append(Line2D([], [], **drawing.STORED, label="public data"))
     if failed:
         handles.append(Line2D([], [], linestyle="", marker="o", markerfacecolor="white"))
         handles[-1].set(markeredgecolor="0.3", label="hollow: not converged")
     axes.get_figure().legend(handles=handles, loc="outside lower left", ncols=8, fontsize=7)
-    return parts + public
+    return parts + stored
 
 
 def _overlaps(axes: Axes, errors: Axes, table: Table, light: bool) -> list[pd.DataFrame]:
@@ -100,22 +100,6 @@ def _overlaps(axes: Axes, errors: Axes, table: Table, light: bool) -> list[pd.Da
         dashed = {**looks, "linestyle": line}
         shown = drawing.curve(errors, shown, drawing.ERROR, "", failed, **dashed)
         parts += drawing.named(shown, f"plug-in error, {series}{note}")
-    return parts
-
-
-def _public(axes: Axes, table: Table, last: float) -> list[pd.DataFrame]:
-    """Stored public overlaps, where the entry is theirs."""
-    needed = dict(skip=1, regulariser=claims.PUBLIC_REGULARISER)
-    if reading.departure(table.entry, **needed):
-        return []
-    parts = []
-    for layer in ORDER:
-        name = f"Q{layer}{layer}"
-        stored = claims.PUBLIC[name]
-        inside = {alpha: value for alpha, value in stored.items() if alpha <= last}
-        looks = {**drawing.STORED, "markeredgecolor": drawing.LAYER[layer]}
-        axes.plot(list(inside), list(inside.values()), **looks)
-        parts.append(drawing.points(f"{name} public", inside))
     return parts
 
 
@@ -151,7 +135,7 @@ def draw_phases(axes: Axes, deep: Table, untied: Table) -> list[pd.DataFrame]:
 def draw_questions(axes: Axes, table: Table) -> list[pd.DataFrame]:
     """Similarity of each layer to its last state: mean over runs with the spread of runs."""
     axes.set_title("TREC: questions, two layers")
-    if not claims.has_questions(table):
+    if not table.series("similarity 1"):
         axes.set_axis_off()
         text = (
             "not run: no questions.\n\nSet the key `questions` of the\n"
