@@ -34,8 +34,8 @@ class Table:
     def __init__(self, frame: pd.DataFrame, about: dict):
         self.entry, self.about = about["entry"], about
         self._empty = frame.iloc[:0]
-        frame = frame.sort_values("x", kind="stable")
-        self._frames = dict(tuple(frame.groupby(["quantity", "series"], sort=False)))
+        parts = frame.groupby(["quantity", "series"], sort=False)
+        self._frames = {key: part.sort_values("x", kind="stable") for key, part in parts}
 
     def get(self, quantity: str, series: str = "") -> pd.DataFrame:
         """Rows of one quantity and series in the order of x; none if the table has not got it."""

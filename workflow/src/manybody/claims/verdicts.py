@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, stdtrit
 
+from manybody.claims.saturation import SATURATION, saturations
 from manybody.files import tables
 
 COLUMNS = ["claim", "kind", "value", "standard_error", "expected", "tolerance", "holds"]
@@ -33,7 +34,6 @@ ANSWERS = ("yes", "no", "undecided", "not-run")
 # What a rule of decision answers, and the word for it where it decides a gate.
 GATE_ANSWERS = {"yes": "confirmed", "undecided": "consistent", "no": "contradicted"}
 
-SATURATION = (0.05, 0.02)  # shares of the total drop that may remain at saturation
 DEVIATIONS = 3.0  # standard errors over sequences by which a difference must differ from zero
 ERRORS = 2.0  # standard errors kept from a bound, and from zero over seeds
 OVERLAP = 0.1  # ratio of early loss drops: 1 +- this
@@ -167,33 +167,7 @@ def positive(claim: str, differences: Sequence[float], resolution: float = 0.0) 
     return row(claim, "paper", holds, mean, math.hypot(error, resolution), "> 0", width)
 
 
-# --- Saturation and the plateau ------------------------------------------------------------------
-
-
-def saturation(steps: Sequence[float], losses: Sequence[float], share: float = SATURATION[0]):
-    """Saturation step of a loss curve, and the spacing to the checkpoint before it.
-
-    The first checkpoint from which the drop that remains to the minimum is below `share` of the
-    total drop, from the first checkpoint to the minimum. A minimum followed by a rise counts as
-    saturation at the minimum at the latest. No curve is fitted. (NaN, NaN) below three checkpoints.
-    """
-    steps, losses = np.asarray(steps, float), np.asarray(losses, float)
-    if len(steps) < 3:
-        return math.nan, math.nan
-    lowest = int(losses.argmin())
-    remaining = losses[: lowest + 1] - losses[lowest]
-    above = np.flatnonzero(remaining >= share * remaining[0])
-    first = min(int(above[-1]) + 1, lowest) if len(above) else 0
-    return float(steps[first]), float(steps[first] - steps[max(first - 1, 0)])
-
-
-def saturations(curves: pd.DataFrame, target: str, share: float = SATURATION[0]) -> pd.DataFrame:
-    """Saturation step and spacing for each seed (the index) of a target's curves."""
-    rows = {
-        seed: saturation(curve["step"], curve["loss"], share)
-        for seed, curve in _by_seed(curves, target)
-    }
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["step", "spacing"])
+# --- The plateau ----------------------------------------------------------------------------------
 
 
 def plateau_end(curves: pd.DataFrame, control: str) -> float:
@@ -208,11 +182,6 @@ def plateau_end(curves: pd.DataFrame, control: str) -> float:
 def mean_curve(curves: pd.DataFrame, target: str) -> pd.Series:
     """Loss of a target averaged over seeds, indexed by step."""
     return curves[curves["target"] == target].groupby("step")["loss"].mean()
-
-
-def _by_seed(curves: pd.DataFrame, target: str):
-    mine = curves[curves["target"] == target].sort_values("step")
-    return mine.groupby("seed", sort=True)
 
 
 def _losses(curves: pd.DataFrame, target: str) -> pd.DataFrame:

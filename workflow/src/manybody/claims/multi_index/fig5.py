@@ -76,6 +76,7 @@ def _rising_claim(table: Table) -> dict:
 def identity_claims(table: Table) -> list[dict]:
     """Every identity of the table, with its own tolerance."""
     found = [(series, table.get("identity", series)) for series in table.series("identity")]
+    found.sort(key=lambda one: one[1]["x"].iloc[0])  # the strictest first
     if not found:
         return [verdicts.failed("identities", "exact", "missing in the table")]
     return [

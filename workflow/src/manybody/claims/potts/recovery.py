@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from manybody.claims import verdicts
-from manybody.claims.potts import setting
+from manybody.claims.potts import curves, setting
+from manybody.claims.reading import Table
 from manybody.files import tables
 
 SLOPE = (-1.0, 0.15)
@@ -37,6 +38,7 @@ def claims(frame: pd.DataFrame, about: dict) -> list[dict]:
     """The claims at the default setting: how the error falls, and how good M = 3000 is (potts,
     section 6). None for what so few samples cannot confirm, or for another source."""
     entry, runs = about["entry"], about["entry"]["realisations"]
+    table = curves.recovery(frame, about)
     elsewhere = setting.departure(about.get("source", {}), about.get("beta", math.nan))
     rows = []
     if elsewhere or entry["ridge"] != RIDGE:
@@ -48,20 +50,20 @@ def claims(frame: pd.DataFrame, about: dict) -> list[dict]:
             f"recovery: slope of log err_J by log M, M = {sizes.min():g} to {sizes.max():g}, "
             f"{runs} samples"
         )
-        rows.append(verdicts.within(claim, *slope(frame), *SLOPE, "statistical", runs))
+        rows.append(verdicts.within(claim, *curves.slope(table), *SLOPE, "statistical", runs))
     if SIZE not in sizes:
         return rows
     claim = f"recovery: free A, M = {SIZE}:"
     middle, width = sum(EXCESS) / 2, (EXCESS[1] - EXCESS[0]) / 2
     if _confirms(EXCESS_SPREAD, runs, width):
-        mean, error, of_test = _at_size(frame, "excess loss")
+        mean, error, of_test = _at_size(table, "excess loss")
         # All samples are tested on the same sequences: that error does not average out.
         error = math.hypot(error, verdicts.margin(1.0) / verdicts.margin(1.0, runs) * of_test)
         text = f"{claim} excess test loss within {EXCESS[0]:g} to {EXCESS[1]:g}"
         rows.append(verdicts.within(text, mean, error, middle, width, "statistical", runs))
     for quantity, (name, bounded, bound, measured, spread) in BOUNDS.items():
         if _confirms(spread, runs, abs(bound - measured)):
-            mean, error, _ = _at_size(frame, quantity)
+            mean, error, _ = _at_size(table, quantity)
             sign = "<" if bounded is setting.below else ">"
             text = f"{claim} {name} {sign} {bound:g}"
             rows.append(bounded(text, mean, error, bound, "statistical", runs))
@@ -79,18 +81,9 @@ def _reach(sizes) -> float:
     return float(np.sqrt(((logs - logs.mean()) ** 2).sum()))
 
 
-def get(frame: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    return frame[frame["quantity"] == quantity].assign(series=quantity)
-
-
-def slope(frame: pd.DataFrame) -> tuple[float, float]:
-    row = get(frame, "mean slope").iloc[0]
-    return row["y"], row["y_err"]
-
-
-def _at_size(frame: pd.DataFrame, quantity: str) -> tuple[float, float, float]:
+def _at_size(table: Table, quantity: str) -> tuple[float, float, float]:
     """Mean over samples at M = 3000, its standard error, and the mean error over test sequences."""
-    found = get(frame, quantity)
+    found = table.get(quantity)
     found = found[found["x"] == SIZE]
     error = found["y"].std(ddof=1) / math.sqrt(len(found))
     return float(found["y"].mean()), float(error), float(found["y_err"].mean())

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from manybody.claims.potts.contacts import Data, read
+from manybody.claims.potts.scores import Data, read
 from manybody.evaluation import contacts
 from manybody.plotting import style
 
