@@ -10,9 +10,9 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from manybody.claims import verdicts
-from manybody.claims.multi_index import fig1, fig2, fig3, fig5, gates, messages, reading
-from manybody.claims.multi_index.reading import Table
+from manybody.claims import reading, verdicts
+from manybody.claims.multi_index import fig1, fig2, fig3, fig5, gates, messages
+from manybody.claims.reading import Table
 
 CONFIG = Path(__file__).parents[2] / "config"
 

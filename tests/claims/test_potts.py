@@ -27,6 +27,7 @@ from planted_potts import (
 
 from manybody.claims.identities import potts as identities
 from manybody.claims.potts import contacts, fig2, fig2_runs, fig3, recovery
+from manybody.claims.reading import Table
 from manybody.files import tables
 from manybody.sources import pair_gibbs, potts
 from manybody.sources.hamiltonian import Hamiltonian
@@ -336,7 +337,7 @@ def test_gates_hold_at_other_parameters(gamma, ridge, seed):
     """Statements for ridge -> 0 are made there, whatever the entry's ridge is."""
     entry = REPLICA | dict(gamma=gamma, ridge=ridge, seed=seed)
     entry |= dict(length=100, realisations=10, sizes=[50, 100, 200], size_realisations=300)
-    found = pd.DataFrame(fig3.square_claims(fig3.Square(*replica.compute(entry))))
+    found = pd.DataFrame(fig3.square_claims(Table(*replica.compute(entry))))
     gates = found[found["kind"] != "paper"]
     assert len(gates) == 14
     assert set(gates["holds"]) <= {"confirmed", "consistent"}, gates.to_string()
@@ -353,7 +354,7 @@ def test_gates_that_the_configs_carry_can_be_confirmed():
             for name in ("conditional", "independent teacher")
         ]
         frame = pd.DataFrame(limits, columns=["series", "x", "y"]).assign(quantity="limit", seed=0)
-        assert fig3._teachers_differ(fig3.Square(frame, about), 0.1) == teacher
+        assert fig3._teachers_differ(Table(frame, about), 0.1) == teacher
 
 
 def test_no_peak_is_no_gate_and_one_of_two_is_contradicted(computed):
@@ -365,7 +366,7 @@ def test_no_peak_is_no_gate_and_one_of_two_is_contradicted(computed):
     ):
         spoiled = frame.copy()
         spoiled.loc[peaks & spoiled["series"].isin(lost), ["x", "y"]] = np.nan
-        rows = fig3._peak_claims(fig3.Square(spoiled, about))
+        rows = fig3._peak_claims(Table(spoiled, about))
         assert [row["holds"] for row in rows] == answers
     assert all(math.isnan(value) for value in replica.peak_of_equations(2.5, 1.0))
 
@@ -388,7 +389,7 @@ def test_claims_fail_where_the_numbers_are_wrong(computed):
         rows = (spoiled["quantity"] == quantity) & (spoiled["series"] == series)
         assert rows.any(), (quantity, series)
         spoiled.loc[rows, "y"] = -2.0 if quantity == "slope" else spoiled.loc[rows, "y"] * 1.5
-        rows = fig3.square_claims(fig3.Square(spoiled, about))
+        rows = fig3.square_claims(Table(spoiled, about))
         answers = pd.DataFrame(rows).set_index("claim")["holds"]
         found = answers[answers.index.str.contains(claim, regex=False)]
         assert found.isin(["no", "contradicted"]).any(), claim
@@ -397,7 +398,7 @@ def test_claims_fail_where_the_numbers_are_wrong(computed):
 def test_the_expected_sign_follows_gamma():
     entry = REPLICA | {"gamma": 2.1, "ridge": 1e-3, "length": 200, "sizes": [200, 300]}
     entry |= {"realisations": 4, "size_realisations": 50}
-    rows = fig3.square_claims(fig3.Square(*replica.compute(entry)))
+    rows = fig3.square_claims(Table(*replica.compute(entry)))
     found = pd.DataFrame(rows).set_index("claim")
     falls = found[found.index.str.contains("the loss first falls from alpha = 0")]
     assert falls["holds"].tolist() == ["confirmed"]
@@ -407,10 +408,10 @@ def test_the_expected_sign_follows_gamma():
 def test_few_realisations_carry_no_gate_of_finite_sizes(computed):
     frame, about = computed
     few = frame[(frame["quantity"] != "size") | (frame["seed"] < 20)]
-    found = pd.DataFrame(fig3.square_claims(fig3.Square(few, about)))
+    found = pd.DataFrame(fig3.square_claims(Table(few, about)))
     assert not found["claim"].str.contains("from L -> infinity at M").any()
     some = frame[(frame["quantity"] != "size") | (frame["seed"] < 60)]
-    found = pd.DataFrame(fig3.square_claims(fig3.Square(some, about)))
+    found = pd.DataFrame(fig3.square_claims(Table(some, about)))
     assert found["claim"].str.contains("from L -> infinity at M").sum() == 2
     assert not found["claim"].str.contains("falls like L").any()
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manybody.claims import verdicts
+from manybody.claims.saturation import saturation
 from manybody.files import tables
 
 STEPS = [0, 100, 200, 400, 800]
@@ -31,29 +32,29 @@ def curves(**losses):
 def test_saturation_is_the_first_checkpoint_with_less_than_five_percent_left():
     # Total drop 2; 5 % of it is 0.1: 0.2 left at 200, 0.09 at 400.
     losses = [3.0, 2.0, 1.2, 1.09, 1.0]
-    assert verdicts.saturation(STEPS, losses) == (400.0, 200.0)
-    assert verdicts.saturation(STEPS, losses, 0.02) == (800.0, 400.0)
+    assert saturation(STEPS, losses) == (400.0, 200.0)
+    assert saturation(STEPS, losses, 0.02) == (800.0, 400.0)
 
 
 def test_a_minimum_followed_by_a_rise_saturates_at_the_minimum():
-    assert verdicts.saturation(STEPS, [3.0, 2.0, 1.0, 1.5, 2.5]) == (200.0, 100.0)
+    assert saturation(STEPS, [3.0, 2.0, 1.0, 1.5, 2.5]) == (200.0, 100.0)
 
 
 def test_a_curve_that_comes_near_and_leaves_again_has_not_saturated():
-    assert verdicts.saturation(STEPS, [3.0, 1.05, 1.5, 1.2, 1.0]) == (800.0, 400.0)
+    assert saturation(STEPS, [3.0, 1.05, 1.5, 1.2, 1.0]) == (800.0, 400.0)
 
 
 def test_the_share_itself_has_not_saturated():
     # Exactly 5 % left (in binary fractions: share 1/4, drop 2, left 1/2).
-    assert verdicts.saturation(STEPS, [3.0, 2.0, 1.5, 1.25, 1.0], 0.25)[0] == 400.0
+    assert saturation(STEPS, [3.0, 2.0, 1.5, 1.25, 1.0], 0.25)[0] == 400.0
 
 
 def test_a_curve_that_only_rises_has_saturated_at_once():
-    assert verdicts.saturation(STEPS, [1.0, 1.1, 1.2, 1.3, 1.4])[0] == 0.0
+    assert saturation(STEPS, [1.0, 1.1, 1.2, 1.3, 1.4])[0] == 0.0
 
 
 def test_two_checkpoints_have_no_saturation():
-    assert all(map(math.isnan, verdicts.saturation([0, 10], [2.0, 1.0])))
+    assert all(map(math.isnan, saturation([0, 10], [2.0, 1.0])))
 
 
 @given(
@@ -63,8 +64,8 @@ def test_two_checkpoints_have_no_saturation():
 )
 def test_saturation_does_not_depend_on_the_unit_or_the_level_of_the_loss(losses, scale, level):
     steps = np.arange(len(losses))
-    first = verdicts.saturation(steps, losses)
-    assert verdicts.saturation(steps, [scale * loss + level for loss in losses]) == first
+    first = saturation(steps, losses)
+    assert saturation(steps, [scale * loss + level for loss in losses]) == first
     assert first[0] <= np.argmin(losses)
 
 
@@ -72,7 +73,7 @@ def test_smaller_shares_saturate_later():
     rng = np.random.default_rng(3)
     for _ in range(50):
         losses = rng.random(12)
-        loose, tight = (verdicts.saturation(range(12), losses, share)[0] for share in (0.3, 0.02))
+        loose, tight = (saturation(range(12), losses, share)[0] for share in (0.3, 0.02))
         assert loose <= tight
 
 

@@ -15,6 +15,7 @@ from planted_losses import BLOCK, FIG3, STEPS
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
+from manybody.claims.simplicity import comparison
 from manybody.plotting import style
 from manybody.plotting.simplicity import fig1, fig3, fig4, table1
 
@@ -94,7 +95,7 @@ def test_the_figure_says_what_the_controls_show():
     student = planted.student()
     figure, _ = fig4.figure_of(student)
     title = figure.legends[0].get_title().get_text()
-    compared = student.compared("fig. 4").values()
+    compared = comparison.compared(student, "fig. 4").values()
     for one, line in zip(compared, title.splitlines()[1:], strict=True):
         assert f"d = {one.claim['value']:.3f} (" in line
         assert line.endswith(f"above 0.22 if the order set the time: {one.claim['holds']}")
