@@ -187,7 +187,7 @@ def _specified_gates(entry: dict, regulariser: float) -> list[Gate]:
 
     def at(claim, quantity, series, values, shares, spreads) -> list[Gate]:
         return [
-            gates.landmark(
+            Gate(
                 f"{LEFT}: {claim.format(x=x)}, {note}: specification",
                 place(quantity, series, x),
                 value,
@@ -215,7 +215,7 @@ def _specified_gates(entry: dict, regulariser: float) -> list[Gate]:
         found.append(Gate(claim, finder, ALPHA_2, ALPHA_2_TOLERANCE, 0.0, None, "exact"))
     value = ALPHA_1[regulariser]
     found.append(
-        gates.landmark(
+        Gate(
             f"{LEFT}: alpha_1 at c = {skip:g}, {note}: specification",
             place("threshold", "alpha_1", skip),
             value,
@@ -250,7 +250,7 @@ def error_gates(entry: dict) -> list[Gate]:
             if value is not None and not reading.departure(entry, **STANDARD):
                 claim = f"{text}: specification"
                 error = ours * value
-                found.append(gates.landmark(claim, finder, value, share * value, error, runs))
+                found.append(Gate(claim, finder, value, share * value, error, runs))
     return found
 
 
@@ -410,15 +410,13 @@ def threshold_gates(entry: dict) -> list[Gate]:
             # Scramblings are added until the error that the entry asks for is reached.
             error = max(spread(SPREAD_ONSET, entry), entry["tolerance_1"]) * value
             ours = place("alpha_1", "self-consistent", c)
-            found.append(gates.landmark(claim, ours, value, ALPHA_1_TOLERANCE, error, runs))
+            found.append(Gate(claim, ours, value, ALPHA_1_TOLERANCE, error, runs))
         if c in ONSET:
             value = ONSET[c]
             claim = f"{RIGHT}: V22 at the onset of layer 1 at c = {c:g}: specification"
             share = max(spread(SPREAD_ONSET_REST, entry), entry["tolerance_1"] * RATIO_REST)
             ours = place("onset", "V22", c)
-            found.append(
-                gates.landmark(claim, ours, value, ONSET_SHARE * value, share * value, runs)
-            )
+            found.append(Gate(claim, ours, value, ONSET_SHARE * value, share * value, runs))
         for series, values in APPROACH.items():
             if c not in values:
                 continue
@@ -426,7 +424,7 @@ def threshold_gates(entry: dict) -> list[Gate]:
             claim = f"{RIGHT}: alpha_1 as layer 2 is learned: 1/lambda_1 at {series}, c = {c:g}"
             error = SPREAD_GROWTH * value * math.sqrt(64 / count / sizes.NEAR_SCRAMBLES)
             found.append(
-                gates.landmark(
+                Gate(
                     f"{claim}: specification",
                     _inverse(series, c),
                     value,
@@ -459,10 +457,7 @@ def _coarse_claims(table: Table) -> list[dict]:
         found = table.at("alpha_1", "self-consistent", c)
         if found is not None:
             claim = f"{RIGHT}: alpha_1, the specification's coarse run, at c = {c:g}"
-            tolerance = COARSE_SHARE * value
-            rows.append(
-                verdicts.within(claim, found.value, found.error, value, tolerance, runs=found.runs)
-            )
+            rows.append(gates.near(claim, found, value, COARSE_SHARE * value))
     return rows
 
 

@@ -99,11 +99,11 @@ def _public_claims(table: Table, series: str) -> list[dict]:
         name: runs.last(table, name, series).abs()[learned] for name in ("M11", "M22", "Q11", "Q22")
     }
     rows += [
-        _claim(f"{LEFT}: final {name}, {count}", reading.mean(final[name]), expected)
+        gates.near(f"{LEFT}: final {name}, {count}", reading.mean(final[name]), *expected)
         for name, expected in FINAL.items()
     ]
     claim = f"{LEFT}: final |M22| / Q22, {count}"
-    rows.append(_claim(claim, reading.mean(final["M22"] / final["Q22"]), RATIO))
+    rows.append(gates.near(claim, reading.mean(final["M22"] / final["Q22"]), *RATIO))
     errors = table.get("error plug-in", series)
     errors = runs.held(errors[errors["seed"].isin(learned)])
     between = errors[errors["x"].between(*PLATEAU)]
@@ -115,7 +115,7 @@ def _public_claims(table: Table, series: str) -> list[dict]:
     for name, expected in ERRORS.items():
         text = f"{name}, iterations {PLATEAU[0]}-{PLATEAU[1]}" if name == "plateau" else name
         claim = f"{LEFT}: plug-in error {text}, {count}"
-        rows.append(_claim(claim, reading.mean(found[name]), expected))
+        rows.append(gates.near(claim, reading.mean(found[name]), *expected))
     return rows
 
 
@@ -125,12 +125,7 @@ def _time_claim(text: str, frame: pd.DataFrame, level: float, expected: tuple) -
     claim = f"{LEFT}: iteration at which {text}, median of {len(times)} runs"
     if not len(times):
         return verdicts.not_run(claim, "no run does")
-    return _claim(claim, reading.median(times), expected)
-
-
-def _claim(claim: str, found: Value, expected: tuple[float, float]) -> dict:
-    """A claim of the paper: a value within the tolerance of the expected one."""
-    return verdicts.within(claim, found.value, found.error, *expected, runs=found.runs)
+    return gates.near(claim, reading.median(times), *expected)
 
 
 # --- SGD -----------------------------------------------------------------------------------------
@@ -157,7 +152,7 @@ def descent_gates(entry: dict) -> list[Gate]:
     claim = f"{RIGHT}: SGD, D = 500, random teachers: epoch of cosine 2 = .95"
     claim += f", median of {entry['runs']}: specification"
     error = reading.MEDIAN * SPREAD_EPOCH_2 / math.sqrt(entry["runs"])
-    return [gates.landmark(claim, _epoch_2, value, tolerance, error, entry["runs"])]
+    return [Gate(claim, _epoch_2, value, tolerance, error, entry["runs"])]
 
 
 def _epoch_2(table: Table) -> Value | str:
@@ -183,5 +178,5 @@ def _crossing_claims(table: Table) -> list[dict]:
                 continue
             known = times[np.isfinite(times)]
             found = reading.median(known)._replace(value=float(np.median(times)))
-            rows.append(_claim(claim, found, (epoch, CROSSING_SHARE * epoch)))
+            rows.append(gates.near(claim, found, epoch, CROSSING_SHARE * epoch))
     return rows

@@ -99,7 +99,7 @@ def deep_gates(entry: dict) -> list[Gate]:
         ),
     ]
     return [
-        gates.landmark(
+        Gate(
             f"{LEFT}: L = 3, {text}: specification",
             find,
             value,
@@ -212,12 +212,12 @@ def _landmark_claims(text: str, table: Table) -> list[dict]:
     for layer, value in STARTS.items():
         found = reading.mean(runs[layer].iloc[:, 0])
         claim = f"{text}: similarity of layer {layer} at first"
-        rows.append(_claim(claim, found, value, START_TOLERANCE))
+        rows.append(gates.near(claim, found, value, START_TOLERANCE))
     for layer, places in CROSSINGS.items():
         for level, step in places.items():
             found = _mean_crossing(runs[layer], level)
             claim = f"{text}: step at which the similarity of layer {layer} is {level:g}"
-            rows.append(_claim(claim, found, step, CROSSING_SHARE * step))
+            rows.append(gates.near(claim, found, step, CROSSING_SHARE * step))
     for layer, (epoch, bound) in LATE.items():
         found = runs[layer].loc[:, runs[layer].columns >= epoch * steps].mean()
         claim = f"{text}: similarity of layer {layer} after epoch {epoch:g}: the least mean"
@@ -227,10 +227,6 @@ def _landmark_claims(text: str, table: Table) -> list[dict]:
     claim = f"{text}: similarity of layer 2 until step {step}: the largest mean"
     rows.append(_bound_claim(claim, float(found.max()), bound, above=False))
     return rows
-
-
-def _claim(claim: str, found: Value, expected: float, tolerance: float) -> dict:
-    return verdicts.within(claim, found.value, found.error, expected, tolerance, runs=found.runs)
 
 
 def _mean_crossing(runs: pd.DataFrame, level: float) -> Value:

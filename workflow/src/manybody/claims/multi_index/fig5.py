@@ -38,7 +38,7 @@ def fixed_gates(entry: dict) -> list[Gate]:
     if reading.departure(entry, **SETTING):
         return []
     return [
-        gates.landmark(
+        Gate(
             f"fig. 5: Q11 at Q22 = {x:g}, alpha = 1.2, no regulariser: specification",
             place("fixed", "Q11", x, "fixed"),
             value,

@@ -57,13 +57,6 @@ def combined(*parts: tuple[float, int | None]) -> tuple[float, float | None]:
     return math.sqrt(total), 1 + (total**2 / noise if math.isfinite(noise) else 0.0)
 
 
-def landmark(
-    claim: str, find: Callable, expected: float, tolerance: float, error: float, runs: int | None
-) -> Gate:
-    """A gate against a number without an error."""
-    return Gate(claim, find, expected, tolerance, error, runs)
-
-
 def relative(
     claim: str, find: Callable, expected: Callable, share: float, *errors: tuple[float, int | None]
 ) -> Gate:
@@ -95,8 +88,8 @@ def claims(gates: Iterable[Gate], table: Table) -> list[dict]:
 
 
 def _claim(gate: Gate, table: Table) -> dict:
-    expected = Value(gate.expected, 0.0) if isinstance(gate.expected, float | int) else None
-    expected = gate.expected(table) if expected is None else expected
+    known = isinstance(gate.expected, float | int)
+    expected = Value(gate.expected, 0.0) if known else gate.expected(table)
     found = gate.find(table)
     for part, what in ((found, ""), (expected, "expectation: ")):
         if isinstance(part, str):
@@ -158,6 +151,11 @@ def place(
     return find
 
 
+def near(claim: str, found: Value, expected: float, tolerance: float) -> dict:
+    """A claim of the paper: a value within the tolerance of the expected one."""
+    return verdicts.within(claim, found.value, found.error, expected, tolerance, runs=found.runs)
+
+
 def largest_difference(
     claim: str,
     found: Mapping[float, Value | None],
@@ -184,5 +182,4 @@ def largest_difference(
     apart = {x: known[x].value - expected[x] for x in known}
     worst = max(apart, key=lambda x: abs(apart[x]))
     claim += f" (largest difference at {len(known)} points, here at {name} = {worst:g})"
-    _, error, runs = known[worst]
-    return verdicts.within(claim, apart[worst], error, 0.0, tolerance, runs=runs)
+    return near(claim, known[worst]._replace(value=apart[worst]), 0.0, tolerance)

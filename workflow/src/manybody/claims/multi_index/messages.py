@@ -194,7 +194,7 @@ def step_gates(entry: dict, figure: str) -> list[Gate]:
             claim = f"{text}: {name} of state evolution after iteration {step}: specification"
             finder = place(f"SE {name}", series, step, runs=sets)
             if same_noise:  # which the specification's map is with
-                found.append(gates.landmark(claim, finder, value, bound, theirs, sets))
+                found.append(Gate(claim, finder, value, bound, theirs, sets))
             claim = f"{text}: cosine^2 of layer {layer} after iteration {step}, "
             claim += f"{entry['runs']} runs, less that at D -> infinity"
             error, runs = gates.combined((ours, entry["runs"]), (theirs, sets))

@@ -51,11 +51,11 @@ def claims(data: Data, source: dict) -> list[dict]:
             r = float(np.corrcoef(data.pairs(matrix), planted)[0, 1])
             of_r = (1 - r**2) / math.sqrt(len(planted) - 1)
             claim = f"inverse Potts: Pearson r of the score ({name}) and the planted |J|"
-            rows.append(setting.above(claim, r, of_r, CORRELATION, "statistical"))
+            rows.append(verdicts.bounded(claim, ">", r, of_r, CORRELATION, "statistical"))
             claim = (
                 f"inverse Potts: share of planted contacts among the best {count} pairs ({name})"
             )
-            rows.append(setting.above(claim, share, error, SHARE, "statistical"))
+            rows.append(verdicts.bounded(claim, ">", share, error, SHARE, "statistical"))
         else:
             claim = (
                 f"contacts: share of true ones among the best {count} pairs{data.apart} "

@@ -172,7 +172,7 @@ def _factored(data: Data, entry: Entry, figure: str) -> list[dict]:
     if measured + verdicts.margin(spread) < bound:
         claim = f"{figure}: {entry.label}: error of J < {bound:g}, M = {size} (worst seed)"
         worst = max((each.error for each in found), default=math.nan)
-        rows.append(setting.below(claim, worst, spread, bound, "statistical"))
+        rows.append(verdicts.bounded(claim, "<", worst, spread, bound, "statistical"))
     # r of a map with error e is about sqrt(1 - e), so 1 - r goes like 1/M as well.
     bound, measured, spread = CORRELATIONS[entry.kind]
     bound, measured, spread = 1 - scale * (1 - bound), 1 - scale * (1 - measured), scale * spread
@@ -182,7 +182,7 @@ def _factored(data: Data, entry: Entry, figure: str) -> list[dict]:
             "(worst seed)"
         )
         worst = min((each.pearson for each in found), default=math.nan)
-        rows.append(setting.above(claim, worst, spread, bound, "statistical"))
+        rows.append(verdicts.bounded(claim, ">", worst, spread, bound, "statistical"))
     return rows
 
 
@@ -230,7 +230,7 @@ def longer_claims(data: Data, figure: str) -> list[dict]:
             rows.append(verdicts.not_run(claim, reason))
             continue
         drops = entry.best.ends - entry.longer.ends
-        rows.append(setting.below(claim, *_mean(drops), ENOUGH, "paper", len(drops)))
+        rows.append(verdicts.bounded(claim, "<", *_mean(drops), ENOUGH, "paper", len(drops)))
     return rows
 
 

@@ -24,8 +24,8 @@ EXCESS = (0.004, 0.009)  # at that size, nats a site
 EXCESS_SPREAD = 1.3e-3
 # Bounds at that size, the values that were measured and their sd over samples.
 BOUNDS = {
-    "coupling error": ("err_J", setting.below, 0.06, 0.0546, 4.2e-3),
-    "pearson": ("r", setting.above, 0.96, 0.9666, 2.7e-3),
+    "coupling error": ("err_J", "<", 0.06, 0.0546, 4.2e-3),
+    "pearson": ("r", ">", 0.96, 0.9666, 2.7e-3),
 }
 
 
@@ -61,12 +61,11 @@ def claims(frame: pd.DataFrame, about: dict) -> list[dict]:
         error = math.hypot(error, verdicts.margin(1.0) / verdicts.margin(1.0, runs) * of_test)
         text = f"{claim} excess test loss within {EXCESS[0]:g} to {EXCESS[1]:g}"
         rows.append(verdicts.within(text, mean, error, middle, width, "statistical", runs))
-    for quantity, (name, bounded, bound, measured, spread) in BOUNDS.items():
+    for quantity, (name, sign, bound, measured, spread) in BOUNDS.items():
         if _confirms(spread, runs, abs(bound - measured)):
             mean, error, _ = _at_size(table, quantity)
-            sign = "<" if bounded is setting.below else ">"
             text = f"{claim} {name} {sign} {bound:g}"
-            rows.append(bounded(text, mean, error, bound, "statistical", runs))
+            rows.append(verdicts.bounded(text, sign, mean, error, bound, "statistical", runs))
     return rows
 
 

@@ -203,9 +203,7 @@ def interval(late: Kind, early: Kind, generators: tuple[float, int]) -> Interval
 
 def answer(found: Interval) -> str:
     """`yes` above log 1.25, `no` below it, by the whole interval."""
-    if found.low > BOUND:
-        return "yes"
-    return "no" if found.high < BOUND else "undecided"
+    return verdicts.decided(found.low > BOUND, found.high < BOUND)
 
 
 def decide(found: Sequence[Interval]) -> str:
@@ -249,9 +247,7 @@ def equal_losses(
             return verdicts.not_run(claim, reason)
         rows.append(verdicts.within(claim, *tables.paired_difference(*found), 0.0, EQUAL))
     farthest = max(rows, key=lambda row: abs(row["value"]))
-    answers = {row["holds"] for row in rows}
-    holds = next(word for word in ("no", "undecided", "yes") if word in answers)
-    return farthest | {"holds": holds}
+    return farthest | {"holds": verdicts.together(rows)}
 
 
 # --- Claims --------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import pandas as pd
 from scipy.special import betaincinv
+from scipy.stats import hypergeom
 
 from manybody.claims import verdicts
 from manybody.claims.simplicity.staircase_runs import MOVED, ON_LINE, REACHED, Group, Part
@@ -161,12 +162,7 @@ def _name(order: int, truth: int = 0) -> str:
 def _above(claim: str, value: float, error: float, bound: float, kind: str) -> dict:
     """value > bound, by two standard errors either way."""
     margin = verdicts.ERRORS * error
-    if value - margin > bound:
-        holds = "yes"
-    elif value + margin < bound:
-        holds = "no"
-    else:
-        holds = "undecided"
+    holds = verdicts.decided(value - margin > bound, value + margin < bound)
     return verdicts.row(claim, kind, holds, value, error, f"> {bound:g}", 0.0)
 
 
@@ -254,24 +250,15 @@ def protocol_claims(part: Part, figure: str) -> list[dict]:
             f"({reached} of {seeds}) than {first.label} ({ours[0]} of {ours[1]})"
         )
         difference = reached / seeds - ours[0] / ours[1]
-        more, fewer = (fisher(*one, *two) for one, two in _either_way((reached, seeds), ours))
-        holds = "yes" if more < RARE else "no" if fewer < RARE else "undecided"
+        more, fewer = fisher(reached, seeds, *ours), fisher(*ours, reached, seeds)
+        holds = verdicts.decided(more < RARE, fewer < RARE)
         rows.append(verdicts.row(claim, "paper", holds, difference, math.nan, "> 0", 0.0))
     return rows
 
 
-def _either_way(one: tuple, two: tuple) -> tuple:
-    return ((one, two), (two, one))
-
-
 def fisher(reached: int, seeds: int, other: int, others: int) -> float:
     """One-sided p value that so many of the first runs or more reached, if both shares are one."""
-    total, runs = reached + other, seeds + others
-    ways = sum(
-        math.comb(seeds, count) * math.comb(others, total - count)
-        for count in range(reached, min(seeds, total) + 1)
-    )
-    return ways / math.comb(runs, total)
+    return float(hypergeom.sf(reached - 1, seeds + others, reached + other, seeds))
 
 
 def exact_interval(count: int, runs: int) -> tuple[float, float]:
