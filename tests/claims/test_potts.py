@@ -25,6 +25,7 @@ from planted_potts import (
     write_contacts,
 )
 
+from manybody.claims import verdicts
 from manybody.claims.identities import potts as identities
 from manybody.claims.potts import contacts, fig2, fig2_runs, fig3, recovery
 from manybody.claims.reading import Table
@@ -419,7 +420,7 @@ def test_few_realisations_carry_no_gate_of_finite_sizes(computed):
 def test_the_logistic_claims_follow_the_place_of_the_peak():
     def rows(*curve):
         found = fig3.logistic_claims(fig3.Logistic(*curve_of_losses(*curve)))
-        return pd.DataFrame(found).set_index("claim")["holds"]
+        return verdicts.table(found).set_index("claim")["holds"]
 
     late = rows((1e-3, 1e-2, 0.1), 3.0)
     places = late[late.index.str.contains("at M between 28 and 60")]
@@ -427,8 +428,7 @@ def test_the_logistic_claims_follow_the_place_of_the_peak():
     assert set(places) == {"no"}
     at_the_edge = rows((1e-3,), 20.0)
     assert at_the_edge[at_the_edge.index.str.contains("interior")].tolist() == ["no"]
-    strong = rows((0.1, 0.2))
-    assert strong.tolist() == ["not-run"]
+    assert not len(rows((0.1, 0.2)))
 
 
 def test_places_on_a_curve_lie_between_its_points():

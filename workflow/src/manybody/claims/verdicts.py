@@ -39,6 +39,7 @@ ERRORS = 2.0  # standard errors kept from a bound, and from zero over seeds
 OVERLAP = 0.1  # ratio of early loss drops: 1 +- this
 DRIFT = 0.01  # of the score's total change, over the last quarter of the sweeps
 SWEEPS = 0.02  # relative difference of losses that count as equal (sweeps, starts)
+SAME = 2e-5  # nats per token, between a sum in single and one in double precision
 IDENTITY = 1e-4  # nats per token, between two single-precision sums of the same terms
 
 
@@ -373,6 +374,19 @@ def same_losses(claim: str, differences: pd.DataFrame, tolerance: float = SWEEPS
     ]
     largest = max(rows, key=lambda one: abs(one["value"]))
     return {**largest, "holds": together(rows)}
+
+
+# --- The claims about samples of a known Hamiltonian ---------------------------------------------
+
+
+def self_test(figure: str, test: dict, sites: int) -> dict:
+    """Samples of `sites` tokens agree with the conditionals that drew them (`Sequences`)."""
+    # Colours too unlikely to be seen at any site add to the entropy only.
+    error = math.hypot(test["standard_error"], math.log(sites) / sites)
+    difference, most = test["difference"], DEVIATIONS * error
+    claim = f"{figure}: cross-entropy of the true conditionals less their mean entropy"
+    holds = "yes" if abs(difference) <= most else "no"
+    return row(claim, "statistical", holds, difference, error, 0, most)
 
 
 # --- The claims about chains ---------------------------------------------------------------------

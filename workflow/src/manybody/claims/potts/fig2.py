@@ -15,6 +15,7 @@ import pandas as pd
 from manybody.claims import verdicts
 from manybody.claims.potts import fig2_runs, setting
 from manybody.claims.potts.fig2_runs import FACTORED, Data, Entry
+from manybody.claims.reading import mean
 from manybody.claims.saturation import SATURATION, saturation
 from manybody.files import tables
 
@@ -31,9 +32,7 @@ SEQUENCE_SPREAD = 0.45
 ERRORS = {"free": (0.06, 0.0546, 4.2e-3), "softmax": (0.03, 0.0186, 1.5e-3)}
 CORRELATIONS = {"free": (0.96, 0.9666, 2.7e-3), "softmax": (0.985, 0.989, 9e-4)}
 HAMMING = 0.005
-SELF_TEST = 3.0  # standard errors
 ENOUGH = 2e-3  # nats per token, by which more steps may lower the end
-SAME = 2e-5  # nats per token, between a sum in single and one in double precision
 IDENTITY = 1e-12
 IDENTITIES = {
     "conditional": "conditionals (5) against ratios of full Boltzmann weights",
@@ -100,9 +99,9 @@ def same_claims(data: Data, figure: str) -> list[dict]:
         run.each.mean() - run.end for run in [data.optimum, *runs] if run.each is not None and same
     ]
     if apart:
-        rows.append(verdicts.identity(claim, max(apart, key=abs), 0.0, SAME))
+        rows.append(verdicts.identity(claim, max(apart, key=abs), 0.0, verdicts.SAME))
     else:
-        rows.append(verdicts.failed(claim, "exact", "not on the same tokens", 0, SAME))
+        rows.append(verdicts.failed(claim, "exact", "not on the same tokens", 0, verdicts.SAME))
     return rows
 
 
@@ -127,15 +126,10 @@ def sample_claims(data: Data, figure: str) -> list[dict]:
         error = error / 2 / BETA_SLOPE  # of the mean of hot and cold, as a beta
         given = (data.law.beta, error, MEASURED_BETA, BETA_TOLERANCE)
         rows.append(verdicts.within(claim, *given, "statistical"))
-    test, sites = data.self_test, data.tokens.size
-    # Colours too unlikely to be seen at any site add to the entropy only.
-    error = math.hypot(test["standard_error"], math.log(sites) / sites)
-    difference = test["difference"]
-    claim = f"{figure}: cross-entropy of the true conditionals less their mean entropy"
-    holds = "yes" if abs(difference) <= SELF_TEST * error else "no"
-    rows.append(verdicts.row(claim, "statistical", holds, difference, error, 0, SELF_TEST * error))
+    test = data.self_test
+    rows.append(verdicts.self_test(figure, test, data.tokens.size))
     claim = f"{figure}: the optimum is the sampler's own cross-entropy"
-    rows.append(verdicts.identity(claim, data.optimum.end, test["cross_entropy"], SAME))
+    rows.append(verdicts.identity(claim, data.optimum.end, test["cross_entropy"], verdicts.SAME))
     return rows
 
 
@@ -230,7 +224,7 @@ def longer_claims(data: Data, figure: str) -> list[dict]:
             rows.append(verdicts.not_run(claim, reason))
             continue
         drops = entry.best.ends - entry.longer.ends
-        rows.append(verdicts.bounded(claim, "<", *_mean(drops), ENOUGH, "paper", len(drops)))
+        rows.append(verdicts.bounded(claim, "<", *mean(drops)[:2], ENOUGH, "paper", len(drops)))
     return rows
 
 
@@ -270,12 +264,6 @@ def _layers(count: int) -> str:
     return f"{count} layer{'s' if count > 1 else ''}"
 
 
-def _mean(values: np.ndarray) -> tuple[float, float]:
-    """Mean over seeds and its standard error, NaN for one."""
-    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return float(values.mean()), float(error)
-
-
 def _difference(claim: str, lower: Entry, upper: Entry) -> dict:
     """upper minus lower over the seeds that both have, which one seed does not decide."""
     common = [seed for seed in lower.runs if seed in upper.runs]
@@ -290,8 +278,8 @@ def _above_zero(claim: str, differences: np.ndarray, resolution: float) -> dict:
     """Mean over seeds above zero; `resolution`: an error that it has besides."""
     if not len(differences):
         return verdicts.not_run(claim, "no seed in common")
-    mean, error = _mean(differences)
-    return verdicts.gap(claim, mean, math.hypot(error, resolution), runs=len(differences))
+    value, error, runs = mean(differences)
+    return verdicts.gap(claim, value, math.hypot(error, resolution), runs=runs)
 
 
 def faster_claims(data: Data, figure: str) -> list[dict]:

@@ -8,7 +8,7 @@ from scipy.stats import norm, t
 
 from manybody.claims import verdicts
 from manybody.claims.potts.curves import SMALL, Logistic, read, window
-from manybody.claims.reading import Table, matrix
+from manybody.claims.reading import Table, matrix, mean
 
 EQUAL = 1e-10  # six equations against one unknown, relative
 PEAK = (1.0, 0.02)  # alpha, without a ridge
@@ -144,12 +144,12 @@ def _simulation_claims(square: Table) -> list[dict]:
         verdicts.gap(
             f"fig. 3 left: ridge {square.entry['ridge']:g}: the loss peaks at alpha = "
             f"{means.index[highest]:g}: above that at {means.index[next_best]:g}",
-            *_mean(simulated.iloc[:, highest] - simulated.iloc[:, next_best]),
+            *mean(simulated.iloc[:, highest] - simulated.iloc[:, next_best])[:2],
             runs=runs,
         ),
         verdicts.gap(
             f"fig. 3 left: no decay at first: loss at alpha = {first:g} above that at 0",
-            *_mean(simulated[first] - start),
+            *mean(simulated[first] - start)[:2],
             runs=runs,
         ),
     ]
@@ -158,7 +158,7 @@ def _simulation_claims(square: Table) -> list[dict]:
             verdicts.gap(
                 f"fig. 3 left: loss at alpha = {first:g} above that of a teacher independent of "
                 f"the inputs",
-                *_mean(simulated[first] - other[first]),
+                *mean(simulated[first] - other[first])[:2],
                 kind="statistical",
                 runs=runs,
             )
@@ -181,10 +181,6 @@ def _teachers_differ(square: Table, alpha: float) -> bool:
     runs = entry["realisations"]
     error = LOSS_SPREAD * true / math.sqrt(entry["length"] * runs)
     return alpha <= SMALL and true - independent > verdicts.margin(error, runs, verdicts.DEVIATIONS)
-
-
-def _mean(values: pd.Series) -> tuple[float, float]:
-    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
 def _agree(claim: str, differences: pd.DataFrame) -> dict:
@@ -216,10 +212,10 @@ def _size_claims(square: Table) -> list[dict]:
     if runs < FEWEST:
         return []
     limit = "from L -> infinity at M / (L - 1)"
-    mean = f"fig. 3 left: mean difference of L = {largest} {limit}"
+    text = f"fig. 3 left: mean difference of L = {largest} {limit}"
     rows = [
-        _agree(f"{mean}, all alphas together", found[largest].mean(axis=1).to_frame()),
-        _agree(f"{mean}, at each alpha", found[largest]),
+        _agree(f"{text}, all alphas together", found[largest].mean(axis=1).to_frame()),
+        _agree(f"{text}, at each alpha", found[largest]),
     ]
     logs = np.log([int(size) for size in sizes])
     error = SQUARE_SPREAD / 2 / math.sqrt(runs * ((logs - logs.mean()) ** 2).sum())
@@ -237,9 +233,9 @@ def _fall(differences: dict[int, pd.DataFrame]) -> tuple[float, float]:
     logs, errors = [], []
     for found in differences.values():
         squares = (found**2).mean(axis=1)
-        mean, error = _mean(squares)
-        logs.append(0.5 * math.log(mean))
-        errors.append(0.5 * error / mean)
+        value, error, _ = mean(squares)
+        logs.append(0.5 * math.log(value))
+        errors.append(0.5 * error / value)
     x, weights = np.log(list(differences)), np.array(errors) ** -2.0
     centred = x - weights @ x / weights.sum()
     spread = weights @ centred**2
@@ -267,7 +263,7 @@ def logistic_claims(logistic: Logistic) -> list[dict]:
             edge = fits.test.columns[end]
             claim = f"fig. 3 right: {name}: the test loss {text} M = {edge:g}: peak minus that"
             apart = fits.test[at] - fits.test[edge]
-            rows.append(verdicts.gap(claim, *_mean(apart), runs=len(apart)))
+            rows.append(verdicts.gap(claim, *mean(apart)[:2], runs=len(apart)))
     lowest = weak[0]
     threshold = LEFT_ZERO * logistic.optimum
     claim = (
@@ -284,7 +280,7 @@ def logistic_claims(logistic: Logistic) -> list[dict]:
         heights = [
             found.test[found.test.columns[found.test.mean().argmax()]] for found in (fits, stronger)
         ]
-        rows.append(verdicts.gap(claim, *_mean(heights[0] - heights[1]), runs=len(heights[0])))
+        rows.append(verdicts.gap(claim, *mean(heights[0] - heights[1])[:2], runs=len(heights[0])))
     return rows
 
 

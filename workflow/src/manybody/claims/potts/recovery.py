@@ -11,7 +11,7 @@ import pandas as pd
 
 from manybody.claims import verdicts
 from manybody.claims.potts import curves, setting
-from manybody.claims.reading import Table
+from manybody.claims.reading import Table, mean
 from manybody.files import tables
 
 SLOPE = (-1.0, 0.15)
@@ -56,16 +56,16 @@ def claims(frame: pd.DataFrame, about: dict) -> list[dict]:
     claim = f"recovery: free A, M = {SIZE}:"
     middle, width = sum(EXCESS) / 2, (EXCESS[1] - EXCESS[0]) / 2
     if _confirms(EXCESS_SPREAD, runs, width):
-        mean, error, of_test = _at_size(table, "excess loss")
+        value, error, of_test = _at_size(table, "excess loss")
         # All samples are tested on the same sequences: that error does not average out.
         error = math.hypot(error, verdicts.margin(1.0) / verdicts.margin(1.0, runs) * of_test)
         text = f"{claim} excess test loss within {EXCESS[0]:g} to {EXCESS[1]:g}"
-        rows.append(verdicts.within(text, mean, error, middle, width, "statistical", runs))
+        rows.append(verdicts.within(text, value, error, middle, width, "statistical", runs))
     for quantity, (name, sign, bound, measured, spread) in BOUNDS.items():
         if _confirms(spread, runs, abs(bound - measured)):
-            mean, error, _ = _at_size(table, quantity)
+            value, error, _ = _at_size(table, quantity)
             text = f"{claim} {name} {sign} {bound:g}"
-            rows.append(verdicts.bounded(text, sign, mean, error, bound, "statistical", runs))
+            rows.append(verdicts.bounded(text, sign, value, error, bound, "statistical", runs))
     return rows
 
 
@@ -84,5 +84,4 @@ def _at_size(table: Table, quantity: str) -> tuple[float, float, float]:
     """Mean over samples at M = 3000, its standard error, and the mean error over test sequences."""
     found = table.get(quantity)
     found = found[found["x"] == SIZE]
-    error = found["y"].std(ddof=1) / math.sqrt(len(found))
-    return float(found["y"].mean()), float(error), float(found["y_err"].mean())
+    return *mean(found["y"])[:2], float(found["y_err"].mean())

@@ -28,14 +28,12 @@ DEFAULT = {
 }
 AT_LEAST = {"sweeps": 15, "train": 25600, "validation": 4096}
 GAPS = {1: 0.05, 2: 0.05, 3: 0.02}  # from the line of this order to the next lower one
-SELF_TEST = 3.0  # standard errors
 ONE_LAYER = 0.002  # one layer and the 2-body fit are the same model
 PLATEAU = 5.0  # epochs
 FINE = PLATEAU / 2  # epochs between checkpoints that still show a plateau
 SOME = 0.25  # share of the seeds
 ALL = 6  # seeds of which all must agree to show a rule: below 3 % by a coin
 RARE = 0.025  # on each side of an exact interval or test
-SAME = 2e-5  # nats per token, between a sum in single and one in double precision
 IDENTITIES = {  # quantity of the table: words, kind, bound, whether it must be above
     "degree above": ("largest coefficient above degree 2^(n-1), relative", "exact", 1e-10, False),
     "degree top": ("largest coefficient of degree 2^(n-1), relative", "exact", 1e-3, True),
@@ -101,14 +99,9 @@ def exact_claims(theory: pd.DataFrame | None, figure: str) -> list[dict]:
 def sample_claims(part: Part, figure: str) -> list[dict]:
     """The samples are those of the Hamiltonian, and all losses are on the same ones."""
     test, sites = part.self_test, part.source["sequences"]["validation"] * part.source["length"]
-    # As in the source: colours too unlikely to be seen at any site add to the entropy only.
-    error = math.hypot(test["standard_error"], math.log(sites) / sites)
-    difference = test["difference"]
-    claim = f"{figure}: cross-entropy of the true conditionals less their mean entropy"
-    holds = "yes" if abs(difference) <= SELF_TEST * error else "no"
-    rows = [verdicts.row(claim, "statistical", holds, difference, error, 0, SELF_TEST * error)]
+    rows = [verdicts.self_test(figure, test, sites)]
     claim = f"{figure}: the true conditionals as a model have the sampler's cross-entropy"
-    rows.append(verdicts.identity(claim, part.lines.truth[0], test["cross_entropy"], SAME))
+    rows.append(verdicts.identity(claim, part.lines.truth[0], test["cross_entropy"], verdicts.SAME))
     counts = sorted(set(part.predictions.values()))
     claim = f"{figure}: networks and lines are tested on equally many held-out tokens"
     holds = "yes" if len(counts) == 1 else "no"

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from manybody.claims import reading
 from manybody.claims.reading import Table
 from manybody.plotting import style
+from manybody.plotting.points import drawn
 
 LAYER = {1: style.ORDERS[2], 2: style.UNBOUNDED, 3: style.ORDERS[4]}
 ERROR = style.ORIGINAL
@@ -31,8 +32,7 @@ def curve(
     axes.plot(frame["x"], frame["y"], color=colour, label=label, **looks)
     errors = frame["y_err"].fillna(0)
     if errors.max() > UNSEEN * frame["y"].abs().max():
-        low, high = frame["y"] - errors, frame["y"] + errors
-        axes.fill_between(frame["x"], low, high, color=colour, alpha=0.2, linewidth=0)
+        style.band(axes, frame, colour)
     return [frame, *hollow(axes, frame, colour, failed)]
 
 
@@ -129,4 +129,4 @@ def public(
 def gather(panels: dict[str, list[pd.DataFrame]]) -> pd.DataFrame:
     """What is drawn in all panels, as the figure's CSV has it."""
     parts = [part.assign(panel=panel) for panel, found in panels.items() for part in found]
-    return pd.concat(parts, ignore_index=True)[style.FIGURE_COLUMNS]
+    return drawn(parts)

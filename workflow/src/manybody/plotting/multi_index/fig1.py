@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from manybody.claims import reading
 from manybody.claims.multi_index import public, runs
@@ -243,9 +242,7 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
         )
         parts.append(drawing.points(f"{name} public", inside))
     axes.set(xscale="log", xlim=(lowest / 1.15, highest * 1.15), xlabel="skip connection c")
-    axes.xaxis.set_major_locator(FixedLocator(TICKS))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    style.plain_ticks(axes.xaxis, TICKS)
     axes.set(ylim=(0, 1.13), ylabel="threshold α")
     axes.annotate(
         "1/6: an overlap of 0 is stable below",

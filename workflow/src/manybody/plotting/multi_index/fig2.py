@@ -8,7 +8,6 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from manybody.claims import reading
 from manybody.claims.multi_index import runs
@@ -59,7 +58,7 @@ def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
             parts += drawing.named([theory], f"D -> infinity, {name}")
     axes.set(xscale="log", xlabel="iteration", ylabel="cosine with the teacher")
     axes.set_ylim(-0.03, 1.04)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    style.plain_ticks(axes.xaxis)
     entry = table.entry
     axes.set_title(
         f"GAMP: D = {entry['dimension']}, α = {series}, {runs.number(table)}, "
@@ -78,7 +77,7 @@ def draw_descent(axes: Axes, table: Table) -> list[pd.DataFrame]:
     axes.set(xlabel="epoch", ylabel="cosine with the teacher", ylim=(-0.03, 1.04))
     first = table.get("cosine 2")["x"]
     axes.set(xscale="log", xlim=(float(first[first > 0].min()), float(first.max())))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    style.plain_ticks(axes.xaxis)
     entry = table.entry
     axes.set_title(f"SGD: D = {entry['dimension']}, α = {entry['alpha']:g}, {runs.number(table)}")
     _legend(axes)

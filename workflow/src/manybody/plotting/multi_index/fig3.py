@@ -10,7 +10,6 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from manybody.claims import reading
 from manybody.claims.multi_index import public
@@ -123,9 +122,7 @@ def draw_phases(axes: Axes, deep: Table, untied: Table) -> list[pd.DataFrame]:
     axes.set(xlabel="skip connection c", ylabel="threshold α", ylim=(0, None))
     if any((part["x"] > 0).any() for part in parts):
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(FixedLocator((0.03, 0.1, 0.25, 0.5, 1, 2, 4)))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        style.plain_ticks(axes.xaxis, (0.03, 0.1, 0.25, 0.5, 1, 2, 4))
     axes.set_ylim(0, axes.get_ylim()[1] * 1.35)
     axes.set_title("beyond the paper: thresholds over c")
     axes.legend(loc="upper right", ncols=2, fontsize=6.5, handlelength=1.8)

@@ -6,7 +6,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from manybody.claims.potts import curves as given
 from manybody.claims.potts.curves import Logistic
@@ -152,5 +152,5 @@ def _plain_ticks(axes: Axes) -> None:
     """1, 2, 5, 10 ... in figures on both logarithmic axes."""
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        style.plain_ticks(axis)
         axis.set_minor_formatter(NullFormatter())

@@ -15,8 +15,8 @@ from manybody.claims.saturation import SATURATION
 from manybody.claims.simplicity import comparison
 from manybody.claims.simplicity.learning import Student, read
 from manybody.plotting import style
+from manybody.plotting.points import Drawing, drawn
 from manybody.plotting.simplicity.learning import EARLY, WIDE, Series, band, draw_curve, ladder
-from manybody.plotting.simplicity.points import Drawing, drawn
 
 
 def draw(files, block: dict, context: dict) -> Drawing:

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from manybody.claims.reading import Table
 from manybody.files import tables
 from manybody.plotting import style
-from manybody.plotting.simplicity.points import Drawing, drawn
+from manybody.plotting.points import Drawing, drawn
 
 # Okabe and Ito's colours, one a case, and the looks of what the cases are compared with.
 LOOKS = {

@@ -17,8 +17,8 @@ from manybody.claims.simplicity import comparison
 from manybody.claims.simplicity.corpora import Corpus, read
 from manybody.files import tables
 from manybody.plotting import colours, style
+from manybody.plotting.points import Drawing, drawn, points
 from manybody.plotting.simplicity.learning import EARLY, LADDER, WIDE
-from manybody.plotting.simplicity.points import Drawing, drawn, points
 
 NOISE = {"linestyle": ":", "marker": "s", "markerfacecolor": "white"}
 WIDTH, PAIR = 7.2, 0.66  # inches: of two columns of a journal; of a pair's heading and intervals

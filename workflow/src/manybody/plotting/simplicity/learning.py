@@ -12,7 +12,7 @@ from manybody.claims import labels
 from manybody.claims.saturation import SATURATION, saturations
 from manybody.claims.simplicity.learning import Student
 from manybody.plotting import colours
-from manybody.plotting.simplicity.points import points
+from manybody.plotting.points import points
 
 LADDER = {"linestyle": "-", "marker": "o"}
 CONTROL = {"linestyle": ":", "marker": ""}
