@@ -7,6 +7,7 @@ import pandas as pd
 
 from manybody.claims import reading
 from manybody.claims.multi_index import fig1, fig2, fig3, fig5, messages, public
+from manybody.claims.multi_index import runs as message_runs
 from manybody.claims.reading import Table
 from manybody.files import tables
 
@@ -144,7 +145,7 @@ def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, start="informed", failed=(), bad
             name = f"{layer}{layer}"
             q = theory.between("overlap", f"Q{name}", alpha)[0]
             mean = q / (1 + np.exp(-(steps - rise[0]) / rise[1]))
-            if informed and alpha == runs.ALPHA:
+            if informed and alpha == message_runs.ALPHA:
                 known = [row[layer - 1] for row in messages.STEPS]
                 mean = np.concatenate([[messages.START[layer - 1]], known, mean[5:]])
             if informed:
@@ -155,7 +156,7 @@ def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, start="informed", failed=(), bad
                 made.add(f"cosine {layer}", series, steps, np.sqrt(found), seed=run)
                 for part in "MQ":
                     made.add(f"{part}{name}", series, steps, found, seed=run)
-        for quantity in runs.ACROSS:
+        for quantity in message_runs.ACROSS:
             for run in range(runs):
                 y = APART * (1 + 0.1 * draws.standard_normal()) / math.sqrt(size)
                 made.add(quantity, series, steps, y, seed=run)
