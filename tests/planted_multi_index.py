@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pandas as pd
 
-from manybody.claims.multi_index import fig1, fig2, fig3, fig5, messages, reading
-from manybody.claims.multi_index.reading import Table
+from manybody.claims import reading
+from manybody.claims.multi_index import fig1, fig2, fig3, fig5, messages, public
+from manybody.claims.multi_index import runs as message_runs
+from manybody.claims.reading import Table
 from manybody.files import tables
 
 COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
@@ -57,9 +59,9 @@ def state_evolution(regulariser, failed=(), **changes):
     second = overlap(alphas, fig1.ALONE)
     if regulariser:  # what the public runs have, where it is known
         for name, target in (("Q11", first), ("Q22", second)):
-            public = fig1.PUBLIC_OVERLAPS[name]
-            near = (alphas >= min(public)) & (alphas <= max(public))
-            target[near] = np.interp(alphas[near], list(public), list(public.values()))
+            stored = public.OVERLAPS[name]
+            near = (alphas >= min(stored)) & (alphas <= max(stored))
+            target[near] = np.interp(alphas[near], list(stored), list(stored.values()))
     for quantity in ("overlap", "overlap informed"):
         made.add(quantity, "Q11", alphas, first, ERROR)
         made.add(quantity, "Q22", alphas, second, ERROR)
@@ -143,7 +145,7 @@ def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, start="informed", failed=(), bad
             name = f"{layer}{layer}"
             q = theory.between("overlap", f"Q{name}", alpha)[0]
             mean = q / (1 + np.exp(-(steps - rise[0]) / rise[1]))
-            if informed and alpha == messages.ALPHA:
+            if informed and alpha == message_runs.ALPHA:
                 known = [row[layer - 1] for row in messages.STEPS]
                 mean = np.concatenate([[messages.START[layer - 1]], known, mean[5:]])
             if informed:
@@ -154,7 +156,7 @@ def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, start="informed", failed=(), bad
                 made.add(f"cosine {layer}", series, steps, np.sqrt(found), seed=run)
                 for part in "MQ":
                     made.add(f"{part}{name}", series, steps, found, seed=run)
-        for quantity in messages.ACROSS:
+        for quantity in message_runs.ACROSS:
             for run in range(runs):
                 y = APART * (1 + 0.1 * draws.standard_normal()) / math.sqrt(size)
                 made.add(quantity, series, steps, y, seed=run)
@@ -192,8 +194,8 @@ def deep(failed=(), **changes):
     )
     made = Maker(kind="multi-index-deep", **entry)
     alphas = np.linspace(0.05, 2, 40)
-    for name, public in fig3.PUBLIC.items():
-        q = np.interp(alphas, [min(public) - 0.05, *public], [0, *public.values()])
+    for name, stored in public.DEEP.items():
+        q = np.interp(alphas, [min(stored) - 0.05, *stored], [0, *stored.values()])
         made.add("overlap", name, alphas, q, 1e-3)
     made.points("curve", "Q33 alone", fig3.ALONE)
     values = {"alpha_3": (0.205, 0.02), "alpha_1": (1.01, 0.05), "alpha_2": (1.15, 0.05)}

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from manybody.claims import verdicts
+from manybody.claims.saturation import SATURATION, saturation
 from manybody.claims.simplicity import comparison, corpora, headline
 from manybody.claims.simplicity.comparison import BOUND, Interval, Kind
 from manybody.claims.simplicity.evaluated import Evaluated
@@ -42,7 +43,7 @@ def test_an_interpolated_time_lies_before_the_checkpoint_of_saturation():
     rng = np.random.default_rng(2)
     for _ in range(200):
         losses = rng.random(12) * np.linspace(3, 0.5, 12)
-        step, spacing = verdicts.saturation(range(12), losses, 0.05)
+        step, spacing = saturation(range(12), losses, 0.05)
         found, _ = comparison.log_times(range(12), losses, 0.05)
         if step - spacing > 0:
             assert math.log(step - spacing) <= found <= math.log(step)
@@ -313,7 +314,7 @@ def test_definitions_that_disagree_leave_the_claim_undecided():
         return 1 + 5 * left
 
     made = compared(1200, 600, shape=tail)
-    five, two = (made.found[share] for share in verdicts.SATURATION)
+    five, two = (made.found[share] for share in SATURATION)
     assert comparison.answer(five) == "no"
     assert comparison.answer(two) == "yes"
     assert made.claim["holds"] == "undecided"
@@ -463,7 +464,7 @@ def test_the_headline_draws_and_lists_what_it_decided():
     premises = found[found["claim"].str.startswith("11, premise")]
     assert premises["holds"].tolist() == ["yes"] * 4
     d = drawn[drawn["panel"] == "d"]
-    assert len(d) == 2 * 2 * len(verdicts.SATURATION)
+    assert len(d) == 2 * 2 * len(SATURATION)
     first = d.iloc[0]
     assert first["x"] == pytest.approx(claims["value"].iloc[0])
     assert first["y_err"] == pytest.approx(claims["tolerance"].iloc[0])

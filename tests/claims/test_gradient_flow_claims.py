@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manybody.claims.simplicity.flow import Flow
+from manybody.claims.reading import Table
 from manybody.claims.simplicity.gradient_flow import claims
 from manybody.plotting.simplicity.gradient_flow import figure_of
 from manybody.theory import gradient_flow as gf
@@ -26,13 +26,13 @@ def computed():
 
 
 def test_the_flow_is_drawn(computed):
-    figure, drawn = figure_of(Flow(*computed))
+    figure, drawn = figure_of(Table(*computed))
     assert list(drawn["panel"].unique()) == list("abcdef")
     assert len(figure.axes) == 6
 
 
 def test_every_claim_about_the_flow_holds(computed):
-    found = claims(Flow(*computed))
+    found = claims(Table(*computed))
     assert set(found["holds"]) == {"confirmed"}
     leaves = found["claim"].str.contains("B leaves 0")
     assert not (leaves & found["claim"].str.contains("sampled")).any()  # it has no growth to see
@@ -47,7 +47,7 @@ def test_every_claim_about_the_flow_holds(computed):
 @pytest.mark.parametrize("skew", [0.0, -0.5])
 def test_claims_follow_the_prediction(skew):
     """No skewness, no growth; the other sign, and the two cases of squares change places."""
-    found = claims(Flow(*gf.compute(ENTRY | {"skewness": skew})))
+    found = claims(Table(*gf.compute(ENTRY | {"skewness": skew})))
     assert set(found["holds"]) == {"confirmed"}
     said = found["claim"]
     assert said.str.contains(r"^3\.1, squares: .* does not grow$").sum() == 1
@@ -74,6 +74,6 @@ def test_claims_fail_where_the_numbers_are_wrong(computed):
         if quantity in ("rate", "best linear"):
             values[rows] -= 0.2
         spoiled["y"] = values
-        found = claims(Flow(spoiled, about))
+        found = claims(Table(spoiled, about))
         failed = found[found["holds"] == "contradicted"]["claim"]
         assert failed.str.contains(claim, regex=False).any(), quantity

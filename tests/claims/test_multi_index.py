@@ -8,9 +8,9 @@ import planted_multi_index as planted
 import pytest
 from configs import load
 
-from manybody.claims import verdicts
-from manybody.claims.multi_index import fig1, fig2, fig3, fig5, gates, messages, reading
-from manybody.claims.multi_index.reading import Table
+from manybody.claims import reading, verdicts
+from manybody.claims.multi_index import fig1, fig2, fig3, fig5, gates, messages, runs
+from manybody.claims.reading import Table
 
 FIGURES = {"fig1": fig1, "fig2": fig2, "fig3": fig3, "fig5": fig5}
 
@@ -35,6 +35,11 @@ def rows(found, text):
 
 def answers(found, text):
     return set(rows(found, text)["holds"])
+
+
+def said(found, text):
+    """Whether a claim holds a text."""
+    return found["claim"].str.contains(text, regex=False).any()
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -160,7 +165,7 @@ def test_other_parameters_keep_their_own_gates_and_lose_the_specification_s():
                 frame["quantity"].isin(["threshold", "expected"]) & (frame["x"] == 1), "x"
             ] = 0.6
         found += fig1.theory_claims(other.table(), errors=regulariser == 0)
-        found += fig1.public_claims(other.table())
+        found += gates.public_claims(other.table(), fig1.PUBLIC_OVERLAPS)
     found += fig1.threshold_claims(planted.thresholds(regulariser=1e-3).table())
     found += messages.claims(planted.gamp(size=200, alphas=(1.2,)).table(), [], "fig. 1 left")
     found = verdicts.table(found)
@@ -174,8 +179,7 @@ def test_other_parameters_keep_their_own_gates_and_lose_the_specification_s():
         assert len(rows(found, text)) == count, text
         assert answers(found, text) == {"confirmed"}, text
     for text in ("public state evolution", "public data: Q11"):
-        assert answers(found, text) == {"not-run"}
-    assert "skip is 0.6, 1 is needed" in rows(found, "public state evolution")["claim"].iloc[0]
+        assert not said(found, text)
 
 
 @pytest.mark.long
@@ -217,7 +221,7 @@ def across(made):
     return found
 
 
-@pytest.mark.parametrize("quantity", messages.ACROSS)
+@pytest.mark.parametrize("quantity", runs.ACROSS)
 def test_a_layer_that_takes_part_in_the_other_is_found(quantity):
     made = planted.gamp(alphas=(0.5, 1.0, 1.1), runs=8)
     assert across(made)["holds"] == "confirmed"
@@ -281,7 +285,7 @@ def test_no_run_that_learned_layer_1_is_no_evidence():
 def test_runs_that_ended_early_stay_where_they_are():
     frame = planted.Maker().add("cosine 1", "", [1, 2, 3], [0.1, 0.2, 0.3]).frame()
     short = planted.Maker().add("cosine 1", "", [1, 2], [0.5, 0.7], seed=1).frame()
-    found = fig2.held(pd.concat([frame, short]))
+    found = runs.held(pd.concat([frame, short]))
     assert found.loc[found["seed"] == 1, "y"].tolist() == [0.5, 0.7, 0.7]
 
 
@@ -381,7 +385,7 @@ def test_public_overlaps_of_three_layers_are_compared_at_their_regulariser(whole
     text = "public data, V + 1e-3: Q11"
     assert answers(whole["fig3"], text) == {"yes"}
     other = judged("fig3", tmp_path, deep_regularised=planted.deep(regulariser=2e-3))
-    assert answers(other, text) == {"not-run"}
+    assert not said(other, text)
 
 
 # --- What a config can confirm -------------------------------------------------------------------

@@ -25,8 +25,10 @@ from planted_potts import (
     write_contacts,
 )
 
+from manybody.claims import verdicts
 from manybody.claims.identities import potts as identities
 from manybody.claims.potts import contacts, fig2, fig2_runs, fig3, recovery
+from manybody.claims.reading import Table
 from manybody.files import tables
 from manybody.sources import pair_gibbs, potts
 from manybody.sources.hamiltonian import Hamiltonian
@@ -336,7 +338,7 @@ def test_gates_hold_at_other_parameters(gamma, ridge, seed):
     """Statements for ridge -> 0 are made there, whatever the entry's ridge is."""
     entry = REPLICA | dict(gamma=gamma, ridge=ridge, seed=seed)
     entry |= dict(length=100, realisations=10, sizes=[50, 100, 200], size_realisations=300)
-    found = pd.DataFrame(fig3.square_claims(fig3.Square(*replica.compute(entry))))
+    found = pd.DataFrame(fig3.square_claims(Table(*replica.compute(entry))))
     gates = found[found["kind"] != "paper"]
     assert len(gates) == 14
     assert set(gates["holds"]) <= {"confirmed", "consistent"}, gates.to_string()
@@ -353,7 +355,7 @@ def test_gates_that_the_configs_carry_can_be_confirmed():
             for name in ("conditional", "independent teacher")
         ]
         frame = pd.DataFrame(limits, columns=["series", "x", "y"]).assign(quantity="limit", seed=0)
-        assert fig3._teachers_differ(fig3.Square(frame, about), 0.1) == teacher
+        assert fig3._teachers_differ(Table(frame, about), 0.1) == teacher
 
 
 def test_no_peak_is_no_gate_and_one_of_two_is_contradicted(computed):
@@ -365,7 +367,7 @@ def test_no_peak_is_no_gate_and_one_of_two_is_contradicted(computed):
     ):
         spoiled = frame.copy()
         spoiled.loc[peaks & spoiled["series"].isin(lost), ["x", "y"]] = np.nan
-        rows = fig3._peak_claims(fig3.Square(spoiled, about))
+        rows = fig3._peak_claims(Table(spoiled, about))
         assert [row["holds"] for row in rows] == answers
     assert all(math.isnan(value) for value in replica.peak_of_equations(2.5, 1.0))
 
@@ -388,7 +390,7 @@ def test_claims_fail_where_the_numbers_are_wrong(computed):
         rows = (spoiled["quantity"] == quantity) & (spoiled["series"] == series)
         assert rows.any(), (quantity, series)
         spoiled.loc[rows, "y"] = -2.0 if quantity == "slope" else spoiled.loc[rows, "y"] * 1.5
-        rows = fig3.square_claims(fig3.Square(spoiled, about))
+        rows = fig3.square_claims(Table(spoiled, about))
         answers = pd.DataFrame(rows).set_index("claim")["holds"]
         found = answers[answers.index.str.contains(claim, regex=False)]
         assert found.isin(["no", "contradicted"]).any(), claim
@@ -397,7 +399,7 @@ def test_claims_fail_where_the_numbers_are_wrong(computed):
 def test_the_expected_sign_follows_gamma():
     entry = REPLICA | {"gamma": 2.1, "ridge": 1e-3, "length": 200, "sizes": [200, 300]}
     entry |= {"realisations": 4, "size_realisations": 50}
-    rows = fig3.square_claims(fig3.Square(*replica.compute(entry)))
+    rows = fig3.square_claims(Table(*replica.compute(entry)))
     found = pd.DataFrame(rows).set_index("claim")
     falls = found[found.index.str.contains("the loss first falls from alpha = 0")]
     assert falls["holds"].tolist() == ["confirmed"]
@@ -407,10 +409,10 @@ def test_the_expected_sign_follows_gamma():
 def test_few_realisations_carry_no_gate_of_finite_sizes(computed):
     frame, about = computed
     few = frame[(frame["quantity"] != "size") | (frame["seed"] < 20)]
-    found = pd.DataFrame(fig3.square_claims(fig3.Square(few, about)))
+    found = pd.DataFrame(fig3.square_claims(Table(few, about)))
     assert not found["claim"].str.contains("from L -> infinity at M").any()
     some = frame[(frame["quantity"] != "size") | (frame["seed"] < 60)]
-    found = pd.DataFrame(fig3.square_claims(fig3.Square(some, about)))
+    found = pd.DataFrame(fig3.square_claims(Table(some, about)))
     assert found["claim"].str.contains("from L -> infinity at M").sum() == 2
     assert not found["claim"].str.contains("falls like L").any()
 
@@ -418,7 +420,7 @@ def test_few_realisations_carry_no_gate_of_finite_sizes(computed):
 def test_the_logistic_claims_follow_the_place_of_the_peak():
     def rows(*curve):
         found = fig3.logistic_claims(fig3.Logistic(*curve_of_losses(*curve)))
-        return pd.DataFrame(found).set_index("claim")["holds"]
+        return verdicts.table(found).set_index("claim")["holds"]
 
     late = rows((1e-3, 1e-2, 0.1), 3.0)
     places = late[late.index.str.contains("at M between 28 and 60")]
@@ -426,8 +428,7 @@ def test_the_logistic_claims_follow_the_place_of_the_peak():
     assert set(places) == {"no"}
     at_the_edge = rows((1e-3,), 20.0)
     assert at_the_edge[at_the_edge.index.str.contains("interior")].tolist() == ["no"]
-    strong = rows((0.1, 0.2))
-    assert strong.tolist() == ["not-run"]
+    assert not len(rows((0.1, 0.2)))
 
 
 def test_places_on_a_curve_lie_between_its_points():

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manybody.claims import verdicts
+from manybody.claims.saturation import saturation
 from manybody.files import tables
 
 STEPS = [0, 100, 200, 400, 800]
@@ -42,11 +43,11 @@ def curves(**losses):
     ],
 )
 def test_saturation_is_the_first_checkpoint_with_less_than_the_share_left(losses, share, expected):
-    assert verdicts.saturation(STEPS, losses, share) == expected
+    assert saturation(STEPS, losses, share) == expected
 
 
 def test_two_checkpoints_have_no_saturation():
-    assert all(map(math.isnan, verdicts.saturation([0, 10], [2.0, 1.0])))
+    assert all(map(math.isnan, saturation([0, 10], [2.0, 1.0])))
 
 
 @given(
@@ -56,8 +57,8 @@ def test_two_checkpoints_have_no_saturation():
 )
 def test_saturation_does_not_depend_on_the_unit_or_the_level_of_the_loss(losses, scale, level):
     steps = np.arange(len(losses))
-    first = verdicts.saturation(steps, losses)
-    assert verdicts.saturation(steps, [scale * loss + level for loss in losses]) == first
+    first = saturation(steps, losses)
+    assert saturation(steps, [scale * loss + level for loss in losses]) == first
     assert first[0] <= np.argmin(losses)
 
 

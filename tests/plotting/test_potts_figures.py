@@ -23,8 +23,8 @@ from planted_potts import (
     write_contacts,
 )
 
-from manybody.claims.potts.fig3 import Square
 from manybody.claims.potts.recovery import MEASURED
+from manybody.claims.reading import Table
 from manybody.evaluation.contacts import as_matrix, precision, read_scores
 from manybody.files import tables
 from manybody.plotting import style
@@ -104,7 +104,7 @@ def test_the_frame_of_the_figure_holds_the_curve_up_to_its_edges():
         for (kind, series), (x, y) in points.items()
     )
     axes = Figure().subplots()
-    fig3.draw_square(axes, Square(frame, {"entry": REPLICA}))
+    fig3.draw_square(axes, Table(frame, {"entry": REPLICA}))
     assert axes.get_xlim() == pytest.approx(tuple(edges))
     assert axes.get_ylim() == pytest.approx((0.8 * 0.125, 1.4 * 2.0))
 

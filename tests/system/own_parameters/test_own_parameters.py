@@ -4,7 +4,7 @@ import pytest
 
 from manybody.claims import verdicts
 from manybody.claims.multi_index import fig1 as fig1_claims
-from manybody.claims.multi_index.reading import Table
+from manybody.claims.reading import Table
 from manybody.theory.multi_index import state_evolution
 
 

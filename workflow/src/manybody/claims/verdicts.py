@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, stdtrit
 
+from manybody.claims.saturation import SATURATION, saturations
 from manybody.files import tables
 
 COLUMNS = ["claim", "kind", "value", "standard_error", "expected", "tolerance", "holds"]
@@ -33,12 +34,12 @@ ANSWERS = ("yes", "no", "undecided", "not-run")
 # What a rule of decision answers, and the word for it where it decides a gate.
 GATE_ANSWERS = {"yes": "confirmed", "undecided": "consistent", "no": "contradicted"}
 
-SATURATION = (0.05, 0.02)  # shares of the total drop that may remain at saturation
 DEVIATIONS = 3.0  # standard errors over sequences by which a difference must differ from zero
 ERRORS = 2.0  # standard errors kept from a bound, and from zero over seeds
 OVERLAP = 0.1  # ratio of early loss drops: 1 +- this
 DRIFT = 0.01  # of the score's total change, over the last quarter of the sweeps
 SWEEPS = 0.02  # relative difference of losses that count as equal (sweeps, starts)
+SAME = 2e-5  # nats per token, between a sum in single and one in double precision
 IDENTITY = 1e-4  # nats per token, between two single-precision sums of the same terms
 
 
@@ -95,6 +96,12 @@ def table(rows: Iterable[dict]) -> pd.DataFrame:
 # --- Decisions -----------------------------------------------------------------------------------
 
 
+def together(rows: Iterable[dict]) -> str:
+    """The answer of several rows of a claim: it holds if every one does, and fails if one does."""
+    answers = {one["holds"] for one in rows}
+    return next(word for word in ("no", "undecided", "yes") if word in answers)
+
+
 def margin(error: float, runs: int | None = None, deviations: float = ERRORS) -> float:
     """Half width of the interval that a normal law has at `deviations` standard errors.
 
@@ -105,6 +112,18 @@ def margin(error: float, runs: int | None = None, deviations: float = ERRORS) ->
     if runs is None:
         return deviations * error
     return float(stdtrit(runs - 1, ndtr(deviations))) * error if runs > 1 else math.inf
+
+
+def decided(holds: bool, fails: bool) -> str:
+    """The answer of a rule; undecided where neither is so, as where an error is NaN."""
+    return "yes" if holds else "no" if fails else "undecided"
+
+
+def _judged(claim, kind, holds, fails, width, value, error, expected, tolerance) -> dict:
+    """A row whose interval has the half width `width`; a gate that has none is contradicted."""
+    if kind in GATES and math.isnan(width):
+        return failed(claim, kind, f"its standard error is {error}", expected, tolerance)
+    return row(claim, kind, decided(holds, fails), value, error, expected, tolerance)
 
 
 def identity(claim: str, value: float, expected: float, tolerance: float) -> dict:
@@ -127,15 +146,8 @@ def within(
     A gate whose error is not a number is contradicted; a claim of the paper stays undecided.
     """
     distance, width = abs(value - expected), margin(error, runs)
-    if kind in GATES and math.isnan(width):
-        return failed(claim, kind, f"its standard error is {error}", expected, tolerance)
-    if distance + width < tolerance:
-        holds = "yes"
-    elif distance - width > tolerance:
-        holds = "no"
-    else:
-        holds = "undecided"  # and so it is when an error is NaN
-    return row(claim, kind, holds, value, error, expected, tolerance)
+    holds, fails = distance + width < tolerance, distance - width > tolerance
+    return _judged(claim, kind, holds, fails, width, value, error, expected, tolerance)
 
 
 def gap(
@@ -143,10 +155,22 @@ def gap(
 ) -> dict:
     """A difference above zero by three standard errors, over sequences or over `runs` runs."""
     width = margin(error, runs, DEVIATIONS)
-    if kind in GATES and math.isnan(width):
-        return failed(claim, kind, f"its standard error is {error}", "> 0")
-    holds = "yes" if value > width else "no" if value < -width else "undecided"
-    return row(claim, kind, holds, value, error, "> 0", width)
+    return _judged(claim, kind, value > width, value < -width, width, value, error, "> 0", width)
+
+
+def bounded(
+    claim: str,
+    sign: str,
+    value: float,
+    error: float,
+    bound: float,
+    kind: str = "paper",
+    runs: int | None = None,
+) -> dict:
+    """A value above (`sign` is ">") or below ("<") its bound, by the value's margin either way."""
+    room, width = (value - bound if sign == ">" else bound - value), margin(error, runs)
+    expected = f"{sign} {bound:g}"
+    return _judged(claim, kind, room > width, room < -width, width, value, error, expected, width)
 
 
 def positive(claim: str, differences: Sequence[float], resolution: float = 0.0) -> dict:
@@ -163,37 +187,17 @@ def positive(claim: str, differences: Sequence[float], resolution: float = 0.0) 
     mean = values.mean()
     error = values.std(ddof=1) / math.sqrt(seeds) if seeds > 1 else math.nan
     width = math.hypot(margin(error, seeds), margin(resolution))
-    holds = "yes" if mean > width else "no" if mean < -width else "undecided"
+    holds = decided(mean > width, mean < -width)
     return row(claim, "paper", holds, mean, math.hypot(error, resolution), "> 0", width)
 
 
-# --- Saturation and the plateau ------------------------------------------------------------------
+def _mean(values: pd.Series) -> tuple[float, float, float]:
+    """Mean over seeds, its standard error and the half width of its interval."""
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    return values.mean(), error, margin(error, len(values))
 
 
-def saturation(steps: Sequence[float], losses: Sequence[float], share: float = SATURATION[0]):
-    """Saturation step of a loss curve, and the spacing to the checkpoint before it.
-
-    The first checkpoint from which the drop that remains to the minimum is below `share` of the
-    total drop, from the first checkpoint to the minimum. A minimum followed by a rise counts as
-    saturation at the minimum at the latest. No curve is fitted. (NaN, NaN) below three checkpoints.
-    """
-    steps, losses = np.asarray(steps, float), np.asarray(losses, float)
-    if len(steps) < 3:
-        return math.nan, math.nan
-    lowest = int(losses.argmin())
-    remaining = losses[: lowest + 1] - losses[lowest]
-    above = np.flatnonzero(remaining >= share * remaining[0])
-    first = min(int(above[-1]) + 1, lowest) if len(above) else 0
-    return float(steps[first]), float(steps[first] - steps[max(first - 1, 0)])
-
-
-def saturations(curves: pd.DataFrame, target: str, share: float = SATURATION[0]) -> pd.DataFrame:
-    """Saturation step and spacing for each seed (the index) of a target's curves."""
-    rows = {
-        seed: saturation(curve["step"], curve["loss"], share)
-        for seed, curve in _by_seed(curves, target)
-    }
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["step", "spacing"])
+# --- The plateau ----------------------------------------------------------------------------------
 
 
 def plateau_end(curves: pd.DataFrame, control: str) -> float:
@@ -208,11 +212,6 @@ def plateau_end(curves: pd.DataFrame, control: str) -> float:
 def mean_curve(curves: pd.DataFrame, target: str) -> pd.Series:
     """Loss of a target averaged over seeds, indexed by step."""
     return curves[curves["target"] == target].groupby("step")["loss"].mean()
-
-
-def _by_seed(curves: pd.DataFrame, target: str):
-    mine = curves[curves["target"] == target].sort_values("step")
-    return mine.groupby("seed", sort=True)
 
 
 def _losses(curves: pd.DataFrame, target: str) -> pd.DataFrame:
@@ -296,15 +295,8 @@ def late_changes(
 
 def _not_falling(claim: str, changes: pd.Series, tolerance: float) -> dict:
     """The mean change over seeds is above -tolerance, by its margin."""
-    mean = changes.mean()
-    error = changes.std(ddof=1) / math.sqrt(len(changes))
-    width = margin(error, len(changes))
-    if mean - width > -tolerance:
-        holds = "yes"
-    elif mean + width < -tolerance:
-        holds = "no"
-    else:
-        holds = "undecided"
+    mean, error, width = _mean(changes)
+    holds = decided(mean - width > -tolerance, mean + width < -tolerance)
     return row(claim, "paper", holds, mean, error, "> 0", -tolerance)
 
 
@@ -329,9 +321,9 @@ def overlap(
         drops = {target: _losses(curves, target) for target in (low, highest)}
         drops = {target: loss.iloc[0] - loss.loc[end] for target, loss in drops.items()}
         ratios = drops[low] / drops[highest]
-        error = ratios.std(ddof=1) / math.sqrt(len(ratios))
         text = f"{text} at the plateau's end, step {end:.0f}"
-        rows.append(within(text, ratios.mean(), error, 1.0, OVERLAP, runs=len(ratios)))
+        mean, error, _ = _mean(ratios)
+        rows.append(within(text, mean, error, 1.0, OVERLAP, runs=len(ratios)))
     return rows
 
 
@@ -341,9 +333,8 @@ def still_falling(claim: str, curves: pd.DataFrame, control: str) -> dict:
     if len(losses) < 3:
         return row(claim, "paper", "undecided", expected="< 0")
     rise = losses.iloc[-1] - losses.iloc[:-1].min()
-    mean, error = rise.mean(), rise.std(ddof=1) / math.sqrt(len(rise))
-    width = margin(error, len(rise))
-    holds = "yes" if mean < -width else "no" if mean > width else "undecided"
+    mean, error, width = _mean(rise)
+    holds = decided(mean < -width, mean > width)
     return row(claim, "paper", holds, mean, error, "< 0", width)
 
 
@@ -377,14 +368,25 @@ def same_losses(claim: str, differences: pd.DataFrame, tolerance: float = SWEEPS
     """
     if len(differences) == 0:
         return row(claim, "paper", "undecided", expected=0, tolerance=tolerance)
-    decided = [
+    rows = [
         within(claim, value, error, 0.0, tolerance)
         for value, error in zip(differences["value"], differences["error"], strict=True)
     ]
-    largest = max(decided, key=lambda one: abs(one["value"]))
-    answers = {one["holds"] for one in decided}
-    holds = "no" if "no" in answers else "undecided" if "undecided" in answers else "yes"
-    return {**largest, "holds": holds}
+    largest = max(rows, key=lambda one: abs(one["value"]))
+    return {**largest, "holds": together(rows)}
+
+
+# --- The claims about samples of a known Hamiltonian ---------------------------------------------
+
+
+def self_test(figure: str, test: dict, sites: int) -> dict:
+    """Samples of `sites` tokens agree with the conditionals that drew them (`Sequences`)."""
+    # Colours too unlikely to be seen at any site add to the entropy only.
+    error = math.hypot(test["standard_error"], math.log(sites) / sites)
+    difference, most = test["difference"], DEVIATIONS * error
+    claim = f"{figure}: cross-entropy of the true conditionals less their mean entropy"
+    holds = "yes" if abs(difference) <= most else "no"
+    return row(claim, "statistical", holds, difference, error, 0, most)
 
 
 # --- The claims about chains ---------------------------------------------------------------------
@@ -428,19 +430,16 @@ def forgotten(claim: str, trace: pd.DataFrame, sweep: int, chains: int) -> dict:
     kept = 1 - float(known.loc[sweep]) if sweep in known.index else math.nan
     error = math.sqrt(max(kept * (1 - kept), 0) / chains) if kept == kept else math.nan
     width = margin(error)
-    holds = "undecided"
-    if kept + width < FORGOTTEN:
-        holds = "yes"
-    elif kept - width > FORGOTTEN:
-        holds = "no"
+    holds = decided(kept + width < FORGOTTEN, kept - width > FORGOTTEN)
     return row(claim, "paper", holds, kept, error, f"< {FORGOTTEN:g}", 0.0)
 
 
 def mixed(claim: str, trace: pd.DataFrame) -> dict:
     """Split R-hat of the score, over the second half of the sweeps, is below 1.05."""
     rhat = float(trace["rhat"].iloc[-1])
-    holds = "undecided" if math.isnan(rhat) else "yes" if rhat < RHAT else "no"
-    return row(claim, "paper", holds, rhat, math.nan, f"< {RHAT:g}", 0.0)
+    return row(
+        claim, "paper", decided(rhat < RHAT, rhat >= RHAT), rhat, math.nan, f"< {RHAT:g}", 0.0
+    )
 
 
 def sample(
@@ -476,10 +475,7 @@ def sample(
         (abs(difference), width),
         *((rhat, RHAT) for rhat in rhats),
     ]
-    if any(value > bound for value, bound in parts):
-        holds = "no"
-    elif any(math.isnan(value) or math.isnan(bound) for value, bound in parts):
-        holds = "undecided"
-    else:
-        holds = "yes"
+    # A comparison with NaN is neither.
+    within_all = all(value <= bound for value, bound in parts)
+    holds = decided(within_all, any(value > bound for value, bound in parts))
     return row(claim, "paper", holds, difference, loss_error, 0, width)

@@ -1,10 +1,14 @@
 """The one look of all figures, and how they are written: the same bytes for the same numbers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from manybody.files.atomic import atomic
 from manybody.files.tables import write_csv
@@ -44,6 +48,20 @@ TEXT_COLUMNS = ["series", "text"]
 def new(width: float, height: float) -> Figure:
     """An empty figure of `width` x `height` inches whose parts keep clear of each other."""
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def band(axes: Axes, frame: pd.DataFrame, colour: str) -> None:
+    """One error to either side of a curve (x, y, y_err); none where it is not known."""
+    errors = frame["y_err"].fillna(0)
+    axes.fill_between(frame["x"], frame["y"] - errors, frame["y"] + errors, color=colour, **BAND)
+
+
+def plain_ticks(axis: Axis, places: Sequence[float] = ()) -> None:
+    """Plain numbers at the ticks of a logarithmic axis; at `places` alone, if any are named."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if places:
+        axis.set_major_locator(FixedLocator(places))
+        axis.set_minor_locator(NullLocator())
 
 
 def save(figure: Figure, drawn: pd.DataFrame, stem: str | Path) -> None:

@@ -12,15 +12,14 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, stdtrit
 
-from manybody.claims import verdicts
-from manybody.claims.multi_index import gates, messages, reading
-from manybody.claims.multi_index.gates import BOUND, Gate, place, spread
-from manybody.claims.multi_index.reading import Table, Value
+from manybody.claims import reading, verdicts
+from manybody.claims.multi_index import gates, messages, public
+from manybody.claims.multi_index.gates import Gate, place, spread
+from manybody.claims.multi_index.public import REGULARISER, STANDARD
+from manybody.claims.reading import BOUND, Table, Value, channel
 from manybody.theory.multi_index import sizes
 
 LEFT, RIGHT = "fig. 1 left", "fig. 1 right"
-STANDARD = {"skip": 1, "activation": "softmax"}
-REGULARISER = 1e-3
 
 # Section 5: alpha at Q22 with Q11 = 0; alpha and V22 at Q11 > 0; errors at (Q11, Q22). The
 # specification has .442 and .477 at Q22 = .6 and .7; plain Monte Carlo gives .4369 +- .0008 and
@@ -82,35 +81,14 @@ APPROACH_TOLERANCE = 0.02
 EQUAL_1 = 0.002  # alpha_1 is known to +- .001
 JUMP = 0.05  # c below which layer 2 is said to jump
 
-# Stored with the public code, for comparison only.
-PUBLIC_2 = {0.1: 0.1914, 0.5: 0.1864, 0.75: 0.1610, 1: 0.1436}
-PUBLIC_2 |= {1.5: 0.1241, 2: 0.1119, 3: 0.0943, 4: 0.0827}
-PUBLIC_1 = {1e-4: 0.318, 0.01: 0.333, 0.1: 0.422, 0.5: 0.755, 0.75: 0.824}
-PUBLIC_1 |= {1: 0.794, 1.5: 0.658, 2: 0.513, 3: 0.304, 4: 0.196}
 PUBLIC_TOLERANCE = 0.01
-PUBLIC_OVERLAPS = {
-    "Q22": {
-        0.2333: 0.0736,
-        0.3: 0.218,
-        0.3667: 0.388,
-        0.4333: 0.585,
-        0.5: 0.773,
-        0.6: 0.921,
-        0.7: 0.964,
-        0.8: 0.985,
-    },
-    "Q11": {
-        0.8333: 0.187,
-        0.9: 0.451,
-        1.0: 0.614,
-        1.1: 0.755,
-        1.2: 0.823,
-        1.3: 0.864,
-        1.4: 0.911,
-        1.5: 0.910,
-    },
-}
-PUBLIC_CLOSE = 0.02
+PUBLIC_OVERLAPS = gates.Public(
+    f"{LEFT}: public state evolution, V + 1e-3",
+    STANDARD | {"regulariser": REGULARISER},
+    public.OVERLAPS,
+    0.02,
+    "from 0",
+)
 
 # What one scrambling of 1024 points scatters by, relative, measured at c = 1: see `gates`.
 SPREAD_ALONE = {0.1: 0.029, 0.2: 0.025, 0.3: 0.02, 0.4: 0.017, 0.5: 0.015, 0.6: 0.011}
@@ -137,7 +115,7 @@ def judge(files, block: dict, context: dict) -> pd.DataFrame:
         [
             *theory_claims(plain),
             *theory_claims(regularised, errors=False),
-            *public_claims(regularised),
+            *gates.public_claims(regularised, PUBLIC_OVERLAPS),
             *messages.claims(found["gamp"], [plain, regularised], LEFT),
             *gates.claims(messages.across_gates(found["gamp"].entry, LEFT), found["gamp"]),
             *threshold_claims(found["thresholds"]),
@@ -146,12 +124,6 @@ def judge(files, block: dict, context: dict) -> pd.DataFrame:
 
 
 # --- Left ----------------------------------------------------------------------------------------
-
-
-def channel(entry: dict) -> str:
-    """The channel in words: V, or V + 1e-3."""
-    regulariser = entry["regulariser"]
-    return f"V + {regulariser:g}" if regulariser else "no regulariser"
 
 
 def where(entry: dict) -> str:
@@ -215,7 +187,7 @@ def _specified_gates(entry: dict, regulariser: float) -> list[Gate]:
 
     def at(claim, quantity, series, values, shares, spreads) -> list[Gate]:
         return [
-            gates.landmark(
+            Gate(
                 f"{LEFT}: {claim.format(x=x)}, {note}: specification",
                 place(quantity, series, x),
                 value,
@@ -243,7 +215,7 @@ def _specified_gates(entry: dict, regulariser: float) -> list[Gate]:
         found.append(Gate(claim, finder, ALPHA_2, ALPHA_2_TOLERANCE, 0.0, None, "exact"))
     value = ALPHA_1[regulariser]
     found.append(
-        gates.landmark(
+        Gate(
             f"{LEFT}: alpha_1 at c = {skip:g}, {note}: specification",
             place("threshold", "alpha_1", skip),
             value,
@@ -278,7 +250,7 @@ def error_gates(entry: dict) -> list[Gate]:
             if value is not None and not reading.departure(entry, **STANDARD):
                 claim = f"{text}: specification"
                 error = ours * value
-                found.append(gates.landmark(claim, finder, value, share * value, error, runs))
+                found.append(Gate(claim, finder, value, share * value, error, runs))
     return found
 
 
@@ -377,21 +349,6 @@ def at_least(claim: str, values, bound: float, rounding: float = 1e-9) -> dict:
     return verdicts.row(claim, "exact", holds, lowest, 0.0, f">= {bound:.6g}", rounding)
 
 
-def public_claims(table: Table) -> list[dict]:
-    """The stored state evolution of the public code, which has mismatched boxes (section 7)."""
-    away = reading.departure(table.entry, **STANDARD, regulariser=REGULARISER)
-    rows = []
-    for name, stored in PUBLIC_OVERLAPS.items():
-        claim = f"{LEFT}: public state evolution, V + 1e-3: {name}"
-        if away:
-            rows.append(verdicts.not_run(claim, away))
-            continue
-        found = {alpha: table.between("overlap", name, alpha) for alpha in stored}
-        failed = table.failed("from 0")
-        rows.append(reading.largest_difference(claim, found, stored, PUBLIC_CLOSE, failed=failed))
-    return rows
-
-
 # --- Right ---------------------------------------------------------------------------------------
 
 
@@ -399,25 +356,22 @@ def threshold_claims(table: Table) -> list[dict]:
     """Thresholds over c: section 4."""
     rows = gates.claims(threshold_gates(table.entry), table)
     rows += _coarse_claims(table)
-    first, second = table.get("alpha_1", "self-consistent"), table.get("alpha_2", "exact")
-    values = pd.concat([first["y"], second["y"]])
+    places = ("alpha_1", "self-consistent"), ("alpha_2", "exact")
+    values = [y for place in places for y in table.y(*place)]
     rows.append(at_least(f"{RIGHT}: all thresholds at or above 1/6", values, BOUND))
-    rows.append(_equal_claim(table))
-    rows.append(_jump_claim(table))
-    away = reading.departure(table.entry, activation="softmax", regulariser=0)
+    rows += [*_equal_claims(table), *_jump_claims(table)]
+    if reading.departure(table.entry, activation="softmax", regulariser=0):
+        return rows
     for name, series, stored in (
-        ("alpha_1", "self-consistent", PUBLIC_1),
-        ("alpha_2", "exact", PUBLIC_2),
+        ("alpha_1", "self-consistent", public.ALPHA_1),
+        ("alpha_2", "exact", public.ALPHA_2),
     ):
         claim = f"{RIGHT}: {name} of the public data"
-        if away:
-            rows.append(verdicts.not_run(claim, away))
-            continue
         found = {c: table.at(name, series, c) for c in stored}
         if name == "alpha_2":  # an integral without noise
             found = {c: value and Value(value.value, 0.0) for c, value in found.items()}
-        tolerance = PUBLIC_TOLERANCE
-        rows.append(reading.largest_difference(claim, found, stored, tolerance, name="c"))
+        given = claim, found, stored, PUBLIC_TOLERANCE
+        rows.append(gates.largest_difference(*given, name="c"))
     return rows
 
 
@@ -456,15 +410,13 @@ def threshold_gates(entry: dict) -> list[Gate]:
             # Scramblings are added until the error that the entry asks for is reached.
             error = max(spread(SPREAD_ONSET, entry), entry["tolerance_1"]) * value
             ours = place("alpha_1", "self-consistent", c)
-            found.append(gates.landmark(claim, ours, value, ALPHA_1_TOLERANCE, error, runs))
+            found.append(Gate(claim, ours, value, ALPHA_1_TOLERANCE, error, runs))
         if c in ONSET:
             value = ONSET[c]
             claim = f"{RIGHT}: V22 at the onset of layer 1 at c = {c:g}: specification"
             share = max(spread(SPREAD_ONSET_REST, entry), entry["tolerance_1"] * RATIO_REST)
             ours = place("onset", "V22", c)
-            found.append(
-                gates.landmark(claim, ours, value, ONSET_SHARE * value, share * value, runs)
-            )
+            found.append(Gate(claim, ours, value, ONSET_SHARE * value, share * value, runs))
         for series, values in APPROACH.items():
             if c not in values:
                 continue
@@ -472,7 +424,7 @@ def threshold_gates(entry: dict) -> list[Gate]:
             claim = f"{RIGHT}: alpha_1 as layer 2 is learned: 1/lambda_1 at {series}, c = {c:g}"
             error = SPREAD_GROWTH * value * math.sqrt(64 / count / sizes.NEAR_SCRAMBLES)
             found.append(
-                gates.landmark(
+                Gate(
                     f"{claim}: specification",
                     _inverse(series, c),
                     value,
@@ -505,15 +457,12 @@ def _coarse_claims(table: Table) -> list[dict]:
         found = table.at("alpha_1", "self-consistent", c)
         if found is not None:
             claim = f"{RIGHT}: alpha_1, the specification's coarse run, at c = {c:g}"
-            tolerance = COARSE_SHARE * value
-            rows.append(
-                verdicts.within(claim, found.value, found.error, value, tolerance, runs=found.runs)
-            )
+            rows.append(gates.near(claim, found, value, COARSE_SHARE * value))
     return rows
 
 
-def _equal_claim(table: Table) -> dict:
-    """The open question: is alpha_1 the same for every c > 0?
+def _equal_claims(table: Table) -> list[dict]:
+    """The open question: is alpha_1 the same for every c > 0? Nothing of one c.
 
     Differences are over the same samples, so that their errors are smaller than alpha_1's own.
     """
@@ -522,25 +471,25 @@ def _equal_claim(table: Table) -> dict:
     found = table.get("alpha_1 difference", series[0]) if series else pd.DataFrame()
     found = found[found["y"].notna()] if len(found) else found
     if len(found) < 2:
-        return verdicts.not_run(claim, "one c or none")
+        return []
     worst = found.loc[found["y"].abs().idxmax()]
     claim += (
         f": largest difference from that at {series[0]}, here at c = {worst['x']:g}, of "
         f"{len(found)} from {found['x'].min():g} to {found['x'].max():g}"
     )
     runs = table.entry.get("scrambles")
-    return verdicts.within(claim, worst["y"], worst["y_err"], 0.0, EQUAL_1, runs=runs)
+    return [verdicts.within(claim, worst["y"], worst["y_err"], 0.0, EQUAL_1, runs=runs)]
 
 
-def _jump_claim(table: Table) -> dict:
-    """The other one: is alpha(Q22) of layer 2 not monotone at small c?"""
+def _jump_claims(table: Table) -> list[dict]:
+    """The other one: is alpha(Q22) of layer 2 not monotone at small c? Nothing of larger ones."""
     claim = f"{RIGHT}: layer 2 jumps (alpha(Q22) is not monotone) below c of about {JUMP:g}"
     found = table.get("first order")
     below, above = found[found["x"] < JUMP], found[found["x"] > JUMP]
     if not len(below):
-        return verdicts.not_run(claim, f"no c below {JUMP:g}")
+        return []
     jumps = found.loc[found["y"] > 0, "x"]
     place = float(jumps.max()) if len(jumps) else 0.0
     claim += "; the largest c that does"
     holds = "yes" if (below["y"] > 0).all() and not (above["y"] > 0).any() else "no"
-    return verdicts.row(claim, "paper", holds, place, math.nan, f"{JUMP:g}", math.nan)
+    return [verdicts.row(claim, "paper", holds, place, math.nan, f"{JUMP:g}", math.nan)]

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pandas as pd
 
-from manybody.claims import verdicts
-from manybody.claims.multi_index import gates, messages, reading
+from manybody.claims import reading, verdicts
+from manybody.claims.multi_index import gates, messages, runs
 from manybody.claims.multi_index.gates import Gate
-from manybody.claims.multi_index.reading import Table, Value
+from manybody.claims.reading import Table, Value
 
 LEFT, RIGHT = "fig. 2 left", "fig. 2 right"
 
@@ -46,31 +46,18 @@ def judge(files, block: dict, context: dict) -> pd.DataFrame:
 # --- GAMP ----------------------------------------------------------------------------------------
 
 
-def shown_series(table: Table) -> str:
-    """The alpha that is drawn: the one nearest to 1.2."""
-    alphas = messages.alphas(table)
-    return alphas[min(alphas, key=lambda alpha: abs(alpha - messages.ALPHA))]
-
-
-def held(frame: pd.DataFrame) -> pd.DataFrame:
-    """A run that has converged stays where it is: its last row at all later iterations."""
-    found = reading.matrix(frame).ffill(axis="columns").stack().rename("y").reset_index()
-    return found.assign(y_err=math.nan)
-
-
 def message_claims(table: Table) -> list[dict]:
-    """The public run's landmarks, and that layer 2 comes first."""
-    series = shown_series(table)
+    """The public run's landmarks, and that layer 2 comes first, which a start that knows both does
+    not tell."""
+    series, informed = runs.shown_series(table), runs.overlaps(table.entry)
     return [
         *gates.claims(messages.step_gates(table.entry, LEFT), table),
-        _order_claim(LEFT, "GAMP", table, series, "iterations", messages.overlaps(table.entry)),
+        *([] if informed else [_order_claim(LEFT, "GAMP", table, series, "iterations")]),
         *_public_claims(table, series),
     ]
 
 
-def _order_claim(
-    figure: str, name: str, table: Table, series: str, unit: str, informed: list | None = None
-) -> dict:
+def _order_claim(figure: str, name: str, table: Table, series: str, unit: str) -> dict:
     """Layer 2 is learned before layer 1, run by run, among runs that learn both."""
     times = {
         layer: reading.crossings(table.get(f"cosine {layer}", series), LEARNED)
@@ -78,8 +65,6 @@ def _order_claim(
     }
     later = (times[1] - times[2]).dropna()
     claim = f"{figure}: {name} learns layer 2 (cosine {LEARNED:g}) before layer 1, {unit}"
-    if informed:
-        return verdicts.not_run(claim, f"the start knows both: overlaps {informed}")
     if not len(later):
         return verdicts.not_run(claim, "no run learned both layers")
     claim += f", {len(later)} of {len(times[1])} runs learned both"
@@ -88,17 +73,12 @@ def _order_claim(
 
 def _public_claims(table: Table, series: str) -> list[dict]:
     away = reading.departure(table.entry, dimension=1000, **messages.SETTING)
-    if not math.isclose(float(series), messages.ALPHA):
-        away = away or f"alpha is {series}, {messages.ALPHA:g} is needed"
-    if messages.overlaps(table.entry):
-        away = away or "the start is informed, the random one is needed"
-    if away:
-        names = "iterations, overlaps and errors of the public run"
-        return [verdicts.not_run(f"{LEFT}: {names}", away)]
+    if away or not math.isclose(float(series), runs.ALPHA) or runs.overlaps(table.entry):
+        return []
     first, second = (table.get(f"cosine {layer}", series) for layer in reading.LAYERS)
-    ends = messages.last(table, "cosine 1", series)
+    ends = runs.last(table, "cosine 1", series)
     learned = ends.index[ends > LEARNED]
-    count = f"{len(learned)} of {messages.runs(table)}"
+    count = f"{len(learned)} of {runs.number(table)}"
     share = len(learned) / len(ends)
     # With one more run of either kind: a share of 0 or 1 in few runs is not exact.
     around = (len(learned) + 1) / (len(ends) + 2)
@@ -116,17 +96,16 @@ def _public_claims(table: Table, series: str) -> list[dict]:
     if not len(learned):
         return [*rows, verdicts.not_run(f"{LEFT}: final overlaps", "no run learned layer 1")]
     final = {
-        name: messages.last(table, name, series).abs()[learned]
-        for name in ("M11", "M22", "Q11", "Q22")
+        name: runs.last(table, name, series).abs()[learned] for name in ("M11", "M22", "Q11", "Q22")
     }
     rows += [
-        _claim(f"{LEFT}: final {name}, {count}", reading.mean(final[name]), expected)
+        gates.near(f"{LEFT}: final {name}, {count}", reading.mean(final[name]), *expected)
         for name, expected in FINAL.items()
     ]
     claim = f"{LEFT}: final |M22| / Q22, {count}"
-    rows.append(_claim(claim, reading.mean(final["M22"] / final["Q22"]), RATIO))
+    rows.append(gates.near(claim, reading.mean(final["M22"] / final["Q22"]), *RATIO))
     errors = table.get("error plug-in", series)
-    errors = held(errors[errors["seed"].isin(learned)])
+    errors = runs.held(errors[errors["seed"].isin(learned)])
     between = errors[errors["x"].between(*PLATEAU)]
     found = {
         "at first": errors.groupby("seed")["y"].first(),
@@ -136,7 +115,7 @@ def _public_claims(table: Table, series: str) -> list[dict]:
     for name, expected in ERRORS.items():
         text = f"{name}, iterations {PLATEAU[0]}-{PLATEAU[1]}" if name == "plateau" else name
         claim = f"{LEFT}: plug-in error {text}, {count}"
-        rows.append(_claim(claim, reading.mean(found[name]), expected))
+        rows.append(gates.near(claim, reading.mean(found[name]), *expected))
     return rows
 
 
@@ -146,12 +125,7 @@ def _time_claim(text: str, frame: pd.DataFrame, level: float, expected: tuple) -
     claim = f"{LEFT}: iteration at which {text}, median of {len(times)} runs"
     if not len(times):
         return verdicts.not_run(claim, "no run does")
-    return _claim(claim, reading.median(times), expected)
-
-
-def _claim(claim: str, found: Value, expected: tuple[float, float]) -> dict:
-    """A claim of the paper: a value within the tolerance of the expected one."""
-    return verdicts.within(claim, found.value, found.error, *expected, runs=found.runs)
+    return gates.near(claim, reading.median(times), *expected)
 
 
 # --- SGD -----------------------------------------------------------------------------------------
@@ -178,7 +152,7 @@ def descent_gates(entry: dict) -> list[Gate]:
     claim = f"{RIGHT}: SGD, D = 500, random teachers: epoch of cosine 2 = .95"
     claim += f", median of {entry['runs']}: specification"
     error = reading.MEDIAN * SPREAD_EPOCH_2 / math.sqrt(entry["runs"])
-    return [gates.landmark(claim, _epoch_2, value, tolerance, error, entry["runs"])]
+    return [Gate(claim, _epoch_2, value, tolerance, error, entry["runs"])]
 
 
 def _epoch_2(table: Table) -> Value | str:
@@ -191,11 +165,9 @@ def _epoch_2(table: Table) -> Value | str:
 
 def _crossing_claims(table: Table) -> list[dict]:
     """Public medians, of one teacher; levels are brought to the true cosine by its norm."""
-    away = reading.departure(table.entry, **SETTING)
-    text = f"{RIGHT}: SGD, public medians"
-    if away:
-        return [verdicts.not_run(f"{text}: epochs of both cosines' levels", away)]
-    rows = []
+    if reading.departure(table.entry, **SETTING):
+        return []
+    text, rows = f"{RIGHT}: SGD, public medians", []
     for layer, places in CROSSINGS.items():
         for level, epoch in places.items():
             true = level / NORMS[layer]
@@ -206,5 +178,5 @@ def _crossing_claims(table: Table) -> list[dict]:
                 continue
             known = times[np.isfinite(times)]
             found = reading.median(known)._replace(value=float(np.median(times)))
-            rows.append(_claim(claim, found, (epoch, CROSSING_SHARE * epoch)))
+            rows.append(gates.near(claim, found, epoch, CROSSING_SHARE * epoch))
     return rows

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pandas as pd
 
-from manybody.claims import verdicts
-from manybody.claims.multi_index import gates, reading
-from manybody.claims.multi_index.fig1 import at_least, channel
-from manybody.claims.multi_index.gates import BOUND, Gate, place, spread
-from manybody.claims.multi_index.reading import Table, Value
+from manybody.claims import reading, verdicts
+from manybody.claims.multi_index import gates, public
+from manybody.claims.multi_index.fig1 import at_least
+from manybody.claims.multi_index.gates import Gate, place, spread
+from manybody.claims.reading import BOUND, Table, Value, channel
 
 LEFT, MIDDLE, RIGHT = "fig. 3 left", "fig. 3, phase diagram", "fig. 3 right"
 
@@ -24,14 +24,9 @@ SPREAD_3, SPREAD_ONSET, SPREAD_RATIO = 0.014, 0.035, 0.04
 SPREAD = {0.05: 0.042, 0.2: 0.029, 0.4: 0.016, 0.6: 0.01, 0.8: 0.012, 0.9: 0.01}
 SPREAD |= {0.95: 0.013, 0.98: 0.015}
 SHARED = 0.05  # relative gap of two thresholds that count as one
-# Stored with the public code, which adds this to V.
-PUBLIC_REGULARISER = 1e-3
-PUBLIC = {
-    "Q33": {0.25: 0.049, 0.375: 0.313, 0.5: 0.635, 0.625: 0.849, 0.75: 0.932, 1.0: 0.977},
-    "Q11": {1.0: 0.028, 1.0625: 0.057, 1.25: 0.247, 1.5: 0.445, 2: 0.548},
-    "Q22": {1.0: 0.012, 1.25: 0.132, 1.5: 0.406, 2: 0.538},
-}
-PUBLIC_CLOSE = 0.05
+PUBLIC = gates.Public(
+    f"{LEFT}: L = 3, public data, V + 1e-3", public.DEEP_SETTING, public.DEEP, 0.05, ""
+)
 MASS = 1e-3  # error of quadrature over the law of x
 
 # Section 6: BERT's tokeniser and the public settings but for the start of W, under which no step
@@ -69,7 +64,7 @@ def deep_claims(plain: Table, regularised: Table) -> list[dict]:
     with V + 1e-3; and the paper's claim that the shallow layers share a threshold, of both."""
     return [
         *gates.claims(deep_gates(plain.entry), plain),
-        *_public_claims(regularised),
+        *gates.public_claims(regularised, PUBLIC),
         *(_shared_claim(table) for table in (plain, regularised)),
     ]
 
@@ -105,7 +100,7 @@ def deep_gates(entry: dict) -> list[Gate]:
         ),
     ]
     return [
-        gates.landmark(
+        Gate(
             f"{LEFT}: L = 3, {text}: specification",
             find,
             value,
@@ -115,20 +110,6 @@ def deep_gates(entry: dict) -> list[Gate]:
         )
         for text, find, value, share, scatter in places
     ]
-
-
-def _public_claims(table: Table) -> list[dict]:
-    away = reading.departure(table.entry, skip=1, regulariser=PUBLIC_REGULARISER)
-    rows = []
-    for name, stored in PUBLIC.items():
-        claim = f"{LEFT}: L = 3, public data, V + 1e-3: {name}"
-        if away:
-            rows.append(verdicts.not_run(claim, away))
-            continue
-        found = {alpha: table.between("overlap", name, alpha) for alpha in stored}
-        failed = table.failed("")
-        rows.append(reading.largest_difference(claim, found, stored, PUBLIC_CLOSE, failed=failed))
-    return rows
 
 
 def _shared_claim(table: Table) -> dict:
@@ -208,43 +189,23 @@ def _order_claim(claim: str, table: Table, first: str, second: str, most: float)
 # --- Classifiers of questions and of sentences ---------------------------------------------------
 
 
-def has_questions(table: Table) -> bool:
-    return bool(table.series("similarity 1"))
-
-
-def questions(table: Table) -> str:
-    """What is classified."""
-    ours = isinstance(table.entry["questions"], dict)
-    return "docstrings by package" if ours else "TREC"
-
-
 def question_claims(table: Table) -> list[dict]:
-    """Section 6: the order of the layers; the published numbers, means of 8 runs, of TREC by
-    BERT's tokeniser."""
-    text = f"{RIGHT}: {questions(table)}"
-    if not has_questions(table):
-        return [_shallow_claim(text, table, "no questions: set `questions` of the entry")]
-    rows = [_shallow_claim(text, table)]
-    published = questions(table) == "TREC" and _has_words_of_bert(table)
-    if published and not reading.departure(table.entry, **QUESTIONS):
-        rows += _landmark_claims(f"{text}, BERT's tokeniser", table)
-    return rows
-
-
-def _has_words_of_bert(table: Table) -> bool:
-    found = table.about["tokenizer"]
-    return found["from"] == "file" and found["vocabulary"] == VOCABULARY
-
-
-def _shallow_claim(text: str, table: Table, away: str = "") -> dict:
-    """Layer 1 turns towards its last state first, in every run."""
+    """Section 6: the order of the layers; of TREC by BERT's tokeniser also the published means of 8
+    runs."""
+    text = f"{RIGHT}: {reading.classified(table)}"
     claim = f"{text}: the similarity of layer 1 passes .5 before that of layer 2, steps"
-    if away:
-        return verdicts.not_run(claim, away)
+    if not table.series("similarity 1"):
+        return [verdicts.not_run(claim, "no questions: set `questions` of the entry")]
     first, second = (
         reading.crossings(table.get(f"similarity {layer}"), 0.5) for layer in reading.LAYERS
     )
-    return verdicts.positive(claim, (second - first).dropna().to_numpy())
+    rows = [verdicts.positive(claim, (second - first).dropna().to_numpy())]
+    words = table.about["tokenizer"]
+    other = words["from"] != "file" or words["vocabulary"] != VOCABULARY
+    ours = isinstance(table.entry["questions"], dict)
+    if ours or other or reading.departure(table.entry, **QUESTIONS):
+        return rows
+    return rows + _landmark_claims(f"{text}, BERT's tokeniser", table)
 
 
 def _landmark_claims(text: str, table: Table) -> list[dict]:
@@ -254,12 +215,12 @@ def _landmark_claims(text: str, table: Table) -> list[dict]:
     for layer, value in STARTS.items():
         found = reading.mean(runs[layer].iloc[:, 0])
         claim = f"{text}: similarity of layer {layer} at first"
-        rows.append(_claim(claim, found, value, START_TOLERANCE))
+        rows.append(gates.near(claim, found, value, START_TOLERANCE))
     for layer, places in CROSSINGS.items():
         for level, step in places.items():
             found = _mean_crossing(runs[layer], level)
             claim = f"{text}: step at which the similarity of layer {layer} is {level:g}"
-            rows.append(_claim(claim, found, step, CROSSING_SHARE * step))
+            rows.append(gates.near(claim, found, step, CROSSING_SHARE * step))
     for layer, (epoch, bound) in LATE.items():
         found = runs[layer].loc[:, runs[layer].columns >= epoch * steps].mean()
         claim = f"{text}: similarity of layer {layer} after epoch {epoch:g}: the least mean"
@@ -269,10 +230,6 @@ def _landmark_claims(text: str, table: Table) -> list[dict]:
     claim = f"{text}: similarity of layer 2 until step {step}: the largest mean"
     rows.append(_bound_claim(claim, float(found.max()), bound, above=False))
     return rows
-
-
-def _claim(claim: str, found: Value, expected: float, tolerance: float) -> dict:
-    return verdicts.within(claim, found.value, found.error, expected, tolerance, runs=found.runs)
 
 
 def _mean_crossing(runs: pd.DataFrame, level: float) -> Value:

@@ -8,13 +8,12 @@ never decided by the error that the run itself found, or a broken run could drop
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from manybody.claims import verdicts
-from manybody.claims.multi_index.reading import Table, Value
+from manybody.claims import reading, verdicts
+from manybody.claims.reading import Table, Value
 
-BOUND = 1 / 6  # no threshold of linear stability below (multi-index, section 4)
 POINTS = 1024  # at which the spread of a scrambling was measured
 
 
@@ -58,13 +57,6 @@ def combined(*parts: tuple[float, int | None]) -> tuple[float, float | None]:
     return math.sqrt(total), 1 + (total**2 / noise if math.isfinite(noise) else 0.0)
 
 
-def landmark(
-    claim: str, find: Callable, expected: float, tolerance: float, error: float, runs: int | None
-) -> Gate:
-    """A gate against a number without an error."""
-    return Gate(claim, find, expected, tolerance, error, runs)
-
-
 def relative(
     claim: str, find: Callable, expected: Callable, share: float, *errors: tuple[float, int | None]
 ) -> Gate:
@@ -96,8 +88,8 @@ def claims(gates: Iterable[Gate], table: Table) -> list[dict]:
 
 
 def _claim(gate: Gate, table: Table) -> dict:
-    expected = Value(gate.expected, 0.0) if isinstance(gate.expected, float | int) else None
-    expected = gate.expected(table) if expected is None else expected
+    known = isinstance(gate.expected, float | int)
+    expected = Value(gate.expected, 0.0) if known else gate.expected(table)
     found = gate.find(table)
     for part, what in ((found, ""), (expected, "expectation: ")):
         if isinstance(part, str):
@@ -110,6 +102,30 @@ def _claim(gate: Gate, table: Table) -> dict:
     return verdicts.within(
         gate.claim, found.value, found.error, expected.value, gate.tolerance, gate.kind, found.runs
     )
+
+
+@dataclass(frozen=True)
+class Public:
+    """Stored public overlaps, by name and alpha: where the entry is at their parameters `needed`,
+    those of the table are as near; `converged` is the series of its flags."""
+
+    claim: str
+    needed: dict
+    stored: dict[str, dict[float, float]]
+    tolerance: float
+    converged: str
+
+
+def public_claims(table: Table, public: Public) -> list[dict]:
+    """A row for each overlap; none where the entry is at other parameters."""
+    if reading.departure(table.entry, **public.needed):
+        return []
+    failed, rows = table.failed(public.converged), []
+    for name, stored in public.stored.items():
+        found = {alpha: table.between("overlap", name, alpha) for alpha in stored}
+        given = f"{public.claim}: {name}", found, stored, public.tolerance
+        rows.append(largest_difference(*given, failed=failed))
+    return rows
 
 
 SCRAMBLES = -1  # the runs of a value whose error is over the entry's scramblings
@@ -133,3 +149,37 @@ def place(
         return found if runs == SCRAMBLES else found._replace(runs=runs)
 
     return find
+
+
+def near(claim: str, found: Value, expected: float, tolerance: float) -> dict:
+    """A claim of the paper: a value within the tolerance of the expected one."""
+    return verdicts.within(claim, found.value, found.error, expected, tolerance, runs=found.runs)
+
+
+def largest_difference(
+    claim: str,
+    found: Mapping[float, Value | None],
+    expected: Mapping[float, float],
+    tolerance: float,
+    name: str = "alpha",
+    failed: Iterable[float] = (),
+) -> dict:
+    """A claim of the paper: where values are furthest from the expected ones, within tolerance.
+
+    Places without a value, and those in `failed`, where an iteration did not converge, are left
+    out; the row was not run if no place is left.
+    """
+    failed = list(failed)
+    known = {
+        x: value
+        for x, value in found.items()
+        if value is not None
+        and x in expected
+        and not any(map(math.isclose, failed, [x] * len(failed)))
+    }
+    if not known:
+        return verdicts.not_run(claim, "no common points")
+    apart = {x: known[x].value - expected[x] for x in known}
+    worst = max(apart, key=lambda x: abs(apart[x]))
+    claim += f" (largest difference at {len(known)} points, here at {name} = {worst:g})"
+    return near(claim, known[worst]._replace(value=apart[worst]), 0.0, tolerance)

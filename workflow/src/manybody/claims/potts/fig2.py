@@ -15,6 +15,8 @@ import pandas as pd
 from manybody.claims import verdicts
 from manybody.claims.potts import fig2_runs, setting
 from manybody.claims.potts.fig2_runs import FACTORED, Data, Entry
+from manybody.claims.reading import mean
+from manybody.claims.saturation import SATURATION, saturation
 from manybody.files import tables
 
 MEASURED_BETA, BETA_TOLERANCE = 1.707, 0.005  # of the default setting
@@ -30,9 +32,7 @@ SEQUENCE_SPREAD = 0.45
 ERRORS = {"free": (0.06, 0.0546, 4.2e-3), "softmax": (0.03, 0.0186, 1.5e-3)}
 CORRELATIONS = {"free": (0.96, 0.9666, 2.7e-3), "softmax": (0.985, 0.989, 9e-4)}
 HAMMING = 0.005
-SELF_TEST = 3.0  # standard errors
 ENOUGH = 2e-3  # nats per token, by which more steps may lower the end
-SAME = 2e-5  # nats per token, between a sum in single and one in double precision
 IDENTITY = 1e-12
 IDENTITIES = {
     "conditional": "conditionals (5) against ratios of full Boltzmann weights",
@@ -99,9 +99,9 @@ def same_claims(data: Data, figure: str) -> list[dict]:
         run.each.mean() - run.end for run in [data.optimum, *runs] if run.each is not None and same
     ]
     if apart:
-        rows.append(verdicts.identity(claim, max(apart, key=abs), 0.0, SAME))
+        rows.append(verdicts.identity(claim, max(apart, key=abs), 0.0, verdicts.SAME))
     else:
-        rows.append(verdicts.failed(claim, "exact", "not on the same tokens", 0, SAME))
+        rows.append(verdicts.failed(claim, "exact", "not on the same tokens", 0, verdicts.SAME))
     return rows
 
 
@@ -126,15 +126,10 @@ def sample_claims(data: Data, figure: str) -> list[dict]:
         error = error / 2 / BETA_SLOPE  # of the mean of hot and cold, as a beta
         given = (data.law.beta, error, MEASURED_BETA, BETA_TOLERANCE)
         rows.append(verdicts.within(claim, *given, "statistical"))
-    test, sites = data.self_test, data.tokens.size
-    # Colours too unlikely to be seen at any site add to the entropy only.
-    error = math.hypot(test["standard_error"], math.log(sites) / sites)
-    difference = test["difference"]
-    claim = f"{figure}: cross-entropy of the true conditionals less their mean entropy"
-    holds = "yes" if abs(difference) <= SELF_TEST * error else "no"
-    rows.append(verdicts.row(claim, "statistical", holds, difference, error, 0, SELF_TEST * error))
+    test = data.self_test
+    rows.append(verdicts.self_test(figure, test, data.tokens.size))
     claim = f"{figure}: the optimum is the sampler's own cross-entropy"
-    rows.append(verdicts.identity(claim, data.optimum.end, test["cross_entropy"], SAME))
+    rows.append(verdicts.identity(claim, data.optimum.end, test["cross_entropy"], verdicts.SAME))
     return rows
 
 
@@ -171,7 +166,7 @@ def _factored(data: Data, entry: Entry, figure: str) -> list[dict]:
     if measured + verdicts.margin(spread) < bound:
         claim = f"{figure}: {entry.label}: error of J < {bound:g}, M = {size} (worst seed)"
         worst = max((each.error for each in found), default=math.nan)
-        rows.append(setting.below(claim, worst, spread, bound, "statistical"))
+        rows.append(verdicts.bounded(claim, "<", worst, spread, bound, "statistical"))
     # r of a map with error e is about sqrt(1 - e), so 1 - r goes like 1/M as well.
     bound, measured, spread = CORRELATIONS[entry.kind]
     bound, measured, spread = 1 - scale * (1 - bound), 1 - scale * (1 - measured), scale * spread
@@ -181,7 +176,7 @@ def _factored(data: Data, entry: Entry, figure: str) -> list[dict]:
             "(worst seed)"
         )
         worst = min((each.pearson for each in found), default=math.nan)
-        rows.append(setting.above(claim, worst, spread, bound, "statistical"))
+        rows.append(verdicts.bounded(claim, ">", worst, spread, bound, "statistical"))
     return rows
 
 
@@ -229,7 +224,7 @@ def longer_claims(data: Data, figure: str) -> list[dict]:
             rows.append(verdicts.not_run(claim, reason))
             continue
         drops = entry.best.ends - entry.longer.ends
-        rows.append(setting.below(claim, *_mean(drops), ENOUGH, "paper", len(drops)))
+        rows.append(verdicts.bounded(claim, "<", *mean(drops)[:2], ENOUGH, "paper", len(drops)))
     return rows
 
 
@@ -249,16 +244,10 @@ def vanilla_claims(data: Data, figure: str) -> list[dict]:
     factored = [entry for entry in data.architectures if entry.kind in FACTORED]
     best = min(factored, key=lambda entry: data.excess(entry).mean(), default=None)
     rows = []
-    if best is None or not encoders:
-        claim = f"{figure}: encoders stay above factored attention"
-        rows.append(verdicts.not_run(claim, "no such runs to compare"))
     for entry in encoders if best is not None else []:
         claim = f"{figure}: excess of the {_encoder(entry)} above {best.label}"
         rows.append(_difference(claim, best, entry))
     pairs = [(few, many) for few, many in pairwise(encoders) if few.reading == many.reading]
-    if not pairs:
-        claim = f"{figure}: more layers bring the encoder closer to the optimum"
-        rows.append(verdicts.not_run(claim, "encoders of one depth only"))
     for few, many in pairs:
         claim = f"{figure}: excess of the {_encoder(few)} above that of {_layers(many.layers)}"
         rows.append(_difference(claim, many, few))
@@ -275,12 +264,6 @@ def _layers(count: int) -> str:
     return f"{count} layer{'s' if count > 1 else ''}"
 
 
-def _mean(values: np.ndarray) -> tuple[float, float]:
-    """Mean over seeds and its standard error, NaN for one."""
-    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return float(values.mean()), float(error)
-
-
 def _difference(claim: str, lower: Entry, upper: Entry) -> dict:
     """upper minus lower over the seeds that both have, which one seed does not decide."""
     common = [seed for seed in lower.runs if seed in upper.runs]
@@ -295,15 +278,15 @@ def _above_zero(claim: str, differences: np.ndarray, resolution: float) -> dict:
     """Mean over seeds above zero; `resolution`: an error that it has besides."""
     if not len(differences):
         return verdicts.not_run(claim, "no seed in common")
-    mean, error = _mean(differences)
-    return verdicts.gap(claim, mean, math.hypot(error, resolution), runs=len(differences))
+    value, error, runs = mean(differences)
+    return verdicts.gap(claim, value, math.hypot(error, resolution), runs=runs)
 
 
 def faster_claims(data: Data, figure: str) -> list[dict]:
     """Factored attention makes its drop of the loss in fewer epochs than the encoders."""
     factored = [entry for entry in data.architectures if entry.kind in FACTORED]
     encoders = [entry for entry in data.architectures if entry.kind == "encoder"]
-    rows, share = [], verdicts.SATURATION[0]
+    rows, share = [], SATURATION[0]
     for encoder in encoders:
         for entry in factored:
             claim = (
@@ -312,7 +295,7 @@ def faster_claims(data: Data, figure: str) -> list[dict]:
             )
             common = [seed for seed in entry.runs if seed in encoder.runs]
             times = [
-                [verdicts.saturation(run.curve["epoch"], run.curve["loss"], share) for run in pair]
+                [saturation(run.curve["epoch"], run.curve["loss"], share) for run in pair]
                 for pair in ((encoder.runs[seed], entry.runs[seed]) for seed in common)
             ]
             if not common or np.isnan(times).any():
@@ -329,19 +312,16 @@ def faster_claims(data: Data, figure: str) -> list[dict]:
 def interpolation_claims(data: Data, figure: str) -> list[dict]:
     """The loss rises with a, and is lowest at a = 0."""
     entries = data.interpolation
-    lowest = f"{figure}: a = 0 has the lowest loss (the nearest other a)"
-    if len(entries) < 2:
-        claim = f"{figure}: the loss rises with a"
-        return [verdicts.not_run(name, "fewer than two values of a") for name in (claim, lowest)]
     rows = [
         _difference(f"{figure}: excess at {high.label} above {low.label}", low, high)
         for low, high in pairwise(entries)
     ]
-    first, *others = entries
-    if first.a != 0:
-        return [*rows, verdicts.not_run(lowest, "a = 0 is not among the runs")]
-    nearest = min(others, key=lambda entry: entry.best.ends.mean())
-    return [*rows, _difference(lowest, first, nearest)]
+    if len(entries) > 1 and entries[0].a == 0:
+        first, *others = entries
+        nearest = min(others, key=lambda entry: entry.best.ends.mean())
+        claim = f"{figure}: a = 0 has the lowest loss (the nearest other a)"
+        rows.append(_difference(claim, first, nearest))
+    return rows
 
 
 def _seeds(count: int) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from manybody import models
+from manybody.claims import training_runs
 from manybody.evaluation import gauge
 from manybody.files import tables
 from manybody.files.sequences import Sequences
@@ -23,24 +24,16 @@ FACTORED = ("free", "softmax")  # the kinds of entries that are one layer of fac
 
 
 @dataclass
-class Run:
-    """One run: its manifest's `about` and its losses at each checkpoint.
+class Run(training_runs.Run):
+    """A run; each: the final loss of every held-out sequence (N,) where equations give it, or None.
 
-    curve: columns step, epoch, loss, loss_se, tokens. each: the final loss of every held-out
-    sequence (N,) where equations give it, or None. Of the best recipes only: maps: step -> the map
-    (L, L) that stands for J; values: V (|V|, |V|) of the last step, or None.
+    Of the best recipes only: maps: step -> the map (L, L) that stands for J; values: V (|V|, |V|)
+    of the last step, or None.
     """
 
-    about: dict
-    curve: pd.DataFrame
     maps: dict[int, np.ndarray]
     values: np.ndarray | None = None
     each: np.ndarray | None = None
-
-    @property
-    def end(self) -> float:
-        """Loss at the last step; infinite if training diverged."""
-        return math.inf if "diverged" in self.about else float(self.curve["loss"].iloc[-1])
 
     @property
     def last_map(self) -> np.ndarray | None:
@@ -86,12 +79,6 @@ class Entry:
     @property
     def runs(self) -> dict[int, Run]:
         return self.best.runs
-
-    @property
-    def chosen(self) -> int:
-        """The seed whose map is shown: the lower median of the final loss, ties to the lower."""
-        ranked = sorted(self.runs, key=lambda seed: (self.runs[seed].end, seed))
-        return ranked[(len(ranked) - 1) // 2]
 
     @property
     def each(self) -> np.ndarray | None:
@@ -193,6 +180,9 @@ def read(files, block: dict, context: dict) -> Data:
     losses, _ = tables.read_theory(files["equations"][0])
     each = {key: part["y"].to_numpy() for key, part in losses.groupby(["series", "seed"])}
 
+    def read_run(path, each: np.ndarray | None) -> Run:
+        return Run(*training_runs.read(path), {}, each=each)
+
     def entry(part: dict, label: str, a: float = math.nan) -> Entry:
         def candidate(model: str) -> Candidate:
             runs = {
@@ -220,14 +210,6 @@ def read(files, block: dict, context: dict) -> Data:
         architectures=[entry(part, part["label"]) for part in block["runs"]],
         interpolation=[entry(part, f"a = {part['a']:g}", part["a"]) for part in steps],
     )
-
-
-def read_run(path, each: np.ndarray | None) -> Run:
-    """What a run lost at each checkpoint, from its manifest."""
-    about, history = tables.read_run(path)
-    held_out = history[history["split"] == "validation"].sort_values("step", kind="stable")
-    curve = held_out[["step", "epoch", "loss", "loss_se", "tokens"]].reset_index(drop=True)
-    return Run(about, curve, {}, each=each)
 
 
 def _maps(path) -> tuple[dict[int, np.ndarray], np.ndarray | None]:

@@ -1,20 +1,15 @@
-"""What figure 3 says of its two tables: generalisation loss against the number of samples.
-
-Left, square loss: `theory.replica.compute`; right, logistic: `inverse_potts.learning_curves`, of
-kind `separability`. Their docstrings name the quantities.
-"""
+"""What figure 3 says of its two tables: generalisation loss against the number of samples."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from scipy.stats import norm, t
 
 from manybody.claims import verdicts
-from manybody.files import tables
+from manybody.claims.potts.curves import SMALL, Logistic, read, window
+from manybody.claims.reading import Table, matrix, mean
 
-SMALL = 0.3  # alpha below which the independent teacher's curve is told from the true one
 EQUAL = 1e-10  # six equations against one unknown, relative
 PEAK = (1.0, 0.02)  # alpha, without a ridge
 SAME_PEAK = 0.02  # relative difference of place and height between closed form and equations
@@ -27,7 +22,6 @@ FEWEST = 50  # realisations for a statement on finite sizes
 # difference from the limit over its mean. What errors will be follows from them and the config.
 LOSS_SPREAD = 0.9
 SQUARE_SPREAD = 1.4
-WINDOW = (1.4, 3.0)  # M / L between which the logistic loss has its maximum
 RIDGE = 1e-2  # up to which it must
 LEFT_ZERO = 0.1  # share of the optimal loss at which the training loss counts as above 0
 RESAMPLES = 1000  # of the realisations, for errors of places
@@ -39,74 +33,10 @@ def judge(files, block: dict, context: dict) -> pd.DataFrame:
     return verdicts.table([*square_claims(square), *logistic_claims(logistic)])
 
 
-def read(files) -> tuple["Square", "Logistic"]:
-    """The tables of both panels."""
-    (theory,), (curve,) = files["theory"], files["curves"]
-    return Square(*tables.read_theory(theory)), Logistic(*tables.read_theory(curve))
-
-
-# --- What is read --------------------------------------------------------------------------------
-
-
-class Square:
-    """The table of theory: quantities by realisation and alpha."""
-
-    def __init__(self, frame: pd.DataFrame, about: dict):
-        self.entry = about["entry"]
-        self._frames = dict(tuple(frame.groupby(["quantity", "series"], sort=False)))
-
-    def get(self, quantity: str, series: str) -> pd.DataFrame:
-        return self._frames[quantity, series]
-
-    def series(self, quantity: str) -> list[str]:
-        return [series for found, series in self._frames if found == quantity]
-
-    def only(self, quantity: str, series: str = "") -> float:
-        return float(self.get(quantity, series)["y"].iloc[0])
-
-    def matrix(self, quantity: str, series: str) -> pd.DataFrame:
-        """Realisations x alphas."""
-        return _matrix(self.get(quantity, series))
-
-
-@dataclass(frozen=True)
-class Fits:
-    """Fits with one ridge: losses, realisations x numbers of samples M."""
-
-    ridge: float
-    test: pd.DataFrame
-    train: pd.DataFrame
-
-
-class Logistic:
-    """The table of the curve: fits by ridge, the lowest first; the optimal loss; L."""
-
-    def __init__(self, frame: pd.DataFrame, about: dict):
-        self.length = about["length"]
-        self.optimum = float(frame.loc[frame["quantity"] == "optimum", "y"].mean())
-        test, training = (
-            dict(tuple(frame[frame["quantity"] == quantity].groupby("series")))
-            for quantity in ("test loss", "training loss")
-        )
-        self.fits = [
-            Fits(float(series), _matrix(test[series]), _matrix(training[series]))
-            for series in sorted(test, key=float)
-        ]
-
-
-def _matrix(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.pivot(index="seed", columns="x", values="y")
-
-
-def window(logistic: Logistic) -> tuple[float, float]:
-    """Numbers of samples between which the test loss is expected to peak."""
-    return WINDOW[0] * logistic.length, WINDOW[1] * logistic.length
-
-
 # --- Square loss ---------------------------------------------------------------------------------
 
 
-def square_claims(square: Square) -> list[dict]:
+def square_claims(square: Table) -> list[dict]:
     """Section 6 of the specification, left panel, and what section 3 says of it."""
     return [
         *_theory_claims(square),
@@ -115,9 +45,9 @@ def square_claims(square: Square) -> list[dict]:
     ]
 
 
-def _theory_claims(square: Square) -> list[dict]:
+def _theory_claims(square: Table) -> list[dict]:
     entry = square.entry
-    one, six = (square.matrix("loss", name) for name in ("finite L", "six equations"))
+    one, six = (_of(square, "loss", name) for name in ("finite L", "six equations"))
     gamma = entry["gamma"]
     rows = [
         verdicts.identity(
@@ -148,12 +78,12 @@ def _theory_claims(square: Square) -> list[dict]:
         verdicts.identity(
             f"fig. 3 left: L -> infinity, ridge -> 0: exponent of the decay of eps - 1/gamma, "
             f"alpha {series}",
-            square.only("exponent", series),
+            square.y("exponent", series)[0],
             *DECAY,
         )
         for series in square.series("exponent")
     ]
-    slope, threshold = square.only("slope"), square.only("rising")
+    slope, threshold = square.y("slope")[0], square.y("rising")[0]
     rises = gamma > threshold
     rows.append(
         verdicts.row(
@@ -171,7 +101,7 @@ def _theory_claims(square: Square) -> list[dict]:
     return rows
 
 
-def _peak_claims(square: Square) -> list[dict]:
+def _peak_claims(square: Table) -> list[dict]:
     """The maximum at the entry's own ridge, by two ways; no rows where neither way has one."""
     closed, equations = (square.get("peak", name).iloc[0] for name in ("closed form", "equations"))
     if math.isnan(closed["x"]) and math.isnan(equations["x"]):
@@ -188,11 +118,11 @@ def _peak_claims(square: Square) -> list[dict]:
     ]
 
 
-def _simulation_claims(square: Square) -> list[dict]:
-    simulated = square.matrix("loss", "simulation")
+def _simulation_claims(square: Table) -> list[dict]:
+    simulated = _of(square, "loss", "simulation")
     start = square.get("start", "").set_index("seed")["y"]
     first = simulated.columns[0]
-    other = square.matrix("loss", "independent teacher")
+    other = _of(square, "loss", "independent teacher")
     means = simulated.mean()
     highest = min(range(len(means)), key=lambda place: abs(means.index[place] - 1))
     beside = [place for place in (highest - 1, highest + 1) if 0 <= place < len(means)]
@@ -201,25 +131,25 @@ def _simulation_claims(square: Square) -> list[dict]:
     rows = [
         _agree(
             f"fig. 3 left: simulated loss - theory of the same G, {lengths}",
-            simulated - square.matrix("loss", "finite L"),
+            simulated - _of(square, "loss", "finite L"),
         ),
         _agree(
             f"fig. 3 left: simulated minimum of the objective - free energy, {lengths}",
-            square.matrix("objective", "simulation") - square.matrix("objective", "free energy"),
+            _of(square, "objective", "simulation") - _of(square, "objective", "free energy"),
         ),
         _agree(
             f"fig. 3 left: simulated training error - theory, {lengths}",
-            square.matrix("residual", "simulation") - square.matrix("residual", "theory"),
+            _of(square, "residual", "simulation") - _of(square, "residual", "theory"),
         ),
         verdicts.gap(
             f"fig. 3 left: ridge {square.entry['ridge']:g}: the loss peaks at alpha = "
             f"{means.index[highest]:g}: above that at {means.index[next_best]:g}",
-            *_mean(simulated.iloc[:, highest] - simulated.iloc[:, next_best]),
+            *mean(simulated.iloc[:, highest] - simulated.iloc[:, next_best])[:2],
             runs=runs,
         ),
         verdicts.gap(
             f"fig. 3 left: no decay at first: loss at alpha = {first:g} above that at 0",
-            *_mean(simulated[first] - start),
+            *mean(simulated[first] - start)[:2],
             runs=runs,
         ),
     ]
@@ -228,7 +158,7 @@ def _simulation_claims(square: Square) -> list[dict]:
             verdicts.gap(
                 f"fig. 3 left: loss at alpha = {first:g} above that of a teacher independent of "
                 f"the inputs",
-                *_mean(simulated[first] - other[first]),
+                *mean(simulated[first] - other[first])[:2],
                 kind="statistical",
                 runs=runs,
             )
@@ -236,7 +166,12 @@ def _simulation_claims(square: Square) -> list[dict]:
     return rows
 
 
-def _teachers_differ(square: Square, alpha: float) -> bool:
+def _of(square: Table, quantity: str, series: str) -> pd.DataFrame:
+    """Realisations x alphas."""
+    return matrix(square.get(quantity, series))
+
+
+def _teachers_differ(square: Table, alpha: float) -> bool:
     """At this alpha so many realisations of this size will tell the two teachers' losses apart."""
     entry = square.entry
     true, independent = (
@@ -246,10 +181,6 @@ def _teachers_differ(square: Square, alpha: float) -> bool:
     runs = entry["realisations"]
     error = LOSS_SPREAD * true / math.sqrt(entry["length"] * runs)
     return alpha <= SMALL and true - independent > verdicts.margin(error, runs, verdicts.DEVIATIONS)
-
-
-def _mean(values: pd.Series) -> tuple[float, float]:
-    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
 def _agree(claim: str, differences: pd.DataFrame) -> dict:
@@ -270,21 +201,21 @@ def _agree(claim: str, differences: pd.DataFrame) -> dict:
     return verdicts.row(claim, "statistical", holds, largest, 1.0, 0, verdicts.DEVIATIONS)
 
 
-def _size_claims(square: Square) -> list[dict]:
+def _size_claims(square: Table) -> list[dict]:
     """Finite L against the limit, relative differences."""
     sizes = sorted(square.series("size"), key=int)
     found = {}
     for size in sizes:
         limit = square.get("size limit", size).set_index("x")["y"]
-        found[int(size)] = square.matrix("size", size) / limit - 1
+        found[int(size)] = _of(square, "size", size) / limit - 1
     runs, largest = len(found[int(sizes[0])]), int(sizes[-1])
     if runs < FEWEST:
         return []
     limit = "from L -> infinity at M / (L - 1)"
-    mean = f"fig. 3 left: mean difference of L = {largest} {limit}"
+    text = f"fig. 3 left: mean difference of L = {largest} {limit}"
     rows = [
-        _agree(f"{mean}, all alphas together", found[largest].mean(axis=1).to_frame()),
-        _agree(f"{mean}, at each alpha", found[largest]),
+        _agree(f"{text}, all alphas together", found[largest].mean(axis=1).to_frame()),
+        _agree(f"{text}, at each alpha", found[largest]),
     ]
     logs = np.log([int(size) for size in sizes])
     error = SQUARE_SPREAD / 2 / math.sqrt(runs * ((logs - logs.mean()) ** 2).sum())
@@ -302,9 +233,9 @@ def _fall(differences: dict[int, pd.DataFrame]) -> tuple[float, float]:
     logs, errors = [], []
     for found in differences.values():
         squares = (found**2).mean(axis=1)
-        mean, error = _mean(squares)
-        logs.append(0.5 * math.log(mean))
-        errors.append(0.5 * error / mean)
+        value, error, _ = mean(squares)
+        logs.append(0.5 * math.log(value))
+        errors.append(0.5 * error / value)
     x, weights = np.log(list(differences)), np.array(errors) ** -2.0
     centred = x - weights @ x / weights.sum()
     spread = weights @ centred**2
@@ -321,8 +252,7 @@ def logistic_claims(logistic: Logistic) -> list[dict]:
     weak = [fits for fits in logistic.fits if fits.ridge <= RIDGE]
     between = f"at M between {low:g} and {high:g}"
     if not weak:
-        claim = f"fig. 3 right: interior maximum of the test loss {between}"
-        return [verdicts.not_run(claim, f"no ridge of {RIDGE:g} or less")]
+        return []
     rows = []
     for fits in weak:
         name = f"ridge {fits.ridge:g}"
@@ -333,7 +263,7 @@ def logistic_claims(logistic: Logistic) -> list[dict]:
             edge = fits.test.columns[end]
             claim = f"fig. 3 right: {name}: the test loss {text} M = {edge:g}: peak minus that"
             apart = fits.test[at] - fits.test[edge]
-            rows.append(verdicts.gap(claim, *_mean(apart), runs=len(apart)))
+            rows.append(verdicts.gap(claim, *mean(apart)[:2], runs=len(apart)))
     lowest = weak[0]
     threshold = LEFT_ZERO * logistic.optimum
     claim = (
@@ -350,7 +280,7 @@ def logistic_claims(logistic: Logistic) -> list[dict]:
         heights = [
             found.test[found.test.columns[found.test.mean().argmax()]] for found in (fits, stronger)
         ]
-        rows.append(verdicts.gap(claim, *_mean(heights[0] - heights[1]), runs=len(heights[0])))
+        rows.append(verdicts.gap(claim, *mean(heights[0] - heights[1])[:2], runs=len(heights[0])))
     return rows
 
 

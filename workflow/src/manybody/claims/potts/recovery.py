@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from manybody.claims import verdicts
-from manybody.claims.potts import setting
+from manybody.claims.potts import curves, setting
+from manybody.claims.reading import Table, mean
 from manybody.files import tables
 
 SLOPE = (-1.0, 0.15)
@@ -23,8 +24,8 @@ EXCESS = (0.004, 0.009)  # at that size, nats a site
 EXCESS_SPREAD = 1.3e-3
 # Bounds at that size, the values that were measured and their sd over samples.
 BOUNDS = {
-    "coupling error": ("err_J", setting.below, 0.06, 0.0546, 4.2e-3),
-    "pearson": ("r", setting.above, 0.96, 0.9666, 2.7e-3),
+    "coupling error": ("err_J", "<", 0.06, 0.0546, 4.2e-3),
+    "pearson": ("r", ">", 0.96, 0.9666, 2.7e-3),
 }
 
 
@@ -37,6 +38,7 @@ def claims(frame: pd.DataFrame, about: dict) -> list[dict]:
     """The claims at the default setting: how the error falls, and how good M = 3000 is (potts,
     section 6). None for what so few samples cannot confirm, or for another source."""
     entry, runs = about["entry"], about["entry"]["realisations"]
+    table = curves.recovery(frame, about)
     elsewhere = setting.departure(about.get("source", {}), about.get("beta", math.nan))
     rows = []
     if elsewhere or entry["ridge"] != RIDGE:
@@ -48,23 +50,22 @@ def claims(frame: pd.DataFrame, about: dict) -> list[dict]:
             f"recovery: slope of log err_J by log M, M = {sizes.min():g} to {sizes.max():g}, "
             f"{runs} samples"
         )
-        rows.append(verdicts.within(claim, *slope(frame), *SLOPE, "statistical", runs))
+        rows.append(verdicts.within(claim, *curves.slope(table), *SLOPE, "statistical", runs))
     if SIZE not in sizes:
         return rows
     claim = f"recovery: free A, M = {SIZE}:"
     middle, width = sum(EXCESS) / 2, (EXCESS[1] - EXCESS[0]) / 2
     if _confirms(EXCESS_SPREAD, runs, width):
-        mean, error, of_test = _at_size(frame, "excess loss")
+        value, error, of_test = _at_size(table, "excess loss")
         # All samples are tested on the same sequences: that error does not average out.
         error = math.hypot(error, verdicts.margin(1.0) / verdicts.margin(1.0, runs) * of_test)
         text = f"{claim} excess test loss within {EXCESS[0]:g} to {EXCESS[1]:g}"
-        rows.append(verdicts.within(text, mean, error, middle, width, "statistical", runs))
-    for quantity, (name, bounded, bound, measured, spread) in BOUNDS.items():
+        rows.append(verdicts.within(text, value, error, middle, width, "statistical", runs))
+    for quantity, (name, sign, bound, measured, spread) in BOUNDS.items():
         if _confirms(spread, runs, abs(bound - measured)):
-            mean, error, _ = _at_size(frame, quantity)
-            sign = "<" if bounded is setting.below else ">"
+            value, error, _ = _at_size(table, quantity)
             text = f"{claim} {name} {sign} {bound:g}"
-            rows.append(bounded(text, mean, error, bound, "statistical", runs))
+            rows.append(verdicts.bounded(text, sign, value, error, bound, "statistical", runs))
     return rows
 
 
@@ -79,18 +80,8 @@ def _reach(sizes) -> float:
     return float(np.sqrt(((logs - logs.mean()) ** 2).sum()))
 
 
-def get(frame: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    return frame[frame["quantity"] == quantity].assign(series=quantity)
-
-
-def slope(frame: pd.DataFrame) -> tuple[float, float]:
-    row = get(frame, "mean slope").iloc[0]
-    return row["y"], row["y_err"]
-
-
-def _at_size(frame: pd.DataFrame, quantity: str) -> tuple[float, float, float]:
+def _at_size(table: Table, quantity: str) -> tuple[float, float, float]:
     """Mean over samples at M = 3000, its standard error, and the mean error over test sequences."""
-    found = get(frame, quantity)
+    found = table.get(quantity)
     found = found[found["x"] == SIZE]
-    error = found["y"].std(ddof=1) / math.sqrt(len(found))
-    return float(found["y"].mean()), float(error), float(found["y_err"].mean())
+    return *mean(found["y"])[:2], float(found["y_err"].mean())

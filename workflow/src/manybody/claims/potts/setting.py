@@ -1,14 +1,10 @@
-"""The setting at which the numbers of potts, section 6, were measured, and bounds held by an error.
+"""The setting at which the numbers of potts, section 6, were measured.
 
 Gates on how well couplings are found ask for numbers that hold there. Figures of any other source,
 or of too few runs to confirm a gate, do not carry it. How far one sample of M sequences is from the
 mean of many was measured once, over 6 samples of 3000; it is kept beside each gate, since an error
 that a run measures itself must not decide which gates the run has.
 """
-
-import math
-
-from manybody.claims import verdicts
 
 DEFAULT = {"length": 20, "vocabulary": 20, "couplings": "contact-map", "colours": "stored"}
 BETAS = (1.65, 1.75)  # of the default setting
@@ -24,27 +20,3 @@ def departure(source: dict, beta: float) -> str:
     if not BETAS[0] <= beta <= BETAS[1]:
         reasons.append(f"beta = {beta:.4g}")
     return f"not the default setting: {', '.join(reasons)}" if reasons else ""
-
-
-def below(
-    claim: str, value: float, error: float, bound: float, kind: str, runs: int | None = None
-) -> dict:
-    """A value under its bound, by the value's margin (`verdicts.margin`) either way."""
-    return _bounded(claim, bound - value, error, value, f"< {bound:g}", kind, runs)
-
-
-def above(
-    claim: str, value: float, error: float, bound: float, kind: str, runs: int | None = None
-) -> dict:
-    """A value over its bound, by the value's margin (`verdicts.margin`) either way."""
-    return _bounded(claim, value - bound, error, value, f"> {bound:g}", kind, runs)
-
-
-def _bounded(
-    claim: str, room: float, error: float, value: float, expected: str, kind: str, runs: int | None
-) -> dict:
-    margin = verdicts.margin(error, runs)
-    if kind in verdicts.GATES and math.isnan(margin):
-        return verdicts.failed(claim, kind, f"its standard error is {error}", expected)
-    holds = "yes" if room > margin else "no" if room < -margin else "undecided"
-    return verdicts.row(claim, kind, holds, value, error, expected, margin)

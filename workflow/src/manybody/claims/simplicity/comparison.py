@@ -35,7 +35,9 @@ import numpy as np
 import pandas as pd
 
 from manybody.claims import labels, verdicts
+from manybody.claims.saturation import SATURATION
 from manybody.claims.simplicity.evaluated import Evaluated
+from manybody.claims.simplicity.learning import Student
 from manybody.files import tables
 
 BOUND = math.log(1.25)  # of log t: what counts as a difference
@@ -51,7 +53,7 @@ def log_times(
     """log t of curves (..., checkpoints), and the log of the ratio of the checkpoints around it.
 
     t is where the drop that remains to the minimum falls below `share` of the total drop for good
-    (`verdicts.saturation`), between two checkpoints by linear interpolation of the loss in log t.
+    (`saturation`), between two checkpoints by linear interpolation of the loss in log t.
     NaN for a curve that does not fall, and where t lies before the first checkpoint above step 0.
     """
     steps, losses = np.asarray(steps, float), np.asarray(losses, float)
@@ -201,9 +203,7 @@ def interval(late: Kind, early: Kind, generators: tuple[float, int]) -> Interval
 
 def answer(found: Interval) -> str:
     """`yes` above log 1.25, `no` below it, by the whole interval."""
-    if found.low > BOUND:
-        return "yes"
-    return "no" if found.high < BOUND else "undecided"
+    return verdicts.decided(found.low > BOUND, found.high < BOUND)
 
 
 def decide(found: Sequence[Interval]) -> str:
@@ -247,9 +247,7 @@ def equal_losses(
             return verdicts.not_run(claim, reason)
         rows.append(verdicts.within(claim, *tables.paired_difference(*found), 0.0, EQUAL))
     farthest = max(rows, key=lambda row: abs(row["value"]))
-    answers = {row["holds"] for row in rows}
-    holds = next(word for word in ("no", "undecided", "yes") if word in answers)
-    return farthest | {"holds": holds}
+    return farthest | {"holds": verdicts.together(rows)}
 
 
 # --- Claims --------------------------------------------------------------------------------------
@@ -282,7 +280,7 @@ def compare(
     kinds = list(dict.fromkeys(tuple(kind) for pair in pairs for kind in pair))
     intervals: list[dict[float, Interval]] = [{} for _ in pairs]
     widths = [0.0 for _ in pairs]
-    for share in verdicts.SATURATION:
+    for share in SATURATION:
         read = dict(zip(kinds, read_kinds(losses, targets, kinds, share, bootstraps), strict=True))
         pooled = spread([kind for names, kind in read.items() if _own(names, kinds, targets)])
         for place, pair in enumerate(pairs):
@@ -348,7 +346,7 @@ def _decided(name, targets, generators, test, pair, found, width, students) -> C
     )
     if _deep_and_stopped(targets[late[0]]["generator"]):
         claim = f"{claim}; a stopped deep network may itself be of low effective order"
-    first = found[verdicts.SATURATION[0]]
+    first = found[SATURATION[0]]
     if causes:
         claim = f"{claim} [{'; '.join(causes)}]"
     holds = decide(list(found.values())) if not causes else "undecided"
@@ -356,3 +354,15 @@ def _decided(name, targets, generators, test, pair, found, width, students) -> C
         claim, "paper", holds, first.value, first.error, f"> {BOUND:.3f}", first.half
     )
     return Comparison(list(late), list(early), words, found, premise, row)
+
+
+def compared(student: Student, figure: str) -> dict[str, Comparison]:
+    """The pairs of clones of equal loss and different order that the block has."""
+    block, pairs = student.block, {}
+    if "early_stopped" in block:
+        pairs["stopped"] = ([block["early_stopped"]], [block["ladder"][0]])
+    if "wide" in block:
+        pairs["wide"] = ([block["ladder"][-1]], [block["wide"]])
+    tested, test = (student.losses, student.targets, student.generators), block.get("test", "")
+    made = compare(figure, *tested, test, list(pairs.values()))
+    return dict(zip(pairs, made, strict=True))

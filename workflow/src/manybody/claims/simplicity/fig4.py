@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from manybody.claims import labels, verdicts
-from manybody.claims.simplicity import learning
+from manybody.claims import verdicts
+from manybody.claims.simplicity import comparison, learning
 from manybody.claims.simplicity.learning import Student
 
 
@@ -22,8 +22,12 @@ def claims(student: Student, numbers: tuple[str, str], figure: str) -> pd.DataFr
     text = f"10 ({figure}): the loss on original text falls to the end of training"
     found.append(verdicts.still_falling(text, student.curves, block["control"]))
     found += _quality_claims(student, figure)
-    found += _score_claims(student, figure, steps)
-    return verdicts.table([*found, _start_claim(student, figure)])
+    if "norm" in block:  # claim 12: the same with clones by the norm score
+        given = f"12 ({figure}), norm score", student.curves, block["norm"], student.labels
+        found += [*verdicts.ordered(*given), *verdicts.late_changes(*given, steps)]
+    if "starts" in block:
+        found.append(_start_claim(student, figure))
+    return verdicts.table(found)
 
 
 def order_claims(claim: str, student: Student) -> list[dict]:
@@ -32,22 +36,7 @@ def order_claims(claim: str, student: Student) -> list[dict]:
     found = verdicts.ordered(claim, student.curves, ladder, student.labels)
     name = "9" if claim.startswith("6") else f"{claim.split()[0]} as 9"
     name = f"{name} {claim[claim.find('(') :]}"
-    found += verdicts.overlap(name, student.curves, ladder, student.labels, control)
-    return found + _order_33(f"{claim}: order 33 saturates after order 9", student)
-
-
-def _order_33(claim: str, student: Student) -> list[dict]:
-    """Says that the paper's n = 6 is missing or no restriction here; nothing if it is there."""
-    targets = student.targets
-    length = next(d["length"] for d in targets.values() if not d["original"])
-    rungs = [targets[name]["generator"]["description"] for name in student.block["ladder"]]
-    six = [rung for rung in rungs if labels.order(rung) == 33]
-    if six and labels.bounded(six[0]):
-        return []
-    reason = (
-        "n = 6 is not among the clones" if length >= 33 else f"n = 6 needs L >= 33, L = {length}"
-    )
-    return [verdicts.not_run(claim, reason)]
+    return found + verdicts.overlap(name, student.curves, ladder, student.labels, control)
 
 
 def _quality_claims(student: Student, figure: str) -> list[dict]:
@@ -59,7 +48,7 @@ def _quality_claims(student: Student, figure: str) -> list[dict]:
         "stopped": "no clone of a generator stopped early",
         "wide": "no clone of a wide generator of low order",
     }
-    compared, found = student.compared(figure), []
+    compared, found = comparison.compared(student, figure), []
     for role, reason in missing.items():
         if role not in compared:
             text = f"11 ({figure}): at equal loss the order sets the time, {role} generator"
@@ -71,21 +60,8 @@ def _quality_claims(student: Student, figure: str) -> list[dict]:
     return found
 
 
-def _score_claims(student: Student, figure: str, steps: tuple[int, int]) -> list[dict]:
-    """Claim 12: orders of saturation and late changes again, with clones by the norm score."""
-    if "norm" not in student.block:
-        text = f"12 ({figure}): claims 6 and 7 hold with the norm score"
-        return [verdicts.not_run(text, "no clones by the norm score")]
-    claim = f"12 ({figure}), norm score"
-    given = claim, student.curves, student.block["norm"], student.labels
-    return verdicts.ordered(*given) + verdicts.late_changes(*given, steps)
-
-
 def _start_claim(student: Student, figure: str) -> dict:
     """Section 8: clones from test sequences and from unigram noise must give the same losses."""
-    if "starts" not in student.block:
-        text = f"section 8 ({figure}): clones from test sequences and from unigram noise agree"
-        return verdicts.not_run(text, "no clone from unigram starts")
     test, unigram = student.block["starts"]
     text = (
         f"section 8 ({figure}): clones of {student.labels[test]} from test sequences and from "

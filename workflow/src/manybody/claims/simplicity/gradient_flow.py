@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from manybody.claims import verdicts
-from manybody.claims.simplicity.flow import CASES, Flow, read
+from manybody.claims.reading import Table
+from manybody.files import tables
 
 GRADIENTS = 1e-8  # per unit time: flow against numerical derivatives
 CLOSED_FORM = 1e-8  # ODE against (13)
@@ -27,10 +28,10 @@ ORDER = (4.0, 0.2)  # of the deviation from (13) in the scale of B(0), and its t
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
     """The claims, from files; see the package's docstring."""
-    return claims(read(files))
+    return claims(Table(*tables.read_theory(files["theory"][0])))
 
 
-def claims(flow: Flow) -> pd.DataFrame:
+def claims(flow: Table) -> pd.DataFrame:
     """Every claim about one table."""
     return verdicts.table(
         [
@@ -38,12 +39,12 @@ def claims(flow: Flow) -> pd.DataFrame:
             *_closed_form_claims(flow),
             *_norm_claims(flow),
             *_control_claims(flow),
-            *(row for case in CASES for row in _growth_claims(flow, case)),
+            *(row for case in flow.series("growth") for row in _growth_claims(flow, case)),
         ]
     )
 
 
-def _gradient_claims(flow: Flow) -> list[dict]:
+def _gradient_claims(flow: Table) -> list[dict]:
     return [
         verdicts.identity(
             f"3.1: the flow (9) of {kind.lower()} moments is minus the numerical derivative of the "
@@ -56,7 +57,7 @@ def _gradient_claims(flow: Flow) -> list[dict]:
     ]
 
 
-def _closed_form_claims(flow: Flow) -> list[dict]:
+def _closed_form_claims(flow: Table) -> list[dict]:
     rows = []
     for name, text in (("mode", ""), ("mode with decay", ", with weight decay")):
         apart = max(
@@ -74,7 +75,7 @@ def _closed_form_claims(flow: Flow) -> list[dict]:
     return [*rows, verdicts.identity(claim, slope, *ORDER)]
 
 
-def _norm_claims(flow: Flow) -> list[dict]:
+def _norm_claims(flow: Table) -> list[dict]:
     """The loss that B adds for Gaussian data is never negative, so that |B| exp(decay t) falls."""
     decay, rises = flow.entry["decay"], {"norm": [], "norm with decay": []}
     for name, found in rises.items():
@@ -110,7 +111,7 @@ def _norm_claims(flow: Flow) -> list[dict]:
     ]
 
 
-def _control_claims(flow: Flow) -> list[dict]:
+def _control_claims(flow: Table) -> list[dict]:
     exact = np.abs(flow.y("rate", "Gaussian")).max()
     found = flow.get("noise", "Gaussian, sampled")
     worst = (found["y"] / found["y_err"]).abs().max()
@@ -133,7 +134,7 @@ def _control_claims(flow: Flow) -> list[dict]:
     ]
 
 
-def _growth_claims(flow: Flow, case: str) -> list[dict]:
+def _growth_claims(flow: Table, case: str) -> list[dict]:
     """Rate, direction and loss as the sign of the top rate (14) says, whatever it is."""
     top = flow.y("rate", case).max()
     (begin, end), (first, last) = (

@@ -9,7 +9,6 @@ starts). Its `generators` are tested on test text, on which the premise of claim
 from collections.abc import Sequence
 
 from manybody.claims import labels
-from manybody.claims.simplicity import comparison
 from manybody.claims.simplicity.evaluated import Evaluated, read_evaluated, read_student
 from manybody.files import tables
 
@@ -26,17 +25,6 @@ class Student:
         self.curves = tables.learning_curves(self.losses)
         self.seeds = int(self.losses["seed"].nunique())
         self.labels = {name: labels.target(document) for name, document in self.targets.items()}
-
-    def compared(self, figure: str) -> dict[str, comparison.Comparison]:
-        """The pairs of clones of equal loss and different order that the block has."""
-        block, pairs = self.block, {}
-        if "early_stopped" in block:
-            pairs["stopped"] = ([block["early_stopped"]], [block["ladder"][0]])
-        if "wide" in block:
-            pairs["wide"] = ([block["ladder"][-1]], [block["wide"]])
-        tested, test = (self.losses, self.targets, self.generators), block.get("test", "")
-        made = comparison.compare(figure, *tested, test, list(pairs.values()))
-        return dict(zip(pairs, made, strict=True))
 
 
 def read(files, block: dict, context: dict) -> Student:

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import pandas as pd
 from scipy.special import betaincinv
+from scipy.stats import hypergeom
 
 from manybody.claims import verdicts
 from manybody.claims.simplicity.staircase_runs import MOVED, ON_LINE, REACHED, Group, Part
@@ -27,14 +28,12 @@ DEFAULT = {
 }
 AT_LEAST = {"sweeps": 15, "train": 25600, "validation": 4096}
 GAPS = {1: 0.05, 2: 0.05, 3: 0.02}  # from the line of this order to the next lower one
-SELF_TEST = 3.0  # standard errors
 ONE_LAYER = 0.002  # one layer and the 2-body fit are the same model
 PLATEAU = 5.0  # epochs
 FINE = PLATEAU / 2  # epochs between checkpoints that still show a plateau
 SOME = 0.25  # share of the seeds
 ALL = 6  # seeds of which all must agree to show a rule: below 3 % by a coin
 RARE = 0.025  # on each side of an exact interval or test
-SAME = 2e-5  # nats per token, between a sum in single and one in double precision
 IDENTITIES = {  # quantity of the table: words, kind, bound, whether it must be above
     "degree above": ("largest coefficient above degree 2^(n-1), relative", "exact", 1e-10, False),
     "degree top": ("largest coefficient of degree 2^(n-1), relative", "exact", 1e-3, True),
@@ -100,14 +99,9 @@ def exact_claims(theory: pd.DataFrame | None, figure: str) -> list[dict]:
 def sample_claims(part: Part, figure: str) -> list[dict]:
     """The samples are those of the Hamiltonian, and all losses are on the same ones."""
     test, sites = part.self_test, part.source["sequences"]["validation"] * part.source["length"]
-    # As in the source: colours too unlikely to be seen at any site add to the entropy only.
-    error = math.hypot(test["standard_error"], math.log(sites) / sites)
-    difference = test["difference"]
-    claim = f"{figure}: cross-entropy of the true conditionals less their mean entropy"
-    holds = "yes" if abs(difference) <= SELF_TEST * error else "no"
-    rows = [verdicts.row(claim, "statistical", holds, difference, error, 0, SELF_TEST * error)]
+    rows = [verdicts.self_test(figure, test, sites)]
     claim = f"{figure}: the true conditionals as a model have the sampler's cross-entropy"
-    rows.append(verdicts.identity(claim, part.lines.truth[0], test["cross_entropy"], SAME))
+    rows.append(verdicts.identity(claim, part.lines.truth[0], test["cross_entropy"], verdicts.SAME))
     counts = sorted(set(part.predictions.values()))
     claim = f"{figure}: networks and lines are tested on equally many held-out tokens"
     holds = "yes" if len(counts) == 1 else "no"
@@ -161,12 +155,7 @@ def _name(order: int, truth: int = 0) -> str:
 def _above(claim: str, value: float, error: float, bound: float, kind: str) -> dict:
     """value > bound, by two standard errors either way."""
     margin = verdicts.ERRORS * error
-    if value - margin > bound:
-        holds = "yes"
-    elif value + margin < bound:
-        holds = "no"
-    else:
-        holds = "undecided"
+    holds = verdicts.decided(value - margin > bound, value + margin < bound)
     return verdicts.row(claim, kind, holds, value, error, f"> {bound:g}", 0.0)
 
 
@@ -174,29 +163,23 @@ def _above(claim: str, value: float, error: float, bound: float, kind: str) -> d
 
 
 def shallow_claims(part: Part, figure: str) -> list[dict]:
-    """One layer ends on the 2-body line; two rest there, then end on the 3-body line."""
-    under = part.lines.fits
-    rows = []
+    """One layer ends on the 2-body line; two rest there, then end on the 3-body line: as far as
+    there are such networks and lines."""
+    lines, fits, rows = part.lines, part.lines.fits, []
     one, two = part.of_depth(1), part.of_depth(2)
-    claim = f"{figure}: n = 1 ends on the 2-body line (farthest seed)"
-    if one is None or 2 not in under:
-        rows.append(verdicts.not_run(claim, "no network of one layer, or no such line"))
-    else:
-        line = under[2][0]
+    if one is not None and 2 in fits:
+        claim = f"{figure}: n = 1 ends on the 2-body line (farthest seed)"
+        line = fits[2][0]
         end = max(one.ends, key=lambda end: abs(end - line))
         rows.append(_ends_on(claim, end, line, ONE_LAYER))
-    claim = f"{figure}: n = 2 rests on the 2-body line (epochs within {ON_LINE:g}, chosen seed)"
-    if two is None or 2 not in part.lines.under():
-        rows.append(verdicts.not_run(claim, "no network of two layers, or no such line"))
-    else:
+    if two is not None and 2 in lines.under():
         run = two.runs[two.chosen]
-        rows.append(_rests(claim, run.dwell(under[2][0]), run.spacing))
+        claim = f"{figure}: n = 2 rests on the 2-body line (epochs within {ON_LINE:g}, chosen seed)"
+        rows.append(_rests(claim, run.dwell(fits[2][0]), run.spacing))
     # Two layers cannot go below order 3; on data of order 3 the lowest line is the true one.
-    claim = f"{figure}: n = 2 ends on the 3-body line (chosen seed)"
-    line = part.lines.truth if part.lines.order == 3 else under.get(3)
-    if two is None or line is None or part.lines.order < 3:
-        rows.append(verdicts.not_run(claim, "no network of two layers, or no such line"))
-    else:
+    line = lines.truth if lines.order == 3 else fits.get(3)
+    if two is not None and line is not None and lines.order >= 3:
+        claim = f"{figure}: n = 2 ends on the 3-body line (chosen seed)"
         rows.append(_ends_on(claim, two.runs[two.chosen].end, line[0], ON_LINE))
     return rows
 
@@ -217,11 +200,11 @@ def staircase_claims(part: Part, figure: str) -> list[dict]:
     group, lines = part.deepest, part.lines
     under = lines.under()
     plateaus = " and ".join(f"{order}-body" for order in under)
-    claim = f"{figure}: n = {group.layers} rests on the {plateaus or 'lower'} lines, 5 epochs each"
+    claim = f"{figure}: n = {group.layers} rests on the {plateaus} lines, 5 epochs each"
     values = [lines.marginals[0], *under.values(), lines.truth[0]]
     close = [low for low, high in pairwise(values) if abs(high - low) < 2 * ON_LINE]
     if not under:
-        rows = [verdicts.not_run(claim, "no line below the order of the data")]
+        rows = []
     elif close:
         rows = [verdicts.not_run(claim, f"lines closer than {2 * ON_LINE:g}: nobody can tell")]
     elif any(not run.spacing <= FINE for run in group.runs.values()):
@@ -260,24 +243,15 @@ def protocol_claims(part: Part, figure: str) -> list[dict]:
             f"({reached} of {seeds}) than {first.label} ({ours[0]} of {ours[1]})"
         )
         difference = reached / seeds - ours[0] / ours[1]
-        more, fewer = (fisher(*one, *two) for one, two in _either_way((reached, seeds), ours))
-        holds = "yes" if more < RARE else "no" if fewer < RARE else "undecided"
+        more, fewer = fisher(reached, seeds, *ours), fisher(*ours, reached, seeds)
+        holds = verdicts.decided(more < RARE, fewer < RARE)
         rows.append(verdicts.row(claim, "paper", holds, difference, math.nan, "> 0", 0.0))
     return rows
 
 
-def _either_way(one: tuple, two: tuple) -> tuple:
-    return ((one, two), (two, one))
-
-
 def fisher(reached: int, seeds: int, other: int, others: int) -> float:
     """One-sided p value that so many of the first runs or more reached, if both shares are one."""
-    total, runs = reached + other, seeds + others
-    ways = sum(
-        math.comb(seeds, count) * math.comb(others, total - count)
-        for count in range(reached, min(seeds, total) + 1)
-    )
-    return ways / math.comb(runs, total)
+    return float(hypergeom.sf(reached - 1, seeds + others, reached + other, seeds))
 
 
 def exact_interval(count: int, runs: int) -> tuple[float, float]:
@@ -304,7 +278,7 @@ def order_claims(part: Part, figure: str) -> list[dict]:
     first = f"{figure}: n = {group.layers}, the last layer moves first {when}"
     down = f"{figure}: n = {group.layers}, layers move from the last to the first {when}"
     if group.layers < 2:
-        return [verdicts.not_run(claim, "one layer has no order") for claim in (first, down)]
+        return []
     last_first, downward = [], []
     for run in group.runs.values():
         *others, last = run.escapes().sort_index()

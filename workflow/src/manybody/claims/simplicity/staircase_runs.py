@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from manybody.claims import training_runs
 from manybody.files import tables
-from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
 from manybody.sources import hamiltonian
 
@@ -84,20 +84,10 @@ def classes(lines: Lines) -> list[str]:
 
 
 @dataclass
-class Trajectory:
-    """One run: its manifest's `about`, its losses at each checkpoint, how far its layers went.
+class Trajectory(training_runs.Run):
+    """A run, and how far its layers went: indexed by epoch, a column for each layer."""
 
-    curve: columns epoch, loss, loss_se. displacement: indexed by epoch, a column for each layer.
-    """
-
-    about: dict
-    curve: pd.DataFrame
     displacement: pd.DataFrame
-
-    @property
-    def end(self) -> float:
-        """Loss at the last step; infinite if training diverged."""
-        return math.inf if "diverged" in self.about else float(self.curve["loss"].iloc[-1])
 
     @property
     def spacing(self) -> float:
@@ -142,9 +132,8 @@ class Group:
 
     @property
     def chosen(self) -> int:
-        """The seed that is shown: the lower median of the final loss, ties to the lower seed."""
-        ranked = sorted(self.runs, key=lambda seed: (self.runs[seed].end, seed))
-        return ranked[(len(ranked) - 1) // 2]
+        """The seed that is shown (`training_runs.chosen`)."""
+        return training_runs.chosen(self.runs)
 
     def counts(self, lines: Lines) -> dict[str, int]:
         """How many runs ended in each class."""
@@ -257,16 +246,13 @@ def _group(entry: dict, known: dict, base: str = "") -> Group:
 
 def read_trajectory(path, moved: pd.DataFrame | None = None) -> Trajectory:
     """The run with the manifest at `path`; moved: the displacements of its model's runs."""
-    manifest = Manifest.read(path, "model")
-    history = pd.read_parquet(manifest.file("history.parquet"))
-    held_out = history[history["split"] == "validation"].sort_values("step", kind="stable")
-    curve = held_out[["step", "epoch", "loss", "loss_se", "tokens"]].reset_index(drop=True)
+    about, curve = training_runs.read(path)
     if moved is None:
-        return Trajectory(manifest.about, curve, pd.DataFrame())
-    mine = moved[moved["seed"] == manifest.about["seed"]]
+        return Trajectory(about, curve, pd.DataFrame())
+    mine = moved[moved["seed"] == about["seed"]]
     displacement = mine.pivot(index="step", columns="layer", values="value")
     displacement.index = displacement.index.map(curve.set_index("step")["epoch"])
-    return Trajectory(manifest.about, curve, displacement)
+    return Trajectory(about, curve, displacement)
 
 
 def _final(run: Trajectory) -> tuple[float, float]:

@@ -23,11 +23,5 @@ def _differing(tokens: np.ndarray, other: np.ndarray) -> int:
 
 def claims(differing: int) -> pd.DataFrame:
     """differing: start tokens, over all chains, that differ between the clones."""
-    return verdicts.table(
-        [
-            verdicts.identity("table 1: all chains start from the same passages", differing, 0, 0),
-            verdicts.not_run(
-                "table 1: fluency rises from low to high order", "it is for the reader to judge"
-            ),
-        ]
-    )
+    claim = "table 1: all chains start from the same passages"
+    return verdicts.table([verdicts.identity(claim, differing, 0, 0)])

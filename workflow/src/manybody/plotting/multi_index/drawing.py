@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from manybody.claims.multi_index import reading
+from manybody.claims import reading
+from manybody.claims.reading import Table
 from manybody.plotting import style
+from manybody.plotting.points import drawn
 
 LAYER = {1: style.ORDERS[2], 2: style.UNBOUNDED, 3: style.ORDERS[4]}
 ERROR = style.ORIGINAL
@@ -30,8 +32,7 @@ def curve(
     axes.plot(frame["x"], frame["y"], color=colour, label=label, **looks)
     errors = frame["y_err"].fillna(0)
     if errors.max() > UNSEEN * frame["y"].abs().max():
-        low, high = frame["y"] - errors, frame["y"] + errors
-        axes.fill_between(frame["x"], low, high, color=colour, alpha=0.2, linewidth=0)
+        style.band(axes, frame, colour)
     return [frame, *hollow(axes, frame, colour, failed)]
 
 
@@ -107,7 +108,25 @@ def points(series: str, values: dict[float, float]) -> pd.DataFrame:
     return pd.DataFrame({"series": series, "seed": 0, **places, "y_err": math.nan})
 
 
+def public(
+    axes: Axes, table: Table, needed: dict, stored: dict, last: float, colours: dict | None = None
+) -> list[pd.DataFrame]:
+    """Stored public overlaps up to alpha `last`, where the entry is at their parameters `needed`.
+
+    colours: of the edges of their squares, by name, in the order in which they are drawn.
+    """
+    if reading.departure(table.entry, **needed):
+        return []
+    parts = []
+    for name, edge in (colours or dict.fromkeys(stored, STORED["markeredgecolor"])).items():
+        inside = {alpha: value for alpha, value in stored[name].items() if alpha <= last}
+        looks = {**STORED, "markeredgecolor": edge}
+        axes.plot(list(inside), list(inside.values()), **looks)
+        parts.append(points(f"{name} public", inside))
+    return parts
+
+
 def gather(panels: dict[str, list[pd.DataFrame]]) -> pd.DataFrame:
     """What is drawn in all panels, as the figure's CSV has it."""
     parts = [part.assign(panel=panel) for panel, found in panels.items() for part in found]
-    return pd.concat(parts, ignore_index=True)[style.FIGURE_COLUMNS]
+    return drawn(parts)

@@ -11,12 +11,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from manybody.claims.multi_index import fig1 as claims
-from manybody.claims.multi_index import messages, reading
-from manybody.claims.multi_index.gates import BOUND
-from manybody.claims.multi_index.reading import Table
+from manybody.claims import reading
+from manybody.claims.multi_index import public, runs
+from manybody.claims.reading import BOUND, Table
 from manybody.plotting import style
 from manybody.plotting.multi_index import drawing
 
@@ -57,15 +55,16 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table, gamp: Table) -> 
     last = float(regularised.get("overlap", "Q11")["x"].max())
     parts = _theory(axes, errors, plain, ", no regulariser", alpha=drawing.LIGHT, linewidth=1.0)
     parts += _theory(axes, errors, regularised, "")
-    found = messages.final(gamp)
-    failed = messages.failed(gamp)
+    found = runs.final(gamp)
+    failed = runs.failed(gamp)
     for layer in reading.LAYERS:
         name = f"GAMP cosine² of layer {layer}"
         shown = drawing.crosses(axes, found[f"cosine {layer}"], drawing.LAYER[layer], failed)
         parts += drawing.named(shown, name)
     shown = drawing.crosses(errors, found["error plug-in"], drawing.ERROR, failed)
     parts += drawing.named(shown, "GAMP plug-in error")
-    parts += _public(axes, regularised, last)
+    needed = {**public.STANDARD, "regulariser": public.REGULARISER}
+    parts += drawing.public(axes, regularised, needed, public.OVERLAPS, last)
     drawing.phases(axes, _thresholds(regularised), last)
     axes.set(xlim=(0, last), ylim=(-0.02, 1.04), ylabel="overlap Q")
     axes.tick_params(labelbottom=False)  # that of the panel below
@@ -84,7 +83,7 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table, gamp: Table) -> 
             color="0.35",
         )
     entry = regularised.entry
-    channels = (claims.channel(table.entry) for table in (regularised, plain))
+    channels = (reading.channel(table.entry) for table in (regularised, plain))
     axes.set_title(f"two layers, c = {entry['skip']:g}; {'; light: '.join(channels)}")
     axes.get_figure().legend(handles=_key(gamp), loc="outside lower center", ncols=7, fontsize=7)
     return parts
@@ -92,7 +91,7 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table, gamp: Table) -> 
 
 def draw_across(axes: Axes, above: Axes, gamp: Table) -> list[pd.DataFrame]:
     """GAMP's overlaps of different layers, which state evolution keeps at 0, and 1 / sqrt(D)."""
-    found, failed = messages.final(gamp), messages.failed(gamp)
+    found, failed = runs.final(gamp), runs.failed(gamp)
     size = 1 / np.sqrt(gamp.entry["dimension"])
     axes.axhline(0, color="0.6", linewidth=0.8, zorder=1)
     axes.axhline(size, color="0.6", linewidth=0.8, linestyle=":", zorder=1)
@@ -145,18 +144,6 @@ def _theory(axes: Axes, errors: Axes, table: Table, note: str, **looks) -> list[
     return parts
 
 
-def _public(axes: Axes, table: Table, last: float) -> list[pd.DataFrame]:
-    """Stored public overlaps, where the entry is theirs."""
-    if reading.departure(table.entry, **claims.STANDARD, regulariser=claims.REGULARISER):
-        return []
-    parts = []
-    for name, stored in claims.PUBLIC_OVERLAPS.items():
-        inside = {alpha: value for alpha, value in stored.items() if alpha <= last}
-        axes.plot(list(inside), list(inside.values()), **drawing.STORED)
-        parts.append(drawing.points(f"{name} public", inside))
-    return parts
-
-
 def _thresholds(table: Table) -> list[float]:
     """alpha_2 and alpha_1 of the entry's c, as far as they are in the table."""
     found = (table.at("threshold", name, table.entry["skip"]) for name in ("alpha_2", "alpha_1"))
@@ -180,7 +167,7 @@ def _key(gamp: Table) -> list[Line2D]:
             marker="X",
             markersize=6,
             markeredgewidth=0,
-            label=f"GAMP, D = {gamp.entry['dimension']}, {messages.runs(gamp)}",
+            label=f"GAMP, D = {gamp.entry['dimension']}, {runs.number(gamp)}",
         )
     )
     handles.append(
@@ -236,11 +223,11 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
         axes.axvspan(0, float(jumps.max()), color=drawing.PHASES[1], linewidth=0, zorder=-3)
     lowest = float(second["x"][second["x"] > 0].min())
     highest = min(float(second["x"].max()), 10.0)
-    for name, public, marker in (
-        ("alpha_1", claims.PUBLIC_1, "s"),
-        ("alpha_2", claims.PUBLIC_2, "D"),
+    for name, stored, marker in (
+        ("alpha_1", public.ALPHA_1, "s"),
+        ("alpha_2", public.ALPHA_2, "D"),
     ):
-        inside = {c: value for c, value in public.items() if lowest / 1.3 <= c <= highest * 1.3}
+        inside = {c: value for c, value in stored.items() if lowest / 1.3 <= c <= highest * 1.3}
         axes.plot(
             list(inside),
             list(inside.values()),
@@ -255,9 +242,7 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
         )
         parts.append(drawing.points(f"{name} public", inside))
     axes.set(xscale="log", xlim=(lowest / 1.15, highest * 1.15), xlabel="skip connection c")
-    axes.xaxis.set_major_locator(FixedLocator(TICKS))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    style.plain_ticks(axes.xaxis, TICKS)
     axes.set(ylim=(0, 1.13), ylabel="threshold α")
     axes.annotate(
         "1/6: an overlap of 0 is stable below",

@@ -8,11 +8,10 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
-from manybody.claims.multi_index import fig2 as claims
-from manybody.claims.multi_index import messages, reading
-from manybody.claims.multi_index.reading import Table
+from manybody.claims import reading
+from manybody.claims.multi_index import runs
+from manybody.claims.reading import Table
 from manybody.plotting import style
 from manybody.plotting.multi_index import drawing
 
@@ -36,21 +35,21 @@ def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
     The start, iteration 0, has no room on a logarithmic axis. Of several alphas the one nearest
     1.2 is shown.
     """
-    series = claims.shown_series(table)
+    series = runs.shown_series(table)
     parts = []
     failed = table.get("converged", series)
     failed = failed.loc[failed["y"] < 1, "seed"]
     for layer in reversed(reading.LAYERS):
         name, colour = f"cosine {layer}", drawing.LAYER[layer]
         found = table.get(name, series)
-        found = claims.held(found[found["x"] >= 1])
+        found = runs.held(found[found["x"] >= 1])
         parts += _runs(axes, found, layer, f"GAMP, {name}")
         ends = found[found["seed"].isin(failed)].groupby("seed").tail(1)
         shown = drawing.hollow(axes, ends, colour, ends["x"].unique())
         parts += drawing.named(shown, f"GAMP, {name}")
         if shown and layer == 1:
             axes.lines[-1].set_label("not converged")
-        theory = messages.predicted(table, layer, series)
+        theory = runs.predicted(table, layer, series)
         theory = theory[theory["x"] >= 1]
         theory = theory.assign(y=theory["y"].clip(0) ** 0.5, y_err=float("nan"))
         if len(theory):
@@ -59,11 +58,11 @@ def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
             parts += drawing.named([theory], f"D -> infinity, {name}")
     axes.set(xscale="log", xlabel="iteration", ylabel="cosine with the teacher")
     axes.set_ylim(-0.03, 1.04)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    style.plain_ticks(axes.xaxis)
     entry = table.entry
     axes.set_title(
-        f"GAMP: D = {entry['dimension']}, α = {series}, {messages.runs(table)}, "
-        f"{'informed' if messages.overlaps(table.entry) else 'random'} start"
+        f"GAMP: D = {entry['dimension']}, α = {series}, {runs.number(table)}, "
+        f"{'informed' if runs.overlaps(table.entry) else 'random'} start"
     )
     _legend(axes)
     return parts
@@ -78,9 +77,9 @@ def draw_descent(axes: Axes, table: Table) -> list[pd.DataFrame]:
     axes.set(xlabel="epoch", ylabel="cosine with the teacher", ylim=(-0.03, 1.04))
     first = table.get("cosine 2")["x"]
     axes.set(xscale="log", xlim=(float(first[first > 0].min()), float(first.max())))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    style.plain_ticks(axes.xaxis)
     entry = table.entry
-    axes.set_title(f"SGD: D = {entry['dimension']}, α = {entry['alpha']:g}, {messages.runs(table)}")
+    axes.set_title(f"SGD: D = {entry['dimension']}, α = {entry['alpha']:g}, {runs.number(table)}")
     _legend(axes)
     return parts
 

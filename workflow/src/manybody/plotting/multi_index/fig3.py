@@ -11,13 +11,10 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from manybody.claims.multi_index import fig3 as claims
-from manybody.claims.multi_index import reading
-from manybody.claims.multi_index.fig1 import channel
-from manybody.claims.multi_index.gates import BOUND
-from manybody.claims.multi_index.reading import Table
+from manybody.claims import reading
+from manybody.claims.multi_index import public
+from manybody.claims.reading import BOUND, Table, channel
 from manybody.plotting import style
 from manybody.plotting.multi_index import drawing
 
@@ -36,7 +33,7 @@ def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     found = reading.read(files, block)
     deep = found["deep"]
     classified = {"right": found["docstrings"]}
-    if claims.has_questions(found["trec"]):
+    if found["trec"].series("similarity 1"):
         classified["right, TREC"] = found["trec"]
     figure = style.new(8.1 + 3.4 * len(classified), 3.9)
     figure.get_layout_engine().set(wspace=0.05)
@@ -61,7 +58,9 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
         parts += found
         failed += [*table.failed("")]
         last = max(last, float(table.get("overlap", "Q33")["x"].max()))
-    public = _public(axes, regularised, last)
+    coloured = {f"Q{layer}{layer}": drawing.LAYER[layer] for layer in ORDER}
+    given = axes, regularised, public.DEEP_SETTING, public.DEEP, last
+    stored = drawing.public(*given, coloured)
     axes.set(xlim=(0, last), ylim=(-0.02, 1.04), xlabel="samples per dimension α = N / D")
     axes.set_ylabel("overlap Q")
     errors.set(yscale="log", ylabel="plug-in error")
@@ -75,13 +74,13 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
         handles.append(Line2D([], [], color=drawing.ERROR, linestyle=line))
         handles[-1].set_label(f"error, {series} (right)")
     handles.append(Line2D([], [], color="0.4", linestyle=":", linewidth=0.9, label="thresholds"))
-    if public:
+    if stored:
         handles.append(Line2D([], [], **drawing.STORED, label="public data"))
     if failed:
         handles.append(Line2D([], [], linestyle="", marker="o", markerfacecolor="white"))
         handles[-1].set(markeredgecolor="0.3", label="hollow: not converged")
     axes.get_figure().legend(handles=handles, loc="outside lower left", ncols=8, fontsize=7)
-    return parts + public
+    return parts + stored
 
 
 def _overlaps(axes: Axes, errors: Axes, table: Table, light: bool) -> list[pd.DataFrame]:
@@ -109,22 +108,6 @@ def _overlaps(axes: Axes, errors: Axes, table: Table, light: bool) -> list[pd.Da
     return parts
 
 
-def _public(axes: Axes, table: Table, last: float) -> list[pd.DataFrame]:
-    """Stored public overlaps, where the entry is theirs."""
-    needed = dict(skip=1, regulariser=claims.PUBLIC_REGULARISER)
-    if reading.departure(table.entry, **needed):
-        return []
-    parts = []
-    for layer in ORDER:
-        name = f"Q{layer}{layer}"
-        stored = claims.PUBLIC[name]
-        inside = {alpha: value for alpha, value in stored.items() if alpha <= last}
-        looks = {**drawing.STORED, "markeredgecolor": drawing.LAYER[layer]}
-        axes.plot(list(inside), list(inside.values()), **looks)
-        parts.append(drawing.points(f"{name} public", inside))
-    return parts
-
-
 def draw_phases(axes: Axes, deep: Table, untied: Table) -> list[pd.DataFrame]:
     """Thresholds over c: three tied layers as lines, untied ones as symbols."""
     parts = []
@@ -145,9 +128,7 @@ def draw_phases(axes: Axes, deep: Table, untied: Table) -> list[pd.DataFrame]:
     axes.set(xlabel="skip connection c", ylabel="threshold α", ylim=(0, None))
     if any((part["x"] > 0).any() for part in parts):
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(FixedLocator((0.03, 0.1, 0.25, 0.5, 1, 2, 4)))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        style.plain_ticks(axes.xaxis, (0.03, 0.1, 0.25, 0.5, 1, 2, 4))
     axes.set_ylim(0, axes.get_ylim()[1] * 1.35)
     axes.set_title("beyond the paper: thresholds over c")
     axes.legend(loc="upper right", ncols=2, fontsize=6.5, handlelength=1.8)
@@ -156,7 +137,7 @@ def draw_phases(axes: Axes, deep: Table, untied: Table) -> list[pd.DataFrame]:
 
 def draw_questions(axes: Axes, table: Table) -> list[pd.DataFrame]:
     """Similarity of each layer to its last state: mean over runs with the spread of runs."""
-    axes.set_title(f"{claims.questions(table)}, two layers")
+    axes.set_title(f"{reading.classified(table)}, two layers")
     parts = []
     for layer in reading.LAYERS:
         name, label = f"similarity {layer}", f"layer {layer}"

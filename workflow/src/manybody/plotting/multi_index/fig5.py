@@ -4,9 +4,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from manybody.claims.multi_index import reading
-from manybody.claims.multi_index.fig1 import channel
-from manybody.claims.multi_index.reading import Table
+from manybody.claims import reading
+from manybody.claims.reading import Table, channel
 from manybody.plotting import style
 from manybody.plotting.multi_index import drawing
 

@@ -1,7 +1,5 @@
 """Contact maps: scores of all pairs of sites, and how many of the best ones are true contacts."""
 
-import math
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,9 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from manybody.claims.potts.contacts import Data, read
+from manybody.claims.potts.scores import Data, read
 from manybody.evaluation import contacts
 from manybody.plotting import style
+from manybody.plotting.points import drawn, points
 
 RIGHT, WRONG, PLAIN = "#0072B2", "#D55E00", "#444444"
 CONTACT, UNKNOWN = "#9A9A9A", "#E9E9E9"
@@ -25,12 +24,12 @@ def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     data = read(files, block)
     figure = style.new(9.2, 4.4)
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
-    drawn = [
+    parts = [
         _map(figure, left, data),
         _ranks(right, data) if data.truth is None else _precision(right, data),
     ]
     figure.suptitle(_title(data.about), x=0.01, ha="left", fontsize=9)
-    return figure, pd.concat(drawn, ignore_index=True)
+    return figure, drawn(parts)
 
 
 def _title(about: dict) -> str:
@@ -70,8 +69,7 @@ def _map(figure: Figure, axes: Axes, data: Data) -> pd.DataFrame:
         _contacts(axes, data, edges)
     i, j = np.nonzero(upper)
     rows = [f"score of site {site}" for site in i + 1]
-    drawn = dict(panel="a", series=rows, x=j + 1.0, y=scores[i, j])
-    return _rows(data.about, **drawn)
+    return points("a", rows, data.about["seed"], j + 1.0, scores[i, j])
 
 
 def _contacts(axes: Axes, data: Data, edges) -> None:
@@ -101,7 +99,7 @@ def _contacts(axes: Axes, data: Data, edges) -> None:
 
 def _precision(axes: Axes, data: Data) -> pd.DataFrame:
     """Share of contacts among the best n pairs, with one binomial standard error."""
-    truth, drawn = data.truth, []
+    truth, parts = data.truth, []
     for name, line, colour in (("corrected", "-", RIGHT), ("as it is", "--", PLAIN)):
         shares = contacts.precision(
             data.scores[name], truth.contacts, data.separation, None, truth.known
@@ -115,7 +113,7 @@ def _precision(axes: Axes, data: Data) -> pd.DataFrame:
                 counts, np.maximum(shares - errors, 0), np.minimum(shares + errors, 1),
                 color=colour, alpha=0.15, linewidth=0,
             )  # fmt: skip
-        drawn.append(_rows(data.about, panel="b", series=label, x=counts, y=shares, y_err=errors))
+        parts.append(points("b", label, data.about["seed"], counts, shares, errors))
     chance, count = data.chance, data.asked
     axes.axhline(chance, color="0.5", linestyle=":", label=f"chance: {chance:.2g}")
     axes.axvline(count, color="0.7", linewidth=0.8, label=f"number of contacts: {count}")
@@ -123,7 +121,7 @@ def _precision(axes: Axes, data: Data) -> pd.DataFrame:
     axes.set(xlabel=f"best n pairs{data.apart}", ylabel="share of contacts among them")
     axes.set_title("(b) precision")
     _legend_below(axes, axes.get_legend_handles_labels()[0], 2)
-    return pd.concat(drawn, ignore_index=True)
+    return drawn(parts)
 
 
 def _ranks(axes: Axes, data: Data) -> pd.DataFrame:
@@ -138,7 +136,7 @@ def _ranks(axes: Axes, data: Data) -> pd.DataFrame:
     axes.set_ylabel("corrected score (nats)")
     axes.set_title("(b) scores in order")
     axes.legend(loc="upper right")
-    return _rows(data.about, panel="b", series="corrected score by rank", x=ranks, y=values)
+    return points("b", "corrected score by rank", data.about["seed"], ranks, values)
 
 
 def _legend_below(axes: Axes, handles: list, columns: int) -> None:
@@ -146,8 +144,3 @@ def _legend_below(axes: Axes, handles: list, columns: int) -> None:
         handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=columns,
         columnspacing=1.2, handletextpad=0.4,
     )  # fmt: skip
-
-
-def _rows(about: dict, y_err=math.nan, **columns) -> pd.DataFrame:
-    columns = {"seed": about["seed"], "y_err": y_err, **columns}
-    return pd.DataFrame(columns)[style.FIGURE_COLUMNS]

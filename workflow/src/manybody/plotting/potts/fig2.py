@@ -20,10 +20,12 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from manybody.claims import training_runs
 from manybody.claims.potts import fig2_runs
 from manybody.claims.potts.fig2_runs import FACTORED, Candidate, Data, Entry
 from manybody.evaluation import gauge
 from manybody.plotting import style
+from manybody.plotting.points import drawn, points
 
 COLOURS = (
     style.ORDERS[2],
@@ -44,7 +46,7 @@ def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     upper, middle, lower = figure.subfigures(3, 1, height_ratios=(1.15, 0.85, 1))
     losses, strength = upper.subplots(1, 2, width_ratios=(2, 1))
     errors, ends = lower.subplots(1, 2, width_ratios=(2, 1), sharey=True)
-    drawn = [
+    parts = [
         draw_losses(losses, data),
         draw_maps(middle, data),
         draw_errors(errors, data),
@@ -52,7 +54,7 @@ def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
         draw_interpolation(strength, data),
         *numbers(data),
     ]
-    return figure, pd.concat(drawn)[style.FIGURE_COLUMNS]
+    return figure, drawn(parts)
 
 
 # --- Panels --------------------------------------------------------------------------------------
@@ -65,11 +67,11 @@ def draw_losses(axes: Axes, data: Data) -> pd.DataFrame:
         curves = [run.curve.set_index("epoch")["loss"] for run in entry.runs.values()]
         label = f"{entry.label}: {recipe(entry.best)}"
         mean, spread = _line(axes, curves, data.optimum.end, colour, label)
-        parts.append(_rows("a", entry.label, "mean", mean.index, mean, spread))
+        parts.append(points("a", entry.label, "mean", mean.index, mean, spread))
         for seed, curve in zip(entry.runs, curves, strict=True):
-            parts.append(_rows("loss", entry.label, seed, curve.index, curve))
+            parts.append(points("loss", entry.label, seed, curve.index, curve))
     optimum = data.optimum.curve.iloc[-1]
-    parts.append(_rows("loss", "optimum", "", [math.nan], [optimum["loss"]], optimum["loss_se"]))
+    parts.append(points("loss", "optimum", "", [math.nan], [optimum["loss"]], optimum["loss_se"]))
     parts.append(_draw_expected(axes, data))
     _epochs(axes)
     _log(axes, pd.concat(parts).query("panel == 'a'")["y"])
@@ -94,7 +96,7 @@ def _draw_expected(axes: Axes, data: Data) -> pd.DataFrame:
             va="top",
             fontsize=7,
         )
-        parts.append(_rows("a", f"p/(2ML), M = {size}", "", [math.nan], [expected]))
+        parts.append(points("a", f"p/(2ML), M = {size}", "", [math.nan], [expected]))
     return pd.concat(parts)
 
 
@@ -106,7 +108,7 @@ def draw_maps(part: Figure, data: Data) -> pd.DataFrame:
     """
     shown = [("J", data.law.couplings, "true couplings")]
     for entry in data.architectures:
-        found = entry.runs[entry.chosen].last_map
+        found = entry.runs[training_runs.chosen(entry.runs)].last_map
         if found is not None:
             error = data.coupling_error(found)
             words = f"err {error.error:.2g}, r {error.pearson:.3f}"
@@ -127,7 +129,7 @@ def draw_maps(part: Figure, data: Data) -> pd.DataFrame:
         axes.set_yticks(ticks, sites if axes is row[0] else [], fontsize=6)
         for number, values in enumerate(apart, start=1):
             columns = range(1, len(values) + 1)
-            parts.append(_rows("b", f"{label}, row {number}", "", columns, values))
+            parts.append(points("b", f"{label}, row {number}", "", columns, values))
     bar = part.colorbar(row[0].collections[0], ax=list(row), shrink=0.75, aspect=14, pad=0.01)
     bar.ax.tick_params(labelsize=6)
     part.suptitle("(b) couplings and attention maps", x=0.01, ha="left", fontsize=9)
@@ -150,12 +152,12 @@ def draw_errors(axes: Axes, data: Data) -> pd.DataFrame:
                 curves.append(pd.Series(found))
         if curves:
             mean, spread = _line(axes, curves, 0.0, colour)
-            parts.append(_rows("c", entry.label, "mean", mean.index, mean, spread))
+            parts.append(points("c", entry.label, "mean", mean.index, mean, spread))
     _epochs(axes)
     axes.set_yscale("log")
     axes.set_ylabel("error of J\n|cA − J|² / |J|²")
     axes.set_title("(c) reconstruction of the couplings")
-    return pd.concat(parts) if parts else _rows("c", "", "", [], [])
+    return pd.concat(parts) if parts else points("c", "", "", [], [])
 
 
 def draw_ends(axes: Axes, data: Data) -> pd.DataFrame:
@@ -164,9 +166,9 @@ def draw_ends(axes: Axes, data: Data) -> pd.DataFrame:
     for number, entry in enumerate(data.architectures):
         found = _ends(entry, lambda run: data.coupling_error(run.last_map).error)
         shown[entry.label.replace(", ", "\n").replace(" attention", "")] = found
-        parts.append(_rows("c end", entry.label, "", [], []))
+        parts.append(points("c end", entry.label, "", [], []))
         for seed, value in found.items():
-            parts.append(_rows("c end", entry.label, seed, [number], [value]))
+            parts.append(points("c end", entry.label, seed, [number], [value]))
     sns.stripplot(pd.DataFrame(shown), palette=_colours(data), alpha=0.8, jitter=False, ax=axes)
     axes.tick_params(axis="x", labelsize=6.5)
     axes.tick_params(axis="y", labelleft=False)
@@ -179,20 +181,20 @@ def draw_interpolation(axes: Axes, data: Data) -> pd.DataFrame:
     sequences paired with the optimum; nothing where the figure has no interpolation."""
     if not data.interpolation:
         axes.axis("off")
-        return _rows("d", "", "", [], [])
-    points = [
+        return points("d", "", "", [], [])
+    ends = [
         (entry.a, data.excess(entry).mean(), data.excess_error(entry))
         for entry in data.interpolation
     ]
-    a, excess, errors = map(list, zip(*points, strict=True))
+    a, excess, errors = map(list, zip(*ends, strict=True))
     axes.errorbar(a, excess, yerr=errors, fmt="o-", color=style.TIMES[2], capsize=2)
     axes.set_ylim(min(0.0, *excess), None)
     axes.set_xlabel("a")
     axes.set_title("(d) interpolation")
-    parts = [_rows("d", "interpolation", "mean", a, excess, errors)]
+    parts = [points("d", "interpolation", "mean", a, excess, errors)]
     for entry in data.interpolation:
         for seed, value in zip(entry.runs, data.excess(entry), strict=True):
-            parts.append(_rows("d", "interpolation", seed, [entry.a], [value]))
+            parts.append(points("d", "interpolation", seed, [entry.a], [value]))
     return pd.concat(parts)
 
 
@@ -205,7 +207,7 @@ def numbers(data: Data) -> list[pd.DataFrame]:
             spread = ends.std(ddof=1) if len(ends) > 1 else math.nan
             series = f"{entry.label}: {candidate.model}"
             mean = [ends.mean()]
-            parts.append(_rows("candidates", series, "mean", [candidate.rate], mean, spread))
+            parts.append(points("candidates", series, "mean", [candidate.rate], mean, spread))
         for panel, of_map in {
             "pearson": lambda run: data.coupling_error(run.last_map).pearson,
             "mean square": lambda run: data.coupling_error(run.last_map).mean_square,
@@ -213,7 +215,7 @@ def numbers(data: Data) -> list[pd.DataFrame]:
         }.items():
             for seed, value in _ends(entry, of_map).items():
                 if math.isfinite(value):
-                    parts.append(_rows(panel, entry.label, seed, [math.nan], [value]))
+                    parts.append(points(panel, entry.label, seed, [math.nan], [value]))
     return parts
 
 
@@ -277,9 +279,3 @@ def _log(axes: Axes, values: pd.Series) -> None:
     if len(finite):
         axes.set_yscale("log")
         axes.set_ylim(0.5 * finite.min(), 1.3 * finite.max())
-
-
-def _rows(panel: str, series: str, seed, x, y, errors=math.nan) -> pd.DataFrame:
-    frame = pd.DataFrame({"x": list(x), "y": list(y)}, dtype=float)
-    errors = errors if isinstance(errors, float) else list(errors)
-    return frame.assign(panel=panel, series=series, seed=str(seed), y_err=errors)

@@ -6,10 +6,11 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
-from manybody.claims.potts import fig3 as claims
-from manybody.claims.potts.fig3 import Logistic, Square
+from manybody.claims.potts import curves as given
+from manybody.claims.potts.curves import Logistic
+from manybody.claims.reading import Table, matrix
 from manybody.plotting import style
 
 LIMIT = "black"
@@ -21,24 +22,24 @@ RIDGES = (style.UNBOUNDED, "#CC79A7", style.ORDERS[4], style.ORDERS[3])  # the l
 @style.styled(style.RC)
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
-    square, logistic = claims.read(files)
+    square, logistic = given.read(files)
     figure = style.new(8.0, 3.5)
     left, right = figure.subplots(1, 2)
     drawn = [draw_square(left, square), draw_logistic(right, logistic)]
     return figure, pd.concat(drawn)[style.FIGURE_COLUMNS]
 
 
-def over_realisations(matrix: pd.DataFrame) -> pd.DataFrame:
+def over_realisations(runs: pd.DataFrame) -> pd.DataFrame:
     """Columns x, y and y_err: means over the rows with their standard errors."""
-    error = matrix.std(ddof=1) / math.sqrt(len(matrix))
-    return pd.DataFrame({"x": matrix.columns, "y": matrix.mean(), "y_err": error})
+    error = runs.std(ddof=1) / math.sqrt(len(runs))
+    return pd.DataFrame({"x": runs.columns, "y": runs.mean(), "y_err": error})
 
 
-def draw_square(axes: Axes, square: Square) -> pd.DataFrame:
+def draw_square(axes: Axes, square: Table) -> pd.DataFrame:
     """Simulation, finite-L theory of the same G, and the closed form at L -> infinity."""
     entry = square.entry
     shown = {
-        name: over_realisations(square.matrix("loss", series))
+        name: over_realisations(matrix(square.get("loss", series)))
         for name, series in (("simulation", "simulation"), ("theory, finite L", "finite L"))
     }
     curves = {
@@ -97,13 +98,13 @@ def draw_square(axes: Axes, square: Square) -> pd.DataFrame:
 def _zoom(inset: Axes, curves: dict[str, pd.DataFrame], first: float) -> None:
     """Where the two teachers' curves differ: small alphas."""
     found = pd.concat(curves.values())
-    found = found[(found["x"] <= claims.SMALL) & (found["x"] >= first / 1.5)]
+    found = found[(found["x"] <= given.SMALL) & (found["x"] >= first / 1.5)]
     if not len(found):
         inset.remove()
         return
     low, high = found["y"].min(), found["y"].max()
     pad = 0.08 * (high - low)
-    inset.set(xlim=(first / 1.5, claims.SMALL), ylim=(low - pad, high + pad))
+    inset.set(xlim=(first / 1.5, given.SMALL), ylim=(low - pad, high + pad))
     inset.tick_params(labelsize=6)
     inset.set_title("small α: the teacher matters", fontsize=6.5, pad=2)
 
@@ -134,7 +135,7 @@ def draw_logistic(axes: Axes, logistic: Logistic) -> pd.DataFrame:
     label = f"training, λ = {lowest.ridge:g}"
     sns.lineplot(lowest.train.melt(value_name="y"), x="x", y="y", label=label, **looks)
     axes.axhline(logistic.optimum, color="black", linestyle=":", linewidth=1.0, label="optimum")
-    axes.axvspan(*claims.window(logistic), color="0.93", linewidth=0, zorder=0)
+    axes.axvspan(*given.window(logistic), color="0.93", linewidth=0, zorder=0)
     optimum = {"series": ["optimum"], "seed": "", "x": math.nan, "y": logistic.optimum}
     parts.append(pd.DataFrame({**optimum, "y_err": math.nan}))
     axes.set(xscale="log", yscale="log", xlabel="sequences M")
@@ -151,5 +152,5 @@ def _plain_ticks(axes: Axes) -> None:
     """1, 2, 5, 10 ... in figures on both logarithmic axes."""
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        style.plain_ticks(axis)
         axis.set_minor_formatter(NullFormatter())

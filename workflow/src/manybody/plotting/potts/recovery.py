@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from manybody.claims.potts.recovery import get, slope
+from manybody.claims.potts import curves
+from manybody.claims.reading import Table
 from manybody.files import tables
 from manybody.plotting import style
 
@@ -22,25 +23,29 @@ CORRELATIONS = {
 @style.styled(style.RC)
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
-    frame, about = tables.read_theory(files["curves"][0])
+    table = curves.recovery(*tables.read_theory(files["curves"][0]))
     figure = style.new(9.6, 3.2)
     drawn = []
     for letter, axes, panel in zip(
         "abc", figure.subplots(1, 3), (_errors, _correlations, _excess), strict=True
     ):
-        drawn += [part.assign(panel=letter) for part in panel(axes, frame, about)]
+        drawn += [part.assign(panel=letter) for part in panel(axes, table)]
         axes.set(xscale="log", xlabel="sequences M")
         axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
-        sizes = sorted(get(frame, "coupling error")["x"].unique())
+        sizes = sorted(set(table.get("coupling error")["x"]))
         axes.set_xticks(sizes, [f"{size:g}" for size in sizes], rotation=45)
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.minorticks_off()
     return figure, pd.concat(drawn)[style.FIGURE_COLUMNS]
 
 
-def _errors(axes: Axes, frame: pd.DataFrame, about: dict) -> list[pd.DataFrame]:
-    found = get(frame, "coupling error")
-    power, error = slope(frame)
+def _named(table: Table, quantity: str) -> pd.DataFrame:
+    return table.get(quantity).assign(series=quantity)
+
+
+def _errors(axes: Axes, table: Table) -> list[pd.DataFrame]:
+    found = _named(table, "coupling error")
+    power, error = curves.slope(table)
     x = np.array(sorted(found["x"].unique()))
     level = np.log(found["y"]).mean() - power * np.log(found["x"]).mean()
     law = pd.DataFrame({"x": x, "y": np.exp(level) * x**power, "series": "fit", "seed": "all"})
@@ -49,13 +54,13 @@ def _errors(axes: Axes, frame: pd.DataFrame, about: dict) -> list[pd.DataFrame]:
     label = f"{found['seed'].nunique()} samples"
     sns.scatterplot(found, x="x", y="y", color=POINTS, alpha=0.7, label=label, ax=axes)
     axes.set(yscale="log", ylabel="err$_J$ = |cA − J|² / |J|²")
-    axes.set_title(f"error of the couplings, L = {about['length']}")
+    axes.set_title(f"error of the couplings, L = {table.about['length']}")
     axes.legend(loc="lower left")
     return [found, law]
 
 
-def _correlations(axes: Axes, frame: pd.DataFrame, about: dict) -> list[pd.DataFrame]:
-    found = [get(frame, name) for name in CORRELATIONS]
+def _correlations(axes: Axes, table: Table) -> list[pd.DataFrame]:
+    found = [_named(table, name) for name in CORRELATIONS]
     shown = pd.concat(found).replace({"series": CORRELATIONS})
     looks = dict(hue="series", style="series", markers=["o", "D"], palette=[POINTS, SCORES])
     sns.scatterplot(shown, x="x", y="y", ax=axes, **looks)
@@ -65,8 +70,8 @@ def _correlations(axes: Axes, frame: pd.DataFrame, about: dict) -> list[pd.DataF
     return found
 
 
-def _excess(axes: Axes, frame: pd.DataFrame, about: dict) -> list[pd.DataFrame]:
-    found, expected = get(frame, "excess loss"), get(frame, "expected excess")
+def _excess(axes: Axes, table: Table) -> list[pd.DataFrame]:
+    found, expected = _named(table, "excess loss"), _named(table, "expected excess")
     axes.plot(expected["x"], expected["y"], color=THEORY, label="p / (2ML)")
     axes.errorbar(
         found["x"],

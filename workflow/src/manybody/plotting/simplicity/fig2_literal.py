@@ -2,8 +2,8 @@
 
 from manybody.claims.simplicity.staircase_runs import Part, read_parts
 from manybody.plotting import style
+from manybody.plotting.points import Drawing, drawn
 from manybody.plotting.simplicity import staircase
-from manybody.plotting.simplicity.points import Drawing, drawn
 
 
 def draw(files, block: dict, context: dict) -> Drawing:

@@ -10,7 +10,7 @@ from manybody.claims import labels
 from manybody.claims.simplicity.quality import Quality, generator_label, read
 from manybody.files import tables
 from manybody.plotting import colours, style
-from manybody.plotting.simplicity.points import Drawing, drawn, points
+from manybody.plotting.points import Drawing, drawn, points
 
 
 def draw(files, block: dict, context: dict) -> Drawing:
@@ -47,7 +47,7 @@ def _draw_quality(axes: Axes, quality: Quality) -> list[pd.DataFrame]:
         label = generator_label(run, rank=name == wide)
         parts.append(_curve("a", label, run, block["test"]))
         axes.plot(parts[-1]["x"], parts[-1]["y"], label=label, markersize=3, **looks)
-        _band(axes, parts[-1], looks["color"])
+        style.band(axes, parts[-1], looks["color"])
     axes.set_title("(a) the generators on test text")
     return parts
 
@@ -63,7 +63,7 @@ def _draw_scores(axes: Axes, quality: Quality) -> list[pd.DataFrame]:
         score = trace["sweep"], trace["score"], trace["score_se"]
         parts.append(points("b", chains.label, about["chain_seed"], *score))
         axes.plot(parts[-1]["x"], parts[-1]["y"], color=colour, label=state)
-        _band(axes, parts[-1], colour)
+        style.band(axes, parts[-1], colour)
     axes.set(xlabel="sweep", ylabel=r"mean score $-E/L$ (nats per position)")
     energy = quality.chains[quality.block["chains"][0]].about["energy"]
     axes.set_title(f"(b) the chains, {energy} score")
@@ -90,8 +90,3 @@ def _curve(panel: str, label: str, run, target: str) -> pd.DataFrame:
     curve = tables.learning_curves(run.losses)
     curve = curve[(curve["target"] == target) & (curve["step"] > 0)]
     return points(panel, label, run.about["seed"], curve["step"], curve["loss"], curve["loss_se"])
-
-
-def _band(axes: Axes, curve: pd.DataFrame, colour: str) -> None:
-    low, high = curve["y"] - curve["y_err"], curve["y"] + curve["y_err"]
-    axes.fill_between(curve["x"], low, high, color=colour, alpha=0.2, linewidth=0)

@@ -10,12 +10,13 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from manybody import models
-from manybody.claims import labels, verdicts
+from manybody.claims import labels
+from manybody.claims.saturation import SATURATION
 from manybody.claims.simplicity import comparison
 from manybody.claims.simplicity.learning import Student, read
 from manybody.plotting import style
+from manybody.plotting.points import Drawing, drawn
 from manybody.plotting.simplicity.learning import EARLY, WIDE, Series, band, draw_curve, ladder
-from manybody.plotting.simplicity.points import Drawing, drawn
 
 
 def draw(files, block: dict, context: dict) -> Drawing:
@@ -54,7 +55,7 @@ def figure_of(student: Student) -> Drawing:
     inset.tick_params(labelsize=6)
     inset.set_facecolor("none")
     parts.append(_draw_late(right, student, others))
-    text = f"t: saturation, {verdicts.SATURATION[0]:.0%} of the drop left"
+    text = f"t: saturation, {SATURATION[0]:.0%} of the drop left"
     mark = Line2D([], [], color="0.4", marker="v", markersize=6, linestyle="", label=text)
     figure.legend(
         handles=[*map(_handle, shown), mark],
@@ -151,7 +152,7 @@ def _findings(student: Student) -> list[str]:
     """What the controls show: d, the log of the ratio of the times, by the first definition."""
     marks = {"stopped": "◇", "wide": "□"}
     found = []
-    for role, one in student.compared("fig. 4").items():
+    for role, one in comparison.compared(student, "fig. 4").items():
         share, d = next(iter(one.found.items()))
         found.append(
             f"control {marks[role]}: d = {d} at {share:.0%} left; "

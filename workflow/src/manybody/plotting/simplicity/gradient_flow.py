@@ -8,9 +8,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from manybody.claims.simplicity.flow import CASES, Flow, read
+from manybody.claims.reading import Table
+from manybody.files import tables
 from manybody.plotting import style
-from manybody.plotting.simplicity.points import Drawing, drawn
+from manybody.plotting.points import Drawing, drawn
 
 # Okabe and Ito's colours, one a case, and the looks of what the cases are compared with.
 LOOKS = {
@@ -27,11 +28,11 @@ POINTS = 12  # of a flow, drawn on the line of its closed form
 
 def draw(files, block: dict, context: dict) -> Drawing:
     """The figure and what is drawn, from files; see the package's docstring."""
-    return figure_of(read(files))
+    return figure_of(Table(*tables.read_theory(files["theory"][0])))
 
 
 @style.styled(style.RC)
-def figure_of(flow: Flow) -> Drawing:
+def figure_of(flow: Table) -> Drawing:
     """Panels (a) to (f), each of one consequence of the equations."""
     view = _View(flow)
     figure = style.new(10.2, 6.2)
@@ -56,7 +57,7 @@ def figure_of(flow: Flow) -> Drawing:
 class _View:
     """A flow, and what has been drawn of it."""
 
-    def __init__(self, flow: Flow):
+    def __init__(self, flow: Table):
         self.flow = flow
         self.drawn: list[pd.DataFrame] = []
 
@@ -131,7 +132,7 @@ def _norms(axes: Axes, view: _View, letter: str) -> None:
 
 
 def _growth(axes: Axes, view: _View, letter: str) -> None:
-    highest = max(view.flow.y("growth", case).max() for case in CASES)
+    highest = max(view.flow.y("growth", case).max() for case in LOOKS)
     for case, (colour, _) in LOOKS.items():
         found = view.draw(letter, "growth", case, f"{case}: |B|")
         law = view.draw(letter, "linear law", case, f"{case}: linear law (14)")
@@ -164,7 +165,7 @@ def _losses(axes: Axes, view: _View, letter: str) -> None:
 
 
 def _spectrum(axes: Axes, view: _View, letter: str) -> None:
-    cases = [case for case in CASES if not view.flow.decays[case]]
+    cases = [case for case in LOOKS if not view.flow.about["decays"][case]]
     for case in cases:
         colour, _ = LOOKS[case]
         rates = view.draw(letter, "rate", case, f"{case}: rates (14)")

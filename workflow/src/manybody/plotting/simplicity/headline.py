@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from manybody.claims import labels, verdicts
+from manybody.claims import labels
+from manybody.claims.saturation import SATURATION
 from manybody.claims.simplicity import comparison
 from manybody.claims.simplicity.corpora import Corpus, read
 from manybody.files import tables
 from manybody.plotting import colours, style
+from manybody.plotting.points import Drawing, drawn, points
 from manybody.plotting.simplicity.learning import EARLY, LADDER, WIDE
-from manybody.plotting.simplicity.points import Drawing, drawn, points
 
 NOISE = {"linestyle": ":", "marker": "s", "markerfacecolor": "white"}
 WIDTH, PAIR = 7.2, 0.66  # inches: of two columns of a journal; of a pair's heading and intervals
@@ -107,7 +108,7 @@ def _times(corpus: Corpus) -> list[pd.DataFrame]:
     """log t of every student and generator."""
     _, losses, targets, _ = corpus.student
     kinds, parts = _kinds(corpus), []
-    for share in verdicts.SATURATION:
+    for share in SATURATION:
         found = comparison.read_kinds(losses, targets, kinds, share, 1)
         for kind, made in zip(kinds, found, strict=True):
             label = f"{corpus.name}: {comparison.kind_label(targets, kind)}"

@@ -8,10 +8,11 @@ import pandas as pd
 import seaborn
 from matplotlib.axes import Axes
 
-from manybody.claims import labels, verdicts
+from manybody.claims import labels
+from manybody.claims.saturation import SATURATION, saturations
 from manybody.claims.simplicity.learning import Student
 from manybody.plotting import colours
-from manybody.plotting.simplicity.points import points
+from manybody.plotting.points import points
 
 LADDER = {"linestyle": "-", "marker": "o"}
 CONTROL = {"linestyle": ":", "marker": ""}
@@ -48,8 +49,8 @@ class Series:
 
     def saturation(self) -> pd.DataFrame:
         """Mean saturation step, its sd over seeds as y_err; x is the step, y the share in %."""
-        steps = verdicts.saturations(self.student.curves, self.target)["step"]
-        share = 100 * verdicts.SATURATION[0]
+        steps = saturations(self.student.curves, self.target)["step"]
+        share = 100 * SATURATION[0]
         return points("saturation", self.label, "mean", [steps.mean()], [share], steps.std(ddof=1))
 
 

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from manybody.claims.simplicity.staircase_runs import MOVED, Group, Lines, Part, classes, classify
 from manybody.plotting import style
-from manybody.plotting.simplicity.points import points
+from manybody.plotting.points import points
 
 TRUTH = "black"
 NOWHERE = "0.55"  # of runs that rest on no line

@@ -10,7 +10,7 @@ from manybody.claims.simplicity.evaluated import read_clones
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences, Symbols
 from manybody.plotting import style
-from manybody.plotting.simplicity.points import Drawing
+from manybody.plotting.points import Drawing
 
 WIDTH, NAME = 92, 22  # characters in a line of text, of a label
 

@@ -1,4 +1,4 @@
-"""Tables of theory as this paper's figures read them.
+"""Tables of theory as figures read them, drawn or judged.
 
 A table knows its quantities by series; a quantity that an entry did not ask for is an empty frame.
 """
@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from manybody.claims import verdicts
 from manybody.files import tables
 
 SAME = 1e-6  # relative difference of two x that are meant to be equal
 SMALLEST = 1e-12  # the same, absolute, at 0
 LAYERS = (1, 2)
+BOUND = 1 / 6  # no threshold of linear stability below (multi-index, section 4)
 MEDIAN = math.sqrt(math.pi / 2)  # standard error of a median over that of a mean, normal law
 
 
@@ -34,12 +34,15 @@ class Table:
     def __init__(self, frame: pd.DataFrame, about: dict):
         self.entry, self.about = about["entry"], about
         self._empty = frame.iloc[:0]
-        frame = frame.sort_values("x", kind="stable")
-        self._frames = dict(tuple(frame.groupby(["quantity", "series"], sort=False)))
+        parts = frame.groupby(["quantity", "series"], sort=False)
+        self._frames = {key: part.sort_values("x", kind="stable") for key, part in parts}
 
     def get(self, quantity: str, series: str = "") -> pd.DataFrame:
         """Rows of one quantity and series in the order of x; none if the table has not got it."""
         return self._frames.get((quantity, series), self._empty)
+
+    def y(self, quantity: str, series: str = "") -> np.ndarray:
+        return self.get(quantity, series)["y"].to_numpy()
 
     def series(self, quantity: str) -> list[str]:
         return [series for found, series in self._frames if found == quantity]
@@ -101,6 +104,12 @@ def median(values: Iterable[float]) -> Value:
 # --- Comparisons ---------------------------------------------------------------------------------
 
 
+def classified(table: Table) -> str:
+    """What a classifier of `theory.multi_index.trec` tells apart."""
+    ours = isinstance(table.entry["questions"], dict)
+    return "docstrings by package" if ours else "TREC"
+
+
 def departure(entry: dict, **needed) -> str:
     """Where an entry is not the one at which numbers were measured; empty where it is."""
     for key, value in needed.items():
@@ -115,34 +124,10 @@ def _numbers(*values) -> bool:
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
-def largest_difference(
-    claim: str,
-    found: Mapping[float, Value | None],
-    expected: Mapping[float, float],
-    tolerance: float,
-    name: str = "alpha",
-    failed: Iterable[float] = (),
-) -> dict:
-    """A claim of the paper: where values are furthest from the expected ones, within tolerance.
-
-    Places without a value, and those in `failed`, where an iteration did not converge, are left
-    out; the row was not run if no place is left.
-    """
-    failed = list(failed)
-    known = {
-        x: value
-        for x, value in found.items()
-        if value is not None
-        and x in expected
-        and not any(map(math.isclose, failed, [x] * len(failed)))
-    }
-    if not known:
-        return verdicts.not_run(claim, "no common points")
-    apart = {x: known[x].value - expected[x] for x in known}
-    worst = max(apart, key=lambda x: abs(apart[x]))
-    claim += f" (largest difference at {len(known)} points, here at {name} = {worst:g})"
-    _, error, runs = known[worst]
-    return verdicts.within(claim, apart[worst], error, 0.0, tolerance, runs=runs)
+def channel(entry: dict) -> str:
+    """The channel in words: V, or V + 1e-3."""
+    regulariser = entry["regulariser"]
+    return f"V + {regulariser:g}" if regulariser else "no regulariser"
 
 
 def first_crossing(x: Iterable[float], y: Iterable[float], level: float) -> float:
