@@ -26,7 +26,7 @@ BERT = dict(
 )
 
 
-def clone(description, name, sweep=20, energy="raw", start="test", step=2500, last=True):
+def clone(description, name, sweep=20, energy="raw", chain_init="test", step=2500, last=True):
     generator = dict(model=name, seed=0, step=step, last=last, description=description)
     return dict(
         original=False,
@@ -35,7 +35,7 @@ def clone(description, name, sweep=20, energy="raw", start="test", step=2500, la
         length=description["length"],
         generator=generator,
         energy=energy,
-        start=start,
+        chain_init=chain_init,
     )
 
 
@@ -50,7 +50,7 @@ TARGETS = {
     "n2-norm": clone(factored(2), "n2-norm", energy="norm"),
     "n4-norm": clone(factored(4), "n4-norm", energy="norm"),
     "bert-norm": clone(BERT, "bert-norm", energy="norm"),
-    "n4-unigram": clone(factored(4), "n4-unigram", 70, start="unigram"),
+    "n4-unigram": clone(factored(4), "n4-unigram", 70, chain_init="unigram"),
     "original": {"original": True},
 }
 # Plateau's loss, last loss, step at which the fall is halfway, rise after the minimum.
@@ -72,7 +72,7 @@ BLOCK = dict(
     early_stopped="n4-early",
     wide="n2-wide",
     norm=["n2-norm", "n4-norm", "bert-norm"],
-    starts=["n4-70", "n4-unigram"],
+    chain_inits=["n4-70", "n4-unigram"],
 )
 STUDENT = dict(description=BERT, source="docs", seed=0)
 HISTORY = pd.DataFrame({"step": [0, 3000], "epoch": [0.0, 15.0], "loss": [6.0, 1.8]})
@@ -200,7 +200,7 @@ def write_clone(folder, document, starts):
     for sweep in (20, 70):
         sequences.write(folder / f"sweep-{sweep}.parquet", (starts + sweep) % 400, 400, {})
         names.append(f"sweep-{sweep}.parquet")
-    about = {key: document[key] for key in ("generator", "energy", "start")}
+    about = {key: document[key] for key in ("generator", "energy", "chain_init")}
     about |= {"chain_seed": 5, "chains": len(starts)}
     write_manifest(folder / "manifest.json", "clones", names, about)
     return folder / "manifest.json"
@@ -213,7 +213,7 @@ def written(folder):
     """
     clones = [name for name, document in TARGETS.items() if not document["original"]]
     targets = {name: {"clone": name, "sweep": TARGETS[name]["sweep"]} for name in clones}
-    targets["original"] = {"starts": "n2"}
+    targets["original"] = {"initial": "n2"}
     evaluations = {"bert": {"seeds": [0, 1], "targets": targets}}
     models = {"n2-test": factored(2), "n4-test": factored(4), "bert-test": BERT}
     for name in models:

@@ -56,7 +56,7 @@ def state_evolution(regulariser, failed=(), **changes):
     made = Maker(kind="multi-index-state-evolution", regulariser=regulariser, **(BASE | changes))
     alphas = np.array(ALPHAS)
     first = overlap(alphas, fig1.ALONG[regulariser])
-    second = overlap(alphas, fig1.ALONE)
+    second = overlap(alphas, fig1.SINGLE_LAYER)
     if regulariser:  # what the public runs have, where it is known
         for name, target in (("Q11", first), ("Q22", second)):
             stored = public.OVERLAPS[name]
@@ -67,7 +67,7 @@ def state_evolution(regulariser, failed=(), **changes):
         made.add(quantity, "Q22", alphas, second, ERROR)
     for series in ("Q11", "Q22"):
         made.add("informed difference", series, 0.85, 1e-4, 1e-5)
-    alone = fig1.ALONE
+    alone = fig1.SINGLE_LAYER
     made.points("curve", "Q22 alone", alone)
     made.points("expected", "alpha of Q22 alone", {q: alone[q] for q in (0.3, 0.6, 0.9)}, 1e-5)
     along = fig1.ALONG[regulariser] | ({0.99: 0.999} if regulariser == 0 else {})
@@ -99,7 +99,7 @@ def state_evolution(regulariser, failed=(), **changes):
 def held(**changes):
     """Obeys figure 5's landmarks."""
     entry = BASE | dict(regulariser=0.0, alpha=1.2, overlaps=list(fig5.LANDMARKS)) | changes
-    return Maker(kind="multi-index-held", **entry).points("fixed", "Q11", fig5.LANDMARKS)
+    return Maker(kind="multi-index-fixed-overlap", **entry).points("fixed", "Q11", fig5.LANDMARKS)
 
 
 def thresholds(**changes):
@@ -126,14 +126,14 @@ def thresholds(**changes):
     return made
 
 
-def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, start="informed", failed=(), bad=1, **changes):
+def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, init="informed", failed=(), bad=1, **changes):
     """Runs go to cosines whose squares are state evolution's overlaps.
 
     The first `bad` of them do not converge at the alphas in `failed`.
     """
-    informed = start == "informed"
+    informed = init == "informed"
     entry = dict(skip=1, dimension=size, alphas=list(alphas), runs=runs, iterations=30, points=256)
-    entry |= dict(damping=1, regulariser=1e-3, noise=1e-3, side_information=0, start=start)
+    entry |= dict(damping=1, regulariser=1e-3, noise=1e-3, side_information=0, init=init)
     entry |= dict(overlaps=messages.START if informed else None)
     made = Maker(kind="multi-index-gamp", **(entry | changes))
     theory = state_evolution(1e-3).table()
@@ -197,7 +197,7 @@ def deep(failed=(), **changes):
     for name, stored in public.DEEP.items():
         q = np.interp(alphas, [min(stored) - 0.05, *stored], [0, *stored.values()])
         made.add("overlap", name, alphas, q, 1e-3)
-    made.points("curve", "Q33 alone", fig3.ALONE)
+    made.points("curve", "Q33 alone", fig3.SINGLE_LAYER)
     values = {"alpha_3": (0.205, 0.02), "alpha_1": (1.01, 0.05), "alpha_2": (1.15, 0.05)}
     for name, (value, slope) in values.items():
         for c in entry["skips"]:
@@ -220,7 +220,7 @@ def untied(c_two=1.0, **changes):
 
 def trec(runs=8, **changes):
     entry = dict(questions="train.label", tokenizer="vocab.txt", runs=runs)
-    entry |= dict(start=3e-4, epsilon=1e-6)
+    entry |= dict(init_scale=3e-4, epsilon=1e-6)
     entry |= fig3.QUESTIONS | changes
     made = Maker(kind="multi-index-trec", **entry)
     words = {"from": "file", "vocabulary": fig3.VOCABULARY}
@@ -267,7 +267,7 @@ WHOLE = {
         docstrings=trec(questions={"packages": {}, "of_each": 5}, tokenizer=None),
         untied=untied(),
     ),
-    "fig5": lambda: dict(held=held(), exact=exact()),
+    "fig5": lambda: dict(fixed_overlap=held(), exact=exact()),
 }
 
 

@@ -86,19 +86,30 @@ class Made:
     """Everything that figure 2 needs, written under one folder."""
 
     def __init__(
-        self, folder, source=SOURCE, equilibrium=EQUILIBRIUM, truth=None, law=LAW, tokens=None
+        self,
+        folder,
+        source=SOURCE,
+        equilibrium=EQUILIBRIUM,
+        truth=None,
+        hamiltonian=LAW,
+        tokens=None,
     ):
         tokens = held_out() if tokens is None else tokens
-        self.folder, self.law, self.tokens, self.source = folder, law, tokens, source
+        self.folder, self.hamiltonian, self.tokens, self.source = (
+            folder,
+            hamiltonian,
+            tokens,
+            source,
+        )
         folder.mkdir(parents=True, exist_ok=True)
-        each = equations.of_truth(law, tokens)
+        each = equations.of_truth(hamiltonian, tokens)
         self.paths, self.maps = {}, {}
         self.losses = [equations.rows("optimum", "", 0, each)]
         self.optimum = float(each.mean()) if truth is None else truth
-        law.save(folder / "hamiltonian.safetensors", {"equilibrium": equilibrium})
+        hamiltonian.save(folder / "hamiltonian.safetensors", {"equilibrium": equilibrium})
         test = dict(cross_entropy=self.optimum, entropy=self.optimum - 0.001, difference=0.001)
         about = {"self_test": {**test, "standard_error": 0.002}}
-        sequences.write(folder / "validation.parquet", tokens, law.vocabulary, about)
+        sequences.write(folder / "validation.parquet", tokens, hamiltonian.vocabulary, about)
         energy = dict(architecture="energy", order=2)
         self.add("true", 0, energy, self.optimum, None)
 
@@ -117,8 +128,8 @@ class Made:
     def factored(self, model, kind, noise, seed=0, of=None, sign=-2.0):
         """One layer whose A and V are the true ones with noise, in another gauge."""
         draws = np.random.default_rng([seed, 0])
-        attention = noisy(self.law.couplings, noise[0], draws)
-        truth = -2 * self.law.beta * self.law.colours
+        attention = noisy(self.hamiltonian.couplings, noise[0], draws)
+        truth = -2 * self.hamiltonian.beta * self.hamiltonian.colours
         values = truth + noise[1] * truth.std() * draws.standard_normal(truth.shape)
         each = of_factored(attention, values, self.tokens)
         last = {("A", 1): sign * attention, ("V", 1): values / sign + draws.random(len(truth))}
@@ -131,7 +142,7 @@ class Made:
         draws = np.random.default_rng(seed)
         named = {("attention", n): draws.random((LENGTH, LENGTH)) for n in range(1, layers + 1)}
         if layers > 1:
-            named["attention", 0] = noisy(self.law.couplings, 0.2, draws)
+            named["attention", 0] = noisy(self.hamiltonian.couplings, 0.2, draws)
         description = dict(architecture="encoder", layers=layers)
         losses = curve(self.optimum + excess)
         self.add(model, seed, description, losses, of or recipe(), {9000: named})
@@ -139,9 +150,9 @@ class Made:
     def interpolated(self, model, a, noise, seed=0, of=None):
         """A run that loses what the true J and the true V with noise do."""
         draws = np.random.default_rng(seed)
-        values = -2 * self.law.beta * self.law.colours
+        values = -2 * self.hamiltonian.beta * self.hamiltonian.colours
         values = values + noise * values.std() * draws.standard_normal(values.shape)
-        each = of_factored(self.law.couplings, values, self.tokens)
+        each = of_factored(self.hamiltonian.couplings, values, self.tokens)
         description = dict(architecture="interpolated", a=a)
         of = of or recipe(0.02, "adamw")
         self.add(model, seed, description, curve(each.mean()), of, each=each)

@@ -191,7 +191,7 @@ def test_definitions_must_agree():
 # --- From tables of losses -----------------------------------------------------------------------
 
 
-def document(name, layers, seed, last=True, start="test", rows=tuple(range(CHAINS))):
+def document(name, layers, seed, last=True, chain_init="test", rows=tuple(range(CHAINS))):
     sizes = dict(vocabulary=400, length=LENGTH)
     description = (
         dict(architecture="bert", layers=2, width=64, **sizes)
@@ -206,7 +206,7 @@ def document(name, layers, seed, last=True, start="test", rows=tuple(range(CHAIN
         length=LENGTH,
         generator=generator,
         energy="raw",
-        start=start,
+        chain_init=chain_init,
         rows=list(rows) if rows else None,
     )
 
@@ -376,7 +376,7 @@ def test_chains_from_the_same_starts_are_drawn_together():
         return comparison.interval(*kinds, (math.nan, 0)).chains
 
     apart = dict(TARGETS)
-    apart["wide-0"] = apart["wide-0"] | {"rows": None, "start": "unigram"}
+    apart["wide-0"] = apart["wide-0"] | {"rows": None, "chain_init": "unigram"}
     assert error(TARGETS) < 0.6 * error(apart)
 
 
@@ -417,7 +417,7 @@ def test_the_bootstrap_has_the_spread_of_new_chains():
 def test_the_generators_of_two_kinds_of_chains_are_counted_once():
     """Chains from noise belong to the same generators: their spread is no further evidence."""
     noise = {
-        f"noise-{seed}": TARGETS[f"wide-{seed}"] | {"start": "unigram", "rows": None}
+        f"noise-{seed}": TARGETS[f"wide-{seed}"] | {"chain_init": "unigram", "rows": None}
         for seed in (0, 1)
     }
     targets = TARGETS | noise

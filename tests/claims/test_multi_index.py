@@ -58,7 +58,7 @@ def test_every_landmark_has_a_row(whole):
     """At the papers' scale; those that are missing scatter too much for it."""
     right = [c for c in fig1.ALPHA_2_OVER if c >= 0.25]
     counts = {
-        "alpha at Q22": len(fig1.ALONE) + 2 * 3,
+        "alpha at Q22": len(fig1.SINGLE_LAYER) + 2 * 3,
         "alpha at Q11": 2 * len(fig1.PLACES) + 1 + 2 * 3,
         "V22 at Q11": 2 * len(fig1.PLACES),
         "plug-in error at Q": 9 + 8,  # where the specification's number holds
@@ -72,7 +72,7 @@ def test_every_landmark_has_a_row(whole):
         "Nishimori": 2,
     }
     assert {text: len(rows(whole["fig1"], text)) for text in counts} == counts
-    assert len(rows(whole["fig3"], "alpha at Q33")) == len(fig3.ALONE)
+    assert len(rows(whole["fig3"], "alpha at Q33")) == len(fig3.SINGLE_LAYER)
     assert len(rows(whole["fig3"], "BERT's tokeniser")) == 11
     assert len(rows(whole["fig5"], "Q11 at Q22")) == len(fig5.LANDMARKS)
 
@@ -193,7 +193,7 @@ def test_points_that_did_not_converge_contradict_their_claims(tmp_path):
     found = judged("fig1", tmp_path, regularised=made)
     assert answers(found, "same Q, c = 1, V + 0.001") == {"contradicted"}
     made = planted.held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
-    found = judged("fig5", tmp_path, held=made)
+    found = judged("fig5", tmp_path, fixed_overlap=made)
     for text in ("Q11 at Q22 = 0.95", "Q11 rises with Q22"):
         assert answers(found, text) == {"contradicted"}
 
@@ -265,7 +265,7 @@ def test_noise_that_the_channel_does_not_know_is_not_state_evolution():
 
 
 def test_a_random_start_is_compared_with_the_public_run(tmp_path):
-    made = planted.gamp(start="random", alphas=(1.2,), runs=4, noise=0, damping=0.8)
+    made = planted.gamp(init="random", alphas=(1.2,), runs=4, noise=0, damping=0.8)
     found = judged("fig2", tmp_path, gamp=made)
     assert answers(found, "cosine 2 passes .9") == {"yes"}
     assert answers(found, "learns layer 2") == {"yes"}
@@ -274,7 +274,7 @@ def test_a_random_start_is_compared_with_the_public_run(tmp_path):
 
 
 def test_no_run_that_learned_layer_1_is_no_evidence():
-    made = planted.gamp(start="random", alphas=(1.2,), runs=3, noise=0, damping=0.8)
+    made = planted.gamp(init="random", alphas=(1.2,), runs=3, noise=0, damping=0.8)
     for frame in made.frames:
         frame.loc[frame["quantity"] == "cosine 1", "y"] = 0.02
     found = verdicts.table(fig2.message_claims(made.table()))
@@ -417,7 +417,7 @@ def every_gate(overlay):
     found += messages.step_gates(two["gamp"], "fig. 2")
     found += fig2.descent_gates(two["sgd"])
     found += fig3.deep_gates(three["deep"])
-    found += fig5.fixed_gates(five["held"])
+    found += fig5.fixed_gates(five["fixed_overlap"])
     return [gate for gate in found if gate.kind == "statistical"]
 
 

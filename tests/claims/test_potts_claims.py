@@ -56,6 +56,7 @@ def holds(found, text):
 def test_what_was_planted_is_what_the_claims_find(planted):
     found = fig2.judge(*planted)
     gates = found[found["kind"] != "paper"]
+    assert list(gates[gates["holds"] != "confirmed"]["claim"]) == []
     assert set(gates["holds"]) == {"confirmed"}
     assert len(gates) == 6 + 2 + 2 + 3  # samples, losses, free and softmax A
     # One sample of 3000 cannot confirm what is asked of free A: recovery does, with six.
@@ -124,7 +125,7 @@ def test_depths_are_compared_within_one_reading_of_the_encoder(tmp_path):
 
 def entry(label, kind, curves):
     about = {"recipe": recipe(), "description": {"architecture": kind, "layers": 1}}
-    runs = {n: fig2_runs.Run(about, pd.DataFrame(one), {}) for n, one in enumerate(curves)}
+    runs = {n: fig2_runs.PottsRun(about, pd.DataFrame(one), {}) for n, one in enumerate(curves)}
     return fig2_runs.Entry(label, [fig2_runs.Candidate(label, runs)])
 
 
@@ -210,7 +211,9 @@ def test_gates_of_the_configs_can_be_confirmed():
     """Whatever few tokens a config tests on: a gate that these cannot confirm is not carried."""
     description = dict(architecture="factored", layers=1, attention="softmax")
     table = pd.DataFrame({"step": [1], "epoch": [1.0], "loss": [0.7], "tokens": [1]})
-    run = fig2_runs.Run({"recipe": recipe(), "description": description}, table, {0: LAW.couplings})
+    run = fig2_runs.PottsRun(
+        {"recipe": recipe(), "description": description}, table, {0: LAW.couplings}
+    )
     run.each = np.linspace(0.6, 0.8, 2000)
     entry = fig2_runs.Entry("softmax", [fig2_runs.Candidate("softmax", {0: run})])
     for count, carried in ((2000, True), (200, False)):

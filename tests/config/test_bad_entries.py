@@ -6,7 +6,7 @@ from configs import load
 from manybody.config.check import ConfigError, check
 
 NAN, INF = float("nan"), float("inf")
-RANDOM = {"start": "random", "overlaps": None, "side_information": 0.0}
+RANDOM = {"init": "random", "overlaps": None, "side_information": 0.0}
 INTERACTION = {"vectors": 3, "variables": "signs", "probability": 0.5}
 # Block, entry, what is changed in it; the last key is the one that is refused.
 CASES = [
@@ -26,12 +26,12 @@ CASES = [
             {"alphas": [1.2, 1.2000001]},
             {"damping": 0},
             {"damping": 1.1},
-            {"start": "warm"},
+            {"init": "warm"},
             {"overlaps": None},
             {"overlaps": [0.3, 1.0]},
             {"overlaps": [0.3]},
             RANDOM | {"points": 64},
-            {"start": "random", "overlaps": [0.3, 0.6]},
+            {"init": "random", "overlaps": [0.3, 0.6]},
             {"damping": 0.8, "points": 64},
             {"points": 48},
             {"dimension": 0},
@@ -48,7 +48,7 @@ CASES = [
             {"alpha": 0},
             {"dimension": 20, "alpha": 0.01},
             {"learning_rate": 0},
-            {"start": 0},
+            {"init_scale": 0},
             {"weight_decay": -1},
             {"batch": 0},
             {"repeats": 0},
@@ -70,7 +70,7 @@ CASES = [
             {"learning_rate": 0},
             {"learning_rate": INF},
             {"epsilon": 0},
-            {"start": -1.0},
+            {"init_scale": -1.0},
             {"held_out": 0},
             {"held_out": 1},
             {"vocabulary": None},
@@ -163,7 +163,7 @@ CASES = [
             {"realisations": 1},
             {"kind": "other"},
             {"ridge": -1.0},
-            {"start": {"attention": 0.0, "values": 0.3}},
+            {"init_scale": {"attention": 0.0, "values": 0.3}},
             {"iterations": 0},
         )
     ],

@@ -120,20 +120,28 @@ def test_a_mistake_in_the_headline_is_named(path, value, expected):
         ("sources.many-body.couplings.vectors", 0, ["sources.many-body.couplings.vectors", "0"]),
         ("sources.many-body.couplings.probability", 1, ["couplings.probability", "1"]),
         ("sources.many-body.logit_scale", 0, ["sources.many-body.logit_scale", "0"]),
-        ("models.many-body-n3.start", [0.2, 0.4], ["models.many-body-n3.start", "2", "3 layers"]),
-        ("models.many-body-n3.rank", 3, ["models.many-body-n3.start", "rank 3"]),
+        (
+            "models.many-body-n3.init_scale",
+            [0.2, 0.4],
+            ["models.many-body-n3.init_scale", "2", "3 layers"],
+        ),
+        ("models.many-body-n3.rank", 3, ["models.many-body-n3.init_scale", "rank 3"]),
         ("models.many-body-n3.training.hold", 20001, ["hold", "20001", "20000"]),
         ("models.many-body-n3.training.batch", 2561, ["many-body-n3.training.batch", "take 2560"]),
         ("models.many-body-true.order", 3, ["many-body-true.order", "3", "of order 4"]),
         ("figures.simplicity.fig2.source", "docs", ["fig2.source", "docs", "many-body"]),
-        ("figures.simplicity.fig2.truth", "many-body-4", ["fig2.truth", "weights: source"]),
+        ("figures.simplicity.fig2.truth", "many-body-4", ["fig2.truth", "parameters: source"]),
         ("figures.simplicity.fig2.lines", ["n2"], ["fig2.lines", "n2", "energy"]),
         ("figures.simplicity.fig2.exact", "exact", ["fig2.exact", "theory.exact"]),
         ("sources.potts.temperature", {"beta": -1}, ["sources.potts.temperature", "-1"]),
         ("sources.potts.temperature", {"hamming": None}, ["temperature: found neither hamming"]),
         ("sources.potts.couplings", "contacts", ["sources.potts.couplings", "'contacts'"]),
         ("models.potts-free.training.subset", 200000, ["subset", "200000", "120000"]),
-        ("models.potts-map.training.weights", "identity", ["weights", "potts source", "alignment"]),
+        (
+            "models.potts-map.training.sequence_weights",
+            "identity",
+            ["weights", "potts source", "alignment"],
+        ),
         ("models.potts-map.attention", "softmax", ["optimizer.sparsity", "0.0003", "free maps"]),
         ("models.potts-map.layers", 2, ["models.potts-map.training.optimizer.sparsity", "0.0003"]),
         ("curves.recovery.source", "docs", ["curves.recovery.source", "docs", "potts"]),
@@ -162,7 +170,7 @@ def test_a_mistake_in_the_headline_is_named(path, value, expected):
                 ({"evaluation": "n4", "text": "own"}, "different sweeps"),
             )
         ],
-        ("figures.potts.fig2.optimum", "potts-free", ["fig2.optimum", "weights: source"]),
+        ("figures.potts.fig2.optimum", "potts-free", ["fig2.optimum", "parameters: source"]),
         ("figures.potts.fig3.curve", "separable", ["fig3.curve", "did you mean separability"]),
         ("figures.potts.contacts.model", "potts-maps", ["contacts.model", "did you mean potts-m"]),
     ],
@@ -280,7 +288,7 @@ def test_inside_an_entry_null_is_a_value(config):
     take_away(config)
     assert config["models"]["n2"]["rank"] is None
     check(config)
-    for path in ("models.n2.layers", "models.n2.start", "evaluations.bert.targets.order-3"):
+    for path in ("models.n2.layers", "models.n2.init_scale", "evaluations.bert.targets.order-3"):
         changed = load()
         put(changed, path, None)
         take_away(changed)

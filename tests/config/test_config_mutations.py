@@ -26,10 +26,10 @@ NAMES = re.compile(
 )
 OPTIONAL = re.compile(
     r"corpora\.[^.]+\.(seed|deduplicate|marker|column|files|sha256)|sources\.[^.]+\.(blocks|fields|split\.by)"
-    r"|sources\.[^.]+\.blocks\..*|models\.[^.]+\.(heads|attention|start)"
-    r"|models\..*\.(loss|hold|every|subset|validation_masks|divergence|device|stream|training\.weights)"
-    r"|figures\..*\.(seeds|colours|protocols|exact|wide_generator|early_stopped|twins"
-    r"|wide|norm|starts|interpolation|truth|separation)|figures\.simplicity\.fig[45]\.generators"
+    r"|sources\.[^.]+\.blocks\..*|models\.[^.]+\.(heads|attention|init_scale)"
+    r"|models\..*\.(loss|hold|every|subset|validation_masks|divergence|device|stream|training\.sequence_weights)"
+    r"|figures\..*\.(seeds|palette|protocols|exact|wide_generator|early_stopped|twins"
+    r"|wide|norm|chain_inits|interpolation|truth|separation)|figures\.simplicity\.fig[45]\.generators"
     r"|theory\.((trec|docstrings)\.vocabulary|gamp\.activation)|models\..*\.(sparsity|weights)"
     r"|sources\.potts\.temperature\.hamming"
 )
@@ -39,7 +39,7 @@ REQUIRED_ANYWAY = re.compile(
     r"|figures\.simplicity\.fig2\.(networks|protocols)\[\d+\]\.seeds"
 )
 FREE_TEXT = re.compile(
-    r".*\.(label|file|marker|column|truth|questions|tokenizer)|corpora\..*\.files.*|.*\.colours\..*"
+    r".*\.(label|file|marker|column|truth|questions|tokenizer)|corpora\..*\.files.*|.*\.palette\..*"
 )
 
 # What the default config leaves out: the other kinds of corpora, sources, theory and figures.
@@ -59,8 +59,9 @@ theory:
     {kind: multi-index-state-evolution, skip: 1.0, activation: softmax, regulariser: 0.0,
      alphas: [0.1, 1.0], points: 1024, scrambles: 4, side_information: 0.1,
      seed: 0, threads: 1}
-  held: {kind: multi-index-held, skip: 1.0, activation: softmax, regulariser: 0.0, alpha: 1.0,
-     overlaps: [0.5], points: 1024, scrambles: 4, side_information: 0.1, seed: 0, threads: 1}
+  held: {kind: multi-index-fixed-overlap, skip: 1.0, activation: softmax, regulariser: 0.0,
+     alpha: 1.0, overlaps: [0.5], points: 1024, scrambles: 4, side_information: 0.1, seed: 0,
+     threads: 1}
   thresholds: {kind: multi-index-thresholds, activation: linear, skips: [0.5, 1.0],
      regulariser: 0.0, tolerance_1: 0.01, points: 1024, scrambles: 4, seed: 0, threads: 1}
   deep: {kind: multi-index-deep, skip: 1.0, alphas: [1.0], skips: [1.0], points: 1024,
@@ -69,13 +70,13 @@ theory:
      seed: 0, threads: 1}
   gamp: {kind: multi-index-gamp, skip: 1.0, activation: linear, dimension: 100,
      alphas: [0.5, 1.0], runs: 2, iterations: 10, damping: 1.0, regulariser: 0.0, noise: 0.0,
-     start: informed, overlaps: [0.1, 0.2], side_information: 0.1, points: 1024, seed: 0,
+     init: informed, overlaps: [0.1, 0.2], side_information: 0.1, points: 1024, seed: 0,
      threads: 1}
   sgd: {kind: multi-index-sgd, skip: 1.0, dimension: 100, alpha: 1.0, batch: 10, repeats: 1,
-     learning_rate: 0.1, weight_decay: 0.0, start: 0.1, epochs: 2, runs: 2, same_teacher: true,
+     learning_rate: 0.1, weight_decay: 0.0, init_scale: 0.1, epochs: 2, runs: 2, same_teacher: true,
      seed: 0, threads: 1}
   trec: {kind: multi-index-trec, questions: null, tokenizer: null, vocabulary: 500, length: 10,
-     width: 16, hidden: 4, start: 0.1, held_out: 0.2, batch: 10, learning_rate: 0.01,
+     width: 16, hidden: 4, init_scale: 0.1, held_out: 0.2, batch: 10, learning_rate: 0.01,
      epsilon: 1.0e-8, epochs: 2, runs: 2, seed: 0, threads: 1}
   identities: {kind: multi-index-exact, seed: 0, threads: 1}
 figures:
@@ -85,7 +86,7 @@ figures:
     fig2: {theory: {gamp: gamp, sgd: sgd}}
     fig3: {theory: {deep: deep, deep_regularised: deep, trec: trec, docstrings: trec,
                     untied: untied}}
-    fig5: {theory: {held: held, exact: identities}}
+    fig5: {theory: {fixed_overlap: held, exact: identities}}
 """
 
 

@@ -9,7 +9,7 @@ from figure_inputs import needs
 from manybody.config.figures import multi_index, simplicity
 
 EVALUATIONS = {
-    "bert": {"seeds": [0, 1], "targets": {"n2": {"clone": "n2"}, "o": {"starts": "n2"}}},
+    "bert": {"seeds": [0, 1], "targets": {"n2": {"clone": "n2"}, "o": {"initial": "n2"}}},
     "n2-test": {"seeds": [0], "targets": {"own": {"clone": "n2-norm"}}},
 }
 FIG3 = {

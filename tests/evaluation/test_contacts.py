@@ -196,11 +196,12 @@ def planted(tmp_path_factory):
         identity=1.0, split=dict(train=0.9, validation=0.05, test=0.05, by="random"), seed=0,
     )  # fmt: skip
     files = {split: folder / f"{split}.parquet" for split in alignment.SPLITS}
-    files["weights"] = folder / "weights.parquet"
-    alignment.make(source, "planted", files, files["weights"])
+    files["sequence_weights"] = folder / "weights.parquet"
+    alignment.make(source, "planted", files, files["sequence_weights"])
     recipe = dict(
-        objective="masked", masks="all", steps=80, starts=1, validation=50, precision="float32",
-        threads=1, weights="identity", optimizer=dict(name="lbfgs", history=20, ridge=1e-4),
+        objective="masked", masks="all", steps=80, restarts=1, validation=50,
+        precision="float32", threads=1, sequence_weights="identity",
+        optimizer=dict(name="lbfgs", history=20, ridge=1e-4),
     )  # fmt: skip
     sizes = dict(layers=1, rank=None, bias="site", variant="exact", heads=1)
     manifest = train_files(

@@ -58,9 +58,9 @@ def test_the_equations_give_the_losses_of_the_models(length, vocabulary, tmp_pat
     paths = [write_run(tmp_path / name, model) for name, model in made.items()]
     paths.append(write_run(tmp_path / "diverged", made["free"], diverged=9))
     tokens = np.random.default_rng(0).integers(0, vocabulary, (30, length))
-    law = Hamiltonian(1 - np.eye(length), -np.eye(vocabulary) / 2, 0.8)
+    hamiltonian = Hamiltonian(1 - np.eye(length), -np.eye(vocabulary) / 2, 0.8)
     sequences.write(tmp_path / "validation.parquet", tokens, vocabulary, {})
-    law.save(tmp_path / "hamiltonian.safetensors", {})
+    hamiltonian.save(tmp_path / "hamiltonian.safetensors", {})
     found = equations.evaluate(
         paths, tmp_path / "validation.parquet", tmp_path / "hamiltonian.safetensors"
     )
@@ -72,13 +72,17 @@ def test_the_equations_give_the_losses_of_the_models(length, vocabulary, tmp_pat
         assert losses["x"].tolist() == list(range(30))
         np.testing.assert_allclose(losses["y"], sums / length, rtol=1e-12, err_msg=name)
     optimum = found[found["quantity"] == "optimum"]["y"]
-    np.testing.assert_array_equal(optimum, equations.of_truth(law, tokens))
+    np.testing.assert_array_equal(optimum, equations.of_truth(hamiltonian, tokens))
 
 
 def test_the_true_couplings_lose_what_the_law_does():
-    law = Hamiltonian(contact_map(20), -stored_colours() / 2, 1.707)
+    hamiltonian = Hamiltonian(contact_map(20), -stored_colours() / 2, 1.707)
     tokens = np.random.default_rng(0).integers(0, 20, (100, 20))
     found = equations.of_logits(
-        partial(equation.logits, law.couplings, -2 * law.beta * law.colours), law.vocabulary, tokens
+        partial(
+            equation.logits, hamiltonian.couplings, -2 * hamiltonian.beta * hamiltonian.colours
+        ),
+        hamiltonian.vocabulary,
+        tokens,
     )
-    np.testing.assert_allclose(found, equations.of_truth(law, tokens), rtol=1e-12)
+    np.testing.assert_allclose(found, equations.of_truth(hamiltonian, tokens), rtol=1e-12)

@@ -53,7 +53,7 @@ def test_losses_are_those_of_the_formula(model):
     data = tokens()
     expected = direct(model, data)
     np.testing.assert_allclose(pl.losses(model, data), expected.mean(axis=1), rtol=0, atol=1e-13)
-    total, _ = pl.loss_and_slopes(pl.Counted(data, COLOURS), model)
+    total, _ = pl.loss_and_gradients(pl.Counted(data, COLOURS), model)
     assert total == pytest.approx(expected.sum(), rel=1e-13)
 
 
@@ -61,7 +61,7 @@ def test_losses_are_those_of_the_formula(model):
 def test_slopes_are_the_numerical_ones(model):
     rng = np.random.default_rng(2)
     counted = pl.Counted(tokens(), COLOURS, rng.random(90))
-    _, slopes = pl.loss_and_slopes(counted, model)
+    _, slopes = pl.loss_and_gradients(counted, model)
     step = 1e-5
     for number, slope in enumerate(parts(slopes)):
         direction = rng.standard_normal(slope.shape)
@@ -74,7 +74,7 @@ def test_slopes_are_the_numerical_ones(model):
         for sign in (1, -1):
             moved = [part.copy() for part in parts(model)]
             moved[number] += sign * step * direction
-            ends.append(pl.loss_and_slopes(counted, type(model)(*moved))[0])
+            ends.append(pl.loss_and_gradients(counted, type(model)(*moved))[0])
         numerical = (ends[0] - ends[1]) / (2 * step)
         assert (slope * direction).sum() == pytest.approx(numerical, rel=1e-7, abs=1e-7)
 
@@ -86,7 +86,7 @@ def test_a_weight_is_a_number_of_repeats():
     assert weighted.total == repeated.total == repeats.sum()
     assert len(np.unique(data, axis=0)) == weighted.tokens.shape[1] < 40
     (one, first), (two, second) = (
-        pl.loss_and_slopes(counted, heads()) for counted in (weighted, repeated)
+        pl.loss_and_gradients(counted, heads()) for counted in (weighted, repeated)
     )
     assert one == pytest.approx(two, rel=1e-13)
     for a, b in zip(parts(first), parts(second), strict=True):
@@ -95,9 +95,9 @@ def test_a_weight_is_a_number_of_repeats():
 
 def test_slopes_do_not_depend_on_the_number_of_threads():
     counted = pl.Counted(tokens(), COLOURS)
-    one, slopes = pl.loss_and_slopes(counted, heads(), threads=1)
+    one, slopes = pl.loss_and_gradients(counted, heads(), threads=1)
     for threads in (2, 3):
-        other, others = pl.loss_and_slopes(counted, heads(), threads=threads)
+        other, others = pl.loss_and_gradients(counted, heads(), threads=threads)
         assert one == other
         for a, b in zip(parts(slopes), parts(others), strict=True):
             np.testing.assert_array_equal(a, b)
@@ -139,19 +139,21 @@ def colours() -> np.ndarray:
 
 
 def planted(count: int, seed: int) -> np.ndarray:
-    law = Hamiltonian(chain(), -colours() / 2, 1.0)
-    return pair_gibbs.sample(law, count, 40, np.random.SeedSequence(seed)).tokens
+    hamiltonian = Hamiltonian(chain(), -colours() / 2, 1.0)
+    return pair_gibbs.sample(hamiltonian, count, 40, np.random.SeedSequence(seed)).tokens
 
 
 def test_factored_attention_recovers_planted_couplings():
     fit = pl.fit_heads(pl.Counted(planted(4000, 1), COLOURS), iterations=80)
-    law = Hamiltonian(chain(), -colours() / 2, 1.0)
-    found = dict(curves.errors(fit.model.attention[0], law))
+    hamiltonian = Hamiltonian(chain(), -colours() / 2, 1.0)
+    found = dict(curves.errors(fit.model.attention[0], hamiltonian))
     assert found["pearson"] > 0.99
     assert found["score correlation"] > 0.99
     assert found["coupling error"] < 0.03
     test = planted(2000, 2)
-    excess = (pl.losses(fit.model, test) - pl.losses(curves.true_conditionals(law), test)).mean()
+    excess = (
+        pl.losses(fit.model, test) - pl.losses(curves.true_conditionals(hamiltonian), test)
+    ).mean()
     assert -0.001 < excess < 0.004  # p / (2 M L) is 0.0009
 
 
@@ -159,11 +161,11 @@ def test_true_conditionals_are_those_of_the_hamiltonian():
     """At a temperature other than 1, with and without fields of the sites."""
     data, own = tokens(), np.random.default_rng(3).standard_normal((LENGTH, COLOURS))
     for alone in (None, own):
-        law = Hamiltonian(chain(), -colours() / 2, 0.37, alone)
-        logs = np.take_along_axis(law.log_conditionals(data), data[:, :, None], axis=2)
+        hamiltonian = Hamiltonian(chain(), -colours() / 2, 0.37, alone)
+        logs = np.take_along_axis(hamiltonian.log_conditionals(data), data[:, :, None], axis=2)
         expected = -logs[:, :, 0].mean(axis=1)
         np.testing.assert_allclose(
-            pl.losses(curves.true_conditionals(law), data), expected, rtol=1e-12
+            pl.losses(curves.true_conditionals(hamiltonian), data), expected, rtol=1e-12
         )
 
 
@@ -171,11 +173,11 @@ def test_true_conditionals_are_those_of_the_hamiltonian():
 
 ENTRY = dict(
     kind="recovery", source="ring", sizes=[500, 1000, 2000], ridge=1e-4, realisations=3, test=500,
-    iterations=40, start=dict(attention=0.1, values=0.3), seed=0,
+    iterations=40, init_scale=dict(attention=0.1, values=0.3), seed=0,
 )  # fmt: skip
 SEPARABILITY = dict(
     kind="separability", source="ring", sizes=[2, 8], ridges=[1e-2, 1e-1], realisations=2, test=200,
-    iterations=40, start=dict(attention=0.1, values=0.3), seed=0,
+    iterations=40, init_scale=dict(attention=0.1, values=0.3), seed=0,
 )  # fmt: skip
 
 
@@ -253,12 +255,12 @@ def test_bad_input_is_named():
 
 def test_a_penalty_sets_couplings_to_zero_that_are():
     counted = pl.Counted(planted(2000, 1), COLOURS)
-    law = Hamiltonian(chain(), -colours() / 2, 1.0)
+    hamiltonian = Hamiltonian(chain(), -colours() / 2, 1.0)
     apart = (chain() == 0) & ~np.eye(LENGTH, dtype=bool)
     dense, sparse = pl.fit_heads(counted), plm.fit_sparse(counted, 1e-2)
     assert (dense.model.attention[0][apart] != 0).all()
     assert (sparse.model.attention[0][apart] == 0).sum() > 6
-    one, two = (dict(curves.errors(fit.model.attention[0], law)) for fit in (dense, sparse))
+    one, two = (dict(curves.errors(fit.model.attention[0], hamiltonian)) for fit in (dense, sparse))
     assert two["score correlation"] > one["score correlation"]
     mean = pl.losses(sparse.model, planted(2000, 1)).mean()
     assert sparse.loss == pytest.approx(mean, rel=1e-12)

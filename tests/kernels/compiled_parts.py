@@ -109,8 +109,8 @@ def potts() -> list:
         draw = np.random.default_rng(length)
         couplings = np.triu(draw.standard_normal((length, length)), 1)
         colours = draw.standard_normal((vocabulary, vocabulary))
-        law = Hamiltonian(couplings + couplings.T, colours + colours.T, 0.3)
-        run = pair_gibbs.sample(law, 300, 5, np.random.SeedSequence(1), energies=True)
+        hamiltonian = Hamiltonian(couplings + couplings.T, colours + colours.T, 0.3)
+        run = pair_gibbs.sample(hamiltonian, 300, 5, np.random.SeedSequence(1), energies=True)
         found += [run.tokens, run.changed, run.energies]
     return found
 
@@ -149,7 +149,7 @@ def descent() -> list:
 
     entry = dict(
         skip=1.0, dimension=37, alpha=3.3, batch=25, repeats=3, learning_rate=15.0,
-        weight_decay=0.07, start=0.9, epochs=7, runs=2, same_teacher=False, seed=0, threads=1,
+        weight_decay=0.07, init_scale=0.9, epochs=7, runs=2, same_teacher=False, seed=0, threads=1,
     )  # fmt: skip
     frame, _ = sgd.compute(entry)
     return [frame["y"].to_numpy()]

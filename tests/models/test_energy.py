@@ -25,7 +25,7 @@ RECIPE = {
     "masks": "all",
     "optimizer": {"name": "lbfgs", "history": 20, "ridge": 0.0},
     "steps": 40,
-    "starts": 3,
+    "restarts": 3,
     "validation": 60,
     "precision": "float32",
     "threads": 1,
@@ -184,8 +184,8 @@ def test_a_fit_leaves_what_training_leaves(finished):
         4,
         "counting",
     )
-    assert len(about["starts"]) == 3
-    objectives = [start["objective"] for start in about["starts"]]
+    assert len(about["restarts"]) == 3
+    objectives = [start["objective"] for start in about["restarts"]]
     assert about["kept"] == int(np.argmin(objectives))
     table = checkpoints.history(finished)
     last = table[table["step"] == step].set_index("split")
@@ -215,7 +215,7 @@ def killed(out, monkeypatch, descents, within=False, **changes):
     descend, followed = lbfgs.Fit._descend, []
 
     def die(self, path, flat):
-        followed.append(path["start"])
+        followed.append(path["restart"])
         if within and len(followed) == descents:
             descend(self, path, flat)
         if len(followed) == descents:
@@ -252,7 +252,7 @@ def test_another_recipe_does_not_go_on_from_the_saved_starts(tmp_path, finished,
 
 def test_a_run_s_seed_draws_the_start_where_each_says_so(tmp_path):
     """One start each, few iterations: the paths still show where they began."""
-    recipe = {"steps": 3, "starts": 1}
+    recipe = {"steps": 3, "restarts": 1}
     one, two = (run(tmp_path / str(seed), seed=seed, init_seed="each", **recipe) for seed in (1, 2))
     same = run(tmp_path / "same", seed=9, init_seed=1, **recipe)
     kept = [stored.load_model(manifest).colours for manifest in (one, two, same)]
@@ -281,7 +281,7 @@ def test_more_iterations_of_the_best_start_and_a_ridge_do_what_they_say(tmp_path
 
 def test_the_first_row_of_a_fit_has_the_loss_of_its_start(tmp_path):
     """A row is written where a look begins: losses belong to the iteration that stands beside."""
-    manifest = run(tmp_path / "run", starts=1, steps=8)
+    manifest = run(tmp_path / "run", restarts=1, steps=8)
     history = pd.read_parquet(Manifest.read(manifest, "model").file("history.parquet"))
     torch.manual_seed(torch_seed(4, "weights"))
     start = build(description(3)).double()
@@ -297,7 +297,7 @@ def test_a_start_that_diverges_is_passed_over_and_none_left_is_an_error(tmp_path
     calls = []
 
     def evaluate(self, vector, bad=(0,)):
-        start = len(self.starts)
+        start = len(self.restarts)
         calls.append(start)
         if start in bad:
             with torch.no_grad():
@@ -306,13 +306,13 @@ def test_a_start_that_diverges_is_passed_over_and_none_left_is_an_error(tmp_path
 
     monkeypatch.setattr(lbfgs.Fit, "_evaluate", evaluate)
     about = Manifest.read(run(tmp_path / "one"), "model").about
-    assert about["starts"][0]["objective"] is None
+    assert about["restarts"][0]["objective"] is None
     assert about["kept"] != 0
     assert about["final"]["train_loss"] < 0.95
     monkeypatch.setattr(
         lbfgs.Fit, "_evaluate", lambda self, vector: evaluate(self, vector, (0, 1, 2))
     )
-    with pytest.raises(NonFiniteLoss, match="each of 3 starts became infinite or not a number"):
+    with pytest.raises(NonFiniteLoss, match="each of 3 restarts became infinite or not a number"):
         run(tmp_path / "all")
     assert not (tmp_path / "all" / "manifest.json").exists()
 

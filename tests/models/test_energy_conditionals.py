@@ -23,7 +23,7 @@ RECIPE = {
     "masks": "all",
     "optimizer": {"name": "lbfgs", "history": 20, "ridge": 0.0},
     "steps": 300,
-    "starts": 3,
+    "restarts": 3,
     "validation": 2000,
     "precision": "float64",
     "threads": 1,
@@ -35,7 +35,7 @@ def symmetric(size: int, order: int, seed: int) -> np.ndarray:
     return sum(tensor.transpose(axes) for axes in itertools.permutations(range(order)))
 
 
-def law(length: int, vocabulary: int, order: int, scale: float = 1.5) -> Hamiltonian:
+def random_hamiltonian(length: int, vocabulary: int, order: int, scale: float = 1.5) -> Hamiltonian:
     """Random interactions at a logit scale of `scale` nats."""
     couplings = symmetric(length, order, 1)
     couplings[coincident(length, order)] = 0.0
@@ -75,7 +75,7 @@ def double(hamiltonian: Hamiltonian):
 @pytest.mark.parametrize(("length", "order"), [(5, 2), (6, 3), (5, 4), (4, 4)])
 def test_conditionals_are_ratios_of_the_enumerated_law(length, order):
     vocabulary = 3
-    hamiltonian = law(length, vocabulary, order)
+    hamiltonian = random_hamiltonian(length, vocabulary, order)
     every = states(length, vocabulary)
     logs = -hamiltonian.beta * energies(hamiltonian, every)
     assert logs.std() > 0.1
@@ -91,14 +91,14 @@ def test_conditionals_are_ratios_of_the_enumerated_law(length, order):
 
 
 def test_adopted_weights_are_the_law_s_conditionals(tmp_path):
-    hamiltonian = law(6, 3, 3)
+    hamiltonian = random_hamiltonian(6, 3, 3)
     hamiltonian.save(tmp_path / "law.safetensors", {})
     paths = {}
     for seed, split in enumerate(("train", "validation")):
         paths[split] = tmp_path / f"{split}.parquet"
         write(paths[split], law_samples(hamiltonian, 500, seed).astype("uint8"), 3, {})
     manifest = adopt(
-        {"architecture": "energy", "order": 3, "weights": "source"},
+        {"architecture": "energy", "order": 3, "parameters": "source"},
         tmp_path / "law.safetensors",
         paths,
         tmp_path / "run",
@@ -119,7 +119,7 @@ def test_adopted_weights_are_the_law_s_conditionals(tmp_path):
     assert run.about["final"]["validation_loss"] == pytest.approx(loss, abs=1e-6)
     assert table["loss"][1] == run.about["final"]["validation_loss"]
 
-    other = {"architecture": "energy", "order": 4, "weights": "source"}
+    other = {"architecture": "energy", "order": 4, "parameters": "source"}
     with pytest.raises(ValueError, match=r"the model is energy of order 4, but .* of order 3"):
         adopt(other, tmp_path / "law.safetensors", paths, tmp_path / "wrong", 0, {})
 
@@ -138,7 +138,7 @@ def fitted(out, description, data, **recipe):
 def test_a_fit_reaches_the_planted_law_s_loss(tmp_path, order):
     """Training loss is below the true law's on the same samples by about p / (2 M L)."""
     count, length, vocabulary = 2000, 6, 3
-    hamiltonian = law(length, vocabulary, order)
+    hamiltonian = random_hamiltonian(length, vocabulary, order)
     data = planted(hamiltonian, count)
     description = {
         "architecture": "energy",
@@ -163,7 +163,7 @@ def test_a_fit_reaches_the_planted_law_s_loss(tmp_path, order):
 
 
 def test_a_two_body_fit_is_one_layer_of_attention(tmp_path):
-    hamiltonian = law(6, 3, 2)
+    hamiltonian = random_hamiltonian(6, 3, 2)
     data = planted(hamiltonian, 1000)
     sizes = {"vocabulary": 3, "length": 6}
     energy = {"architecture": "energy", "order": 2, **sizes}

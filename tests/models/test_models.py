@@ -150,12 +150,12 @@ def test_copies_of_several_heads_equal_explicit_masking(heads, layers, rank, kin
 
 
 @pytest.mark.parametrize("heads", [1, 2])
-@pytest.mark.parametrize(("start", "scales"), [(0.2, (0.2, 0.2)), ([0.1, 2], (0.1, 2))])
-def test_start_scales_are_the_bounds_of_uniform_weights(start, scales, heads):
+@pytest.mark.parametrize(("init_scale", "scales"), [(0.2, (0.2, 0.2)), ([0.1, 2], (0.1, 2))])
+def test_start_scales_are_the_bounds_of_uniform_weights(init_scale, scales, heads):
     torch.manual_seed(4)
-    description = {"vocabulary": 30, "length": 20, "heads": heads, "start": start}
+    description = {"vocabulary": 30, "length": 20, "heads": heads, "init_scale": init_scale}
     model = build(factored_model(2, None, bias=False) | description)
-    assert model.description["start"] == start
+    assert model.description["init_scale"] == init_scale
     assert sum(1 for _ in model.parameters()) == 4
     for layer, scale in enumerate(scales):
         for weights, size in ((model.attention[layer], 20), (model.left[layer], 30)):
@@ -257,7 +257,7 @@ DESCRIPTIONS = [
     factored_model(1, None),
     factored_model(3, 4, bias=False),
     factored_model(2, 4, "paper"),
-    factored_model(3, None, heads=2, start=[0.2, 0.4, 0.4]),
+    factored_model(3, None, heads=2, init_scale=[0.2, 0.4, 0.4]),
     dict(architecture="energy", vocabulary=VOCABULARY, length=LENGTH, order=3),
     factored_model(1, None, attention="softmax"),
     transformer("encoder"),
@@ -315,11 +315,11 @@ IMPOSSIBLE = [
     (factored_model(0), "layers is 0"),
     (factored_model(2, heads=0), "heads is 0, expected at least 1"),
     (factored_model(2, variant="paper", heads=2), "heads is 2.*'paper' has one head"),
-    (factored_model(2, start=0.2), "start 0.2 .* rank is 4; give rank null"),
-    (factored_model(2, None, start=0), "start is 0; expected one number above 0"),
-    (factored_model(2, None, start=True), "start is True; expected one number"),
-    (factored_model(2, None, start=[0.2] * 3), r"start is \[0.2.*a list of 2"),
-    (factored_model(2, None, start=[0.2, float("nan")]), "start is .*nan"),
+    (factored_model(2, init_scale=0.2), "init_scale 0.2 .* rank is 4; give rank null"),
+    (factored_model(2, None, init_scale=0), "init_scale is 0; expected one number above 0"),
+    (factored_model(2, None, init_scale=True), "init_scale is True; expected one number"),
+    (factored_model(2, None, init_scale=[0.2] * 3), r"init_scale is \[0.2.*a list of 2"),
+    (factored_model(2, None, init_scale=[0.2, float("nan")]), "init_scale is .*nan"),
     (transformer("bert", layers=0), "layers is 0"),
     (transformer("gpt", mlp=-1), "mlp is -1"),
     (factored_model(2, variant="other"), "variant 'other' .* exact, paper"),
@@ -377,12 +377,12 @@ def test_the_config_s_keys_are_those_that_build_the_model(architecture):
     taken = inspect.signature(made).parameters
     keys = models.options(architecture).model_fields.items()
     for name, key in keys:
-        if name == "weights":
+        if name == "parameters":
             continue
         default = taken[name].default
         if not key.is_required():
             assert key.default == default
-    assert {name for name, _ in keys} - {"weights"} <= set(taken)
+    assert {name for name, _ in keys} - {"parameters"} <= set(taken)
 
 
 @pytest.mark.parametrize(

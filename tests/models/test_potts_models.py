@@ -291,7 +291,7 @@ def test_a_subset_is_the_first_training_sequences(tmp_path, data):
     fit = {
         "masks": "all",
         "optimizer": {"name": "lbfgs", "history": 5, "ridge": 1e-3},
-        "starts": 1,
+        "restarts": 1,
     }
     for name, changes in {"sgd": {}, "fit": fit}.items():
         files = []

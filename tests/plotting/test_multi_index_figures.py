@@ -58,7 +58,7 @@ def test_points_that_did_not_converge_are_hollow_and_named(tmp_path):
     assert (frame["series"] == "untied, L = 2 first, not converged").any()
     assert (frame["series"] == "Q33, no regulariser, not converged").any()
     made = planted.held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
-    assert hollow_x(draw("fig5", tmp_path, held=made)[0]) == {0.95}
+    assert hollow_x(draw("fig5", tmp_path, fixed_overlap=made)[0]) == {0.95}
 
 
 def test_overlaps_of_different_layers_are_drawn_and_listed(tmp_path):
@@ -88,7 +88,7 @@ def test_overlaps_of_different_layers_are_drawn_and_listed(tmp_path):
 
 
 def test_a_random_start_has_no_theory(tmp_path):
-    made = planted.gamp(start="random", alphas=(1.2,), runs=4, noise=0, damping=0.8)
+    made = planted.gamp(init="random", alphas=(1.2,), runs=4, noise=0, damping=0.8)
     figure, frame = draw("fig2", tmp_path, gamp=made)
     assert not frame["series"].str.contains("infinity").any()
     assert "random start" in figure.axes[0].get_title(loc="left")

@@ -67,7 +67,7 @@ def test_figure_1_has_a_linear_axis_of_epochs():
 
 
 def test_one_colour_of_the_config_changes_one_series():
-    blocks = (BLOCK, BLOCK | {"colours": {"n4": "#123456"}})
+    blocks = (BLOCK, BLOCK | {"palette": {"n4": "#123456"}})
     plain, changed = (
         fig1.figure_of(planted.student(block=block))[0].axes[0].lines for block in blocks
     )

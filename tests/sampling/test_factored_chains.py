@@ -8,7 +8,7 @@ from manybody.models.factored.network import Factored
 from manybody.sampling import footprint
 from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.factored import any_depth, compiled, two_layers
-from manybody.sampling.factored import weights as factored_weights
+from manybody.sampling.factored import parameters as factored_parameters
 from manybody.sampling.factored.squares import DirectSquare, TableSquare, cheaper
 
 TOLERANCE = 1e-10
@@ -39,7 +39,7 @@ def test_six_layers_whose_squares_take_both_forms_equal_explicit_masking(energy)
     with torch.no_grad():
         for left in model.left:
             left *= 0.4  # else six squares in a row reach 1e11, and rounding is all that is left
-    weights = factored_weights.read(model, "none")
+    weights = factored_parameters.read(model, "none")
     forms = [cheaper(weights, layer) for layer in range(1, 5)]
     assert forms == [TableSquare, DirectSquare, DirectSquare, TableSquare]
     assert model.about.order == 33
@@ -96,7 +96,7 @@ def test_tensor_operations_of_two_layers_equal_the_compiled_loops(rank, dtype):
     every, generator = torch.arange(4), torch.Generator().manual_seed(4)
     model, tokens = make_model(2, rank, 9, 6, dtype=dtype), make_tokens(4, 6, 9)
     compiled = open_chains(model, tokens)
-    batched = two_layers.PairedChains(factored_weights.read(model, "none"), tokens)
+    batched = two_layers.PairedChains(factored_parameters.read(model, "none"), tokens)
     batched._steps, batched._as_given = two_layers._OnTensors, lambda tensor: tensor
     batched.rebuild()
     for _ in range(20):
@@ -124,7 +124,7 @@ def test_deep_models_in_tensors_equal_those_in_loops(
     if energy == "raw, features first":
         monkeypatch.setattr(footprint, "score_bytes", lambda sizes: 2**31)
     energy = energy.split(",")[0]
-    weights = factored_weights.read(make_model(layers, rank, vocabulary, length), "none")
+    weights = factored_parameters.read(make_model(layers, rank, vocabulary, length), "none")
     assert all(footprint.has_tables(weights, layer) for layer in range(1, layers - 1))
     tokens = make_tokens(4, length, vocabulary)
     both = [kind(weights, tokens, energy) for kind in (compiled.LoopedChains, any_depth.DeepChains)]

@@ -17,7 +17,7 @@ from manybody.files.sequences import Sequences
 from manybody.sampling import footprint, masked, metropolis
 from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.draws import Draws, invert_on_tensors, propose
-from manybody.sampling.metropolis import advance, choose_starts
+from manybody.sampling.metropolis import advance, choose_initial
 
 ENERGIES = [("raw", "none"), ("raw", "mean"), ("norm", "none")]
 FACTORED = dict(architecture="factored", vocabulary=7, length=6)
@@ -37,7 +37,7 @@ MODELS = {
     "n=5": FACTORED | dict(layers=5, rank=5, vocabulary=6, length=4),
     "n=3 paper": FACTORED | dict(layers=3, rank=4, variant="paper"),
     "n=2, two heads": FACTORED | dict(layers=2, rank=4, heads=2),
-    "n=3 full, two heads": FACTORED | dict(layers=3, rank=None, heads=2, start=0.6),
+    "n=3 full, two heads": FACTORED | dict(layers=3, rank=None, heads=2, init_scale=0.6),
     "bert": dict(
         architecture="bert", vocabulary=7, length=6, layers=2, heads=2, width=8, mlp=12
     ),
@@ -170,12 +170,12 @@ def test_proposals_are_drawn_from_the_softmax(dtype):
 
 def test_starts_are_different_test_sequences_or_noise_with_their_frequencies():
     available = np.random.default_rng(3).choice(5, size=(400, 6), p=[0.4, 0.3, 0.2, 0.1, 0.0])
-    starts, rows = choose_starts(available, 50, "test", 5, seed=1)
+    starts, rows = choose_initial(available, 50, "test", 5, seed=1)
     assert len(set(rows)) == 50
     assert np.array_equal(starts, available[rows])
-    assert rows == choose_starts(available, 50, "test", 5, seed=1)[1]
-    assert rows != choose_starts(available, 50, "test", 5, seed=2)[1]
-    noise, none = choose_starts(available, 3000, "unigram", 5, seed=1)
+    assert rows == choose_initial(available, 50, "test", 5, seed=1)[1]
+    assert rows != choose_initial(available, 50, "test", 5, seed=2)[1]
+    noise, none = choose_initial(available, 3000, "unigram", 5, seed=1)
     assert none is None
     assert noise.shape == (3000, 6)
     shares = np.bincount(available.reshape(-1), minlength=5) / available.size
@@ -183,7 +183,7 @@ def test_starts_are_different_test_sequences_or_noise_with_their_frequencies():
     found = np.bincount(noise.reshape(-1), minlength=5) / noise.size
     assert (np.abs(found - shares) <= 5 * error).all()
     with pytest.raises(ValueError, match="chains is 401"):
-        choose_starts(available, 401, "test", 5, seed=1)
+        choose_initial(available, 401, "test", 5, seed=1)
 
 
 SMALL = {

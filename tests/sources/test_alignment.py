@@ -25,7 +25,7 @@ SOURCE = dict(
 )
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 RECIPE = dict(
-    objective="masked", masks="all", steps=10, starts=1, validation=4, precision="float64",
+    objective="masked", masks="all", steps=10, restarts=1, validation=4, precision="float64",
     threads=1, optimizer=dict(name="lbfgs", history=20, ridge=1e-3),
 )  # fmt: skip
 
@@ -51,7 +51,7 @@ def run(folder, text: str, **changes) -> dict:
     out = {split: folder / f"{split}.parquet" for split in SPLITS}
     source = {**SOURCE, "file": str(path), **changes}
     make(source, "toy", out, folder / "weights.parquet", source.pop("threads", 1))
-    return {**out, "weights": folder / "weights.parquet"}
+    return {**out, "sequence_weights": folder / "weights.parquet"}
 
 
 def agreement(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -110,7 +110,7 @@ def test_writes_splits_weights_and_what_they_are_of(tmp_path):
     assert {split: len(part) for split, part in parts.items()} == about["sequences"]
     given = sorted(map(bytes, tokens.astype(np.uint8)))
     assert sorted(map(bytes, np.concatenate(list(parts.values())))) == given
-    weights = sequence_weights.read(files["weights"], train)
+    weights = sequence_weights.read(files["sequence_weights"], train)
     alike = (agreement(train.tokens, train.tokens) >= 56).sum(1)  # 0.8 * 70, which rounds up
     np.testing.assert_array_equal(weights, 1 / alike)
     assert about["effective"] == weights.sum() < len(train)
@@ -227,7 +227,7 @@ def test_same_seed_same_bytes_for_any_threads(tmp_path):
 def test_weights_are_refused_for_other_sequences(tmp_path):
     files = run(tmp_path, fasta(family()))
     with pytest.raises(ArtifactError, match=r"weights.parquet .*not those of .*test.parquet"):
-        sequence_weights.read(files["weights"], Sequences.open(files["test"]))
+        sequence_weights.read(files["sequence_weights"], Sequences.open(files["test"]))
 
 
 # --- Fits ----------------------------------------------------------------------------------------
@@ -263,8 +263,8 @@ ONE_LAYER = [
 @pytest.mark.parametrize("sizes", ONE_LAYER)
 def test_the_compiled_loss_of_one_layer_is_that_of_masked_copies(sizes, tmp_path):
     rng = np.random.default_rng(0)
-    tokens, weights = rng.integers(0, 4, (40, 6)), rng.random(40) + 0.1
-    fit = fit_of(tokens, describe(**sizes), tmp_path, weights=weights)
+    tokens, sequence_weights = rng.integers(0, 4, (40, 6)), rng.random(40) + 0.1
+    fit = fit_of(tokens, describe(**sizes), tmp_path, sequence_weights=sequence_weights)
     assert fit.counted is not None
     objective, loss, slopes = evaluate(fit)
     fit.counted = None
@@ -280,7 +280,9 @@ def test_the_compiled_loss_of_one_layer_is_that_of_masked_copies(sizes, tmp_path
 def test_a_weight_counts_like_repeats_of_the_sequence(description, tmp_path):
     rng = np.random.default_rng(1)
     tokens, repeats = rng.integers(0, 4, (20, 6)), rng.integers(1, 4, 20)
-    weighted = evaluate(fit_of(tokens, description, tmp_path, weights=repeats.astype(float)))
+    weighted = evaluate(
+        fit_of(tokens, description, tmp_path, sequence_weights=repeats.astype(float))
+    )
     repeated = evaluate(fit_of(np.repeat(tokens, repeats, 0), description, tmp_path))
     assert weighted[:2] == pytest.approx(repeated[:2], rel=1e-12)
     torch.testing.assert_close(weighted[2], repeated[2], rtol=1e-9, atol=1e-12)
@@ -290,7 +292,7 @@ def test_a_recipe_with_weights_is_fitted_with_them(tmp_path):
     repeats = np.random.default_rng(0).integers(1, 6, 60)
     files = run(tmp_path, fasta(np.repeat(family(60, 12), repeats, axis=0)), identity=0.9)
     kept = {}
-    for name, changes in {"with": dict(weights="identity"), "without": {}}.items():
+    for name, changes in {"with": dict(sequence_weights="identity"), "without": {}}.items():
         manifest = train_files(
             describe(bias="site"), files, recipe={**RECIPE, **changes}, out=tmp_path / name,
             seed=0, init_seed=0, about={},

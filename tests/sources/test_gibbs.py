@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.gibbs import Bincount, OneHot, sweep
-from manybody.kernels.gibbs import RENEWAL, buffers, move_logits, start_logits
+from manybody.kernels.gibbs import RENEWAL, buffers, initial_logits, move_logits
 from manybody.sources import enumeration, gibbs
 from manybody.sources.hamiltonian import Hamiltonian, field_scale
 from manybody.sources.many_body import draw
@@ -47,7 +47,7 @@ class Loops:
         self.found = np.zeros((self.vocabulary, *weights.shape[2:]), np.float32)
 
     def start(self, chain: np.ndarray) -> None:
-        start_logits(chain.astype(np.uint32), *self.given, self.found)
+        initial_logits(chain.astype(np.uint32), *self.given, self.found)
 
     def move(self, chain: np.ndarray, site: int, colour: int) -> None:
         move_logits(site, chain.astype(np.uint32), np.uint32(colour), *self.given, self.found)
@@ -97,7 +97,7 @@ def test_conditionals_are_ratios_of_boltzmann_weights_and_keep_the_law(order, co
 def test_loops_have_the_exact_conditionals_to_single_precision(order, colours, length, vocabulary):
     hamiltonian = model(order, colours, length, vocabulary)
     tokens = np.random.default_rng(0).integers(0, vocabulary, (30, length))
-    expected = -hamiltonian.beta * hamiltonian.fields(tokens)
+    expected = -hamiltonian.beta * hamiltonian.local_fields(tokens)
     loops = Loops(hamiltonian)
     for chain, logits in zip(tokens, expected, strict=True):
         loops.start(chain)
@@ -118,7 +118,7 @@ def test_logits_stay_those_of_the_chain_while_its_colours_change(order, colours)
     for change in range(RENEWAL * length):
         site, colour = change % length, (chain[change % length] + rng.integers(1, vocabulary))
         loops.move(chain, site, colour % vocabulary)
-        expected = -hamiltonian.beta * hamiltonian.fields(chain[None])[0]
+        expected = -hamiltonian.beta * hamiltonian.local_fields(chain[None])[0]
         largest = max(largest, np.abs(expected).max())
         np.testing.assert_allclose(loops.logits, expected, atol=1e-5 * largest)
 
@@ -127,7 +127,7 @@ def test_logits_stay_those_of_the_chain_while_its_colours_change(order, colours)
 def test_baselines_draw_from_the_same_conditionals(order):
     hamiltonian = model(order, VECTORS, 7, 4)
     tokens = np.random.default_rng(0).integers(0, 4, (20, 7))
-    expected = -hamiltonian.beta * hamiltonian.fields(tokens)
+    expected = -hamiltonian.beta * hamiltonian.local_fields(tokens)
     for sampler in (OneHot(hamiltonian), Bincount(hamiltonian)):
         for site in range(7):
             found = sampler.logits(tokens, site)
@@ -156,14 +156,14 @@ def test_samples_depend_on_neither_threads_nor_the_number_of_chains():
 def test_chains_start_where_they_are_told():
     hamiltonian = model(4, VECTORS, 8, 4)
     stream = np.random.SeedSequence(5)
-    start = np.random.default_rng(0).integers(0, 4, (70, 8))
-    found, _ = gibbs.sample(hamiltonian, 70, 0, stream, start=start)
-    np.testing.assert_array_equal(found, start)
+    initial = np.random.default_rng(0).integers(0, 4, (70, 8))
+    found, _ = gibbs.sample(hamiltonian, 70, 0, stream, initial=initial)
+    np.testing.assert_array_equal(found, initial)
     uniform, _ = gibbs.sample(hamiltonian, 70, 0, stream)
-    same, _ = gibbs.sample(hamiltonian, 70, 3, stream, start=uniform)
+    same, _ = gibbs.sample(hamiltonian, 70, 3, stream, initial=uniform)
     moved, _ = gibbs.sample(hamiltonian, 70, 3, stream)
     np.testing.assert_array_equal(same, moved)  # numbers for the start are drawn all the same
-    other, _ = gibbs.sample(hamiltonian, 70, 1, stream, start=start)
+    other, _ = gibbs.sample(hamiltonian, 70, 1, stream, initial=initial)
     assert (other != gibbs.sample(hamiltonian, 70, 1, stream)[0]).any()
 
 
@@ -173,8 +173,8 @@ def test_enumerated_energies_are_those_of_the_states(order, colours, length, voc
     hamiltonian = model(order, colours, length, vocabulary)
     own = np.random.default_rng(0).standard_normal((length, vocabulary))
     states = all_states(vocabulary, length)
-    for alone in (None, own):
-        each = Hamiltonian(hamiltonian.couplings, hamiltonian.colours, 0.7, alone)
+    for fields in (None, own):
+        each = Hamiltonian(hamiltonian.couplings, hamiltonian.colours, 0.7, fields)
         np.testing.assert_allclose(enumeration.energies(each), each.energies(states), atol=1e-10)
         law = enumeration.probabilities(each)
         np.testing.assert_allclose(law, boltzmann(each, states), rtol=1e-9)

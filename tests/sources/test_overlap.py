@@ -75,7 +75,7 @@ def test_shares_and_what_is_said_of_them(tmp_path):
     path.write_text(json.dumps({"blocks": 50, "verbatim": [3, 7], "run": 12, "runs": 5}))
     assert overlap.shares(path) == {"verbatim": 0.04, "run": 12, "runs": 0.1}
     found = overlap.shares(path, [1, 3, 5, 8])
-    assert found["starts"] == 0.25
+    assert found["initial"] == 0.25
     assert overlap.sentence(found) == (
         "Of the test blocks 4.00% stand verbatim in the training text, 10.00% share 12 tokens in "
         "a row with it; of the chains' starts 25.00% stand there whole."

@@ -124,13 +124,13 @@ def test_total_variation_after_some_sweeps_is_that_of_exact_samples(wide, vocabu
 
 
 @njit
-def wander(chain, moves, starts, others, pairs, factors, reciprocals, weights, totals):
+def wander(chain, moves, offsets, others, pairs, factors, reciprocals, weights, totals):
     """The moves (site, colour) of a chain, as `move` carries its weights through them."""
     for k in range(len(moves)):
         site, new = moves[k]
         old = chain[site]
         chain[site] = new
-        for entry in range(starts[site], starts[site + 1]):
+        for entry in range(offsets[site], offsets[site + 1]):
             j, pair = others[entry], pairs[entry]
             totals[j] = scale(weights[j], factors[pair, new], reciprocals[pair, old])
 
@@ -140,26 +140,26 @@ def test_incremental_weights_are_those_of_the_colours(case):
     model = hamiltonian(12, 11, 0.15)
     if case == "potts":
         model = Hamiltonian(contact_map(20), -stored_colours() / 2, 1.707)
-    loops, (starts, others, pairs, _), (factors, reciprocals, alone, _), _ = pair_gibbs.prepare(
+    loops, (offsets, others, pairs, _), (factors, reciprocals, fields, _), _ = pair_gibbs.prepare(
         model
     )
     assert loops is pair_gibbs.move
     rng = np.random.default_rng(0)
     chain = rng.integers(0, model.vocabulary, model.length).astype(np.uint32)
-    weights, totals = np.empty_like(alone), np.empty(model.length, np.float32)
-    tables = (starts, others, pairs, factors, alone, np.ones(alone.shape[1], np.float32))
+    weights, totals = np.empty_like(fields), np.empty(model.length, np.float32)
+    tables = (offsets, others, pairs, factors, fields, np.ones(fields.shape[1], np.float32))
     refresh(chain, *tables, weights, totals)
     moves = np.stack(
         [rng.integers(0, n, REFRESH * model.length) for n in (model.length, model.vocabulary)],
         axis=1,
     )
-    wander(chain, moves, starts, others, pairs, factors, reciprocals, weights, totals)
+    wander(chain, moves, offsets, others, pairs, factors, reciprocals, weights, totals)
     expected = np.exp(model.log_conditionals(chain[None].astype(np.int64))[0])
     assert not weights[:, model.vocabulary :].any()
     np.testing.assert_allclose(totals, weights.sum(axis=1), rtol=1e-6)
     found = weights[:, : model.vocabulary] / totals[:, None]
     np.testing.assert_allclose(found, expected, rtol=5e-5, atol=1e-30)
-    again, sums = np.empty_like(alone), np.empty_like(totals)
+    again, sums = np.empty_like(fields), np.empty_like(totals)
     refresh(chain, *tables, again, sums)
     np.testing.assert_allclose(weights, again, rtol=5e-5)
 
@@ -212,9 +212,9 @@ def test_samples_depend_on_neither_threads_nor_the_number_of_chains(widest, monk
     np.testing.assert_array_equal(pair_gibbs.sample(model, 70, 40, stream).tokens, one.tokens[:70])
     other = pair_gibbs.sample(model, 300, 40, np.random.SeedSequence(6))
     assert (one.tokens != other.tokens).any()
-    start = pair_gibbs.sample(model, 300, 0, stream).tokens
-    kept = pair_gibbs.sample(model, 300, 0, stream, start=start)
-    np.testing.assert_array_equal(kept.tokens, start)
+    initial = pair_gibbs.sample(model, 300, 0, stream).tokens
+    kept = pair_gibbs.sample(model, 300, 0, stream, initial=initial)
+    np.testing.assert_array_equal(kept.tokens, initial)
 
 
 def test_what_a_sampler_is_not_for_is_refused():
@@ -337,7 +337,7 @@ def test_a_source_with_fields_from_its_entry_to_the_true_model(tmp_path, few):
     source = {**SOURCE, **files, "temperature": {"hamming": 0.4}}
     made = run_make(source, tmp_path / "one")
     model, about = Hamiltonian.load(made["hamiltonian"]), read_about(made["hamiltonian"])
-    np.testing.assert_array_equal(model.alone, -own)
+    np.testing.assert_array_equal(model.fields, -own)
     assert about["beta"] == model.beta
     assert about["parameters"]["fields"] == files["fields"]
     found = about["equilibrium"]
@@ -360,7 +360,7 @@ def test_a_source_with_fields_from_its_entry_to_the_true_model(tmp_path, few):
     for name, path in made.items():
         assert path.read_bytes() == again[name].read_bytes(), name
 
-    description = {"architecture": "energy", "order": 2, "weights": "source"}
+    description = {"architecture": "energy", "order": 2, "parameters": "source"}
     paths = {split: made[split] for split in ("train", "validation")}
     manifest = adopt(description, made["hamiltonian"], paths, tmp_path / "run", 0, {"source": "s"})
     loss = Manifest.read(manifest, "model").about["final"]["validation_loss"]
@@ -387,9 +387,9 @@ def test_fields_are_saved_checked_and_part_of_the_variance(tmp_path):
     model = hamiltonian(4, 3)
     path = tmp_path / "h.safetensors"
     model.save(path, {})
-    np.testing.assert_array_equal(Hamiltonian.load(path).alone, model.alone)
+    np.testing.assert_array_equal(Hamiltonian.load(path).fields, model.fields)
     hamiltonian(4, 3, fields=False).save(path, {})
-    assert Hamiltonian.load(path).alone is None
+    assert Hamiltonian.load(path).fields is None
     save_file(
         dict(
             couplings=model.couplings,

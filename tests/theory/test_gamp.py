@@ -17,14 +17,14 @@ ENTRY = {
     "damping": 1.0,
     "regulariser": 1e-3,
     "noise": 1e-3,
-    "start": "informed",
+    "init": "informed",
     "overlaps": [0.3, 0.6],
     "side_information": 0.0,
     "points": 64,
     "seed": 0,
     "threads": 2,
 }
-RANDOM = {"start": "random", "overlaps": None, "points": 0}
+RANDOM = {"init": "random", "overlaps": None, "points": 0}
 
 
 # --- The iteration -------------------------------------------------------------------------------
@@ -168,8 +168,8 @@ def test_prediction_is_the_limit_of_the_iteration():
 def test_nothing_is_learned_from_overlap_zero_but_with_side_information():
     """Q = 0 is a fixed point; side information moves it to s / (1 + s) and above."""
     normals = gamp.sobol_normals(2**9, np.random.default_rng(0))
-    start = gamp.Overlaps(np.zeros(2), np.ones(2), np.ones(2))
-    assert (gamp.predict(start, 1.2, 1.0, normals, 1e-3, 1e-3).m == 0).all()
+    init = gamp.Overlaps(np.zeros(2), np.ones(2), np.ones(2))
+    assert (gamp.predict(init, 1.2, 1.0, normals, 1e-3, 1e-3).m == 0).all()
     zero = gamp.Overlaps(np.zeros(2), np.zeros(2), np.ones(2))
     assert (gamp.predict(zero, 1.2, 1.0, normals, 1e-3, 1e-3, 0.5).m >= 0.5 / 1.5 - 0.02).all()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from manybody.kernels.sgd import outputs, slopes, visit
+from manybody.kernels.sgd import derivatives, outputs, visit
 from manybody.theory.multi_index import sgd
 
 ENTRY = {
@@ -15,7 +15,7 @@ ENTRY = {
     "repeats": 3,
     "learning_rate": 15.0,
     "weight_decay": 0.07,
-    "start": 0.9,
+    "init_scale": 0.9,
     "epochs": 80,
     "runs": 2,
     "same_teacher": False,
@@ -72,7 +72,7 @@ def test_updates_are_those_of_the_matrix_form_by_autograd(skip):
 def test_slopes_are_finite_and_exact_where_outputs_round():
     """y12 rounds to one at large indices; nothing overflows."""
     for indices in ([30.0, -25.0, 40.0, -35.0], [0.3, 0.3, 1.0, 1.0], [0.0, 0.0, 0.0, 0.0]):
-        error, *found = slopes(*indices, 0.3, 0.6, 0.5)
+        error, *found = derivatives(*indices, 0.3, 0.6, 0.5)
         z = torch.tensor(indices, dtype=torch.float64).reshape(2, 2).requires_grad_()
         y = attention(z, torch.eye(2, dtype=torch.float64)[None] * 2**0.5, 0.5)[0]
         loss = 2 * ((y[0, 1] - 0.3) ** 2 + (y[1, 0] - 0.6) ** 2)

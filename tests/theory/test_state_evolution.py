@@ -13,7 +13,15 @@ from manybody.theory.multi_index.samples import (
     mean_error,
     root,
 )
-from manybody.theory.multi_index.table import Curve, Table, alone, both, onset, read, weak_recovery
+from manybody.theory.multi_index.table import (
+    Curve,
+    Table,
+    both,
+    onset,
+    read,
+    single_layer,
+    weak_recovery,
+)
 
 SETTING = Setting(1.0)
 WEAK = weak_recovery(SETTING)
@@ -44,7 +52,7 @@ def test_gain_is_the_slope_of_the_free_entropy_and_posteriors_are_true():
 
 
 def test_fixed_points_of_layer_2_alone():
-    curves = [alone((0.1, 0.5, 0.9), SETTING, draws(512, s), 0.1855, 0) for s in seeds(8)]
+    curves = [single_layer((0.1, 0.5, 0.9), SETTING, draws(512, s), 0.1855, 0) for s in seeds(8)]
     values, errors = mean_error([curve.alphas[1:] for curve in curves])
     expected = np.array([0.248, 0.407, 0.578])
     assert (np.abs(values - expected) < 0.01 * expected + 3 * errors).all()
@@ -71,7 +79,7 @@ def overlap_map(overlap, alpha, setting, normal):
 
 def test_a_point_of_the_table_does_not_move_under_state_evolution():
     normal = draws(256, seeds(1)[0])
-    curve = alone((0.3, 0.7), SETTING, normal, 0.1855, 0)
+    curve = single_layer((0.3, 0.7), SETTING, normal, 0.1855, 0)
     for overlaps, alpha in zip(curve.overlaps[1:], curve.alphas[1:], strict=True):
         moved = overlap_map(overlaps, alpha, SETTING, normal)
         assert np.allclose(moved, np.diag(overlaps), atol=1e-10)
@@ -85,7 +93,7 @@ def test_the_free_entropy_is_stationary_at_a_fixed_point_and_grows_to_it():
     """2 dphi / dQ_kk = alpha G_kk - Q_kk / V_kk, on the samples of the fixed point; and phi at it
     is the integral of E log Z_out over alpha from the threshold on (the envelope theorem)."""
     normal, step = draws(512, seeds(1)[0]), 1e-3
-    curve = alone((0.05, 0.1, 0.2, 0.3, 0.4, 0.5), SETTING, normal, WEAK.alpha, 0)
+    curve = single_layer((0.05, 0.1, 0.2, 0.3, 0.4, 0.5), SETTING, normal, WEAK.alpha, 0)
     q, alpha = curve.overlaps[-1], curve.alphas[-1]
     phi = [
         se.free_entropy((0, q[1] + h), alpha, averages((0, q[1] + h), SETTING, normal).log_z)
@@ -114,7 +122,7 @@ def test_what_did_not_converge_is_said(monkeypatch):
     normal = draws(64, seeds(1)[0])
     monkeypatch.setattr(se, "ITERATIONS", 1)
     assert not se.fixed_point(0.5, (0.9, 0.9), SETTING, normal).converged
-    monkeypatch.setattr(se, "ALONE", (0.1, 0.4, 0.8))
+    monkeypatch.setattr(se, "SINGLE_LAYER", (0.1, 0.4, 0.8))
     monkeypatch.setattr(se, "BOTH", (0.1,))
     monkeypatch.setattr(se, "ERROR_POINTS", 512)
     monkeypatch.setattr(se, "LANDMARKS", ())
@@ -129,7 +137,7 @@ def test_an_overlap_beyond_the_end_of_a_curve_is_not_converged():
     normal = draws(64, seeds(1)[0])
     setting = Setting(1.0, regulariser=1e-3)
     weak = weak_recovery(setting)
-    first = alone((0.1, 0.5, 0.9), setting, normal, weak.alpha, 0)
+    first = single_layer((0.1, 0.5, 0.9), setting, normal, weak.alpha, 0)
     start = onset(setting, normal, 0.97, weak)
     table = Table(first, both((0.1, 0.3), setting, normal, start, 0, weak))
     beyond = table.both.alphas[-1] + 0.1
@@ -138,7 +146,7 @@ def test_an_overlap_beyond_the_end_of_a_curve_is_not_converged():
 
 
 def test_linear_attention_learns_layer_1_first_where_the_skip_connection_is_weak(monkeypatch):
-    monkeypatch.setattr(se, "ALONE", (0.05, 0.08, 0.1, 0.12, 0.2, 0.4))
+    monkeypatch.setattr(se, "SINGLE_LAYER", (0.05, 0.08, 0.1, 0.12, 0.2, 0.4))
     monkeypatch.setattr(se, "BOTH", (0.05, 0.2))
     monkeypatch.setattr(se, "ERROR_POINTS", 512)
     monkeypatch.setattr(se, "LANDMARKS", ())
@@ -176,7 +184,7 @@ def test_a_fit_takes_off_what_is_known():
 
 def test_state_evolution_ends_at_the_same_overlap_from_both_sides():
     normal = draws(256, seeds(1)[0])
-    curve = alone((0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.9), SETTING, normal, 0.1855, 0)
+    curve = single_layer((0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.9), SETTING, normal, 0.1855, 0)
     alphas = curve.alphas[[2, 4, 6]]
     found = se.informed(list(alphas), 1e4, SETTING, normal)
     below = read(curve, 1, alphas)
@@ -258,7 +266,7 @@ def test_linear_attention_has_the_same_mass_and_moments():
 
 
 def test_the_table_has_its_rows_and_the_same_bytes_again(monkeypatch):
-    monkeypatch.setattr(se, "ALONE", (0.1, 0.4, 0.8))
+    monkeypatch.setattr(se, "SINGLE_LAYER", (0.1, 0.4, 0.8))
     monkeypatch.setattr(se, "BOTH", (0.1,))
     monkeypatch.setattr(se, "ERROR_POINTS", 512)
     monkeypatch.setattr(se, "LANDMARKS", ((0, 0.5),))

@@ -248,16 +248,16 @@ def branches():
     setting = deep.Setting(1.0, 0.0, 1)
     streams = np.random.SeedSequence(11).spawn(4)
     drawn = [deep.draws(1024, stream) for stream in streams]
-    return setting, drawn, [deep.alone(setting, given) for given in drawn]
+    return setting, drawn, [deep.last_layer(setting, given) for given in drawn]
 
 
 def test_the_last_layer_starts_at_the_landmark():
     """.2063 by the trapezoid rule in all variables, at a step of .3."""
-    setting, growths = deep.Setting(1.0, 0.0, 1), []
+    setting, eigenvalues = deep.Setting(1.0, 0.0, 1), []
     for stream in np.random.SeedSequence(12).spawn(4):
-        growths.append(deep.averages((0, 0, 0), setting, deep.draws(2048, stream))[1][2])
-    assert np.std(growths, ddof=1) / np.mean(growths) < 0.04
-    assert 1 / np.mean(growths) == pytest.approx(0.2063, rel=0.02)
+        eigenvalues.append(deep.averages((0, 0, 0), setting, deep.draws(2048, stream))[1][2])
+    assert np.std(eigenvalues, ddof=1) / np.mean(eigenvalues) < 0.04
+    assert 1 / np.mean(eigenvalues) == pytest.approx(0.2063, rel=0.02)
 
 
 @pytest.mark.slow
@@ -287,15 +287,15 @@ def test_layer_1_starts_at_the_landmark_and_layer_2_later(branches):
     assert all(start.first == 0 and start.alphas[1] > start.alphas[0] for start in found)
 
 
-@pytest.mark.parametrize(("growth", "together"), [(6.0, True), (1e-3, False)])
+@pytest.mark.parametrize(("eigenvalue", "together"), [(6.0, True), (1e-3, False)])
 def test_layers_may_start_together_and_one_that_is_not_found_is_no_number(
-    monkeypatch, growth, together
+    monkeypatch, eigenvalue, together
 ):
     """The second layer's lambda where the first has been learned: so large that it has started
     at the lower end of where it is looked for, or too small at the upper one."""
     setting, drawn = deep.Setting(1.0, 0.0, 1), deep.draws(64, np.random.SeedSequence(2))
-    curve = deep.alone(setting, drawn)
-    found = deep.Fixed(np.array([0.03, 0, 0.98]), np.array([math.nan, growth, math.nan]), True)
+    curve = deep.last_layer(setting, drawn)
+    found = deep.Fixed(np.array([0.03, 0, 0.98]), np.array([math.nan, eigenvalue, math.nan]), True)
     monkeypatch.setattr(deep, "fixed_point", lambda *_: found)
     start = deep.onsets(curve, setting, drawn)
     assert start.first == 0

@@ -37,26 +37,26 @@ ENTRY = dict(
 )
 def test_layer_2_is_learned_from_the_exact_threshold(skip, alpha_2, lambda_1):
     weak = weak_recovery(Setting(skip))
-    assert 1 / weak.growth[1] == pytest.approx(alpha_2, abs=1e-5)
-    assert weak.growth[0] == pytest.approx(lambda_1, abs=6e-4)
+    assert 1 / weak.eigenvalue[1] == pytest.approx(alpha_2, abs=1e-5)
+    assert weak.eigenvalue[0] == pytest.approx(lambda_1, abs=6e-4)
 
 
 def test_no_threshold_is_below_a_sixth():
-    alphas = [1 / weak_recovery(Setting(skip)).growth[1] for skip in (1.0, 10.0, 50.0)]
+    alphas = [1 / weak_recovery(Setting(skip)).eigenvalue[1] for skip in (1.0, 10.0, 50.0)]
     assert all(alpha > 1 / 6 for alpha in alphas)
     assert alphas[-1] == pytest.approx(1 / 6, abs=1e-4)
 
 
 def test_the_sum_over_x_has_converged():
-    coarse, fine = (weak_recovery(Setting(0.5), step).growth for step in (0.2, 0.1))
+    coarse, fine = (weak_recovery(Setting(0.5), step).eigenvalue for step in (0.2, 0.1))
     assert np.allclose(coarse, fine, rtol=1e-5)
 
 
 def test_the_growths_of_samples_are_those_of_the_sum():
     normals = [draws(1024, seed) for seed in np.random.SeedSequence(2).spawn(8)]
-    values = np.array([averages((0, 0), Setting(1.0), normal).growth for normal in normals])
+    values = np.array([averages((0, 0), Setting(1.0), normal).eigenvalue for normal in normals])
     error = values.std(axis=0, ddof=1) / np.sqrt(8)
-    assert (np.abs(values.mean(axis=0) - weak_recovery(Setting(1.0)).growth) < 4 * error).all()
+    assert (np.abs(values.mean(axis=0) - weak_recovery(Setting(1.0)).eigenvalue) < 4 * error).all()
 
 
 @pytest.mark.parametrize("regulariser", [0.0, 1e-3])
@@ -141,11 +141,11 @@ def test_a_branch_falls_by_differences_within_each_scrambling(monkeypatch, waves
     alpha there: no step is in doubt."""
     offsets = iter(np.random.default_rng(5).normal(0, 0.02, thresholds.BRANCH_SCRAMBLES))
 
-    def alone(places, *_):
+    def single_layer(places, *_):
         q = np.array([0.0, *places])  # up to 0.4
         return SimpleNamespace(alphas=0.3 + next(offsets) + 0.02 * np.sin(waves * np.pi * q))
 
-    monkeypatch.setattr(thresholds, "alone", alone)
+    monkeypatch.setattr(thresholds, "single_layer", single_layer)
     weak = SimpleNamespace(alpha=0.3, first=1)
     start = thresholds.Onset(1.0, 0.0, 0.6, 0.0, True, np.ones(1))
     seed = np.random.SeedSequence(0)

@@ -26,7 +26,7 @@ ENTRY = {
     "length": 10,
     "width": 12,
     "hidden": 5,
-    "start": 0.1,
+    "init_scale": 0.1,
     "held_out": 0.2,
     "batch": 4,
     "learning_rate": 1e-3,
@@ -214,8 +214,8 @@ def plain_scores(model, ids):
     return torch.stack(found)
 
 
-def classifier(seed=0, rows=20, width=12, hidden=5, start=0.5):
-    return trec.Classifier(np.random.default_rng(seed), rows, width, hidden, start, classes=6)
+def classifier(seed=0, rows=20, width=12, hidden=5, init_scale=0.5):
+    return trec.Classifier(np.random.default_rng(seed), rows, width, hidden, init_scale, classes=6)
 
 
 def test_scores_are_those_of_the_formula():
@@ -238,7 +238,7 @@ def test_gradients_are_those_of_the_whole_graph_also_where_a_token_comes_twice()
 
 
 def test_starts_have_the_scales_that_are_asked():
-    model = classifier(rows=500, width=128, hidden=64, start=0.1)
+    model = classifier(rows=500, width=128, hidden=64, init_scale=0.1)
     assert model.embedding.std().item() == pytest.approx(1, rel=0.02)
     for weight, bias in zip(model.weights, model.biases, strict=True):
         assert weight.std().item() == pytest.approx(0.1, rel=0.05)
@@ -389,7 +389,7 @@ def test_the_shallow_layer_settles_first_on_the_published_questions(data_folder)
     path = str(data_folder / "trec" / "train_5500.label")
     shape = {"vocabulary": 4096, "length": 32, "width": 128, "hidden": 64, "batch": 16}
     change = {
-        "start": 3e-4,
+        "init_scale": 3e-4,
         "learning_rate": 5e-5,
         "epsilon": 1e-6,
         "epochs": 2,

@@ -75,7 +75,7 @@ def test_one_layers_threshold():
     found = operator(blocks(moments_of(rho, n)))
     np.testing.assert_allclose(found, [[3, 0, 2], [0, 1.5, 0], [2, 0, 1]], atol=0.12)
     np.testing.assert_allclose(untied.operator(moments_of(rho, n)), found, rtol=1e-10, atol=1e-12)
-    assert untied.growth(np.array([[3, 0, 2], [0, 1.5, 0], [2, 0, 1]])) == pytest.approx(
+    assert untied.eigenvalue(np.array([[3, 0, 2], [0, 1.5, 0], [2, 0, 1]])) == pytest.approx(
         1 / untied.SINGLE_LAYER, rel=1e-14
     )
 
@@ -167,8 +167,8 @@ def test_posterior_averages_around_zero_are_those_of_importance_sampling(skip):
 
 def test_a_strong_skip_leaves_one_layer():
     found = untied.at_zero(1e4)
-    assert 1 / untied.growth(found.last) == pytest.approx(untied.SINGLE_LAYER, abs=2e-6)
-    assert untied.growth(found.first) < 1e-6
+    assert 1 / untied.eigenvalue(found.last) == pytest.approx(untied.SINGLE_LAYER, abs=2e-6)
+    assert untied.eigenvalue(found.first) < 1e-6
 
 
 @pytest.mark.parametrize("skip", [0.25, 1.0, 2.0])
@@ -177,11 +177,11 @@ def test_thresholds_at_zero_do_not_hang_on_the_rule(skip):
     fine = untied.at_zero(skip)
     assert fine.mass == pytest.approx(1, abs=2e-4)
     for a, b in ((coarse.last, fine.last), (coarse.first, fine.first)):
-        assert untied.growth(a) == pytest.approx(untied.growth(b), rel=2e-3)
+        assert untied.eigenvalue(a) == pytest.approx(untied.eigenvalue(b), rel=2e-3)
         np.testing.assert_allclose(b, b.T, atol=1e-12)
-        assert untied.growth(b) <= 1 / untied.bound(2)
+        assert untied.eigenvalue(b) <= 1 / untied.bound(2)
     # The last layer is always learnt first.
-    assert untied.growth(fine.last) > untied.growth(fine.first)
+    assert untied.eigenvalue(fine.last) > untied.eigenvalue(fine.first)
 
 
 def test_the_bound_is_that_of_known_indices():

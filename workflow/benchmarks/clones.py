@@ -67,20 +67,20 @@ def measure(
 
 def _row(name: str, energy: str, threads: int) -> dict:
     description, count, steps, blocks = CASES[name]
-    model, starts = realistic(description, count)
+    model, initial = realistic(description, count)
     rates, alike, taken = ([], []), [], []
     # Block 0 warms both up, but where a single step takes a minute. Each block starts anew: chains
     # that move for long get colder than text.
     warm = steps > 1
     for block in range(blocks + warm):
-        naive = NaiveSampler(model, starts, energy)
-        chains = open_chains(model, starts, energy)
+        naive = NaiveSampler(model, initial, energy)
+        chains = open_chains(model, initial, energy)
         visits, uniforms = _numbers(block, count, model.length, steps)
         begin = time.perf_counter()
         for step in range(steps):
             naive.step(int(visits[0, step]), uniforms[:, step])
         middle = time.perf_counter()
-        record = advance(chains, visits[:, None], uniforms[:, None], starts.numpy())
+        record = advance(chains, visits[:, None], uniforms[:, None], initial.numpy())
         end = time.perf_counter()
         if not torch.equal(chains.tokens, naive.tokens):
             raise RuntimeError(f"{name}, {energy}: the samplers made different moves")
@@ -105,20 +105,20 @@ def realistic(description: dict, count: int) -> tuple[models.base.Model, torch.T
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         model = models.build(description).eval()
-    law = zipf(description["vocabulary"], AGREEMENT)
+    probabilities = zipf(description["vocabulary"], AGREEMENT)
     generator = np.random.default_rng(7)
-    starts = generator.choice(len(law), (count, description["length"]), p=law)
-    starts = torch.from_numpy(starts)
+    initial = generator.choice(len(probabilities), (count, description["length"]), p=probabilities)
+    initial = torch.from_numpy(initial)
     bert = description["architecture"] == "bert"
     weight, bias = (
         (model.output.weight, model.output.bias) if bert else (model.left[-1], model.bias)
     )
     with torch.no_grad():
         rows = torch.arange(count)
-        logits = model.masked_logits(starts, rows, torch.zeros_like(rows))
+        logits = model.masked_logits(initial, rows, torch.zeros_like(rows))
         weight.mul_(SPREAD / logits.std(dim=0).mean())
-        bias.copy_(torch.from_numpy(np.log(law)))
-    return model, starts
+        bias.copy_(torch.from_numpy(np.log(probabilities)))
+    return model, initial
 
 
 def zipf(vocabulary: int, agreement: float) -> np.ndarray:
@@ -127,9 +127,9 @@ def zipf(vocabulary: int, agreement: float) -> np.ndarray:
     low, high = 0.0, 10.0
     for _ in range(60):
         exponent = (low + high) / 2
-        law = ranks**-exponent / (ranks**-exponent).sum()
-        low, high = (exponent, high) if (law**2).sum() < agreement else (low, exponent)
-    return law
+        probabilities = ranks**-exponent / (ranks**-exponent).sum()
+        low, high = (exponent, high) if (probabilities**2).sum() < agreement else (low, exponent)
+    return probabilities
 
 
 def _numbers(block: int, count: int, length: int, steps: int) -> tuple[np.ndarray, np.ndarray]:

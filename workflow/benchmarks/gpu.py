@@ -124,16 +124,16 @@ def sampling_rate(precision: str, chains: int = 620, steps: int = 8) -> tuple[fl
     torch.manual_seed(7)
     model = models.build(BERT).eval().cuda()
     counted = Counted(model)
-    starts = np.random.default_rng(7).integers(0, VOCABULARY, (chains, LENGTH))
+    initial = np.random.default_rng(7).integers(0, VOCABULARY, (chains, LENGTH))
     with torch.no_grad():
-        state = open_chains(model, torch.from_numpy(starts).cuda(), precision=precision)
+        state = open_chains(model, torch.from_numpy(initial).cuda(), precision=precision)
         visits, uniforms = Draws(7, chains, LENGTH, "left-to-right").sweep(1)
         visits, uniforms = visits[:, None], uniforms[:, None]
-        advance(state, visits[..., :2], uniforms[:, :, :2], starts)
+        advance(state, visits[..., :2], uniforms[:, :, :2], initial)
         torch.cuda.synchronize()
         counted.flop, begin = 0.0, time.perf_counter()
         part = slice(2, 2 + steps)
-        advance(state, visits[..., part], uniforms[:, :, part], starts)
+        advance(state, visits[..., part], uniforms[:, :, part], initial)
         torch.cuda.synchronize()
         seconds = time.perf_counter() - begin
     return counted.flop / seconds, chains * steps / seconds

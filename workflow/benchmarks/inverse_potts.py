@@ -39,9 +39,9 @@ HEADS = dict(heads=80, ridge=3e-4, iterations=50, fields=True)
 
 def measure() -> list[dict]:
     """Rows `what, ours, baseline, ratio, unit, threads`."""
-    law = Hamiltonian(contact_map(LENGTH), -stored_colours() / 2, BETA)
-    tokens = pair_gibbs.sample(law, FACTORISED, SWEEPS, np.random.SeedSequence(1)).tokens
-    truth = np.abs(law.couplings)
+    hamiltonian = Hamiltonian(contact_map(LENGTH), -stored_colours() / 2, BETA)
+    tokens = pair_gibbs.sample(hamiltonian, FACTORISED, SWEEPS, np.random.SeedSequence(1)).tokens
+    truth = np.abs(hamiltonian.couplings)
     rows = []
     for settings in (ONE, SPARSE):
         rows += compare(f"planted J x U, M = {FACTORISED}", tokens, truth, settings)

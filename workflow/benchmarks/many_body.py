@@ -43,7 +43,7 @@ def _row(
 ) -> dict:
     torch.manual_seed(0)
     sizes = dict(vocabulary=vocabulary, length=length, layers=layers)
-    model = build(dict(architecture="factored", rank=None, bias=False, start=0.4, **sizes))
+    model = build(dict(architecture="factored", rank=None, bias=False, init_scale=0.4, **sizes))
     objective = Objective(model, "masked", compiled=False)
     tokens = torch.randint(vocabulary, (sequences, length))
     parameters = list(model.parameters())

@@ -14,7 +14,7 @@ from scipy.stats import norm, t
 
 from manybody.runtime.progress import Progress
 from manybody.theory.multi_index.samples import Setting, draws, mean_error
-from manybody.theory.multi_index.table import alone, both, onset, start_guess, weak_recovery
+from manybody.theory.multi_index.table import both, onset, onset_guess, single_layer, weak_recovery
 
 GROUPS = 30
 MORE = 64
@@ -46,24 +46,24 @@ def parts(threads: int = 2) -> Iterator[list[dict]]:
     weak = weak_recovery(setting)
 
     def second(normal: np.ndarray) -> np.ndarray:
-        return alone(SECOND, setting, normal, weak.alpha, 0.0).alphas[1:]
+        return single_layer(SECOND, setting, normal, weak.alpha, 0.0).alphas[1:]
 
     yield compare([f"alpha at Q22 = {q:g}" for q in SECOND], second, *CURVE)
-    rough = start_guess(setting, draws(512, np.random.SeedSequence(SEED)))
+    rough = onset_guess(setting, draws(512, np.random.SeedSequence(SEED)))
 
     def first(normal: np.ndarray) -> np.ndarray:
-        start = onset(setting, normal, rough, weak)
-        return both(FIRST, setting, normal, start, 0.0, weak).alphas[1:]
+        onset_point = onset(setting, normal, rough, weak)
+        return both(FIRST, setting, normal, onset_point, 0.0, weak).alphas[1:]
 
     yield compare([f"alpha at Q11 = {q:g}" for q in FIRST], first, *CURVE)
     for skip in SKIPS:
-        yield compare([f"alpha_1 at c = {skip:g}"], start_of(skip, threads), *THRESHOLD)
+        yield compare([f"alpha_1 at c = {skip:g}"], onset_of(skip, threads), *THRESHOLD)
 
 
-def start_of(skip: float, threads: int) -> Callable:
+def onset_of(skip: float, threads: int) -> Callable:
     setting = Setting(skip, threads=threads)
     weak = weak_recovery(setting)
-    rough = start_guess(setting, draws(512, np.random.SeedSequence(SEED)))
+    rough = onset_guess(setting, draws(512, np.random.SeedSequence(SEED)))
     rough = onset(setting, draws(2048, np.random.SeedSequence(SEED)), rough, weak)[0]
     return lambda normal: np.array([onset(setting, normal, rough, weak)[1]])
 

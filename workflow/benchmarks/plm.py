@@ -17,7 +17,7 @@ from manybody.inverse_potts.pseudolikelihood import (
     Heads,
     descend_to_zeros,
     fit_heads,
-    loss_and_slopes,
+    loss_and_gradients,
     split,
 )
 from manybody.kernels.pseudolikelihood import GROUP, SUMS, clear, site
@@ -41,8 +41,8 @@ def fit_full(counted: Counted, ridge: float = 1e-3, iterations: int = 250) -> Fi
         return Full(*split(vector, shapes))
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        loss, slopes = slopes_of(counted, model(vector))
-        gradient = np.concatenate([slopes.couplings.ravel(), slopes.fields.ravel()])
+        loss, gradients = gradients_of(counted, model(vector))
+        gradient = np.concatenate([gradients.couplings.ravel(), gradients.fields.ravel()])
         gradient *= scale
         gradient += ridge * vector
         return scale * loss + 0.5 * ridge * (vector @ vector), gradient
@@ -70,15 +70,15 @@ def fit_sparse(
         return Heads(*split(vector, shapes), dense.model.fields)
 
     def evaluate(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        loss, slopes = loss_and_slopes(counted, model(vector))
+        loss, gradients = loss_and_gradients(counted, model(vector))
         own = vector[size:]
-        gradient = scale * np.concatenate([slopes.attention.ravel(), slopes.values.ravel()])
+        gradient = scale * np.concatenate([gradients.attention.ravel(), gradients.values.ravel()])
         gradient[size:] += ridge * own
         return scale * loss + 0.5 * ridge * (own @ own), gradient
 
     start = np.concatenate([attention.ravel(), values.ravel()])
     found = descend_to_zeros(evaluate, start, np.arange(start.size) < size, sparsity, iterations)
-    return _fitted(found, model(found.x), scale * loss_and_slopes(counted, model(found.x))[0])
+    return _fitted(found, model(found.x), scale * loss_and_gradients(counted, model(found.x))[0])
 
 
 def _fitted(found, model: Heads | Full, loss: float) -> Fit:
@@ -92,7 +92,7 @@ def _fitted(found, model: Heads | Full, loss: float) -> Fit:
     )
 
 
-def slopes_of(counted: Counted, model: Full) -> tuple[float, Full]:
+def gradients_of(counted: Counted, model: Full) -> tuple[float, Full]:
     """Summed loss (nats), and its gradient in the shape of the model."""
     couplings = np.ascontiguousarray(model.couplings.transpose(0, 1, 3, 2))
     sites, losses = np.empty(counted.length), np.zeros(counted.tokens.shape[1])
@@ -104,7 +104,7 @@ def slopes_of(counted: Counted, model: Full) -> tuple[float, Full]:
 
 @njit(nogil=True, cache=True, fastmath=SUMS)
 def _pass(
-    first, last, tokens, weights, starts, rows, row_site, row_colour, common,
+    first, last, tokens, sequence_weights, offsets, rows, row_site, row_colour, common,
     couplings, fields, gradients, site_losses, losses, of_couplings, of_fields,
 ):  # fmt: skip
     """As `kernels.pseudolikelihood.factored`, of couplings (L, L, q, q), indexed i, j, b, a."""
@@ -112,7 +112,7 @@ def _pass(
     table, of_table = np.empty((len(row_site), vocabulary)), np.empty((len(row_site), vocabulary))
     base, of_base = np.empty(vocabulary), np.empty(vocabulary)
     logits, turns = np.empty(GROUP * vocabulary), np.empty(GROUP * vocabulary)
-    slopes = np.empty(vocabulary)
+    work = np.empty(vocabulary)
     for i in range(first, last):
         # Not by a slice: what numpy says of shapes takes seconds to compile.
         for a in range(len(base)):
@@ -130,8 +130,8 @@ def _pass(
         for a in range(vocabulary):
             of_base[a] = 0.0
         site_losses[i] = site(
-            tokens[i], starts, rows, weights, table, base, gradients, of_table, of_base, losses,
-            logits, turns, slopes,
+            tokens[i], offsets, rows, sequence_weights, table, base, gradients,
+            of_table, of_base, losses, logits, turns, work,
         )  # fmt: skip
         if not gradients:
             continue

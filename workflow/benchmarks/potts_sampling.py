@@ -68,10 +68,10 @@ def peer():
 def peer_parameters(model: Hamiltonian) -> dict[str, torch.Tensor]:
     """The peer's `bias` (L, q) and `coupling_matrix` (L, q, L, q), without beta, of a pair model;
     P ~ exp(beta (sum_i bias + sum_{i<j} coupling))."""
-    alone = np.zeros((model.length, model.vocabulary)) if model.alone is None else model.alone
+    fields = np.zeros((model.length, model.vocabulary)) if model.fields is None else model.fields
     coupled = -2.0 * np.einsum("ij,ab->iajb", model.couplings, model.colours)
     return dict(
-        bias=torch.from_numpy(-alone).float(),
+        bias=torch.from_numpy(-fields).float(),
         coupling_matrix=torch.from_numpy(coupled).float().contiguous(),
     )
 

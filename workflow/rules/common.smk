@@ -111,8 +111,8 @@ def theory_files(theory):
 
 
 def is_trained(model):
-    """Whether a model is trained, not given the weights of its source."""
-    return "training" in entry("models", model)
+    """Whether a model is trained, not given the parameters of its source."""
+    return "parameters" not in entry("models", model)
 
 
 def is_fitted(model):
@@ -207,9 +207,9 @@ def training_stream(model):
     return entry("models", model)["training"].get("stream", model)
 
 
-def training_weights(source, model):
+def sequence_weights(source, model):
     """Weights of the training sequences, for a recipe that asks for them."""
-    if "weights" not in entry("models", model)["training"]:
+    if "sequence_weights" not in entry("models", model)["training"]:
         return []
     return f"{SEQUENCES.format(source=source)}/weights.parquet"
 
@@ -284,7 +284,7 @@ def evaluated_targets(evaluation):
 def target_file(source, target):
     if "split" in target:
         return f"{SEQUENCES.format(source=source)}/{target['split']}.parquet"
-    return clone_path(target.get("clone", target.get("starts")))
+    return clone_path(target.get("clone", target.get("initial")))
 
 
 def figure_names(paper=None):
@@ -333,7 +333,7 @@ def equation_runs(wildcards):
 
 def figure_block(paper, figure, drawn):
     """A figure's block without what is judged alone, if it is to be drawn, or is drawn alone."""
-    hidden = "exact" if drawn else "colours"
+    hidden = "exact" if drawn else "palette"
     return {key: value for key, value in config["figures"][paper][figure].items() if key != hidden}
 
 

@@ -179,7 +179,7 @@ rule read_alignment:
         alignment=lambda wildcards: entry("sources", wildcards.source)["file"],
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
-        weights=f"{SEQUENCES}/weights.parquet",
+        sequence_weights=f"{SEQUENCES}/weights.parquet",
     log:
         f"{RESULTS}/logs/read_alignment/{{source}}.log",
     benchmark:

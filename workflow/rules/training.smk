@@ -11,7 +11,7 @@ rule train_model:
     input:
         train=f"{SEQUENCES}/train.parquet",
         validation=f"{SEQUENCES}/validation.parquet",
-        weights=lambda wildcards: training_weights(wildcards.source, wildcards.model),
+        sequence_weights=lambda wildcards: sequence_weights(wildcards.source, wildcards.model),
     output:
         manifest=MODEL,
     log:

@@ -9,6 +9,6 @@ make(
     snakemake.params.source,
     snakemake.wildcards.source,
     {split: snakemake.output[split] for split in SPLITS},
-    snakemake.output.weights,
+    snakemake.output.sequence_weights,
     snakemake.threads,
 )

@@ -8,7 +8,7 @@ from manybody.files.sequences import Sequences, Symbols
 from manybody.models.stored import load_model
 from manybody.runtime.devices import pick
 from manybody.runtime.logs import log_to
-from manybody.sampling.metropolis import choose_starts, sample
+from manybody.sampling.metropolis import choose_initial, sample
 from manybody.sources.overlap import shares
 from manybody.sources.tokenizer import load
 
@@ -17,10 +17,10 @@ log_to(snakemake.log[0])
 clone, run = snakemake.params.clone, snakemake.input.model
 step = chosen_step(run, clone["step"], snakemake.input.reference or None)
 model = load_model(run, step, pick(snakemake.params.device))
-split = "test" if clone["start"] == "test" else "train"
+split = "test" if clone["chain_init"] == "test" else "train"
 available = Sequences.open(snakemake.input[split])
-starts, rows = choose_starts(
-    available.tokens, clone["chains"], clone["start"], model.vocabulary, clone["chain_seed"]
+initial, rows = choose_initial(
+    available.tokens, clone["chains"], clone["chain_init"], model.vocabulary, clone["chain_seed"]
 )
 alphabet = available.about.get("alphabet")  # the letters of an alignment
 words = snakemake.input.tokenizer
@@ -37,7 +37,7 @@ generator = {
 }
 sample(
     model,
-    starts,
+    initial,
     Path(snakemake.output.manifest).parent,
     energy=clone["energy"],
     gauge=clone["gauge"],
@@ -49,7 +49,7 @@ sample(
     about={
         "source": clone["source"],
         "generator": generator,
-        "start": clone["start"],
+        "chain_init": clone["chain_init"],
         "split": split,
         "rows": rows,
         "sequences": available.sha256,

@@ -49,9 +49,9 @@ models:
       objective: masked
       masks: all
       optimizer: {{name: lbfgs, history: 20, ridge: 1.0e-2}}
-      weights: identity
+      sequence_weights: identity
       steps: 20
-      starts: 1
+      restarts: 1
       validation: 20
       precision: float64
       threads: 1

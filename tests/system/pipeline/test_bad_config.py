@@ -56,7 +56,7 @@ CASES = {
         ["curves.recovery.sizes: found 10000000", "training sequences of source potts"],
     ),
     "name that leaves the folder": (
-        "models: {'../../out': {architecture: energy, order: 2, weights: source}}",
+        "models: {'../../out': {architecture: energy, order: 2, parameters: source}}",
         ["models: found the name '../../out'", "rename it"],
     ),
     "published split parted anew": (

@@ -74,7 +74,7 @@ models:
       masks: all
       optimizer: {{name: lbfgs, history: 5, ridge: 1.0e-2}}
       steps: 20
-      starts: 1
+      restarts: 1
       validation: 20
       precision: float32
       threads: 1
@@ -90,7 +90,7 @@ models:
       masks: all
       optimizer: {{name: lbfgs, history: 5, ridge: 1.0e-2}}
       steps: 20
-      starts: 1
+      restarts: 1
       validation: 20
       precision: float64
       threads: 1
@@ -102,7 +102,7 @@ clones:
     step: last
     energy: raw
     gauge: none
-    start: test
+    chain_init: test
     chains: 12
     sweeps: [1, 3]
     order: permuted
@@ -121,7 +121,7 @@ evaluations:
     steps: all
     targets:
       own: {{clone: spins, sweep: 3}}
-      original: {{starts: spins}}
+      original: {{initial: spins}}
   quartets:
     <<: *all
     source: quartets
@@ -129,14 +129,14 @@ evaluations:
     targets:
       two: {{clone: quartets, sweep: 3}}
       own: {{clone: quartets-bert, sweep: 3}}
-      original: {{starts: quartets}}
+      original: {{initial: quartets}}
   family:
     <<: *all
     source: family
     model: sites
     targets:
       own: {{clone: family, sweep: 3}}
-      original: {{starts: family}}
+      original: {{initial: family}}
 figures:
   simplicity:
     fig1: {{evaluation: quartets, ladder: [two, own], control: original}}

@@ -156,12 +156,14 @@ def test_clones_start_where_their_config_says_and_say_how_they_were_drawn(smoke)
         source, name = path.parts[-3:-1]
         entry, manifest = clones[name], Manifest.read(path, "clones")
         about = manifest.about
-        asked = {key: entry[key] for key in ("chain_seed", "precision", "energy", "order", "start")}
+        asked = {
+            key: entry[key] for key in ("chain_seed", "precision", "energy", "order", "chain_init")
+        }
         assert {key: about[key] for key in asked} == asked, path
         assert about["stream"] == name
         made = about["generator"]
         assert (made["model"], made["seed"]) == (entry["model"], entry["seed"])
-        split = "test" if entry["start"] == "test" else "train"
+        split = "test" if entry["chain_init"] == "test" else "train"
         given = sequences_of(smoke, source, split)
         assert (about["split"], given.about["split"], about["sequences"]) == (
             split, split, given.sha256
@@ -289,7 +291,7 @@ def test_few_jobs_import_torch(smoke):
 def test_a_colour_redraws_its_figure_only(smoke):
     with smoke.edit(
         "config/config.yaml",
-        lambda text: text.replace("    fig4:\n", "    fig4:\n      colours: {original: black}\n"),
+        lambda text: text.replace("    fig4:\n", "    fig4:\n      palette: {original: black}\n"),
     ):
         assert set(smoke.counted()) == {"plot_simplicity_fig4"}
 

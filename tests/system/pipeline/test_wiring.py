@@ -64,7 +64,7 @@ def test_runs_are_trained_with_the_seed_of_their_file_name(run, monkeypatch, see
         "train_model.py",
         wildcards=dict(source="docs", model="bert", seed=str(seed)),
         params={**params, "processes": 1},
-        input=dict(train="train.parquet", validation="validation.parquet", weights=[]),
+        input=dict(train="train.parquet", validation="validation.parquet", sequence_weights=[]),
         output=dict(manifest="out/manifest.json"),
     )
     ((made),) = calls
@@ -72,9 +72,9 @@ def test_runs_are_trained_with_the_seed_of_their_file_name(run, monkeypatch, see
     assert made["paths"] == dict(train="train.parquet", validation="validation.parquet")
 
 
-@pytest.mark.parametrize(("start", "split"), [("test", "test"), ("unigram", "train")])
+@pytest.mark.parametrize(("chain_init", "split"), [("test", "test"), ("unigram", "train")])
 def test_chains_start_from_the_split_that_their_config_says(
-    run, monkeypatch, tmp_path, start, split
+    run, monkeypatch, tmp_path, chain_init, split
 ):
     # Tokens 0 to 3 stand in the training text alone, 4 to 7 in the test text.
     tokens = {"train": np.arange(60).reshape(20, 3) % 4}
@@ -87,7 +87,7 @@ def test_chains_start_from_the_split_that_their_config_says(
     monkeypatch.setattr(checkpoints, "checkpoint_steps", lambda *_: [0, 7])
     calls = []
     monkeypatch.setattr(metropolis, "sample", lambda *given, **named: calls.append((given, named)))
-    clone = dict(source="docs", model="bert", seed=1, step="last", start=start, chains=6)
+    clone = dict(source="docs", model="bert", seed=1, step="last", chain_init=chain_init, chains=6)
     clone |= dict(energy="raw", gauge="none", sweeps=[1], order="permuted", chain_seed=9)
     clone |= dict(precision="float32", threads=1)
     paths = {name: str(tmp_path / f"{name}.parquet") for name in tokens}

@@ -27,7 +27,7 @@ in `claims/{paper}/{figure}.csv` and, folded, in `scorecard.html`.
 
 
 def read_claims(path: str | Path) -> list[dict]:
-    """The rows of one figure's checks. `ArtifactError` names a file that is not such a table."""
+    """The claims of one figure. `ArtifactError` names a file that is not such a table."""
     with Path(path).open(encoding="utf-8", newline="") as opened:
         reader = csv.DictReader(opened)
         rows = list(reader)

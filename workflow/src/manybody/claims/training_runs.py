@@ -9,7 +9,7 @@ from manybody.files import tables
 
 
 @dataclass
-class Run:
+class TrainedRun:
     """A manifest's `about`, and a row a checkpoint: step, epoch, loss, loss_se, tokens."""
 
     about: dict
@@ -29,7 +29,7 @@ def read(path) -> tuple[dict, pd.DataFrame]:
     return about, held_out[columns].reset_index(drop=True)
 
 
-def chosen(runs: dict[int, Run]) -> int:
+def chosen(runs: dict[int, TrainedRun]) -> int:
     """The seed that is shown: the lower median of the final loss, ties to the lower seed."""
     ranked = sorted(runs, key=lambda seed: (runs[seed].end, seed))
     return ranked[(len(ranked) - 1) // 2]

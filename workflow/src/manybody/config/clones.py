@@ -7,7 +7,7 @@ from manybody.config.block import Block, Seed, Several, different, refers
 from manybody.models.block import Count, key
 
 
-class Run(Block):
+class SeededRun(Block):
     """One run of a model."""
 
     model: refers("models") = key("Name of the model.")
@@ -17,7 +17,7 @@ class Run(Block):
 class LossOf(Block):
     """The checkpoint whose validation loss is nearest to another model's final one."""
 
-    loss_of: Run = key("The run whose final validation loss is the target.")
+    loss_of: SeededRun = key("The run whose final validation loss is the target.")
 
     def misfits(self, path, config):
         name = self.loss_of.model
@@ -46,15 +46,15 @@ class Clone(Block):
         "mean subtracts from each masked logit vector its mean over the vocabulary; none is the "
         "paper's reading."
     )
-    start: Literal["test", "unigram"] = key(
+    chain_init: Literal["test", "unigram"] = key(
         "test sequences, or noise with the training text's token frequencies."
     )
     chains: Several = key("Number of chains.")
     sweeps: different(Count) = key("Sweeps whose states are saved.")
     order: Literal["left-to-right", "permuted"] = key("Order of the positions in a sweep.")
     chain_seed: Seed = key(
-        "Draws the start, which all clones with this seed share, and, together with the clone's "
-        "name, proposals, acceptance and permutations."
+        "Draws the initial states, which all clones with this seed share, and, together with the "
+        "clone's name, proposals, acceptance and permutations."
     )
     precision: Literal["float32", "bfloat16"] = key(
         "bfloat16 (bert only) computes the acceptance ratios in bfloat16, and in float32 again "
@@ -72,7 +72,7 @@ class Clone(Block):
             )
             return
         available = source.available("test")
-        if self.start == "test" and available and self.chains > available:
+        if self.chain_init == "test" and available and self.chains > available:
             yield (
                 f"{path}.chains: found {self.chains} that start at test sequences; expected at "
                 f"most the {available} of source {self.source}; lower it, or make more of them"

@@ -8,8 +8,8 @@ from manybody.config.block import Block, Seed, Several, different, refers
 from manybody.models.block import Count, Positive, key
 
 
-class NormalStart(Block):
-    """Standard deviations of the normal start."""
+class InitScale(Block):
+    """Standard deviations of the normal numbers that A and V start from."""
 
     attention: Positive = key("Of A.")
     values: Positive = key("Of V.")
@@ -23,7 +23,9 @@ class Curve(Block):
     realisations: Several = key("Disjoint training sets at each size.")
     test: Several = key("The first so many validation sequences.")
     iterations: Count = key("Iterations of L-BFGS at most.")
-    start: NormalStart = key("Standard deviations of the normal start.")
+    init_scale: InitScale = key(
+        "Standard deviations of the normal numbers that A and V start from."
+    )
     seed: Seed = key("Draws the starts.")
 
     def misfits(self, path, config):

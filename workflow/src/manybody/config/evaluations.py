@@ -26,13 +26,13 @@ class CloneTarget(Block):
             )
 
 
-class StartsTarget(Block):
+class InitialTarget(Block):
     """The sequences that a clone's chains started from."""
 
-    starts: refers("clones") = key("Name of the clone.")
+    initial: refers("clones") = key("Name of the clone.")
 
     def problems_of(self, path, source, config):
-        yield from _of_source(f"{path}.starts", self.starts, source, config)
+        yield from _of_source(f"{path}.initial", self.initial, source, config)
 
 
 class SplitTarget(Block):
@@ -59,7 +59,7 @@ def _of_source(path, clone, source, config):
         )
 
 
-Target = nearest_of(CloneTarget, StartsTarget, SplitTarget)
+Target = nearest_of(CloneTarget, InitialTarget, SplitTarget)
 
 
 class Evaluation(Block):

@@ -29,7 +29,7 @@ class Model(Block):
     @property
     def adopts(self) -> bool:
         """Whether the weights are the source's own, so that nothing is trained."""
-        return getattr(self, "weights", None) is not None
+        return getattr(self, "parameters", None) is not None
 
     @property
     def fitted(self) -> bool:
@@ -43,14 +43,14 @@ class Model(Block):
             if self.adopts and given is not None:
                 yield (
                     name,
-                    f"found a value beside weights {self.weights}, which are not trained; expected "
-                    f"one of the two; leave one out",
+                    f"found a value beside parameters {self.parameters}, which are not trained; "
+                    f"expected one of the two; leave one out",
                 )
             if not self.adopts and given is None:
                 yield (
                     name,
-                    "missing; expected it for a model that is trained; give it, or take weights: "
-                    "source",
+                    "missing; expected it for a model that is trained; give it, or take "
+                    "parameters: source",
                 )
         if self.training is None:
             return
@@ -74,11 +74,11 @@ class Model(Block):
         recipe, given = self.training, config.sources[source]
         if given.kind == "alignment":
             return  # its |V| and L are in the file
-        if getattr(recipe, "weights", None) is not None:
+        if getattr(recipe, "sequence_weights", None) is not None:
             yield (
-                f"models.{name}.training.weights: found {recipe.weights}, but {path} trains it on "
-                f"{source}, a {given.kind} source; expected an alignment, whose sequences alone "
-                f"have weights; leave it out"
+                f"models.{name}.training.sequence_weights: found {recipe.sequence_weights}, "
+                f"but {path} trains it on {source}, a {given.kind} source; expected an "
+                f"alignment, whose sequences alone have weights; leave it out"
             )
         if given.kind != "text" and recipe and (recipe.subset or 0) > given.sequences.train:
             yield (
@@ -113,7 +113,7 @@ class Model(Block):
 def _entry(architecture: str) -> type[Model]:
     """The block of a model of an architecture: its options, its trainings, and what all have."""
     options = models.options(architecture)
-    default = None if "weights" in options.model_fields else ...
+    default = None if "parameters" in options.model_fields else ...
     training = training_of(*models.about({"architecture": architecture}).recipes)
     return create_model(
         architecture.title(),

@@ -120,10 +120,10 @@ class StateEvolution(Quadrature):
     )
 
 
-class Held(Quadrature):
+class FixedOverlap(Quadrature):
     """What layer 1 learns while layer 2 is held at an overlap."""
 
-    kind: Literal["multi-index-held"]
+    kind: Literal["multi-index-fixed-overlap"]
     skip: Positive = key("c, the strength of the skip connection.")
     activation: Activation = key("Of both layers.")
     regulariser: NotNegative = key("Variance added to V in channel and data; 0 for none.")
@@ -183,7 +183,7 @@ class Gamp(Threaded):
         "Variance of the noise on the indices of the data, the regulariser for a channel that "
         "knows it."
     )
-    start: Literal["informed", "random"] = key(
+    init: Literal["informed", "random"] = key(
         "informed: a noisy teacher with the overlaps given; random: normal numbers."
     )
     overlaps: Annotated[list[Decay], Field(min_length=2, max_length=2)] | None = key(
@@ -203,13 +203,13 @@ class Gamp(Threaded):
                 "found 0 with activation linear; expected c > 0, as linear attention has no "
                 "inverse without it; raise it or take softmax",
             )
-        informed = self.start == "informed"
+        informed = self.init == "informed"
         if informed != (self.overlaps is not None):
             expected = "two overlaps" if informed else "null"
             yield (
                 "overlaps",
-                f"found {self.overlaps} with start {self.start}; expected {expected}; set them, or "
-                f"change start",
+                f"found {self.overlaps} with init {self.init}; expected {expected}; set them, or "
+                f"change init",
             )
         for alpha in self.alphas:
             yield from _no_sample("alphas", alpha, self.dimension)
@@ -219,13 +219,13 @@ class Gamp(Threaded):
                 f"found {self.alphas}; expected numbers that differ in six digits, by which the "
                 f"series are named; change some",
             )
-        learns_nothing = self.start == "random" and not self.side_information
+        learns_nothing = self.init == "random" and not self.side_information
         if self.points and (self.damping < 1 or learns_nothing):
             yield (
                 "points",
-                f"found {self.points} with damping {self.damping:g}, start {self.start} and "
+                f"found {self.points} with damping {self.damping:g}, init {self.init} and "
                 f"side_information {self.side_information:g}; expected 0, since the iteration at "
-                f"infinite dimension is without damping, and from a random start learns nothing "
+                f"infinite dimension is without damping, and from a random init learns nothing "
                 f"by itself; set it",
             )
 
@@ -241,7 +241,7 @@ class GradientDescent(Threaded):
     repeats: Count = key("Updates in a row on one batch.")
     learning_rate: Positive = key("Of the loss summed over batch and entries and divided by D.")
     weight_decay: NotNegative = key("Times D.")
-    start: Positive = key("Standard deviation of the student's weights at first.")
+    init_scale: Positive = key("Standard deviation of the student's weights at first.")
     epochs: Count = key("Passes over the data.")
     runs: Count = key("How many.")
     same_teacher: bool = key(
@@ -283,7 +283,7 @@ class Trec(Threaded):
     length: Length = key("Tokens of a question, two of them marks; longer ones are cut.")
     width: Count = key("Of the embeddings.")
     hidden: Count = key("Of the keys.")
-    start: Positive = key("Standard deviation of W at first.")
+    init_scale: Positive = key("Standard deviation of W at first.")
     held_out: Inside = key("Share of the questions that a run is tested on, drawn anew for each.")
     batch: Count = key("Questions.")
     learning_rate: Positive = key("Of AdamW.")
@@ -307,7 +307,7 @@ Theory = Annotated[
     | GradientFlow
     | Replica
     | StateEvolution
-    | Held
+    | FixedOverlap
     | Thresholds
     | Deep
     | Untied

@@ -162,9 +162,9 @@ class Fit(Block):
     masks: Literal["all"] = key("All positions.")
     optimizer: Lbfgs = key("Quasi-Newton with a strong Wolfe line search.")
     steps: Count = key("Iterations at most.")
-    starts: Count = key("Random starts; the one with the lowest training loss is kept.")
+    restarts: Count = key("Random initial values; the fit with the lowest training loss is kept.")
     subset: Count = key("The first so many training sequences; all by default.", None)
-    weights: Literal["identity"] = key(
+    sequence_weights: Literal["identity"] = key(
         "identity: each sequence of an alignment weighs 1 / the training sequences alike at the "
         "source's identity; not with subset.",
         None,
@@ -174,10 +174,10 @@ class Fit(Block):
     threads: Count = key("CPU threads of torch. Another number gives other rounding.")
 
     def problems(self):
-        if self.weights is not None and self.subset is not None:
+        if self.sequence_weights is not None and self.subset is not None:
             yield (
                 "subset",
-                f"found {self.subset} with weights, which are counted among all training "
+                f"found {self.subset} with sequence_weights, which are counted among all training "
                 f"sequences; expected one of the two; leave one out",
             )
 

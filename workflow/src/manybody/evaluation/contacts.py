@@ -48,7 +48,7 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
     about = {key: run.about[key] for key in ("source", "model", "seed") if key in run.about}
     used = run.about.get("recipe", {}).get("subset", len(sequences))
     about |= dict(gauge="zero-sum", gap=gap, sequences=used, heads=len(attention))
-    about["weighted"] = run.about["recipe"].get("weights") == "identity"
+    about["weighted"] = run.about["recipe"].get("sequence_weights") == "identity"
     if about["weighted"]:
         about["effective"] = sequences.about["effective"]
     return frobenius(attention, values, gap), about
@@ -57,8 +57,8 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
 def factors(run: Manifest) -> tuple[np.ndarray, np.ndarray]:
     """A (H, L, L) and V (H, |V|, |V|) of a run at its last step, in double precision."""
     model = models.about(run.about["description"])
-    weights = run.file(f"step-{run.about['steps'][-1]}.safetensors")
-    return model.pair_factors(partial(read_tensor, weights))
+    checkpoint = run.file(f"step-{run.about['steps'][-1]}.safetensors")
+    return model.pair_factors(partial(read_tensor, checkpoint))
 
 
 def zero_sum(values: np.ndarray) -> np.ndarray:

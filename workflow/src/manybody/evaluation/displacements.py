@@ -26,13 +26,13 @@ def measure(runs: Iterable[str | Path]) -> pd.DataFrame:
     rows = []
     for run in runs:
         manifest = Manifest.read(run, "model")
-        about, start = manifest.about, {}
+        about, initial = manifest.about, {}
         softmax = about["description"].get("attention") == "softmax"
         for step in about["steps"]:
             layers = _layers(manifest.file(f"step-{step}.safetensors"), softmax)
-            start = start or layers
+            initial = initial or layers
             for layer, matrices in sorted(layers.items()):
-                moved = zip(matrices, start[layer], strict=True)
+                moved = zip(matrices, initial[layer], strict=True)
                 value = sum(float(np.mean((now - before) ** 2)) for now, before in moved)
                 rows.append((about["seed"], step, layer, value))
     return pd.DataFrame(rows, columns=["seed", "step", "layer", "value"])

@@ -44,15 +44,15 @@ def evaluate(
 
 def _of_run(run: Manifest, tokens: np.ndarray) -> np.ndarray | None:
     """Losses (N,) of a run's last checkpoint; None where no equation gives them."""
-    weights = run.file(f"step-{run.about['steps'][-1]}.safetensors")
+    checkpoint = run.file(f"step-{run.about['steps'][-1]}.safetensors")
     description = run.about["description"]
-    logits = models.about(description).equation(partial(read_tensor, weights))
+    logits = models.about(description).equation(partial(read_tensor, checkpoint))
     return None if logits is None else of_logits(logits, description["vocabulary"], tokens)
 
 
-def of_truth(law: Hamiltonian, tokens: np.ndarray) -> np.ndarray:
+def of_truth(hamiltonian: Hamiltonian, tokens: np.ndarray) -> np.ndarray:
     """Loss of the true conditionals (5) on each of tokens (N, L): (N,)."""
-    return _in_blocks(tokens, law.vocabulary, law.log_conditionals)
+    return _in_blocks(tokens, hamiltonian.vocabulary, hamiltonian.log_conditionals)
 
 
 def of_logits(logits: Callable, vocabulary: int, tokens: np.ndarray) -> np.ndarray:

@@ -236,7 +236,7 @@ def read_targets(targets: Mapping[str, dict], clones: Mapping[str, str | Path]) 
 
     targets: the evaluation's, as in the config. clones: name -> path of the manifest. A clone's
     document holds `generator` (model, seed, step, whether it is the last, description), `energy`,
-    `start`, `rows` (which test sequences its chains started from; None for noise), `sweep` and
+    `chain_init`, `rows` (which test sequences its chains started from; None for noise), `sweep` and
     `length` (L); that of original text holds only `original: True`.
     """
     documents = {}
@@ -251,7 +251,7 @@ def read_targets(targets: Mapping[str, dict], clones: Mapping[str, str | Path]) 
             "sweep": target["sweep"],
             "length": about["generator"]["description"]["length"],
             "rows": about.get("rows"),
-            **{key: about[key] for key in ("generator", "energy", "start")},
+            **{key: about[key] for key in ("generator", "energy", "chain_init")},
         }
     return documents
 

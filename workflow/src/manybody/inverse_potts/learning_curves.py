@@ -9,7 +9,7 @@ attention by L-BFGS to all L masks of the first M sequences of disjoint parts of
   penalty, for one lambda.
 
 The model is bilinear in A and V, so different starts reach different solutions. A and V start from
-normal numbers whose standard deviations the entry gives, `start: {attention, values}`.
+normal numbers whose standard deviations the entry gives, `init_scale: {attention, values}`.
 """
 
 import math
@@ -53,10 +53,10 @@ def compute(
       p / (2 M L), p = L (L - 1) + q (q - 1) - 1; `slope` of log coupling error by log M, one a
       realisation, and `mean slope` with its standard error over realisations.
     """
-    law = Hamiltonian.load(paths["hamiltonian"])
+    hamiltonian = Hamiltonian.load(paths["hamiltonian"])
     data = {split: Sequences.open(paths[split]).tokens for split in ("train", "validation")}
     test = np.asarray(data["validation"][: entry["test"]], np.int64)
-    best = pl.losses(true_conditionals(law), test)
+    best = pl.losses(true_conditionals(hamiltonian), test)
     identity = {
         "entry": entry,
         "code": code,
@@ -69,7 +69,7 @@ def compute(
         found = _take_up(saved, identity)
         if found is None:
             first = seed * max(entry["sizes"])
-            counted = pl.Counted(data["train"][first : first + size], law.vocabulary)
+            counted = pl.Counted(data["train"][first : first + size], hamiltonian.vocabulary)
             rows = [row for ridge in _ridges(entry) for row in fits(ridge, counted, size, seed)]
             found = pd.DataFrame(rows, columns=COLUMNS)
             tables.write_theory(saved, found, identity)
@@ -80,8 +80,8 @@ def compute(
             counted,
             ridge=ridge,
             summed=entry["kind"] == "separability",
-            fields=law.alone is not None,
-            start=(entry["start"]["attention"], entry["start"]["values"]),
+            fields=hamiltonian.fields is not None,
+            init_scale=(entry["init_scale"]["attention"], entry["init_scale"]["values"]),
             seed=np.random.SeedSequence([entry["seed"], size, seed]),
             iterations=entry["iterations"],
         )
@@ -93,7 +93,9 @@ def compute(
             ("iterations", fit.iterations, math.nan),
         ]
         if entry["kind"] == "recovery":
-            figures += [(name, y, math.nan) for name, y in errors(fit.model.attention[0], law)]
+            figures += [
+                (name, y, math.nan) for name, y in errors(fit.model.attention[0], hamiltonian)
+            ]
         return [(name, f"{ridge:g}", seed, size, y, y_err) for name, y, y_err in figures]
 
     units = {
@@ -118,9 +120,14 @@ def compute(
     rows = [("optimum", "", 0, len(test), *_mean(best))]
     found = [parts[one] for one in sorted(parts)]
     if entry["kind"] == "recovery":
-        rows += _summary(pd.concat(found), law)
+        rows += _summary(pd.concat(found), hamiltonian)
     frame = pd.concat([*found, pd.DataFrame(rows, columns=COLUMNS)], ignore_index=True)
-    about = {"entry": entry, "length": law.length, "vocabulary": law.vocabulary, "beta": law.beta}
+    about = {
+        "entry": entry,
+        "length": hamiltonian.length,
+        "vocabulary": hamiltonian.vocabulary,
+        "beta": hamiltonian.beta,
+    }
     return frame, about | {"source": read_about(paths["hamiltonian"]).get("parameters", {})}
 
 
@@ -129,19 +136,21 @@ def forget(resume: str | Path) -> None:
     shutil.rmtree(resume, ignore_errors=True)
 
 
-def true_conditionals(law: Hamiltonian) -> pl.Heads:
+def true_conditionals(hamiltonian: Hamiltonian) -> pl.Heads:
     """A = J, V = -2 beta U and the fields -beta E: the conditionals of a Hamiltonian of order 2."""
-    fields = np.zeros((law.length, law.vocabulary))
-    if law.alone is not None:
-        fields = -law.beta * law.alone
-    return pl.Heads(law.couplings[None], -2 * law.beta * law.colours[None], fields)
+    fields = np.zeros((hamiltonian.length, hamiltonian.vocabulary))
+    if hamiltonian.fields is not None:
+        fields = -hamiltonian.beta * hamiltonian.fields
+    return pl.Heads(
+        hamiltonian.couplings[None], -2 * hamiltonian.beta * hamiltonian.colours[None], fields
+    )
 
 
-def errors(attention: np.ndarray, law: Hamiltonian) -> list[tuple[str, float]]:
+def errors(attention: np.ndarray, hamiltonian: Hamiltonian) -> list[tuple[str, float]]:
     """Errors of A (L, L) against the true J, by name."""
-    found = coupling_error(attention, law.couplings)
-    pairs = np.triu_indices(law.length, 1)
-    scores, truth = np.abs(symmetrised(attention)[pairs]), np.abs(law.couplings[pairs])
+    found = coupling_error(attention, hamiltonian.couplings)
+    pairs = np.triu_indices(hamiltonian.length, 1)
+    scores, truth = np.abs(symmetrised(attention)[pairs]), np.abs(hamiltonian.couplings[pairs])
     return [
         ("coupling error", found.error),
         ("pearson", found.pearson),
@@ -164,9 +173,9 @@ def _take_up(path: Path, identity: dict) -> pd.DataFrame | None:
     return frame if about == identity else None
 
 
-def _summary(frame: pd.DataFrame, law: Hamiltonian) -> list[tuple]:
+def _summary(frame: pd.DataFrame, hamiltonian: Hamiltonian) -> list[tuple]:
     """Rows of the excess loss that theory expects, and of the slopes of the coupling error."""
-    length, colours = law.length, law.vocabulary
+    length, colours = hamiltonian.length, hamiltonian.vocabulary
     free = length * (length - 1) + colours * (colours - 1) - 1
     rows = [
         ("expected excess", "", 0, size, free / (2 * size * length), math.nan)

@@ -19,17 +19,20 @@ from scipy.optimize import OptimizeResult, minimize
 
 from manybody.kernels import pseudolikelihood
 
-HISTORY = 10  # pairs of steps and slopes that L-BFGS remembers
+HISTORY = 10  # pairs of steps and gradients that L-BFGS remembers
 
 
 class Counted:
     """Sequences (N, L) of q colours as the unique ones and their weights.
 
-    weights (N,) are numbers of repeats or any weights that are not negative; all ones if None.
+    sequence_weights (N,) are numbers of repeats or any weights that are not negative; all ones if
+    None.
     `ValueError` for tokens that are none of the colours, or for weights that do not fit.
     """
 
-    def __init__(self, tokens: np.ndarray, vocabulary: int, weights: np.ndarray | None = None):
+    def __init__(
+        self, tokens: np.ndarray, vocabulary: int, sequence_weights: np.ndarray | None = None
+    ):
         tokens = np.asarray(tokens)
         if tokens.ndim != 2 or not tokens.size:
             raise ValueError(f"tokens: shape {tokens.shape}, expected sequences x sites, not empty")
@@ -39,20 +42,32 @@ class Counted:
                 f"tokens run from {least} to {most}, expected 0 to {vocabulary - 1}: give the "
                 "number of colours that the sequences have"
             )
-        weights = np.ones(len(tokens)) if weights is None else np.asarray(weights, np.float64)
-        if weights.shape != (len(tokens),):
-            raise ValueError(f"weights: shape {weights.shape}, expected one of {len(tokens)}")
-        if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-            raise ValueError("weights: expected numbers of 0 or more, at least one above 0")
+        sequence_weights = (
+            np.ones(len(tokens))
+            if sequence_weights is None
+            else np.asarray(sequence_weights, np.float64)
+        )
+        if sequence_weights.shape != (len(tokens),):
+            raise ValueError(
+                f"sequence_weights: shape {sequence_weights.shape}, expected one of {len(tokens)}"
+            )
+        if not (
+            np.isfinite(sequence_weights).all()
+            and (sequence_weights >= 0).all()
+            and sequence_weights.any()
+        ):
+            raise ValueError(
+                "sequence_weights: expected numbers of 0 or more, at least one above 0"
+            )
         unique, self.place = np.unique(tokens, axis=0, return_inverse=True)
         self.place = self.place.reshape(-1)
-        self.weights = np.bincount(self.place, weights, len(unique))
-        self.total = float(weights.sum())
+        self.sequence_weights = np.bincount(self.place, sequence_weights, len(unique))
+        self.total = float(sequence_weights.sum())
         self.length, self.vocabulary = tokens.shape[1], vocabulary
         self.tokens = np.ascontiguousarray(unique.T, np.int64)  # (L, U)
         counts = np.zeros((self.length, vocabulary))
         for site, colours in enumerate(self.tokens):
-            counts[site] = np.bincount(colours, self.weights, vocabulary)
+            counts[site] = np.bincount(colours, self.sequence_weights, vocabulary)
         self.common = counts.argmax(axis=1)  # each site's most frequent colour
         # A table row for each other colour that occurs, and the rows of each sequence.
         rare = unique != self.common
@@ -62,14 +77,14 @@ class Counted:
         number = np.zeros((self.length, vocabulary), np.int64)
         number[present] = np.arange(len(self.row_site))
         self.rows = number[np.nonzero(rare)[1], unique[rare]]
-        self.starts = np.concatenate([[0], rare.sum(axis=1).cumsum()])
+        self.offsets = np.concatenate([[0], rare.sum(axis=1).cumsum()])
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """What the compiled loops read."""
         return (
-            self.tokens, self.weights, self.starts, self.rows, self.row_site, self.row_colour,
-            self.common,
+            self.tokens, self.sequence_weights, self.offsets, self.rows, self.row_site,
+            self.row_colour, self.common,
         )  # fmt: skip
 
 
@@ -108,7 +123,7 @@ def losses(model: Heads, tokens: np.ndarray) -> np.ndarray:
     return found[counted.place] / counted.length
 
 
-def loss_and_slopes(counted: Counted, model: Heads, threads: int = 1) -> tuple[float, Heads]:
+def loss_and_gradients(counted: Counted, model: Heads, threads: int = 1) -> tuple[float, Heads]:
     """Summed loss (nats; each conditional counts with its sequence's weight), and its gradient in
     the shape of the model. The same for any number of threads."""
     return _pass(counted, model, True, threads, np.zeros(counted.tokens.shape[1]))
@@ -121,7 +136,7 @@ def fit_heads(
     *,
     summed: bool = False,
     fields: bool = False,
-    start: tuple[float, float] = (0.1, 0.3),
+    init_scale: tuple[float, float] = (0.1, 0.3),
     seed: int | np.random.SeedSequence = 0,
     iterations: int = 250,
     tolerance: float = 0.0,
@@ -131,14 +146,14 @@ def fit_heads(
 
     Minimises the mean loss, or the summed one if `summed`, plus ridge / 2 times the squared A and
     V (and fields, if there are any). A and V start from normal numbers drawn from `seed`, with the
-    standard deviations `start`. Ends after `iterations`, or when an iteration lowers the objective
-    by less than `tolerance` times its value.
+    standard deviations `init_scale`. Ends after `iterations`, or when an iteration lowers the
+    objective by less than `tolerance` times its value.
     """
     length, vocabulary = counted.length, counted.vocabulary
     rng = np.random.default_rng(seed)
-    attention = start[0] * rng.standard_normal((heads, length, length))
+    attention = init_scale[0] * rng.standard_normal((heads, length, length))
     attention[:, np.arange(length), np.arange(length)] = 0.0
-    values = start[1] * rng.standard_normal((heads, vocabulary, vocabulary))
+    values = init_scale[1] * rng.standard_normal((heads, vocabulary, vocabulary))
     shapes = [attention.shape, values.shape, (length, vocabulary)][: 3 if fields else 2]
     none = np.zeros((length, vocabulary))
 
@@ -149,8 +164,8 @@ def fit_heads(
     scale = 1.0 if summed else 1.0 / (counted.total * counted.length)
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        loss, slopes = loss_and_slopes(counted, model(vector), threads)
-        parts = [slopes.attention, slopes.values, slopes.fields]
+        loss, gradients = loss_and_gradients(counted, model(vector), threads)
+        parts = [gradients.attention, gradients.values, gradients.fields]
         gradient = np.concatenate([part.ravel() for part in parts[: len(shapes)]])
         gradient *= scale
         gradient += ridge * vector
@@ -179,7 +194,7 @@ def fit_heads(
 
 def descend_to_zeros(
     evaluate: Callable,
-    start: np.ndarray,
+    initial: np.ndarray,
     sparse: np.ndarray,
     sparsity: float,
     iterations: int,
@@ -189,32 +204,32 @@ def descend_to_zeros(
     callback: Callable | None = None,
 ) -> OptimizeResult:
     """Minimises a function of a vector (n,) plus `sparsity` times the sum of |its entries| where
-    `sparse` (n,) says so, from `start`.
+    `sparse` (n,) says so, from `initial`.
 
-    evaluate: vector -> (value, slopes (n,)). Each such entry is a difference of two numbers of 0
+    evaluate: vector -> (value, gradients (n,)). Each such entry is a difference of two numbers of 0
     or more, by L-BFGS-B, so that entries end at zero. What scipy returns, with `x` the vector (n,).
     `callback` gets scipy's vector after each iteration; `tolerance` as in `fit_heads`.
     """
     size = int(sparse.sum())
 
     def together(vector: np.ndarray) -> np.ndarray:
-        found = np.empty(len(start))
+        found = np.empty(len(initial))
         found[sparse] = vector[:size] - vector[size : 2 * size]
         found[~sparse] = vector[2 * size :]
         return found
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slopes = evaluate(together(vector))
-        parts = [slopes[sparse] + sparsity, sparsity - slopes[sparse], slopes[~sparse]]
+        value, gradients = evaluate(together(vector))
+        parts = [gradients[sparse] + sparsity, sparsity - gradients[sparse], gradients[~sparse]]
         return value + sparsity * vector[: 2 * size].sum(), np.concatenate(parts)
 
-    own = start[sparse]
+    own = initial[sparse]
     found = minimize(
         objective,
-        np.concatenate([np.maximum(own, 0), np.maximum(-own, 0), start[~sparse]]),
+        np.concatenate([np.maximum(own, 0), np.maximum(-own, 0), initial[~sparse]]),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0, None)] * (2 * size) + [(None, None)] * (len(start) - size),
+        bounds=[(0, None)] * (2 * size) + [(None, None)] * (len(initial) - size),
         callback=callback,
         options=dict(
             maxiter=iterations, maxfun=10 * iterations, maxcor=history, ftol=tolerance, gtol=0
@@ -239,11 +254,11 @@ def _pass(
     def part(first: int, last: int) -> None:
         pseudolikelihood.factored(
             first, last, *counted.arrays, model.attention, values, model.fields, gradients, sites,
-            found if alone else np.zeros_like(found), of_attention, of_values, of_fields,
+            found if single else np.zeros_like(found), of_attention, of_values, of_fields,
         )  # fmt: skip
 
-    alone = threads == 1
-    if alone:
+    single = threads == 1
+    if single:
         part(0, length)
     else:
         edges = [length * t // threads for t in range(threads + 1)]

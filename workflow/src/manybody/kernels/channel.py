@@ -89,12 +89,12 @@ def exp_lanes(array, lanes):
 
 @njit(nogil=True, cache=True)
 def integrate_samples(
-    x, omega, variance, skip, softmax, start, tolerance, stages, extra, log_z, mean, covariance
+    x, omega, variance, skip, softmax, spacing, tolerance, stages, extra, log_z, mean, covariance
 ):
     """Fills log_z (n,), mean (n, 4) and covariance (n, 4, 4) of Z - omega given x (n, 2), rotated:
     (z_1 s, z_1 d, z_2 s, z_2 d); returns the number of points.
 
-    start: step of the first lattice, 0 for one that depends on the sample; stages are added until
+    spacing: step of the first lattice, 0 for one that depends on the sample; stages are added until
     two agree to `tolerance`, at most `stages`, and `extra` more.
     """
     work = np.zeros((16, 1, LANES))  # one to look into lanes, and the totals by lane
@@ -114,7 +114,7 @@ def integrate_samples(
             variance[0, 0], slope, rest, skip,
         )  # fmt: skip
         even = slope == 0 and o[0, 0] == 0 and o[0, 1] == 0
-        first = start if start > 0 else first_step(sample, softmax)
+        first = spacing if spacing > 0 else first_step(sample, softmax)
         state[0], cap = -np.inf, PROBE
         while state[0] == -np.inf:
             add_points(sample, softmax, even, 2 * first, 0.0, 0.0, cap, ramp, work, state)

@@ -64,48 +64,48 @@ def copy_columns(source, first, target, there):
 
 
 @njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
-def fill_bins(tokens, sites, table, weights, vocabulary, found, own):
+def fill_bins(tokens, sites, table, couplings, vocabulary, found, own):
     """own (bins, L): the weights added up in each bin; found (T): the bins of the tuples."""
     find_bins(tokens, sites, table, vocabulary, found)
     own[:] = 0.0
     for t in range(len(sites)):
         b = found[t]
         for i in range(own.shape[1]):
-            own[b, i] += weights[t, i]
+            own[b, i] += couplings[t, i]
 
 
 @njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
-def read_bins(found, own, to_weights):
-    """to_weights (T, L) += what its bin has for each tuple."""
+def read_bins(found, own, to_couplings):
+    """to_couplings (T, L) += what its bin has for each tuple."""
     for t in range(len(found)):
         b = found[t]
         for i in range(own.shape[1]):
-            to_weights[t, i] += own[b, i]
+            to_couplings[t, i] += own[b, i]
 
 
 @njit(fastmath=_SUMS, nogil=True, cache=True)
 def losses(
-    tokens, sites, table, weights, colours, by_bin, shares, slopes,
-    loss, correct, to_weights, to_colours,
+    tokens, sites, table, couplings, colours, by_bin, shares, gradients,
+    loss, correct, to_couplings, to_colours,
 ):  # fmt: skip
-    """loss and correct (B, L) of every token; with `slopes`, the gradients of shares * loss.
+    """loss and correct (B, L) of every token; with `gradients`, the gradients of shares * loss.
 
-    weights (T, L): the couplings of each tuple of sites (T, k - 1) to every site, 0 to its own.
+    couplings (T, L): those of each tuple of sites (T, k - 1) to every site, 0 to its own.
     colours (|V|, bins); by_bin (bins, |V|): the same transposed. The cross-entropy (nats) stands
     between the way there and the way back of a group of sequences, so that all of it stays in
-    cache. Gradients are added to to_weights (T, L) and to_colours (|V|, bins). shares (B, L), or
+    cache. Gradients are added to to_couplings (T, L) and to_colours (|V|, bins). shares (B, L), or
     (1, L) for all sequences alike.
     """
     length, vocabulary, width = tokens.shape[1], len(colours), GROUP * tokens.shape[1]
-    scores = np.empty((vocabulary, width), weights.dtype)
-    rows = np.empty((len(by_bin), width), weights.dtype)
-    own = np.empty((len(by_bin), length), weights.dtype)
+    scores = np.empty((vocabulary, width), couplings.dtype)
+    rows = np.empty((len(by_bin), width), couplings.dtype)
+    own = np.empty((len(by_bin), length), couplings.dtype)
     found = np.empty((GROUP, len(sites)), np.int32)
     for start in range(0, len(tokens), GROUP):
         stop = min(start + GROUP, len(tokens))
         rows[:, (stop - start) * length :] = 0.0
         for n in range(start, stop):
-            fill_bins(tokens[n], sites, table, weights, vocabulary, found[n - start], own)
+            fill_bins(tokens[n], sites, table, couplings, vocabulary, found[n - start], own)
             copy_columns(own, 0, rows, (n - start) * length)
         scores[:] = 0.0
         add_products(scores, colours, rows)
@@ -126,7 +126,7 @@ def losses(
                 for a in range(vocabulary):
                     scores[a, x] *= share / total
                 scores[token, x] -= share
-        if not slopes:
+        if not gradients:
             continue
         scores[:, (stop - start) * length :] = 0.0
         add_dots(to_colours, scores, rows)
@@ -134,4 +134,4 @@ def losses(
         add_products(rows, by_bin, scores)
         for n in range(start, stop):
             copy_columns(rows, (n - start) * length, own, 0)
-            read_bins(found[n - start], own, to_weights)
+            read_bins(found[n - start], own, to_couplings)

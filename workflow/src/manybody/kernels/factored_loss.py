@@ -26,7 +26,7 @@ WORK = 13  # arrays (L, |V|, LANES) of a group of sequences
 
 @njit(nogil=True, cache=True)
 def do_chunks(
-    first, last, gradients, tokens, weights, mixing, mixing_t, values, values_t, bias, squares,
+    first, last, gradients, tokens, loss_weights, mixing, mixing_t, values, values_t, bias, squares,
     loss, correct, of_mixing, of_values, of_bias, of_squares,
     work, scores, lanes_mixing, lanes_values, lanes_bias, lanes_squares, two, three,
 ):  # fmt: skip
@@ -50,7 +50,7 @@ def do_chunks(
         clear(lanes_bias)
         clear(lanes_squares)
         for start in range(chunk * CHUNK, stop, LANES):
-            _read(tokens, weights, start, stop, x, scores)
+            _read(tokens, loss_weights, start, stop, x, scores)
             if two is not None:
                 _two_layers(
                     gradients, x, scores, mixing, mixing_t, values, values_t, bias, squares,
@@ -91,14 +91,14 @@ def do_chunks(
 
 
 @njit(nogil=True, cache=True)
-def _read(tokens, weights, start, stop, x, scores):
+def _read(tokens, loss_weights, start, stop, x, scores):
     """One-hot tokens and weights of LANES sequences; those beyond the end weigh nothing."""
     clear(x)
     for lane in range(LANES):
         place = min(start + lane, stop - 1)
         for i in range(len(x)):
             x[i, tokens[place, i], lane] = 1
-            scores[0, i, lane] = weights[place, i] if start + lane < stop else 0
+            scores[0, i, lane] = loss_weights[place, i] if start + lane < stop else 0
 
 
 @njit(nogil=True, cache=True)

@@ -67,7 +67,7 @@ def sample_chains(tokens, states, changes, order, vectors, model, uniform):
     for sweep in range(changes.shape[1]):
         if sweep % RENEWAL == 0:
             for n in range(count):
-                start_logits(chains[n], order, vectors, model, work, logits[n])
+                initial_logits(chains[n], order, vectors, model, work, logits[n])
         for i in range(sites):
             for n in range(count):
                 for a in range(vocabulary):
@@ -97,7 +97,7 @@ def buffers(model):
 
 
 @njit(nogil=True, cache=True)
-def start_logits(chain, order, vectors, model, work, logits):
+def initial_logits(chain, order, vectors, model, work, logits):
     """Sets `logits` (|V|, G, LANES), as if the sites got their colours one after another."""
     partial = np.full(len(chain), model[4].shape[1], np.uint32)
     clear(logits)

@@ -117,72 +117,72 @@ def move(tokens, states, changes, energies, graph, tables, colours):
     states: (n, 4) uint64, of the random numbers; they are moved on
     changes: (sweeps,) int64, to which the numbers of changed colours are added
     energies: (n, sweeps) float64, gets H after each sweep; (n, 0) for none
-    graph: starts (L + 1,), others (2 P,), pairs (2 P,) uint32: the neighbours of site i and the
-        numbers of their pairs are entries starts[i] .. starts[i + 1]; J of them (2 P,) float64
+    graph: offsets (L + 1,), others (2 P,), pairs (2 P,) uint32: the neighbours of site i and the
+        numbers of their pairs are entries offsets[i] .. offsets[i + 1]; J of them (2 P,) float64
     tables: factors and reciprocals (P, |V|, width) float32, exp(+-logit) that colour a of one site
-        gives the colours of the other, 1 beyond |V|; alone (L, width), weights without neighbours,
+        gives the colours of the other, 1 beyond |V|; fields (L, width), weights without neighbours,
         0 beyond |V|; site energies (L, |V|) float64
     colours: (|V|, |V|) float64, U (eq. 1 of docs/science/potts.md)
     """
-    starts, others, pairs, strengths = graph
-    factors, reciprocals, alone, sites = tables
+    offsets, others, pairs, strengths = graph
+    factors, reciprocals, fields, sites = tables
     length, vocabulary = tokens.shape[1], factors.shape[1]
-    weights, totals = np.empty_like(alone), np.empty(length, np.float32)
-    ones = np.ones(alone.shape[1], np.float32)
+    boltzmann, totals = np.empty_like(fields), np.empty(length, np.float32)
+    ones = np.ones(fields.shape[1], np.float32)
     state, chain = np.empty(4, np.uint64), np.empty(length, np.uint32)
     for n in range(len(tokens)):
         copy(states[n], state)
         copy(tokens[n], chain)
         for sweep in range(len(changes)):
             if sweep % REFRESH == 0:
-                refresh(chain, starts, others, pairs, factors, alone, ones, weights, totals)
+                refresh(chain, offsets, others, pairs, factors, fields, ones, boltzmann, totals)
             changed = 0
             for i in range(length):
                 old = chain[i]
-                target = single(state) * totals[i] - weights[i, old]
+                target = single(state) * totals[i] - boltzmann[i, old]
                 if target < 0:  # the old colour is the first on the line of all weights
                     continue
-                new = np.uint32(min(pick(weights[i], np.int64(old), target), vocabulary - 1))
+                new = np.uint32(min(pick(boltzmann[i], np.int64(old), target), vocabulary - 1))
                 changed += new != old
                 chain[i] = new
-                for entry in range(starts[i], starts[i + 1]):
+                for entry in range(offsets[i], offsets[i + 1]):
                     j, pair = others[entry], pairs[entry]
-                    totals[j] = scale(weights[j], factors[pair, new], reciprocals[pair, old])
+                    totals[j] = scale(boltzmann[j], factors[pair, new], reciprocals[pair, old])
             changes[sweep] += changed
             if energies.shape[1]:
-                energies[n, sweep] = energy(chain, starts, others, strengths, colours, sites)
+                energies[n, sweep] = energy(chain, offsets, others, strengths, colours, sites)
         copy(chain, tokens[n])
         copy(state, states[n])
 
 
 @njit(nogil=True, cache=True)
-def refresh(chain, starts, others, pairs, factors, alone, ones, weights, totals):
+def refresh(chain, offsets, others, pairs, factors, fields, ones, boltzmann, totals):
     """Weights (L, width) and their sums (L,) of one chain, from its colours alone."""
     for i in range(len(chain)):
-        copy(alone[i], weights[i])
-        totals[i] = scale(weights[i], ones, ones)
-        for entry in range(starts[i], starts[i + 1]):
+        copy(fields[i], boltzmann[i])
+        totals[i] = scale(boltzmann[i], ones, ones)
+        for entry in range(offsets[i], offsets[i + 1]):
             factor = factors[pairs[entry], chain[others[entry]]]
-            totals[i] = scale(weights[i], factor, ones)
+            totals[i] = scale(boltzmann[i], factor, ones)
 
 
 @njit(nogil=True, cache=True)
 def move_wide(tokens, states, changes, energies, graph, tables, colours):
     """`move` for logits of any size; `tables` are logits (|V|, |V|), which colour b of one site
     gives colour a of the other by J = 1, logits without neighbours (L, |V|), site energies."""
-    starts, others, _, strengths = graph
-    coupled, alone, sites = tables
-    length, vocabulary = alone.shape
-    logits, sums = np.empty_like(alone), np.empty(vocabulary)
+    offsets, others, _, strengths = graph
+    coupled, fields, sites = tables
+    length, vocabulary = fields.shape
+    logits, sums = np.empty_like(fields), np.empty(vocabulary)
     state, chain = np.empty(4, np.uint64), np.empty(length, np.uint32)
     for n in range(len(tokens)):
         state[:] = states[n]
         chain[:] = tokens[n]
         for sweep in range(len(changes)):
             if sweep % REFRESH == 0:
-                logits[:] = alone
+                logits[:] = fields
                 for i in range(length):
-                    for entry in range(starts[i], starts[i + 1]):
+                    for entry in range(offsets[i], offsets[i + 1]):
                         logits[i] += strengths[entry] * coupled[:, chain[others[entry]]]
             changed = 0
             for i in range(length):
@@ -196,24 +196,24 @@ def move_wide(tokens, states, changes, energies, graph, tables, colours):
                     continue
                 changed += 1
                 chain[i] = new
-                for entry in range(starts[i], starts[i + 1]):
+                for entry in range(offsets[i], offsets[i + 1]):
                     row, strength = logits[others[entry]], strengths[entry]
                     for a in range(vocabulary):
                         row[a] += strength * (coupled[a, new] - coupled[a, old])
             changes[sweep] += changed
             if energies.shape[1]:
-                energies[n, sweep] = energy(chain, starts, others, strengths, colours, sites)
+                energies[n, sweep] = energy(chain, offsets, others, strengths, colours, sites)
         tokens[n] = chain
         states[n] = state
 
 
 @njit(nogil=True, cache=True)
-def energy(chain, starts, others, strengths, colours, sites):
+def energy(chain, offsets, others, strengths, colours, sites):
     """H of one chain: 2 J U once for every pair, and the sites' own energies."""
     total = 0.0
     for i in range(len(chain)):
         total += sites[i, chain[i]]
-        for entry in range(starts[i], starts[i + 1]):
+        for entry in range(offsets[i], offsets[i + 1]):
             total += strengths[entry] * colours[chain[i], chain[others[entry]]]
     return total
 

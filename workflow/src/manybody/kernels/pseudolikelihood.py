@@ -1,4 +1,4 @@
-"""The inner loops of `pseudolikelihood`: losses and slopes of the conditionals, site by site.
+"""The inner loops of `pseudolikelihood`: losses and gradients of the conditionals, site by site.
 
 A site's logits are sums of rows of a table, one row for each colour that another site can have.
 Rows count from those of each site's most frequent colour, whose sum is the same for all sequences
@@ -59,12 +59,12 @@ def _highest(numbers, count):
 
 @njit(nogil=True, cache=True, fastmath=SUMS, forceinline=True)
 def site(
-    own, starts, rows, weights, table, base, gradients, of_table, of_base, losses,
-    logits, turns, slopes,
+    own, offsets, rows, sequence_weights, table, base, gradients, of_table, of_base, losses,
+    logits, turns, work,
 ):  # fmt: skip
     """Loss of one site summed over sequences with their weights, and its gradients.
 
-    own (N,): the site's colour; rows[starts[n]:starts[n + 1]]: the rows of `table` (R, q) that
+    own (N,): the site's colour; rows[offsets[n]:offsets[n + 1]]: the rows of `table` (R, q) that
     sequence n adds to `base` (q,). The gradients are added to of_table, of_base, and each
     sequence's loss, without its weight, to `losses` (N,).
     """
@@ -76,16 +76,16 @@ def site(
         place = 0
         for n in range(start, stop):
             for a in range(vocabulary):
-                slopes[a] = base[a]
-            for m in range(starts[n], starts[n + 1]):
+                work[a] = base[a]
+            for m in range(offsets[n], offsets[n + 1]):
                 row = rows[m]
                 for a in range(vocabulary):
-                    slopes[a] += table[row, a]
-            highest = _highest(slopes, vocabulary)
-            losses[n] += highest - slopes[own[n]]
-            summed += weights[n] * (highest - slopes[own[n]])
+                    work[a] += table[row, a]
+            highest = _highest(work, vocabulary)
+            losses[n] += highest - work[own[n]]
+            summed += sequence_weights[n] * (highest - work[own[n]])
             for a in range(vocabulary):
-                logits[place + a] = slopes[a] - highest
+                logits[place + a] = work[a] - highest
             place += vocabulary
         _exponentials(logits, turns, turn_bits, bits, place)
         place = 0
@@ -95,18 +95,18 @@ def site(
                 total += logits[place + a]
             loss = np.log(total)
             losses[n] += loss
-            summed += weights[n] * loss
+            summed += sequence_weights[n] * loss
             if gradients:
-                scale = weights[n] / total
+                scale = sequence_weights[n] / total
                 for a in range(vocabulary):
-                    slopes[a] = logits[place + a] * scale
-                slopes[own[n]] -= weights[n]
+                    work[a] = logits[place + a] * scale
+                work[own[n]] -= sequence_weights[n]
                 for a in range(vocabulary):
-                    of_base[a] += slopes[a]
-                for m in range(starts[n], starts[n + 1]):
+                    of_base[a] += work[a]
+                for m in range(offsets[n], offsets[n + 1]):
                     row = rows[m]
                     for a in range(vocabulary):
-                        of_table[row, a] += slopes[a]
+                        of_table[row, a] += work[a]
             place += vocabulary
     return summed
 
@@ -121,7 +121,7 @@ def clear(numbers):
 
 @njit(nogil=True, cache=True, fastmath=SUMS)
 def factored(
-    first, last, tokens, weights, starts, rows, row_site, row_colour, common,
+    first, last, tokens, sequence_weights, offsets, rows, row_site, row_colour, common,
     attention, values, fields, gradients, site_losses, losses, of_attention, of_values, of_fields,
 ):  # fmt: skip
     """Sites first..last - 1 of H heads: J_ij(a, b) = sum_h A^h_ij V^h_ab.
@@ -134,7 +134,7 @@ def factored(
     table, of_table = np.empty((len(row_site), vocabulary)), np.empty((len(row_site), vocabulary))
     base, of_base = np.empty(vocabulary), np.empty(vocabulary)
     logits, turns = np.empty(GROUP * vocabulary), np.empty(GROUP * vocabulary)
-    slopes = np.empty(vocabulary)
+    work = np.empty(vocabulary)
     for i in range(first, last):
         # Not by a slice: what numpy says of shapes takes seconds to compile.
         for a in range(len(base)):
@@ -154,8 +154,8 @@ def factored(
         for a in range(vocabulary):
             of_base[a] = 0.0
         site_losses[i] = site(
-            tokens[i], starts, rows, weights, table, base, gradients, of_table, of_base, losses,
-            logits, turns, slopes,
+            tokens[i], offsets, rows, sequence_weights, table, base, gradients,
+            of_table, of_base, losses, logits, turns, work,
         )  # fmt: skip
         if not gradients:
             continue
@@ -174,9 +174,9 @@ def factored(
                 j, b = row_site[row], row_colour[row]
                 total, weight, c = 0.0, attention[h, i, j] if j != i else 0.0, common[j]
                 for a in range(vocabulary):
-                    slope = of_table[row, a]
-                    total += slope * (values[h, b, a] - values[h, c, a])
-                    part[b, a] += weight * slope
-                    part[c, a] -= weight * slope
+                    gradient = of_table[row, a]
+                    total += gradient * (values[h, b, a] - values[h, c, a])
+                    part[b, a] += weight * gradient
+                    part[c, a] -= weight * gradient
                 of_attention[i, h, j] += total
             of_attention[i, h, i] = 0.0

@@ -50,7 +50,7 @@ def add_sample(weights, x, y, skip, gradient):
         a += weights[1, i] * x[0, i]
         b += weights[1, i] * x[1, i]
     root = 1 / math.sqrt(size)
-    error, du, dv, da, db = slopes(u * root, v * root, a * root, b * root, y[0], y[1], skip)
+    error, du, dv, da, db = derivatives(u * root, v * root, a * root, b * root, y[0], y[1], skip)
     for i in range(size):
         gradient[0, i] += du * x[0, i] + dv * x[1, i]
         gradient[1, i] += da * x[0, i] + db * x[1, i]
@@ -58,7 +58,7 @@ def add_sample(weights, x, y, skip, gradient):
 
 
 @njit(nogil=True, cache=True)
-def slopes(u, v, a, b, y12, y21, skip):
+def derivatives(u, v, a, b, y12, y21, skip):
     """|y - yhat|_F^2 of indices z_1 = (u, v), z_2 = (a, b), and its derivatives by the four."""
     p, q, h1, h2 = last_index(u, v, a, b, skip)
     found12, found21 = logistic(-h1 * (h1 - h2)), logistic(-h2 * (h2 - h1))

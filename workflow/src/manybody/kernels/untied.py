@@ -52,12 +52,12 @@ def average_at_zero(x, inverse, weight, moments, totals, last, first):
 
 
 @njit(nogil=True, cache=True)
-def average_samples(x, omega, variance, start, step, inverse, logs, moments, second, first):
+def average_samples(x, omega, variance, reference, step, inverse, logs, moments, second, first):
     """Second layer with q_t ~ N(omega_t, V_q), t = 1, 2, and k ~ N(omega_3, V_k).
 
     At a node q = r w / |w| and k = |w| / r: what is left is r > 0 and r < 0, on the scale of its
     logarithm, which suits a small r as well as a small k. x (n, 2); omega (n, 3); variance
-    (V_q, V_k); start (n,): a log weight that occurs; step: in the narrower of q and k, sd; logs
+    (V_q, V_k); reference (n,): a log weight that occurs; step: in the narrower of q and k, sd; logs
     (nodes,): of the weights. Fills second (n, 5): E q - omega (2), trace of Cov q, E k - omega,
     Var k; first (n, 6).
     """
@@ -67,7 +67,7 @@ def average_samples(x, omega, variance, start, step, inverse, logs, moments, sec
         x1, x2 = x[n, 0], x[n, 1]
         o1, o2, o3 = omega[n, 0], omega[n, 1], omega[n, 2]
         size = o1 * o1 + o2 * o2
-        top = start[n]
+        top = reference[n]
         sums[:] = 0
         for i in range(len(logs)):
             w1 = inverse[i, 0] * x1 + inverse[i, 1] * x2

@@ -118,7 +118,7 @@ class About:
         zero; None where that key does not apply."""
         return None
 
-    def from_hamiltonian(self, law):
+    def from_hamiltonian(self, hamiltonian):
         """The model whose softmax gives the conditionals of a `sources.hamiltonian.Hamiltonian`.
 
         Raises `ValueError` where the architecture, or the description, cannot express them.

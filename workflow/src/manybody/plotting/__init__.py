@@ -1,1 +1,1 @@
-"""Figures: pure functions from small tables to a figure, the numbers drawn and the checks."""
+"""Figures: pure functions from small tables to a figure, and the numbers drawn."""

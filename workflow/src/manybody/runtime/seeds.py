@@ -52,6 +52,6 @@ def run_settings(
     }
 
 
-def start_seed(settings: dict, start: int = 0) -> int:
-    """The torch seed of a run's initial weights, or of the `start`-th of its several starts."""
-    return torch_seed(settings["init_seed"], "weights", start, settings["init_stream"])
+def initial_seed(settings: dict, restart: int = 0) -> int:
+    """The torch seed of a run's initial weights, or of the `restart`-th of its several restarts."""
+    return torch_seed(settings["init_seed"], "weights", restart, settings["init_stream"])

@@ -55,14 +55,14 @@ def advance(
     chains: Chains,
     visits: np.ndarray,
     uniforms: np.ndarray,
-    starts: np.ndarray,
+    initial: np.ndarray,
     keep: set[int] = frozenset(),
     report: Callable[[int, Record], None] | None = None,
 ) -> Record:
     """Moves every chain through its steps.
 
     `visits` (C, S, L) are the positions of S sweeps and `uniforms` (C, S, L, 2) the numbers for
-    proposing and accepting; `starts` (C, L) is what `changed` compares with; `keep` names sweeps
+    proposing and accepting; `initial` (C, L) is what `changed` compares with; `keep` names sweeps
     (1..S) after which the tokens are recorded; `report` hears after each batch the steps done.
     """
     count, sweeps, length = visits.shape
@@ -91,7 +91,7 @@ def advance(
             return
         sweep = step[ended] // length
         record.energies[sweep - 1, ended] = energies[ended]
-        record.changed[sweep - 1, ended] = (tokens[ended] != starts[ended]).sum(axis=1)
+        record.changed[sweep - 1, ended] = (tokens[ended] != initial[ended]).sum(axis=1)
         for number in keep.intersection(sweep.tolist()):
             kept = ended[sweep == number]
             record.tokens[number][kept] = tokens[kept]
@@ -169,17 +169,17 @@ def group_size(
     return (memory - shared) // each
 
 
-def choose_starts(
-    available: np.ndarray, chains: int, start: str, vocabulary: int, seed: int
+def choose_initial(
+    available: np.ndarray, chains: int, chain_init: str, vocabulary: int, seed: int
 ) -> tuple[np.ndarray, list[int] | None]:
     """Start sequences (chains, L) and the rows of `available` (N, L) that they are.
 
-    `start` is "test" (chains different rows of `available`, at random) or "unigram" (every token
-    drawn on its own with the frequencies of `available`; no rows). They are a function of `seed`,
-    so that the chains of all clones with one `chain_seed` start alike.
+    `chain_init` is "test" (chains different rows of `available`, at random) or "unigram" (every
+    token drawn on its own with the frequencies of `available`; no rows). They are a function of
+    `seed`, so that the chains of all clones with one `chain_seed` start alike.
     """
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 2)))
-    if start == "test":
+    if chain_init == "test":
         if chains > len(available):
             raise ValueError(f"chains is {chains}, but there are only {len(available)} sequences")
         rows = np.sort(generator.choice(len(available), chains, replace=False))
@@ -191,7 +191,7 @@ def choose_starts(
 
 def sample(
     model: Model,
-    starts: np.ndarray,
+    initial: np.ndarray,
     out: str | Path,
     *,
     energy: str,
@@ -207,9 +207,9 @@ def sample(
     precision: str = "float32",
     stream: str = "",
 ) -> Path:
-    """Draws clones of `model` from `starts` (C, L) into the folder `out`; returns its manifest.
+    """Draws clones of `model` from `initial` (C, L) into the folder `out`; returns its manifest.
 
-    Writes `starts.parquet`, `sweep-{n}.parquet` for each n of `sweeps`, `trace.parquet`, with a
+    Writes `initial.parquet`, `sweep-{n}.parquet` for each n of `sweeps`, `trace.parquet`, with a
     `tokenizer` (`decode(list of ids)`, as `sequences.Symbols` has too) `samples.md`, and last
     `manifest.json` of kind "clones". `about` (JSON values) goes into every file. Every `interval`
     sweeps the caches are rebuilt and the state is saved under `resume/`: a run killed at any moment
@@ -219,15 +219,15 @@ def sample(
 
     Raises `ValueError` for starts that do not fit the model.
     """
-    starts = np.ascontiguousarray(starts, dtype=np.int64)
-    _check(model, starts)
+    initial = np.ascontiguousarray(initial, dtype=np.int64)
+    _check(model, initial)
     about = about | dict(
         energy=energy,
         gauge=gauge,
         order=order,
         chain_seed=seed,
         stream=stream,
-        chains=len(starts),
+        chains=len(initial),
         interval=interval,
         memory=memory,
         threads=threads,
@@ -236,25 +236,25 @@ def sample(
     group = group_size(model, energy, gauge, memory, precision)
     out = Path(out)
     with torch_threads(threads), lease(out), torch.no_grad():
-        run = _Run(out, model, starts, sorted(set(sweeps)), about)
-        _walk(run, model, Draws(seed, len(starts), model.length, order, stream), group)
+        run = _CloneFiles(out, model, initial, sorted(set(sweeps)), about)
+        _walk(run, model, Draws(seed, len(initial), model.length, order, stream), group)
         return run.close(tokenizer)
 
 
-def _check(model: Model, starts: np.ndarray) -> None:
-    if starts.ndim != 2 or len(starts) < 1 or starts.shape[1] != model.length:
-        raise ValueError(f"starts have shape {starts.shape}; the model takes (C, {model.length})")
-    if starts.min() < 0 or starts.max() >= model.vocabulary:
+def _check(model: Model, initial: np.ndarray) -> None:
+    if initial.ndim != 2 or len(initial) < 1 or initial.shape[1] != model.length:
+        raise ValueError(f"starts have shape {initial.shape}; the model takes (C, {model.length})")
+    if initial.min() < 0 or initial.max() >= model.vocabulary:
         raise ValueError(
-            f"starts hold tokens from {starts.min()} to {starts.max()}; the model knows 0 to "
+            f"starts hold tokens from {initial.min()} to {initial.max()}; the model knows 0 to "
             f"{model.vocabulary - 1}"
         )
 
 
-def _walk(run: "_Run", model: Model, draws: Draws, group: int) -> None:
+def _walk(run: "_CloneFiles", model: Model, draws: Draws, group: int) -> None:
     device = next(model.parameters()).device
     energy, gauge = run.about["energy"], run.about["gauge"]
-    count, length = run.starts.shape
+    count, length = run.initial.shape
     parts = np.array_split(np.arange(count), -(-count // group))
     chains = None
     total, done = (sweeps * count * length for sweeps in (run.saves[-1], run.done))
@@ -275,7 +275,7 @@ def _walk(run: "_Run", model: Model, draws: Draws, group: int) -> None:
                 initial.append(chains.energy().cpu().numpy())
                 report = _Report(progress, len(part))
                 records.append(
-                    advance(chains, visits[part], uniforms[part], run.starts[part], keep, report)
+                    advance(chains, visits[part], uniforms[part], run.initial[part], keep, report)
                 )
                 run.tokens[part] = chains.tokens.cpu().numpy()
             run.add(np.concatenate(initial), records)
@@ -296,16 +296,18 @@ class _Report:
         self.told = steps
 
 
-class _Run:
+class _CloneFiles:
     """The files of a clone and what of them is done."""
 
-    def __init__(self, out: Path, model: Model, starts: np.ndarray, saves: list[int], about: dict):
-        self.out, self.starts, self.saves, self.about = out, starts, saves, about
+    def __init__(self, out: Path, model: Model, initial: np.ndarray, saves: list[int], about: dict):
+        self.out, self.initial, self.saves, self.about = out, initial, saves, about
         self.vocabulary = model.vocabulary
-        identity = about | dict(sweeps=saves, starts=_digest([starts]), weights=_weights(model))
+        identity = about | dict(
+            sweeps=saves, initial=_digest([initial]), parameters=_parameters(model)
+        )
         self.resume = Resume(out / "resume", identity)
-        self.tokens = starts.copy()
-        count = len(starts)
+        self.tokens = initial.copy()
+        count = len(initial)
         self.energies = np.zeros((0, count))
         self.same, self.accepted, self.changed = (
             np.zeros((0, count), dtype=np.int64) for _ in range(3)
@@ -358,15 +360,15 @@ class _Run:
 
     def _shares(self, sweeps: int) -> dict[str, float]:
         """Over the first `sweeps`: share of proposals equal to the token, acceptance of others."""
-        proposals = sweeps * self.starts.size
+        proposals = sweeps * self.initial.size
         same, accepted = int(self.same[:sweeps].sum()), int(self.accepted[:sweeps].sum())
         return dict(same=same / proposals, acceptance=accepted / max(proposals - same, 1))
 
     def close(self, tokenizer) -> Path:
         """Writes all that is left, the manifest last, and forgets the state."""
-        length = self.starts.shape[1]
+        length = self.initial.shape[1]
         sequences.write(
-            self.out / "starts.parquet", self.starts, self.vocabulary, self.about | dict(sweep=0)
+            self.out / "starts.parquet", self.initial, self.vocabulary, self.about | dict(sweep=0)
         )
         columns = trace(self.energies, self.same, self.accepted, self.changed, length)
         table = pa.table({name: numbers(values) for name, values in columns.items()})
@@ -385,13 +387,13 @@ class _Run:
 
     def _samples(self, tokenizer) -> str:
         """A few chains as text, at the start and after each saved sweep."""
-        states = {"start": self.starts}
+        states = {"start": self.initial}
         for sweep in self.saves:
             states[f"sweep {sweep}"] = sequences.Sequences.open(self._file(sweep)).tokens
         lines = [f"# Clones {self.out.name}", ""]
         if "overlap" in self.about:
             lines += [overlap.sentence(self.about["overlap"]), ""]
-        for chain in range(min(SHOWN, len(self.starts))):
+        for chain in range(min(SHOWN, len(self.initial))):
             lines += [f"## Chain {chain}", ""]
             for name, tokens in states.items():
                 text = tokenizer.decode([int(token) for token in tokens[chain]])
@@ -399,7 +401,7 @@ class _Run:
         return "\n".join(lines)
 
 
-def _weights(model: Model) -> str:
+def _parameters(model: Model) -> str:
     return _digest(tensor.detach().cpu().numpy() for tensor in model.state_dict().values())
 
 

@@ -40,7 +40,7 @@ ENOUGH = 0.5  # least part of its share that clusters must give a held-out split
 
 
 def make(
-    source: dict, name: str, out: dict[str, str | Path], weights: str | Path, threads: int = 1
+    source: dict, name: str, out: dict[str, str | Path], weights_file: str | Path, threads: int = 1
 ) -> None:
     """Writes the splits of the source (its entry in the config) called `name`, and the weights of
     the training sequences. `SourceError` names what cannot be read; nothing is written then."""
@@ -73,7 +73,7 @@ def make(
     for key in SPLITS:
         document = {**about, "split": key}
         sequences.write(out[key], tokens[parts[key]], vocabulary, document)
-    sequence_weights.write(weights, each, out["train"], about)
+    sequence_weights.write(weights_file, each, out["train"], about)
 
 
 def _by(source: dict) -> str:

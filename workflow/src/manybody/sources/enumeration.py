@@ -20,8 +20,8 @@ def can_enumerate(hamiltonian: Hamiltonian) -> bool:
 def energies(hamiltonian: Hamiltonian) -> np.ndarray:
     """H (without beta) of all states in lexicographic order: (|V|^L,)."""
     found = _interactions(hamiltonian.couplings, hamiltonian.colours)
-    if hamiltonian.alone is not None:
-        found = found + _alone(hamiltonian.alone)
+    if hamiltonian.fields is not None:
+        found = found + _one_body(hamiltonian.fields)
     return found
 
 
@@ -40,25 +40,26 @@ def numbers(tokens: np.ndarray, vocabulary: int) -> np.ndarray:
     return tokens @ vocabulary ** np.arange(tokens.shape[1] - 1, -1, -1)
 
 
-def chi_square(law: np.ndarray, found: np.ndarray) -> dict[str, float]:
-    """Pearson's test that states of the given numbers (N,) are drawn from `law` (states,).
+def chi_square(probabilities: np.ndarray, found: np.ndarray) -> dict[str, float]:
+    """Pearson's test that states of the given numbers (N,) are drawn from `probabilities`
+    (states,).
 
     A state that is expected `EXPECTED` times is a cell of its own; the others are joined, in the
     order of their probability, into cells that expect about as many. Returns `chi_square`, its
     degrees of `freedom`, the probability `chance` that exact samples have a larger chi_square, and
     `distance`, the total variation between sample and law over the cells.
     """
-    expected = len(found) * law
-    order = np.argsort(-law, kind="stable")
+    expected = len(found) * probabilities
+    order = np.argsort(-probabilities, kind="stable")
     heavy = int((expected >= EXPECTED).sum())
     light = expected[order[heavy:]].cumsum() // EXPECTED
     if len(light):
         # States that are left over are too few for a cell and join the one before.
         light = np.minimum(light, light[-1] - 1 if heavy else max(light[-1] - 1, 0))
-    cells = np.empty(len(law), np.int64)
+    cells = np.empty(len(probabilities), np.int64)
     cells[order[:heavy]] = np.arange(heavy)
     cells[order[heavy:]] = heavy + light
-    means = len(found) * np.bincount(cells, weights=law)
+    means = len(found) * np.bincount(cells, weights=probabilities)
     counts = np.bincount(cells[found], minlength=len(means))
     value, freedom = float(((counts - means) ** 2 / means).sum()), len(means) - 1
     return dict(
@@ -73,7 +74,7 @@ def _interactions(couplings: np.ndarray, colours: np.ndarray) -> np.ndarray:
     """k! sum over increasing sites of J U for all states; J symmetric, 0 where sites coincide."""
     order, length, vocabulary = couplings.ndim, len(couplings), len(colours)
     if order == 1:
-        return _alone(couplings[:, None] * colours)
+        return _one_body(couplings[:, None] * colours)
     if length < order:
         return np.zeros(vocabulary**length)
     rest = (slice(length - 1),) * order
@@ -85,7 +86,7 @@ def _interactions(couplings: np.ndarray, colours: np.ndarray) -> np.ndarray:
     return found.ravel()
 
 
-def _alone(terms: np.ndarray) -> np.ndarray:
+def _one_body(terms: np.ndarray) -> np.ndarray:
     """Sums over sites of `terms` (L, |V|) for all states."""
     found = np.zeros(1)
     for own in terms:

@@ -40,10 +40,12 @@ def measure(
     chains, _ = gibbs.sample(model, CHECKED, sweeps, hot, threads, "hot starts")
     if enumeration.can_enumerate(model):
         found = enumeration.numbers(np.concatenate([tokens, chains]), model.vocabulary)
-        law = enumeration.probabilities(model)
-        return dict(method="exact", chains=len(found), **enumeration.chi_square(law, found))
-    start = _lowest(model, sweeps, cooled, colours, threads)
-    others, _ = gibbs.sample(model, CHECKED, sweeps, cold, threads, "cold starts", start=start)
+        probabilities = enumeration.probabilities(model)
+        return dict(
+            method="exact", chains=len(found), **enumeration.chi_square(probabilities, found)
+        )
+    initial = _lowest(model, sweeps, cooled, colours, threads)
+    others, _ = gibbs.sample(model, CHECKED, sweeps, cold, threads, "cold starts", initial=initial)
     return dict(
         method="starts", chains=CHECKED, hot=_means(model, chains), cold=_means(model, others)
     )
@@ -119,7 +121,7 @@ def _lowest(
     tokens = None
     for step, numbers in enumerate(stream.spawn(COOLINGS)):
         colder = Hamiltonian(model.couplings, model.colours, model.beta * 2.0**step)
-        tokens, _ = gibbs.sample(colder, PROBES, sweeps, numbers, threads, "cool", start=tokens)
+        tokens, _ = gibbs.sample(colder, PROBES, sweeps, numbers, threads, "cool", initial=tokens)
     best = tokens[model.energies(tokens).argmin()]
     names = np.tile(np.arange(model.vocabulary), (CHECKED, 1))
     if _colours_alike(model.colours):

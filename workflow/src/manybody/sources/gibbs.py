@@ -27,35 +27,36 @@ def sample(
     threads: int = 1,
     label: str = "gibbs",
     *,
-    start: np.ndarray | None = None,
+    initial: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens (chains, L) int64 after `sweeps` sweeps from uniform colours, or from tokens `start`
+    """Tokens (chains, L) int64 after `sweeps` sweeps from uniform colours, or from tokens `initial`
     (chains, L), and the share of visits that changed a colour in each sweep (sweeps,).
     `ValueError` if sites have energies of their own."""
-    if hamiltonian.alone is not None:
+    if hamiltonian.fields is not None:
         raise ValueError("sites have energies of their own (fields): sampling.potts is for those")
     model = prepare(hamiltonian)
     vectors = (0,) * model[0].shape[2]
     length = hamiltonian.length
-    states, tokens = begun(chains, length, stream, start)
+    states, tokens = begun(chains, length, stream, initial)
     changes = np.zeros((chains, sweeps), dtype=np.int64)
 
     def run(part: slice) -> None:
         given = tokens[part], states[part], changes[part]
-        sample_chains(*given, hamiltonian.order, vectors, model, start is None)
+        sample_chains(*given, hamiltonian.order, vectors, model, initial is None)
 
     in_parts(run, chains, CHUNK, threads, label)
     return tokens, changes.sum(axis=0) / (chains * length)
 
 
 def begun(
-    chains: int, length: int, stream: np.random.SeedSequence, start: np.ndarray | None
+    chains: int, length: int, stream: np.random.SeedSequence, initial: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """States (chains, 4) of the random numbers, and tokens (chains, L), those of `start` if any."""
+    """States (chains, 4) of the random numbers, and tokens (chains, L), those of `initial` if
+    any."""
     states = stream.generate_state(4 * chains, np.uint64).reshape(chains, 4)
     tokens = np.empty((chains, length), dtype=np.int64)
-    if start is not None:
-        tokens[:] = start
+    if initial is not None:
+        tokens[:] = initial
     return states, tokens
 
 

@@ -36,7 +36,7 @@ BLOCK = 2**18  # numbers that are summed up together, so that a cache holds them
 
 class Hamiltonian:
     """J (L,)*k, U (|V|,)*k, the inverse temperature beta and, if there are any, the sites' own
-    energies E (L, |V|), `alone`, in double precision.
+    energies E (L, |V|), `fields`, in double precision.
 
     `ValueError` names the tensor and entry that is not as above, its value and what was expected.
     """
@@ -46,7 +46,7 @@ class Hamiltonian:
         couplings: np.ndarray,
         colours: np.ndarray,
         beta: float,
-        alone: np.ndarray | None = None,
+        fields: np.ndarray | None = None,
     ):
         self.couplings = np.ascontiguousarray(couplings, dtype=np.float64)
         self.colours = np.ascontiguousarray(colours, dtype=np.float64)
@@ -67,14 +67,14 @@ class Hamiltonian:
             raise ValueError(f"colours: |V| = {self.vocabulary}, expected at least 2")
         if not 0 < self.beta < np.inf:
             raise ValueError(f"beta: {self.beta}, expected a positive number")
-        self.alone = None
-        if alone is not None:
-            self.alone = np.ascontiguousarray(alone, dtype=np.float64)
-            check_alone(self.alone, (self.length, self.vocabulary))
+        self.fields = None
+        if fields is not None:
+            self.fields = np.ascontiguousarray(fields, dtype=np.float64)
+            check_fields(self.fields, (self.length, self.vocabulary))
 
     def variances(self) -> np.ndarray:
         """Var_1 .. Var_k, the m-body parts of Var H under uniform colours (eq. 4): (k,)."""
-        return variances(self.couplings, self.colours, self.alone)
+        return variances(self.couplings, self.colours, self.fields)
 
     def shares(self) -> np.ndarray:
         """f_m = (m/L) Var_m / sigma_h^2, which sum to 1: (k,)."""
@@ -83,7 +83,7 @@ class Hamiltonian:
 
     def logit_scale(self) -> float:
         """S = beta sigma_h, in nats."""
-        return self.beta * field_scale(self.couplings, self.colours, self.alone)
+        return self.beta * field_scale(self.couplings, self.colours, self.fields)
 
     @cached_property
     def packed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -94,7 +94,7 @@ class Hamiltonian:
         rows = sorted_colours(self.vocabulary, self.order - 1)
         return tuples, weights, self.colours[tuple(rows.T)]
 
-    def fields(self, tokens: np.ndarray) -> np.ndarray:
+    def local_fields(self, tokens: np.ndarray) -> np.ndarray:
         """h_i(a), energy of colour a at site i given the others: tokens (N, L) -> (N, L, |V|)."""
         sites = np.array(list(combinations(range(self.length), self.order - 1)))  # (T, k - 1)
         # zero for the sites of the subset itself, which coincide
@@ -114,24 +114,24 @@ class Hamiltonian:
             chosen = csc_array((np.ones(rows.size), rows.ravel(), ends), shape=shape)
             sums = (chosen @ weights).reshape(len(part), len(folded), self.length)
             found[start : start + step] = sums.transpose(0, 2, 1) @ folded
-        return found if self.alone is None else found + self.alone
+        return found if self.fields is None else found + self.fields
 
     def log_conditionals(self, tokens: np.ndarray) -> np.ndarray:
         """log P(s_i = a | rest), eq. 3, in nats: tokens (N, L) -> (N, L, |V|)."""
-        logits = -self.beta * self.fields(tokens)
+        logits = -self.beta * self.local_fields(tokens)
         logits -= logits.max(axis=2, keepdims=True)
         return logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
 
     def energies(self, tokens: np.ndarray) -> np.ndarray:
         """H(s), eq. 1 (without beta): tokens (N, L) -> (N,)."""
         tokens = np.asarray(tokens, dtype=np.int64)
-        own = np.take_along_axis(self.fields(tokens), tokens[:, :, None], axis=2)
+        own = np.take_along_axis(self.local_fields(tokens), tokens[:, :, None], axis=2)
         total = own.sum(axis=(1, 2)) / self.order
-        if self.alone is None:
+        if self.fields is None:
             return total
         # The division is for interactions, which count once for each of their sites.
-        alone = self.alone[np.arange(self.length), tokens].sum(axis=1)
-        return total + (1 - 1 / self.order) * alone
+        fields = self.fields[np.arange(self.length), tokens].sum(axis=1)
+        return total + (1 - 1 / self.order) * fields
 
     def save(self, path: str | Path, about: dict) -> None:
         """Writes `couplings`, `colours`, `beta` (1,), `fields` (L, |V|) if there are energies of
@@ -139,8 +139,8 @@ class Hamiltonian:
         named = dict(
             couplings=self.couplings, colours=self.colours, beta=np.array([self.beta], np.float64)
         )
-        if self.alone is not None:
-            named[FIELDS] = self.alone
+        if self.fields is not None:
+            named[FIELDS] = self.fields
         sealed = {**about, "sha256": _digest(named)}
         document = json.dumps(sealed, sort_keys=True, ensure_ascii=False, allow_nan=False)
         with atomic(path) as temporary:
@@ -152,19 +152,19 @@ class Hamiltonian:
         named = [read_tensor(path, name) for name in ("couplings", "colours", "beta")]
         if named[2].shape != (1,):
             raise ArtifactError(f"{path}: beta has shape {named[2].shape}, expected (1,)")
-        alone = read_tensor(path, FIELDS) if FIELDS in tensor_names(path) else None
+        fields = read_tensor(path, FIELDS) if FIELDS in tensor_names(path) else None
         read = dict(zip(("couplings", "colours", "beta"), named, strict=True))
         try:
             sealed = read_about(path)["sha256"]
         except (ArtifactError, KeyError, TypeError):
             sealed = None
-        if sealed != _digest(read if alone is None else {**read, FIELDS: alone}):
+        if sealed != _digest(read if fields is None else {**read, FIELDS: fields}):
             raise ArtifactError(
                 f"{path} is refused: its tensors are not the ones that were written. Delete it and "
                 "run the same command again to remake it."
             )
         try:
-            return cls(named[0], named[1], named[2][0], alone)
+            return cls(named[0], named[1], named[2][0], fields)
         except ValueError as error:
             raise ArtifactError(f"{path}: {error}") from error
 
@@ -212,12 +212,12 @@ def read_about(path: str | Path) -> dict:
 
 
 def variances(
-    couplings: np.ndarray, colours: np.ndarray, alone: np.ndarray | None = None
+    couplings: np.ndarray, colours: np.ndarray, fields: np.ndarray | None = None
 ) -> np.ndarray:
     """Var_m, m = 1 .. k, of eq. 4:
 
     sum over site m-sets of [k!/(k-m)! sum_{other sites, ordered} J]^2 * mean(U^(m)^2): (k,).
-    Energies `alone` (L, |V|) of the sites add to the part of one body, m = 1.
+    Energies `fields` (L, |V|) of the sites add to the part of one body, m = 1.
     """
     order = couplings.ndim
     found = np.empty(order)
@@ -227,17 +227,17 @@ def variances(
         for axis in range(m):
             part = part - part.mean(axis=axis, keepdims=True)
         found[m - 1] = (summed**2).sum() / factorial(m) * (part**2).mean()
-        if m == 1 and alone is not None:
-            of_site = summed[:, None] * part + alone - alone.mean(axis=1, keepdims=True)
+        if m == 1 and fields is not None:
+            of_site = summed[:, None] * part + fields - fields.mean(axis=1, keepdims=True)
             found[0] = (of_site**2).mean(axis=1).sum()
     return found
 
 
 def field_scale(
-    couplings: np.ndarray, colours: np.ndarray, alone: np.ndarray | None = None
+    couplings: np.ndarray, colours: np.ndarray, fields: np.ndarray | None = None
 ) -> float:
     """sigma_h, sigma_h^2 = sum_m (m/L) Var_m: what one site's colour moves H by, at beta = 0."""
-    parts = variances(couplings, colours, alone)
+    parts = variances(couplings, colours, fields)
     return float(np.sqrt((np.arange(1, len(parts) + 1) * parts).sum() / len(couplings)))
 
 
@@ -265,13 +265,13 @@ def check_tensor(name: str, tensor: np.ndarray) -> None:
             )
 
 
-def check_alone(alone: np.ndarray, shape: tuple[int, int]) -> None:
+def check_fields(fields: np.ndarray, shape: tuple[int, int]) -> None:
     """`ValueError` unless the energies of the sites alone are finite and of `shape` (L, |V|)."""
-    if alone.shape != shape:
-        raise ValueError(f"{FIELDS}: shape {alone.shape}, expected (L, |V|) = {shape}")
-    if not np.isfinite(alone).all():
-        where = _first(~np.isfinite(alone))
-        raise ValueError(f"{FIELDS}{where} = {alone[tuple(where)]}, expected finite numbers")
+    if fields.shape != shape:
+        raise ValueError(f"{FIELDS}: shape {fields.shape}, expected (L, |V|) = {shape}")
+    if not np.isfinite(fields).all():
+        where = _first(~np.isfinite(fields))
+        raise ValueError(f"{FIELDS}{where} = {fields[tuple(where)]}, expected finite numbers")
 
 
 def check_distinct(name: str, tensor: np.ndarray) -> None:

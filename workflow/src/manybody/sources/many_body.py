@@ -125,17 +125,17 @@ def vectors_tensor(vectors: np.ndarray, order: int) -> np.ndarray:
 
 def _tensor(source: dict, key: str, size: int, stream: np.random.SeedSequence) -> np.ndarray:
     """J or U, (size,) * order."""
-    order, law = source["order"], source[key]
-    if law == "potts":
+    order, interaction = source["order"], source[key]
+    if interaction == "potts":
         tensor = np.zeros((size,) * order)
         tensor[(np.arange(size),) * order] = 1.0
-    elif "file" in law:
-        tensor = own_tensor(key, law["file"], (size,) * order)
+    elif "file" in interaction:
+        tensor = own_tensor(key, interaction["file"], (size,) * order)
     else:
-        draws = np.random.default_rng(stream).random((law["vectors"], size))
-        high, low = VARIABLES[law["variables"]]
+        draws = np.random.default_rng(stream).random((interaction["vectors"], size))
+        high, low = VARIABLES[interaction["variables"]]
         # Sums of whole numbers are exact, so J does not depend on the order of summation.
-        tensor = vectors_tensor(np.where(draws < law["probability"], high, low), order)
+        tensor = vectors_tensor(np.where(draws < interaction["probability"], high, low), order)
         if key == "couplings":
             tensor[coincident(size, order)] = 0.0
     return tensor

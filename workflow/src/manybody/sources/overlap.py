@@ -38,10 +38,10 @@ def overlap(train: Sequences, test: Sequences) -> dict:
     }
 
 
-def shares(path: str | Path, starts: Iterable[int] | None = None) -> dict:
+def shares(path: str | Path, initial: Iterable[int] | None = None) -> dict:
     """What the file `path` with the counts of `overlap` says, as shares of the test blocks.
 
-    `verbatim`, `runs` (of `run` tokens), and `starts`: the share of the test blocks with these row
+    `verbatim`, `runs` (of `run` tokens), and `initial`: the share of the test blocks with these row
     numbers that stand whole in the training text, where there are any.
     """
     counts = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -50,8 +50,8 @@ def shares(path: str | Path, starts: Iterable[int] | None = None) -> dict:
         "run": counts["run"],
         "runs": counts["runs"] / counts["blocks"],
     }
-    if starts is not None:
-        found["starts"] = float(np.isin(list(starts), counts["verbatim"]).mean())
+    if initial is not None:
+        found["initial"] = float(np.isin(list(initial), counts["verbatim"]).mean())
     return found
 
 
@@ -61,8 +61,8 @@ def sentence(shares: dict) -> str:
         f"Of the test blocks {shares['verbatim']:.2%} stand verbatim in the training text, "
         f"{shares['runs']:.2%} share {shares['run']} tokens in a row with it"
     )
-    if "starts" in shares:
-        text += f"; of the chains' starts {shares['starts']:.2%} stand there whole"
+    if "initial" in shares:
+        text += f"; of the chains' starts {shares['initial']:.2%} stand there whole"
     return f"{text}."
 
 

@@ -20,7 +20,7 @@ WIDEST = 40.0  # logits up to which exp(logit) and products of two of them fit s
 BYTES = 2**30  # of tables; if they were larger, logits are kept instead of weights
 
 
-class Run(NamedTuple):
+class Samples(NamedTuple):
     """Tokens (chains, L) int64 after the last sweep; the share of visits that changed a colour in
     each sweep (sweeps,); H after each sweep (chains, sweeps), or (chains, 0) unless asked for."""
 
@@ -37,27 +37,27 @@ def sample(
     threads: int = 1,
     label: str = "potts",
     *,
-    start: np.ndarray | None = None,
+    initial: np.ndarray | None = None,
     energies: bool = False,
-) -> Run:
-    """Chains after `sweeps` sweeps from uniform colours, or from tokens `start` (chains, L).
+) -> Samples:
+    """Chains after `sweeps` sweeps from uniform colours, or from tokens `initial` (chains, L).
 
     Probabilities are right to single precision. The Hamiltonian is of order 2.
     """
     length, vocabulary = hamiltonian.length, hamiltonian.vocabulary
     loops, *tables = prepare(hamiltonian)
-    states, tokens = begun(chains, length, stream, start)
+    states, tokens = begun(chains, length, stream, initial)
     traced = np.zeros((chains, sweeps if energies else 0))
     changes = np.zeros((-(-chains // CHUNK), sweeps), dtype=np.int64)
 
     def run(part: slice) -> None:
-        if start is None:
+        if initial is None:
             scatter(tokens[part], states[part], vocabulary)
         changed = changes[part.start // CHUNK]
         loops(tokens[part], states[part], changed, traced[part], *tables)
 
     in_parts(run, chains, CHUNK, threads, label)
-    return Run(tokens, changes.sum(axis=0) / (chains * length), traced)
+    return Samples(tokens, changes.sum(axis=0) / (chains * length), traced)
 
 
 def prepare(hamiltonian: Hamiltonian) -> tuple:
@@ -66,29 +66,29 @@ def prepare(hamiltonian: Hamiltonian) -> tuple:
     colours = hamiltonian.colours
     couplings = (hamiltonian.couplings + hamiltonian.couplings.T) / 2  # symmetric to the last digit
     sites, others = np.nonzero(couplings)
-    starts = np.searchsorted(sites, np.arange(length + 1))
+    offsets = np.searchsorted(sites, np.arange(length + 1))
     first, second = np.nonzero(np.triu(couplings))
     numbers = np.zeros((length, length), dtype=np.int64)
     numbers[first, second] = numbers[second, first] = np.arange(len(first))
     graph = (
-        *(part.astype(np.uint32) for part in (starts, others, numbers[sites, others])),
+        *(part.astype(np.uint32) for part in (offsets, others, numbers[sites, others])),
         couplings[sites, others],
     )
     # -2 beta U: what J = 1 adds to a colour's logit (row), by the neighbour's colour (column).
     # A number added to all logits of a site changes nothing, so they are centred at zero.
     coupled = _centred(-2.0 * hamiltonian.beta * colours.T).T
-    own = np.zeros((length, vocabulary)) if hamiltonian.alone is None else hamiltonian.alone
-    alone = _centred(-hamiltonian.beta * own)
-    reach = np.abs(couplings).sum(axis=1) * np.abs(coupled).max() + np.abs(alone).max(axis=1)
+    own = np.zeros((length, vocabulary)) if hamiltonian.fields is None else hamiltonian.fields
+    fields = _centred(-hamiltonian.beta * own)
+    reach = np.abs(couplings).sum(axis=1) * np.abs(coupled).max() + np.abs(fields).max(axis=1)
     width = -(-vocabulary // LANES) * LANES
     if reach.max() > WIDEST or 8 * len(first) * vocabulary * width > BYTES:
-        return move_wide, graph, (np.ascontiguousarray(coupled), alone, own), colours
+        return move_wide, graph, (np.ascontiguousarray(coupled), fields, own), colours
     logits = np.zeros((len(first), vocabulary, width))
     logits[:, :, :vocabulary] = couplings[first, second, None, None] * coupled.T
-    weights = np.zeros((length, width), dtype=np.float32)
-    weights[:, :vocabulary] = np.exp(alone)
+    boltzmann = np.zeros((length, width), dtype=np.float32)
+    boltzmann[:, :vocabulary] = np.exp(fields)
     factors, reciprocals = (np.exp(sign * logits).astype(np.float32) for sign in (1.0, -1.0))
-    return move, graph, (factors, reciprocals, weights, own), colours
+    return move, graph, (factors, reciprocals, boltzmann, own), colours
 
 
 def _centred(logits: np.ndarray) -> np.ndarray:

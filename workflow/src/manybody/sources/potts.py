@@ -21,7 +21,7 @@ import numpy as np
 from manybody.files.atomic import ArtifactError
 from manybody.sources import SourceError, pair_gibbs
 from manybody.sources.equilibrium import hamming
-from manybody.sources.hamiltonian import FIELDS, Hamiltonian, check_alone, field_scale, read_tensor
+from manybody.sources.hamiltonian import FIELDS, Hamiltonian, check_fields, field_scale, read_tensor
 from manybody.sources.many_body import (
     SPLITS,
     own_tensor,
@@ -109,10 +109,10 @@ def interactions(source: dict) -> Callable[[float], Hamiltonian]:
     length, vocabulary = source["length"], source["vocabulary"]
     couplings = _couplings(source)
     colours = _colours(source)
-    alone = None
+    fields = None
     if source.get("fields") is not None:
-        alone = -_fields(source["fields"]["file"], (length, vocabulary))
-    return lambda beta: Hamiltonian(couplings, -colours / 2, beta, alone)
+        fields = -_fields(source["fields"]["file"], (length, vocabulary))
+    return lambda beta: Hamiltonian(couplings, -colours / 2, beta, fields)
 
 
 def contact_map(length: int) -> np.ndarray:
@@ -177,11 +177,11 @@ def gaussian_colours(vocabulary: int, seed: int) -> np.ndarray:
 
 
 def _couplings(source: dict) -> np.ndarray:
-    law, length = source["couplings"], source["length"]
-    if isinstance(law, dict):
-        return own_tensor("couplings", law["file"], (length, length))
+    interaction, length = source["couplings"], source["length"]
+    if isinstance(interaction, dict):
+        return own_tensor("couplings", interaction["file"], (length, length))
     found = contact_map(length)
-    if law == "signs":
+    if interaction == "signs":
         rng = np.random.default_rng(streams_of(source["seed"], STREAMS)["signs"])
         signs = np.triu(rng.choice([-1.0, 1.0], size=found.shape), 1)
         found *= signs + signs.T
@@ -189,10 +189,10 @@ def _couplings(source: dict) -> np.ndarray:
 
 
 def _colours(source: dict) -> np.ndarray:
-    law, vocabulary = source["colours"], source["vocabulary"]
-    if law == "standard":
+    interaction, vocabulary = source["colours"], source["vocabulary"]
+    if interaction == "standard":
         return np.eye(vocabulary)
-    if law == "stored":
+    if interaction == "stored":
         found = stored_colours()
         if len(found) != vocabulary:
             raise SourceError(
@@ -200,15 +200,15 @@ def _colours(source: dict) -> np.ndarray:
                 f"{vocabulary}; take vocabulary: {len(found)} or colours: {{gaussian: SEED}}"
             )
         return found
-    if "gaussian" in law:
-        return gaussian_colours(vocabulary, law["gaussian"])
-    return own_tensor("colours", law["file"], (vocabulary, vocabulary))
+    if "gaussian" in interaction:
+        return gaussian_colours(vocabulary, interaction["gaussian"])
+    return own_tensor("colours", interaction["file"], (vocabulary, vocabulary))
 
 
 def _fields(path: str, shape: tuple[int, int]) -> np.ndarray:
     try:
         found = read_tensor(path, FIELDS).astype(np.float64)
-        check_alone(found, shape)
+        check_fields(found, shape)
     except (ArtifactError, ValueError) as error:
         raise SourceError(f"{FIELDS}.file: {path}: {error}") from error
     return found
@@ -234,7 +234,7 @@ def measure(
         tokens = ordered(model, chains) if start == "cold" else None
         numbers = np.random.SeedSequence([k, *seeds.tolist()])
         label = f"{start} beta = {model.beta:.4g}"
-        run = pair_gibbs.sample(model, chains, sweeps, numbers, threads, label, start=tokens)
+        run = pair_gibbs.sample(model, chains, sweeps, numbers, threads, label, initial=tokens)
         found[start], found[f"{start}_se"] = hamming(run.tokens, model.vocabulary)
     return found
 
@@ -280,10 +280,10 @@ def find_beta(
         found = measure(at(beta), chains, sweeps, streams[stream], threads)
         return (found["hot"] + found["cold"]) / 2
 
-    law = at(1.0)
-    unit = 1.0 / field_scale(law.couplings, law.colours, law.alone)
+    hamiltonian = at(1.0)
+    unit = 1.0 / field_scale(hamiltonian.couplings, hamiltonian.colours, hamiltonian.fields)
     low, high = 0.0, unit
-    reached = [(1 - 1 / law.vocabulary, 0.0), (distance(high), high)]
+    reached = [(1 - 1 / hamiltonian.vocabulary, 0.0), (distance(high), high)]
     while reached[-1][0] > target:
         low, high = high, 2 * high
         if high > COLDEST * unit:

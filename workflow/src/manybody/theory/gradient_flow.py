@@ -182,12 +182,13 @@ def linear_optimum(data: Moments, decay: float = 0.0) -> np.ndarray:
 
 
 def closed_form(
-    data: Moments, start: np.ndarray, times: np.ndarray, decay: float = 0.0
+    data: Moments, initial: np.ndarray, times: np.ndarray, decay: float = 0.0
 ) -> np.ndarray:
-    """a(t) at B = 0, (times, L), from a(0) = `start` (L,): equation (13), with C + decay for C."""
+    """a(t) at B = 0, (times, L), from a(0) = `initial` (L,): equation (13), with C + decay for
+    C."""
     rates, U = np.linalg.eigh(data.covariance)
     end = linear_optimum(data, decay)
-    amplitudes = np.exp(-np.outer(times, rates + decay)) * ((start - end) @ U)
+    amplitudes = np.exp(-np.outer(times, rates + decay)) * ((initial - end) @ U)
     return end + amplitudes @ U.T
 
 
@@ -295,13 +296,13 @@ def symmetric_spectrum(data: Moments) -> np.ndarray:
 def gradient_error(data: Moments, a: np.ndarray, B: np.ndarray, decay: float = 0.0) -> float:
     """Largest difference between the flow (9) and minus the numerical derivatives of the loss."""
     state = np.concatenate([a, B.ravel()]).astype(complex)
-    slopes = np.empty(len(state))
+    numerical = np.empty(len(state))
     for place in range(len(state)):
         moved = state.copy()
         moved[place] += 1j * STEP
-        slopes[place] = loss(data, *_split(moved, data.length), decay).imag / STEP
+        numerical[place] = loss(data, *_split(moved, data.length), decay).imag / STEP
     found = np.concatenate([part.ravel() for part in velocity(data, a, B, decay)])
-    return float(np.abs(found + slopes).max())
+    return float(np.abs(found + numerical).max())
 
 
 # --- The numbers of the figure -------------------------------------------------------------------

@@ -32,12 +32,12 @@ from manybody.inverse_potts.pseudolikelihood import (
     Counted,
     Heads,
     descend_to_zeros,
-    loss_and_slopes,
+    loss_and_gradients,
 )
 from manybody.models.objectives import masked_loss, sequence_sums
 from manybody.runtime.devices import accelerated
 from manybody.runtime.progress import Progress
-from manybody.runtime.seeds import run_settings, start_seed
+from manybody.runtime.seeds import initial_seed, run_settings
 from manybody.sources.hamiltonian import Hamiltonian
 from manybody.training.batches import training_set, validation_set
 from manybody.training.run_files import (
@@ -57,7 +57,7 @@ BLOCK = {"cpu": 2**22, "cuda": 2**26}  # numbers in the widest array of sequence
 
 
 class Diverged(Exception):
-    """The loss of a start became infinite or not a number."""
+    """The loss of a restart became infinite or not a number."""
 
 
 def fit(
@@ -76,17 +76,18 @@ def fit(
 
     Arguments as in `training.train`; `recipe` is the config's `training` block with the optimizer
     `lbfgs`: `steps` are iterations at most, `optimizer.ridge` times half the squared weights is
-    added to the mean loss (nats per masked token), `starts` are drawn one after the other from
+    added to the mean loss (nats per masked token), `restarts` are drawn one after the other from
     `init_seed`, or from `seed` in `stream` where that is "each". With `optimizer.sparsity`, for one
     layer of free attention, as many iterations more follow with that times the sum of |A| in the
-    place of A's ridge, which ends at zeros. The weights after n iterations of the best start are
+    place of A's ridge, which ends at zeros. The weights after n iterations of the best one are
     kept as step n. In the history an epoch is one evaluation of loss and gradient. The manifest's
-    `starts` has, for each, the objective (None if it diverged at once) and the iterations when it
-    was nearly flat. `data["weights"]` (N,), optional, are the weights of the N training sequences.
+    `restarts` has, for each, the objective (None if it diverged at once) and the iterations when it
+    was nearly flat. `data["sequence_weights"]` (N,), optional, are the weights of the N training
+    sequences.
 
-    Every finished start is saved in `out/resume/` and taken up as `training.train` does.
+    Every finished restart is saved in `out/resume/` and taken up as `training.train` does.
 
-    Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when all starts diverge or
+    Raises `ValueError` for a recipe that does not fit, `NonFiniteLoss` when all diverge or
     the best does with `sparsity`.
     """
     out = Path(out)
@@ -103,7 +104,7 @@ def fit(
 
 
 class Fit:
-    """The starts of one fit, one after the other."""
+    """The restarts of one fit, one after the other."""
 
     def __init__(self, settings: dict, data: dict, out: Path, device: torch.device, code: str):
         description, recipe = settings["description"], settings["recipe"]
@@ -116,61 +117,61 @@ class Fit:
         chosen, _ = validation_set(len(splits["validation"]), description["length"], recipe)
         self.train = _tensor(splits["train"]).to(device)
         self.validation = _tensor(splits["validation"][chosen])
-        self.given = _given_weights(data)
+        self.given = _sequence_weights(data)
         alike = torch.ones(len(self.train), dtype=torch.float64)
-        self.weights = (alike if self.given is None else self.given).to(device)
+        self.sequence_weights = (alike if self.given is None else self.given).to(device)
         self.predictions = self.train.numel()
-        self.total = float(self.weights.sum()) * description["length"]
+        self.total = float(self.sequence_weights.sum()) * description["length"]
         self.model = models.build(description).to(device, getattr(torch, recipe["precision"]))
         self.parameters = list(self.model.parameters())
         self.sparsity = recipe["optimizer"].get("sparsity", 0.0)
         self.penalised = self.model.about.penalised
         self.counted = None
         if device.type == "cpu" and self.model.pair_parts() is not None:
-            tokens, weights = self.train.numpy(), self.weights.numpy()
-            self.counted = Counted(tokens, description["vocabulary"], weights)
+            tokens, sequence_weights = self.train.numpy(), self.sequence_weights.numpy()
+            self.counted = Counted(tokens, description["vocabulary"], sequence_weights)
         self.data = prints
         identity = {
             "about": settings,
-            "data": {**prints, "weights": _digest(data.get("weights"))},
+            "data": {**prints, "sequence_weights": _digest(data.get("sequence_weights"))},
             "code": code,
             "torch": torch.__version__,
             "device": device.type,
         }
         self.resume = Resume(out / "resume", identity)
-        self.starts: list[dict] = []  # what became of each
-        self.best: dict | None = None  # start, vector, rows, iterations and evaluations so far
+        self.restarts: list[dict] = []  # what became of each
+        self.best: dict | None = None  # restart, vector, rows, iterations and evaluations so far
 
     def run(self) -> None:
         remove_leftovers(self.out)
         self._take_up()
-        steps, starts = self.recipe["steps"], self.recipe["starts"]
+        steps, restarts = self.recipe["steps"], self.recipe["restarts"]
         label = f"fit {self.out.parent.name or self.out.name} seed {self.settings['seed']}"
-        done = len(self.starts) * steps
-        stages = starts + (2 if self.sparsity else 1)
+        done = len(self.restarts) * steps
+        stages = restarts + (2 if self.sparsity else 1)
         with Progress(stages * steps, "iterations", label, done=done) as self.progress:
-            for start in range(len(self.starts), starts):
-                self._first(start)
+            for restart in range(len(self.restarts), restarts):
+                self._first(restart)
                 self._save()
             if self.best is None:
                 raise NonFiniteLoss(
-                    f"the loss of each of {starts} starts became infinite or not a number; raise "
-                    "training.starts, set training.optimizer.ridge or use precision float64"
+                    f"the loss of each of {restarts} restarts became infinite or not a number; "
+                    "raise training.restarts, set training.optimizer.ridge or use precision float64"
                 )
             self._descend(self.best, FINE)
             if self.sparsity:
                 self._sparsify(self.best)
         self._write()
 
-    def _first(self, start: int) -> None:
-        """Follows a start until it is nearly flat, and keeps it if it is the best so far."""
-        torch.manual_seed(start_seed(self.settings, start))
+    def _first(self, restart: int) -> None:
+        """Follows a restart until it is nearly flat, and keeps it if it is the best so far."""
+        torch.manual_seed(initial_seed(self.settings, restart))
         self.model.load_state_dict(models.build(self.settings["description"]).state_dict())
         vector = torch.cat([p.detach().flatten() for p in self.parameters]).cpu().double()
-        path = {"start": start, "vector": vector, "rows": [], "iterations": 0, "evaluations": 0}
+        path = {"restart": restart, "vector": vector, "rows": [], "iterations": 0, "evaluations": 0}
         path["objective"] = None
         self._descend(path, ROUGH)
-        self.starts.append({key: path[key] for key in ("objective", "iterations")})
+        self.restarts.append({key: path[key] for key in ("objective", "iterations")})
         if path["objective"] is not None and (
             self.best is None or path["objective"] < self.best["objective"]
         ):
@@ -204,7 +205,7 @@ class Fit:
             try:
                 optimizer.step(closure)
             except Diverged as error:
-                log.warning("start %d goes no further: %s", path["start"], error)
+                log.warning("restart %d goes no further: %s", path["restart"], error)
                 break
             objective, *sums = seen[0]  # at the weights that the last look left
             path["rows"].append([path["iterations"], *sums])
@@ -229,8 +230,8 @@ class Fit:
             objective, *sums = self._evaluate(here)
             latest[:] = sums
             path["evaluations"] += 1
-            slopes = here.grad.numpy() - ridge * vector
-            return objective - 0.5 * float(ridge @ vector**2), slopes
+            gradients = here.grad.numpy() - ridge * vector
+            return objective - 0.5 * float(ridge @ vector**2), gradients
 
         def look(vector: np.ndarray) -> None:
             path["iterations"] += 1
@@ -240,14 +241,14 @@ class Fit:
 
         begin, allowed = path["iterations"], self.recipe["steps"]
         settings = dict(history=self.recipe["optimizer"]["history"], tolerance=SETTLED)
-        start = path["vector"].numpy()
+        initial = path["vector"].numpy()
         try:
             found = descend_to_zeros(
-                evaluate, start, sparse, self.sparsity, allowed, callback=look, **settings
+                evaluate, initial, sparse, self.sparsity, allowed, callback=look, **settings
             )
         except Diverged as error:
             raise NonFiniteLoss(
-                f"start {path['start']}: {error} after {path['iterations'] - begin} iterations "
+                f"restart {path['restart']}: {error} after {path['iterations'] - begin} iterations "
                 f"with training.optimizer.sparsity {self.sparsity:g}; set it lower, "
                 "training.optimizer.ridge higher or use precision float64"
             ) from error
@@ -263,22 +264,22 @@ class Fit:
         if not math.isfinite(total):
             raise Diverged(f"the training loss is {total / self.total}")
         mean, ridge = total / self.total, self.recipe["optimizer"]["ridge"]
-        slopes = torch.cat([p.grad.flatten() for p in self.parameters]).cpu().double()
+        gradients = torch.cat([p.grad.flatten() for p in self.parameters]).cpu().double()
         here = vector.detach()
-        vector.grad = slopes.div_(self.total).add_(here, alpha=ridge)
+        vector.grad = gradients.div_(self.total).add_(here, alpha=ridge)
         objective = mean + 0.5 * ridge * here.square().sum().item()
         return objective, mean, correct
 
     def _batches(self) -> tuple[float, float]:
-        """Summed loss, its slopes left in the parameters, and accuracy, from masked copies."""
+        """Summed loss, its gradients left in the parameters, and accuracy, from masked copies."""
         total, correct = 0.0, 0.0
         numbers = BLOCK.get(self.device.type, BLOCK["cpu"])
         size = max(1, numbers // (self.model.length * self.model.activation_size))
-        parts = zip(self.train.split(size), self.weights.split(size), strict=True)
+        parts = zip(self.train.split(size), self.sequence_weights.split(size), strict=True)
         for part, own in parts:
             losses, right = masked_loss(self.model, part)
             each = own.to(losses).repeat_interleave(self.model.length)
-            # A plain sum where weights are one: some models make its slopes with the losses.
+            # A plain sum where weights are one: some models make its gradients with the losses.
             (losses if self.given is None else losses * each).sum().backward()
             total += (losses.detach() * each).double().sum().item()
             correct += float((right * each).double().sum())
@@ -288,11 +289,11 @@ class Fit:
         """The same of one layer, compiled; without the accuracy."""
         parts = self.model.pair_parts()
         numbers = Heads(*(np.ascontiguousarray(part.detach().double().numpy()) for part in parts))
-        total, slopes = loss_and_slopes(self.counted, numbers, self.recipe["threads"])
+        total, gradients = loss_and_gradients(self.counted, numbers, self.recipe["threads"])
         pairs = [
-            (part, torch.from_numpy(np.ascontiguousarray(slope)).to(part))
-            for part, slope in zip(
-                parts, (slopes.attention, slopes.values, slopes.fields), strict=True
+            (part, torch.from_numpy(np.ascontiguousarray(gradient)).to(part))
+            for part, gradient in zip(
+                parts, (gradients.attention, gradients.values, gradients.fields), strict=True
             )
             if part.requires_grad
         ]
@@ -310,7 +311,7 @@ class Fit:
     def _save(self) -> None:
         tensors = {} if self.best is None else {"vector": self.best["vector"]}
         best = {} if self.best is None else {**self.best, "vector": None}
-        self.resume.save(len(self.starts), tensors, {"starts": self.starts, "best": best})
+        self.resume.save(len(self.restarts), tensors, {"restarts": self.restarts, "best": best})
 
     def _take_up(self) -> None:
         saved = self.resume.load()
@@ -318,7 +319,7 @@ class Fit:
             clear(self.out, self.resume)
             return
         tensors, progress = saved
-        self.starts = progress["starts"]
+        self.restarts = progress["restarts"]
         self.best = {**progress["best"], **tensors} if tensors else None
 
     def _write(self) -> None:
@@ -340,7 +341,12 @@ class Fit:
         ]
         end = (best["iterations"], best["evaluations"])
         rows += _rows(model, self.train.cpu(), self.validation, *end, self.given)
-        about = {**self.settings, "data": self.data, "starts": self.starts, "kept": best["start"]}
+        about = {
+            **self.settings,
+            "data": self.data,
+            "restarts": self.restarts,
+            "kept": best["restart"],
+        }
         _write_run(self.out, model, about, rows)
         self.resume.clear()
 
@@ -354,9 +360,9 @@ def adopt(
     `validation`, on all of which the history's one step, 0, is tested. Returns the path of the
     manifest. `ValueError` if the model or the sequences are not the Hamiltonian's.
     """
-    out, law = Path(out), Hamiltonian.load(hamiltonian)
+    out, loaded = Path(out), Hamiltonian.load(hamiltonian)
     try:
-        model = models.about(description).from_hamiltonian(law)
+        model = models.about(description).from_hamiltonian(loaded)
     except ValueError as error:
         raise ValueError(f"{hamiltonian}: {error}") from error
     description = model.description
@@ -374,19 +380,23 @@ def _tensor(tokens) -> Tensor:
     return torch.from_numpy(np.asarray(tokens[:]).astype("int64"))
 
 
-def _digest(weights) -> str | None:
-    return None if weights is None else hashlib.sha256(np.asarray(weights).tobytes()).hexdigest()
+def _digest(sequence_weights) -> str | None:
+    return (
+        None
+        if sequence_weights is None
+        else hashlib.sha256(np.asarray(sequence_weights).tobytes()).hexdigest()
+    )
 
 
-def _given_weights(data: dict) -> Tensor | None:
+def _sequence_weights(data: dict) -> Tensor | None:
     """The training sequences' weights (N,) in double precision, None if they have none."""
-    if "weights" not in data:
+    if "sequence_weights" not in data:
         return None
-    return torch.tensor(data["weights"], dtype=torch.float64)
+    return torch.tensor(data["sequence_weights"], dtype=torch.float64)
 
 
 def _rows(
-    model, train: Tensor, validation: Tensor, step: int, evaluations: int, weights=None
+    model, train: Tensor, validation: Tensor, step: int, evaluations: int, sequence_weights=None
 ) -> list[dict]:
     """The history's rows of the finished model: all masks of both sets.
 
@@ -396,8 +406,10 @@ def _rows(
         sums = sequence_sums(model, tokens)
         total = int(sums.predictions.sum())
         each = sums.loss_sum / sums.predictions, sums.correct.double() / sums.predictions
-        if split == "train" and weights is not None:
-            loss, accuracy = (float(part @ weights / weights.sum()) for part in each)
+        if split == "train" and sequence_weights is not None:
+            loss, accuracy = (
+                float(part @ sequence_weights / sequence_weights.sum()) for part in each
+            )
         else:
             loss, accuracy = float(sums.loss_sum.sum()) / total, int(sums.correct.sum()) / total
         means = (sums.loss_sum / sums.predictions).numpy()

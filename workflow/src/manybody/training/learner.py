@@ -9,7 +9,7 @@ from manybody import models
 from manybody.files.checkpoints import copy_into, tensors
 from manybody.models.objectives import masked_loss, next_token_loss
 from manybody.runtime.quick_start import lean
-from manybody.runtime.seeds import start_seed, torch_seed
+from manybody.runtime.seeds import initial_seed, torch_seed
 from manybody.training.batches import Batch
 from manybody.training.schedule import learning_rate
 
@@ -47,7 +47,7 @@ class Learner:
     def __init__(self, settings: dict, data, divisor: int, accelerator: Accelerator):
         description, recipe = settings["description"], settings["recipe"]
         self.recipe, self.data, self.accelerator = recipe, data, accelerator
-        torch.manual_seed(start_seed(settings))
+        torch.manual_seed(initial_seed(settings))
         self.model = models.build(description)
         # Whatever a model may draw in its forward (dropout) follows the order of the data.
         torch.manual_seed(torch_seed(settings["seed"], "forward", stream=settings["stream"]))

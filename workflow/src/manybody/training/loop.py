@@ -79,8 +79,8 @@ def train(
         accelerated(device, recipe["precision"], threads) as accelerator,
         lease(out) if accelerator.is_main_process else nullcontext(),
     ):
-        run = Run(settings, data, out, accelerator, code, save_every)
-        run.start()
+        run = TrainingRun(settings, data, out, accelerator, code, save_every)
+        run.take_up()
         try:
             run.advance()
         except NonFiniteLoss as error:
@@ -93,7 +93,7 @@ def train(
     return out / "manifest.json"
 
 
-class Run:
+class TrainingRun:
     """One run on its way from step 0 to the last."""
 
     def __init__(self, settings: dict, data: dict, out: Path, accelerator, code, save_every):
@@ -138,7 +138,7 @@ class Run:
         # Loss and correct of each step that nobody looked at yet.
         self.pending: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-    def start(self) -> None:
+    def take_up(self) -> None:
         """Takes up the newest state of this run, or begins with an empty folder."""
         if self.accelerator.is_main_process:
             remove_leftovers(self.out)

@@ -29,7 +29,7 @@ from manybody.training.batches import spawn, torch_seed
 DEPTHS = (1, 2, 3)
 CONTEXT = 8  # other sites that take two colours each, in all 2^8 ways
 LENGTH, VOCABULARY = 10, 5
-START = 1.0  # g of weights that make every degree visible
+INIT_SCALE = 1.0  # g of weights that make every degree visible
 SEQUENCES = 64
 SWEEPS = 10
 CHAINS = 200_000
@@ -51,7 +51,9 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         for layers in DEPTHS:
             torch.manual_seed(torch_seed(seed, "many-body exact weights", layers))
             description = dict(architecture="factored", vocabulary=VOCABULARY, length=LENGTH)
-            sizes = dict(layers=layers, rank=None, bias=False, variant="exact", start=START)
+            sizes = dict(
+                layers=layers, rank=None, bias=False, variant="exact", init_scale=INIT_SCALE
+            )
             model = build({**description, **sizes}).eval()
             series = f"n = {layers}"
             sequences = torch.randint(VOCABULARY, (SEQUENCES, LENGTH))
@@ -123,12 +125,12 @@ def total_variation(hamiltonian: Hamiltonian, tokens: np.ndarray) -> tuple[float
     length, vocabulary = hamiltonian.length, hamiltonian.vocabulary
     states = np.array(list(itertools.product(range(vocabulary), repeat=length)))
     logs = -hamiltonian.beta * hamiltonian.energies(states)
-    law = np.exp(logs - logs.max())
-    law /= law.sum()
+    probabilities = np.exp(logs - logs.max())
+    probabilities /= probabilities.sum()
     numbers = tokens @ vocabulary ** np.arange(length - 1, -1, -1)
     counts = np.bincount(numbers, minlength=len(states))
-    found = np.abs(counts / len(tokens) - law).sum() / 2
-    variance = law * (1 - law) / len(tokens)
+    found = np.abs(counts / len(tokens) - probabilities).sum() / 2
+    variance = probabilities * (1 - probabilities) / len(tokens)
     floor = np.sqrt(2 / math.pi * variance).sum() / 2
     spread = math.sqrt((1 - 2 / math.pi) * variance.sum()) / 2
     return float(found / floor), float(spread / floor)

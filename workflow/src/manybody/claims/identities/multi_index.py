@@ -78,7 +78,7 @@ def _links(generator) -> list[tuple]:
 
 
 def _channel(generator, threads: int) -> list[tuple]:
-    gaps, uncovered, slopes, flips = [], [], [], []
+    gaps, uncovered, jacobians, flips = [], [], [], []
     for case in range(CASES):
         skip = SKIPS[case % len(SKIPS)]
         first = (0.0, 0.0, 0.3, 0.8)[case % 4]
@@ -93,7 +93,7 @@ def _channel(generator, threads: int) -> list[tuple]:
         gap = np.abs(g[0] - exact).max()
         gaps.append(gap)
         uncovered.append(max(0.0, gap - np.abs(g - finer).max() - error))
-        slopes.append(jacobian_error(x, omega, variance, skip))
+        jacobians.append(jacobian_error(x, omega, variance, skip))
         flips.append(flip_error(x, omega, variance, skip))
     overlaps = np.diag([0.3, 0.6])
     gain = max(off_diagonal(overlaps, skip, threads) for skip in SKIPS)
@@ -101,7 +101,7 @@ def _channel(generator, threads: int) -> list[tuple]:
     return [
         (text + "g_out against dblquad over the same box", 1e-4, max(gaps)),
         (text + "g_out is off by no more than step halving and dblquad say", FLOOR, max(uncovered)),
-        (text + "Jacobian against central differences, relative", 1e-5, max(slopes)),
+        (text + "Jacobian against central differences, relative", 1e-5, max(jacobians)),
         (text + "g_1 is odd and g_2 even in omega_1, and the reverse in omega_2", SAME, max(flips)),
         ("two layers: G_12 over sqrt(G_11 G_22), averaged over flips of z_1", 1e-9, gain),
     ]
@@ -119,8 +119,8 @@ def jacobian_error(x, omega, variance, skip) -> float:
     moved = np.array([omega[0] + sign * step for step in np.eye(4).reshape(4, 2, 2) * scale
                       for sign in (1, -1)])  # fmt: skip
     g = _denoise(np.repeat(x, 8, axis=0), moved, variance, skip, extra=1)
-    slopes = (g[::2] - g[1::2]) / (2 * scale)
-    expected = np.moveaxis(slopes.reshape(2, 2, 2, 2), (2, 3), (0, 1))
+    differences = (g[::2] - g[1::2]) / (2 * scale)
+    expected = np.moveaxis(differences.reshape(2, 2, 2, 2), (2, 3), (0, 1))
     return float(np.abs(found - expected).max() / np.abs(found).max())
 
 
@@ -162,9 +162,9 @@ def _thresholds(entry: dict) -> list[tuple]:
     threads = entry["threads"]
     tied = {skip: last_threshold(skip, threads) for skip in (*SKIPS[1:], LARGE)}
     zero = {skip: untied.at_zero(skip, threads=threads) for skip in (*SKIPS[1:], LARGE)}
-    alone = {skip: 1 / untied.growth(found.last) for skip, found in zero.items()}
+    thresholds = {skip: 1 / untied.eigenvalue(found.last) for skip, found in zero.items()}
     below = max(0.0, *(1 / 6 - alpha for alpha in tied.values()))
-    below_untied = max(0.0, *(untied.bound(2) - alpha for alpha in alone.values()))
+    below_untied = max(0.0, *(untied.bound(2) - alpha for alpha in thresholds.values()))
     mass = max(abs(found.mass - 1) for found in zero.values())
     return [
         ("tied: alpha_2 is not below 1/6, c = 0.5..4 and large", 1e-9, below),
@@ -174,7 +174,7 @@ def _thresholds(entry: dict) -> list[tuple]:
         (
             "untied: the last layer's threshold tends to sqrt 5 - 2, that of one layer",
             1e-5,
-            abs(alone[LARGE] - untied.SINGLE_LAYER),
+            abs(thresholds[LARGE] - untied.SINGLE_LAYER),
         ),
         ("untied: the law of the output has total mass 1", 1e-3, mass),
     ]

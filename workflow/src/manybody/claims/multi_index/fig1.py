@@ -24,9 +24,9 @@ LEFT, RIGHT = "fig. 1 left", "fig. 1 right"
 # Section 5: alpha at Q22 with Q11 = 0; alpha and V22 at Q11 > 0; errors at (Q11, Q22). The
 # specification has .442 and .477 at Q22 = .6 and .7; plain Monte Carlo gives .4369 +- .0008 and
 # .4734 +- .0007.
-ALONE = {0.1: 0.248, 0.2: 0.295, 0.3: 0.335, 0.4: 0.371, 0.5: 0.407}
-ALONE |= {0.6: 0.4369, 0.7: 0.4734, 0.8: 0.516, 0.9: 0.578, 0.95: 0.649}
-ALONE_SHARE = 0.01
+SINGLE_LAYER = {0.1: 0.248, 0.2: 0.295, 0.3: 0.335, 0.4: 0.371, 0.5: 0.407}
+SINGLE_LAYER |= {0.6: 0.4369, 0.7: 0.4734, 0.8: 0.516, 0.9: 0.578, 0.95: 0.649}
+SINGLE_SHARE = 0.01
 PLACES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.96)
 ALONG = {
     0.0: dict(zip(PLACES, (0.757, 0.826, 0.880, 0.924, 0.948, 0.972, 0.989), strict=True)),
@@ -91,8 +91,8 @@ PUBLIC_OVERLAPS = gates.Public(
 )
 
 # What one scrambling of 1024 points scatters by, relative, measured at c = 1: see `gates`.
-SPREAD_ALONE = {0.1: 0.029, 0.2: 0.025, 0.3: 0.02, 0.4: 0.017, 0.5: 0.015, 0.6: 0.011}
-SPREAD_ALONE |= {0.7: 0.01, 0.8: 0.012, 0.9: 0.01, 0.95: 0.008}
+SPREAD_SINGLE = {0.1: 0.029, 0.2: 0.025, 0.3: 0.02, 0.4: 0.017, 0.5: 0.015, 0.6: 0.011}
+SPREAD_SINGLE |= {0.7: 0.01, 0.8: 0.012, 0.9: 0.01, 0.95: 0.008}
 SPREAD_ALONG = dict(zip(PLACES, (0.024, 0.018, 0.014, 0.012, 0.01, 0.006, 0.004), strict=True))
 SPREAD_REST = dict(zip(PLACES, (0.1, 0.065, 0.065, 0.06, 0.06, 0.036, 0.016), strict=True))
 SPREAD_ONSET, SPREAD_ONSET_REST = 0.012, 0.1  # alpha_1, and V22 there
@@ -102,7 +102,7 @@ SPREAD_END = 5e-4  # of Q, between both ends of the iteration on the same points
 SPREAD_GROWTH = 0.1  # lambda_1 near V22 = 0, of the points that are left there
 # Relative, of one sample: errors of prediction, and alpha by G of Q22 alone and of layers 1 and 2.
 SPREAD_SAMPLE_ERROR = 4.0
-SPREAD_SAMPLE = {"alone": 1.2, 1: 1.2, 2: 0.7}
+SPREAD_SAMPLE = {"single layer": 1.2, 1: 1.2, 2: 0.7}
 # Errors of prediction in the table, of one scrambling, relative: of those known to 1 %, and others.
 SPREAD_ERROR = (0.003, 0.009)
 
@@ -167,11 +167,14 @@ def _own_gates(entry: dict) -> list[Gate]:
     root = math.sqrt(sizes.EXPECTED_SAMPLES)
     plain = "a plain average of independent samples"
     runs = entry["scrambles"]
-    for q in sizes.EXPECTED_ALONE:
+    for q in sizes.EXPECTED_SINGLE:
         claim = f"{LEFT}: alpha at Q22 = {q:g}, Q11 = 0, {note}: {plain}"
         ours, theirs = place("curve", "Q22 alone", q), place("expected", "alpha of Q22 alone", q)
-        errors = (spread(SPREAD_ALONE[q], entry), runs), (SPREAD_SAMPLE["alone"] / root, None)
-        found.append(gates.relative(claim, ours, theirs, ALONE_SHARE, *errors))
+        errors = (
+            (spread(SPREAD_SINGLE[q], entry), runs),
+            (SPREAD_SAMPLE["single layer"] / root, None),
+        )
+        found.append(gates.relative(claim, ours, theirs, SINGLE_SHARE, *errors))
     for q in sizes.EXPECTED_BOTH:
         for layer in reading.LAYERS:
             claim = f"{LEFT}: alpha at Q11 = {q:g} by G of layer {layer}, {note}: {plain}"
@@ -201,7 +204,7 @@ def _specified_gates(entry: dict, regulariser: float) -> list[Gate]:
     found = []
     if regulariser == 0:
         claim = "alpha at Q22 = {x:g}, Q11 = 0"
-        found += at(claim, "curve", "Q22 alone", ALONE, ALONE_SHARE, SPREAD_ALONE)
+        found += at(claim, "curve", "Q22 alone", SINGLE_LAYER, SINGLE_SHARE, SPREAD_SINGLE)
     series = "alpha along Q11"
     along = ALONG[regulariser]
     found += at("alpha at Q11 = {x:g}", "curve", series, along, ALONG_SHARE, SPREAD_ALONG)
@@ -237,7 +240,7 @@ def error_gates(entry: dict) -> list[Gate]:
         at = f"{one:g},{two:g}"
         for number, name in enumerate(("plug-in", "posterior mean")):
             share = POSTERIOR_SHARE if number else values[2]
-            ours = SPREAD_ERROR[share > ALONE_SHARE] / math.sqrt(runs)
+            ours = SPREAD_ERROR[share > SINGLE_SHARE] / math.sqrt(runs)
             text = f"{LEFT}: {name} error at Q = ({one:g}, {two:g})"
             finder = place(f"{name} at", at, two, runs=runs)
             claim = f"{text}, c = {entry['skip']:g}{linear}: plain Monte Carlo"

@@ -25,7 +25,7 @@ ERRORS = {"at first": (0.44, 0.044), "plateau": (0.039, 0.005), "at the end": (0
 
 # SGD, section 5.
 SETTING = {"skip": 1, "dimension": 500, "alpha": 15, "batch": 200, "repeats": 3}
-SETTING |= {"learning_rate": 15, "weight_decay": 0.07, "start": 0.9}
+SETTING |= {"learning_rate": 15, "weight_decay": 0.07, "init_scale": 0.9}
 EPOCH_2 = (2.5, 0.5)  # of cosine 2 = .95
 SPREAD_EPOCH_2 = 0.4  # of one run, measured
 # Medians of 8 public runs, epochs at which the cosine without the teacher's norm passes a level.
@@ -105,7 +105,7 @@ def _public_claims(table: Table, series: str) -> list[dict]:
     claim = f"{LEFT}: final |M22| / Q22, {count}"
     rows.append(gates.near(claim, reading.mean(final["M22"] / final["Q22"]), *RATIO))
     errors = table.get("error plug-in", series)
-    errors = runs.held(errors[errors["seed"].isin(learned)])
+    errors = runs.extended(errors[errors["seed"].isin(learned)])
     between = errors[errors["x"].between(*PLATEAU)]
     found = {
         "at first": errors.groupby("seed")["y"].first(),

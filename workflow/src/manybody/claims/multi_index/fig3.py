@@ -14,8 +14,8 @@ from manybody.claims.reading import BOUND, Table, Value, channel
 LEFT, MIDDLE, RIGHT = "fig. 3 left", "fig. 3, phase diagram", "fig. 3 right"
 
 ALPHA_3 = 0.205
-ALONE = {0.05: 0.239, 0.2: 0.320, 0.4: 0.405, 0.6: 0.483}
-ALONE |= {0.8: 0.575, 0.9: 0.672, 0.95: 0.790, 0.98: 1.017}
+SINGLE_LAYER = {0.05: 0.239, 0.2: 0.320, 0.4: 0.405, 0.6: 0.483}
+SINGLE_LAYER |= {0.8: 0.575, 0.9: 0.672, 0.95: 0.790, 0.98: 1.017}
 SHARE = 0.03
 ONSET_1, ONSET_SHARE = 1.01, 0.05
 RATIO_2 = 0.75  # alpha lambda_2 at the onset of layer 1
@@ -82,7 +82,7 @@ def deep_gates(entry: dict) -> list[Gate]:
                 SHARE,
                 SPREAD[x],
             )
-            for x, value in ALONE.items()
+            for x, value in SINGLE_LAYER.items()
         ),
         (
             "alpha_1 at c = 1 (alpha lambda_1 = 1)",

@@ -1,7 +1,7 @@
 """What figure 5 says: the overlap of layer 1 at convergence, that of layer 2 held fixed.
 
-`held` is a table of `theory.multi_index.held`, `exact` one of `claims.identities.multi_index`,
-whose identities are judged here.
+`fixed_overlap` is a table of `theory.multi_index.fixed_overlap`, `exact` one of
+`claims.identities.multi_index`, whose identities are judged here.
 """
 
 import math
@@ -26,7 +26,9 @@ SPREAD |= {0.99: 0.015, 0.995: 0.012, 0.998: 0.008, 0.999: 0.005}
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
     """The claims, from the files of the figure's rule."""
     tables = reading.read(files, block)
-    return verdicts.table([*fixed_claims(tables["held"]), *identity_claims(tables["exact"])])
+    return verdicts.table(
+        [*fixed_claims(tables["fixed_overlap"]), *identity_claims(tables["exact"])]
+    )
 
 
 def fixed_claims(table: Table) -> list[dict]:

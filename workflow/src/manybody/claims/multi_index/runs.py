@@ -48,7 +48,7 @@ def final(table: Table) -> dict[str, pd.DataFrame]:
 
 def overlaps(entry: dict) -> list[float] | None:
     """Those of an informed start; None for the random one."""
-    return entry["overlaps"] if entry["start"] == "informed" else None
+    return entry["overlaps"] if entry["init"] == "informed" else None
 
 
 def predicted(table: Table, layer: int, series: str) -> pd.DataFrame:

@@ -39,15 +39,17 @@ def claims(data: Data, source: dict) -> list[dict]:
     count, chance, rows = data.asked, data.chance, []
     # Enough samples of the setting whose numbers are known, and all pairs are asked for.
     default = (
-        truth.law is not None and data.separation <= 1 and data.about["sequences"] >= setting.M
+        truth.hamiltonian is not None
+        and data.separation <= 1
+        and data.about["sequences"] >= setting.M
     )
-    default = default and not setting.departure(source, truth.law.beta)
+    default = default and not setting.departure(source, truth.hamiltonian.beta)
     for name, matrix in data.scores.items():
         (share,) = contacts.precision(matrix, truth.contacts, data.separation, [count], truth.known)
         share = float(share)
         error = contacts.binomial_error(share, count)
         if default:
-            planted = data.pairs(np.abs(truth.law.couplings))
+            planted = data.pairs(np.abs(truth.hamiltonian.couplings))
             r = float(np.corrcoef(data.pairs(matrix), planted)[0, 1])
             of_r = (1 - r**2) / math.sqrt(len(planted) - 1)
             claim = f"inverse Potts: Pearson r of the score ({name}) and the planted |J|"

@@ -62,7 +62,7 @@ def judge(files, block: dict, context: dict) -> pd.DataFrame:
 
 def departure(data: Data) -> str:
     """Why the data are not the specification's default setting; empty if they are."""
-    return setting.departure(data.source, data.law.beta)
+    return setting.departure(data.source, data.hamiltonian.beta)
 
 
 # --- Identities ----------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def same_claims(data: Data, figure: str) -> list[dict]:
 
 def sample_claims(data: Data, figure: str) -> list[dict]:
     """The samples are in equilibrium, at the temperature that was asked for."""
-    found, asked = data.law_about["equilibrium"], data.source["temperature"].get("hamming")
+    found, asked = data.hamiltonian_about["equilibrium"], data.source["temperature"].get("hamming")
     rows = []
     for start in ("hot", "cold") if asked is not None else ():
         words = {"hot": "uniform (hot)", "cold": "ordered (cold)"}[start]
@@ -124,7 +124,7 @@ def sample_claims(data: Data, figure: str) -> list[dict]:
     if asked == DEFAULT_HAMMING and not departure(data):
         claim = f"{figure}: beta of Hamming distance {DEFAULT_HAMMING} at the default setting"
         error = error / 2 / BETA_SLOPE  # of the mean of hot and cold, as a beta
-        given = (data.law.beta, error, MEASURED_BETA, BETA_TOLERANCE)
+        given = (data.hamiltonian.beta, error, MEASURED_BETA, BETA_TOLERANCE)
         rows.append(verdicts.within(claim, *given, "statistical"))
     test = data.self_test
     rows.append(verdicts.self_test(figure, test, data.tokens.size))

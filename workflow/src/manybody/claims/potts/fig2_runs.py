@@ -24,7 +24,7 @@ FACTORED = ("free", "softmax")  # the kinds of entries that are one layer of fac
 
 
 @dataclass
-class Run(training_runs.Run):
+class PottsRun(training_runs.TrainedRun):
     """A run; each: the final loss of every held-out sequence (N,) where equations give it, or None.
 
     Of the best recipes only: maps: step -> the map (L, L) that stands for J; values: V (|V|, |V|)
@@ -45,7 +45,7 @@ class Candidate:
     """One recipe of an architecture, by seed."""
 
     model: str
-    runs: dict[int, Run]
+    runs: dict[int, PottsRun]
 
     @property
     def ends(self) -> np.ndarray:
@@ -77,7 +77,7 @@ class Entry:
         return min(self.candidates, key=lambda candidate: candidate.ends.mean())
 
     @property
-    def runs(self) -> dict[int, Run]:
+    def runs(self) -> dict[int, PottsRun]:
         return self.best.runs
 
     @property
@@ -104,14 +104,14 @@ class Entry:
 
 @dataclass
 class Data:
-    """All that the figure is about. `law_about`: what is stored with the Hamiltonian."""
+    """All that the figure is about. `hamiltonian_about`: what is stored with the Hamiltonian."""
 
     source: dict
-    law: Hamiltonian
-    law_about: dict
+    hamiltonian: Hamiltonian
+    hamiltonian_about: dict
     tokens: np.ndarray
     self_test: dict
-    optimum: Run
+    optimum: PottsRun
     architectures: list[Entry]
     interpolation: list[Entry]
 
@@ -121,7 +121,7 @@ class Data:
 
     @cached_property
     def frequencies(self) -> np.ndarray:
-        return gauge.colour_frequencies(self.tokens, self.law.vocabulary)
+        return gauge.colour_frequencies(self.tokens, self.hamiltonian.vocabulary)
 
     def trained_on(self, entry: Entry) -> int:
         """M, sequences that the best recipe was trained on."""
@@ -129,7 +129,7 @@ class Data:
 
     def expected_excess(self, sequences: int) -> float:
         """p / (2 M L) of a well-specified fit, p = L (L - 1) + |V| (|V| - 1) - 1."""
-        length, vocabulary = self.law.length, self.law.vocabulary
+        length, vocabulary = self.hamiltonian.length, self.hamiltonian.vocabulary
         parameters = length * (length - 1) + vocabulary * (vocabulary - 1) - 1
         return parameters / (2 * sequences * length)
 
@@ -158,7 +158,7 @@ class Data:
         return float((each - other).std(ddof=1) / math.sqrt(len(each)))
 
     def coupling_error(self, found: np.ndarray) -> gauge.CouplingError:
-        return gauge.coupling_error(found, self.law.couplings)
+        return gauge.coupling_error(found, self.hamiltonian.couplings)
 
 
 # --- Reading -------------------------------------------------------------------------------------
@@ -180,8 +180,8 @@ def read(files, block: dict, context: dict) -> Data:
     losses, _ = tables.read_theory(files["equations"][0])
     each = {key: part["y"].to_numpy() for key, part in losses.groupby(["series", "seed"])}
 
-    def read_run(path, each: np.ndarray | None) -> Run:
-        return Run(*training_runs.read(path), {}, each=each)
+    def read_run(path, each: np.ndarray | None) -> PottsRun:
+        return PottsRun(*training_runs.read(path), {}, each=each)
 
     def entry(part: dict, label: str, a: float = math.nan) -> Entry:
         def candidate(model: str) -> Candidate:
@@ -202,8 +202,8 @@ def read(files, block: dict, context: dict) -> Data:
     steps = sorted(block.get("interpolation", []), key=lambda part: part["a"])
     return Data(
         source=context["sources"][name],
-        law=Hamiltonian.load(energy),
-        law_about=hamiltonian.read_about(energy),
+        hamiltonian=Hamiltonian.load(energy),
+        hamiltonian_about=hamiltonian.read_about(energy),
         tokens=held_out.tokens,
         self_test=held_out.about["self_test"],
         optimum=read_run(manifests[name, block["optimum"], 0], each["", 0]),

@@ -20,7 +20,7 @@ class Truth:
 
     contacts: np.ndarray
     known: np.ndarray
-    law: Hamiltonian | None = None
+    hamiltonian: Hamiltonian | None = None
 
 
 @dataclass
@@ -74,11 +74,11 @@ def _read_truth(path, named: str | dict, length: int) -> Truth:
     """The contacts in a file, or the pairs that a Hamiltonian of two-body interactions couples."""
     if not isinstance(named, dict):
         return Truth(*contacts.read_contacts(path, length))
-    law = Hamiltonian.load(path)
-    couplings = law.couplings
+    hamiltonian = Hamiltonian.load(path)
+    couplings = hamiltonian.couplings
     if couplings.shape != (length, length):
         raise ValueError(
             f"truth: {path} has couplings of shape {couplings.shape}, the scores are of L = "
             f"{length} sites; name the source of two-body interactions that the model was fitted to"
         )
-    return Truth(couplings != 0, ~np.eye(length, dtype=bool), law)
+    return Truth(couplings != 0, ~np.eye(length, dtype=bool), hamiltonian)

@@ -314,7 +314,7 @@ def kind_label(targets: dict, names: Sequence[str], chains: bool = True) -> str:
     text = labels.target(document, rank=labels.bounded(document["generator"]["description"]))
     text = text.partition(", stopped at")[0]
     stopped = not document["generator"]["last"]
-    noise = chains and document["start"] == "unigram"
+    noise = chains and document["chain_init"] == "unigram"
     return f"{text}{', stopped' if stopped else ''}{', from noise' if noise else ''}"
 
 

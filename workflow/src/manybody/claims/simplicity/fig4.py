@@ -62,7 +62,7 @@ def _quality_claims(student: Student, figure: str) -> list[dict]:
 
 def _start_claim(student: Student, figure: str) -> dict:
     """Section 8: clones from test sequences and from unigram noise must give the same losses."""
-    test, unigram = student.block["starts"]
+    test, unigram = student.block["chain_inits"]
     text = (
         f"section 8 ({figure}): clones of {student.labels[test]} from test sequences and from "
         f"unigram noise agree after {student.targets[test]['sweep']} sweeps"

@@ -2,8 +2,8 @@
 
 The block of such a figure names targets: a `ladder` of clones from low to high order and the
 `control` (original text); for figures 4 and 5 `late_steps`, and where they are run `early_stopped`,
-`wide`, `norm` (a ladder of clones by the norm score) and `starts` (two targets: test and unigram
-starts). Its `generators` are tested on test text, on which the premise of claim 11 rests.
+`wide`, `norm` (a ladder of clones by the norm score) and `chain_inits` (two targets: test and
+unigram starts). Its `generators` are tested on test text, on which the premise of claim 11 rests.
 """
 
 from collections.abc import Sequence

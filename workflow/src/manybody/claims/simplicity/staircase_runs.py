@@ -84,7 +84,7 @@ def classes(lines: Lines) -> list[str]:
 
 
 @dataclass
-class Trajectory(training_runs.Run):
+class Trajectory(training_runs.TrainedRun):
     """A run, and how far its layers went: indexed by epoch, a column for each layer."""
 
     displacement: pd.DataFrame

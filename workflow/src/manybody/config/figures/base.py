@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from manybody.config.block import Block, Seeds, refers
 from manybody.models.block import key
 
-TRUE = "expected an energy model with weights: source; take one"
+TRUE = "expected an energy model with parameters: source; take one"
 # One run: source, model, seed.
-Run = tuple[str, str, int]
+RunKey = tuple[str, str, int]
 
 
 class Figure(Block):
@@ -33,11 +33,11 @@ def inputs(
     *,
     runs: Iterable[tuple[str, int]] = (),
     clones: Iterable[str] = (),
-    models: Iterable[Run] = (),
-    displacements: Iterable[Run] = (),
-    maps: Iterable[Run] = (),
-    equations: Iterable[Run] = (),
-    contacts: Iterable[Run] = (),
+    models: Iterable[RunKey] = (),
+    displacements: Iterable[RunKey] = (),
+    maps: Iterable[RunKey] = (),
+    equations: Iterable[RunKey] = (),
+    contacts: Iterable[RunKey] = (),
     sources: Iterable[str] = (),
     theory: Iterable[str] = (),
     curves: Iterable[str] = (),

@@ -79,7 +79,9 @@ class MultiIndexFig3(OfTheory):
 class MultiIndexFig5Theory(Block):
     """What figure 5 draws."""
 
-    held: refers("theory", f"{_KIND}held") = key("Theory of kind multi-index-held.")
+    fixed_overlap: refers("theory", f"{_KIND}fixed-overlap") = key(
+        "Theory of kind multi-index-fixed-overlap."
+    )
     exact: refers("theory", f"{_KIND}exact") = key("Theory of kind multi-index-exact.")
 
 

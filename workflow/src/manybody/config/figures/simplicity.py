@@ -39,10 +39,10 @@ class Student(Block):
                     f"evaluations.{self.evaluation} runs, {evaluation.seeds}; take some of them or "
                     f"add it there"
                 )
-        for name in getattr(self, "colours", ()):
+        for name in getattr(self, "palette", ()):
             if name not in evaluation.targets:
                 yield (
-                    f"{path}.colours.{name}: found a colour for no target; expected targets of "
+                    f"{path}.palette.{name}: found a colour for no target; expected targets of "
                     f"evaluations.{self.evaluation}: {', '.join(evaluation.targets)}; remove it"
                 )
         test = getattr(self, "test", None)
@@ -95,7 +95,7 @@ class Drawn(Student, Figure):
     seeds: list[Seed] = key(
         "Runs that are drawn; all of the evaluation by default.", None, min_length=1
     )
-    colours: dict[str, str] = key("Colours of targets that differ from the palette's.", {})
+    palette: dict[str, str] = key("Colours of targets that differ from the palette's.", {})
 
     def inputs(self, config):
         return inputs(config, runs=runs([self], config))
@@ -183,7 +183,7 @@ class SimplicityFig4(Drawn):
     )
     wide: Target = key("Target whose low-order generator is as good as the highest's.", None)
     norm: Targets = key("The ladder by the norm score.", [])
-    starts: Pair = key(
+    chain_inits: Pair = key(
         "Two targets of one generator, from test sequences and from unigram noise.", None
     )
     generators: list[Evaluation] = key(

@@ -16,12 +16,12 @@ class About(description.About):
     def label(self) -> str:
         return self.generator
 
-    def from_hamiltonian(self, law):
-        if self.order != law.order:
+    def from_hamiltonian(self, hamiltonian):
+        if self.order != hamiltonian.order:
             raise ValueError(
                 f"the model is energy of order {self.order}, but the Hamiltonian is of order "
-                f"{law.order}; give the model order {law.order}"
+                f"{hamiltonian.order}; give the model order {hamiltonian.order}"
             )
         from manybody.models.energy.network import conditionals
 
-        return conditionals(law)
+        return conditionals(hamiltonian)

@@ -33,8 +33,8 @@ class Energy(Model):
 
     `couplings` (L, C(L - 1, k - 1)) is J, in the order of `tuples.site_tuples`; `colours`
     (|V|, C(|V| + k - 2, k - 1)) is U, one column for every sorted tuple of colours
-    (`tuples.sorted_colours`). A masked site belongs to no subset. `alone` (L, |V|) is h if the
-    model has `fields`, zero at first.
+    (`tuples.sorted_colours`). A masked site belongs to no subset. `fields` (L, |V|) is h, zero at
+    first; None unless the description has it.
 
     Raises `ValueError` for an order that is not 2, 3 or 4, or is above L.
     """
@@ -54,7 +54,7 @@ class Energy(Model):
         bins = math.comb(vocabulary + self.size - 1, self.size)
         self.couplings = nn.Parameter(SCALE * torch.randn(length, sets))
         self.colours = nn.Parameter(SCALE * torch.randn(vocabulary, bins))
-        self.alone = nn.Parameter(torch.zeros(length, vocabulary)) if fields else None
+        self.fields = nn.Parameter(torch.zeros(length, vocabulary)) if fields else None
         # Only shapes are asked of a model on the device meta, and a description may lie about them.
         if not self.couplings.is_meta:
             self._list_sets()
@@ -114,7 +114,7 @@ class Energy(Model):
     def all_masked_loss(self, tokens: Tensor) -> tuple[Tensor, Tensor] | None:
         """Compiled, on a CPU and without fields."""
         self.check_tokens(tokens)
-        if not self._in_loops or self.alone is not None:
+        if not self._in_loops or self.fields is not None:
             return None
         least, most = tokens.aminmax()
         if least < 0 or most >= self.vocabulary:
@@ -124,7 +124,7 @@ class Energy(Model):
         return Losses.apply(tokens, self._spread(), self.colours, self.sites, self.bins)
 
     def _with_fields(self, logits: Tensor) -> Tensor:
-        return logits if self.alone is None else logits + self.alone
+        return logits if self.fields is None else logits + self.fields
 
     def _spread(self) -> Tensor:
         """J by subset of all sites and site (T, L), zero where the site is in the subset."""
@@ -139,17 +139,24 @@ class Energy(Model):
         return features.gather(-1, tokens[..., None])[..., 0]
 
 
-def conditionals(law: Hamiltonian) -> Energy:
+def conditionals(hamiltonian: Hamiltonian) -> Energy:
     """The energy model whose softmax is eq. 3: J on the subsets, -k! beta U on sorted colours, and
     -beta E where sites have energies of their own."""
     with torch.random.fork_rng(devices=[]):
-        model = Energy(law.vocabulary, law.length, law.order, fields=law.alone is not None)
-    _, couplings, colours = law.packed  # couplings hold k!
+        model = Energy(
+            hamiltonian.vocabulary,
+            hamiltonian.length,
+            hamiltonian.order,
+            fields=hamiltonian.fields is not None,
+        )
+    _, couplings, colours = hamiltonian.packed  # couplings hold k!
     with torch.no_grad():
-        model.couplings.copy_(torch.from_numpy(couplings / math.factorial(law.order)))
-        model.colours.copy_(torch.from_numpy(-math.factorial(law.order) * law.beta * colours.T))
-        if law.alone is not None:
-            model.alone.copy_(torch.from_numpy(-law.beta * law.alone))
+        model.couplings.copy_(torch.from_numpy(couplings / math.factorial(hamiltonian.order)))
+        model.colours.copy_(
+            torch.from_numpy(-math.factorial(hamiltonian.order) * hamiltonian.beta * colours.T)
+        )
+        if hamiltonian.fields is not None:
+            model.fields.copy_(torch.from_numpy(-hamiltonian.beta * hamiltonian.fields))
     return model
 
 
@@ -161,11 +168,11 @@ class Losses(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, tokens, weights, colours, sites, bins):
-        ctx.given = tokens.contiguous(), weights.detach(), colours.detach(), sites, bins
-        every = weights.new_ones(1, tokens.shape[1])
-        ctx.slopes = any(ctx.needs_input_grad)
-        loss, correct, *ctx.of_sum = _losses(*ctx.given, every, ctx.slopes)
+    def forward(ctx, tokens, couplings, colours, sites, bins):
+        ctx.given = tokens.contiguous(), couplings.detach(), colours.detach(), sites, bins
+        every = couplings.new_ones(1, tokens.shape[1])
+        ctx.gradients = any(ctx.needs_input_grad)
+        loss, correct, *ctx.of_sum = _losses(*ctx.given, every, ctx.gradients)
         ctx.mark_non_differentiable(correct)
         return loss.flatten(), correct.flatten()
 
@@ -173,18 +180,18 @@ class Losses(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, of_loss, _):
         if of_loss.stride() == (0,):  # one number for all, as the gradient of a sum is
-            of_weights, of_colours = (slope * of_loss[0] for slope in ctx.of_sum)
+            of_couplings, of_colours = (gradient * of_loss[0] for gradient in ctx.of_sum)
         else:
             shares = of_loss.reshape(ctx.given[0].shape).contiguous()
-            _, _, of_weights, of_colours = _losses(*ctx.given, shares, True)
-        return None, of_weights, of_colours, None, None
+            _, _, of_couplings, of_colours = _losses(*ctx.given, shares, True)
+        return None, of_couplings, of_colours, None, None
 
 
-def _losses(tokens, weights, colours, sites, bins, shares, slopes) -> tuple[Tensor, ...]:
-    """Losses and correctness (B, L), and the gradients by `weights` and `colours`."""
-    loss = weights.new_empty(tokens.shape)
+def _losses(tokens, couplings, colours, sites, bins, shares, gradients) -> tuple[Tensor, ...]:
+    """Losses and correctness (B, L), and the gradients by `couplings` and `colours`."""
+    loss = couplings.new_empty(tokens.shape)
     correct = torch.empty(tokens.shape, dtype=torch.bool)
-    found = loss, correct, torch.zeros_like(weights), torch.zeros_like(colours)
-    given = (tokens, sites, bins, weights, colours, colours.T.contiguous(), shares)
-    energy.losses(*map(Tensor.numpy, given), slopes, *map(Tensor.numpy, found))
+    found = loss, correct, torch.zeros_like(couplings), torch.zeros_like(colours)
+    given = (tokens, sites, bins, couplings, colours, colours.T.contiguous(), shares)
+    energy.losses(*map(Tensor.numpy, given), gradients, *map(Tensor.numpy, found))
     return found

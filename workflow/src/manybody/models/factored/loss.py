@@ -95,11 +95,13 @@ class AllMaskedLoss(torch.autograd.Function):
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverged loss is the caller's to judge
-def all_masked(tokens, attention, values, bias, weights, gradients: bool):
-    """Losses and correctness (B * L,), and gradients of the losses summed with weights (B * L,).
+def all_masked(tokens, attention, values, bias, loss_weights, gradients: bool):
+    """Losses and correctness (B * L,), and gradients of the losses summed with loss_weights (B *
+    L,).
 
     Arrays: tokens (B, L) int64, A (n, L, L), V (n, |V|, |V|), bias (|V|,), float32 or float64;
-    weights None are ones. Runs on as many threads as torch; the result does not depend on them.
+    loss_weights None are ones. Runs on as many threads as torch; the result does not depend on
+    them.
     """
     batch, length = tokens.shape
     kind = attention.dtype
@@ -114,13 +116,17 @@ def all_masked(tokens, attention, values, bias, weights, gradients: bool):
         mixing = np.concatenate([attention, mixed[None]])
         squares = (mixed * back).sum(1)[None]
     loss, correct = np.empty((batch, length), kind), np.empty((batch, length), np.bool_)
-    weights = np.ones((batch, length), kind) if weights is None else weights.reshape(batch, length)
+    loss_weights = (
+        np.ones((batch, length), kind)
+        if loss_weights is None
+        else loss_weights.reshape(batch, length)
+    )
     parts = [
         np.empty((chunks if gradients else 0, *weight.shape), kind)
         for weight in (mixing, values, bias[None], squares)
     ]
     arrays = (
-        tokens, weights, mixing, np.ascontiguousarray(mixing.swapaxes(1, 2)),
+        tokens, loss_weights, mixing, np.ascontiguousarray(mixing.swapaxes(1, 2)),
         values, np.ascontiguousarray(values.swapaxes(1, 2)), bias, squares,
         loss, correct, *parts,
     )  # fmt: skip

@@ -48,9 +48,9 @@ class Factored(Model):
     With `heads` = H > 1 (`exact` only) a layer is sum_h A^h x V^h and the lists hold stacks: (H, L,
     L), (H, |V|, r) or (H, |V|, |V|), and (H, r, |V|). The order does not change.
 
-    `start` is one scale g, or one for each layer: A is then uniform in +-g sqrt(3 / L) and V, which
-    must be full, in +-g sqrt(3 / |V|) (many-body, section 3). None is a normal start at the scale
-    that suits text.
+    `init_scale` is one scale g, or one for each layer: A is then uniform in +-g sqrt(3 / L) and V,
+    which must be full, in +-g sqrt(3 / |V|) (many-body, section 3). None is a normal start at the
+    scale that suits text.
 
     Raises `ValueError` for sizes or scales that cannot be.
     """
@@ -64,7 +64,7 @@ class Factored(Model):
         bias: bool | str = True,
         variant: str = "exact",
         heads: int = 1,
-        start: float | list[float] | None = None,
+        init_scale: float | list[float] | None = None,
         attention: str = "free",
     ):
         # What is as it always was stays unsaid: descriptions of older models keep their bytes.
@@ -101,9 +101,9 @@ class Factored(Model):
         self.layers, self.rank, self.variant, self.heads = layers, rank, variant, heads
         self.normalised = attention == "softmax"
         each = () if heads == 1 else (heads,)
-        if start is not None:
-            scales = _start_scales(start, layers, rank)
-            self.description["start"] = start
+        if init_scale is not None:
+            scales = _init_scales(init_scale, layers, rank)
+            self.description["init_scale"] = init_scale
             self.attention = nn.ParameterList(
                 _uniform(scale, *each, length, length) for scale in scales
             )
@@ -426,19 +426,19 @@ class Factored(Model):
         return rows.gather(1, positions[..., None].expand(-1, -1, rows.shape[-1]))
 
 
-def _start_scales(start: float | list[float], layers: int, rank: int | None) -> list[float]:
+def _init_scales(init_scale: float | list[float], layers: int, rank: int | None) -> list[float]:
     """g of each layer; `ValueError` for scales that do not fit."""
-    scales = start if isinstance(start, list) else [start] * layers
+    scales = init_scale if isinstance(init_scale, list) else [init_scale] * layers
     numbers = all(isinstance(g, (int, float)) and not isinstance(g, bool) for g in scales)
     if len(scales) != layers or not numbers or not all(0 < g < math.inf for g in scales):
         raise ValueError(
-            f"factored: start is {start!r}; expected one number above 0, or a list of {layers}, "
-            "one for each layer"
+            f"factored: init_scale is {init_scale!r}; expected one number above 0, or a list of "
+            f"{layers}, one for each layer"
         )
     if rank is not None:
         raise ValueError(
-            f"factored: start {start!r} sets the scale of full values, but rank is {rank}; "
-            "give rank null, or no start"
+            f"factored: init_scale {init_scale!r} sets the scale of full values, but rank is "
+            f"{rank}; give rank null, or no init_scale"
         )
     return scales
 

@@ -27,10 +27,10 @@ class Options(Block):
         "free",
         description="free weights (where nothing is said), or softmax, positive with row sums 1.",
     )
-    start: Positive | Annotated[list[Positive], Field(min_length=1)] = Field(
+    init_scale: Positive | Annotated[list[Positive], Field(min_length=1)] = Field(
         None,
-        description="Scale g of a uniform start within g sqrt(3/N), N = L or |V|: one, or one for "
-        "each layer. The normal start of the language models where nothing is said.",
+        description="Scale g of uniform initial values within g sqrt(3/N), N = L or |V|: one, or "
+        "one for each layer. Normal, as in the language models, where nothing is said.",
     )
 
     def problems(self) -> Iterator[tuple[str, str]]:
@@ -46,15 +46,15 @@ class Options(Block):
                 f"found {self.heads} with variant paper, which has one head; expected 1; leave "
                 f"heads out, or take variant exact",
             )
-        if self.start is not None and self.rank is not None:
+        if self.init_scale is not None and self.rank is not None:
             yield (
-                "start",
-                f"found {self.start} with rank {self.rank}; expected rank null, since a uniform "
-                f"start is that of full values; set it, or leave start out",
+                "init_scale",
+                f"found {self.init_scale} with rank {self.rank}; expected rank null, since uniform "
+                f"initial values are those of full V; set it, or leave init_scale out",
             )
-        if isinstance(self.start, list) and len(self.start) != self.layers:
+        if isinstance(self.init_scale, list) and len(self.init_scale) != self.layers:
             yield (
-                "start",
-                f"found {self.start} for {self.layers} layers; expected one scale for each; list "
-                f"them, or give one number for all",
+                "init_scale",
+                f"found {self.init_scale} for {self.layers} layers; expected one scale for each; "
+                f"list them, or give one number for all",
             )

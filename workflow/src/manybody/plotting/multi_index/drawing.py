@@ -109,7 +109,7 @@ def points(series: str, values: dict[float, float]) -> pd.DataFrame:
 
 
 def public(
-    axes: Axes, table: Table, needed: dict, stored: dict, last: float, colours: dict | None = None
+    axes: Axes, table: Table, needed: dict, stored: dict, last: float, palette: dict | None = None
 ) -> list[pd.DataFrame]:
     """Stored public overlaps up to alpha `last`, where the entry is at their parameters `needed`.
 
@@ -118,7 +118,7 @@ def public(
     if reading.departure(table.entry, **needed):
         return []
     parts = []
-    for name, edge in (colours or dict.fromkeys(stored, STORED["markeredgecolor"])).items():
+    for name, edge in (palette or dict.fromkeys(stored, STORED["markeredgecolor"])).items():
         inside = {alpha: value for alpha, value in stored[name].items() if alpha <= last}
         looks = {**STORED, "markeredgecolor": edge}
         axes.plot(list(inside), list(inside.values()), **looks)

@@ -152,10 +152,10 @@ def _thresholds(table: Table) -> list[float]:
 
 def _key(gamp: Table) -> list[Line2D]:
     """What lines and symbols mean: colours are quantities, shapes what computed them."""
-    colours = [(f"layer {layer}", drawing.LAYER[layer]) for layer in reversed(reading.LAYERS)]
+    palette = [(f"layer {layer}", drawing.LAYER[layer]) for layer in reversed(reading.LAYERS)]
     handles = [
         Line2D([], [], color=colour, label=name)
-        for name, colour in [*colours, ("plug-in error (right)", drawing.ERROR)]
+        for name, colour in [*palette, ("plug-in error (right)", drawing.ERROR)]
     ]
     handles.append(Line2D([], [], color=drawing.ERROR, linestyle="--", label="Q₁₁ forced to 0"))
     handles.append(

@@ -42,7 +42,7 @@ def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
     for layer in reversed(reading.LAYERS):
         name, colour = f"cosine {layer}", drawing.LAYER[layer]
         found = table.get(name, series)
-        found = runs.held(found[found["x"] >= 1])
+        found = runs.extended(found[found["x"] >= 1])
         parts += _runs(axes, found, layer, f"GAMP, {name}")
         ends = found[found["seed"].isin(failed)].groupby("seed").tail(1)
         shown = drawing.hollow(axes, ends, colour, ends["x"].unique())

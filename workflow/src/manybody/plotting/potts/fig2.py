@@ -63,7 +63,7 @@ def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
 def draw_losses(axes: Axes, data: Data) -> pd.DataFrame:
     """(a): excess of each architecture's best recipe, mean and sd over seeds."""
     parts = []
-    for colour, entry in zip(_colours(data), data.architectures, strict=True):
+    for colour, entry in zip(_palette(data), data.architectures, strict=True):
         curves = [run.curve.set_index("epoch")["loss"] for run in entry.runs.values()]
         label = f"{entry.label}: {recipe(entry.best)}"
         mean, spread = _line(axes, curves, data.optimum.end, colour, label)
@@ -76,7 +76,9 @@ def draw_losses(axes: Axes, data: Data) -> pd.DataFrame:
     _epochs(axes)
     _log(axes, pd.concat(parts).query("panel == 'a'")["y"])
     axes.set_ylabel("held-out loss above the optimum\n(nats per token)")
-    axes.set_title(f"(a) β = {data.law.beta:.4g}, optimum {optimum['loss']:.4f} nats per token")
+    axes.set_title(
+        f"(a) β = {data.hamiltonian.beta:.4g}, optimum {optimum['loss']:.4f} nats per token"
+    )
     axes.legend(fontsize=7, loc="upper right", frameon=True, framealpha=0.6, edgecolor="none")
     return pd.concat(parts)
 
@@ -106,7 +108,7 @@ def draw_maps(part: Figure, data: Data) -> pd.DataFrame:
     Of factored attention it is c A, with c the scale, sign included, that is nearest to J: the
     gauge. The averaged maps of encoders have no gauge and are as they are.
     """
-    shown = [("J", data.law.couplings, "true couplings")]
+    shown = [("J", data.hamiltonian.couplings, "true couplings")]
     for entry in data.architectures:
         found = entry.runs[training_runs.chosen(entry.runs)].last_map
         if found is not None:
@@ -114,7 +116,7 @@ def draw_maps(part: Figure, data: Data) -> pd.DataFrame:
             words = f"err {error.error:.2g}, r {error.pearson:.3f}"
             gauged = error.scale * found if entry.kind in FACTORED else found
             shown.append((entry.label, gauged, words))
-    largest = np.abs(data.law.couplings).max()
+    largest = np.abs(data.hamiltonian.couplings).max()
     row = part.subplots(1, len(shown), squeeze=False)[0]
     parts = []
     for axes, (label, matrix, words) in zip(row, shown, strict=True):
@@ -139,7 +141,7 @@ def draw_maps(part: Figure, data: Data) -> pd.DataFrame:
 def draw_errors(axes: Axes, data: Data) -> pd.DataFrame:
     """(c): err_J against the epoch, for runs whose maps were kept at more than one step."""
     parts = []
-    for colour, entry in zip(_colours(data), data.architectures, strict=True):
+    for colour, entry in zip(_palette(data), data.architectures, strict=True):
         curves = []
         for run in entry.runs.values():
             epochs = dict(zip(run.curve["step"], run.curve["epoch"], strict=True))
@@ -169,7 +171,7 @@ def draw_ends(axes: Axes, data: Data) -> pd.DataFrame:
         parts.append(points("c end", entry.label, "", [], []))
         for seed, value in found.items():
             parts.append(points("c end", entry.label, seed, [number], [value]))
-    sns.stripplot(pd.DataFrame(shown), palette=_colours(data), alpha=0.8, jitter=False, ax=axes)
+    sns.stripplot(pd.DataFrame(shown), palette=_palette(data), alpha=0.8, jitter=False, ax=axes)
     axes.tick_params(axis="x", labelsize=6.5)
     axes.tick_params(axis="y", labelleft=False)
     axes.set_title("at the end, every seed")
@@ -225,9 +227,9 @@ def _ends(entry: Entry, of_run) -> pd.Series:
     return pd.Series({seed: of_run(run) for seed, run in known.items()}, dtype=float)
 
 
-def _value_error(run: fig2_runs.Run, data: Data) -> float:
+def _value_error(run: fig2_runs.PottsRun, data: Data) -> float:
     # U of the Hamiltonian is -1/2 of that of the paper's H, so that beta U is this.
-    truth = -2 * data.law.beta * data.law.colours
+    truth = -2 * data.hamiltonian.beta * data.hamiltonian.colours
     if run.values is None or run.values.shape != truth.shape:
         return math.nan
     scale = data.coupling_error(run.last_map).scale
@@ -249,7 +251,7 @@ def recipe(candidate: Candidate) -> str:
     return ", ".join(words)
 
 
-def _colours(data: Data) -> list[str]:
+def _palette(data: Data) -> list[str]:
     return [COLOURS[number % len(COLOURS)] for number in range(len(data.architectures))]
 
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from manybody.claims import labels
 from manybody.claims.simplicity.quality import Quality, generator_label, read
 from manybody.files import tables
-from manybody.plotting import colours, style
+from manybody.plotting import palette, style
 from manybody.plotting.points import Drawing, drawn, points
 
 
@@ -41,7 +41,7 @@ def _draw_quality(axes: Axes, quality: Quality) -> list[pd.DataFrame]:
     wide = block.get("wide_generator")
     for name in [*block["generators"], *([wide] if wide else [])]:
         run = quality.generators[name]
-        looks = {"marker": "o", "color": colours.generator_colour(run.about["description"])}
+        looks = {"marker": "o", "color": palette.generator_colour(run.about["description"])}
         if name == wide:
             looks |= {"linestyle": "--", "marker": "s", "markerfacecolor": "white"}
         label = generator_label(run, rank=name == wide)
@@ -57,7 +57,7 @@ def _draw_scores(axes: Axes, quality: Quality) -> list[pd.DataFrame]:
     for name in quality.block["chains"]:
         chains = quality.chains[name]
         about, trace = chains
-        colour = colours.generator_colour(about["generator"]["description"])
+        colour = palette.generator_colour(about["generator"]["description"])
         kept, rhat = 1 - trace["changed"].iloc[-1], trace["rhat"].iloc[-1]
         state = f"{chains.label}\n$\\hat R$ = {rhat:.2g}, {kept:.0%} of the start kept"
         score = trace["sweep"], trace["score"], trace["score_se"]
@@ -75,7 +75,7 @@ def _draw_sweeps(axes: Axes, quality: Quality) -> list[pd.DataFrame]:
     for pair in quality.block["pairs"]:
         for target, line, marker in zip(pair, ("-", "--"), ("o", "D"), strict=True):
             document = student.targets[target]
-            colour = colours.colour(document)
+            colour = palette.colour(document)
             label = f"{labels.target(document)}, {document['sweep']} sweeps"
             parts.append(_curve("c", label, student, target))
             face = colour if line == "-" else "white"

@@ -75,9 +75,9 @@ def _modes(axes: Axes, view: _View, letter: str) -> None:
     last = len(view.flow.get("mode", "1")) - 1
     # Densest at the start, where the modes move.
     places = np.unique(np.round(last * np.linspace(0, 1, POINTS) ** 2).astype(int))
-    colours = style.ORDERS.values()
+    palette = style.ORDERS.values()
     modes = view.flow.series("mode")
-    for mode, colour in zip(modes, [*colours, style.UNBOUNDED] * len(modes), strict=False):
+    for mode, colour in zip(modes, [*palette, style.UNBOUNDED] * len(modes), strict=False):
         line = view.draw(letter, "mode (13)", mode, f"mode {mode}, closed form")
         points = view.draw(letter, "mode", mode, f"mode {mode}, ODE").iloc[places]
         axes.plot(line["x"], line["y"], color=colour, label="closed form" if mode == "1" else None)

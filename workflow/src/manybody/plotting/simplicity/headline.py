@@ -16,7 +16,7 @@ from manybody.claims.saturation import SATURATION
 from manybody.claims.simplicity import comparison
 from manybody.claims.simplicity.corpora import Corpus, read
 from manybody.files import tables
-from manybody.plotting import colours, style
+from manybody.plotting import palette, style
 from manybody.plotting.points import Drawing, drawn, points
 from manybody.plotting.simplicity.learning import EARLY, LADDER, WIDE
 
@@ -61,7 +61,7 @@ def _looks(corpus: Corpus, kind: list[str]) -> dict:
     """Line and marker of a kind: the controls are dashed, as in figure 4."""
     document = corpus.student.targets[kind[0]]
     looks = LADDER
-    if document["start"] == "unigram":
+    if document["chain_init"] == "unigram":
         looks = NOISE
     elif _is_bounded(corpus, kind):
         if any(one.late == kind for one in corpus.compared):
@@ -70,7 +70,7 @@ def _looks(corpus: Corpus, kind: list[str]) -> dict:
             one.early == kind and not _is_bounded(corpus, one.late) for one in corpus.compared
         ):
             looks = WIDE
-    return looks | {"color": colours.colour(document)}
+    return looks | {"color": palette.colour(document)}
 
 
 def _is_bounded(corpus: Corpus, kind: list[str]) -> bool:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from manybody.claims import labels
 from manybody.claims.saturation import SATURATION, saturations
 from manybody.claims.simplicity.learning import Student
-from manybody.plotting import colours
+from manybody.plotting import palette
 from manybody.plotting.points import points
 
 LADDER = {"linestyle": "-", "marker": "o"}
@@ -28,7 +28,7 @@ class Series:
         document = student.targets[target]
         self.label = labels.target(document, rank)
         self.short = labels.short(document)
-        colour = student.block.get("colours", {}).get(target, colours.colour(document))
+        colour = student.block.get("palette", {}).get(target, palette.colour(document))
         self.looks = looks | {"color": colour, "markeredgecolor": colour}
 
     def curve(self, panel: str, quantity: str, unit: float = 1.0) -> pd.DataFrame:

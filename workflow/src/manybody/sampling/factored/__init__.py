@@ -14,7 +14,7 @@ from torch import Tensor
 from manybody.models.base import Model
 from manybody.sampling import footprint
 from manybody.sampling.chains import Chains
-from manybody.sampling.factored import weights as factored_weights
+from manybody.sampling.factored import parameters as factored_parameters
 
 CLASSES = {  # of chains, by their module
     "two_layers": "PairedChains",
@@ -27,8 +27,8 @@ CLASSES = {  # of chains, by their module
 def open_chains(model: Model, tokens: Tensor, energy: str, gauge: str) -> Chains:
     """The fastest exact backend for `model` at `tokens` (C, L); see `backends.open_chains`."""
     # log softmax is free of the gauge.
-    weights = factored_weights.read(model, gauge if energy == "raw" else "none")
-    device = weights.left[0].device
-    form = footprint.form(weights, energy, device.type)
+    parameters = factored_parameters.read(model, gauge if energy == "raw" else "none")
+    device = parameters.left[0].device
+    form = footprint.form(parameters, energy, device.type)
     chains = getattr(import_module(f"{__name__}.{form}"), CLASSES[form])
-    return chains(weights, tokens.to(device), energy)
+    return chains(parameters, tokens.to(device), energy)

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from manybody.sampling import footprint
 from manybody.sampling.factored.copies import all_copies
+from manybody.sampling.factored.parameters import Parameters
 from manybody.sampling.factored.squares import Change, acting_tables, cheaper, clear
-from manybody.sampling.factored.weights import Weights
 
 
 @dataclass
@@ -52,20 +52,21 @@ class DeepChains:
     `head` maps features to logits in the model's own precision; everything else is double.
     """
 
-    def __init__(self, weights: Weights, tokens: Tensor, energy: str):
-        self.weights, self.tokens, self.energy_name = weights, tokens.clone(), energy
-        self.full_batches = weights.layers > 2 or energy == "norm"
-        self.head_left = weights.left[-1].T.to(weights.precision)
-        self.head_bias = weights.bias.to(weights.precision)
+    def __init__(self, parameters: Parameters, tokens: Tensor, energy: str):
+        self.parameters, self.tokens, self.energy_name = parameters, tokens.clone(), energy
+        self.full_batches = parameters.layers > 2 or energy == "norm"
+        self.head_left = parameters.left[-1].T.to(parameters.precision)
+        self.head_bias = parameters.bias.to(parameters.precision)
         self.squares = [
-            cheaper(weights, layer)(weights, layer) for layer in range(1, weights.layers - 1)
+            cheaper(parameters, layer)(parameters, layer)
+            for layer in range(1, parameters.layers - 1)
         ]
-        if weights.layers > 1:
-            self.first = _FirstSquare(weights)
+        if parameters.layers > 1:
+            self.first = _FirstSquare(parameters)
         self.rebuild()
 
     def rebuild(self) -> None:
-        inputs, self.features = all_copies(self.weights, self.tokens)
+        inputs, self.features = all_copies(self.parameters, self.tokens)
         self.states = [square.open(u) for square, u in zip(self.squares, inputs, strict=True)]
         self.scores, self.normalizers = self._scores(self.features, self.tokens)
 
@@ -104,7 +105,7 @@ class DeepChains:
     @property
     def batch(self) -> int:
         """Proposals whose changes are computed together."""
-        each = footprint.proposal_bytes(self.weights, self.energy_name)
+        each = footprint.proposal_bytes(self.parameters, self.energy_name)
         return max(1, footprint.PROPOSALS // each)
 
     def _propose(self, chains: Tensor, positions: Tensor, proposals: Tensor):
@@ -119,11 +120,11 @@ class DeepChains:
 
     def _changes(self, chains, tokens, positions, proposals):
         """Changes of the states of the squared layers, and of the features (n, L, d)."""
-        weights, last = self.weights, self.weights.layers - 1
+        parameters, last = self.parameters, self.parameters.layers - 1
         old = tokens.gather(1, positions[:, None]).squeeze(1)
         if last == 0:
-            direct = weights.right[0][proposals] - weights.right[0][old]
-            return [], weights.mixing[0].T[positions][..., None] * direct[:, None]
+            direct = parameters.right[0][proposals] - parameters.right[0][old]
+            return [], parameters.mixing[0].T[positions][..., None] * direct[:, None]
         along, across = self.first.change(tokens, positions, old, proposals)
         features = along[-1] + self.first.last_factor[positions][..., None] * across[-1]
         changes = []
@@ -137,7 +138,7 @@ class DeepChains:
                 change = Change(delta, positions, along[m], across[m], factor)
             else:
                 read = sum(pending[layer][1:], pending[layer][0])
-                delta = delta + weights.mixing[layer] @ read
+                delta = delta + parameters.mixing[layer] @ read
                 change = Change(delta, positions)
             state, read, rise = square.change(self.states[m][chains], change)
             changes.append(state)
@@ -148,12 +149,12 @@ class DeepChains:
 
     def _scores(self, features: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
         """Scores (n, L) of the current tokens and, for norm, log sum exp h_j (n, L)."""
-        weights = self.weights
+        parameters = self.parameters
         if self.energy_name == "raw":
-            scores = (features * weights.score_left[tokens]).sum(-1)
-            return scores + weights.score_bias[tokens], None
+            scores = (features * parameters.score_left[tokens]).sum(-1)
+            return scores + parameters.score_bias[tokens], None
         logits = self._head(features)
-        scores = (features * weights.left[-1][tokens]).sum(-1) + weights.bias[tokens]
+        scores = (features * parameters.left[-1][tokens]).sum(-1) + parameters.bias[tokens]
         normalizers = logits.logsumexp(-1).double()
         return scores - normalizers, normalizers
 
@@ -164,50 +165,56 @@ class DeepChains:
 class _FirstSquare:
     """How the first square answers to a token, as every layer above reads it."""
 
-    def __init__(self, weights: Weights):
-        self.weights = weights
-        first, last = weights.mixing[0], weights.layers - 1
-        length, vocabulary, rank = weights.length, weights.vocabulary, weights.right[0].shape[1]
+    def __init__(self, parameters: Parameters):
+        self.parameters = parameters
+        first, last = parameters.mixing[0], parameters.layers - 1
+        length, vocabulary, rank = (
+            parameters.length,
+            parameters.vocabulary,
+            parameters.right[0].shape[1],
+        )
         self.table = None
         cost = rank**3 + length * rank**2
-        if not weights.full and cost < length * vocabulary * rank:
-            self.table = acting_tables(weights, 0, range(1, last + 1))
+        if not parameters.full and cost < length * vocabulary * rank:
+            self.table = acting_tables(parameters, 0, range(1, last + 1))
         else:
-            self.sent = weights.value_rows(0)
+            self.sent = parameters.value_rows(0)
         # factor^m_jk = -2 sum_k' A^m_kk' A1_k'i A1_k'j, indexed [i, j, k]; last layer: k = j only.
         self.factors = [
-            -2.0 * torch.einsum("kq,qi,qj->ijk", weights.mixing[m], first, first)
+            -2.0 * torch.einsum("kq,qi,qj->ijk", parameters.mixing[m], first, first)
             for m in range(1, last)
         ]
-        self.last_factor = -2.0 * torch.einsum("jq,qi,qj->ij", weights.mixing[last], first, first)
+        self.last_factor = -2.0 * torch.einsum(
+            "jq,qi,qj->ij", parameters.mixing[last], first, first
+        )
 
     def change(self, tokens: Tensor, positions: Tensor, old: Tensor, proposals: Tensor):
         """`along` and `across` (layers - 1, n, L, d) of the layers above the first."""
-        weights, rows = self.weights, torch.arange(len(tokens), device=tokens.device)
+        parameters, rows = self.parameters, torch.arange(len(tokens), device=tokens.device)
         across, own = self._products(tokens, old, proposals)
-        alpha = weights.mixing[0].T[positions][..., None]
-        mixed = (weights.mixing[0] @ across).mul_(2.0)
+        alpha = parameters.mixing[0].T[positions][..., None]
+        mixed = (parameters.mixing[0] @ across).mul_(2.0)
         read = alpha * (mixed + alpha * own[:, :, None])
         along = []
-        for m in range(1, weights.layers):
-            direct = weights.right[m][proposals] - weights.right[m][old]
+        for m in range(1, parameters.layers):
+            direct = parameters.right[m][proposals] - parameters.right[m][old]
             read[m - 1, rows, positions] += direct
-            along.append(weights.mixing[m] @ read[m - 1])
+            along.append(parameters.mixing[m] @ read[m - 1])
         return along, across
 
     def _products(self, tokens: Tensor, old: Tensor, proposals: Tensor):
         """Q^m (G * G_j) (layers - 1, n, L, d) and Q^m G^2 (layers - 1, n, d), m = 2 .. layers."""
-        weights = self.weights
+        parameters = self.parameters
         if self.table is not None:
-            sent = weights.right[0]
+            sent = parameters.right[0]
             step = sent[proposals] - sent[old]
             matrices = (step @ self.table).unflatten(-1, (-1, sent.shape[1]))
             both = torch.cat([sent[tokens], step[:, None]], 1)
             products = both @ matrices.mT
-            products = products.unflatten(-1, (weights.layers - 1, -1)).movedim(-2, 0)
+            products = products.unflatten(-1, (parameters.layers - 1, -1)).movedim(-2, 0)
         else:
             step = self.sent[proposals] - self.sent[old]
             both = torch.cat([self.sent[tokens], step[:, None]], 1) * step[:, None]
-            layers = range(1, weights.layers)
-            products = torch.stack([weights.project(m, both) for m in layers])
+            layers = range(1, parameters.layers)
+            products = torch.stack([parameters.project(m, both) for m in layers])
         return products[:, :, :-1], products[:, :, -1]

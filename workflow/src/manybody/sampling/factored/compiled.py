@@ -13,32 +13,34 @@ from manybody.kernels import deep_chains as kernels
 from manybody.sampling import footprint
 from manybody.sampling.factored.any_depth import DeepChains, Proposals
 from manybody.sampling.factored.copies import all_copies
+from manybody.sampling.factored.parameters import Parameters
 from manybody.sampling.factored.squares import table
-from manybody.sampling.factored.weights import Weights
 
 
 class LoopedChains(DeepChains):
     """C chains under either energy; see `chains.Chains`."""
 
-    def __init__(self, weights: Weights, tokens: Tensor, energy: str):
-        super().__init__(weights, tokens, energy)
-        last, rank = weights.layers - 1, weights.right[0].shape[1]
+    def __init__(self, parameters: Parameters, tokens: Tensor, energy: str):
+        super().__init__(parameters, tokens, energy)
+        last, rank = parameters.layers - 1, parameters.right[0].shape[1]
         between = torch.zeros(last - 1, last - 1, rank, rank**2, dtype=torch.float64)
         for layer in range(1, last):
             for target in range(layer + 1, last):
-                between[layer - 1, target - 1] = table(weights, layer, target).view(rank, -1)
-        first = [table(weights, 0, target).view(rank, -1) for target in range(1, last + 1)]
+                between[layer - 1, target - 1] = table(parameters, layer, target).view(rank, -1)
+        first = [table(parameters, 0, target).view(rank, -1) for target in range(1, last + 1)]
         to_output = [square.to_output for square in self.squares]
-        self.scores_first = energy == "raw" and footprint.score_bytes(weights) <= footprint.TABLES
+        self.scores_first = (
+            energy == "raw" and footprint.score_bytes(parameters) <= footprint.TABLES
+        )
         forms = between.new_empty(0, 0, rank**2)
         if self.scores_first:
-            forms = torch.stack([weights.score_left @ squares.T for squares in to_output])
-        stacks = (weights.mixing, self.first.factors, weights.right, first, to_output)
-        rest = (between, self.first.last_factor, forms, weights.score_left)
+            forms = torch.stack([parameters.score_left @ squares.T for squares in to_output])
+        stacks = (parameters.mixing, self.first.factors, parameters.right, first, to_output)
+        rest = (between, self.first.last_factor, forms, parameters.score_left)
         self._arrays = tuple(part.numpy() for part in (*map(torch.stack, stacks), *rest))
 
     def rebuild(self) -> None:
-        self.inputs, self.features = all_copies(self.weights, self.tokens)
+        self.inputs, self.features = all_copies(self.parameters, self.tokens)
         self.states = list(self.inputs)
         self.scores, self.normalizers = self._scores(self.features, self.tokens)
 

@@ -3,41 +3,41 @@
 import torch
 from torch import Tensor
 
-from manybody.sampling.factored.weights import Weights
+from manybody.sampling.factored.parameters import Parameters
 
 BATCH = 2**20
 """Bytes of one array of copies at a time: as much as stays in the cache of a processor."""
 
 
 @torch.no_grad()
-def all_copies(weights: Weights, tokens: Tensor) -> tuple[Tensor, Tensor]:
+def all_copies(parameters: Parameters, tokens: Tensor) -> tuple[Tensor, Tensor]:
     """What the squared layers 2, 3, ... square, u (layers, C, L copies, L positions, d), and the
     features (C, L, d) of every copy's masked position."""
     count, length = tokens.shape
-    width = weights.right[0].shape[1]
-    squares = max(weights.layers - 2, 0)
-    inputs = weights.left[0].new_empty(squares, count, length, length, width)
-    features = weights.left[0].new_empty(count, length, width)
-    step = max(1, BATCH // (8 * length * weights.vocabulary))
+    width = parameters.right[0].shape[1]
+    squares = max(parameters.layers - 2, 0)
+    inputs = parameters.left[0].new_empty(squares, count, length, length, width)
+    features = parameters.left[0].new_empty(count, length, width)
+    step = max(1, BATCH // (8 * length * parameters.vocabulary))
     for start in range(0, count * length, step):
         copies = torch.arange(start, min(start + step, count * length), device=tokens.device)
         chains, masked = copies // length, copies % length
-        batch, features[chains, masked] = _copies(weights, tokens[chains], masked)
+        batch, features[chains, masked] = _copies(parameters, tokens[chains], masked)
         for kept, u in zip(inputs, batch, strict=True):
             kept[chains, masked] = u
     return inputs, features
 
 
-def _copies(weights: Weights, tokens: Tensor, masked: Tensor) -> tuple[list[Tensor], Tensor]:
-    last, rows = weights.layers - 1, torch.arange(len(tokens), device=tokens.device)
-    x = torch.nn.functional.one_hot(tokens, weights.vocabulary).to(weights.left[0].dtype)
+def _copies(parameters: Parameters, tokens: Tensor, masked: Tensor) -> tuple[list[Tensor], Tensor]:
+    last, rows = parameters.layers - 1, torch.arange(len(tokens), device=tokens.device)
+    x = torch.nn.functional.one_hot(tokens, parameters.vocabulary).to(parameters.left[0].dtype)
     x[rows, masked] = 0.0
-    read = weights.right[0][tokens]
+    read = parameters.right[0][tokens]
     read[rows, masked] = 0.0
     inputs = []
     for layer in range(last):
-        u = weights.mixing[layer] @ (weights.project(layer, x) if layer else read)
-        x += (u @ weights.left[layer].T).square_()
+        u = parameters.mixing[layer] @ (parameters.project(layer, x) if layer else read)
+        x += (u @ parameters.left[layer].T).square_()
         inputs.append(u)
-    gathered = (weights.mixing[last][masked][:, None] @ x).squeeze(1)
-    return inputs[1:], weights.project(last, gathered)
+    gathered = (parameters.mixing[last][masked][:, None] @ x).squeeze(1)
+    return inputs[1:], parameters.project(last, gathered)

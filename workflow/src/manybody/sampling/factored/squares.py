@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manybody.sampling.factored.weights import Weights
+from manybody.sampling.factored.parameters import Parameters
 from manybody.sampling.footprint import has_tables
 
 
@@ -40,9 +40,9 @@ def clear(values: Tensor, copies: Tensor) -> Tensor:
     return values
 
 
-def table(weights: Weights, layer: int, target: int, out: Tensor | None = None) -> Tensor:
+def table(parameters: Parameters, layer: int, target: int, out: Tensor | None = None) -> Tensor:
     """beta (d, d, d) from `layer` to `target`, indexed [x, y, result]; |V| d^2 (d + 1) / 2 MAC."""
-    left, right = weights.left[layer], weights.right[target]
+    left, right = parameters.left[layer], parameters.right[target]
     rank = left.shape[1]
     beta = left.new_empty(rank, rank, rank) if out is None else out
     for x in range(rank):
@@ -52,37 +52,37 @@ def table(weights: Weights, layer: int, target: int, out: Tensor | None = None) 
     return beta
 
 
-def acting_tables(weights: Weights, layer: int, targets: range) -> Tensor:
+def acting_tables(parameters: Parameters, layer: int, targets: range) -> Tensor:
     """The tables to all `targets` as (d, targets * d * d), indexed [x, (target, result, y)]:
     contracted with x they are matrices beta(x, .) that act on y."""
-    rank = weights.left[layer].shape[1]
-    tables = weights.left[layer].new_empty(rank, len(targets), rank, rank)
+    rank = parameters.left[layer].shape[1]
+    tables = parameters.left[layer].new_empty(rank, len(targets), rank, rank)
     for place, target in enumerate(targets):
-        table(weights, layer, target, tables[:, place].transpose(1, 2))
+        table(parameters, layer, target, tables[:, place].transpose(1, 2))
     return tables.view(rank, -1)
 
 
-def listing_tables(weights: Weights, layer: int, targets: range) -> Tensor:
+def listing_tables(parameters: Parameters, layer: int, targets: range) -> Tensor:
     """The tables to all `targets` as (d * d, targets * d), indexed [(x, y), (target, result)]."""
-    rank = weights.left[layer].shape[1]
-    tables = weights.left[layer].new_empty(rank, rank, len(targets), rank)
+    rank = parameters.left[layer].shape[1]
+    tables = parameters.left[layer].new_empty(rank, rank, len(targets), rank)
     for place, target in enumerate(targets):
-        table(weights, layer, target, tables[:, :, place])
+        table(parameters, layer, target, tables[:, :, place])
     return tables.view(rank**2, -1)
 
 
 class TableSquare:
     """Layer `layer` through tables; its state is u (C, L, L, d)."""
 
-    def __init__(self, weights: Weights, layer: int):
-        last = weights.layers - 1
-        self.rank = weights.left[layer].shape[1]
-        self.outer = weights.mixing[last]
+    def __init__(self, parameters: Parameters, layer: int):
+        last = parameters.layers - 1
+        self.rank = parameters.left[layer].shape[1]
+        self.outer = parameters.mixing[last]
         self.targets = range(layer + 1, last)
-        self.to_output = listing_tables(weights, layer, range(last, last + 1))
+        self.to_output = listing_tables(parameters, layer, range(last, last + 1))
         if self.targets:
             tables = acting_tables if layer == 1 else listing_tables
-            self.between = tables(weights, layer, self.targets)
+            self.between = tables(parameters, layer, self.targets)
 
     def open(self, u: Tensor) -> Tensor:
         return u
@@ -117,16 +117,16 @@ class TableSquare:
 class DirectSquare:
     """Layer `layer` through all channels; its state is P u (C, L, L, |V|)."""
 
-    def __init__(self, weights: Weights, layer: int):
-        self.weights, self.layer = weights, layer
-        self.targets = range(layer + 1, weights.layers - 1)
+    def __init__(self, parameters: Parameters, layer: int):
+        self.parameters, self.layer = parameters, layer
+        self.targets = range(layer + 1, parameters.layers - 1)
 
     def open(self, u: Tensor) -> Tensor:
-        return u @ self.weights.left[self.layer].T
+        return u @ self.parameters.left[self.layer].T
 
     def change(self, state: Tensor, change: Change) -> tuple[Tensor, Tensor | None, Tensor]:
         """As `TableSquare.change`, for the state (n, L, L, |V|)."""
-        weights, left = self.weights, self.weights.left[self.layer].T
+        parameters, left = self.parameters, self.parameters.left[self.layer].T
         if change.along is None:
             step = change.delta @ left
         else:
@@ -134,14 +134,14 @@ class DirectSquare:
             step = torch.addcmul((change.along @ left)[:, None], change.factor[..., None], across)
             clear(step, change.masked)
         squares = state.mul(2.0).add_(step).mul_(step)
-        last = weights.layers - 1
-        gathered = (weights.mixing[last][:, None, :] @ squares).squeeze(-2)
+        last = parameters.layers - 1
+        gathered = (parameters.mixing[last][:, None, :] @ squares).squeeze(-2)
         read = None
         if self.targets:
-            read = torch.stack([weights.project(target, squares) for target in self.targets])
-        return step, read, weights.project(last, gathered)
+            read = torch.stack([parameters.project(target, squares) for target in self.targets])
+        return step, read, parameters.project(last, gathered)
 
 
-def cheaper(weights: Weights, layer: int) -> type[TableSquare] | type[DirectSquare]:
+def cheaper(parameters: Parameters, layer: int) -> type[TableSquare] | type[DirectSquare]:
     """The form with fewer operations for a proposal, if its tables fit."""
-    return TableSquare if has_tables(weights, layer) else DirectSquare
+    return TableSquare if has_tables(parameters, layer) else DirectSquare

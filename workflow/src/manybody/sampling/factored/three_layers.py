@@ -19,8 +19,8 @@ from torch import Tensor
 
 from manybody.kernels import deep_chains as kernels
 from manybody.sampling.factored.copies import all_copies
+from manybody.sampling.factored.parameters import Parameters
 from manybody.sampling.factored.squares import table
-from manybody.sampling.factored.weights import Weights
 
 
 class TripleChains:
@@ -31,26 +31,26 @@ class TripleChains:
 
     full_batches = False
 
-    def __init__(self, weights: Weights, tokens: Tensor, energy: str = "raw"):
-        self.weights, self.tokens = weights, tokens.clone()
-        first, second, last = weights.mixing
-        rank = weights.right[0].shape[1]
+    def __init__(self, parameters: Parameters, tokens: Tensor, energy: str = "raw"):
+        self.parameters, self.tokens = parameters, tokens.clone()
+        first, second, last = parameters.mixing
+        rank = parameters.right[0].shape[1]
         # gamma_jk = -2 sum_q A2_kq A1_qi A1_qj, indexed [i, j, k]; of the last layer k = j only.
         factor = -2.0 * torch.einsum("kq,qi,qj->ijk", second, first, first)
         last_factor = -2.0 * torch.einsum("jq,qi,qj->ij", last, first, first)
         to_second, to_output, squares = (
-            table(weights, layer, target).reshape(rank**2, rank)
+            table(parameters, layer, target).reshape(rank**2, rank)
             for layer, target in ((0, 1), (0, 2), (1, 2))
         )
-        self._forms = (weights.score_left @ squares.T).view(-1, rank, rank)
+        self._forms = (parameters.score_left @ squares.T).view(-1, rank, rank)
         self._squares_to_output = squares
-        self._head = weights.left[2].T.contiguous()
+        self._head = parameters.left[2].T.contiguous()
         given = self._given
-        self._mixing = given(*weights.mixing)
+        self._mixing = given(*parameters.mixing)
         self._squares = given(squares, self._forms)
         self._changes = given(
-            *(factor, last_factor, *weights.right),
-            *(to_second.view(rank, -1), to_output.view(rank, -1), weights.score_left),
+            *(factor, last_factor, *parameters.right),
+            *(to_second.view(rank, -1), to_output.view(rank, -1), parameters.score_left),
         )
         self.rebuild()
 
@@ -59,9 +59,9 @@ class TripleChains:
         return tuple(tensor.contiguous().numpy() for tensor in tensors)
 
     def rebuild(self) -> None:
-        (u,), features = all_copies(self.weights, self.tokens)
+        (u,), features = all_copies(self.parameters, self.tokens)
         count, length, _, rank = u.shape
-        last = self.weights.mixing[2]
+        last = self.parameters.mixing[2]
         read, direct = torch.empty_like(u), torch.empty_like(features)
         summed, forms = torch.empty_like(features), u.new_empty(count, length, rank, rank)
         for c, tokens in enumerate(self.tokens):
@@ -77,11 +77,11 @@ class TripleChains:
 
     def energy(self) -> Tensor:
         energies = torch.empty(len(self.tokens), dtype=torch.float64)
-        outputs, bias = self.weights.score_left, self.weights.score_bias
+        outputs, bias = self.parameters.score_left, self.parameters.score_bias
         for c, tokens in enumerate(self.tokens):
             products = (self.u[c] * self.read[c]).sum(-1)
             direct = (self.direct[c] * outputs[tokens]).sum() + bias[tokens].sum()
-            energies[c] = -((self.weights.mixing[2] * products).sum() + direct)
+            energies[c] = -((self.parameters.mixing[2] * products).sum() + direct)
         return energies
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ class TripleChains:
             *(chains.numpy(), positions.numpy(), u, direct),
             *(self._mixing[2], self._squares[0], features.numpy()),
         )
-        return features @ self._head + self.weights.bias
+        return features @ self._head + self.parameters.bias
 
     def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         moves = (chains.numpy(), positions.numpy(), proposals.numpy())

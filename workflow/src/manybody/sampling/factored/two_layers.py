@@ -14,7 +14,7 @@ rows. A proposal, its acceptance ratio and its update cost O(L |V|) each, all in
 import torch
 from torch import Tensor
 
-from manybody.sampling.factored.weights import Weights
+from manybody.sampling.factored.parameters import Parameters
 
 
 class PairedChains:
@@ -26,18 +26,18 @@ class PairedChains:
 
     full_batches = False
 
-    def __init__(self, weights: Weights, tokens: Tensor, energy: str = "raw"):
-        self.weights, self.tokens = weights, tokens.clone()
-        mixing1, mixing2 = weights.mixing
+    def __init__(self, parameters: Parameters, tokens: Tensor, energy: str = "raw"):
+        self.parameters, self.tokens = parameters, tokens.clone()
+        mixing1, mixing2 = parameters.mixing
         loop = mixing1.T @ (mixing2.T * mixing1)
-        sent, read = weights.value_rows(0), weights.score_rows()
+        sent, read = parameters.value_rows(0), parameters.score_rows()
         own = (read * sent.square()).sum(1)
         alone = (mixing2 * mixing1.T.square()).sum(1)
         self._tables = [table.contiguous() for table in (mixing1, mixing2, loop, sent, read)]
         self._alone = (alone, own)
-        self._rough = [table.to(weights.precision) for table in self._tables]
-        self._head = [weights.right[1].to(weights.precision)]
-        self._head += [weights.left[1].T.to(weights.precision).contiguous()]
+        self._rough = [table.to(parameters.precision) for table in self._tables]
+        self._head = [parameters.right[1].to(parameters.precision)]
+        self._head += [parameters.left[1].T.to(parameters.precision).contiguous()]
         self._steps, self._as_given = _OnTensors, lambda tensor: tensor
         if tokens.device.type == "cpu":
             from manybody.kernels import two_layer_chains
@@ -47,14 +47,14 @@ class PairedChains:
 
     def rebuild(self) -> None:
         mixing1, mixing2, loop, sent_rows, read_rows = self._tables
-        shape = (*self.tokens.shape, self.weights.vocabulary)
+        shape = (*self.tokens.shape, self.parameters.vocabulary)
         w, s, u = caches = tuple(sent_rows.new_empty(shape) for _ in range(3))
         for c, tokens in enumerate(self.tokens):
             sent, read = sent_rows[tokens], read_rows[tokens]
             torch.matmul(mixing1, sent, out=w[c])
             torch.matmul(mixing2.T, read, out=s[c])
             torch.matmul(loop, sent * read, out=u[c])
-        copies = tuple(cache.to(self.weights.precision) for cache in caches)
+        copies = tuple(cache.to(self.parameters.precision) for cache in caches)
 
         def given(tensors):
             return tuple(map(self._as_given, tensors))
@@ -70,16 +70,16 @@ class PairedChains:
     def energy(self) -> Tensor:
         scores = self._tables[0].new_empty(len(self.tokens))
         self._steps.raw_scores(*self._for_scores, self._as_given(scores))
-        return -(scores + self.weights.score_bias[self.tokens].sum(1))
+        return -(scores + self.parameters.score_bias[self.tokens].sum(1))
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
         right, left = self._head
-        values = left.new_empty(len(chains), self.weights.vocabulary)
+        values = left.new_empty(len(chains), self.parameters.vocabulary)
         where = map(self._as_given, (chains, positions))
         self._steps.masked_values(*where, *self._for_values, self._as_given(values))
-        if not self.weights.full:
+        if not self.parameters.full:
             values = values @ right
-        return values @ left + self.weights.bias
+        return values @ left + self.parameters.bias
 
     def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         handle = (chains, positions, proposals)

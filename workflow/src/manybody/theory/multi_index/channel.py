@@ -58,15 +58,15 @@ def posterior(
     x, omega, variance = _checked(x, omega, variance)
     softmax = activation == "softmax"
     if step is None:
-        start, tolerance, stages = 0.0, TOLERANCE, STAGES
+        spacing, tolerance, stages = 0.0, TOLERANCE, STAGES
     else:
-        start, tolerance, stages = step * np.sqrt(variance[0, 0]), 0.0, 0
+        spacing, tolerance, stages = step * np.sqrt(variance[0, 0]), 0.0, 0
     n = len(x)
     log_z, mean, covariance = np.empty(n), np.empty((n, 4)), np.empty((n, 4, 4))
 
     def run(part: slice) -> None:
         given = x[part], omega[part], variance, float(skip), softmax
-        rule = start, tolerance, stages, extra
+        rule = spacing, tolerance, stages, extra
         integrate_samples(*given, *rule, log_z[part], mean[part], covariance[part])
 
     parts = [slice(first, first + CHUNK) for first in range(0, n, CHUNK)]

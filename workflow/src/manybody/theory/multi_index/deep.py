@@ -96,7 +96,7 @@ def averages(overlaps: Sequence[float], setting: Setting, drawn: Draws) -> tuple
     zeros = np.concatenate([2 - spread, own - other], axis=1)
     gains = np.array([controlled(other[:, k] / variance[k], zeros) for k in range(3)])
 
-    growths = np.full(3, math.nan)
+    eigenvalues = np.full(3, math.nan)
     pairs = noise[:, :, :, None] * noise[:, :, None, :]
     for k in np.flatnonzero(overlaps == 0):
         a, b = (found.second[:, half, k] / variance[k] - np.eye(2) for half in range(2))
@@ -104,8 +104,8 @@ def averages(overlaps: Sequence[float], setting: Setting, drawn: Draws) -> tuple
         products = (a * b).sum(axis=(1, 2))
         tower = ((a + b) / 2 * truth).sum(axis=(1, 2)) - products
         zeros = np.column_stack([np.trace(a + b, axis1=1, axis2=2), tower, 2 - spread])
-        growths[k] = controlled(products, np.delete(zeros, 2 + k, axis=1)) / variance[k] ** 2
-    return gains, growths
+        eigenvalues[k] = controlled(products, np.delete(zeros, 2 + k, axis=1)) / variance[k] ** 2
+    return gains, eigenvalues
 
 
 def prediction_errors(overlaps: Sequence[float], skip: float, normal: np.ndarray) -> np.ndarray:
@@ -136,21 +136,21 @@ class Fixed:
     """A fixed point: Q (3,), lambda (3,) of layers at 0, and whether the iteration got there."""
 
     overlaps: np.ndarray
-    growths: np.ndarray
+    eigenvalues: np.ndarray
     converged: bool
 
 
-def fixed_point(alpha: float, start: Sequence[float], setting: Setting, drawn: Draws) -> Fixed:
-    """Fixed point of state evolution reached from Q = `start` (3,); layers at 0 stay there."""
-    overlaps = np.array(start, dtype=float)
+def fixed_point(alpha: float, initial: Sequence[float], setting: Setting, drawn: Draws) -> Fixed:
+    """Fixed point of state evolution reached from Q = `initial` (3,); layers at 0 stay there."""
+    overlaps = np.array(initial, dtype=float)
     active = overlaps > 0
     low, high = logit([LEAST, MOST])
     u = np.clip(logit(overlaps[active]), low, high)
     places, images = [], []
-    growths, converged = np.full(3, math.nan), False
+    eigenvalues, converged = np.full(3, math.nan), False
     for _ in range(ITERATIONS):
         overlaps[active] = expit(u)
-        gains, growths = averages(overlaps, setting, drawn)
+        gains, eigenvalues = averages(overlaps, setting, drawn)
         image = np.clip(np.log(alpha * np.maximum(gains[active], 1e-9)), low, high)
         places, images = [*places, u][-DEPTH:], [*images, image][-DEPTH:]
         move = np.clip(_crossing_of(places, images) - u, -FARTHEST, FARTHEST)
@@ -160,7 +160,7 @@ def fixed_point(alpha: float, start: Sequence[float], setting: Setting, drawn: D
         if converged := bool(fitted or residual < TOLERANCE / 20):
             break
         u = np.clip(u + move, low, high)
-    return Fixed(overlaps, growths, converged)
+    return Fixed(overlaps, eigenvalues, converged)
 
 
 def _crossing_of(places: list[np.ndarray], images: list[np.ndarray]) -> np.ndarray:
@@ -177,7 +177,7 @@ def _crossing_of(places: list[np.ndarray], images: list[np.ndarray]) -> np.ndarr
 
 
 @dataclass(frozen=True)
-class Alone:
+class LastLayer:
     """The last layer alone: Q33 (m,), alpha (m,), alpha lambda_1 and alpha lambda_2 (m, 2)."""
 
     overlaps: np.ndarray
@@ -185,15 +185,15 @@ class Alone:
     rates: np.ndarray
 
 
-def alone(setting: Setting, drawn: Draws) -> Alone:
+def last_layer(setting: Setting, drawn: Draws) -> LastLayer:
     """The curve alpha(Q33) at Q11 = Q22 = 0, from Q33 = 0 on, where alpha is alpha_3."""
     places = np.array((0.0, *TABLE))
     alphas, rates = np.empty(len(places)), np.empty((len(places), 2))
     for k, q in enumerate(places):
-        gains, growths = averages((0, 0, q), setting, drawn)
-        alphas[k] = q / (1 - q) / gains[2] if q > 0 else 1 / growths[2]
-        rates[k] = alphas[k] * growths[:2]
-    return Alone(places, alphas, rates)
+        gains, eigenvalues = averages((0, 0, q), setting, drawn)
+        alphas[k] = q / (1 - q) / gains[2] if q > 0 else 1 / eigenvalues[2]
+        rates[k] = alphas[k] * eigenvalues[:2]
+    return LastLayer(places, alphas, rates)
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class Onsets:
     ratio: float
 
 
-def onsets(curve: Alone, setting: Setting, drawn: Draws) -> Onsets:
+def onsets(curve: LastLayer, setting: Setting, drawn: Draws) -> Onsets:
     """Thresholds of all layers, from the curve of the last layer alone."""
     alphas = np.array([math.nan, math.nan, curve.alphas[0]])
     u = logit(curve.overlaps[1:])
@@ -224,20 +224,20 @@ def onsets(curve: Alone, setting: Setting, drawn: Draws) -> Onsets:
     # The points of the curve are far apart, so the crossing between two of them is solved for.
     def excess(u: float) -> float:
         q = float(expit(u))
-        gains, growths = averages((0, 0, q), setting, drawn)
+        gains, eigenvalues = averages((0, 0, q), setting, drawn)
         alpha = q / (1 - q) / gains[2]
-        found.update(alpha=alpha, overlap=q, ratio=alpha * growths[second])
-        return math.log(max(alpha * growths[first], 1e-6))
+        found.update(alpha=alpha, overlap=q, ratio=alpha * eigenvalues[second])
+        return math.log(max(alpha * eigenvalues[first], 1e-6))
 
     _secant(excess, crossings[first], crossings[first] + 0.1, 5e-3, (u[0], logit(MOST)))
     alphas[first] = found["alpha"]
-    start = np.array([0, 0, found["overlap"]])
-    start[first] = ONSET
+    initial = np.array([0, 0, found["overlap"]])
+    initial[first] = ONSET
 
     def excess_beyond(log_alpha: float) -> float:
-        fixed = fixed_point(math.exp(log_alpha), start, setting, drawn)
-        start[:] = fixed.overlaps
-        return math.log(max(math.exp(log_alpha) * fixed.growths[second], 1e-6))
+        fixed = fixed_point(math.exp(log_alpha), initial, setting, drawn)
+        initial[:] = fixed.overlaps
+        return math.log(max(math.exp(log_alpha) * fixed.eigenvalues[second], 1e-6))
 
     low = math.log(alphas[first])
     span = low + 1e-3, low + math.log(FAR)
@@ -299,32 +299,33 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     alphas = sorted(entry["alphas"])
     streams = np.random.SeedSequence(entry["seed"]).spawn(entry["scrambles"])
     total = entry["scrambles"] * (len(skips) + 1)
-    curves, starts, walks = [], {skip: [] for skip in skips}, []
+    curves, onsets_at, walks = [], {skip: [] for skip in skips}, []
     with Progress(total, "branches", "three layers") as progress:
         for stream in streams:
             drawn = draws(entry["points"], stream)
             for skip in skips:
                 setting = Setting(skip, entry["regulariser"], entry["threads"])
-                curve = alone(setting, drawn)
-                starts[skip].append(onsets(curve, setting, drawn))
+                curve = last_layer(setting, drawn)
+                onsets_at[skip].append(onsets(curve, setting, drawn))
                 progress.update(1)
                 if skip == entry["skip"]:
                     curves.append(curve)
-                    walks.append(walk(alphas, starts[skip][-1].alphas, setting, drawn))
+                    walks.append(walk(alphas, onsets_at[skip][-1].alphas, setting, drawn))
                     progress.update(1)
     parts = [*_curve_rows(curves), *_walk_rows(entry, alphas, walks, streams)]
-    for skip, found in starts.items():
+    for skip, found in onsets_at.items():
         parts += _onset_rows(skip, found)
     return joined(parts, entry)
 
 
 def walk(
-    alphas: Sequence[float], starts: np.ndarray, setting: Setting, drawn: Draws
+    alphas: Sequence[float], thresholds: np.ndarray, setting: Setting, drawn: Draws
 ) -> list[Fixed]:
-    """The fixed points at rising `alphas`, each from the one before; layers begin at `starts`."""
+    """The fixed points at rising `alphas`, each from the one before; layers begin at
+    `thresholds`."""
     overlaps, found = np.zeros(3), []
     for alpha in alphas:
-        overlaps = np.where(alpha > starts, np.maximum(overlaps, ONSET), 0.0)
+        overlaps = np.where(alpha > thresholds, np.maximum(overlaps, ONSET), 0.0)
         found.append(fixed_point(alpha, overlaps, setting, drawn))
         overlaps = found[-1].overlaps
     return found
@@ -348,7 +349,7 @@ def _rows(quantity: str, series: str, x, values) -> pd.DataFrame:
     return rows(quantity, series, x, values.mean(axis=0), error)
 
 
-def _curve_rows(curves: list[Alone]) -> list[pd.DataFrame]:
+def _curve_rows(curves: list[LastLayer]) -> list[pd.DataFrame]:
     places = curves[0].overlaps
     rows = [_rows("curve", "Q33 alone", places[1:], [curve.alphas[1:] for curve in curves])]
     for k in range(2):
@@ -382,13 +383,13 @@ def _walk_rows(
 
 def _onset_rows(skip: float, found: list[Onsets]) -> list[pd.DataFrame]:
     rows = [
-        _rows("threshold", f"alpha_{k + 1}", [skip], [[start.alphas[k]] for start in found])
+        _rows("threshold", f"alpha_{k + 1}", [skip], [[onset.alphas[k]] for onset in found])
         for k in range(3)
     ]
-    firsts = {start.first for start in found}
+    firsts = {onset.first for onset in found}
     if len(firsts) == 1:
         (first,) = firsts
         series = f"alpha lambda_{2 - first} at onset of {first + 1}"
-        rows.append(_rows("onset ratio", series, [skip], [[start.ratio] for start in found]))
-    rows.append(_rows("onset", "Q33", [skip], [[start.overlap] for start in found]))
+        rows.append(_rows("onset ratio", series, [skip], [[onset.ratio] for onset in found]))
+    rows.append(_rows("onset", "Q33", [skip], [[onset.overlap] for onset in found]))
     return rows

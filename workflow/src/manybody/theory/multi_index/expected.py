@@ -2,7 +2,7 @@
 
 Tables of `state_evolution` rest on scrambled Sobol points, fits of what vanishes on average, and
 roots between places. Here nothing of this enters: independent normal numbers and plain averages for
-gains, and a square lattice for the growths at Q = 0. Both share the channel's integral with the
+gains, and a square lattice for the eigenvalues at Q = 0. Both share the channel's integral with the
 tables, since that of `plain` takes a hundred times as long; the identities of `exact` hold it
 against adaptive quadrature.
 """
@@ -19,7 +19,7 @@ REACH, SPACING = 6.5, 0.25  # of the lattice of x, in units of (1 + c) sqrt(V)
 BLOCK = 2**15  # samples at once
 
 
-def growths(setting: Setting) -> np.ndarray:
+def eigenvalues(setting: Setting) -> np.ndarray:
     """lambda_1 and lambda_2 at Q = 0, (2,), by the trapezoid rule over a square lattice of x.
 
     Softmax only: x of linear attention has tails that no such lattice reaches.

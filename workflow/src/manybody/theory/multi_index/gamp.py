@@ -258,7 +258,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     key is missing, or linear), `dimension` (D), `alphas`, `runs` (teachers and data of their own at
     each alpha), `iterations` (at most), `damping` (weight of the new values, 1: none),
     `regulariser` (added to chat in the channel), `noise` (variance added to the indices of the
-    data; the regulariser's for a channel that knows it, 0 for the paper's runs), `start`
+    data; the regulariser's for a channel that knows it, 0 for the paper's runs), `init`
     (`informed` with `overlaps`, those of the two layers; `random` with null), `side_information`
     (s), `points` (a power of 2, Sobol points of each of SETS sets for the iteration at
     D -> infinity; 0: leave it out, as it must be with damping, and from a random start without side
@@ -321,7 +321,7 @@ def _run(
     skip, noise, side = entry["skip"], entry["noise"], entry["side_information"]
     activation = entry.get("activation", "softmax")
     data = draw(entry["dimension"], alpha, skip, generator, noise, side, activation)
-    if entry["start"] == "informed":
+    if entry["init"] == "informed":
         state = informed(data, entry["overlaps"], generator)
     else:
         state = uninformed(data, generator)
@@ -369,7 +369,7 @@ def _prediction(
     report: Callable[[int], None],
 ) -> pd.DataFrame:
     normals = sobol_normals(entry["points"], np.random.default_rng(stream))
-    if entry["start"] == "informed":
+    if entry["init"] == "informed":
         q = np.asarray(entry["overlaps"], dtype=float)
         state = Overlaps(q, q, 1 - q)
     else:

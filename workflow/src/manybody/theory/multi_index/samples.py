@@ -35,12 +35,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Averages:
-    """At one Q: gain G (2, 2); growth lambda (2,), of the layers whose overlap is 0 (not a number
-    for the others); log_z, E log Z_out up to a constant; nishimori (2, 2), the difference of the
-    two plain estimates of G, which is 0 up to noise."""
+    """At one Q: gain G (2, 2); eigenvalue lambda (2,), of the layers whose overlap is 0 (not a
+    number for the others); log_z, E log Z_out up to a constant; nishimori (2, 2), the difference of
+    the two plain estimates of G, which is 0 up to noise."""
 
     gain: np.ndarray
-    growth: np.ndarray
+    eigenvalue: np.ndarray
     log_z: float
     nishimori: np.ndarray
 
@@ -110,19 +110,19 @@ def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Average
     gain = np.zeros((2, 2))
     for j, k in entries:
         gain[j, k] = gain[k, j] = controlled(product[:, j, k], zeros)
-    growth = np.full(2, np.nan)
+    eigenvalue = np.full(2, np.nan)
     if diagonal:
         for k in np.flatnonzero(np.diag(Q) == 0):
-            growth[k] = _growth(k, noise, found, variance, zeros)
+            eigenvalue[k] = _eigenvalue(k, noise, found, variance, zeros)
     return Averages(
         gain,
-        growth,
+        eigenvalue,
         float(found.log_z.mean()),
         second.mean(axis=0),
     )
 
 
-def _growth(k, noise, found, variance, zeros) -> float:
+def _eigenvalue(k, noise, found, variance, zeros) -> float:
     """lambda_k = E sum_ts ((E[z_t z_s | y] / V - delta_ts) / V)^2, of a layer whose omega is 0."""
     v = variance[k, k]
     guess = growth_values(found, k, v)
@@ -159,8 +159,11 @@ def controlled(values: np.ndarray, zeros: np.ndarray) -> float:
     squares = np.array([part.T @ part for part in parts])
     others = squares.sum(axis=0) - squares
     inverse = np.linalg.pinv(others[:, :-1, :-1], rcond=1e-12, hermitian=True)
-    slopes = np.einsum("fij,fj->fi", inverse, others[:, :-1, -1])[:, 1:]
-    explained = [(part[:, 1:-1] @ slope).sum() for part, slope in zip(parts, slopes, strict=True)]
+    coefficients = np.einsum("fij,fj->fi", inverse, others[:, :-1, -1])[:, 1:]
+    explained = [
+        (part[:, 1:-1] @ coefficient).sum()
+        for part, coefficient in zip(parts, coefficients, strict=True)
+    ]
     return float((values.sum() - sum(explained)) / len(values))
 
 

@@ -38,7 +38,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
     entry: `skip` (c >= 0), `dimension` (D), `alpha` (samples over D), `batch` (samples; the last
     of an epoch may be smaller), `repeats` (updates in a row on a batch), `learning_rate`,
-    `weight_decay` (times D), `start` (standard deviation of the student's weights at first),
+    `weight_decay` (times D), `init_scale` (standard deviation of the student's weights at first),
     `epochs`, `runs`, `same_teacher` (true: runs differ in their data only; false: also in teacher
     and start), `seed`, `threads` (runs at once; no number depends on it). Quantities, seed = run:
 
@@ -71,7 +71,7 @@ def _run(
     generator = np.random.default_rng(stream)
     common = np.random.default_rng(shared) if entry["same_teacher"] else generator
     teacher = common.normal(size=(2, size))
-    weights = entry["start"] * common.normal(size=(2, size))
+    weights = entry["init_scale"] * common.normal(size=(2, size))
     tokens = generator.normal(size=(count, 2, size))
     targets = np.empty((count, 2))
     # Sums in numpy's own order, not a library's, whose order may hang on its number of threads.

@@ -31,23 +31,23 @@ from manybody.theory.multi_index.sizes import (
     BATCHES,
     ERROR_POINTS,
     ERROR_SCRAMBLES,
-    EXPECTED_ALONE,
     EXPECTED_BOTH,
     EXPECTED_ERRORS,
     EXPECTED_FROM,
     EXPECTED_SAMPLES,
+    EXPECTED_SINGLE,
     LEAST_SKIP,
 )
 from manybody.theory.multi_index.table import (
-    ALONE,
     BOTH,
+    SINGLE_LAYER,
     Table,
     Weak,
-    alone,
     both,
     onset,
+    onset_guess,
     read,
-    start_guess,
+    single_layer,
     weak_recovery,
 )
 from manybody.theory.rows import listed
@@ -78,34 +78,35 @@ def free_entropy(overlaps: Sequence[float], alpha: float, log_z: float) -> float
 
 @dataclass(frozen=True)
 class Fixed:
-    """overlaps (2,); E log Z_out there; whether the iteration ended; its slopes, for a next one."""
+    """overlaps (2,); E log Z_out there; whether the iteration ended; its jacobian, for a next
+    one."""
 
     overlaps: np.ndarray
     log_z: float
     converged: bool
-    slopes: np.ndarray | None
+    jacobian: np.ndarray | None
 
 
 def fixed_point(
     alpha: float,
-    start: Sequence[float],
+    initial: Sequence[float],
     setting: Setting,
     normal: np.ndarray,
-    held: int | None = None,
-    slopes: np.ndarray | None = None,
+    fixed_layer: int | None = None,
+    jacobian: np.ndarray | None = None,
 ) -> Fixed:
-    """The fixed point that state evolution reaches from Q = diag(start).
+    """The fixed point that state evolution reaches from Q = diag(initial).
 
     In logit Q, where an iteration adds F = log alpha G - logit Q and comes closer by a few percent,
     by Broyden's method, of steps not longer than LONGEST. As each layer helps the other and the
     iteration is stable, the inverse of -dF / dlogit Q has no negative entry; where that is lost its
     differences are taken again, and where that does not help a step is the iteration's.
 
-    A layer goes to 0 if it falls below NONE and alpha lambda < 1 at 0, or below NONE^2. held: a
-    layer that keeps its overlap; 1 - Q is held at FULL. slopes: dF / dlogit Q to begin with, else
-    by differences.
+    A layer goes to 0 if it falls below NONE and alpha lambda < 1 at 0, or below NONE^2.
+    fixed_layer: a layer that keeps its overlap; 1 - Q is held at FULL. jacobian: dF / dlogit Q to
+    begin with, else by differences.
     """
-    Q = np.minimum(np.array(start, dtype=float), 1 - FULL)
+    Q = np.minimum(np.array(initial, dtype=float), 1 - FULL)
     top = logit(1 - FULL)
     before = None
 
@@ -116,33 +117,33 @@ def fixed_point(
         return u, np.minimum(F, top - u), here.log_z
 
     for _ in range(ITERATIONS):
-        moving = (Q > 0) & (np.arange(2) != held)
+        moving = (Q > 0) & (np.arange(2) != fixed_layer)
         u, F, log_z = ask(Q, moving)
         if np.abs(F).max(initial=0) < TOLERANCE:
-            return Fixed(Q, log_z, True, slopes)
-        if slopes is None or len(slopes) != len(u):
-            slopes, before = _slopes(ask, Q, moving, F), None
+            return Fixed(Q, log_z, True, jacobian)
+        if jacobian is None or len(jacobian) != len(u):
+            jacobian, before = _jacobian(ask, Q, moving, F), None
         elif before is not None:
             du, dF = u - before[0], F - before[1]
             if (size := du @ du) > 0:
-                slopes = slopes + np.outer(dF - slopes @ du, du) / size
-        inverse = np.linalg.pinv(-slopes)
+                jacobian = jacobian + np.outer(dF - jacobian @ du, du) / size
+        inverse = np.linalg.pinv(-jacobian)
         if (inverse < -1e-9).any():
-            slopes = _slopes(ask, Q, moving, F)
-            inverse = np.linalg.pinv(-slopes)
+            jacobian = _jacobian(ask, Q, moving, F)
+            inverse = np.linalg.pinv(-jacobian)
         step = F if (inverse < -1e-9).any() else inverse @ F
         before = u, F
         Q[moving] = np.minimum(expit(u + np.clip(step, -LONGEST, LONGEST)), 1 - FULL)
         for layer in np.flatnonzero(moving & (Q < NONE)):
             without = Q.copy()
             without[layer] = 0
-            growth = averages(without, setting, normal).growth[layer]
-            if alpha * growth < 1 or Q[layer] < NONE**2:
-                Q, slopes = without, None
+            eigenvalue = averages(without, setting, normal).eigenvalue[layer]
+            if alpha * eigenvalue < 1 or Q[layer] < NONE**2:
+                Q, jacobian = without, None
     return Fixed(Q, log_z, False, None)
 
 
-def _slopes(ask, Q, moving, F) -> np.ndarray:
+def _jacobian(ask, Q, moving, F) -> np.ndarray:
     """dF / dlogit Q of the moving layers, by differences downwards."""
     columns = []
     for layer in np.flatnonzero(moving):
@@ -159,10 +160,10 @@ def informed(
     Q = s / (1 + s) for both layers, which is taken away for the iteration. That of one alpha is
     above that of a smaller one, as G grows with Q, and so is the next start."""
     found: list[Fixed] = []
-    start, slopes = np.full(2, strength / (1 + strength)), None
+    initial, jacobian = np.full(2, strength / (1 + strength)), None
     for alpha in reversed(alphas):
-        found.append(fixed_point(alpha, start, setting, normal, slopes=slopes))
-        start, slopes = found[-1].overlaps, found[-1].slopes
+        found.append(fixed_point(alpha, initial, setting, normal, jacobian=jacobian))
+        initial, jacobian = found[-1].overlaps, found[-1].jacobian
     return found[::-1]
 
 
@@ -203,11 +204,12 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         seeds = streams[0].spawn(entry["scrambles"])
         normals = [draws(entry["points"], seed) for seed in seeds]
         alphas = np.array(sorted(entry["alphas"]))
-        places = len(ALONE) + len(BOTH)  # of a table, each about as long as an alpha from above
+        # Of a table, each about as long as an alpha from above.
+        places = len(SINGLE_LAYER) + len(BOTH)
         steps = len(normals) * places + len(alphas) + 4
         with Progress(steps, "overlaps", f"state evolution, c = {setting.skip:g}") as progress:
             weak = weak_recovery(setting)
-            rough = start_guess(setting, normals[0][:512], weak.first)
+            rough = onset_guess(setting, normals[0][:512], weak.first)
             tables = []
             for normal in normals:
                 tables.append(build(setting, normal, weak, rough, alphas[-1]))
@@ -221,7 +223,9 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             progress.update(1)
             rows += _identities(setting, entry, streams[2])
             progress.update(1)
-            rows.append(("threshold", "lambda_1 at Q = 0", setting.skip, weak.growth[0], math.nan))
+            rows.append(
+                ("threshold", "lambda_1 at Q = 0", setting.skip, weak.eigenvalue[0], math.nan)
+            )
             rows += _expected(setting, entry, tables, weak.first, streams[3])
             progress.update(1)
     return listed(rows, entry, entry["seed"])
@@ -229,18 +233,18 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
 def build(setting: Setting, normal: np.ndarray, weak: Weak, guess: float, top: float) -> Table:
     """Both curves over the samples `normal`; guess: as of `onset`; top: largest alpha needed."""
-    first = alone(ALONE, setting, normal, weak.alpha, top, weak.first)
-    start = onset(setting, normal, guess, weak)
-    return Table(first, both(BOTH, setting, normal, start, top, weak))
+    first = single_layer(SINGLE_LAYER, setting, normal, weak.alpha, top, weak.first)
+    onset_point = onset(setting, normal, guess, weak)
+    return Table(first, both(BOTH, setting, normal, onset_point, top, weak))
 
 
 def _curves(tables: list[Table], setting: Setting, weak: Weak) -> list[tuple]:
     rows = []
     f, s = weak.first, 1 - weak.first
     own, other = f"Q{f + 1}{f + 1}", f"Q{s + 1}{s + 1}"
-    for k in range(1, min(len(table.alone.alphas) for table in tables)):
-        q = tables[0].alone.overlaps[k, f]
-        y, error = mean_error([table.alone.alphas[k] for table in tables])
+    for k in range(1, min(len(table.single_layer.alphas) for table in tables)):
+        q = tables[0].single_layer.overlaps[k, f]
+        y, error = mean_error([table.single_layer.alphas[k] for table in tables])
         rows.append(("curve", f"{own} alone", q, y, error))
     for k in range(min(len(table.both.alphas) for table in tables)):
         q = tables[0].both.overlaps[k, s]
@@ -263,7 +267,7 @@ class Found:
 
     rows: list
     overlaps: np.ndarray
-    alone: np.ndarray
+    single_layer: np.ndarray
     entropy: np.ndarray
 
 
@@ -274,7 +278,7 @@ def read_table(
     E log Z_out (m,) at the former, and whether they are found (m,). Overlaps are 1 from PERFECT on
     where there is no regulariser; beyond the end of a curve they are those of the end, not found.
     """
-    single = read(table.alone, weak.first, alphas)
+    single = read(table.single_layer, weak.first, alphas)
     pair = read(table.both, 1 - weak.first, alphas)
     start = table.both.alphas[0]
     overlaps, first = pair.overlaps.copy(), single.overlaps.copy()
@@ -283,13 +287,13 @@ def read_table(
     overlaps[below], log_z[below] = first[below], single.log_z[below]
     zero = alphas <= weak.alpha
     overlaps[zero], first[zero] = 0.0, 0.0
-    log_z[zero] = table.alone.log_z[0]
+    log_z[zero] = table.single_layer.log_z[0]
     if not regular:
         overlaps[alphas >= PERFECT] = 1.0
         log_z[alphas >= PERFECT] = math.inf
     done = np.isfinite(overlaps).all(axis=1)
     overlaps[~done], log_z[~done] = table.both.overlaps[-1], table.both.log_z[-1]
-    first[~np.isfinite(first).all(axis=1)] = table.alone.overlaps[-1]
+    first[~np.isfinite(first).all(axis=1)] = table.single_layer.overlaps[-1]
     return overlaps, first, log_z, done
 
 
@@ -300,7 +304,7 @@ def _overlaps(tables, setting, alphas, weak) -> Found:
     values = np.array(
         [
             [
-                _relative_entropy(Q, alpha, log_z, table.alone.log_z[0])
+                _relative_entropy(Q, alpha, log_z, table.single_layer.log_z[0])
                 for Q, alpha, log_z in zip(part[0], alphas, part[2], strict=True)
             ]
             for part, table in zip(each, tables, strict=True)
@@ -341,7 +345,7 @@ def _informed(entry, setting, normals, alphas, tables, weak, whole, progress) ->
         for layer in range(2):
             series = f"Q{layer + 1}{layer + 1}"
             rows.append(("overlap informed", series, alpha, Q[layer] + shift[k, layer], math.nan))
-        reference = table.alone.log_z[0]
+        reference = table.single_layer.log_z[0]
         phi = _relative_entropy(Q, alpha, fixed.log_z, reference)
         if np.isfinite(phi):
             phi += entropy[k] - _relative_entropy(below[k], alpha, log_z[k], reference)
@@ -352,10 +356,10 @@ def _informed(entry, setting, normals, alphas, tables, weak, whole, progress) ->
     # the overlaps at the next larger alpha, where `informed` starts as well.
     k = int(np.nan_to_num(np.abs(apart)).max(axis=1).argmax())
     strength = entry["side_information"]
-    start = found[k + 1].overlaps if k + 1 < len(found) else np.full(2, strength / (1 + strength))
+    initial = found[k + 1].overlaps if k + 1 < len(found) else np.full(2, strength / (1 + strength))
     each = [apart[k]]
     for normal, other in zip(normals[1:], tables[1:], strict=True):
-        down = fixed_point(alphas[k], start, setting, normal)
+        down = fixed_point(alphas[k], initial, setting, normal)
         near = read_table(other, alphas[k : k + 1], weak, regular)[0][0]
         each.append(_filled(down.overlaps, perfect[k]) - near)
     for layer, pair in enumerate(zip(*mean_error(each), strict=True)):
@@ -380,8 +384,8 @@ def _errors(found: Found, setting, alphas, first: int, seed) -> list[tuple]:
 
     rows = []
     names = ("plug-in", "posterior mean")
-    alone = f"layer {first + 1} only"
-    for series, overlaps in (("both layers", found.overlaps), (alone, found.alone)):
+    first_only = f"layer {first + 1} only"
+    for series, overlaps in (("both layers", found.overlaps), (first_only, found.single_layer)):
         for alpha, Q in zip(alphas, overlaps, strict=True):
             for name, (y, error) in zip(names, both_errors(Q), strict=True):
                 rows.append((f"error {name}", series, alpha, y, error))
@@ -411,13 +415,13 @@ def identities(
     Q + h V, with V = I - Q: the derivative 2 dE log Z_out / dh is tr V G. E log Z_out of the true
     Z is that of the channel, so that its noise is the samples' alone."""
     V = np.eye(2) - Q
-    slopes, differences = [], []
+    derivatives, differences = [], []
     for normal in normals:
         here = averages(Q, setting, normal)
         up, down = (averages(Q + h * V, setting, normal).log_z for h in (SHIFT, -SHIFT))
-        slopes.append((up - down) / SHIFT - np.trace(V @ here.gain))
+        derivatives.append((up - down) / SHIFT - np.trace(V @ here.gain))
         differences.append(np.trace(V @ here.nishimori))
-    return mean_error(slopes), mean_error(differences)
+    return mean_error(derivatives), mean_error(differences)
 
 
 def _identities(setting: Setting, entry: dict, seed) -> list[tuple]:
@@ -438,9 +442,9 @@ def _expected(
 ) -> list[tuple]:
     rows = []
     if setting.activation == "softmax" and setting.skip >= LEAST_SKIP:
-        growth = expected.growths(setting)
-        rows.append(("expected", "alpha_2", setting.skip, 1 / growth[1], math.nan))
-        rows.append(("expected", "lambda_1", setting.skip, growth[0], math.nan))
+        eigenvalue = expected.eigenvalues(setting)
+        rows.append(("expected", "alpha_2", setting.skip, 1 / eigenvalue[1], math.nan))
+        rows.append(("expected", "lambda_1", setting.skip, eigenvalue[0], math.nan))
     first, second = seed.spawn(2)
     numbers = [int(part.generate_state(1)[0]) for part in first.spawn(len(LANDMARKS))]
     with ThreadPoolExecutor(setting.threads) as pool:
@@ -454,7 +458,7 @@ def _expected(
     if entry["points"] * entry["scrambles"] < EXPECTED_FROM:
         return rows
     f, s = first_layer, 1 - first_layer
-    places = [(np.eye(2)[f] * q, f"alpha of Q{f + 1}{f + 1} alone", q) for q in EXPECTED_ALONE]
+    places = [(np.eye(2)[f] * q, f"alpha of Q{f + 1}{f + 1} alone", q) for q in EXPECTED_SINGLE]
     for q in EXPECTED_BOTH:
         at = [np.isclose(table.both.overlaps[:, s], q) for table in tables]
         other = np.mean(

@@ -1,8 +1,8 @@
 """Fixed points of state evolution, read from G without iterating
 (docs/science/multi-index.md, section 4).
 
-The layer of the larger growth at Q = 0 is learned first: layer 2, or, of linear attention with c
-up to about 1, layer 1. Call it f and the other one s. G does not know alpha = N / D: at Q_ss = 0
+The layer of the larger eigenvalue at Q = 0 is learned first: layer 2, or, of linear attention with
+c up to about 1, layer 1. Call it f and the other one s. G does not know alpha = N / D: at Q_ss = 0
 each Q_ff is a fixed point at alpha = Q_ff / (V_ff G_ff), V = 1 - Q, and at each Q_ss > 0 the Q_ff
 is solved for at which both layers ask for the same alpha. The curve of Q_ff alone begins at
 alpha_f = 1 / lambda_f(0), that of both at alpha_s, where alpha lambda_s(Q_ff) = 1 on the first.
@@ -23,9 +23,9 @@ from scipy.special import expit, logit
 from manybody.theory.multi_index import channel
 from manybody.theory.multi_index.samples import Averages, Setting, averages, growth_values
 
-# Places of the curves. The growth at 0 and G beside it are two estimates: the first places are
+# Places of the curves. The eigenvalue at 0 and G beside it are two estimates: the first places are
 # close, so that what lies between them is read off the second, as an iteration does.
-ALONE = (
+SINGLE_LAYER = (
     0.002, 0.008, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7,
     0.75, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99,
 )  # Q of the first layer  # fmt: skip
@@ -47,22 +47,22 @@ SLOPE = 0.65  # of the two roots below in logit Q, for their first step
 
 @dataclass(frozen=True)
 class Weak:
-    """At Q = 0: growth lambda (2,); mass, of y, which is 1; trace (2,), E E[|z_k|^2 | y] / V - 2,
-    which is 0."""
+    """At Q = 0: eigenvalue lambda (2,); mass, of y, which is 1; trace (2,), E E[|z_k|^2 | y] / V -
+    2, which is 0."""
 
-    growth: np.ndarray
+    eigenvalue: np.ndarray
     mass: float
     trace: np.ndarray
 
     @property
     def first(self) -> int:
         """The layer that is learned first, 0 or 1."""
-        return int(np.argmax(self.growth))
+        return int(np.argmax(self.eigenvalue))
 
     @property
     def alpha(self) -> float:
         """alpha at which it is."""
-        return float(1 / self.growth.max())
+        return float(1 / self.eigenvalue.max())
 
 
 def weak_recovery(setting: Setting, step: float = STEP) -> Weak:
@@ -94,17 +94,17 @@ def weak_recovery(setting: Setting, step: float = STEP) -> Weak:
     density = np.exp(found.log_z) * np.outer(*weights).ravel()
     mass = density.sum()
     guesses = [growth_values(found, k, variance) for k in range(2)]
-    growth = [((g**2).sum(axis=(1, 2)) * density).sum() / mass / variance**2 for g in guesses]
+    eigenvalue = [((g**2).sum(axis=(1, 2)) * density).sum() / mass / variance**2 for g in guesses]
     trace = [(np.trace(g, axis1=1, axis2=2) * density).sum() / mass for g in guesses]
-    return Weak(np.array(growth), float(mass / 2), np.array(trace))  # x and -x are one y
+    return Weak(np.array(eigenvalue), float(mass / 2), np.array(trace))  # x and -x are one y
 
 
-def start_guess(setting: Setting, normal: np.ndarray, first: int = 1) -> float:
+def onset_guess(setting: Setting, normal: np.ndarray, first: int = 1) -> float:
     """A rough overlap of layer `first` at which the other one starts: the first of GUESSES where
     its alpha lambda > 1."""
     for q in GUESSES:
         here = averages(_overlaps(q, 0, first), setting, normal)
-        if q / (1 - q) / here.gain[first, first] * here.growth[1 - first] > 1:
+        if q / (1 - q) / here.gain[first, first] * here.eigenvalue[1 - first] > 1:
             break
     return float(q)
 
@@ -117,26 +117,26 @@ def _overlaps(own: float, other: float, first: int) -> np.ndarray:
 @dataclass(frozen=True)
 class Curve:
     """Fixed points of one scrambling, from the first to the last that was asked for: overlaps
-    (m, 2), alpha (m,), log_z (m,); growth (m,): lambda of the layer that is learned second where
-    its overlap is 0, else not a number."""
+    (m, 2), alpha (m,), log_z (m,); eigenvalue (m,): lambda of the layer that is learned second
+    where its overlap is 0, else not a number."""
 
     overlaps: np.ndarray
     alphas: np.ndarray
     log_z: np.ndarray
-    growth: np.ndarray
+    eigenvalue: np.ndarray
 
 
-def alone(
+def single_layer(
     places: Sequence[float],
     setting: Setting,
     normal: np.ndarray,
-    start: float,
+    threshold: float,
     top: float,
     first: int = 1,
 ) -> Curve:
-    """Layer `first` with the other one at 0. start: alpha at Q = 0. Beyond `places` 1 - Q is halved
-    until alpha is above `top` or 1 - Q below LEAST."""
-    found = [_row(np.zeros(2), start, averages((0, 0), setting, normal), 1 - first)]
+    """Layer `first` with the other one at 0. threshold: alpha at Q = 0. Beyond `places` 1 - Q is
+    halved until alpha is above `top` or 1 - Q below LEAST."""
+    found = [_row(np.zeros(2), threshold, averages((0, 0), setting, normal), 1 - first)]
     waiting = list(places)
     while waiting:
         q = waiting.pop(0)
@@ -149,7 +149,7 @@ def alone(
 
 
 def _row(overlaps: np.ndarray, alpha: float, here: Averages, second: int) -> tuple:
-    return overlaps, alpha, here.log_z, here.growth[second]
+    return overlaps, alpha, here.log_z, here.eigenvalue[second]
 
 
 def solve(function: Callable, guess: float, slope: float = SLOPE) -> tuple[float, np.ndarray]:
@@ -174,8 +174,8 @@ def solve(function: Callable, guess: float, slope: float = SLOPE) -> tuple[float
 
 @dataclass(frozen=True)
 class Noise:
-    """What samples are off by at Q = 0, where growths are known (`weak_recovery`): log alpha of the
-    layer that is learned first, and log lambda of the other, exact less sampled.
+    """What samples are off by at Q = 0, where eigenvalues are known (`weak_recovery`): log alpha of
+    the layer that is learned first, and log lambda of the other, exact less sampled.
 
     Close to 0 what is sampled at Q is off by as much, so that it is added there, and less and less
     up to overlaps of FADED: the thresholds of two layers that start close to each other differ by
@@ -183,7 +183,7 @@ class Noise:
     """
 
     alpha: float
-    growth: float
+    eigenvalue: float
 
     def weight(self, *overlaps: float) -> float:
         return max(0.0, 1 - sum(overlaps) / FADED)
@@ -194,8 +194,8 @@ def noise_at_zero(setting: Setting, normal: np.ndarray, weak: Weak) -> Noise:
     first = weak.first
     here = averages(_overlaps(SMALLEST, 0, first), setting, normal)
     alpha = logit(SMALLEST) - math.log(here.gain[first, first])
-    growth = math.log(here.growth[1 - first])
-    return Noise(math.log(weak.alpha) - alpha, math.log(weak.growth[1 - first]) - growth)
+    eigenvalue = math.log(here.eigenvalue[1 - first])
+    return Noise(math.log(weak.alpha) - alpha, math.log(weak.eigenvalue[1 - first]) - eigenvalue)
 
 
 def onset(
@@ -212,8 +212,8 @@ def onset(
         here = averages(_overlaps(q, 0, first), setting, normal)
         share = noise.weight(q)
         alpha = w - math.log(here.gain[first, first]) + share * noise.alpha
-        growth = math.log(here.growth[1 - first]) + share * noise.growth
-        return [alpha + growth, alpha, here.log_z]
+        eigenvalue = math.log(here.eigenvalue[1 - first]) + share * noise.eigenvalue
+        return [alpha + eigenvalue, alpha, here.log_z]
 
     if guess < NEAR_ZERO:  # F is flat in logit Q: a bracket, whose lower end is below 0 exactly
         ends = logit(SMALLEST), logit(FADED)
@@ -228,14 +228,14 @@ def both(
     places: Sequence[float],
     setting: Setting,
     normal: np.ndarray,
-    start: tuple[float, float, float],
+    onset_point: tuple[float, float, float],
     top: float,
     weak: Weak,
 ) -> Curve:
-    """Both layers, by the overlap of the one that is learned second, from `start` of `onset` at 0
-    on. Beyond `places` 1 - Q is divided by 1.5 until alpha is above `top`, as it comes to be where
-    V has a regulariser."""
-    own, alpha, log_z = start
+    """Both layers, by the overlap of the one that is learned second, from the `onset_point` of
+    `onset` at 0 on. Beyond `places` 1 - Q is divided by 1.5 until alpha is above `top`, as it comes
+    to be where V has a regulariser."""
+    own, alpha, log_z = onset_point
     first, second = weak.first, 1 - weak.first
     noise = noise_at_zero(setting, normal, weak) if own < FADED else Noise(0.0, 0.0)
     found = [(_overlaps(own, 0, first), alpha, log_z, 1 / alpha)]
@@ -250,7 +250,7 @@ def both(
             here = averages(_overlaps(p, q, first), setting, normal)
             share = noise.weight(p, q)
             alpha = w - math.log(here.gain[first, first]) + share * noise.alpha
-            other = logit(q) - math.log(here.gain[second, second]) - share * noise.growth
+            other = logit(q) - math.log(here.gain[second, second]) - share * noise.eigenvalue
             return [alpha - other, alpha, here.log_z]
 
         w, (_, alpha, log_z) = solve(ask, last[1] + slope * (there - last[0]))
@@ -266,7 +266,7 @@ def both(
 class Table:
     """Both curves of one scrambling."""
 
-    alone: Curve
+    single_layer: Curve
     both: Curve
 
 

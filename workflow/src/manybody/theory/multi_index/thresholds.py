@@ -1,7 +1,7 @@
 """Where two layers of attention begin to be learned, over the skip connection c
 (docs/science/multi-index.md, section 4).
 
-The layer of the larger growth lambda at Q = 0 is first, at alpha = 1 / lambda, with no noise
+The layer of the larger eigenvalue lambda at Q = 0 is first, at alpha = 1 / lambda, with no noise
 (`table.weak_recovery`): layer 2 of softmax attention, layer 1 of linear attention with c up to
 about 1. The other one, layer 1 say, has two definitions. Literal: layer 2 is known, and
 lambda_1 = T (T + 1) = 6 whatever c > 0 is. Then z_1 is given up to its sign, and alpha_1 = 1/6, a
@@ -29,7 +29,7 @@ from manybody.runtime.progress import Progress
 from manybody.theory.multi_index import expected
 from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
 from manybody.theory.multi_index.sizes import LEAST_SKIP, NEAR, NEAR_SCRAMBLES, near_points
-from manybody.theory.multi_index.table import Weak, alone, onset, start_guess, weak_recovery
+from manybody.theory.multi_index.table import Weak, onset, onset_guess, single_layer, weak_recovery
 from manybody.theory.rows import listed
 
 LITERAL = 1 / 6  # 1 / T (T + 1), T = 2
@@ -73,7 +73,7 @@ def second_layer(
     found: list[tuple[float, float, float]] = []
     for stream in seed.spawn(scrambles):
         normal = draws(points, stream)
-        guess = found[-1][0] if found else start_guess(setting, normal[:512], weak.first)
+        guess = found[-1][0] if found else onset_guess(setting, normal[:512], weak.first)
         found.append(onset(setting, normal, guess, weak))
     (alpha, variance), errors = mean_error([(each[1], 1 - each[0]) for each in found])
     reached = bool(errors[0] < tolerance * alpha)
@@ -136,7 +136,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     - `alpha_1 jump`: at c with a jump over the onset of layer 1, the alpha of the jump.
     """
     rows: list[tuple] = []
-    starts: list[Onset] = []
+    onsets: list[Onset] = []
     layers: list[int] = []
     skips = sorted(entry["skips"])
     settled = entry["points"], entry["scrambles"], entry["tolerance_1"]
@@ -146,12 +146,12 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         for skip in skips:
             setting = Setting(skip, entry["activation"], entry["regulariser"], entry["threads"])
             weak = weak_recovery(setting)
-            start = second_layer(setting, *settled, _again(streams[0]), weak)
-            starts.append(start)
+            onset_found = second_layer(setting, *settled, _again(streams[0]), weak)
+            onsets.append(onset_found)
             layers.append(2 - weak.first)
-            rows += _at(setting, weak, start, entry["points"], streams)
-            progress.update(1, c=skip, **{f"alpha_{layers[-1]}": start.alpha})
-    rows += _differences(skips, starts, layers)
+            rows += _at(setting, weak, onset_found, entry["points"], streams)
+            progress.update(1, c=skip, **{f"alpha_{layers[-1]}": onset_found.alpha})
+    rows += _differences(skips, onsets, layers)
     return listed(rows, entry, entry["seed"])
 
 
@@ -161,7 +161,7 @@ def _again(seed: np.random.SeedSequence) -> np.random.SeedSequence:
 
 
 def _differences(
-    skips: Sequence[float], starts: Sequence[Onset], layers: Sequence[int]
+    skips: Sequence[float], onsets: Sequence[Onset], layers: Sequence[int]
 ) -> list[tuple]:
     """The self-consistent threshold less that of the same layer at the c closest to 1, scrambling
     by scrambling, whose common noise drops out."""
@@ -170,7 +170,7 @@ def _differences(
         same = [k for k, found in enumerate(layers) if found == layer]
         middle = min(same, key=lambda k: abs(math.log(skips[k])))
         for k in same:
-            pair = mean_error(starts[k].each - starts[middle].each)
+            pair = mean_error(onsets[k].each - onsets[middle].each)
             name = f"alpha_{layer} difference"
             rows.append((name, f"c = {skips[middle]:g}", skips[k], *pair))
     return rows
@@ -179,7 +179,7 @@ def _differences(
 def _at(
     setting: Setting,
     weak: Weak,
-    start: Onset,
+    onset_found: Onset,
     points: int,
     streams: Sequence[np.random.SeedSequence],
 ) -> list[tuple]:
@@ -189,18 +189,18 @@ def _at(
     rows = [
         ("first layer", "", c, float(first), math.nan),
         (f"alpha_{first}", "exact", c, weak.alpha, math.nan),
-        ("lambda_1", "at Q = 0", c, weak.growth[0], math.nan),
-        ("lambda_2", "at Q = 0", c, weak.growth[1], math.nan),
-        (f"alpha_{second}", "self-consistent", c, start.alpha, start.alpha_error),
+        ("lambda_1", "at Q = 0", c, weak.eigenvalue[0], math.nan),
+        ("lambda_2", "at Q = 0", c, weak.eigenvalue[1], math.nan),
+        (f"alpha_{second}", "self-consistent", c, onset_found.alpha, onset_found.alpha_error),
         (f"alpha_{second}", "literal", c, LITERAL, math.nan),
-        ("onset", f"V{first}{first}", c, start.variance, start.variance_error),
-        ("converged", f"alpha_{second}", c, float(start.reached), math.nan),
+        ("onset", f"V{first}{first}", c, onset_found.variance, onset_found.variance_error),
+        ("converged", f"alpha_{second}", c, float(onset_found.reached), math.nan),
     ]
     if setting.activation == "softmax" and c >= LEAST_SKIP:
-        growths = expected.growths(setting)
-        rows += [("alpha_2", "expected", c, 1 / growths[1], math.nan)]
-        rows += [("lambda_1", "expected", c, growths[0], math.nan)]
-    rows += _branch(setting, weak, start, branch)
+        eigenvalues = expected.eigenvalues(setting)
+        rows += [("alpha_2", "expected", c, 1 / eigenvalues[1], math.nan)]
+        rows += [("lambda_1", "expected", c, eigenvalues[0], math.nan)]
+    rows += _branch(setting, weak, onset_found, branch)
     if setting.activation == "softmax" and setting.regulariser == 0 and c in NEAR_SKIPS:
         rows += _near(setting, points, near)
     return rows
@@ -212,16 +212,16 @@ def _near(setting: Setting, points: int, seed: np.random.SeedSequence) -> list[t
     rows = []
     for series, (variance, _) in NEAR.items():
         normals = (draws(near_points(points, series), stream) for stream in seeds)
-        values = [averages((0, 1 - variance), setting, n).growth[0] for n in normals]
+        values = [averages((0, 1 - variance), setting, n).eigenvalue[0] for n in normals]
         rows.append(("lambda_1", series, setting.skip, *mean_error(values)))
     return rows
 
 
-def _branch(setting: Setting, weak: Weak, start: Onset, seed) -> list[tuple]:
+def _branch(setting: Setting, weak: Weak, onset_found: Onset, seed) -> list[tuple]:
     c = setting.skip
-    places = [q for q in BRANCH if q < 1 - start.variance] + [1 - start.variance]
+    places = [q for q in BRANCH if q < 1 - onset_found.variance] + [1 - onset_found.variance]
     curves = [
-        alone(places, setting, draws(BRANCH_POINTS, stream), weak.alpha, 0.0, weak.first)
+        single_layer(places, setting, draws(BRANCH_POINTS, stream), weak.alpha, 0.0, weak.first)
         for stream in seed.spawn(BRANCH_SCRAMBLES)
     ]
     alphas = np.array([curve.alphas for curve in curves])
@@ -243,6 +243,6 @@ def _branch(setting: Setting, weak: Weak, start: Onset, seed) -> list[tuple]:
             ("transition", found.transition),
         ):
             rows.append((name, "", c, value, math.nan))
-        if found.spinodal > start.alpha:
+        if found.spinodal > onset_found.alpha:
             rows.append((f"alpha_{2 - weak.first} jump", "", c, found.spinodal, math.nan))
     return rows

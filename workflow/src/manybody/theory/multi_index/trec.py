@@ -44,8 +44,8 @@ QUESTIONS = 64  # held-out questions in one pass
 class Classifier:
     """Embeddings (rows, width), W (hidden, width) and bias of each layer, and the readout.
 
-    Drawn from `generator`: embeddings N(0, 1); W from N(0, start^2), biases 0; the readout uniform
-    in +- 1/sqrt(width). The first two and the last are torch's own starts.
+    Drawn from `generator`: embeddings N(0, 1); W from N(0, init_scale^2), biases 0; the readout
+    uniform in +- 1/sqrt(width). The first two and the last are torch's own starts.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Classifier:
         rows: int,
         width: int,
         hidden: int,
-        start: float,
+        init_scale: float,
         classes: int,
     ):
         def normal(*shape: int) -> torch.Tensor:
@@ -65,7 +65,7 @@ class Classifier:
             return torch.from_numpy(drawn.astype(np.float32))
 
         self.embedding = normal(rows, width)
-        self.weights = [start * normal(hidden, width) for _ in range(LAYERS)]
+        self.weights = [init_scale * normal(hidden, width) for _ in range(LAYERS)]
         self.biases = [torch.zeros(hidden) for _ in range(LAYERS)]
         self.readout, self.offset = uniform(classes, width), uniform(classes)
         for parameter in self.parameters():
@@ -103,7 +103,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     entry: `questions` (path of a file in the TREC label format; or `packages`, with the sha256 of
     their prose, and `of_each`, sentences of each one's docstrings; or null: no rows), `tokenizer`
     (path of a BERT vocab.txt or tokenizer.json, or null: one is trained on the questions),
-    `vocabulary` (|V| of that one), `length` (tokens), `width`, `hidden`, `start` (standard
+    `vocabulary` (|V| of that one), `length` (tokens), `width`, `hidden`, `init_scale` (standard
     deviation of W at first), `held_out` (share of questions, drawn anew for each run), `batch`,
     `learning_rate` and `epsilon` of AdamW (its other numbers are torch's), `epochs`, `runs`,
     `seed`, `threads` (runs at once; no number depends on it). Quantities, seed = run, x = steps
@@ -159,7 +159,13 @@ def _run(
     labels = torch.from_numpy(questions.labels)
     split = generator.permutation(count)
     test, train = split[:held_out], split[held_out:]
-    shape = (len(used), entry["width"], entry["hidden"], entry["start"], len(questions.classes))
+    shape = (
+        len(used),
+        entry["width"],
+        entry["hidden"],
+        entry["init_scale"],
+        len(questions.classes),
+    )
     model = Classifier(generator, *shape)
     rate, epsilon = entry["learning_rate"], entry["epsilon"]
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, eps=epsilon, fused=True)

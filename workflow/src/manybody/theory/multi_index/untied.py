@@ -184,7 +184,7 @@ def _products(moments: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.array([[qq, left, qk], [left, middle, right], [qk, right, kk]])
 
 
-def growth(found: np.ndarray) -> float:
+def eigenvalue(found: np.ndarray) -> float:
     """Largest eigenvalue of an operator F."""
     return float(np.linalg.eigvalsh(found)[-1])
 
@@ -336,17 +336,17 @@ def onset(
         found = learnt(skip, expit(place), given, rule, threads)
         logs = np.log(found.alphas)
         alpha = logs.mean()
-        return np.array([logs[0] - logs[1], alpha + math.log(growth(found.first)), alpha])
+        return np.array([logs[0] - logs[1], alpha + math.log(eigenvalue(found.first)), alpha])
 
-    def slopes_at(place):
+    def jacobian_at(place):
         base = measure(place, few)
         columns = [measure(place + SHIFT * step, few) - base for step in np.eye(2)]
         return np.stack(columns, axis=1) / SHIFT
 
     place = _look_for(lambda place: measure(place, few))
     sets = [uniforms(points, part) for part in streams[1:]]
-    slopes, step = slopes_at(place), np.inf
-    inverse = np.linalg.inv(slopes[:2])
+    jacobian, step = jacobian_at(place), np.inf
+    inverse = np.linalg.inv(jacobian[:2])
     for _ in range(STEPS):
         found = np.array([measure(place, given) for given in sets])
         moves = -found[:, :2] @ inverse.T
@@ -355,15 +355,15 @@ def onset(
         place = place + np.clip(move, -LONGEST, LONGEST)
         if step < 0.05:
             break
-        if step > LONGEST:  # the few points led astray: their slopes are of another place
-            slopes = slopes_at(place)
-            inverse = np.linalg.inv(slopes[:2])
-    logs = found[:, 2] + moves @ slopes[2]
+        if step > LONGEST:  # the few points led astray: their jacobian is of another place
+            jacobian = jacobian_at(place)
+            inverse = np.linalg.inv(jacobian[:2])
+    logs = found[:, 2] + moves @ jacobian[2]
     # What a finer rule changes, with common random numbers.
     fine = measure(place, few, first_layer(skip, FINE, 1e-12)) - measure(place, few)
     off = -inverse @ fine[:2]
     errors = np.hypot(moves.std(axis=0, ddof=1) / math.sqrt(scrambles), off)
-    log_error = np.hypot(logs.std(ddof=1) / math.sqrt(scrambles), fine[2] + slopes[2] @ off)
+    log_error = np.hypot(logs.std(ddof=1) / math.sqrt(scrambles), fine[2] + jacobian[2] @ off)
     overlaps, alpha = expit(place), float(np.exp(logs.mean()))
     spread = overlaps * (1 - overlaps) * errors
     return Onset(alpha, alpha * float(log_error), 1 - overlaps, spread, step < 0.05)
@@ -441,7 +441,8 @@ def _two_layers(skip: float, entry: dict, stream: np.random.SeedSequence) -> lis
     threads = entry["threads"]
     coarse, fine = at_zero(skip, threads=threads), at_zero(skip, FINE, FINE_GRID, threads)
     last, first = (
-        (growth(a), growth(b)) for a, b in ((coarse.last, fine.last), (coarse.first, fine.first))
+        (eigenvalue(a), eigenvalue(b))
+        for a, b in ((coarse.last, fine.last), (coarse.first, fine.first))
     )
     found = onset(skip, entry["points"], entry["scrambles"], stream, threads)
     rows = [

@@ -1,4 +1,4 @@
-"""The weights of an exact factored model as the incremental forms read them."""
+"""The parameters of an exact factored model as the incremental forms read them."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from manybody.sampling.footprint import Sizes
 
 
 @dataclass(frozen=True)
-class Weights(Sizes):
+class Parameters(Sizes):
     """Double precision copies; layers count from 0, d is the rank, or |V| for full values.
 
     `mixing[l]` is A (L, L); `left[l]` is P (|V|, d); `right[l]` is Q^T (|V|, d): row s is what
@@ -45,8 +45,8 @@ class Weights(Sizes):
 
 
 @torch.no_grad()
-def read(model: Factored, gauge: str) -> Weights:
-    """The weights of `model` with the raw score in `gauge` ("none" or "mean")."""
+def read(model: Factored, gauge: str) -> Parameters:
+    """The parameters of `model` with the raw score in `gauge` ("none" or "mean")."""
     mixing = [model.mixing(layer).detach().double() for layer in range(model.layers)]
     left = [p.detach().double() for p in model.left]
     if model.rank is None:
@@ -59,7 +59,7 @@ def read(model: Factored, gauge: str) -> Weights:
     if gauge == "mean":
         score_left = score_left - score_left.mean(0)
         score_bias = score_bias - score_bias.mean()
-    return Weights(
+    return Parameters(
         **vars(Sizes.of(model.description)),
         mixing=mixing,
         left=left,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manybody.theory.multi_index import held, state_evolution
+from manybody.theory.multi_index import fixed_overlap, state_evolution
 from manybody.theory.multi_index.samples import Setting, averages, draws
 
 ENTRY = dict(
@@ -23,7 +23,7 @@ ENTRY = dict(
 def test_layer_1_does_not_move_under_state_evolution():
     """Q11 / (1 - Q11) = alpha G11 in each scrambling; below its threshold layer 1 is lost."""
     entry = {**ENTRY, "overlaps": [0.99]}
-    frame, _ = held.compute(entry)
+    frame, _ = fixed_overlap.compute(entry)
     found = frame[frame["quantity"] == "fixed"].iloc[0]
     each = []
     for seed in np.random.SeedSequence(1).spawn(2):
@@ -37,8 +37,8 @@ def test_layer_1_does_not_move_under_state_evolution():
 
 
 def test_the_table_has_its_rows_and_the_same_bytes_again():
-    frame, about = held.compute(ENTRY)
-    again, _ = held.compute({**ENTRY, "threads": 2, "overlaps": [0.99, 0.5]})
+    frame, about = fixed_overlap.compute(ENTRY)
+    again, _ = fixed_overlap.compute({**ENTRY, "threads": 2, "overlaps": [0.99, 0.5]})
     assert frame.equals(again)
     assert "threads" not in about["entry"]
     fixed = frame[frame["quantity"] == "fixed"]
@@ -49,5 +49,5 @@ def test_the_table_has_its_rows_and_the_same_bytes_again():
 
 def test_what_did_not_converge_is_said(monkeypatch):
     monkeypatch.setattr(state_evolution, "ITERATIONS", 1)
-    frame, _ = held.compute({**ENTRY, "points": 64})
+    frame, _ = fixed_overlap.compute({**ENTRY, "points": 64})
     assert (frame.loc[frame["quantity"] == "converged", "y"] == 0).all()

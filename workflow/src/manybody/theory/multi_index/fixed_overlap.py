@@ -30,22 +30,28 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     setting = Setting(entry["skip"], entry["activation"], entry["regulariser"], entry["threads"])
     strength = entry["side_information"]
     strong = strength / (1 + strength)
-    held = sorted(entry["overlaps"], reverse=True)
+    overlaps = sorted(entry["overlaps"], reverse=True)
     found = []
     seeds = np.random.SeedSequence(entry["seed"]).spawn(entry["scrambles"])
     with (
         threadpool_limits(1),
-        Progress(len(held) * len(seeds), "overlaps", f"layer 2 held, c = {setting.skip:g}") as done,
+        Progress(
+            len(overlaps) * len(seeds), "overlaps", f"layer 2 held, c = {setting.skip:g}"
+        ) as done,
     ):
         for seed in seeds:
-            normal, start, each = draws(entry["points"], seed), strong, []
-            for q in held:
-                each.append(fixed_point(entry["alpha"], (start, q), setting, normal, held=1))
-                start = min(max(each[-1].overlaps[0], LEAST) * ABOVE, strong)
+            normal, initial, each = draws(entry["points"], seed), strong, []
+            for q in overlaps:
+                each.append(
+                    fixed_point(entry["alpha"], (initial, q), setting, normal, fixed_layer=1)
+                )
+                initial = min(max(each[-1].overlaps[0], LEAST) * ABOVE, strong)
                 done.update(1)
             found.append(each)
     rows = []
-    for q, each in sorted(zip(held, zip(*found, strict=True), strict=True), key=lambda at: at[0]):
+    for q, each in sorted(
+        zip(overlaps, zip(*found, strict=True), strict=True), key=lambda at: at[0]
+    ):
         rows.append(("fixed", "Q11", q, *mean_error([fixed.overlaps[0] for fixed in each])))
         rows.append(("converged", "fixed", q, float(all(f.converged for f in each)), math.nan))
     return listed(rows, entry, entry["seed"])
