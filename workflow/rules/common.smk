@@ -183,7 +183,7 @@ def run_path(template, run):
 def followed_runs(source, model):
     """Manifests of a model's runs of all seeds that figures draw."""
     if [source, model] not in figure_parts("displacements"):
-        known = ", ".join("/".join(run) for run in figure_parts("displacements"))
+        known = ", ".join("{}/{}".format(*run) for run in figure_parts("displacements"))
         raise WorkflowError(f"no figure follows {source}/{model}; figures follow: {known}")
     runs = figure_parts("models")
     return [model_path(*run) for run in runs if run[:2] == [source, model]]
