@@ -22,7 +22,7 @@ from manybody.theory.multi_index import sizes
 LEFT, RIGHT = "fig. 1 left", "fig. 1 right"
 
 # Section 5: alpha at Q22 with Q11 = 0; alpha and V22 at Q11 > 0; errors at (Q11, Q22). The
-# specification has .442 and .477 at Q22 = .6 and .7; plain Monte Carlo gives .4369 +- .0008 and
+# specification has .442 and .477 at Q22 = .6 and .7; benchmarks.plain_monte_carlo: .4369 +- .0008,
 # .4734 +- .0007.
 SINGLE_LAYER = {0.1: 0.248, 0.2: 0.295, 0.3: 0.335, 0.4: 0.371, 0.5: 0.407}
 SINGLE_LAYER |= {0.6: 0.4369, 0.7: 0.4734, 0.8: 0.516, 0.9: 0.578, 0.95: 0.649}
