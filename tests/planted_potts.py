@@ -15,6 +15,7 @@ from manybody.models.factored import equation
 from manybody.sources import pair_gibbs
 from manybody.sources.hamiltonian import Hamiltonian
 from manybody.sources.potts import contact_map, stored_colours
+from manybody.theory.rows import rows
 
 LENGTH, VOCABULARY, BETA, HELD_OUT, M = 20, 20, 1.707, 2000, 3000
 SOURCE = {
@@ -104,7 +105,7 @@ class Made:
         folder.mkdir(parents=True, exist_ok=True)
         each = equations.of_truth(hamiltonian, tokens)
         self.paths, self.maps = {}, {}
-        self.losses = [equations.rows("optimum", "", 0, each)]
+        self.losses = [rows("optimum", "", range(len(each)), each)]
         self.optimum = float(each.mean()) if truth is None else truth
         hamiltonian.save(folder / "hamiltonian.safetensors", {"equilibrium": equilibrium})
         test = dict(cross_entropy=self.optimum, entropy=self.optimum - 0.001, difference=0.001)
@@ -121,7 +122,7 @@ class Made:
         key = ("potts", model, seed)
         self.paths[key] = write_run(where, description, losses, counted, of, **more)
         if each is not None:
-            self.losses.append(equations.rows("loss", model, seed, each))
+            self.losses.append(rows("loss", model, range(len(each)), each, seed=seed))
         if maps is not None:
             self.maps[key] = write_maps(where / "maps.parquet", maps)
 

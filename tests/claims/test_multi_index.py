@@ -285,7 +285,7 @@ def test_no_run_that_learned_layer_1_is_no_evidence():
 def test_runs_that_ended_early_stay_where_they_are():
     frame = planted.Maker().add("cosine 1", "", [1, 2, 3], [0.1, 0.2, 0.3]).frame()
     short = planted.Maker().add("cosine 1", "", [1, 2], [0.5, 0.7], seed=1).frame()
-    found = runs.held(pd.concat([frame, short]))
+    found = runs.extended(pd.concat([frame, short]))
     assert found.loc[found["seed"] == 1, "y"].tolist() == [0.5, 0.7, 0.7]
 
 

@@ -231,7 +231,7 @@ def test_at_another_source_no_gate_fails(tmp_path):
     source = {**SOURCE, "length": length, "vocabulary": vocabulary, "couplings": "signs"}
     source |= {"colours": "standard", "temperature": {"beta": 0.8}}
     equilibrium = dict(EQUILIBRIUM, chains=100, hot=0.5, cold=0.51, hot_se=0.03, cold_se=0.03)
-    made = Made(tmp_path, source, equilibrium, law=small, tokens=tokens)
+    made = Made(tmp_path, source, equilibrium, hamiltonian=small, tokens=tokens)
     made.factored("free", "free", (0.05, 0.1), of={**recipe(), "subset": None})
     block = {"runs": [{"label": "factored", "candidates": ["free"], "seeds": [0]}]}
     made.add("true2", 0, dict(architecture="encoder", layers=1), [0.9], recipe())

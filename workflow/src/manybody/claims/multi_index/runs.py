@@ -69,7 +69,7 @@ def shown_series(table: Table) -> str:
     return known[min(known, key=lambda alpha: abs(alpha - ALPHA))]
 
 
-def held(frame: pd.DataFrame) -> pd.DataFrame:
+def extended(frame: pd.DataFrame) -> pd.DataFrame:
     """A run that has converged stays where it is: its last row at all later iterations."""
     found = reading.matrix(frame).ffill(axis="columns").stack().rename("y").reset_index()
     return found.assign(y_err=math.nan)
