@@ -267,6 +267,7 @@ def test_every_example_of_the_docs_is_accepted():
         check(config)
 
 
+@pytest.mark.long
 @settings(
     derandomize=True,
     max_examples=240,

@@ -71,6 +71,7 @@ def files(manifest):
 # --- the model
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["summed", "weighted", "no gradient"])
 @pytest.mark.parametrize("order", [2, 3, 4])
 def test_losses_in_one_pass_are_those_of_the_logits(order, way):

@@ -51,6 +51,7 @@ def worst(found, expected) -> float:
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in pairs)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "bound"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("length", "vocabulary"), SIZES)

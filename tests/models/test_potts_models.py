@@ -262,6 +262,7 @@ def test_maps_that_depend_on_the_input_are_averaged(tmp_path, data):
     assert np.array_equal(matrix(frame, "V"), model.token_values.detach().numpy())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("description", "given", "message"),
     [

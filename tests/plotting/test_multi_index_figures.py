@@ -20,6 +20,7 @@ def draw(figure, folder, **made):
     return FIGURES[figure].draw(*planted.given(figure, folder, **made))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_same_tables_give_the_same_numbers(name, tmp_path):
     made = [draw(name, tmp_path) for _ in range(2)]
@@ -94,6 +95,7 @@ def test_a_random_start_has_no_theory(tmp_path):
     assert "random start" in figure.axes[0].get_title(loc="left")
 
 
+@pytest.mark.long
 def test_trec_has_a_panel_where_its_questions_are_given(tmp_path):
     titles = {}
     for name, questions in (("with", "train.label"), ("without", None)):
@@ -106,6 +108,7 @@ def test_trec_has_a_panel_where_its_questions_are_given(tmp_path):
     assert titles["without"][2] == docstrings
 
 
+@pytest.mark.long
 def test_public_overlaps_are_drawn_at_their_regulariser(tmp_path):
     _, frame = draw("fig3", tmp_path)
     assert {"Q11 public", "Q11, V + 0.001", "Q11, no regulariser"} <= set(frame["series"])

@@ -26,6 +26,7 @@ PASSAGES = [
 ]
 
 
+@pytest.mark.long
 def test_a_learning_figure_draws_the_means_and_runs_of_its_losses():
     figure, drawn = fig4.figure_of(planted.student())
     assert list(drawn.columns) == style.FIGURE_COLUMNS
@@ -110,6 +111,7 @@ def test_table_1_keeps_the_text_as_it_is():
     assert "value of $ array" in shown
 
 
+@pytest.mark.long
 def test_files_are_the_same_bytes_each_time(tmp_path):
     for folder in ("one", "two"):
         style.save(*fig1.figure_of(planted.student()), tmp_path / folder / "fig1")
@@ -144,6 +146,7 @@ def test_captions_render(path, scale):
 # --- From files --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("figure", ["fig1", "fig4", "fig5", "fig4_paper"])
 def test_learning_figures_are_drawn_from_files(tmp_path, figure):
     files, context = planted.written(tmp_path)(BLOCK)

@@ -93,6 +93,7 @@ def states(model):
     return torch.tensor(list(every))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
 @pytest.mark.parametrize("name", MODELS)
 def test_energy_and_ratio_are_those_of_the_definition(name, kind, gauge):

@@ -260,6 +260,7 @@ ONE_LAYER = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sizes", ONE_LAYER)
 def test_the_compiled_loss_of_one_layer_is_that_of_masked_copies(sizes, tmp_path):
     rng = np.random.default_rng(0)
@@ -273,6 +274,7 @@ def test_the_compiled_loss_of_one_layer_is_that_of_masked_copies(sizes, tmp_path
     torch.testing.assert_close(slopes, by_copies[2], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "description",
     [describe(bias="site", heads=2), describe(layers=2), describe(layers=2, heads=2)],

@@ -223,6 +223,7 @@ def test_what_the_test_split_holds_does_not_depend_on_the_training_split(tmp_pat
     )
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_text(tmp_path):
     """2 and 8 MB of text, documents of 40 kB: the peaks differ by less than the texts do."""
     random = np.random.default_rng(8)

@@ -92,6 +92,7 @@ def test_conditionals_are_ratios_of_boltzmann_weights_and_keep_the_law(order, co
     np.testing.assert_allclose(moved, law, atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("order", "colours"), CASES)
 @pytest.mark.parametrize(("length", "vocabulary"), [(4, 2), (7, 3), (12, 5)])
 def test_loops_have_the_exact_conditionals_to_single_precision(order, colours, length, vocabulary):
@@ -139,6 +140,7 @@ def test_baselines_draw_from_the_same_conditionals(order):
         assert (moved != tokens).any()
 
 
+@pytest.mark.long
 def test_samples_depend_on_neither_threads_nor_the_number_of_chains():
     hamiltonian = model(4, VECTORS, 8, 4)
     stream = np.random.SeedSequence(5)

@@ -49,6 +49,7 @@ def test_two_hundred_random_cases_agree_with_adaptive_quadrature(part):
         assert gap < halved + error + 1e-6, (overlap, skip, found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("last", "skip", "integrand"),
     [(0.5, 1.0, weigh.py_func), (0.7, 0.25, weigh.py_func), (0.6, 4.0, published)],

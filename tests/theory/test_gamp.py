@@ -234,6 +234,7 @@ def at(frame, quantity, series):
     return found.pivot(index="x", columns="seed", values="y")
 
 
+@pytest.mark.long
 def test_numbers_do_not_depend_on_threads_and_runs_not_on_their_number():
     frame, about = gamp.compute(ENTRY | {"threads": 1})
     again, same = gamp.compute(ENTRY | {"threads": 16})

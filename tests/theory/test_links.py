@@ -157,6 +157,7 @@ def test_bad_input_is_named():
 # --- The identities of the scorecard -------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_every_identity_holds(monkeypatch):
     monkeypatch.setattr(exact, "CASES", 4)
     entry = {"kind": "multi-index-exact", "seed": 2, "threads": 1}

@@ -374,6 +374,7 @@ def test_the_sign_of_the_first_step_follows_gamma():
 # --- The table ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_table_depends_on_its_entry_alone():
     computed = rp.compute(ENTRY)
     frame, about = rp.compute(ENTRY | {"threads": 2})

@@ -118,6 +118,7 @@ def test_a_fixed_point_that_is_called_converged_stands_still():
                 assert abs(np.log(alpha * G) - np.log(Q / (1 - Q))) < 2e-5
 
 
+@pytest.mark.long
 def test_what_did_not_converge_is_said(monkeypatch):
     normal = draws(64, seeds(1)[0])
     monkeypatch.setattr(se, "ITERATIONS", 1)
@@ -145,6 +146,7 @@ def test_an_overlap_beyond_the_end_of_a_curve_is_not_converged():
     assert found[3].tolist() == [True, False]
 
 
+@pytest.mark.long
 def test_linear_attention_learns_layer_1_first_where_the_skip_connection_is_weak(monkeypatch):
     monkeypatch.setattr(se, "SINGLE_LAYER", (0.05, 0.08, 0.1, 0.12, 0.2, 0.4))
     monkeypatch.setattr(se, "BOTH", (0.05, 0.2))
@@ -265,6 +267,7 @@ def test_linear_attention_has_the_same_mass_and_moments():
     assert np.allclose(weak.trace, 0, atol=1e-5)
 
 
+@pytest.mark.long
 def test_the_table_has_its_rows_and_the_same_bytes_again(monkeypatch):
     monkeypatch.setattr(se, "SINGLE_LAYER", (0.1, 0.4, 0.8))
     monkeypatch.setattr(se, "BOTH", (0.1,))

@@ -83,6 +83,7 @@ def quadrature(x, omega, variance, skip, step=0.4, reach=5.0):
 # --- The channel ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_index_is_that_of_the_plain_matrices():
     generator = np.random.default_rng(1)
     for skip in (0.0, 0.7, 3.0):
@@ -93,6 +94,7 @@ def test_the_index_is_that_of_the_plain_matrices():
             assert found == pytest.approx(both @ given[2], rel=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("skip", "variance"), CASES)
 def test_moments_are_those_of_quadrature(skip, variance):
     x, omega, _ = samples(2, 1 - np.array(variance), skip, seed=5)
@@ -324,6 +326,7 @@ def test_all_layers_are_learned_where_data_are_enough():
     assert (fixed.overlaps < 1).all()
 
 
+@pytest.mark.long
 def test_the_table_has_every_quantity_and_threads_change_nothing():
     frame, about = deep.compute(ENTRY)
     again, _ = deep.compute(ENTRY | {"threads": 2})

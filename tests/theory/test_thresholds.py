@@ -154,6 +154,7 @@ def test_a_branch_falls_by_differences_within_each_scrambling(monkeypatch, waves
     assert found == falls
 
 
+@pytest.mark.long
 def test_the_table_has_its_rows_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(thresholds, "BRANCH_POINTS", 64)
     for module in (sizes, thresholds):
@@ -171,6 +172,7 @@ def test_the_table_has_its_rows_for_any_number_of_threads(monkeypatch):
     assert (frame["seed"] == 1).all()
 
 
+@pytest.mark.long
 def test_differences_of_alpha_1_are_paired_over_scramblings(monkeypatch):
     """The samples of a scrambling are the same at every c: what they share is no noise of the
     difference. Errors of two independent thresholds would be several times as large."""

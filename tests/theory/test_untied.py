@@ -287,6 +287,7 @@ def test_threads_change_no_byte():
 # --- The table -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_table(monkeypatch):
     monkeypatch.setattr(untied, "COARSE", 64)
     frame, about = untied.compute(ENTRY)
