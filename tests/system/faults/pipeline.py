@@ -111,7 +111,7 @@ class Pipeline:
 
     def leftovers(self) -> list[str]:
         """Temporary files, leases and saved states: nothing of them outlives a finished run."""
-        patterns = ("*.tmp", ".lease*", "resume", "*.resume", "*.part")
+        patterns = ("*.tmp", ".lease*", "resume", "*.resume", "*.part", ".deduplicating")
         return [str(path) for pattern in patterns for path in self.results.rglob(pattern)]
 
     def jobs(self, call: subprocess.Popen) -> list[psutil.Process]:

@@ -104,7 +104,7 @@ def test_a_bad_config_is_refused_before_any_job(checkout, case):
         assert part in output, output
     assert "Traceback" not in output
     assert "Job stats" not in output
-    assert not (checkout / "results").exists()
+    assert [path.name for path in (checkout / "results").iterdir()] == ["README.md"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pyarrow import parquet
 from training_jobs import outcomes
 
 from manybody.files.manifest import Manifest
-from manybody.files.sequences import Sequences, check
+from manybody.files.sequences import Sequences
 
 SIZES = {"vocabulary": 9, "length": 8}
 CASES = {
@@ -87,7 +87,7 @@ def test_the_artifact_is_whole_and_says_what_it_is(runs, name):
     states = ["starts", "sweep-2", "sweep-5", "sweep-9"]
     expected = sorted([*(f"{state}.parquet" for state in states), "trace.parquet", "samples.md"])
     assert manifest.names() == expected
-    about = check(manifest.file("sweep-5.parquet"))
+    about = Sequences.open(manifest.file("sweep-5.parquet")).about
     assert about["generator"] == "tiny"
     assert about["energy"] == CASES[name]["energy"]
     assert about["sweep"] == 5

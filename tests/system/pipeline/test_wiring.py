@@ -81,7 +81,8 @@ def test_chains_start_from_the_split_that_their_config_says(
     tokens["test"] = tokens["train"] + 4
     for name, made in tokens.items():
         sequences.write(tmp_path / f"{name}.parquet", made, 8, {"split": name})
-    model = SimpleNamespace(vocabulary=8, description={}, order=2, nominal=2)
+    about = SimpleNamespace(order=2, nominal=2)
+    model = SimpleNamespace(vocabulary=8, description={}, about=about)
     monkeypatch.setattr(stored, "load_model", lambda *_: model)
     monkeypatch.setattr(checkpoints, "chosen_step", lambda *_: 7)
     monkeypatch.setattr(checkpoints, "checkpoint_steps", lambda *_: [0, 7])

@@ -127,7 +127,7 @@ def _deduplicated(
 @contextmanager
 def _folder(beside: Path) -> Iterator[Path]:
     """An empty folder on the disk of the file `beside`, for as long as it is needed."""
-    folder = beside.parent / "deduplicating"
+    folder = beside.parent / ".deduplicating"
     shutil.rmtree(folder, ignore_errors=True)  # what a killed job left
     folder.mkdir(parents=True)
     try:
