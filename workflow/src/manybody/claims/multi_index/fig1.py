@@ -109,7 +109,7 @@ SPREAD_ERROR = (0.003, 0.009)
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
     """The claims, from the files of the figure's rule."""
-    found = reading.read(files, block)
+    found = reading.read(files, block, context)
     plain, regularised = found["state_evolution"], found["regularised"]
     return verdicts.table(
         [

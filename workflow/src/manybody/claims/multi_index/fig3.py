@@ -44,7 +44,7 @@ QUIET = (60, 0.15)  # layer 2 stays below until this step
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
     """The claims, from the files of the figure's rule."""
-    found = reading.read(files, block)
+    found = reading.read(files, block, context)
     deep = found["deep"]
     return verdicts.table(
         [

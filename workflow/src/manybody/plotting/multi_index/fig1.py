@@ -32,7 +32,7 @@ TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10)  # of c
 @style.styled(style.RC)
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
-    found = reading.read(files, block)
+    found = reading.read(files, block, context)
     plain, regularised = found["state_evolution"], found["regularised"]
     figure = style.new(9.6, 4.8)
     figure.get_layout_engine().set(wspace=0.05, h_pad=0.02)

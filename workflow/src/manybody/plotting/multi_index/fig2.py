@@ -19,7 +19,7 @@ from manybody.plotting.multi_index import drawing
 @style.styled(style.RC)
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
-    found = reading.read(files, block)
+    found = reading.read(files, block, context)
     figure = style.new(8.6, 3.5)
     left, right = figure.subplots(1, 2)
     drawn = {

@@ -30,7 +30,7 @@ UNTIED = {
 @style.styled(style.RC)
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
-    found = reading.read(files, block)
+    found = reading.read(files, block, context)
     deep = found["deep"]
     classified = {"right": found["docstrings"]}
     if found["trec"].series("similarity 1"):

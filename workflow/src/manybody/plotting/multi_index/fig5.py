@@ -14,7 +14,7 @@ from manybody.plotting.multi_index import drawing
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
     figure = style.new(4.6, 3.5)
-    drawn = draw_fixed(figure.subplots(), reading.read(files, block)["fixed_overlap"])
+    drawn = draw_fixed(figure.subplots(), reading.read(files, block, context)["fixed_overlap"])
     return figure, drawing.gather({"": drawn})
 
 
