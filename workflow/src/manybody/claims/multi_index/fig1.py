@@ -165,34 +165,48 @@ def _own_gates(entry: dict) -> list[Gate]:
     if entry["points"] * entry["scrambles"] < sizes.EXPECTED_FROM:
         return found
     root = math.sqrt(sizes.EXPECTED_SAMPLES)
-    plain = "a plain average of independent samples"
-    runs = entry["scrambles"]
-    for q in sizes.EXPECTED_SINGLE:
-        claim = f"{LEFT}: alpha at Q22 = {q:g}, Q11 = 0, {note}: {plain}"
-        ours, theirs = place("curve", "Q22 alone", q), place("expected", "alpha of Q22 alone", q)
-        errors = (
-            (spread(SPREAD_SINGLE[q], entry), runs),
-            (SPREAD_SAMPLE["single layer"] / root, None),
+
+    def averaged(text, series, expected, q, share, scatter, sample) -> Gate:
+        claim = f"{LEFT}: {text}, {note}: a plain average of independent samples"
+        ours, theirs = place("curve", series, q), place("expected", expected, q)
+        own = spread(scatter, entry), entry["scrambles"]
+        return gates.relative(claim, ours, theirs, share, own, (sample / root, None))
+
+    found += [
+        averaged(
+            f"alpha at Q22 = {q:g}, Q11 = 0",
+            "Q22 alone",
+            "alpha of Q22 alone",
+            q,
+            SINGLE_SHARE,
+            SPREAD_SINGLE[q],
+            SPREAD_SAMPLE["single layer"],
         )
-        found.append(gates.relative(claim, ours, theirs, SINGLE_SHARE, *errors))
-    for q in sizes.EXPECTED_BOTH:
-        for layer in reading.LAYERS:
-            claim = f"{LEFT}: alpha at Q11 = {q:g} by G of layer {layer}, {note}: {plain}"
-            ours = place("curve", "alpha along Q11", q)
-            theirs = place("expected", f"alpha of layer {layer}", q)
-            errors = (spread(SPREAD_ALONG[q], entry), runs), (SPREAD_SAMPLE[layer] / root, None)
-            found.append(gates.relative(claim, ours, theirs, ALONG_SHARE[q], *errors))
-    return found
+        for q in sizes.EXPECTED_SINGLE
+    ]
+    return found + [
+        averaged(
+            f"alpha at Q11 = {q:g} by G of layer {layer}",
+            "alpha along Q11",
+            f"alpha of layer {layer}",
+            q,
+            ALONG_SHARE[q],
+            SPREAD_ALONG[q],
+            SPREAD_SAMPLE[layer],
+        )
+        for q in sizes.EXPECTED_BOTH
+        for layer in reading.LAYERS
+    ]
 
 
 def _specified_gates(entry: dict, regulariser: float) -> list[Gate]:
     note, skip = channel(entry), entry["skip"]
 
-    def at(claim, quantity, series, values, shares, spreads) -> list[Gate]:
+    def at(claim, series, values, shares, spreads) -> list[Gate]:
         return [
             Gate(
                 f"{LEFT}: {claim.format(x=x)}, {note}: specification",
-                place(quantity, series, x),
+                place("curve", series, x),
                 value,
                 (shares[x] if isinstance(shares, dict) else shares) * value,
                 spread((spreads[x] if isinstance(spreads, dict) else spreads) * value, entry),
@@ -201,23 +215,33 @@ def _specified_gates(entry: dict, regulariser: float) -> list[Gate]:
             for x, value in values.items()
         ]
 
-    found = []
-    if regulariser == 0:
-        claim = "alpha at Q22 = {x:g}, Q11 = 0"
-        found += at(claim, "curve", "Q22 alone", SINGLE_LAYER, SINGLE_SHARE, SPREAD_SINGLE)
     series = "alpha along Q11"
-    along = ALONG[regulariser]
-    found += at("alpha at Q11 = {x:g}", "curve", series, along, ALONG_SHARE, SPREAD_ALONG)
-    rest = REST[regulariser]
-    found += at("V22 at Q11 = {x:g}", "curve", "Q22 along Q11", rest, REST_SHARE, SPREAD_REST)
+    found = [
+        *at("alpha at Q11 = {x:g}", series, ALONG[regulariser], ALONG_SHARE, SPREAD_ALONG),
+        *at("V22 at Q11 = {x:g}", "Q22 along Q11", REST[regulariser], REST_SHARE, SPREAD_REST),
+    ]
     if regulariser == 0:
-        claim = "alpha -> 1 as Q -> I: alpha at Q11 = {x:g}"
-        found += at(claim, "curve", series, PERFECT, PERFECT_SHARE, SPREAD_PERFECT)
-        claim = f"{LEFT}: alpha_2 at c = {skip:g}, {note}: specification"
-        finder = place("threshold", "alpha_2", skip)
-        found.append(Gate(claim, finder, ALPHA_2, ALPHA_2_TOLERANCE, 0.0, None, "exact"))
+        text, perfect = (
+            "alpha at Q22 = {x:g}, Q11 = 0",
+            "alpha -> 1 as Q -> I: alpha at Q11 = {x:g}",
+        )
+        found = [
+            *at(text, "Q22 alone", SINGLE_LAYER, SINGLE_SHARE, SPREAD_SINGLE),
+            *found,
+            *at(perfect, series, PERFECT, PERFECT_SHARE, SPREAD_PERFECT),
+            Gate(
+                f"{LEFT}: alpha_2 at c = {skip:g}, {note}: specification",
+                place("threshold", "alpha_2", skip),
+                ALPHA_2,
+                ALPHA_2_TOLERANCE,
+                0.0,
+                None,
+                "exact",
+            ),
+        ]
     value = ALPHA_1[regulariser]
-    found.append(
+    return [
+        *found,
         Gate(
             f"{LEFT}: alpha_1 at c = {skip:g}, {note}: specification",
             place("threshold", "alpha_1", skip),
@@ -225,9 +249,8 @@ def _specified_gates(entry: dict, regulariser: float) -> list[Gate]:
             ALPHA_1_TOLERANCE,
             spread(SPREAD_ONSET * value, entry),
             entry["scrambles"],
-        )
-    )
-    return found
+        ),
+    ]
 
 
 def error_gates(entry: dict) -> list[Gate]:
@@ -383,43 +406,44 @@ def threshold_gates(entry: dict) -> list[Gate]:
     found = []
     note = "" if entry["regulariser"] == 0 else f", {channel(entry)}"
     skips = sorted(entry["skips"])
-    for quantity, series, tolerance, text in (
-        ("alpha_2", "exact", ALPHA_2_TOLERANCE, "alpha_2"),
-        ("lambda_1", "at Q = 0", LAMBDA_1_TOLERANCE, "lambda_1 at Q = 0"),
-    ):
-        if entry["activation"] != "softmax":
-            break
+    lattices = [
+        ("alpha_2", "exact", "alpha_2", ALPHA_2_OVER, ALPHA_2_TOLERANCE),
+        ("lambda_1", "at Q = 0", "lambda_1 at Q = 0", LAMBDA_1, LAMBDA_1_TOLERANCE),
+    ]
+    for quantity, series, text, _, tolerance in lattices:
         for c in skips:
-            if c < sizes.LEAST_SKIP:
-                continue
-            claim = f"{RIGHT}: {text} at c = {c:g}{note}: two lattices"
-            ours, theirs = place(quantity, series, c), place(quantity, "expected", c)
-            found.append(Gate(claim, ours, theirs, tolerance, 0.0, None, "exact"))
+            if entry["activation"] == "softmax" and c >= sizes.LEAST_SKIP:
+                claim = f"{RIGHT}: {text} at c = {c:g}{note}: two lattices"
+                ours, theirs = place(quantity, series, c), place(quantity, "expected", c)
+                found.append(Gate(claim, ours, theirs, tolerance, 0.0, None, "exact"))
     if reading.departure(entry, activation="softmax", regulariser=0):
         return found
     runs = entry["scrambles"]
+    # Scramblings are added until the error that the entry asks for is reached.
+    onset = max(spread(SPREAD_ONSET, entry), entry["tolerance_1"])
+    rest = max(spread(SPREAD_ONSET_REST, entry), entry["tolerance_1"] * RATIO_REST)
+    bounds = {c: ONSET_SHARE * value for c, value in ONSET.items()}
+    tabled = [
+        *((*row, 0.0, "exact") for row in lattices),
+        (
+            "alpha_1",
+            "self-consistent",
+            "alpha_1",
+            ALPHA_1_OVER,
+            ALPHA_1_TOLERANCE,
+            onset,
+            "statistical",
+        ),
+        ("onset", "V22", "V22 at the onset of layer 1", ONSET, bounds, rest, "statistical"),
+    ]
     for c in skips:
-        for quantity, series, values, tolerance, text in (
-            ("alpha_2", "exact", ALPHA_2_OVER, ALPHA_2_TOLERANCE, "alpha_2"),
-            ("lambda_1", "at Q = 0", LAMBDA_1, LAMBDA_1_TOLERANCE, "lambda_1 at Q = 0"),
-        ):
+        for quantity, series, text, values, tolerance, share, kind in tabled:
             if c in values:
+                value = values[c]
+                most = tolerance[c] if isinstance(tolerance, dict) else tolerance
                 claim = f"{RIGHT}: {text} at c = {c:g}: specification"
                 ours = place(quantity, series, c)
-                found.append(Gate(claim, ours, values[c], tolerance, 0.0, None, "exact"))
-        if c in ALPHA_1_OVER:
-            value = ALPHA_1_OVER[c]
-            claim = f"{RIGHT}: alpha_1 at c = {c:g}: specification"
-            # Scramblings are added until the error that the entry asks for is reached.
-            error = max(spread(SPREAD_ONSET, entry), entry["tolerance_1"]) * value
-            ours = place("alpha_1", "self-consistent", c)
-            found.append(Gate(claim, ours, value, ALPHA_1_TOLERANCE, error, runs))
-        if c in ONSET:
-            value = ONSET[c]
-            claim = f"{RIGHT}: V22 at the onset of layer 1 at c = {c:g}: specification"
-            share = max(spread(SPREAD_ONSET_REST, entry), entry["tolerance_1"] * RATIO_REST)
-            ours = place("onset", "V22", c)
-            found.append(Gate(claim, ours, value, ONSET_SHARE * value, share * value, runs))
+                found.append(Gate(claim, ours, value, most, share * value, runs, kind))
         for series, values in APPROACH.items():
             if c not in values:
                 continue
