@@ -152,12 +152,12 @@ def _thresholds(table: Table) -> list[float]:
 def _key(gamp: Table) -> list[Line2D]:
     """What lines and symbols mean: colours are quantities, shapes what computed them."""
     palette = [(f"layer {layer}", drawing.LAYER[layer]) for layer in reversed(reading.LAYERS)]
-    handles = [
-        Line2D([], [], color=colour, label=name)
-        for name, colour in [*palette, ("plug-in error (right)", drawing.ERROR)]
-    ]
-    handles.append(Line2D([], [], color=drawing.ERROR, linestyle="--", label="Q₁₁ forced to 0"))
-    handles.append(
+    return [
+        *(
+            Line2D([], [], color=colour, label=name)
+            for name, colour in [*palette, ("plug-in error (right)", drawing.ERROR)]
+        ),
+        Line2D([], [], color=drawing.ERROR, linestyle="--", label="Q₁₁ forced to 0"),
         Line2D(
             [],
             [],
@@ -167,9 +167,7 @@ def _key(gamp: Table) -> list[Line2D]:
             markersize=6,
             markeredgewidth=0,
             label=f"GAMP, D = {gamp.entry['dimension']}, {runs.number(gamp)}",
-        )
-    )
-    handles.append(
+        ),
         Line2D(
             [],
             [],
@@ -179,10 +177,9 @@ def _key(gamp: Table) -> list[Line2D]:
             markerfacecolor="white",
             markeredgecolor="0.3",
             label="hollow: not converged",
-        )
-    )
-    handles.append(Line2D([], [], **drawing.STORED, label="public data"))
-    return handles
+        ),
+        Line2D([], [], **drawing.STORED, label="public data"),
+    ]
 
 
 # --- Right ---------------------------------------------------------------------------------------
@@ -191,8 +188,6 @@ def _key(gamp: Table) -> list[Line2D]:
 def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
     """alpha_2 and alpha_1 over c with error bands, the literal alpha_1, the bound, public data."""
     first, second = table.get("alpha_1", "self-consistent"), table.get("alpha_2", "exact")
-    literal = table.get("alpha_1", "literal")
-    failed = table.failed("alpha_1")
     jump = table.get("first order")
     jumps = jump.loc[jump["y"] > 0, "x"]
     axes.axhspan(0, BOUND, color="0.93", linewidth=0, zorder=-2)
@@ -200,10 +195,13 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
     parts = [drawing.points("bound 1/6", {float(x): BOUND for x in second["x"]})]
     looks = dict(marker="o", markersize=3)
     blue, red = drawing.LAYER[1], drawing.LAYER[2]
-    label = "α₁, self-consistent"
-    parts += drawing.curve(axes, first, blue, "alpha_1 self-consistent", label, failed, **looks)
-    parts += drawing.curve(axes, second, red, "alpha_2", "α₂", table.failed("alpha_2"), **looks)
+    for series, label, found, colour, name in (
+        ("alpha_1 self-consistent", "α₁, self-consistent", first, blue, "alpha_1"),
+        ("alpha_2", "α₂", second, red, "alpha_2"),
+    ):
+        parts += drawing.curve(axes, found, colour, series, label, table.failed(name), **looks)
     looks = dict(linestyle=":", marker=".", markersize=3)
+    literal = table.get("alpha_1", "literal")
     parts += drawing.curve(axes, literal, blue, "alpha_1 literal", "α₁, layer 2 known", **looks)
     for quantity, marker, colour, label in (
         ("transition", "v", red, "first-order jump of layer 2"),

@@ -168,9 +168,7 @@ def draw_ends(axes: Axes, data: Data) -> pd.DataFrame:
     for number, entry in enumerate(data.architectures):
         found = _ends(entry, lambda run: data.coupling_error(run.last_map).error)
         shown[entry.label.replace(", ", "\n").replace(" attention", "")] = found
-        parts.append(points("c end", entry.label, "", [], []))
-        for seed, value in found.items():
-            parts.append(points("c end", entry.label, seed, [number], [value]))
+        parts.append(points("c end", entry.label, found.index, [number] * len(found), found))
     sns.stripplot(pd.DataFrame(shown), palette=_palette(data), alpha=0.8, jitter=False, ax=axes)
     axes.tick_params(axis="x", labelsize=6.5)
     axes.tick_params(axis="y", labelleft=False)
@@ -195,8 +193,8 @@ def draw_interpolation(axes: Axes, data: Data) -> pd.DataFrame:
     axes.set_title("(d) interpolation")
     parts = [points("d", "interpolation", "mean", a, excess, errors)]
     for entry in data.interpolation:
-        for seed, value in zip(entry.runs, data.excess(entry), strict=True):
-            parts.append(points("d", "interpolation", seed, [entry.a], [value]))
+        places = [entry.a] * len(entry.runs)
+        parts.append(points("d", "interpolation", list(entry.runs), places, data.excess(entry)))
     return pd.concat(parts)
 
 
@@ -215,9 +213,9 @@ def numbers(data: Data) -> list[pd.DataFrame]:
             "mean square": lambda run: data.coupling_error(run.last_map).mean_square,
             "values": lambda run: _value_error(run, data),
         }.items():
-            for seed, value in _ends(entry, of_map).items():
-                if math.isfinite(value):
-                    parts.append(points(panel, entry.label, seed, [math.nan], [value]))
+            known = _ends(entry, of_map)
+            known = known[np.isfinite(known)]
+            parts.append(points(panel, entry.label, known.index, [math.nan] * len(known), known))
     return parts
 
 
