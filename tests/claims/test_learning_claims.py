@@ -35,6 +35,7 @@ def test_what_was_built_into_the_losses_is_what_the_claims_say():
     assert "n = 4, order 9, rank 32, stopped against n = 2, order 3, rank 32" in stopped[0]
     assert set(answers(found, "7 (fig. 4): BERT").values()) == {"yes"}
     assert not answers(found, "6 (fig. 4): order 33")  # L = 16
+    assert len(answers(found, "section 8 (fig. 4)")) == 1
     assert {"8", "10", "11", "12"} <= {claim.split()[0] for claim in judged("fig. 5")["claim"]}
 
 

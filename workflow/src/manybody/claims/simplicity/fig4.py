@@ -27,7 +27,7 @@ def claims(student: Student, numbers: tuple[str, str], figure: str) -> pd.DataFr
     if "norm" in block:  # claim 12: the same with clones by the norm score
         given = f"12 ({figure}), norm score", student.curves, block["norm"], student.labels
         found += [*verdicts.ordered(*given), *verdicts.late_changes(*given, steps)]
-    if "starts" in block:
+    if "chain_inits" in block:
         found.append(_start_claim(student, figure))
     return verdicts.table(found)
 
