@@ -380,12 +380,14 @@ def at_least(claim: str, values, bound: float, rounding: float = 1e-9) -> dict:
 
 def threshold_claims(table: Table) -> list[dict]:
     """Thresholds over c: section 4."""
-    rows = gates.claims(threshold_gates(table.entry), table)
-    rows += _coarse_claims(table)
-    places = ("alpha_1", "self-consistent"), ("alpha_2", "exact")
-    values = [y for place in places for y in table.y(*place)]
-    rows.append(at_least(f"{RIGHT}: all thresholds at or above 1/6", values, BOUND))
-    rows += [*_equal_claims(table), *_jump_claims(table)]
+    values = [*table.y("alpha_1", "self-consistent"), *table.y("alpha_2", "exact")]
+    rows = [
+        *gates.claims(threshold_gates(table.entry), table),
+        *_coarse_claims(table),
+        at_least(f"{RIGHT}: all thresholds at or above 1/6", values, BOUND),
+        *_equal_claims(table),
+        *_jump_claims(table),
+    ]
     if reading.departure(table.entry, activation="softmax", regulariser=0):
         return rows
     for name, series, stored in (

@@ -140,8 +140,7 @@ def factored_claims(data: Data, figure: str) -> list[dict]:
     """Factored attention reaches the optimum and finds J, as well as M sequences allow."""
     if departure(data):
         return []
-    entries = [entry for entry in data.architectures if entry.kind in FACTORED]
-    return [row for entry in entries for row in _factored(data, entry, figure)]
+    return [row for entry in data.of_kind(*FACTORED) for row in _factored(data, entry, figure)]
 
 
 def _factored(data: Data, entry: Entry, figure: str) -> list[dict]:
@@ -239,10 +238,8 @@ def _same_but_steps(one: dict, other: dict) -> bool:
 def vanilla_claims(data: Data, figure: str) -> list[dict]:
     """Factored attention is below the encoder of three layers, and that below one of one layer;
     depths are compared within one reading of the encoder."""
-    encoders = [entry for entry in data.architectures if entry.kind == "encoder"]
-    encoders.sort(key=lambda entry: (entry.reading, entry.layers))
-    factored = [entry for entry in data.architectures if entry.kind in FACTORED]
-    best = min(factored, key=lambda entry: data.excess(entry).mean(), default=None)
+    encoders = sorted(data.of_kind("encoder"), key=lambda entry: (entry.reading, entry.layers))
+    best = min(data.of_kind(*FACTORED), key=lambda entry: data.excess(entry).mean(), default=None)
     rows = []
     for entry in encoders if best is not None else []:
         claim = f"{figure}: excess of the {_encoder(entry)} above {best.label}"
@@ -284,11 +281,9 @@ def _above_zero(claim: str, differences: np.ndarray, resolution: float) -> dict:
 
 def faster_claims(data: Data, figure: str) -> list[dict]:
     """Factored attention makes its drop of the loss in fewer epochs than the encoders."""
-    factored = [entry for entry in data.architectures if entry.kind in FACTORED]
-    encoders = [entry for entry in data.architectures if entry.kind == "encoder"]
     rows, share = [], SATURATION[0]
-    for encoder in encoders:
-        for entry in factored:
+    for encoder in data.of_kind("encoder"):
+        for entry in data.of_kind(*FACTORED):
             claim = (
                 f"{figure}: {entry.label} converges faster: epochs after which {share:.0%} of the "
                 f"drop are left, {encoder.label} less {entry.label}"

@@ -119,6 +119,10 @@ class Data:
     def entries(self) -> list[Entry]:
         return [*self.architectures, *self.interpolation]
 
+    def of_kind(self, *kinds: str) -> list[Entry]:
+        """The architectures of some kinds (`Entry.kind`)."""
+        return [entry for entry in self.architectures if entry.kind in kinds]
+
     @cached_property
     def frequencies(self) -> np.ndarray:
         return gauge.colour_frequencies(self.tokens, self.hamiltonian.vocabulary)

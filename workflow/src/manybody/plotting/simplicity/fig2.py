@@ -1,20 +1,15 @@
 """Figure 2: networks of one, two and three layers climb down the orders of interaction."""
 
-from manybody.claims.simplicity.staircase_runs import Part, read_parts
+from manybody.claims.simplicity.staircase_runs import read_parts
 from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn
 from manybody.plotting.simplicity import staircase
 
 
-def draw(files, block: dict, context: dict) -> Drawing:
-    """The figure and what is drawn, from files; see the package's docstring."""
-    (part,) = read_parts(files, block, context)
-    return figure_of(part)
-
-
 @style.styled(style.RC)
-def figure_of(part: Part) -> Drawing:
+def draw(files, block: dict, context: dict) -> Drawing:
     """(b) losses, (c) displacements below, (d) all ends beside, on the same axis of losses."""
+    (part,) = read_parts(files, block, context)
     figure = style.new(7.0, 5.2)
     panels = [["b", "d"], ["c", "words"]]
     axes = figure.subplot_mosaic(panels, width_ratios=(2.1, 1), height_ratios=(1.4, 1))

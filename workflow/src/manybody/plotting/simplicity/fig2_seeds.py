@@ -1,20 +1,15 @@
 """Figure 2, seed by seed: how often the deepest network gets there, by each training recipe."""
 
-from manybody.claims.simplicity.staircase_runs import Part, read_parts
+from manybody.claims.simplicity.staircase_runs import read_parts
 from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn
 from manybody.plotting.simplicity import staircase
 
 
-def draw(files, block: dict, context: dict) -> Drawing:
-    """The figure and what is drawn, from files; see the package's docstring."""
-    (part,) = read_parts(files, block, context)
-    return figure_of(part)
-
-
 @style.styled(style.RC)
-def figure_of(part: Part) -> Drawing:
+def draw(files, block: dict, context: dict) -> Drawing:
     """A panel of losses for the deepest network by each recipe, each seed coloured by its end."""
+    (part,) = read_parts(files, block, context)
     groups, order = [part.deepest, *part.protocols], part.lines.order
     columns = min(len(groups), 3)
     rows = -(-len(groups) // columns)
