@@ -137,8 +137,12 @@ def theory_claims(table: Table, errors: bool = True) -> list[dict]:
 
     errors: with those of errors of prediction, which are the same for every regulariser.
     """
-    found = [*left_gates(table.entry), *(error_gates(table.entry) if errors else ())]
-    return [*gates.claims(found, table), *general_claims(table, LEFT)]
+    found = [
+        *left_gates(table.entry),
+        *(error_gates(table.entry) if errors else ()),
+        *end_gates(table.entry, LEFT),
+    ]
+    return [*gates.claims(found, table), *_identity_claims(table), _bound_claim(table)]
 
 
 def left_gates(entry: dict) -> list[Gate]:
@@ -280,16 +284,6 @@ def error_gates(entry: dict) -> list[Gate]:
     return found
 
 
-def general_claims(table: Table, figure: str) -> list[dict]:
-    """What holds for all entries: one end of the iteration, identities, the bound."""
-    note = where(table.entry)
-    return [
-        *gates.claims(end_gates(table.entry, figure), table),
-        *_identity_claims(table, figure, note),
-        _bound_claim(table, figure, note),
-    ]
-
-
 def end_gates(entry: dict, figure: str) -> list[Gate]:
     """State evolution from near 0 and from strong side information ends at the same Q: the mean
     over scramblings, at the alpha where the first scrambling's difference is largest."""
@@ -314,7 +308,7 @@ def _end(table: Table) -> Value | str:
     return max(each, key=lambda value: abs(value.value))
 
 
-def _identity_claims(table: Table, figure: str, note: str) -> list[dict]:
+def _identity_claims(table: Table) -> list[dict]:
     """Differences of two estimators at random Q, in their standard errors.
 
     Confirmed where none is above 3; contradicted above what the largest of so many Student's t
@@ -325,7 +319,7 @@ def _identity_claims(table: Table, figure: str, note: str) -> list[dict]:
         ("derivative", "2 dlogZ/dQ - G", "2 d(E log Z_out)/dQ = G(Q)"),
         ("nishimori", "", "Nishimori: E g g^T = T/V - V^-1 E[sum_t Cov] V^-1"),
     ):
-        claim = f"{figure}: {text} (largest difference in standard errors), {note}"
+        claim = f"{LEFT}: {text} (largest difference in standard errors), {where(table.entry)}"
         found = table.get(quantity, series)
         if not len(found):
             rows.append(verdicts.failed(claim, "statistical", "missing in the table", 0.0))
@@ -352,8 +346,8 @@ def _identity_claims(table: Table, figure: str, note: str) -> list[dict]:
     return rows
 
 
-def _bound_claim(table: Table, figure: str, note: str) -> dict:
-    claim = f"{figure}: both thresholds at or above 1/6, {note}"
+def _bound_claim(table: Table) -> dict:
+    claim = f"{LEFT}: both thresholds at or above 1/6, {where(table.entry)}"
     found = [table.at("threshold", name, table.entry["skip"]) for name in ("alpha_2", "alpha_1")]
     if None in found:
         return verdicts.failed(claim, "exact", "missing in the table", f">= {BOUND:.6g}")

@@ -72,10 +72,7 @@ def _converged(quantity: str, alpha: float, square: bool = False):
 
 def claims(table: Table, theories: list[Table], figure: str) -> list[dict]:
     """GAMP at convergence and step by step: state evolution, and the stored public data."""
-    found = [
-        *theory_gates(table.entry, theories, figure),
-        *step_gates(table.entry, figure),
-    ]
+    found = theory_gates(table.entry, theories, figure) + step_gates(table.entry, figure)
     return [*gates.claims(found, table), *_public_claims(table, figure)]
 
 

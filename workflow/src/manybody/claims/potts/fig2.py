@@ -112,8 +112,8 @@ def sample_claims(data: Data, figure: str) -> list[dict]:
     """The samples are in equilibrium, at the temperature that was asked for."""
     found, asked = data.hamiltonian_about["equilibrium"], data.source["temperature"].get("hamming")
     rows = []
-    for start in ("hot", "cold") if asked is not None else ():
-        words = {"hot": "uniform (hot)", "cold": "ordered (cold)"}[start]
+    starts = {"hot": "uniform (hot)", "cold": "ordered (cold)"}
+    for start, words in starts.items() if asked is not None else ():
         claim = f"{figure}: mean Hamming distance of {found['chains']} chains from {words} starts"
         value, error = found[start], found[f"{start}_se"]
         rows.append(verdicts.within(claim, value, error, asked, HAMMING, "statistical"))
@@ -124,13 +124,15 @@ def sample_claims(data: Data, figure: str) -> list[dict]:
     if asked == DEFAULT_HAMMING and not departure(data):
         claim = f"{figure}: beta of Hamming distance {DEFAULT_HAMMING} at the default setting"
         error = error / 2 / BETA_SLOPE  # of the mean of hot and cold, as a beta
-        given = (data.hamiltonian.beta, error, MEASURED_BETA, BETA_TOLERANCE)
-        rows.append(verdicts.within(claim, *given, "statistical"))
+        beta = data.hamiltonian.beta, error
+        rows.append(verdicts.within(claim, *beta, MEASURED_BETA, BETA_TOLERANCE, "statistical"))
     test = data.self_test
-    rows.append(verdicts.self_test(figure, test, data.tokens.size))
     claim = f"{figure}: the optimum is the sampler's own cross-entropy"
-    rows.append(verdicts.identity(claim, data.optimum.end, test["cross_entropy"], verdicts.SAME))
-    return rows
+    return [
+        *rows,
+        verdicts.self_test(figure, test, data.tokens.size),
+        verdicts.identity(claim, data.optimum.end, test["cross_entropy"], verdicts.SAME),
+    ]
 
 
 # --- Factored attention --------------------------------------------------------------------------

@@ -69,9 +69,10 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
     handles = [
         Line2D([], [], color=drawing.LAYER[layer], label=f"layer {layer}") for layer in ORDER
     ]
-    for series, line in ERRORS.items():
-        label = f"error, {series} (right)"
-        handles.append(Line2D([], [], color=drawing.ERROR, linestyle=line, label=label))
+    handles += [
+        Line2D([], [], color=drawing.ERROR, linestyle=line, label=f"error, {series} (right)")
+        for series, line in ERRORS.items()
+    ]
     handles.append(Line2D([], [], color="0.4", linestyle=":", linewidth=0.9, label="thresholds"))
     if stored:
         handles.append(Line2D([], [], **drawing.STORED, label="public data"))
