@@ -56,8 +56,7 @@ def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
             label = {"label": "D → ∞"} if layer == 1 else {}
             axes.plot(theory["x"], theory["y"], color="black", linestyle="--", linewidth=1, **label)
             parts.append(drawing.named(theory, f"D -> infinity, {name}"))
-    axes.set(xscale="log", xlabel="iteration", ylabel="cosine with the teacher")
-    axes.set_ylim(-0.03, 1.04)
+    axes.set(xscale="log", xlabel="iteration", ylabel="cosine with the teacher", ylim=(-0.03, 1.04))
     style.plain_ticks(axes.xaxis)
     entry = table.entry
     axes.set_title(

@@ -60,8 +60,12 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
     coloured = {f"Q{layer}{layer}": drawing.LAYER[layer] for layer in ORDER}
     given = axes, regularised, public.DEEP_SETTING, public.DEEP, last
     stored = drawing.public(*given, coloured)
-    axes.set(xlim=(0, last), ylim=(-0.02, 1.04), xlabel="samples per dimension α = N / D")
-    axes.set_ylabel("overlap Q")
+    axes.set(
+        xlim=(0, last),
+        ylim=(-0.02, 1.04),
+        xlabel="samples per dimension α = N / D",
+        ylabel="overlap Q",
+    )
     errors.set(yscale="log", ylabel="plug-in error")
     errors.spines["right"].set_visible(True)
     channels = (channel(table.entry) for table in (regularised, plain))
@@ -147,8 +151,13 @@ def draw_questions(axes: Axes, table: Table) -> list[pd.DataFrame]:
         parts.append(drawing.named(shown, f"{name}, mean and sd of runs"))
         parts.append(drawing.named(found, name))
     steps = table.get("similarity 1")["x"]
-    axes.set(xscale="log", xlim=(max(1, steps[steps > 0].min()), steps.max()), xlabel="step")
-    axes.set(ylabel="similarity to the last state", ylim=(0, 1.04))
+    axes.set(
+        xscale="log",
+        xlim=(max(1, steps[steps > 0].min()), steps.max()),
+        xlabel="step",
+        ylabel="similarity to the last state",
+        ylim=(0, 1.04),
+    )
     count = table.get("similarity 1")["seed"].nunique()
     axes.legend(loc="upper left", title=f"{count} run{'s' if count > 1 else ''}, mean ± sd")
     return parts

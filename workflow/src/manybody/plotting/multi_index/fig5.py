@@ -22,9 +22,12 @@ def draw_fixed(axes: Axes, table: Table) -> list[pd.DataFrame]:
     failed, entry = table.failed("fixed"), table.entry
     looks = dict(failed=failed, marker="o", markersize=3)
     shown = drawing.curve(axes, table.get("fixed", "Q11"), drawing.LAYER[1], "Q11", **looks)
-    axes.set(xlabel="overlap of layer 2, Q₂₂, held fixed", ylabel="overlap of layer 1, Q₁₁")
-    axes.set_ylim(-0.03, 1.04)
-    axes.set_title(f"α = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}")
+    axes.set(
+        xlabel="overlap of layer 2, Q₂₂, held fixed",
+        ylabel="overlap of layer 1, Q₁₁",
+        ylim=(-0.03, 1.04),
+        title=f"α = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}",
+    )
     if len(failed):
         axes.lines[-1].set_label("not converged")
         axes.legend(loc="upper left")

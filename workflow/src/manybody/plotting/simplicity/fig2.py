@@ -25,10 +25,10 @@ def draw(files, block: dict, context: dict) -> Drawing:
     axes["b"].tick_params(labelbottom=False)
     axes["b"].set_ylabel("held-out loss (nats per token)")
     staircase.depth_legend(axes["b"], part.networks, columns=3)
-    axes["c"].set_title(f"(c) n = {part.deepest.layers}, seed {part.deepest.chosen}")
-    axes["c"].set_xlabel("training epoch")
-    axes["d"].set_title("(d) at the end")
-    axes["d"].set_xlabel("layers n")
+    axes["c"].set(
+        title=f"(c) n = {part.deepest.layers}, seed {part.deepest.chosen}", xlabel="training epoch"
+    )
+    axes["d"].set(title="(d) at the end", xlabel="layers n")
     axes["d"].tick_params(labelleft=False)
     axes["words"].axis("off")
     staircase.class_legend(axes["words"], [part.deepest, *part.protocols], part.lines)

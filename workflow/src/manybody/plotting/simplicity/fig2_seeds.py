@@ -19,8 +19,10 @@ def draw(files, block: dict, context: dict) -> Drawing:
     for axes, group in zip(panels, groups, strict=False):
         parts.append(staircase.draw_losses(axes, [group], part.lines, by_end=True))
         reached = group.counts(part.lines)["reached"]
-        axes.set_title(f"{group.label}: {reached} of {len(group.runs)} seeds reach order {order}")
-        axes.set_xlabel("training epoch")
+        axes.set(
+            title=f"{group.label}: {reached} of {len(group.runs)} seeds reach order {order}",
+            xlabel="training epoch",
+        )
     for axes in panels[len(groups) :]:
         axes.axis("off")
     for axes in panels[::columns]:
