@@ -14,7 +14,7 @@ import pandas as pd
 
 from manybody.claims import verdicts
 from manybody.claims.potts import fig2_runs, setting
-from manybody.claims.potts.fig2_runs import FACTORED, Data, Entry
+from manybody.claims.potts.fig2_runs import FACTORED, Data, Entry, of_kind
 from manybody.claims.reading import mean
 from manybody.claims.saturation import SATURATION, saturation
 from manybody.files import tables
@@ -142,7 +142,11 @@ def factored_claims(data: Data, figure: str) -> list[dict]:
     """Factored attention reaches the optimum and finds J, as well as M sequences allow."""
     if departure(data):
         return []
-    return [row for entry in data.of_kind(*FACTORED) for row in _factored(data, entry, figure)]
+    return [
+        row
+        for entry in of_kind(data.architectures, *FACTORED)
+        for row in _factored(data, entry, figure)
+    ]
 
 
 def _factored(data: Data, entry: Entry, figure: str) -> list[dict]:
@@ -240,8 +244,14 @@ def _same_but_steps(one: dict, other: dict) -> bool:
 def vanilla_claims(data: Data, figure: str) -> list[dict]:
     """Factored attention is below the encoder of three layers, and that below one of one layer;
     depths are compared within one reading of the encoder."""
-    encoders = sorted(data.of_kind("encoder"), key=lambda entry: (entry.reading, entry.layers))
-    best = min(data.of_kind(*FACTORED), key=lambda entry: data.excess(entry).mean(), default=None)
+    encoders = sorted(
+        of_kind(data.architectures, "encoder"), key=lambda entry: (entry.reading, entry.layers)
+    )
+    best = min(
+        of_kind(data.architectures, *FACTORED),
+        key=lambda entry: data.excess(entry).mean(),
+        default=None,
+    )
     rows = []
     for entry in encoders if best is not None else []:
         claim = f"{figure}: excess of the {_encoder(entry)} above {best.label}"
@@ -284,8 +294,8 @@ def _above_zero(claim: str, differences: np.ndarray, resolution: float) -> dict:
 def faster_claims(data: Data, figure: str) -> list[dict]:
     """Factored attention makes its drop of the loss in fewer epochs than the encoders."""
     rows, share = [], SATURATION[0]
-    for encoder in data.of_kind("encoder"):
-        for entry in data.of_kind(*FACTORED):
+    for encoder in of_kind(data.architectures, "encoder"):
+        for entry in of_kind(data.architectures, *FACTORED):
             claim = (
                 f"{figure}: {entry.label} converges faster: epochs after which {share:.0%} of the "
                 f"drop are left, {encoder.label} less {entry.label}"

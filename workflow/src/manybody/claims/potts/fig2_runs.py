@@ -102,6 +102,11 @@ class Entry:
         return next(iter(self.runs.values())).about["description"].get("layers", 1)
 
 
+def of_kind(entries: list[Entry], *kinds: str) -> list[Entry]:
+    """Those of some kinds (`Entry.kind`)."""
+    return [entry for entry in entries if entry.kind in kinds]
+
+
 @dataclass
 class Data:
     """All that the figure is about. `hamiltonian_about`: what is stored with the Hamiltonian."""
@@ -118,10 +123,6 @@ class Data:
     @property
     def entries(self) -> list[Entry]:
         return [*self.architectures, *self.interpolation]
-
-    def of_kind(self, *kinds: str) -> list[Entry]:
-        """The architectures of some kinds (`Entry.kind`)."""
-        return [entry for entry in self.architectures if entry.kind in kinds]
 
     @cached_property
     def frequencies(self) -> np.ndarray:
