@@ -277,4 +277,5 @@ def given(figure, folder, **made):
     for role, maker in roles.items():
         paths.append(folder / f"{role}.parquet")
         tables.write_theory(paths[-1], maker.frame(), {"entry": maker.entry, **maker.about})
-    return {"theory": paths}, {"theory": {role: f"table-of-{role}" for role in roles}}, {}
+    names = {role: f"table-of-{role}" for role in roles}
+    return {"theory": paths}, {"theory": names}, {"theory": list(names.values())}

@@ -106,9 +106,7 @@ def test_an_evaluation_that_is_not_there_is_named():
         simplicity.SimplicityFig3.model_validate(block).inputs({"evaluations": EVALUATIONS})
 
 
-def test_theory_comes_in_the_order_of_the_config():
-    """Figures pair the tables with what they are by that order."""
+def test_theory_is_what_the_roles_name():
     theory = {"sgd": "descent", "gamp": "messages"}
-    config = {"figures": {"multi-index": {"fig2": {"theory": theory}}}}
-    block = multi_index.MultiIndexFig2.model_validate(config["figures"]["multi-index"]["fig2"])
-    assert block.inputs(config)["theory"] == ["descent", "messages"]
+    block = multi_index.MultiIndexFig2.model_validate({"theory": theory})
+    assert block.inputs({})["theory"] == ["messages", "descent"]

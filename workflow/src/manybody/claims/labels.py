@@ -3,11 +3,6 @@
 from manybody import models
 
 
-def order(description: dict) -> int | None:
-    """Highest order that a model couples; None if unbounded."""
-    return models.about(description).order
-
-
 def bounded(description: dict) -> bool:
     """Whether the order is a restriction: it is not if it exceeds the sequence length L."""
     return models.about(description).bounded

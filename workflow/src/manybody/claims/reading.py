@@ -70,10 +70,10 @@ class Table:
         return found.loc[found["y"] < 1, "x"].to_numpy()
 
 
-def read(files: Mapping[str, list], block: dict) -> dict[str, Table]:
+def read(files: Mapping[str, list], block: dict, context: dict) -> dict[str, Table]:
     """The tables of a figure, by their roles."""
-    paths = zip(block["theory"], files["theory"], strict=True)
-    return {role: Table(*tables.read_theory(path)) for role, path in paths}
+    paths = dict(zip(context["theory"], files["theory"], strict=True))
+    return {role: Table(*tables.read_theory(paths[name])) for role, name in block["theory"].items()}
 
 
 def is_in(x: pd.Series, places: Iterable[float]) -> np.ndarray:

@@ -25,12 +25,10 @@ import pandas as pd
 from scipy.special import ndtr, stdtrit
 
 from manybody.claims.saturation import SATURATION, saturations
+from manybody.claims.scorecard import ANSWERS, COLUMNS, GATES
 from manybody.files import tables
 
-COLUMNS = ["claim", "kind", "value", "standard_error", "expected", "tolerance", "holds"]
-GATES = ("exact", "statistical")
 KINDS = (*GATES, "paper")
-ANSWERS = ("yes", "no", "undecided", "not-run")
 # What a rule of decision answers, and the word for it where it decides a gate.
 GATE_ANSWERS = {"yes": "confirmed", "undecided": "consistent", "no": "contradicted"}
 
@@ -58,10 +56,11 @@ def row(
     kind or an answer that does not exist, and for a gate that was not run: a gate that does not
     apply is no row.
     """
-    if kind not in KINDS or holds not in ANSWERS or (kind in GATES and holds == "not-run"):
+    answers = ANSWERS["paper"]
+    if kind not in KINDS or holds not in answers or (kind in GATES and holds == "not-run"):
         raise ValueError(
             f"claim {claim!r}: found kind {kind!r}, holds {holds!r}; expected one of "
-            f"{', '.join(KINDS)} and one of {', '.join(ANSWERS)} (not-run for paper only)"
+            f"{', '.join(KINDS)} and one of {', '.join(answers)} (not-run for paper only)"
         )
     if kind in GATES:
         if not math.isfinite(value) and not claim.endswith("]"):

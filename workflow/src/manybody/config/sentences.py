@@ -102,12 +102,11 @@ def _inline(node, definitions: dict):
     out = {}
     if "$ref" in node:
         out |= _inline(definitions[node["$ref"].removeprefix("#/$defs/")], definitions)
-    named = "properties" in node
     for key, part in node.items():
-        if key not in ("$ref", "title", "default") or (key == "default" and part is not None):
-            out[key] = _inline(part, definitions)
-        if key == "properties" and named:
+        if key == "properties":
             out[key] = {name: _inline(value, definitions) for name, value in part.items()}
+        elif key not in ("$ref", "title", "default") or (key == "default" and part is not None):
+            out[key] = _inline(part, definitions)
     return out
 
 

@@ -50,11 +50,17 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         for layers in DEPTHS:
             torch.manual_seed(torch_seed(seed, "many-body exact weights", layers))
-            description = dict(architecture="factored", vocabulary=VOCABULARY, length=LENGTH)
-            sizes = dict(
-                layers=layers, rank=None, bias=False, variant="exact", init_scale=INIT_SCALE
-            )
-            model = build({**description, **sizes}).eval()
+            description = {
+                "architecture": "factored",
+                "vocabulary": VOCABULARY,
+                "length": LENGTH,
+                "layers": layers,
+                "rank": None,
+                "bias": False,
+                "variant": "exact",
+                "init_scale": INIT_SCALE,
+            }
+            model = build(description).eval()
             series = f"n = {layers}"
             sequences = torch.randint(VOCABULARY, (SEQUENCES, LENGTH))
             rows.append(("masking single", series, LENGTH, masking_error(model, sequences)))

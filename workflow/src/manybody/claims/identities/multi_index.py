@@ -6,8 +6,10 @@ the channel of two layers with adaptive quadrature, finite differences and its s
 thresholds at Q = 0 with their bounds and limits (multi-index, sections 1 to 4).
 """
 
+import itertools
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,7 +63,7 @@ def _links(generator) -> list[tuple]:
         heads = Plain.draw(generator, SAMPLES, FEATURES, layers, tokens, rank, skip, heads=4)
         readouts = generator.standard_normal(4)
         found = links.multi_head(*heads.indices(), skip, readouts)
-        compare("multi-head", found, heads.head_outputs(readouts))
+        compare("multi-head", found, heads.outputs(readouts))
     name = "link function against the plain matrix form, L = 1..4, T = 2..4, r = 1..3"
     rows = [(f"{kind}: {name}", 1e-12, max(found)) for kind, found in errors.items()]
     given = Plain.draw(generator, 200, FEATURES, 4, 3, 1, 1.0).tied()
@@ -210,10 +212,6 @@ class Plain:
         """The same with its queries as keys."""
         return replace(self, keys=self.queries)
 
-    def scaled(self, factor: float) -> "Plain":
-        """The same with smaller or larger weights."""
-        return replace(self, queries=self.queries * factor, keys=self.keys * factor)
-
     def indices(self) -> tuple[np.ndarray, np.ndarray]:
         """q, k (n, H, L, r, T); without H where there is one head."""
         root = np.sqrt(self.tokens.shape[1])
@@ -228,15 +226,11 @@ class Plain:
         layers = self.queries.shape[1]
         return np.array([self._run(X, layers, 1.0, kind) for X in self.tokens])
 
-    def outputs(self, share: float = 1.0, kind: str = "softmax") -> np.ndarray:
-        """y (n, T, T) of one head; share = 1/c with skip 1 divides the layers by c."""
-        return self._attend([1.0], share, kind)
-
-    def head_outputs(self, readouts) -> np.ndarray:
-        """y (n, T, T), the heads' attentions times their readouts."""
-        return self._attend(readouts, 1.0, "softmax")
-
-    def _attend(self, readouts, share, kind):
+    def outputs(
+        self, readouts: Sequence[float] = (1.0,), share: float = 1.0, kind: str = "softmax"
+    ) -> np.ndarray:
+        """y (n, T, T), the heads' attentions times their readouts; share = 1/c with skip 1 divides
+        the layers by c."""
         last = self.queries.shape[1] - 1
         found = []
         for X in self.tokens:
@@ -258,11 +252,6 @@ class Plain:
         """A row for each token that attends."""
         features, tokens = X.shape
         product = self.queries[head, layer].T @ self.keys[head, layer] / features  # (D, D)
-        weights = np.empty((tokens, tokens))
-        for t in range(tokens):
-            scores = [X[:, t] @ product @ X[:, s] for s in range(tokens)]
-            if kind == "linear":
-                weights[t] = scores
-            else:
-                weights[t] = scipy.special.softmax(scores)
-        return weights
+        pairs = itertools.product(range(tokens), repeat=2)
+        scores = np.reshape([X[:, t] @ product @ X[:, s] for t, s in pairs], (tokens, tokens))
+        return scores if kind == "linear" else scipy.special.softmax(scores, axis=1)

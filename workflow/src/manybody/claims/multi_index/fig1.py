@@ -109,7 +109,7 @@ SPREAD_ERROR = (0.003, 0.009)
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
     """The claims, from the files of the figure's rule."""
-    found = reading.read(files, block)
+    found = reading.read(files, block, context)
     plain, regularised = found["state_evolution"], found["regularised"]
     return verdicts.table(
         [
@@ -137,8 +137,12 @@ def theory_claims(table: Table, errors: bool = True) -> list[dict]:
 
     errors: with those of errors of prediction, which are the same for every regulariser.
     """
-    found = [*left_gates(table.entry), *(error_gates(table.entry) if errors else ())]
-    return [*gates.claims(found, table), *general_claims(table, LEFT)]
+    found = [
+        *left_gates(table.entry),
+        *(error_gates(table.entry) if errors else ()),
+        *end_gates(table.entry, LEFT),
+    ]
+    return [*gates.claims(found, table), *_identity_claims(table), _bound_claim(table)]
 
 
 def left_gates(entry: dict) -> list[Gate]:
@@ -165,34 +169,48 @@ def _own_gates(entry: dict) -> list[Gate]:
     if entry["points"] * entry["scrambles"] < sizes.EXPECTED_FROM:
         return found
     root = math.sqrt(sizes.EXPECTED_SAMPLES)
-    plain = "a plain average of independent samples"
-    runs = entry["scrambles"]
-    for q in sizes.EXPECTED_SINGLE:
-        claim = f"{LEFT}: alpha at Q22 = {q:g}, Q11 = 0, {note}: {plain}"
-        ours, theirs = place("curve", "Q22 alone", q), place("expected", "alpha of Q22 alone", q)
-        errors = (
-            (spread(SPREAD_SINGLE[q], entry), runs),
-            (SPREAD_SAMPLE["single layer"] / root, None),
+
+    def averaged(text, series, expected, q, share, scatter, sample) -> Gate:
+        claim = f"{LEFT}: {text}, {note}: a plain average of independent samples"
+        ours, theirs = place("curve", series, q), place("expected", expected, q)
+        own = spread(scatter, entry), entry["scrambles"]
+        return gates.relative(claim, ours, theirs, share, own, (sample / root, None))
+
+    found += [
+        averaged(
+            f"alpha at Q22 = {q:g}, Q11 = 0",
+            "Q22 alone",
+            "alpha of Q22 alone",
+            q,
+            SINGLE_SHARE,
+            SPREAD_SINGLE[q],
+            SPREAD_SAMPLE["single layer"],
         )
-        found.append(gates.relative(claim, ours, theirs, SINGLE_SHARE, *errors))
-    for q in sizes.EXPECTED_BOTH:
-        for layer in reading.LAYERS:
-            claim = f"{LEFT}: alpha at Q11 = {q:g} by G of layer {layer}, {note}: {plain}"
-            ours = place("curve", "alpha along Q11", q)
-            theirs = place("expected", f"alpha of layer {layer}", q)
-            errors = (spread(SPREAD_ALONG[q], entry), runs), (SPREAD_SAMPLE[layer] / root, None)
-            found.append(gates.relative(claim, ours, theirs, ALONG_SHARE[q], *errors))
-    return found
+        for q in sizes.EXPECTED_SINGLE
+    ]
+    return found + [
+        averaged(
+            f"alpha at Q11 = {q:g} by G of layer {layer}",
+            "alpha along Q11",
+            f"alpha of layer {layer}",
+            q,
+            ALONG_SHARE[q],
+            SPREAD_ALONG[q],
+            SPREAD_SAMPLE[layer],
+        )
+        for q in sizes.EXPECTED_BOTH
+        for layer in reading.LAYERS
+    ]
 
 
 def _specified_gates(entry: dict, regulariser: float) -> list[Gate]:
     note, skip = channel(entry), entry["skip"]
 
-    def at(claim, quantity, series, values, shares, spreads) -> list[Gate]:
+    def at(claim, series, values, shares, spreads) -> list[Gate]:
         return [
             Gate(
                 f"{LEFT}: {claim.format(x=x)}, {note}: specification",
-                place(quantity, series, x),
+                place("curve", series, x),
                 value,
                 (shares[x] if isinstance(shares, dict) else shares) * value,
                 spread((spreads[x] if isinstance(spreads, dict) else spreads) * value, entry),
@@ -201,23 +219,33 @@ def _specified_gates(entry: dict, regulariser: float) -> list[Gate]:
             for x, value in values.items()
         ]
 
-    found = []
-    if regulariser == 0:
-        claim = "alpha at Q22 = {x:g}, Q11 = 0"
-        found += at(claim, "curve", "Q22 alone", SINGLE_LAYER, SINGLE_SHARE, SPREAD_SINGLE)
     series = "alpha along Q11"
-    along = ALONG[regulariser]
-    found += at("alpha at Q11 = {x:g}", "curve", series, along, ALONG_SHARE, SPREAD_ALONG)
-    rest = REST[regulariser]
-    found += at("V22 at Q11 = {x:g}", "curve", "Q22 along Q11", rest, REST_SHARE, SPREAD_REST)
+    found = [
+        *at("alpha at Q11 = {x:g}", series, ALONG[regulariser], ALONG_SHARE, SPREAD_ALONG),
+        *at("V22 at Q11 = {x:g}", "Q22 along Q11", REST[regulariser], REST_SHARE, SPREAD_REST),
+    ]
     if regulariser == 0:
-        claim = "alpha -> 1 as Q -> I: alpha at Q11 = {x:g}"
-        found += at(claim, "curve", series, PERFECT, PERFECT_SHARE, SPREAD_PERFECT)
-        claim = f"{LEFT}: alpha_2 at c = {skip:g}, {note}: specification"
-        finder = place("threshold", "alpha_2", skip)
-        found.append(Gate(claim, finder, ALPHA_2, ALPHA_2_TOLERANCE, 0.0, None, "exact"))
+        text, perfect = (
+            "alpha at Q22 = {x:g}, Q11 = 0",
+            "alpha -> 1 as Q -> I: alpha at Q11 = {x:g}",
+        )
+        found = [
+            *at(text, "Q22 alone", SINGLE_LAYER, SINGLE_SHARE, SPREAD_SINGLE),
+            *found,
+            *at(perfect, series, PERFECT, PERFECT_SHARE, SPREAD_PERFECT),
+            Gate(
+                f"{LEFT}: alpha_2 at c = {skip:g}, {note}: specification",
+                place("threshold", "alpha_2", skip),
+                ALPHA_2,
+                ALPHA_2_TOLERANCE,
+                0.0,
+                None,
+                "exact",
+            ),
+        ]
     value = ALPHA_1[regulariser]
-    found.append(
+    return [
+        *found,
         Gate(
             f"{LEFT}: alpha_1 at c = {skip:g}, {note}: specification",
             place("threshold", "alpha_1", skip),
@@ -225,9 +253,8 @@ def _specified_gates(entry: dict, regulariser: float) -> list[Gate]:
             ALPHA_1_TOLERANCE,
             spread(SPREAD_ONSET * value, entry),
             entry["scrambles"],
-        )
-    )
-    return found
+        ),
+    ]
 
 
 def error_gates(entry: dict) -> list[Gate]:
@@ -257,16 +284,6 @@ def error_gates(entry: dict) -> list[Gate]:
     return found
 
 
-def general_claims(table: Table, figure: str) -> list[dict]:
-    """What holds for all entries: one end of the iteration, identities, the bound."""
-    note = where(table.entry)
-    return [
-        *gates.claims(end_gates(table.entry, figure), table),
-        *_identity_claims(table, figure, note),
-        _bound_claim(table, figure, note),
-    ]
-
-
 def end_gates(entry: dict, figure: str) -> list[Gate]:
     """State evolution from near 0 and from strong side information ends at the same Q: the mean
     over scramblings, at the alpha where the first scrambling's difference is largest."""
@@ -291,7 +308,7 @@ def _end(table: Table) -> Value | str:
     return max(each, key=lambda value: abs(value.value))
 
 
-def _identity_claims(table: Table, figure: str, note: str) -> list[dict]:
+def _identity_claims(table: Table) -> list[dict]:
     """Differences of two estimators at random Q, in their standard errors.
 
     Confirmed where none is above 3; contradicted above what the largest of so many Student's t
@@ -302,7 +319,7 @@ def _identity_claims(table: Table, figure: str, note: str) -> list[dict]:
         ("derivative", "2 dlogZ/dQ - G", "2 d(E log Z_out)/dQ = G(Q)"),
         ("nishimori", "", "Nishimori: E g g^T = T/V - V^-1 E[sum_t Cov] V^-1"),
     ):
-        claim = f"{figure}: {text} (largest difference in standard errors), {note}"
+        claim = f"{LEFT}: {text} (largest difference in standard errors), {where(table.entry)}"
         found = table.get(quantity, series)
         if not len(found):
             rows.append(verdicts.failed(claim, "statistical", "missing in the table", 0.0))
@@ -329,8 +346,8 @@ def _identity_claims(table: Table, figure: str, note: str) -> list[dict]:
     return rows
 
 
-def _bound_claim(table: Table, figure: str, note: str) -> dict:
-    claim = f"{figure}: both thresholds at or above 1/6, {note}"
+def _bound_claim(table: Table) -> dict:
+    claim = f"{LEFT}: both thresholds at or above 1/6, {where(table.entry)}"
     found = [table.at("threshold", name, table.entry["skip"]) for name in ("alpha_2", "alpha_1")]
     if None in found:
         return verdicts.failed(claim, "exact", "missing in the table", f">= {BOUND:.6g}")
@@ -357,12 +374,14 @@ def at_least(claim: str, values, bound: float, rounding: float = 1e-9) -> dict:
 
 def threshold_claims(table: Table) -> list[dict]:
     """Thresholds over c: section 4."""
-    rows = gates.claims(threshold_gates(table.entry), table)
-    rows += _coarse_claims(table)
-    places = ("alpha_1", "self-consistent"), ("alpha_2", "exact")
-    values = [y for place in places for y in table.y(*place)]
-    rows.append(at_least(f"{RIGHT}: all thresholds at or above 1/6", values, BOUND))
-    rows += [*_equal_claims(table), *_jump_claims(table)]
+    values = [*table.y("alpha_1", "self-consistent"), *table.y("alpha_2", "exact")]
+    rows = [
+        *gates.claims(threshold_gates(table.entry), table),
+        *_coarse_claims(table),
+        at_least(f"{RIGHT}: all thresholds at or above 1/6", values, BOUND),
+        *_equal_claims(table),
+        *_jump_claims(table),
+    ]
     if reading.departure(table.entry, activation="softmax", regulariser=0):
         return rows
     for name, series, stored in (
@@ -383,43 +402,44 @@ def threshold_gates(entry: dict) -> list[Gate]:
     found = []
     note = "" if entry["regulariser"] == 0 else f", {channel(entry)}"
     skips = sorted(entry["skips"])
-    for quantity, series, tolerance, text in (
-        ("alpha_2", "exact", ALPHA_2_TOLERANCE, "alpha_2"),
-        ("lambda_1", "at Q = 0", LAMBDA_1_TOLERANCE, "lambda_1 at Q = 0"),
-    ):
-        if entry["activation"] != "softmax":
-            break
+    lattices = [
+        ("alpha_2", "exact", "alpha_2", ALPHA_2_OVER, ALPHA_2_TOLERANCE),
+        ("lambda_1", "at Q = 0", "lambda_1 at Q = 0", LAMBDA_1, LAMBDA_1_TOLERANCE),
+    ]
+    for quantity, series, text, _, tolerance in lattices:
         for c in skips:
-            if c < sizes.LEAST_SKIP:
-                continue
-            claim = f"{RIGHT}: {text} at c = {c:g}{note}: two lattices"
-            ours, theirs = place(quantity, series, c), place(quantity, "expected", c)
-            found.append(Gate(claim, ours, theirs, tolerance, 0.0, None, "exact"))
+            if entry["activation"] == "softmax" and c >= sizes.LEAST_SKIP:
+                claim = f"{RIGHT}: {text} at c = {c:g}{note}: two lattices"
+                ours, theirs = place(quantity, series, c), place(quantity, "expected", c)
+                found.append(Gate(claim, ours, theirs, tolerance, 0.0, None, "exact"))
     if reading.departure(entry, activation="softmax", regulariser=0):
         return found
     runs = entry["scrambles"]
+    # Scramblings are added until the error that the entry asks for is reached.
+    onset = max(spread(SPREAD_ONSET, entry), entry["tolerance_1"])
+    rest = max(spread(SPREAD_ONSET_REST, entry), entry["tolerance_1"] * RATIO_REST)
+    bounds = {c: ONSET_SHARE * value for c, value in ONSET.items()}
+    tabled = [
+        *((*row, 0.0, "exact") for row in lattices),
+        (
+            "alpha_1",
+            "self-consistent",
+            "alpha_1",
+            ALPHA_1_OVER,
+            ALPHA_1_TOLERANCE,
+            onset,
+            "statistical",
+        ),
+        ("onset", "V22", "V22 at the onset of layer 1", ONSET, bounds, rest, "statistical"),
+    ]
     for c in skips:
-        for quantity, series, values, tolerance, text in (
-            ("alpha_2", "exact", ALPHA_2_OVER, ALPHA_2_TOLERANCE, "alpha_2"),
-            ("lambda_1", "at Q = 0", LAMBDA_1, LAMBDA_1_TOLERANCE, "lambda_1 at Q = 0"),
-        ):
+        for quantity, series, text, values, tolerance, share, kind in tabled:
             if c in values:
+                value = values[c]
+                most = tolerance[c] if isinstance(tolerance, dict) else tolerance
                 claim = f"{RIGHT}: {text} at c = {c:g}: specification"
                 ours = place(quantity, series, c)
-                found.append(Gate(claim, ours, values[c], tolerance, 0.0, None, "exact"))
-        if c in ALPHA_1_OVER:
-            value = ALPHA_1_OVER[c]
-            claim = f"{RIGHT}: alpha_1 at c = {c:g}: specification"
-            # Scramblings are added until the error that the entry asks for is reached.
-            error = max(spread(SPREAD_ONSET, entry), entry["tolerance_1"]) * value
-            ours = place("alpha_1", "self-consistent", c)
-            found.append(Gate(claim, ours, value, ALPHA_1_TOLERANCE, error, runs))
-        if c in ONSET:
-            value = ONSET[c]
-            claim = f"{RIGHT}: V22 at the onset of layer 1 at c = {c:g}: specification"
-            share = max(spread(SPREAD_ONSET_REST, entry), entry["tolerance_1"] * RATIO_REST)
-            ours = place("onset", "V22", c)
-            found.append(Gate(claim, ours, value, ONSET_SHARE * value, share * value, runs))
+                found.append(Gate(claim, ours, value, most, share * value, runs, kind))
         for series, values in APPROACH.items():
             if c not in values:
                 continue

@@ -39,7 +39,7 @@ CROSSING_SHARE = 0.25
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
     """The claims, from the files of the figure's rule."""
-    found = reading.read(files, block)
+    found = reading.read(files, block, context)
     return verdicts.table([*message_claims(found["gamp"]), *descent_claims(found["sgd"])])
 
 

@@ -44,7 +44,7 @@ QUIET = (60, 0.15)  # layer 2 stays below until this step
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
     """The claims, from the files of the figure's rule."""
-    found = reading.read(files, block)
+    found = reading.read(files, block, context)
     deep = found["deep"]
     return verdicts.table(
         [
@@ -132,23 +132,16 @@ def _shared_claim(table: Table) -> dict:
 def phase_claims(deep: Table, untied: Table) -> list[dict]:
     """What holds at every c: the bound, and the last layer first."""
     values = pd.concat([deep.get("threshold", f"alpha_{layer}")["y"] for layer in (1, 2, 3)])
-    rows = [at_least(f"{MIDDLE}: L = 3, all thresholds at or above 1/6", values, BOUND)]
-    rows += _untied_claims(untied)
-    for text, table, first, second, most in (
-        ("L = 3, the last layer before layer 1", deep, "alpha_3", "alpha_1", math.inf),
+    return [
+        at_least(f"{MIDDLE}: L = 3, all thresholds at or above 1/6", values, BOUND),
+        *_untied_claims(untied),
+        _order_claim("L = 3, the last layer before layer 1", deep, "alpha_3", "alpha_1"),
         # the two change places between c = 1 and 2
-        ("L = 3, layer 1 before layer 2 up to c = 1", deep, "alpha_1", "alpha_2", 1.0),
-        (
-            "L = 2, untied, the last layer before the first",
-            untied,
-            "L = 2 last",
-            "L = 2 first",
-            math.inf,
+        _order_claim("L = 3, layer 1 before layer 2 up to c = 1", deep, "alpha_1", "alpha_2", 1.0),
+        _order_claim(
+            "L = 2, untied, the last layer before the first", untied, "L = 2 last", "L = 2 first"
         ),
-    ):
-        claim = f"{MIDDLE}: {text}: smallest gap over c"
-        rows.append(_order_claim(claim, table, first, second, most))
-    return rows
+    ]
 
 
 def _untied_claims(table: Table) -> list[dict]:
@@ -167,9 +160,10 @@ def _untied_claims(table: Table) -> list[dict]:
     return rows
 
 
-def _order_claim(claim: str, table: Table, first: str, second: str, most: float) -> dict:
+def _order_claim(text: str, table: Table, first: str, second: str, most: float = math.inf) -> dict:
     """The gap of two thresholds at the c, up to `most`, where it is smallest, of those c at which
     both were found and their iterations converged."""
+    claim = f"{MIDDLE}: {text}: smallest gap over c"
     both = table.get("threshold", first).merge(
         table.get("threshold", second), on="x", suffixes=("", "_second")
     )
@@ -211,11 +205,15 @@ def question_claims(table: Table) -> list[dict]:
 def _landmark_claims(text: str, table: Table) -> list[dict]:
     runs = {layer: reading.matrix(table.get(f"similarity {layer}")) for layer in reading.LAYERS}
     steps = table.about["steps"] / table.entry["epochs"]
-    rows = []
-    for layer, value in STARTS.items():
-        found = reading.mean(runs[layer].iloc[:, 0])
-        claim = f"{text}: similarity of layer {layer} at first"
-        rows.append(gates.near(claim, found, value, START_TOLERANCE))
+    rows = [
+        gates.near(
+            f"{text}: similarity of layer {layer} at first",
+            reading.mean(runs[layer].iloc[:, 0]),
+            value,
+            START_TOLERANCE,
+        )
+        for layer, value in STARTS.items()
+    ]
     for layer, places in CROSSINGS.items():
         for level, step in places.items():
             found = _mean_crossing(runs[layer], level)

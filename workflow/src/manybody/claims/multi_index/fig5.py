@@ -25,7 +25,7 @@ SPREAD |= {0.99: 0.015, 0.995: 0.012, 0.998: 0.008, 0.999: 0.005}
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
     """The claims, from the files of the figure's rule."""
-    tables = reading.read(files, block)
+    tables = reading.read(files, block, context)
     return verdicts.table(
         [*fixed_claims(tables["fixed_overlap"]), *identity_claims(tables["exact"])]
     )

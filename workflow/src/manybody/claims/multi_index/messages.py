@@ -47,12 +47,6 @@ PUBLIC = {
 CLOSE = 0.05  # to public data
 
 
-def _series(table: Table, alpha: float) -> str | None:
-    """The name of the series of an alpha."""
-    known = (series for value, series in alphas(table).items() if math.isclose(value, alpha))
-    return next(known, None)
-
-
 def _converged(quantity: str, alpha: float, square: bool = False):
     """Finds the mean, at the last iteration, over the runs that converged.
 
@@ -60,9 +54,10 @@ def _converged(quantity: str, alpha: float, square: bool = False):
     """
 
     def find(table: Table) -> Value | str:
-        series = _series(table, alpha)
-        if series is None:
+        known = [series for value, series in alphas(table).items() if math.isclose(value, alpha)]
+        if not known:
             return "missing in the table"
+        series = known[0]
         converged = table.get("converged", series).set_index("seed")["y"] == 1
         if converged.sum() < min(2, len(converged)):
             return f"{(~converged).sum()} of {number(table)} not converged"
@@ -77,10 +72,7 @@ def _converged(quantity: str, alpha: float, square: bool = False):
 
 def claims(table: Table, theories: list[Table], figure: str) -> list[dict]:
     """GAMP at convergence and step by step: state evolution, and the stored public data."""
-    found = [
-        *theory_gates(table.entry, theories, figure),
-        *step_gates(table.entry, figure),
-    ]
+    found = theory_gates(table.entry, theories, figure) + step_gates(table.entry, figure)
     return [*gates.claims(found, table), *_public_claims(table, figure)]
 
 
@@ -182,8 +174,7 @@ def step_gates(entry: dict, figure: str) -> list[Gate]:
     text = f"{figure}: from (Q11, Q22) = (.3, .6), alpha = {ALPHA:g}, V + 1e-3"
     bound, size = FINITE_STEP
     finite = bound * max(1.0, math.sqrt(size / entry["dimension"]))
-    sets = SETS
-    theirs = SPREAD_PREDICTED * math.sqrt(256 / entry["points"] / sets)
+    theirs = SPREAD_PREDICTED * math.sqrt(256 / entry["points"] / SETS)
     ours = SPREAD_STEP * math.sqrt(1000 / entry["dimension"] / entry["runs"])
     found = []
     for step, landmark in enumerate(STEPS, start=1):
@@ -192,12 +183,12 @@ def step_gates(entry: dict, figure: str) -> list[Gate]:
         for layer, value in zip(reading.LAYERS, landmark, strict=True):
             name = f"Q{layer}{layer}"
             claim = f"{text}: {name} of state evolution after iteration {step}: specification"
-            finder = place(f"SE {name}", series, step, runs=sets)
+            finder = place(f"SE {name}", series, step, runs=SETS)
             if same_noise:  # which the specification's map is with
-                found.append(Gate(claim, finder, value, bound, theirs, sets))
+                found.append(Gate(claim, finder, value, bound, theirs, SETS))
             claim = f"{text}: cosine^2 of layer {layer} after iteration {step}, "
             claim += f"{entry['runs']} runs, less that at D -> infinity"
-            error, runs = gates.combined((ours, entry["runs"]), (theirs, sets))
+            error, runs = gates.combined((ours, entry["runs"]), (theirs, SETS))
             finder = _step(layer, series, step)
             found.append(Gate(claim, finder, 0.0, finite, error, runs))
     return found

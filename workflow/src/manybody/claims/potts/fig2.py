@@ -14,7 +14,7 @@ import pandas as pd
 
 from manybody.claims import verdicts
 from manybody.claims.potts import fig2_runs, setting
-from manybody.claims.potts.fig2_runs import FACTORED, Data, Entry
+from manybody.claims.potts.fig2_runs import FACTORED, Data, Entry, of_kind
 from manybody.claims.reading import mean
 from manybody.claims.saturation import SATURATION, saturation
 from manybody.files import tables
@@ -112,8 +112,8 @@ def sample_claims(data: Data, figure: str) -> list[dict]:
     """The samples are in equilibrium, at the temperature that was asked for."""
     found, asked = data.hamiltonian_about["equilibrium"], data.source["temperature"].get("hamming")
     rows = []
-    for start in ("hot", "cold") if asked is not None else ():
-        words = {"hot": "uniform (hot)", "cold": "ordered (cold)"}[start]
+    starts = {"hot": "uniform (hot)", "cold": "ordered (cold)"}
+    for start, words in starts.items() if asked is not None else ():
         claim = f"{figure}: mean Hamming distance of {found['chains']} chains from {words} starts"
         value, error = found[start], found[f"{start}_se"]
         rows.append(verdicts.within(claim, value, error, asked, HAMMING, "statistical"))
@@ -124,13 +124,15 @@ def sample_claims(data: Data, figure: str) -> list[dict]:
     if asked == DEFAULT_HAMMING and not departure(data):
         claim = f"{figure}: beta of Hamming distance {DEFAULT_HAMMING} at the default setting"
         error = error / 2 / BETA_SLOPE  # of the mean of hot and cold, as a beta
-        given = (data.hamiltonian.beta, error, MEASURED_BETA, BETA_TOLERANCE)
-        rows.append(verdicts.within(claim, *given, "statistical"))
+        beta = data.hamiltonian.beta, error
+        rows.append(verdicts.within(claim, *beta, MEASURED_BETA, BETA_TOLERANCE, "statistical"))
     test = data.self_test
-    rows.append(verdicts.self_test(figure, test, data.tokens.size))
     claim = f"{figure}: the optimum is the sampler's own cross-entropy"
-    rows.append(verdicts.identity(claim, data.optimum.end, test["cross_entropy"], verdicts.SAME))
-    return rows
+    return [
+        *rows,
+        verdicts.self_test(figure, test, data.tokens.size),
+        verdicts.identity(claim, data.optimum.end, test["cross_entropy"], verdicts.SAME),
+    ]
 
 
 # --- Factored attention --------------------------------------------------------------------------
@@ -140,8 +142,11 @@ def factored_claims(data: Data, figure: str) -> list[dict]:
     """Factored attention reaches the optimum and finds J, as well as M sequences allow."""
     if departure(data):
         return []
-    entries = [entry for entry in data.architectures if entry.kind in FACTORED]
-    return [row for entry in entries for row in _factored(data, entry, figure)]
+    return [
+        row
+        for entry in of_kind(data.architectures, *FACTORED)
+        for row in _factored(data, entry, figure)
+    ]
 
 
 def _factored(data: Data, entry: Entry, figure: str) -> list[dict]:
@@ -239,10 +244,14 @@ def _same_but_steps(one: dict, other: dict) -> bool:
 def vanilla_claims(data: Data, figure: str) -> list[dict]:
     """Factored attention is below the encoder of three layers, and that below one of one layer;
     depths are compared within one reading of the encoder."""
-    encoders = [entry for entry in data.architectures if entry.kind == "encoder"]
-    encoders.sort(key=lambda entry: (entry.reading, entry.layers))
-    factored = [entry for entry in data.architectures if entry.kind in FACTORED]
-    best = min(factored, key=lambda entry: data.excess(entry).mean(), default=None)
+    encoders = sorted(
+        of_kind(data.architectures, "encoder"), key=lambda entry: (entry.reading, entry.layers)
+    )
+    best = min(
+        of_kind(data.architectures, *FACTORED),
+        key=lambda entry: data.excess(entry).mean(),
+        default=None,
+    )
     rows = []
     for entry in encoders if best is not None else []:
         claim = f"{figure}: excess of the {_encoder(entry)} above {best.label}"
@@ -284,11 +293,9 @@ def _above_zero(claim: str, differences: np.ndarray, resolution: float) -> dict:
 
 def faster_claims(data: Data, figure: str) -> list[dict]:
     """Factored attention makes its drop of the loss in fewer epochs than the encoders."""
-    factored = [entry for entry in data.architectures if entry.kind in FACTORED]
-    encoders = [entry for entry in data.architectures if entry.kind == "encoder"]
     rows, share = [], SATURATION[0]
-    for encoder in encoders:
-        for entry in factored:
+    for encoder in of_kind(data.architectures, "encoder"):
+        for entry in of_kind(data.architectures, *FACTORED):
             claim = (
                 f"{figure}: {entry.label} converges faster: epochs after which {share:.0%} of the "
                 f"drop are left, {encoder.label} less {entry.label}"

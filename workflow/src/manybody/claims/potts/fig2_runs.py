@@ -102,6 +102,11 @@ class Entry:
         return next(iter(self.runs.values())).about["description"].get("layers", 1)
 
 
+def of_kind(entries: list[Entry], *kinds: str) -> list[Entry]:
+    """Those of some kinds (`Entry.kind`)."""
+    return [entry for entry in entries if entry.kind in kinds]
+
+
 @dataclass
 class Data:
     """All that the figure is about. `hamiltonian_about`: what is stored with the Hamiltonian."""

@@ -48,8 +48,11 @@ def square_claims(square: Table) -> list[dict]:
 def _theory_claims(square: Table) -> list[dict]:
     entry = square.entry
     one, six = (_of(square, "loss", name) for name in ("finite L", "six equations"))
-    gamma = entry["gamma"]
-    rows = [
+    weak = [(float(name), square.get("weak peak", name)) for name in square.series("weak peak")]
+    (strong_ridge, strong), (ridge, weakest) = weak
+    slope, threshold = square.y("slope")[0], square.y("rising")[0]
+    rises = entry["gamma"] > threshold
+    return [
         verdicts.identity(
             f"fig. 3 left: six saddle-point equations = one-unknown form (largest relative "
             f"difference, {one.size} fixed points)",
@@ -58,10 +61,6 @@ def _theory_claims(square: Table) -> list[dict]:
             EQUAL,
         ),
         *_peak_claims(square),
-    ]
-    weak = [(float(name), square.get("weak peak", name)) for name in square.series("weak peak")]
-    (strong_ridge, strong), (ridge, weakest) = weak
-    rows += [
         verdicts.identity(
             f"fig. 3 left: L -> infinity, ridge -> 0 ({ridge:.2g}): alpha of the peak",
             float(weakest["x"].iloc[0]),
@@ -73,22 +72,18 @@ def _theory_claims(square: Table) -> list[dict]:
             math.log(weakest["y"].iloc[0] / strong["y"].iloc[0]) / math.log(strong_ridge / ridge),
             *HEIGHT,
         ),
-    ]
-    rows += [
-        verdicts.identity(
-            f"fig. 3 left: L -> infinity, ridge -> 0: exponent of the decay of eps - 1/gamma, "
-            f"alpha {series}",
-            square.y("exponent", series)[0],
-            *DECAY,
-        )
-        for series in square.series("exponent")
-    ]
-    slope, threshold = square.y("slope")[0], square.y("rising")[0]
-    rises = gamma > threshold
-    rows.append(
+        *(
+            verdicts.identity(
+                f"fig. 3 left: L -> infinity, ridge -> 0: exponent of the decay of eps - 1/gamma, "
+                f"alpha {series}",
+                square.y("exponent", series)[0],
+                *DECAY,
+            )
+            for series in square.series("exponent")
+        ),
         verdicts.row(
             f"fig. 3 left: L -> infinity: the loss {'rises' if rises else 'first falls'} from "
-            f"alpha = 0, as gamma = {gamma:g} is {'above' if rises else 'not above'} "
+            f"alpha = 0, as gamma = {entry['gamma']:g} is {'above' if rises else 'not above'} "
             f"{threshold:.4f}",
             "exact",
             "yes" if (slope > 0) == rises else "no",
@@ -96,9 +91,8 @@ def _theory_claims(square: Table) -> list[dict]:
             0.0,
             "> 0" if rises else "<= 0",
             0.0,
-        )
-    )
-    return rows
+        ),
+    ]
 
 
 def _peak_claims(square: Table) -> list[dict]:

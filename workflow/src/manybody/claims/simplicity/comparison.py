@@ -318,10 +318,6 @@ def kind_label(targets: dict, names: Sequence[str], chains: bool = True) -> str:
     return f"{text}{', stopped' if stopped else ''}{', from noise' if noise else ''}"
 
 
-def _deep_and_stopped(made: dict) -> bool:
-    return labels.bounded(made["description"]) and not made["last"]
-
-
 def _decided(name, targets, generators, test, pair, found, width, students) -> Comparison:
     late, early = pair
     words = f"{kind_label(targets, late)} against {kind_label(targets, early)}"
@@ -344,7 +340,8 @@ def _decided(name, targets, generators, test, pair, found, width, students) -> C
         f"11 ({name}), on this corpus, at this scale: at equal loss the order sets the time, by a "
         f"factor above 1.25: {words} ({values}; {students} students, {scope})"
     )
-    if _deep_and_stopped(targets[late[0]]["generator"]):
+    generator = targets[late[0]]["generator"]
+    if labels.bounded(generator["description"]) and not generator["last"]:
         claim = f"{claim}; a stopped deep network may itself be of low effective order"
     first = found[SATURATION[0]]
     if causes:

@@ -17,11 +17,13 @@ def claims(student: Student, numbers: tuple[str, str], figure: str) -> pd.DataFr
     block = student.block
     steps = block["late_steps"][0], block["late_steps"][-1]
     times, falls = (f"{number} ({figure})" for number in numbers)
-    found = order_claims(times, student)
-    found += verdicts.late_changes(falls, student.curves, block["ladder"], student.labels, steps)
     text = f"10 ({figure}): the loss on original text falls to the end of training"
-    found.append(verdicts.still_falling(text, student.curves, block["control"]))
-    found += _quality_claims(student, figure)
+    found = [
+        *order_claims(times, student),
+        *verdicts.late_changes(falls, student.curves, block["ladder"], student.labels, steps),
+        verdicts.still_falling(text, student.curves, block["control"]),
+        *_quality_claims(student, figure),
+    ]
     if "norm" in block:  # claim 12: the same with clones by the norm score
         given = f"12 ({figure}), norm score", student.curves, block["norm"], student.labels
         found += [*verdicts.ordered(*given), *verdicts.late_changes(*given, steps)]

@@ -50,9 +50,14 @@ IDENTITIES = {  # quantity of the table: words, kind, bound, whether it must be 
 
 def all_claims(part: Part, figure: str) -> list[dict]:
     """Every claim about the data, the lines and the networks of one part."""
-    rows = [*sample_claims(part, figure), *line_claims(part, figure)]
-    rows += [*shallow_claims(part, figure), *staircase_claims(part, figure)]
-    return [*rows, *order_claims(part, figure), *protocol_claims(part, figure)]
+    return [
+        *sample_claims(part, figure),
+        *line_claims(part, figure),
+        *shallow_claims(part, figure),
+        *staircase_claims(part, figure),
+        *order_claims(part, figure),
+        *protocol_claims(part, figure),
+    ]
 
 
 def seed_claims(part: Part, figure: str, elsewhere: str | None = None) -> list[dict]:

@@ -216,7 +216,9 @@ def _part(part: dict, source: dict, runs: dict, sequences: Sequences, shares: li
         fits={order: _final(fit) for order, fit in fits.items()},
         truth=_final(truth),
         order=source["order"],
-        train={order: _train_loss(fit) for order, fit in fits.items()},
+        train={
+            order: fit.about["final"].get("train_loss", math.nan) for order, fit in fits.items()
+        },
     )
     networks = [_group(entry, runs) for entry in part["networks"]]
     networks.sort(key=lambda group: group.layers)
@@ -258,10 +260,6 @@ def read_trajectory(path, moved: pd.DataFrame | None = None) -> Trajectory:
 def _final(run: Trajectory) -> tuple[float, float]:
     last = run.curve.iloc[-1]
     return float(last["loss"]), float(last["loss_se"])
-
-
-def _train_loss(run: Trajectory) -> float:
-    return run.about["final"].get("train_loss", math.nan)
 
 
 def marginal_loss(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from manybody.config.block import Block, Seeds, refers
+from manybody.config.block import Block, Reference, Seeds, inside, refers
 from manybody.models.block import key
 
 TRUE = "expected an energy model with parameters: source; take one"
@@ -17,8 +17,11 @@ class Figure(Block):
         """What the figure is drawn from, by name, as `inputs` makes it; nothing else is made.
 
         `config` is the config as it is written, with what its entries say of runs and targets.
+        Here the tables that the block names, in the order of its keys.
         """
-        raise NotImplementedError
+        names = [name for _, name in inside("", self) if isinstance(name, Reference)]
+        tables = {block: [n for n in names if n.block == block] for block in ("theory", "curves")}
+        return inputs(config, **tables)
 
 
 class SeededModel(Block):

@@ -1,23 +1,10 @@
 """Figures of the paper on sequence multi-index models, each with the theory that it draws."""
 
-from typing import ClassVar
-
 from manybody.config.block import Block, refers
-from manybody.config.figures.base import Figure, inputs
+from manybody.config.figures.base import Figure
 from manybody.models.block import key
 
 _KIND = "multi-index-"
-
-
-class OfTheory(Figure):
-    """A figure of theory alone."""
-
-    name: ClassVar[str]
-
-    def inputs(self, config):
-        # In the order of the config, in which figures pair the tables with what they are.
-        given = config["figures"]["multi-index"][self.name]["theory"]
-        return inputs(config, theory=given.values())
 
 
 class MultiIndexFig1Theory(Block):
@@ -33,10 +20,8 @@ class MultiIndexFig1Theory(Block):
     )
 
 
-class MultiIndexFig1(OfTheory):
+class MultiIndexFig1(Figure):
     """Overlaps and error against alpha, and the phase diagram."""
-
-    name = "fig1"
 
     theory: MultiIndexFig1Theory = key("What is drawn.")
 
@@ -48,10 +33,8 @@ class MultiIndexFig2Theory(Block):
     sgd: refers("theory", f"{_KIND}sgd") = key("Theory of kind multi-index-sgd.")
 
 
-class MultiIndexFig2(OfTheory):
+class MultiIndexFig2(Figure):
     """Message passing and gradient descent in time."""
-
-    name = "fig2"
 
     theory: MultiIndexFig2Theory = key("What is drawn.")
 
@@ -68,10 +51,8 @@ class MultiIndexFig3Theory(Block):
     untied: refers("theory", f"{_KIND}untied") = key("Theory of kind multi-index-untied.")
 
 
-class MultiIndexFig3(OfTheory):
+class MultiIndexFig3(Figure):
     """Three layers, and a classifier of questions."""
-
-    name = "fig3"
 
     theory: MultiIndexFig3Theory = key("What is drawn.")
 
@@ -85,10 +66,8 @@ class MultiIndexFig5Theory(Block):
     exact: refers("theory", f"{_KIND}exact") = key("Theory of kind multi-index-exact.")
 
 
-class MultiIndexFig5(OfTheory):
+class MultiIndexFig5(Figure):
     """What layer 1 learns while layer 2 is held."""
-
-    name = "fig5"
 
     theory: MultiIndexFig5Theory = key("What is drawn.")
 

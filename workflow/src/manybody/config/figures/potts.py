@@ -94,17 +94,11 @@ class PottsFig3(Figure):
     theory: refers("theory", "replica") = key("Theory of kind replica.")
     curve: refers("curves", "separability") = key("Curve of kind separability.")
 
-    def inputs(self, config):
-        return inputs(config, theory=[self.theory], curves=[self.curve])
-
 
 class RecoveryFigure(Figure):
     """Errors of the couplings against the number of sequences."""
 
     curve: refers("curves", "recovery") = key("Curve of kind recovery.")
-
-    def inputs(self, config):
-        return inputs(config, curves=[self.curve])
 
 
 class TrueCouplings(Block):

@@ -317,9 +317,6 @@ class GradientFlowFigure(Figure):
 
     theory: refers("theory", "gradient-flow") = key("Theory of kind gradient-flow.")
 
-    def inputs(self, config):
-        return inputs(config, theory=[self.theory])
-
 
 class Table1(Figure):
     """One passage, and what each generator makes of it."""

@@ -3,7 +3,7 @@ One module a figure, each with one function
 
     draw(files, block, context) -> (figure, what is drawn)
 
-files: named inputs of the rule; `theory` are the tables that `block["theory"]` names by their
-roles, in its order. block: the figure's block in the config. Numbers of sections in docstrings are
+files: named inputs of the rule; `theory` are the tables of `context["theory"]`, which the block
+names by their roles. block: the figure's block in the config. Numbers of sections in docstrings are
 those of the specification `multi-index`.
 """

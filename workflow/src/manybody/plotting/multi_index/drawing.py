@@ -24,24 +24,25 @@ UNSEEN = 1e-3  # of the largest value: a band as thin as this is drawn as stray 
 
 
 def curve(
-    axes: Axes, frame: pd.DataFrame, colour: str, label: str = "", failed=(), **looks
+    axes: Axes, frame: pd.DataFrame, colour: str, series: str, label: str = "", failed=(), **looks
 ) -> list[pd.DataFrame]:
-    """A line with a band of one standard error; points in `failed` are hollow. What is drawn."""
+    """A line with a band of one standard error; points in `failed` are hollow. What is drawn, as
+    `series` of the CSV."""
     if not len(frame):
         return []
     axes.plot(frame["x"], frame["y"], color=colour, label=label, **looks)
     errors = frame["y_err"].fillna(0)
     if errors.max() > UNSEEN * frame["y"].abs().max():
         style.band(axes, frame, colour)
-    return [frame, *hollow(axes, frame, colour, failed)]
+    return [named(frame, series), *hollow(axes, frame, colour, series, failed)]
 
 
-def hollow(axes: Axes, frame: pd.DataFrame, colour: str, failed, marker="o") -> list[pd.DataFrame]:
+def hollow(axes: Axes, frame: pd.DataFrame, colour: str, series: str, failed) -> list[pd.DataFrame]:
     """Hollow markers where the iteration did not converge; on the axis where it left no number."""
     shown = frame[reading.is_in(frame["x"], failed)] if len(failed) else frame.iloc[:0]
     if not len(shown):
         return []
-    looks = dict(linestyle="", marker=marker, markersize=5, markerfacecolor="white")
+    looks = dict(linestyle="", marker="o", markersize=5, markerfacecolor="white")
     looks |= dict(markeredgecolor=colour, zorder=4)
     numbers = shown["y"].notna()
     axes.plot(shown.loc[numbers, "x"], shown.loc[numbers, "y"], **looks)
@@ -49,11 +50,11 @@ def hollow(axes: Axes, frame: pd.DataFrame, colour: str, failed, marker="o") -> 
     looks |= dict(transform=axes.get_xaxis_transform(), clip_on=False)
     if len(rest):
         axes.plot(rest, np.zeros(len(rest)), **looks)
-    return [shown.assign(failed=True)]
+    return [named(shown, series, failed=True)]
 
 
 def crosses(
-    axes: Axes, frame: pd.DataFrame, colour: str, failed, label="", marker="X", size=6
+    axes: Axes, frame: pd.DataFrame, colour: str, series: str, failed, label="", marker="X", size=6
 ) -> list[pd.DataFrame]:
     """Crosses with error bars, hollow where a run did not converge. What is drawn."""
     parts = []
@@ -77,7 +78,7 @@ def crosses(
             label=label,
             zorder=5,
         )
-        parts.append(shown.assign(failed=face == "white"))
+        parts.append(named(shown, series, failed=face == "white"))
         label = ""
     return parts
 
@@ -91,15 +92,11 @@ def phases(axes: Axes, thresholds: list[float], last: float) -> None:
         axes.axvline(threshold, color="0.7", linewidth=0.8, zorder=-1)
 
 
-def named(parts: list[pd.DataFrame], series: str) -> list[pd.DataFrame]:
-    """Frames under the name of their series in the CSV, points that failed marked as such."""
-    frames = []
-    for part in parts:
-        failed = part.get("failed", pd.Series(False, index=part.index)).to_numpy(bool)
-        names = np.where(failed, series + FAILED, series)
-        seed = part.get("seed", 0)
-        frames.append(part.assign(series=names, seed=seed)[["series", "seed", "x", "y", "y_err"]])
-    return frames
+def named(frame: pd.DataFrame, series: str, failed: bool = False) -> pd.DataFrame:
+    """A frame under the name of its series in the CSV, which says if its points failed."""
+    names = series + FAILED if failed else series
+    seed = frame.get("seed", 0)
+    return frame.assign(series=names, seed=seed)[["series", "seed", "x", "y", "y_err"]]
 
 
 def points(series: str, values: dict[float, float]) -> pd.DataFrame:

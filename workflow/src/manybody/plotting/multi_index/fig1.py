@@ -32,7 +32,7 @@ TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10)  # of c
 @style.styled(style.RC)
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
-    found = reading.read(files, block)
+    found = reading.read(files, block, context)
     plain, regularised = found["state_evolution"], found["regularised"]
     figure = style.new(9.6, 4.8)
     figure.get_layout_engine().set(wspace=0.05, h_pad=0.02)
@@ -59,10 +59,9 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table, gamp: Table) -> 
     failed = runs.failed(gamp)
     for layer in reading.LAYERS:
         name = f"GAMP cosine² of layer {layer}"
-        shown = drawing.crosses(axes, found[f"cosine {layer}"], drawing.LAYER[layer], failed)
-        parts += drawing.named(shown, name)
-    shown = drawing.crosses(errors, found["error plug-in"], drawing.ERROR, failed)
-    parts += drawing.named(shown, "GAMP plug-in error")
+        parts += drawing.crosses(axes, found[f"cosine {layer}"], drawing.LAYER[layer], name, failed)
+    frame = found["error plug-in"]
+    parts += drawing.crosses(errors, frame, drawing.ERROR, "GAMP plug-in error", failed)
     needed = {**public.STANDARD, "regulariser": public.REGULARISER}
     parts += drawing.public(axes, regularised, needed, public.OVERLAPS, last)
     drawing.phases(axes, _thresholds(regularised), last)
@@ -104,9 +103,9 @@ def draw_across(axes: Axes, above: Axes, gamp: Table) -> list[pd.DataFrame]:
         frame = found[quantity].assign(x=found[quantity]["x"] + aside)
         highest = max(highest, float((frame["y"] + frame["y_err"].fillna(0)).max()))
         bad = [alpha + aside for alpha in failed]
-        shown = drawing.crosses(axes, frame, colour, bad, label, marker, 4.5)
-        shown = [part.assign(x=part["x"] - aside) for part in shown]
-        parts += drawing.named(shown, f"GAMP {quantity}")
+        series = f"GAMP {quantity}"
+        shown = drawing.crosses(axes, frame, colour, series, bad, label, marker, 4.5)
+        parts += [part.assign(x=part["x"] - aside) for part in shown]
     axes.set(xlim=above.get_xlim(), ylim=(-0.12 * highest, 1.45 * highest))
     axes.set(xlabel="samples per dimension α = N / D", ylabel="different\nlayers")
     axes.annotate(
@@ -126,21 +125,21 @@ def draw_across(axes: Axes, above: Axes, gamp: Table) -> list[pd.DataFrame]:
 
 def _theory(axes: Axes, errors: Axes, table: Table, note: str, **looks) -> list[pd.DataFrame]:
     """Overlaps from near 0 and (dotted) from strong side information, and plug-in errors."""
-    failed = table.failed("from 0")
+    near, far = ({"failed": table.failed(start), **looks} for start in ("from 0", "informed"))
     parts = []
     for layer in reading.LAYERS:
         name, colour = f"Q{layer}{layer}", drawing.LAYER[layer]
-        shown = drawing.curve(axes, table.get("overlap", name), colour, "", failed, **looks)
-        parts += drawing.named(shown, name + note)
-        dotted = {**looks, "linestyle": ":"}
-        far = table.failed("informed")
-        shown = drawing.curve(axes, table.get("overlap informed", name), colour, "", far, **dotted)
-        parts += drawing.named(shown, f"{name}{note}, from side information")
+        parts += drawing.curve(axes, table.get("overlap", name), colour, name + note, **near)
+        found = table.get("overlap informed", name)
+        dotted = {**far, "linestyle": ":"}
+        parts += drawing.curve(
+            axes, found, colour, f"{name}{note}, from side information", **dotted
+        )
     for series, line in FORCED.items():
-        shown = table.get("error plug-in", series)
-        dashed = {**looks, "linestyle": line}
-        shown = drawing.curve(errors, shown, drawing.ERROR, "", failed, **dashed)
-        parts += drawing.named(shown, f"plug-in error, {series}{note}")
+        found = table.get("error plug-in", series)
+        dashed = {**near, "linestyle": line}
+        name = f"plug-in error, {series}{note}"
+        parts += drawing.curve(errors, found, drawing.ERROR, name, **dashed)
     return parts
 
 
@@ -153,12 +152,12 @@ def _thresholds(table: Table) -> list[float]:
 def _key(gamp: Table) -> list[Line2D]:
     """What lines and symbols mean: colours are quantities, shapes what computed them."""
     palette = [(f"layer {layer}", drawing.LAYER[layer]) for layer in reversed(reading.LAYERS)]
-    handles = [
-        Line2D([], [], color=colour, label=name)
-        for name, colour in [*palette, ("plug-in error (right)", drawing.ERROR)]
-    ]
-    handles.append(Line2D([], [], color=drawing.ERROR, linestyle="--", label="Q₁₁ forced to 0"))
-    handles.append(
+    return [
+        *(
+            Line2D([], [], color=colour, label=name)
+            for name, colour in [*palette, ("plug-in error (right)", drawing.ERROR)]
+        ),
+        Line2D([], [], color=drawing.ERROR, linestyle="--", label="Q₁₁ forced to 0"),
         Line2D(
             [],
             [],
@@ -168,9 +167,7 @@ def _key(gamp: Table) -> list[Line2D]:
             markersize=6,
             markeredgewidth=0,
             label=f"GAMP, D = {gamp.entry['dimension']}, {runs.number(gamp)}",
-        )
-    )
-    handles.append(
+        ),
         Line2D(
             [],
             [],
@@ -180,10 +177,9 @@ def _key(gamp: Table) -> list[Line2D]:
             markerfacecolor="white",
             markeredgecolor="0.3",
             label="hollow: not converged",
-        )
-    )
-    handles.append(Line2D([], [], **drawing.STORED, label="public data"))
-    return handles
+        ),
+        Line2D([], [], **drawing.STORED, label="public data"),
+    ]
 
 
 # --- Right ---------------------------------------------------------------------------------------
@@ -192,8 +188,6 @@ def _key(gamp: Table) -> list[Line2D]:
 def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
     """alpha_2 and alpha_1 over c with error bands, the literal alpha_1, the bound, public data."""
     first, second = table.get("alpha_1", "self-consistent"), table.get("alpha_2", "exact")
-    literal = table.get("alpha_1", "literal")
-    failed = table.failed("alpha_1")
     jump = table.get("first order")
     jumps = jump.loc[jump["y"] > 0, "x"]
     axes.axhspan(0, BOUND, color="0.93", linewidth=0, zorder=-2)
@@ -201,14 +195,14 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
     parts = [drawing.points("bound 1/6", {float(x): BOUND for x in second["x"]})]
     looks = dict(marker="o", markersize=3)
     blue, red = drawing.LAYER[1], drawing.LAYER[2]
-    shown = drawing.curve(axes, first, blue, "α₁, self-consistent", failed, **looks)
-    parts += drawing.named(shown, "alpha_1 self-consistent")
-    shown = drawing.curve(axes, second, red, "α₂", table.failed("alpha_2"), **looks)
-    parts += drawing.named(shown, "alpha_2")
-    shown = drawing.curve(
-        axes, literal, blue, "α₁, layer 2 known", (), linestyle=":", marker=".", markersize=3
-    )
-    parts += drawing.named(shown, "alpha_1 literal")
+    for series, label, found, colour, name in (
+        ("alpha_1 self-consistent", "α₁, self-consistent", first, blue, "alpha_1"),
+        ("alpha_2", "α₂", second, red, "alpha_2"),
+    ):
+        parts += drawing.curve(axes, found, colour, series, label, table.failed(name), **looks)
+    looks = dict(linestyle=":", marker=".", markersize=3)
+    literal = table.get("alpha_1", "literal")
+    parts += drawing.curve(axes, literal, blue, "alpha_1 literal", "α₁, layer 2 known", **looks)
     for quantity, marker, colour, label in (
         ("transition", "v", red, "first-order jump of layer 2"),
         ("spinodal", "^", red, "its spinodal"),
@@ -216,9 +210,9 @@ def draw_thresholds(axes: Axes, table: Table) -> list[pd.DataFrame]:
     ):
         found = table.get(quantity)
         if len(found):
-            axes.plot(found["x"], found["y"], marker, color=colour, markerfacecolor="none")
-            axes.lines[-1].set_label(label)
-            parts += drawing.named([found], quantity)
+            looks = dict(color=colour, markerfacecolor="none", label=label)
+            axes.plot(found["x"], found["y"], marker, **looks)
+            parts.append(drawing.named(found, quantity))
     if len(jumps):
         axes.axvspan(0, float(jumps.max()), color=drawing.PHASES[1], linewidth=0, zorder=-3)
     lowest = float(second["x"][second["x"] > 0].min())

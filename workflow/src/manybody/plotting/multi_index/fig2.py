@@ -19,7 +19,7 @@ from manybody.plotting.multi_index import drawing
 @style.styled(style.RC)
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
-    found = reading.read(files, block)
+    found = reading.read(files, block, context)
     figure = style.new(8.6, 3.5)
     left, right = figure.subplots(1, 2)
     drawn = {
@@ -45,8 +45,8 @@ def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
         found = runs.extended(found[found["x"] >= 1])
         parts += _runs(axes, found, layer, f"GAMP, {name}")
         ends = found[found["seed"].isin(failed)].groupby("seed").tail(1)
-        shown = drawing.hollow(axes, ends, colour, ends["x"].unique())
-        parts += drawing.named(shown, f"GAMP, {name}")
+        shown = drawing.hollow(axes, ends, colour, f"GAMP, {name}", ends["x"].unique())
+        parts += shown
         if shown and layer == 1:
             axes.lines[-1].set_label("not converged")
         theory = runs.predicted(table, layer, series)
@@ -55,9 +55,8 @@ def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
         if len(theory):
             label = {"label": "D → ∞"} if layer == 1 else {}
             axes.plot(theory["x"], theory["y"], color="black", linestyle="--", linewidth=1, **label)
-            parts += drawing.named([theory], f"D -> infinity, {name}")
-    axes.set(xscale="log", xlabel="iteration", ylabel="cosine with the teacher")
-    axes.set_ylim(-0.03, 1.04)
+            parts.append(drawing.named(theory, f"D -> infinity, {name}"))
+    axes.set(xscale="log", xlabel="iteration", ylabel="cosine with the teacher", ylim=(-0.03, 1.04))
     style.plain_ticks(axes.xaxis)
     entry = table.entry
     axes.set_title(
@@ -91,9 +90,8 @@ def _runs(axes: Axes, frame: pd.DataFrame, layer: int, name: str) -> list[pd.Dat
     label = f"layer {layer}"
     sns.lineplot(**looks, estimator="median", errorbar=None, linewidth=1.8, label=label)
     middle = frame.groupby("x")["y"].median().reset_index()
-    return drawing.named([frame], name) + drawing.named(
-        [middle.assign(y_err=float("nan"))], f"{name}, median"
-    )
+    middle = drawing.named(middle.assign(y_err=float("nan")), f"{name}, median")
+    return [drawing.named(frame, name), middle]
 
 
 def _legend(axes: Axes) -> None:

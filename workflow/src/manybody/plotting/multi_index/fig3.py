@@ -30,7 +30,7 @@ UNTIED = {
 @style.styled(style.RC)
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
-    found = reading.read(files, block)
+    found = reading.read(files, block, context)
     deep = found["deep"]
     classified = {"right": found["docstrings"]}
     if found["trec"].series("similarity 1"):
@@ -54,15 +54,18 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
     errors = axes.twinx()
     parts, failed, last = [], [], 0.0
     for table, light in ((plain, True), (regularised, False)):
-        found = _overlaps(axes, errors, table, light)
-        parts += found
+        parts += _overlaps(axes, errors, table, light)
         failed += [*table.failed("")]
         last = max(last, float(table.get("overlap", "Q33")["x"].max()))
     coloured = {f"Q{layer}{layer}": drawing.LAYER[layer] for layer in ORDER}
     given = axes, regularised, public.DEEP_SETTING, public.DEEP, last
     stored = drawing.public(*given, coloured)
-    axes.set(xlim=(0, last), ylim=(-0.02, 1.04), xlabel="samples per dimension α = N / D")
-    axes.set_ylabel("overlap Q")
+    axes.set(
+        xlim=(0, last),
+        ylim=(-0.02, 1.04),
+        xlabel="samples per dimension α = N / D",
+        ylabel="overlap Q",
+    )
     errors.set(yscale="log", ylabel="plug-in error")
     errors.spines["right"].set_visible(True)
     channels = (channel(table.entry) for table in (regularised, plain))
@@ -70,15 +73,16 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
     handles = [
         Line2D([], [], color=drawing.LAYER[layer], label=f"layer {layer}") for layer in ORDER
     ]
-    for series, line in ERRORS.items():
-        handles.append(Line2D([], [], color=drawing.ERROR, linestyle=line))
-        handles[-1].set_label(f"error, {series} (right)")
+    handles += [
+        Line2D([], [], color=drawing.ERROR, linestyle=line, label=f"error, {series} (right)")
+        for series, line in ERRORS.items()
+    ]
     handles.append(Line2D([], [], color="0.4", linestyle=":", linewidth=0.9, label="thresholds"))
     if stored:
         handles.append(Line2D([], [], **drawing.STORED, label="public data"))
     if failed:
-        handles.append(Line2D([], [], linestyle="", marker="o", markerfacecolor="white"))
-        handles[-1].set(markeredgecolor="0.3", label="hollow: not converged")
+        looks = dict(linestyle="", marker="o", markerfacecolor="white", markeredgecolor="0.3")
+        handles.append(Line2D([], [], **looks, label="hollow: not converged"))
     axes.get_figure().legend(handles=handles, loc="outside lower left", ncols=8, fontsize=7)
     return parts + stored
 
@@ -93,18 +97,18 @@ def _overlaps(axes: Axes, errors: Axes, table: Table, light: bool) -> list[pd.Da
     parts = []
     for layer in ORDER:
         name, colour = f"Q{layer}{layer}", drawing.LAYER[layer]
-        shown = drawing.curve(axes, table.get("overlap", name), colour, "", failed, **looks)
-        parts += drawing.named(shown, name + note)
+        found = table.get("overlap", name)
+        parts += drawing.curve(axes, found, colour, name + note, failed=failed, **looks)
         start = table.at("threshold", f"alpha_{layer}", skip)
         if start is not None and start.value < last:
             dotted = {"linewidth": 0.9, **looks, "linestyle": ":"}
             axes.axvline(start.value, color=colour, **dotted)
             parts.append(drawing.points(f"alpha_{layer}{note}", {start.value: 0.0}))
     for series, line in ERRORS.items():
-        shown = table.get("error plug-in", series)
-        dashed = {**looks, "linestyle": line}
-        shown = drawing.curve(errors, shown, drawing.ERROR, "", failed, **dashed)
-        parts += drawing.named(shown, f"plug-in error, {series}{note}")
+        found = table.get("error plug-in", series)
+        dashed = {**looks, "failed": failed, "linestyle": line}
+        name = f"plug-in error, {series}{note}"
+        parts += drawing.curve(errors, found, drawing.ERROR, name, **dashed)
     return parts
 
 
@@ -113,16 +117,14 @@ def draw_phases(axes: Axes, deep: Table, untied: Table) -> list[pd.DataFrame]:
     parts = []
     for layer in ORDER:
         found = deep.get("threshold", f"alpha_{layer}").dropna(subset=["y"])
-        looks = dict(marker="o", markersize=3)
-        label = f"L = 3, layer {layer}"
-        shown = drawing.curve(axes, found, drawing.LAYER[layer], label, (), **looks)
-        parts += drawing.named(shown, f"three layers, alpha_{layer}")
+        looks = dict(label=f"L = 3, layer {layer}", marker="o", markersize=3)
+        name = f"three layers, alpha_{layer}"
+        parts += drawing.curve(axes, found, drawing.LAYER[layer], name, **looks)
     for series, (marker, colour, label) in UNTIED.items():
         found = untied.get("threshold", series)
         looks = dict(linestyle="--", linewidth=0.9, marker=marker, markersize=4)
         failed = untied.failed(series)
-        shown = drawing.curve(axes, found, colour, label, failed, **looks)
-        parts += drawing.named(shown, f"untied, {series}")
+        parts += drawing.curve(axes, found, colour, f"untied, {series}", label, failed, **looks)
     axes.axhspan(0, BOUND, color="0.93", linewidth=0, zorder=-2)
     axes.axhline(BOUND, color="0.5", linewidth=0.8, zorder=-1, label="1/6")
     axes.set(xlabel="skip connection c", ylabel="threshold α", ylim=(0, None))
@@ -146,11 +148,16 @@ def draw_questions(axes: Axes, table: Table) -> list[pd.DataFrame]:
         sns.lineplot(found, x="x", y="y", errorbar="sd", **looks)
         runs = reading.matrix(found)
         shown = pd.DataFrame({"y": runs.mean(), "y_err": runs.std(ddof=1)}).reset_index()
-        parts += drawing.named([shown], f"{name}, mean and sd of runs")
-        parts += drawing.named([found], name)
+        parts.append(drawing.named(shown, f"{name}, mean and sd of runs"))
+        parts.append(drawing.named(found, name))
     steps = table.get("similarity 1")["x"]
-    axes.set(xscale="log", xlim=(max(1, steps[steps > 0].min()), steps.max()), xlabel="step")
-    axes.set(ylabel="similarity to the last state", ylim=(0, 1.04))
+    axes.set(
+        xscale="log",
+        xlim=(max(1, steps[steps > 0].min()), steps.max()),
+        xlabel="step",
+        ylabel="similarity to the last state",
+        ylim=(0, 1.04),
+    )
     count = table.get("similarity 1")["seed"].nunique()
     axes.legend(loc="upper left", title=f"{count} run{'s' if count > 1 else ''}, mean ± sd")
     return parts

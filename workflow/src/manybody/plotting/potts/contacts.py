@@ -117,9 +117,14 @@ def _precision(axes: Axes, data: Data) -> pd.DataFrame:
     chance, count = data.chance, data.asked
     axes.axhline(chance, color="0.5", linestyle=":", label=f"chance: {chance:.2g}")
     axes.axvline(count, color="0.7", linewidth=0.8, label=f"number of contacts: {count}")
-    axes.set(xscale="log", ylim=(0, 1.03), xlim=(1, None))
-    axes.set(xlabel=f"best n pairs{data.apart}", ylabel="share of contacts among them")
-    axes.set_title("(b) precision")
+    axes.set(
+        xscale="log",
+        ylim=(0, 1.03),
+        xlim=(1, None),
+        xlabel=f"best n pairs{data.apart}",
+        ylabel="share of contacts among them",
+        title="(b) precision",
+    )
     _legend_below(axes, axes.get_legend_handles_labels()[0], 2)
     return drawn(parts)
 
@@ -132,9 +137,13 @@ def _ranks(axes: Axes, data: Data) -> pd.DataFrame:
     axes.plot(ranks, values, color=RIGHT)
     axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     axes.axvline(len(scores), color="0.7", linewidth=0.8, label=f"L = {len(scores)}")
-    axes.set(xscale="log", xlabel=f"rank of the pair{data.apart}", xlim=(1, None))
-    axes.set_ylabel("corrected score (nats)")
-    axes.set_title("(b) scores in order")
+    axes.set(
+        xscale="log",
+        xlabel=f"rank of the pair{data.apart}",
+        xlim=(1, None),
+        ylabel="corrected score (nats)",
+        title="(b) scores in order",
+    )
     axes.legend(loc="upper right")
     return points("b", "corrected score by rank", data.about["seed"], ranks, values)
 

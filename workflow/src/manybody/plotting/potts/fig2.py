@@ -75,9 +75,9 @@ def draw_losses(axes: Axes, data: Data) -> pd.DataFrame:
     parts.append(_draw_expected(axes, data))
     _epochs(axes)
     _log(axes, pd.concat(parts).query("panel == 'a'")["y"])
-    axes.set_ylabel("held-out loss above the optimum\n(nats per token)")
-    axes.set_title(
-        f"(a) β = {data.hamiltonian.beta:.4g}, optimum {optimum['loss']:.4f} nats per token"
+    axes.set(
+        ylabel="held-out loss above the optimum\n(nats per token)",
+        title=f"(a) β = {data.hamiltonian.beta:.4g}, optimum {optimum['loss']:.4f} nats per token",
     )
     axes.legend(fontsize=7, loc="upper right", frameon=True, framealpha=0.6, edgecolor="none")
     return pd.concat(parts)
@@ -156,9 +156,11 @@ def draw_errors(axes: Axes, data: Data) -> pd.DataFrame:
             mean, spread = _line(axes, curves, 0.0, colour)
             parts.append(points("c", entry.label, "mean", mean.index, mean, spread))
     _epochs(axes)
-    axes.set_yscale("log")
-    axes.set_ylabel("error of J\n|cA − J|² / |J|²")
-    axes.set_title("(c) reconstruction of the couplings")
+    axes.set(
+        yscale="log",
+        ylabel="error of J\n|cA − J|² / |J|²",
+        title="(c) reconstruction of the couplings",
+    )
     return pd.concat(parts) if parts else points("c", "", "", [], [])
 
 
@@ -168,9 +170,7 @@ def draw_ends(axes: Axes, data: Data) -> pd.DataFrame:
     for number, entry in enumerate(data.architectures):
         found = _ends(entry, lambda run: data.coupling_error(run.last_map).error)
         shown[entry.label.replace(", ", "\n").replace(" attention", "")] = found
-        parts.append(points("c end", entry.label, "", [], []))
-        for seed, value in found.items():
-            parts.append(points("c end", entry.label, seed, [number], [value]))
+        parts.append(points("c end", entry.label, found.index, [number] * len(found), found))
     sns.stripplot(pd.DataFrame(shown), palette=_palette(data), alpha=0.8, jitter=False, ax=axes)
     axes.tick_params(axis="x", labelsize=6.5)
     axes.tick_params(axis="y", labelleft=False)
@@ -190,13 +190,11 @@ def draw_interpolation(axes: Axes, data: Data) -> pd.DataFrame:
     ]
     a, excess, errors = map(list, zip(*ends, strict=True))
     axes.errorbar(a, excess, yerr=errors, fmt="o-", color=style.TIMES[2], capsize=2)
-    axes.set_ylim(min(0.0, *excess), None)
-    axes.set_xlabel("a")
-    axes.set_title("(d) interpolation")
+    axes.set(ylim=(min(0.0, *excess), None), xlabel="a", title="(d) interpolation")
     parts = [points("d", "interpolation", "mean", a, excess, errors)]
     for entry in data.interpolation:
-        for seed, value in zip(entry.runs, data.excess(entry), strict=True):
-            parts.append(points("d", "interpolation", seed, [entry.a], [value]))
+        places = [entry.a] * len(entry.runs)
+        parts.append(points("d", "interpolation", list(entry.runs), places, data.excess(entry)))
     return pd.concat(parts)
 
 
@@ -215,9 +213,9 @@ def numbers(data: Data) -> list[pd.DataFrame]:
             "mean square": lambda run: data.coupling_error(run.last_map).mean_square,
             "values": lambda run: _value_error(run, data),
         }.items():
-            for seed, value in _ends(entry, of_map).items():
-                if math.isfinite(value):
-                    parts.append(points(panel, entry.label, seed, [math.nan], [value]))
+            known = _ends(entry, of_map)
+            known = known[np.isfinite(known)]
+            parts.append(points(panel, entry.label, known.index, [math.nan] * len(known), known))
     return parts
 
 
@@ -271,13 +269,11 @@ def _line(
 def _epochs(axes: Axes) -> None:
     """Epochs from 0 on, linear up to 1 and logarithmic beyond: runs differ much in length."""
     axes.set_xscale("symlog", linthresh=1, linscale=0.3)
-    axes.set_xlim(0, None)
-    axes.set_xlabel("training epoch")
+    axes.set(xlim=(0, None), xlabel="training epoch")
 
 
 def _log(axes: Axes, values: pd.Series) -> None:
     """A logarithmic axis of losses, if any is above the optimum."""
     finite = values[np.isfinite(values) & (values > 0)]
     if len(finite):
-        axes.set_yscale("log")
-        axes.set_ylim(0.5 * finite.min(), 1.3 * finite.max())
+        axes.set(yscale="log", ylim=(0.5 * finite.min(), 1.3 * finite.max()))

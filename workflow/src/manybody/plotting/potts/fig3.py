@@ -78,8 +78,12 @@ def draw_square(axes: Axes, square: Table) -> pd.DataFrame:
             label=f"simulation, {entry['realisations']} runs",
             zorder=4,
         )
-    axes.set(xscale="log", yscale="log", xlabel="samples per site α = M / L")
-    axes.set_ylabel("generalisation loss E (y − ŷ)²")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="samples per site α = M / L",
+        ylabel="generalisation loss E (y − ŷ)²",
+    )
     alphas = simulation["x"].to_numpy()
     axes.set_xlim(alphas[0] / 1.5, alphas[-1] * 1.5)
     seen = curves["theory, L → ∞"]
@@ -138,8 +142,9 @@ def draw_logistic(axes: Axes, logistic: Logistic) -> pd.DataFrame:
     axes.axvspan(*given.window(logistic), color="0.93", linewidth=0, zorder=0)
     optimum = {"series": ["optimum"], "seed": "", "x": math.nan, "y": logistic.optimum}
     parts.append(pd.DataFrame({**optimum, "y_err": math.nan}))
-    axes.set(xscale="log", yscale="log", xlabel="sequences M")
-    axes.set_ylabel("cross-entropy (nats per site)")
+    axes.set(
+        xscale="log", yscale="log", xlabel="sequences M", ylabel="cross-entropy (nats per site)"
+    )
     axes.set_ylim(top=axes.get_ylim()[1] * 1.6)
     count = len(logistic.fits[0].test)
     axes.set_title(f"logistic loss, L = {logistic.length}, {count} realisations")

@@ -53,8 +53,11 @@ def _errors(axes: Axes, table: Table) -> list[pd.DataFrame]:
     sns.lineplot(law, x="x", y="y", color=LINE, label=label, ax=axes)
     label = f"{found['seed'].nunique()} samples"
     sns.scatterplot(found, x="x", y="y", color=POINTS, alpha=0.7, label=label, ax=axes)
-    axes.set(yscale="log", ylabel="err$_J$ = |cA − J|² / |J|²")
-    axes.set_title(f"error of the couplings, L = {table.about['length']}")
+    axes.set(
+        yscale="log",
+        ylabel="err$_J$ = |cA − J|² / |J|²",
+        title=f"error of the couplings, L = {table.about['length']}",
+    )
     axes.legend(loc="lower left")
     return [found, law]
 
@@ -64,8 +67,7 @@ def _correlations(axes: Axes, table: Table) -> list[pd.DataFrame]:
     shown = pd.concat(found).replace({"series": CORRELATIONS})
     looks = dict(hue="series", style="series", markers=["o", "D"], palette=[POINTS, SCORES])
     sns.scatterplot(shown, x="x", y="y", ax=axes, **looks)
-    axes.set(ylabel="Pearson r", ylim=(None, 1.0))
-    axes.set_title("correlation with the true J")
+    axes.set(ylabel="Pearson r", ylim=(None, 1.0), title="correlation with the true J")
     axes.legend(loc="lower right")
     return found
 
@@ -84,7 +86,6 @@ def _excess(axes: Axes, table: Table) -> list[pd.DataFrame]:
         elinewidth=0.8,
         label="fits",
     )
-    axes.set(yscale="log", ylabel="test loss − optimum (nats per site)")
-    axes.set_title("excess test loss")
+    axes.set(yscale="log", ylabel="test loss − optimum (nats per site)", title="excess test loss")
     axes.legend(loc="lower left")
     return [found, expected]

@@ -22,7 +22,11 @@ def figure_of(student: Student) -> Drawing:
     for series in ladder(student):
         curves.append(series.curve("loss", "loss", unit))
         draw_curve(axes, curves[-1], series)
-    axes.set(xlabel="training epoch", ylabel="test loss (nats per token)", xlim=(0, None))
-    axes.set_title(labels.scale(student.about, student.seeds))
+    axes.set(
+        xlabel="training epoch",
+        ylabel="test loss (nats per token)",
+        xlim=(0, None),
+        title=labels.scale(student.about, student.seeds),
+    )
     axes.legend(title=band(student.seeds), alignment="left")
     return figure, drawn(curves)

@@ -1,20 +1,15 @@
 """Figure 2: networks of one, two and three layers climb down the orders of interaction."""
 
-from manybody.claims.simplicity.staircase_runs import Part, read_parts
+from manybody.claims.simplicity.staircase_runs import read_parts
 from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn
 from manybody.plotting.simplicity import staircase
 
 
-def draw(files, block: dict, context: dict) -> Drawing:
-    """The figure and what is drawn, from files; see the package's docstring."""
-    (part,) = read_parts(files, block, context)
-    return figure_of(part)
-
-
 @style.styled(style.RC)
-def figure_of(part: Part) -> Drawing:
+def draw(files, block: dict, context: dict) -> Drawing:
     """(b) losses, (c) displacements below, (d) all ends beside, on the same axis of losses."""
+    (part,) = read_parts(files, block, context)
     figure = style.new(7.0, 5.2)
     panels = [["b", "d"], ["c", "words"]]
     axes = figure.subplot_mosaic(panels, width_ratios=(2.1, 1), height_ratios=(1.4, 1))
@@ -30,10 +25,10 @@ def figure_of(part: Part) -> Drawing:
     axes["b"].tick_params(labelbottom=False)
     axes["b"].set_ylabel("held-out loss (nats per token)")
     staircase.depth_legend(axes["b"], part.networks, columns=3)
-    axes["c"].set_title(f"(c) n = {part.deepest.layers}, seed {part.deepest.chosen}")
-    axes["c"].set_xlabel("training epoch")
-    axes["d"].set_title("(d) at the end")
-    axes["d"].set_xlabel("layers n")
+    axes["c"].set(
+        title=f"(c) n = {part.deepest.layers}, seed {part.deepest.chosen}", xlabel="training epoch"
+    )
+    axes["d"].set(title="(d) at the end", xlabel="layers n")
     axes["d"].tick_params(labelleft=False)
     axes["words"].axis("off")
     staircase.class_legend(axes["words"], [part.deepest, *part.protocols], part.lines)

@@ -1,19 +1,15 @@
 """Figure 2 by the paper's literal recipe for the Hamiltonian, in each of its readings."""
 
-from manybody.claims.simplicity.staircase_runs import Part, read_parts
+from manybody.claims.simplicity.staircase_runs import read_parts
 from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn
 from manybody.plotting.simplicity import staircase
 
 
-def draw(files, block: dict, context: dict) -> Drawing:
-    """The figure and what is drawn, from files; see the package's docstring."""
-    return figure_of(read_parts(files, block, context))
-
-
 @style.styled(style.RC)
-def figure_of(parts: list[Part]) -> Drawing:
+def draw(files, block: dict, context: dict) -> Drawing:
     """A row of panels (b), (d), (c) for each part: as it comes out."""
+    parts = read_parts(files, block, context)
     figure = style.new(7.0, 2.45 * len(parts))
     rows = figure.subplots(len(parts), 3, width_ratios=(2.0, 1.0, 1.5), squeeze=False)
     found = []

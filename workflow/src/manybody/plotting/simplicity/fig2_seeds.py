@@ -1,20 +1,15 @@
 """Figure 2, seed by seed: how often the deepest network gets there, by each training recipe."""
 
-from manybody.claims.simplicity.staircase_runs import Part, read_parts
+from manybody.claims.simplicity.staircase_runs import read_parts
 from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn
 from manybody.plotting.simplicity import staircase
 
 
-def draw(files, block: dict, context: dict) -> Drawing:
-    """The figure and what is drawn, from files; see the package's docstring."""
-    (part,) = read_parts(files, block, context)
-    return figure_of(part)
-
-
 @style.styled(style.RC)
-def figure_of(part: Part) -> Drawing:
+def draw(files, block: dict, context: dict) -> Drawing:
     """A panel of losses for the deepest network by each recipe, each seed coloured by its end."""
+    (part,) = read_parts(files, block, context)
     groups, order = [part.deepest, *part.protocols], part.lines.order
     columns = min(len(groups), 3)
     rows = -(-len(groups) // columns)
@@ -24,8 +19,10 @@ def figure_of(part: Part) -> Drawing:
     for axes, group in zip(panels, groups, strict=False):
         parts.append(staircase.draw_losses(axes, [group], part.lines, by_end=True))
         reached = group.counts(part.lines)["reached"]
-        axes.set_title(f"{group.label}: {reached} of {len(group.runs)} seeds reach order {order}")
-        axes.set_xlabel("training epoch")
+        axes.set(
+            title=f"{group.label}: {reached} of {len(group.runs)} seeds reach order {order}",
+            xlabel="training epoch",
+        )
     for axes in panels[len(groups) :]:
         axes.axis("off")
     for axes in panels[::columns]:

@@ -29,8 +29,7 @@ def figure_of(quality: Quality) -> Drawing:
         *_draw_sweeps(third, quality),
     ]
     for axes in (first, third):
-        axes.set_xscale("log")
-        axes.set(xlabel="training step", ylabel="test loss (nats per token)")
+        axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
     for axes in (first, second, third):
         axes.legend()
     return figure, drawn(parts)

@@ -44,8 +44,11 @@ def figure_of(student: Student) -> Drawing:
         parts += [losses, accuracy, saturated]
     causal = models.about(student.about["description"]).causal
     what = "next-token" if causal else "masked-token"
-    left.set(xlabel="training step", ylabel=f"{what} test loss (nats per token)")
-    left.set_title(labels.scale(student.about, student.seeds))
+    left.set(
+        xlabel="training step",
+        ylabel=f"{what} test loss (nats per token)",
+        title=labels.scale(student.about, student.seeds),
+    )
     for axes in (left, inset):
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(10))
@@ -129,8 +132,11 @@ def _draw_late(axes: Axes, student: Student, controls: list[Series]) -> pd.DataF
         )
     axes.axvline(len(rungs) - 0.35, color="0.8", linewidth=0.8)
     axes.set_xticks([place for _, place in slots], [_slot_name(series) for series, _ in slots])
-    axes.set_xlim(-0.4, slots[-1][1] + 0.4)
-    axes.set(xlabel="order of the clone's generator", ylabel="test loss (nats per token)")
+    axes.set(
+        xlim=(-0.4, slots[-1][1] + 0.4),
+        xlabel="order of the clone's generator",
+        ylabel="test loss (nats per token)",
+    )
     return late
 
 

@@ -22,7 +22,6 @@ LOOKS = {
     "Gaussian": ("#444444", "Gaussian"),
     "Gaussian, sampled": ("#BBBBBB", "Gaussian, sampled"),
 }
-SCALES = ("#C9B3DA", "#8E63AE", "#4B1D6B", "#1F0A30")  # of B(0), of falling lightness
 POINTS = 12  # of a flow, drawn on the line of its closed form
 
 
@@ -89,8 +88,11 @@ def _modes(axes: Axes, view: _View, letter: str) -> None:
             marker="o",
             label="ODE" if mode == "1" else None,
         )
-    axes.set(xlabel="time (1 / learning rate)", ylabel="a on eigenvectors of C")
-    axes.set_title("Gaussian data, B = 0: linear modes")
+    axes.set(
+        xlabel="time (1 / learning rate)",
+        ylabel="a on eigenvectors of C",
+        title="Gaussian data, B = 0: linear modes",
+    )
     axes.set_ylim(top=1.2 * axes.get_ylim()[1])  # room for the legend
     axes.legend(loc="upper right", ncols=2)
 
@@ -101,16 +103,20 @@ def _deviation(axes: Axes, view: _View, letter: str) -> None:
     scales = found["x"].to_numpy()
     law = found["y"].iloc[0] * (scales / scales[0]) ** 4
     axes.plot(scales, law, color="0.5", linestyle=":", label="∝ scale⁴")
-    axes.set(xscale="log", yscale="log", xlabel="scale of B(0): sd of its entries")
-    axes.set_ylabel("largest deviation of a mode")
-    axes.set_title("deviation from the closed form")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="scale of B(0): sd of its entries",
+        ylabel="largest deviation of a mode",
+        title="deviation from the closed form",
+    )
     axes.legend(loc="upper left")
 
 
 def _norms(axes: Axes, view: _View, letter: str) -> None:
     scales = view.flow.series("norm")
     for index, scale in enumerate(scales):
-        colour = SCALES[index * len(SCALES) // len(scales)]
+        colour = style.TIMES[index * len(style.TIMES) // len(scales)]
         free = view.draw(letter, "norm", scale, f"scale {scale}, no decay")
         decaying = view.draw(letter, "norm with decay", scale, f"scale {scale}, with decay")
         axes.plot(free["x"], free["y"], color=colour, label=scale)
@@ -140,8 +146,12 @@ def _growth(axes: Axes, view: _View, letter: str) -> None:
         axes.plot(law["x"], law["y"], color=colour, linestyle=":", linewidth=1.0)
         axes.plot(found["x"], found["y"], color=colour, linestyle=_line(case))
     law = axes.plot([], [], color="0.3", linestyle=":", label="linear law (14)")
-    axes.set(yscale="log", xlabel="time (1 / learning rate)", ylabel="|B|")
-    axes.set_title(f"small B, skewed data, s = {view.flow.entry['skewness']:g}")
+    axes.set(
+        yscale="log",
+        xlabel="time (1 / learning rate)",
+        ylabel="|B|",
+        title=f"small B, skewed data, s = {view.flow.entry['skewness']:g}",
+    )
     axes.legend(handles=law, loc="center right")
 
 
@@ -158,9 +168,11 @@ def _losses(axes: Axes, view: _View, letter: str) -> None:
         axes.axhline(best["y"].iloc[0], color=colour, linestyle=":", linewidth=1.0)
     axes.plot([], [], color="0.3", linestyle=":", label="best linear")
     axes.set(
-        xlabel="time (1 / learning rate)", ylabel="loss ½ E (x₀ − y₀)² (+ decay)", ylim=(0, None)
+        xlabel="time (1 / learning rate)",
+        ylabel="loss ½ E (x₀ − y₀)² (+ decay)",
+        ylim=(0, None),
+        title="the loss of the same flows",
     )
-    axes.set_title("the loss of the same flows")
     axes.legend(loc="lower right")
 
 
@@ -178,6 +190,9 @@ def _spectrum(axes: Axes, view: _View, letter: str) -> None:
     paper = {"marker": "D", "markerfacecolor": "white", "linestyle": "--"}
     axes.plot([], [], color="0.3", label="eigenvalues of sym(G)", **paper)
     axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
-    axes.set(xlabel="relative rank, lowest to highest", ylabel="rate (learning rate)")
-    axes.set_title("stability of B = 0")
+    axes.set(
+        xlabel="relative rank, lowest to highest",
+        ylabel="rate (learning rate)",
+        title="stability of B = 0",
+    )
     axes.legend(loc="upper left")

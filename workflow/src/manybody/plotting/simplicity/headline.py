@@ -97,8 +97,7 @@ def _draw_losses(axes: Axes, corpus: Corpus) -> list[pd.DataFrame]:
             mean(target, series, None if place else label, **_looks(corpus, kind))
     original = "original text"
     mean(corpus.part["control"], original, original, color=style.ORIGINAL, linestyle=":")
-    axes.set_xscale("log")
-    axes.set(xlabel="training step", ylabel="test loss (nats per token)")
+    axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
     axes.set_title(labels.scale(student.about, student.losses["seed"].nunique()), fontsize=8)
     axes.set_xlim(left=curves["step"].max() / 100)  # all curves are one before
     return parts
@@ -162,8 +161,10 @@ def _draw_intervals(axes: Axes, corpora: list[Corpus]) -> list[pd.DataFrame]:
             ]
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    axes.set_ylim(len(every), 0)
-    axes.set_xlabel("d = log t of the first kind less that of the second; grey: within log 1.25")
+    axes.set(
+        ylim=(len(every), 0),
+        xlabel="d = log t of the first kind less that of the second; grey: within log 1.25",
+    )
     axes.set_title("d, with its 95 % interval", fontsize=8)
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=2, fontsize=7.5)
     return parts

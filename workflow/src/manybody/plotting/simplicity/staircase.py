@@ -46,8 +46,7 @@ def draw_losses(
             tables.append(
                 points("b", group.label, seed, curve["epoch"], curve["loss"], curve["loss_se"])
             )
-    axes.set_xlim(0, None)
-    axes.set_ylim(*_limits(lines))
+    axes.set(xlim=(0, None), ylim=_limits(lines))
     return pd.concat(tables)
 
 
@@ -72,8 +71,7 @@ def draw_ends(axes: Axes, groups: list[Group], lines: Lines) -> pd.DataFrame:
                 axes.plot(place, 1.0, linestyle="", transform=at_top, clip_on=False, **looks)
     names = [group.label.removeprefix("n = ").replace(", ", "\n") for group in groups]
     axes.set_xticks(range(len(groups)), names)
-    axes.set_xlim(-0.6, len(groups) - 0.4)
-    axes.set_ylim(*_limits(lines))
+    axes.set(xlim=(-0.6, len(groups) - 0.4), ylim=_limits(lines))
     label_lines(axes, lines)
     return ends_table(groups, lines)
 
@@ -90,8 +88,7 @@ def draw_displacements(axes: Axes, group: Group) -> pd.DataFrame:
         axes.plot(table.index, table[layer], linestyle=line, color=colour, label=f"layer {layer}")
         tables.append(points("c", f"layer {layer}", group.chosen, table.index, table[layer]))
     axes.axhline(MOVED, color="0.8", linewidth=0.8, zorder=0)
-    axes.set_xlim(0, None)
-    axes.set_yscale("log")
+    axes.set(xlim=(0, None), yscale="log")
     axes.set_ylabel("$|A(t)-A(0)|^2/L^2 + |V(t)-V(0)|^2/|V|^2$", fontsize=7)
     axes.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize=7)
     return pd.concat(tables) if tables else points("c", "", group.chosen, [], [])

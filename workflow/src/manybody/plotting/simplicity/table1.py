@@ -54,8 +54,11 @@ def table_of(passages: list[tuple[str, str]], sweep: int) -> Drawing:
     figure = style.new(9.2, 0.35 + 0.2 * sum(heights))
     axes = figure.subplots()
     axes.set_axis_off()
-    axes.set(xlim=(0, 1), ylim=(sum(heights), 0))
-    axes.set_title(f"the same passages after {sweep} sweeps of each generator")
+    axes.set(
+        xlim=(0, 1),
+        ylim=(sum(heights), 0),
+        title=f"the same passages after {sweep} sweeps of each generator",
+    )
     top = 0.0
     looks = dict(va="top", parse_math=False, linespacing=1.3)
     for (label, lines), height in zip(cells.items(), heights, strict=True):
