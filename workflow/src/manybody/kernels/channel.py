@@ -37,6 +37,7 @@ ROUND = 1.5 * 2.0**52  # adding it rounds to a whole number, in the low bits
 LN2_HIGH = 0.693359375  # ln 2 in two parts, the first short enough for exact products
 LN2_LOW = math.log(2) - 0.693359375
 LEAST = -690.0
+_SERIES = tuple(1 / math.factorial(n) for n in range(9, -1, -1))
 _FLAGS = {"contract", "nsz"}
 
 
@@ -75,15 +76,9 @@ def exp_lanes(array, lanes):
     turns = lanes * (1 / math.log(2)) + ROUND
     whole = turns - ROUND
     rest = (lanes - whole * LN2_HIGH) - whole * LN2_LOW
-    total = rest * (1 / 362880) + (1 / 40320)
-    total = total * rest + (1 / 5040)
-    total = total * rest + (1 / 720)
-    total = total * rest + (1 / 120)
-    total = total * rest + (1 / 24)
-    total = total * rest + (1 / 6)
-    total = total * rest + 0.5
-    total = total * rest + 1.0
-    total = total * rest + 1.0
+    total = spread(array, _SERIES[0])
+    for coefficient in _SERIES[1:]:
+        total = total * rest + coefficient
     return _turn(total, turns)
 
 

@@ -24,6 +24,8 @@ and `vectors` a tuple of G numbers: its length is known when loops are compiled,
 no loop over the vectors of a row.
 """
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -35,6 +37,7 @@ RENEWAL = 16  # sweeps after which logits are summed anew, so that rounding does
 _FLAGS = {"contract", "nsz"}
 ROUND = np.float32(1.5 * 2**23)  # adding it rounds to a whole number
 INVERSE_LN2 = np.float32(1 / np.log(2))
+_SERIES = tuple(np.float32(1 / math.factorial(n)) for n in range(7, -1, -1))
 LN2_HIGH = np.float32(0.693359375)  # ln 2 in two parts, the first short enough for exact products
 LN2_LOW = np.float32(np.log(2) - 0.693359375)
 
@@ -206,14 +209,9 @@ def draw_colours(logits, uniforms, drawn):
             rest[n] = (x - turns * LN2_HIGH) - turns * LN2_LOW
         for n in range(count):
             r = rest[n]
-            e = np.float32(1 / 5040)
-            e = e * r + np.float32(1 / 720)
-            e = e * r + np.float32(1 / 120)
-            e = e * r + np.float32(1 / 24)
-            e = e * r + np.float32(1 / 6)
-            e = e * r + np.float32(0.5)
-            e = e * r + np.float32(1)
-            e = e * r + np.float32(1)
+            e = _SERIES[0]
+            for coefficient in _SERIES[1:]:
+                e = e * r + coefficient
             total[n] += e * powers[n]
             weights[a, n] = total[n]
     for n in range(count):
