@@ -24,8 +24,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
-from scipy.stats import qmc
 from threadpoolctl import threadpool_limits
 
 from manybody.runtime.progress import Progress
@@ -37,6 +35,7 @@ from manybody.theory.multi_index.channel import (
     posterior,
 )
 from manybody.theory.multi_index.samples import controlled
+from manybody.theory.multi_index.samples import normals as sobol
 from manybody.theory.multi_index.sizes import SETS
 from manybody.theory.rows import joined
 
@@ -243,9 +242,7 @@ def _controlled(values: np.ndarray, zero: np.ndarray) -> np.ndarray:
 
 def sobol_normals(count: int, generator: np.random.Generator) -> np.ndarray:
     """Standard normals (count, 4, 2) from scrambled Sobol points; count a power of 2."""
-    uniform = qmc.Sobol(8, rng=generator).random(count)
-    # A point may lie on the edge, where the normal is infinite.
-    return ndtri(np.clip(uniform, 2.0**-40, 1 - 2.0**-40)).reshape(count, 4, 2)
+    return sobol(count, 8, generator, 2.0**-40).reshape(count, 4, 2)
 
 
 # --- The table -----------------------------------------------------------------------------------
