@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 from scipy.special import softmax
-from scipy.stats import qmc
 
 from manybody.theory.multi_index import channel as two_layers
 from manybody.theory.multi_index import channel_three as channel
 from manybody.theory.multi_index import deep
+from manybody.theory.multi_index.samples import normals
 
 CASES = [  # c, variances of the layers
     (1.0, (0.8, 0.7, 0.4)),
@@ -222,8 +222,7 @@ def test_overlaps_raise_the_free_entropy_by_the_gain(layer):
 
 
 def test_prediction_errors_are_those_of_the_plain_model():
-    sequence = qmc.Sobol(12, rng=np.random.default_rng(0))
-    normal = channel.normal(sequence.random(256)).reshape(256, 2, 3, 2)
+    normal = normals(256, 12, np.random.default_rng(0)).reshape(256, 2, 3, 2)
     overlaps, skip = np.array([0.3, 0.5, 0.9]), 1.5
     omega = np.sqrt(overlaps)[:, None] * normal[:, 0]
     z = omega + np.sqrt(1 - overlaps)[:, None] * normal[:, 1]

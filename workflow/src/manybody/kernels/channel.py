@@ -266,14 +266,11 @@ def add_points(sample, softmax, even, h, down, right, cap, ramp, work, state):
                 low, high = sample[2] - reach, sample[2] + reach
                 share = 0.5 if even and d == 0 else 1.0
                 end = -(2**60)
-                # intervals [-largest, -least] and [least, largest], which may be one
-                for part in range(2):
-                    if least == 0:
-                        first, last = max(low, -largest), min(high, largest)
-                    elif part == 0:
-                        first, last = max(low, -largest), min(high, -least)
-                    else:
-                        first, last = max(low, least), min(high, largest)
+                intervals = ((-largest, -least), (least, largest))
+                if least == 0:  # they are one, and the other is empty
+                    intervals = ((-largest, largest), (1.0, 0.0))
+                for begin, stop in intervals:
+                    first, last = max(low, begin), min(high, stop)
                     if first <= last:
                         j = max(math.ceil(first / h - right), end)
                         last = math.floor(last / h - right)
@@ -282,8 +279,6 @@ def add_points(sample, softmax, even, h, down, right, cap, ramp, work, state):
                                 sample, softmax, d, a, b, rise, h, right, j, last, share, probe,
                                 ramp, work, state,
                             )  # fmt: skip
-                    if least == 0:
-                        break
             k += direction
 
 

@@ -18,11 +18,9 @@ def find_bins(tokens, sites, table, vocabulary, found):
     """found (T): the bin of the colours on each tuple of sites (T, k - 1) of tokens (L)."""
     size = sites.shape[1]
     for t in range(len(sites)):
-        code = tokens[sites[t, 0]]
-        if size > 1:
-            code = code * vocabulary + tokens[sites[t, 1]]
-        if size > 2:
-            code = code * vocabulary + tokens[sites[t, 2]]
+        code = 0
+        for m in range(size):
+            code = code * vocabulary + tokens[sites[t, m]]
         found[t] = table[code]
 
 

@@ -115,10 +115,8 @@ def move_logits(site, chain, new, order, vectors, model, work, logits):
     weights, prefixes, wanted, meets, table = model
     sums, held, listed, steps, others, needs = work
     old = chain[site]
-    for j in range(site):
-        others[j] = chain[j]
-    for j in range(site + 1, len(chain)):
-        others[j - 1] = chain[j]
+    for j in range(len(others)):
+        others[j] = chain[j + (j >= site)]
     for b in range(len(needs)):
         needs[b] = wanted[old, b] | wanted[new, b]
     rows = weights[site]
@@ -178,10 +176,8 @@ def fold(sums, held, listed, steps, logits, vectors):
             for a in range(len(steps)):
                 total = get(logits, a, g) + r0 * steps[a, b0] + r1 * steps[a, b1]
                 put(logits, a, g, total + (r2 * steps[a, b2] + r3 * steps[a, b3]))
-            put(sums, b0, g, zero)
-            put(sums, b1, g, zero)
-            put(sums, b2, g, zero)
-            put(sums, b3, g, zero)
+            for b in (b0, b1, b2, b3):
+                put(sums, b, g, zero)
 
 
 @njit(fastmath=_FLAGS, nogil=True, cache=True, forceinline=True)

@@ -149,22 +149,23 @@ class Hamiltonian:
     @classmethod
     def load(cls, path: str | Path) -> "Hamiltonian":
         """What `save` wrote; `ArtifactError` names a file that is damaged or not a Hamiltonian."""
-        named = [read_tensor(path, name) for name in ("couplings", "colours", "beta")]
-        if named[2].shape != (1,):
-            raise ArtifactError(f"{path}: beta has shape {named[2].shape}, expected (1,)")
-        fields = read_tensor(path, FIELDS) if FIELDS in tensor_names(path) else None
-        read = dict(zip(("couplings", "colours", "beta"), named, strict=True))
+        read = {name: read_tensor(path, name) for name in ("couplings", "colours", "beta")}
+        beta = read["beta"]
+        if beta.shape != (1,):
+            raise ArtifactError(f"{path}: beta has shape {beta.shape}, expected (1,)")
+        if FIELDS in tensor_names(path):
+            read[FIELDS] = read_tensor(path, FIELDS)
         try:
             sealed = read_about(path)["sha256"]
         except (ArtifactError, KeyError, TypeError):
             sealed = None
-        if sealed != _digest(read if fields is None else {**read, FIELDS: fields}):
+        if sealed != _digest(read):
             raise ArtifactError(
                 f"{path} is refused: its tensors are not the ones that were written. Delete it and "
                 "run the same command again to remake it."
             )
         try:
-            return cls(named[0], named[1], named[2][0], fields)
+            return cls(read["couplings"], read["colours"], beta[0], read.get(FIELDS))
         except ValueError as error:
             raise ArtifactError(f"{path}: {error}") from error
 

@@ -97,12 +97,6 @@ def informed(data: Data, overlaps: tuple[float, float], generator: np.random.Gen
     return State(estimate, np.diag(1 - q), np.zeros((len(data.x), 2, 2)))
 
 
-def uninformed(data: Data, generator: np.random.Generator) -> State:
-    """The start of the paper: what ~ N(0, 1), so of norm one, and chat = I. No posterior's."""
-    estimate = generator.normal(size=data.teacher.shape)
-    return State(estimate, np.eye(2), np.zeros((len(data.x), 2, 2)))
-
-
 def iterate(
     data: Data,
     state: State,
@@ -321,7 +315,9 @@ def _run(
     if entry["init"] == "informed":
         state = informed(data, entry["overlaps"], generator)
     else:
-        state = uninformed(data, generator)
+        # Of norm one, as in the paper: no posterior's.
+        estimate = generator.normal(size=data.teacher.shape)
+        state = State(estimate, np.eye(2), np.zeros((len(data.x), 2, 2)))
     normals = sobol_normals(TESTS, generator)
     given = skip, normals, activation
     damped = entry["regulariser"], entry["damping"], threads, activation
