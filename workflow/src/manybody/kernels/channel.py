@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 from llvmlite import ir
-from numba import njit
+from numba import njit, types
 from numba.extending import intrinsic
 
 from manybody.kernels.lanes import LANES, broadcast, get, put, spread, where_greater
@@ -57,7 +57,6 @@ def _turn(typing, number, turns):
 @intrinsic
 def any_greater(typing, lanes, number):
     """Whether a lane is greater than a number."""
-    from numba.core import types
 
     def generate(context, builder, signature, arguments):
         value, number = arguments

@@ -23,6 +23,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
 from scipy.sparse import csc_array
+from scipy.special import log_softmax
 
 from manybody.files.atomic import ArtifactError, atomic
 from manybody.sources.tuples import colour_bins, site_tuples, sorted_colours
@@ -118,9 +119,7 @@ class Hamiltonian:
 
     def log_conditionals(self, tokens: np.ndarray) -> np.ndarray:
         """log P(s_i = a | rest), eq. 3, in nats: tokens (N, L) -> (N, L, |V|)."""
-        logits = -self.beta * self.local_fields(tokens)
-        logits -= logits.max(axis=2, keepdims=True)
-        return logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
+        return log_softmax(-self.beta * self.local_fields(tokens), axis=2)
 
     def energies(self, tokens: np.ndarray) -> np.ndarray:
         """H(s), eq. 1 (without beta): tokens (N, L) -> (N,)."""

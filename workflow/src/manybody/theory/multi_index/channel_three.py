@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from manybody.kernels.channel_three import MOMENTS, integrate_samples, switches
+from manybody.kernels.channel_three import MOMENTS, apply, integrate_samples, switches
 from manybody.theory.multi_index.channel import share_out
 from manybody.theory.multi_index.samples import normals
 
@@ -111,17 +111,10 @@ def index(z: np.ndarray, skip: float) -> np.ndarray:
 @njit(nogil=True, cache=True, error_model="numpy")
 def _indices(z, skip, h):
     for n in range(len(z)):
-        p, q = switches(z[n, 0, 0], z[n, 0, 1])
-        h1, h2 = _mix(p, q, skip, z[n, 1, 0], z[n, 1, 1])
-        w1, w2 = _mix(p, q, skip, z[n, 2, 0], z[n, 2, 1])
-        p, q = switches(h1, h2)
-        h[n] = _mix(p, q, skip, w1, w2)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _mix(p, q, skip, u, v):
-    """A(p, q) (u, v)."""
-    return (1 + skip - p) * u + p * v, q * u + (1 + skip - q) * v
+        first = switches(z[n, 0, 0], z[n, 0, 1])
+        h1, h2 = apply(first, skip, z[n, 1, 0], z[n, 1, 1])
+        w1, w2 = apply(first, skip, z[n, 2, 0], z[n, 2, 1])
+        h[n] = apply(switches(h1, h2), skip, w1, w2)
 
 
 def _checked(x, omega, variance, nodes):
