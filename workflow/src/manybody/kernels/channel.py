@@ -290,8 +290,7 @@ def add_row(sample, softmax, d, a, b, rise, h, right, begin, last, share, probe,
     row = -0.5 * d_off * d_off / v11 - 0.5 * row_m * row_m / rest
     half_v, half_rest = -0.5 / v11, -0.5 / rest
     best, top = state[0], state[1]
-    counted = ramp
-    lane = get(counted, 0, 0)
+    lane = get(ramp, 0, 0)
     zero = spread(ramp, 0.0)
     one = spread(ramp, 1.0)
     s0, s1, s2, s3, s4, s5, s6, s7, s8, s9 = (
