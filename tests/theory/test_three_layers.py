@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 from scipy.special import softmax
-from scipy.stats import qmc
 
 from manybody.theory.multi_index import channel as two_layers
 from manybody.theory.multi_index import channel_three as channel
 from manybody.theory.multi_index import deep
+from manybody.theory.multi_index.samples import normals
 
 CASES = [  # c, variances of the layers
     (1.0, (0.8, 0.7, 0.4)),
@@ -222,8 +222,7 @@ def test_overlaps_raise_the_free_entropy_by_the_gain(layer):
 
 
 def test_prediction_errors_are_those_of_the_plain_model():
-    sequence = qmc.Sobol(12, rng=np.random.default_rng(0))
-    normal = channel.normal(sequence.random(256)).reshape(256, 2, 3, 2)
+    normal = normals(256, 12, np.random.default_rng(0)).reshape(256, 2, 3, 2)
     overlaps, skip = np.array([0.3, 0.5, 0.9]), 1.5
     omega = np.sqrt(overlaps)[:, None] * normal[:, 0]
     z = omega + np.sqrt(1 - overlaps)[:, None] * normal[:, 1]
@@ -247,7 +246,7 @@ def test_prediction_errors_are_those_of_the_plain_model():
 @pytest.fixture(scope="module")
 def branches():
     """The last layer alone, for four scramblings at c = 1 without regulariser."""
-    setting = deep.Setting(1.0, 0.0, 1)
+    setting = deep.Setting(1.0)
     streams = np.random.SeedSequence(11).spawn(4)
     drawn = [deep.draws(1024, stream) for stream in streams]
     return setting, drawn, [deep.last_layer(setting, given) for given in drawn]
@@ -255,7 +254,7 @@ def branches():
 
 def test_the_last_layer_starts_at_the_landmark():
     """.2063 by the trapezoid rule in all variables, at a step of .3."""
-    setting, eigenvalues = deep.Setting(1.0, 0.0, 1), []
+    setting, eigenvalues = deep.Setting(1.0), []
     for stream in np.random.SeedSequence(12).spawn(4):
         eigenvalues.append(deep.averages((0, 0, 0), setting, deep.draws(2048, stream))[1][2])
     assert np.std(eigenvalues, ddof=1) / np.mean(eigenvalues) < 0.04
@@ -295,7 +294,7 @@ def test_layers_may_start_together_and_one_that_is_not_found_is_no_number(
 ):
     """The second layer's lambda where the first has been learned: so large that it has started
     at the lower end of where it is looked for, or too small at the upper one."""
-    setting, drawn = deep.Setting(1.0, 0.0, 1), deep.draws(64, np.random.SeedSequence(2))
+    setting, drawn = deep.Setting(1.0), deep.draws(64, np.random.SeedSequence(2))
     curve = deep.last_layer(setting, drawn)
     found = deep.Fixed(np.array([0.03, 0, 0.98]), np.array([math.nan, eigenvalue, math.nan]), True)
     monkeypatch.setattr(deep, "fixed_point", lambda *_: found)
@@ -306,7 +305,7 @@ def test_layers_may_start_together_and_one_that_is_not_found_is_no_number(
 
 
 def test_a_fixed_point_stands_still_wherever_it_was_started():
-    setting = deep.Setting(1.0, 1e-3, 1)
+    setting = deep.Setting(1.0, regulariser=1e-3)
     drawn = deep.draws(256, np.random.SeedSequence(2))
     found = [deep.fixed_point(0.6, (0, 0, q), setting, drawn) for q in (0.2, 0.97)]
     gains, _ = deep.averages(found[0].overlaps, setting, drawn)
@@ -318,7 +317,7 @@ def test_a_fixed_point_stands_still_wherever_it_was_started():
 
 
 def test_all_layers_are_learned_where_data_are_enough():
-    setting = deep.Setting(1.0, 1e-3, 1)
+    setting = deep.Setting(1.0, regulariser=1e-3)
     drawn = deep.draws(256, np.random.SeedSequence(2))
     fixed = deep.fixed_point(2.0, (0.5, 0.5, 0.9), setting, drawn)
     assert fixed.converged
@@ -345,13 +344,13 @@ def test_the_table_has_every_quantity_and_threads_change_nothing():
 
 @pytest.mark.parametrize("overlaps", [(0.1, 0.2), (0.1, 0.2, 1.0), (-0.1, 0.2, 0.3)])
 def test_overlaps_that_are_none_are_refused(overlaps):
-    setting, drawn = deep.Setting(1.0, 0.0, 1), deep.draws(64, np.random.SeedSequence(0))
+    setting, drawn = deep.Setting(1.0), deep.draws(64, np.random.SeedSequence(0))
     with pytest.raises(ValueError, match="overlaps: found"):
         deep.averages(overlaps, setting, drawn)
 
 
 def test_three_layers_that_are_called_converged_stand_still(monkeypatch):
-    setting, drawn = deep.Setting(1.0, 1e-3, 1), deep.draws(64, np.random.SeedSequence(5))
+    setting, drawn = deep.Setting(1.0, regulariser=1e-3), deep.draws(64, np.random.SeedSequence(5))
     for alpha, start in ((0.3, (0, 0, 0.05)), (0.45, (0, 0, 0.99)), (0.7, (0, 0, 0.05))):
         fixed = deep.fixed_point(alpha, start, setting, drawn)
         assert fixed.converged

@@ -1,8 +1,8 @@
 """Loss of each held-out sequence by the equations themselves, so that models can be paired.
 
 Histories hold means over sequences only. What factored attention (potts, eq. 4) and the
-interpolation (eq. 2) lose on one sequence follows from a few matrices; numpy only, double
-precision. Losses are nats per token, every site masked in turn. N sequences, L sites.
+interpolation (eq. 2) lose on one sequence follows from a few matrices, in double precision,
+without torch. Losses are nats per token, every site masked in turn. N sequences, L sites.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.special import log_softmax
 
 from manybody import models
 from manybody.files.manifest import Manifest
@@ -57,7 +58,7 @@ def of_truth(hamiltonian: Hamiltonian, tokens: np.ndarray) -> np.ndarray:
 
 def of_logits(logits: Callable, vocabulary: int, tokens: np.ndarray) -> np.ndarray:
     """Loss of logits(part) (n, L, |V|) on each of tokens (N, L): (N,)."""
-    return _in_blocks(tokens, vocabulary, lambda part: _log_softmax(logits(part)))
+    return _in_blocks(tokens, vocabulary, lambda part: log_softmax(logits(part), axis=-1))
 
 
 def _in_blocks(tokens: np.ndarray, vocabulary: int, logs) -> np.ndarray:
@@ -70,8 +71,3 @@ def _in_blocks(tokens: np.ndarray, vocabulary: int, logs) -> np.ndarray:
         own = np.take_along_axis(logs(part), part[:, :, None], axis=2)
         found[start : start + step] = -own[:, :, 0].mean(axis=1)
     return found
-
-
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    logits = logits - logits.max(axis=-1, keepdims=True)
-    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))

@@ -40,38 +40,36 @@ def evaluate(
     """
     sets = {name: _read(name, *chosen) for name, chosen in targets.items()}
     run = Manifest.read(manifest, "model")
-    with torch_threads(threads):
-        return _evaluate(run, sets, positions, steps, seed, device, progress)
-
-
-def _evaluate(run: Manifest, sets: dict, positions, steps, seed, device, progress) -> pd.DataFrame:
     available = checkpoints.checkpoint_steps(run)
     rows = []
-    for step in available if steps == "all" else available[-1:]:
-        model = stored.load_model(run, step, device)
-        for name, (tokens, vocabulary) in sets.items():
-            if (model.vocabulary, model.length) != (vocabulary, tokens.shape[1]):
-                raise ValueError(
-                    f"target {name}: |V| = {vocabulary} and L = {tokens.shape[1]}, but the model "
-                    f"of {run.path} has |V| = {model.vocabulary} and L = {model.length}; evaluate "
-                    f"it on sequences of its own source"
+    with torch_threads(threads):
+        for step in available if steps == "all" else available[-1:]:
+            model = stored.load_model(run, step, device)
+            for name, (tokens, vocabulary) in sets.items():
+                if (model.vocabulary, model.length) != (vocabulary, tokens.shape[1]):
+                    raise ValueError(
+                        f"target {name}: |V| = {vocabulary} and L = {tokens.shape[1]}, but the "
+                        f"model of {run.path} has |V| = {model.vocabulary} and L = {model.length}; "
+                        f"evaluate it on sequences of its own source"
+                    )
+                masks = (
+                    None if model.about.causal else masked_positions(*tokens.shape, positions, seed)
                 )
-            masks = None if model.about.causal else masked_positions(*tokens.shape, positions, seed)
-            sums = sequence_sums(model, tokens, masks)
-            rows.append(
-                pd.DataFrame(
-                    {
-                        "target": name,
-                        "step": np.int64(step),
-                        "sequence": np.arange(len(tokens), dtype=np.int64),
-                        "loss_sum": sums.loss_sum.numpy(),
-                        "correct": sums.correct.numpy().astype(np.int64),
-                        "predictions": sums.predictions.numpy().astype(np.int64),
-                    }
+                sums = sequence_sums(model, tokens, masks)
+                rows.append(
+                    pd.DataFrame(
+                        {
+                            "target": name,
+                            "step": np.int64(step),
+                            "sequence": np.arange(len(tokens), dtype=np.int64),
+                            "loss_sum": sums.loss_sum.numpy(),
+                            "correct": sums.correct.numpy().astype(np.int64),
+                            "predictions": sums.predictions.numpy().astype(np.int64),
+                        }
+                    )
                 )
-            )
-            if progress is not None:
-                progress.update(1, loss=float(sums.loss_sum.sum() / sums.predictions.sum()))
+                if progress is not None:
+                    progress.update(1, loss=float(sums.loss_sum.sum() / sums.predictions.sum()))
     return pd.concat(rows, ignore_index=True)[LOSS_SCHEMA.names]
 
 

@@ -273,12 +273,9 @@ def _pass(
 
 def split(vector: np.ndarray, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
     """Arrays of these shapes from a flat vector, in turn."""
-    parts, place = [], 0
-    for shape in shapes:
-        size = int(np.prod(shape))
-        parts.append(vector[place : place + size].reshape(shape))
-        place += size
-    return parts
+    ends = np.cumsum([np.prod(shape) for shape in shapes])
+    parts = zip(np.split(vector, ends[:-1]), shapes, strict=True)
+    return [part.reshape(shape) for part, shape in parts]
 
 
 @cache

@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 from llvmlite import ir
-from numba import njit
+from numba import njit, types
 from numba.extending import intrinsic
 
 from manybody.kernels.lanes import LANES, broadcast, get, put, spread, where_greater
@@ -37,6 +37,7 @@ ROUND = 1.5 * 2.0**52  # adding it rounds to a whole number, in the low bits
 LN2_HIGH = 0.693359375  # ln 2 in two parts, the first short enough for exact products
 LN2_LOW = math.log(2) - 0.693359375
 LEAST = -690.0
+_SERIES = tuple(1 / math.factorial(n) for n in range(9, -1, -1))
 _FLAGS = {"contract", "nsz"}
 
 
@@ -56,7 +57,6 @@ def _turn(typing, number, turns):
 @intrinsic
 def any_greater(typing, lanes, number):
     """Whether a lane is greater than a number."""
-    from numba.core import types
 
     def generate(context, builder, signature, arguments):
         value, number = arguments
@@ -75,15 +75,9 @@ def exp_lanes(array, lanes):
     turns = lanes * (1 / math.log(2)) + ROUND
     whole = turns - ROUND
     rest = (lanes - whole * LN2_HIGH) - whole * LN2_LOW
-    total = rest * (1 / 362880) + (1 / 40320)
-    total = total * rest + (1 / 5040)
-    total = total * rest + (1 / 720)
-    total = total * rest + (1 / 120)
-    total = total * rest + (1 / 24)
-    total = total * rest + (1 / 6)
-    total = total * rest + 0.5
-    total = total * rest + 1.0
-    total = total * rest + 1.0
+    total = spread(array, _SERIES[0])
+    for coefficient in _SERIES[1:]:
+        total = total * rest + coefficient
     return _turn(total, turns)
 
 
@@ -271,14 +265,11 @@ def add_points(sample, softmax, even, h, down, right, cap, ramp, work, state):
                 low, high = sample[2] - reach, sample[2] + reach
                 share = 0.5 if even and d == 0 else 1.0
                 end = -(2**60)
-                # intervals [-largest, -least] and [least, largest], which may be one
-                for part in range(2):
-                    if least == 0:
-                        first, last = max(low, -largest), min(high, largest)
-                    elif part == 0:
-                        first, last = max(low, -largest), min(high, -least)
-                    else:
-                        first, last = max(low, least), min(high, largest)
+                intervals = ((-largest, -least), (least, largest))
+                if least == 0:  # they are one, and the other is empty
+                    intervals = ((-largest, largest), (1.0, 0.0))
+                for begin, stop in intervals:
+                    first, last = max(low, begin), min(high, stop)
                     if first <= last:
                         j = max(math.ceil(first / h - right), end)
                         last = math.floor(last / h - right)
@@ -287,8 +278,6 @@ def add_points(sample, softmax, even, h, down, right, cap, ramp, work, state):
                                 sample, softmax, d, a, b, rise, h, right, j, last, share, probe,
                                 ramp, work, state,
                             )  # fmt: skip
-                    if least == 0:
-                        break
             k += direction
 
 
@@ -301,8 +290,7 @@ def add_row(sample, softmax, d, a, b, rise, h, right, begin, last, share, probe,
     row = -0.5 * d_off * d_off / v11 - 0.5 * row_m * row_m / rest
     half_v, half_rest = -0.5 / v11, -0.5 / rest
     best, top = state[0], state[1]
-    counted = ramp
-    lane = get(counted, 0, 0)
+    lane = get(ramp, 0, 0)
     zero = spread(ramp, 0.0)
     one = spread(ramp, 1.0)
     s0, s1, s2, s3, s4, s5, s6, s7, s8, s9 = (

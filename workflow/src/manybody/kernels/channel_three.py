@@ -53,28 +53,23 @@ def draw_points(x, omega, variance, skip, nodes, sums):
     guess = guessed_mixing(one, v1, skip)
     centre = apply(guess, skip, two[0], two[1])
     for k in range(len(nodes)):
-        u, v = one[0] + sd1 * nodes[k, 0], one[1] + sd1 * nodes[k, 1]
-        mix1 = mixing(u, v, skip)
-        z1 = (u, v, lean(u, v, one, v1))
+        z1 = lean((one[0] + sd1 * nodes[k, 0], one[1] + sd1 * nodes[k, 1]), one, v1)
+        mix1 = mixing(z1[0], z1[1], skip)
 
-        u, v = two[0] + sd2 * nodes[k, 2], two[1] + sd2 * nodes[k, 3]
-        z2 = (u, v, lean(u, v, two, v2))
-        h = apply(mix1, skip, u, v)
+        z2 = lean((two[0] + sd2 * nodes[k, 2], two[1] + sd2 * nodes[k, 3]), two, v2)
+        h = apply(mix1, skip, z2[0], z2[1])
         mix2 = mixing(h[0], h[1], skip)
         w = invert(mix2, skip, x[0], x[1])
-        u, v = invert(mix1, skip, w[0], w[1])
-        z3 = (u, v, lean(u, v, three, v3))
+        z3 = lean(invert(mix1, skip, w[0], w[1]), three, v3)
         add(sums, omega, variance, skip, guess, mix1, mix2, h, w, z1, z2, z3)
 
-        u, v = three[0] + sd3 * nodes[k, 2], three[1] + sd3 * nodes[k, 3]
-        z3 = (u, v, lean(u, v, three, v3))
-        w = apply(mix1, skip, u, v)
+        z3 = lean((three[0] + sd3 * nodes[k, 2], three[1] + sd3 * nodes[k, 3]), three, v3)
+        w = apply(mix1, skip, z3[0], z3[1])
         for sign in (1.0, -1.0):
             mix2 = mixing_between(w, sign * x[0], sign * x[1], skip)
             if mix2[2] > 0:
                 h = index_of(mix2)
-                u, v = invert(mix1, skip, h[0], h[1])
-                z2 = (u, v, lean(u, v, two, v2))
+                z2 = lean(invert(mix1, skip, h[0], h[1]), two, v2)
                 add(sums, omega, variance, skip, guess, mix1, mix2, h, w, z1, z2, z3)
 
         step = apply(guess, skip, sd2 * nodes[k, 0], sd2 * nodes[k, 1])
@@ -84,10 +79,8 @@ def draw_points(x, omega, variance, skip, nodes, sums):
         for sign in (1.0, -1.0):
             mix1 = mixing_between((z3[0], z3[1]), sign * w[0], sign * w[1], skip)
             if mix1[2] > 0:
-                u, v = index_of(mix1)
-                z1 = (u, v, lean(u, v, one, v1))
-                u, v = invert(mix1, skip, h[0], h[1])
-                z2 = (u, v, lean(u, v, two, v2))
+                z1 = lean(index_of(mix1), one, v1)
+                z2 = lean(invert(mix1, skip, h[0], h[1]), two, v2)
                 add(sums, omega, variance, skip, guess, mix1, mix2, h, w, z1, z2, z3)
 
 
@@ -148,12 +141,12 @@ def switches(u, v):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def lean(u, v, omega, variance):
-    """tanh(z.omega / V): the mean sign of z = (u, v) given |z|."""
-    cross = (u * omega[0] + v * omega[1]) / variance
+def lean(z, omega, variance):
+    """z = (u, v) with tanh(z.omega / V), its mean sign given |z|: three numbers."""
+    cross = (z[0] * omega[0] + z[1] * omega[1]) / variance
     other = math.exp(-2 * abs(cross))
     found = (1 - other) / (1 + other)
-    return found if cross >= 0 else -found
+    return z[0], z[1], found if cross >= 0 else -found
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -179,8 +172,7 @@ def add(sums, omega, variance, skip, guess, mix1, mix2, h, w, z1, z2, z3):
     rare2, rare3 = rarity(z2, omega[1], variance[1]), rarity(z3, omega[2], variance[2])
     ways = rare3 + stretch(mix2, h, w) * rare2
     # H |det A_1| / (N_1 N_2), with h in units of the guessed matrix
-    a, b = invert(guess, skip, h[0], h[1])
-    near = (a, b, lean(a, b, omega[1], variance[1]))
+    near = lean(invert(guess, skip, h[0], h[1]), omega[1], variance[1])
     third = mix1[2] / (guess[2] * rarity(near, omega[1], variance[1]))
     third *= rarity(z1, omega[0], variance[0]) * rare2
     ways += stretch(mix1, z1, z3) * third

@@ -8,6 +8,8 @@ so that the products with U run over rows long enough for vector instructions.
 import numpy as np
 from numba import njit
 
+from manybody.kernels.deep_chains import add_rows
+
 GROUP = 8
 # Sums may be regrouped (by the compiler, once) so that they use vector instructions.
 _SUMS = {"reassoc", "contract", "nsz"}
@@ -28,18 +30,9 @@ def find_bins(tokens, sites, table, vocabulary, found):
 
 @njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
 def add_products(total, weights, rows):
-    """total (n, d) += weights (n, m) @ rows (m, d), four rows at a time."""
-    done = len(rows) - len(rows) % 4
+    """total (n, d) += weights (n, m) @ rows (m, d)."""
     for k in range(len(total)):
-        for q in range(0, done, 4):
-            w0, w1, w2, w3 = weights[k, q], weights[k, q + 1], weights[k, q + 2], weights[k, q + 3]
-            for y in range(total.shape[1]):
-                total[k, y] += (w0 * rows[q, y] + w1 * rows[q + 1, y]) + (
-                    w2 * rows[q + 2, y] + w3 * rows[q + 3, y]
-                )
-        for q in range(done, len(rows)):
-            for y in range(total.shape[1]):
-                total[k, y] += weights[k, q] * rows[q, y]
+        add_rows(total[k], weights[k], rows)
 
 
 @njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)

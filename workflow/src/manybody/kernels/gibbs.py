@@ -24,6 +24,8 @@ and `vectors` a tuple of G numbers: its length is known when loops are compiled,
 no loop over the vectors of a row.
 """
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -35,6 +37,7 @@ RENEWAL = 16  # sweeps after which logits are summed anew, so that rounding does
 _FLAGS = {"contract", "nsz"}
 ROUND = np.float32(1.5 * 2**23)  # adding it rounds to a whole number
 INVERSE_LN2 = np.float32(1 / np.log(2))
+_SERIES = tuple(np.float32(1 / math.factorial(n)) for n in range(7, -1, -1))
 LN2_HIGH = np.float32(0.693359375)  # ln 2 in two parts, the first short enough for exact products
 LN2_LOW = np.float32(np.log(2) - 0.693359375)
 
@@ -112,10 +115,8 @@ def move_logits(site, chain, new, order, vectors, model, work, logits):
     weights, prefixes, wanted, meets, table = model
     sums, held, listed, steps, others, needs = work
     old = chain[site]
-    for j in range(site):
-        others[j] = chain[j]
-    for j in range(site + 1, len(chain)):
-        others[j - 1] = chain[j]
+    for j in range(len(others)):
+        others[j] = chain[j + (j >= site)]
     for b in range(len(needs)):
         needs[b] = wanted[old, b] | wanted[new, b]
     rows = weights[site]
@@ -175,10 +176,8 @@ def fold(sums, held, listed, steps, logits, vectors):
             for a in range(len(steps)):
                 total = get(logits, a, g) + r0 * steps[a, b0] + r1 * steps[a, b1]
                 put(logits, a, g, total + (r2 * steps[a, b2] + r3 * steps[a, b3]))
-            put(sums, b0, g, zero)
-            put(sums, b1, g, zero)
-            put(sums, b2, g, zero)
-            put(sums, b3, g, zero)
+            for b in (b0, b1, b2, b3):
+                put(sums, b, g, zero)
 
 
 @njit(fastmath=_FLAGS, nogil=True, cache=True, forceinline=True)
@@ -206,14 +205,9 @@ def draw_colours(logits, uniforms, drawn):
             rest[n] = (x - turns * LN2_HIGH) - turns * LN2_LOW
         for n in range(count):
             r = rest[n]
-            e = np.float32(1 / 5040)
-            e = e * r + np.float32(1 / 720)
-            e = e * r + np.float32(1 / 120)
-            e = e * r + np.float32(1 / 24)
-            e = e * r + np.float32(1 / 6)
-            e = e * r + np.float32(0.5)
-            e = e * r + np.float32(1)
-            e = e * r + np.float32(1)
+            e = _SERIES[0]
+            for coefficient in _SERIES[1:]:
+                e = e * r + coefficient
             total[n] += e * powers[n]
             weights[a, n] = total[n]
     for n in range(count):

@@ -44,7 +44,9 @@ def get(typing, array, row, column):
     def generate(context, builder, signature, arguments):
         array, *place = arguments
         array = context.make_array(signature.args[0])(context, builder, array)
-        return _load(context, builder, array, context.get_value_type(kind), *place)
+        vector = context.get_value_type(kind)
+        align = 4 if isinstance(vector.element, ir.FloatType) else 8
+        return builder.load(_address(context, builder, array, vector, *place), align=align)
 
     return kind(array, types.intp, types.intp), generate
 
@@ -56,7 +58,8 @@ def put(typing, array, row, column, lanes):
     def generate(context, builder, signature, arguments):
         array, *place, lanes = arguments
         array = context.make_array(signature.args[0])(context, builder, array)
-        _store(context, builder, array, lanes, *place)
+        align = 4 if isinstance(lanes.type.element, ir.FloatType) else 8
+        builder.store(lanes, _address(context, builder, array, lanes.type, *place), align=align)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, lanes), generate
@@ -178,17 +181,6 @@ def _address(context, builder, array, kind, *indices):
     for index, stride in zip(indices, strides, strict=False):
         offset = builder.add(offset, builder.mul(index, stride))
     return cgutils.pointer_add(builder, array.data, offset, kind.as_pointer())
-
-
-def _load(context, builder, array, kind, *indices):
-    number = kind.element if isinstance(kind, ir.VectorType) else kind
-    align = 4 if isinstance(number, ir.FloatType) else 8
-    return builder.load(_address(context, builder, array, kind, *indices), align=align)
-
-
-def _store(context, builder, array, lanes, *indices):
-    align = 4 if isinstance(lanes.type.element, ir.FloatType) else 8
-    builder.store(lanes, _address(context, builder, array, lanes.type, *indices), align=align)
 
 
 def broadcast(builder, number):

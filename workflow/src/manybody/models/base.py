@@ -28,6 +28,11 @@ class Model(nn.Module):
         for name, size in {"vocabulary": vocabulary, "length": length, **sizes}.items():
             if isinstance(size, int) and not isinstance(size, bool) and size < 1:
                 raise ValueError(f"{architecture}: {name} is {size}, expected at least 1")
+        heads, width = sizes.get("heads", 1), sizes.get("width", 0)
+        if width % heads:
+            raise ValueError(
+                f"{architecture}: heads {heads} does not divide width {width}; change either"
+            )
         self.vocabulary, self.length = vocabulary, length
         self.description = dict(
             architecture=architecture, vocabulary=vocabulary, length=length, **sizes

@@ -80,11 +80,9 @@ class MaskedChains:
     def _copies(self, tokens: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Features (n, m, d) and scores (n, m) of tokens (n, L) masked at positions (n, m)."""
         count, masks = positions.shape
-        parts = []
-        for some in torch.arange(count).split(max(1, self.copies_at_once // max(masks, 1))):
-            chosen = slice(int(some[0]), int(some[-1]) + 1)
-            parts.append(self._some_copies(tokens[chosen], positions[chosen]))
-        features = torch.cat(parts).view(count, masks, -1)
+        size = max(1, self.copies_at_once // max(masks, 1))
+        pieces = zip(tokens.split(size), positions.split(size), strict=True)
+        features = torch.cat([self._some_copies(*piece) for piece in pieces]).view(count, masks, -1)
         return features, self._score(features, tokens.gather(1, positions))
 
     def _some_copies(self, tokens: Tensor, positions: Tensor) -> Tensor:

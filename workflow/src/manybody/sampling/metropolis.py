@@ -34,6 +34,7 @@ from manybody.sources import overlap
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
 SHOWN = 5  # chains in samples.md
+STATE = ("tokens", "energies", "same", "accepted", "changed")  # arrays that a run goes on from
 
 
 class Record:
@@ -303,7 +304,9 @@ class _CloneFiles:
         self.out, self.initial, self.saves, self.about = out, initial, saves, about
         self.vocabulary = model.vocabulary
         identity = about | dict(
-            sweeps=saves, initial=_digest([initial]), parameters=_parameters(model)
+            sweeps=saves,
+            initial=_digest([initial]),
+            parameters=_digest(part.detach().cpu().numpy() for part in model.state_dict().values()),
         )
         self.resume = Resume(out / "resume", identity)
         self.tokens = initial.copy()
@@ -315,7 +318,7 @@ class _CloneFiles:
         self._tidy()
         found = self.resume.load()
         if found and all(self._file(n).exists() for n in saves if n <= found[1]["step"]):
-            for name in ("tokens", "energies", "same", "accepted", "changed"):
+            for name in STATE:
                 setattr(self, name, found[0][name].numpy().copy())
 
     def _tidy(self) -> None:
@@ -341,21 +344,14 @@ class _CloneFiles:
         if before == 0:
             self.energies = initial[None]
             self.changed = np.zeros((1, len(initial)), dtype=np.int64)
-        for name in ("energies", "same", "accepted", "changed"):
+        for name in STATE[1:]:
             new = np.concatenate([getattr(record, name) for record in records], axis=1)
             setattr(self, name, np.concatenate([getattr(self, name), new]))
         for sweep in sorted(records[0].tokens):
             tokens = np.concatenate([record.tokens[sweep] for record in records])
             about = self.about | dict(sweep=before + sweep) | self._shares(before + sweep)
             sequences.write(self._file(before + sweep), tokens, self.vocabulary, about)
-        arrays = dict(
-            tokens=self.tokens,
-            energies=self.energies,
-            same=self.same,
-            accepted=self.accepted,
-            changed=self.changed,
-        )
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        tensors = {name: torch.from_numpy(getattr(self, name)) for name in STATE}
         self.resume.save(self.done, tensors, {})
 
     def _shares(self, sweeps: int) -> dict[str, float]:
@@ -399,10 +395,6 @@ class _CloneFiles:
                 text = tokenizer.decode([int(token) for token in tokens[chain]])
                 lines += [f"**{name}**", "", *(f"> {line}" for line in text.split("\n")), ""]
         return "\n".join(lines)
-
-
-def _parameters(model: Model) -> str:
-    return _digest(tensor.detach().cpu().numpy() for tensor in model.state_dict().values())
 
 
 def _digest(arrays) -> str:

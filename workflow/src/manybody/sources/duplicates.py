@@ -63,7 +63,9 @@ class Deduplicated:
     ):
         self._cleaned, raw = folder / "cleaned.parquet", folder / "raw.parquet"
         separate = sentences if passages else lines
-        works = None if origins is None else _numbered(origins)
+        works = None
+        if origins is not None:
+            works = np.unique(list(origins), return_inverse=True)[1].tolist()
         with documents.writer(raw, {}) as writer, Spool(folder / "lines") as found:
             for number, document in enumerate(by_document(_copied(stream, writer))):
                 work = number if works is None else works[number]
@@ -99,11 +101,6 @@ class Deduplicated:
     def __iter__(self) -> Iterator[tuple[bytes, Iterable[Piece]]]:
         for key, document in zip(self._keys, by_document(Documents(self._cleaned)), strict=True):
             yield int(key).to_bytes(8, "little"), document
-
-
-def _numbered(names: Iterable[str]) -> list[int]:
-    numbers: dict[str, int] = {}
-    return [numbers.setdefault(name, len(numbers)) for name in names]
 
 
 def _copied(pieces: Iterable[Piece], writer: documents.DocumentsWriter) -> Iterator[Piece]:

@@ -13,10 +13,6 @@ STATES = 2**24  # at most so many are enumerated, in less than 1 GiB
 EXPECTED = 10.0  # samples in a cell, enough that their number is nearly normal
 
 
-def can_enumerate(hamiltonian: Hamiltonian) -> bool:
-    return hamiltonian.vocabulary**hamiltonian.length <= STATES
-
-
 def energies(hamiltonian: Hamiltonian) -> np.ndarray:
     """H (without beta) of all states in lexicographic order: (|V|^L,)."""
     found = _interactions(hamiltonian.couplings, hamiltonian.colours)

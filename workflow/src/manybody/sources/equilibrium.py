@@ -38,7 +38,7 @@ def measure(
     """
     hot, cooled, cold, colours = stream.spawn(4)
     chains, _ = gibbs.sample(model, CHECKED, sweeps, hot, threads, "hot starts")
-    if enumeration.can_enumerate(model):
+    if model.vocabulary**model.length <= enumeration.STATES:
         found = enumeration.numbers(np.concatenate([tokens, chains]), model.vocabulary)
         probabilities = enumeration.probabilities(model)
         return dict(

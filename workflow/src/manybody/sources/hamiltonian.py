@@ -23,6 +23,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
 from scipy.sparse import csc_array
+from scipy.special import log_softmax
 
 from manybody.files.atomic import ArtifactError, atomic
 from manybody.sources.tuples import colour_bins, site_tuples, sorted_colours
@@ -118,9 +119,7 @@ class Hamiltonian:
 
     def log_conditionals(self, tokens: np.ndarray) -> np.ndarray:
         """log P(s_i = a | rest), eq. 3, in nats: tokens (N, L) -> (N, L, |V|)."""
-        logits = -self.beta * self.local_fields(tokens)
-        logits -= logits.max(axis=2, keepdims=True)
-        return logits - np.log(np.exp(logits).sum(axis=2, keepdims=True))
+        return log_softmax(-self.beta * self.local_fields(tokens), axis=2)
 
     def energies(self, tokens: np.ndarray) -> np.ndarray:
         """H(s), eq. 1 (without beta): tokens (N, L) -> (N,)."""
@@ -149,22 +148,23 @@ class Hamiltonian:
     @classmethod
     def load(cls, path: str | Path) -> "Hamiltonian":
         """What `save` wrote; `ArtifactError` names a file that is damaged or not a Hamiltonian."""
-        named = [read_tensor(path, name) for name in ("couplings", "colours", "beta")]
-        if named[2].shape != (1,):
-            raise ArtifactError(f"{path}: beta has shape {named[2].shape}, expected (1,)")
-        fields = read_tensor(path, FIELDS) if FIELDS in tensor_names(path) else None
-        read = dict(zip(("couplings", "colours", "beta"), named, strict=True))
+        read = {name: read_tensor(path, name) for name in ("couplings", "colours", "beta")}
+        beta = read["beta"]
+        if beta.shape != (1,):
+            raise ArtifactError(f"{path}: beta has shape {beta.shape}, expected (1,)")
+        if FIELDS in tensor_names(path):
+            read[FIELDS] = read_tensor(path, FIELDS)
         try:
             sealed = read_about(path)["sha256"]
         except (ArtifactError, KeyError, TypeError):
             sealed = None
-        if sealed != _digest(read if fields is None else {**read, FIELDS: fields}):
+        if sealed != _digest(read):
             raise ArtifactError(
                 f"{path} is refused: its tensors are not the ones that were written. Delete it and "
                 "run the same command again to remake it."
             )
         try:
-            return cls(named[0], named[1], named[2][0], fields)
+            return cls(read["couplings"], read["colours"], beta[0], read.get(FIELDS))
         except ValueError as error:
             raise ArtifactError(f"{path}: {error}") from error
 

@@ -222,7 +222,9 @@ def split_lines(lines: Iterable[str], boundary: str, marker: str = MARKER) -> It
     for line in lines:
         # A later part of a long line is never a boundary.
         first, start = start, line.endswith("\n")
-        if first and _separates(line, boundary, marker):
+        blank = boundary == "blank-line" and not line.strip()
+        marked = boundary == "marker" and line.strip() == marker
+        if first and (blank or marked):
             yield from document.end()
             continue
         if first and boundary == "heading" and HEADING.fullmatch(line):
@@ -231,12 +233,6 @@ def split_lines(lines: Iterable[str], boundary: str, marker: str = MARKER) -> It
         if boundary == "line" and start:
             yield from document.end()
     yield from document.end()
-
-
-def _separates(line: str, boundary: str, marker: str) -> bool:
-    if boundary == "blank-line":
-        return not line.strip()
-    return boundary == "marker" and line.strip() == marker
 
 
 def read_lines(path: Path, progress: Progress) -> Iterator[str]:

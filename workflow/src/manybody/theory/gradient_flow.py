@@ -68,7 +68,7 @@ class Moments:
 
         G = B C B^T and g = diag G: the terms of (10) and (12).
         """
-        with_target = self.correlation + _quadratic(B, self.target)
+        with_target = self.correlation + np.sum((B @ self.target) * B, axis=1)
         if self.fourth is None:
             G = B @ self.covariance @ B.T
             g = np.diag(G)
@@ -146,11 +146,6 @@ def sampled(tokens: np.ndarray) -> Moments:
         third=third.reshape(shape[:3]) / count,
         fourth=fourth.reshape(shape) / count,
     )
-
-
-def _quadratic(B: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """diag(B M B^T), (L,)."""
-    return np.sum((B @ M) * B, axis=1)
 
 
 # --- Loss, flow and its closed form --------------------------------------------------------------

@@ -113,7 +113,7 @@ class Fit:
             "train": training_set(data["train"].tokens, recipe),
             "validation": data["validation"].tokens,
         }
-        prints = {split: fingerprint(tokens, description) for split, tokens in splits.items()}
+        self.data = {split: fingerprint(tokens, description) for split, tokens in splits.items()}
         chosen, _ = validation_set(len(splits["validation"]), description["length"], recipe)
         self.train = _tensor(splits["train"]).to(device)
         self.validation = _tensor(splits["validation"][chosen])
@@ -130,10 +130,9 @@ class Fit:
         if device.type == "cpu" and self.model.pair_parts() is not None:
             tokens, sequence_weights = self.train.numpy(), self.sequence_weights.numpy()
             self.counted = Counted(tokens, description["vocabulary"], sequence_weights)
-        self.data = prints
         identity = {
             "about": settings,
-            "data": {**prints, "sequence_weights": _digest(data.get("sequence_weights"))},
+            "data": {**self.data, "sequence_weights": _digest(data.get("sequence_weights"))},
             "code": code,
             "torch": torch.__version__,
             "device": device.type,
@@ -302,11 +301,9 @@ class Fit:
 
     @torch.no_grad()
     def _put(self, vector: Tensor) -> None:
-        place = 0
-        for parameter in self.parameters:
-            size = parameter.numel()
-            parameter.copy_(vector[place : place + size].view_as(parameter))
-            place += size
+        parts = vector.split([parameter.numel() for parameter in self.parameters])
+        for parameter, part in zip(self.parameters, parts, strict=True):
+            parameter.copy_(part.view_as(parameter))
 
     def _save(self) -> None:
         tensors = {} if self.best is None else {"vector": self.best["vector"]}

@@ -99,7 +99,7 @@ class TrainingRun:
     def __init__(self, settings: dict, data: dict, out: Path, accelerator, code, save_every):
         description, recipe = settings["description"], settings["recipe"]
         tokens, held_out = training_set(data["train"].tokens, recipe), data["validation"].tokens
-        fingerprints = {
+        self.data = {
             "train": fingerprint(tokens, description),
             "validation": fingerprint(held_out, description),
         }
@@ -121,11 +121,10 @@ class TrainingRun:
             "order": self.learner.model.about.order,
             "steps": self.checkpoints,
         }
-        self.data = fingerprints
         # The number of processes is left out: a run may go on with another number of GPUs.
         identity = {
             "about": self.about,
-            "data": fingerprints,
+            "data": self.data,
             "code": code,
             "torch": torch.__version__,
             "device": accelerator.device.type,

@@ -28,8 +28,6 @@ class Bert(Model):
         super().__init__(
             "bert", vocabulary, length, layers=layers, heads=heads, width=width, mlp=mlp
         )
-        if width % heads:
-            raise ValueError(f"bert: heads {heads} does not divide width {width}; change either")
         self.heads = heads
         self.encoder = RobertaPreLayerNormModel(
             RobertaPreLayerNormConfig(

@@ -46,8 +46,6 @@ class Encoder(Model):
             reading = {}
         sizes = dict(layers=layers, heads=heads, width=width, mlp=mlp)
         super().__init__("encoder", vocabulary, length, **sizes, **reading)
-        if width % heads:
-            raise ValueError(f"encoder: heads {heads} does not divide width {width}; change either")
         for key, value, known in (("positions", positions, POSITIONS), ("head", head, HEADS)):
             if value not in known:
                 raise ValueError(f"encoder: {key} {value!r}, expected {' or '.join(known)}")

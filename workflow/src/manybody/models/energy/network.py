@@ -102,7 +102,8 @@ class Energy(Model):
         if mask is not None:
             weights = weights.masked_fill(mask[:, self.around].any(-1), 0.0)
         sums = weights.new_zeros(*tokens.shape, self.colours.shape[1])
-        return self._with_fields(sums.scatter_add(2, self.bins[code], weights) @ self.colours.T)
+        logits = sums.scatter_add(2, self.bins[code], weights) @ self.colours.T
+        return logits if self.fields is None else logits + self.fields
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """The logits: no site's depend on its own token, so one pass serves all its copies."""
@@ -122,9 +123,6 @@ class Energy(Model):
                 f"tokens run from {least} to {most}, expected 0 to {self.vocabulary - 1}"
             )
         return Losses.apply(tokens, self._spread(), self.colours, self.sites, self.bins)
-
-    def _with_fields(self, logits: Tensor) -> Tensor:
-        return logits if self.fields is None else logits + self.fields
 
     def _spread(self) -> Tensor:
         """J by subset of all sites and site (T, L), zero where the site is in the subset."""

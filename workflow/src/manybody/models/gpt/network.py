@@ -15,8 +15,6 @@ class Gpt(Model):
         super().__init__(
             "gpt", vocabulary, length, layers=layers, heads=heads, width=width, mlp=mlp
         )
-        if width % heads:
-            raise ValueError(f"gpt: heads {heads} does not divide width {width}; change either")
         kinds = [[[("global", "local")[layer % 2]], 1] for layer in range(layers)]
         self.decoder = GPTNeoModel(
             GPTNeoConfig(

@@ -9,6 +9,7 @@ where z_2 = +-B^-1 x. All come from one pass of the trapezoid rule, whose error 
 as its step shrinks.
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -69,14 +70,18 @@ def posterior(
         rule = spacing, tolerance, stages, extra
         integrate_samples(*given, *rule, log_z[part], mean[part], covariance[part])
 
-    parts = [slice(first, first + CHUNK) for first in range(0, n, CHUNK)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(run, parts))
+    share_out(run, n, CHUNK, threads)
     mean = mean.reshape(n, 2, 2) @ ROTATION
     covariance = covariance.reshape(n, 2, 2, 2, 2)
     covariance = np.einsum("nkals,at->nktls", covariance, ROTATION)
     covariance = covariance @ ROTATION
     return Posterior(log_z, mean, covariance)
+
+
+def share_out(run: Callable[[slice], None], count: int, chunk: int, threads: int) -> None:
+    """Calls `run` on slices of `chunk` of `count` samples, `threads` at a time."""
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(run, [slice(first, first + chunk) for first in range(0, count, chunk)]))
 
 
 def denoiser(posterior: Posterior, variance: np.ndarray) -> np.ndarray:

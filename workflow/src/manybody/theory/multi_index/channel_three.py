@@ -10,19 +10,19 @@ averages have no bias from the noise of one.
 """
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from scipy.special import ndtri
-from scipy.stats import qmc
 
-from manybody.kernels.channel_three import MOMENTS, integrate_samples, switches
+from manybody.kernels.channel_three import MOMENTS, apply, integrate_samples, switches
+from manybody.theory.multi_index.channel import share_out
+from manybody.theory.multi_index.samples import normals
 
 CHUNK = 32  # samples that a thread takes at a time
 MORE = (16, 256, 4096)  # samples whose points one takes that none of its own comes near
 LAYERS, TOKENS = 3, 2
+EDGE = 2.0**-33  # uniform numbers closer to 0 or 1 count as there
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,9 @@ class Posterior:
 def points(samples: int, count: int, seed: np.random.SeedSequence) -> np.ndarray:
     """Standard normal points (samples, 2, count, 4) for `posterior`: each half-sample is a piece
     of one scrambled Sobol sequence, `count` (a power of 2) long."""
-    sequence = qmc.Sobol(4, scramble=True, rng=np.random.default_rng(seed))
     whole = 2 ** math.ceil(math.log2(2 * samples * count))  # a balanced one
-    pieces = sequence.random(whole)[: 2 * samples * count]
-    return normal(pieces).reshape(samples, 2, count, 4)
-
-
-def normal(uniform: np.ndarray) -> np.ndarray:
-    """Standard normal numbers from uniform ones, which may be 0."""
-    return ndtri(np.maximum(uniform, 2.0**-33))
+    pieces = normals(whole, 4, seed, EDGE)[: 2 * samples * count]
+    return pieces.reshape(samples, 2, count, 4)
 
 
 def posterior(
@@ -74,9 +68,7 @@ def posterior(
     def run(part: slice) -> None:
         integrate_samples(x[part], omega[part], variance, float(skip), nodes[part], sums[part])
 
-    parts = [slice(start, start + CHUNK) for start in range(0, len(x), CHUNK)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(run, parts))
+    share_out(run, len(x), CHUNK, threads)
     for n in np.flatnonzero(~(sums[..., 0] > 0).all(axis=1)):
         sums[n] = _with_more_points(n, x, omega, variance, skip, nodes)
     total = sums[..., 0]
@@ -119,17 +111,10 @@ def index(z: np.ndarray, skip: float) -> np.ndarray:
 @njit(nogil=True, cache=True, error_model="numpy")
 def _indices(z, skip, h):
     for n in range(len(z)):
-        p, q = switches(z[n, 0, 0], z[n, 0, 1])
-        h1, h2 = _mix(p, q, skip, z[n, 1, 0], z[n, 1, 1])
-        w1, w2 = _mix(p, q, skip, z[n, 2, 0], z[n, 2, 1])
-        p, q = switches(h1, h2)
-        h[n] = _mix(p, q, skip, w1, w2)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _mix(p, q, skip, u, v):
-    """A(p, q) (u, v)."""
-    return (1 + skip - p) * u + p * v, q * u + (1 + skip - q) * v
+        first = switches(z[n, 0, 0], z[n, 0, 1])
+        h1, h2 = apply(first, skip, z[n, 1, 0], z[n, 1, 1])
+        w1, w2 = apply(first, skip, z[n, 2, 0], z[n, 2, 1])
+        h[n] = apply(switches(h1, h2), skip, w1, w2)
 
 
 def _checked(x, omega, variance, nodes):

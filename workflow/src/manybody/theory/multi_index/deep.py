@@ -28,11 +28,10 @@ import pandas as pd
 from scipy.interpolate import PchipInterpolator
 from scipy.optimize import brentq
 from scipy.special import expit, logit
-from scipy.stats import qmc
 
 from manybody.runtime.progress import Progress
 from manybody.theory.multi_index import channel_three as channel
-from manybody.theory.multi_index.samples import controlled
+from manybody.theory.multi_index.samples import Setting, controlled, mean_error, normals
 from manybody.theory.rows import joined, rows
 
 INNER = 128  # points of each half-sample of the channel's integral
@@ -59,20 +58,10 @@ class Draws:
     nodes: np.ndarray
 
 
-@dataclass(frozen=True)
-class Setting:
-    """c of the model, the number added to V in channel and data, and how many threads work."""
-
-    skip: float
-    regulariser: float
-    threads: int
-
-
 def draws(points: int, seed: np.random.SeedSequence) -> Draws:
     """`points` samples (a power of 2) of one scrambling."""
     outer, inner = seed.spawn(2)
-    sequence = qmc.Sobol(12, scramble=True, rng=np.random.default_rng(outer))
-    normal = channel.normal(sequence.random(points)).reshape(points, 2, 3, 2)
+    normal = normals(points, 12, outer, channel.EDGE).reshape(points, 2, 3, 2)
     return Draws(normal, channel.points(points, INNER, inner))
 
 
@@ -304,7 +293,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         for stream in streams:
             drawn = draws(entry["points"], stream)
             for skip in skips:
-                setting = Setting(skip, entry["regulariser"], entry["threads"])
+                setting = Setting(skip, regulariser=entry["regulariser"], threads=entry["threads"])
                 curve = last_layer(setting, drawn)
                 onsets_at[skip].append(onsets(curve, setting, drawn))
                 progress.update(1)
@@ -344,9 +333,7 @@ def check_overlaps(overlaps: Sequence[float]) -> np.ndarray:
 
 def _rows(quantity: str, series: str, x, values) -> pd.DataFrame:
     """Rows of the means over scramblings, values (scrambles, m) at x (m,)."""
-    values = np.asarray(values, float)
-    error = values.std(axis=0, ddof=1) / math.sqrt(len(values))
-    return rows(quantity, series, x, values.mean(axis=0), error)
+    return rows(quantity, series, x, *mean_error(values))
 
 
 def _curve_rows(curves: list[LastLayer]) -> list[pd.DataFrame]:
@@ -368,17 +355,14 @@ def _walk_rows(
     errors = np.empty((*overlaps.shape[:2], 2))
     for s, stream in enumerate(streams):
         (seed,) = stream.spawn(1)
-        sequence = qmc.Sobol(12, scramble=True, rng=np.random.default_rng(seed))
-        normal = channel.normal(sequence.random(ERRORS)).reshape(ERRORS, 2, 3, 2)
+        normal = normals(ERRORS, 12, seed, channel.EDGE).reshape(ERRORS, 2, 3, 2)
         for m in range(len(alphas)):
             errors[s, m] = prediction_errors(overlaps[s, m], entry["skip"], normal)
     converged = np.array([[fixed.converged for fixed in found] for found in walks])
-    rows = [_rows("overlap", f"Q{k}{k}", alphas, overlaps[:, :, k - 1]) for k in (1, 2, 3)]
+    parts = [_rows("overlap", f"Q{k}{k}", alphas, overlaps[:, :, k - 1]) for k in (1, 2, 3)]
     for k, series in enumerate(("all layers", "last layer only")):
-        rows.append(_rows("error plug-in", series, alphas, errors[:, :, k]))
-    flags = {"quantity": "converged", "series": "", "seed": 0, "x": np.asarray(alphas, float)}
-    flags |= {"y": converged.all(axis=0).astype(float), "y_err": math.nan}
-    return [*rows, pd.DataFrame(flags)]
+        parts.append(_rows("error plug-in", series, alphas, errors[:, :, k]))
+    return [*parts, rows("converged", "", alphas, converged.all(axis=0))]
 
 
 def _onset_rows(skip: float, found: list[Onsets]) -> list[pd.DataFrame]:

@@ -24,8 +24,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
-from scipy.stats import qmc
 from threadpoolctl import threadpool_limits
 
 from manybody.runtime.progress import Progress
@@ -37,6 +35,7 @@ from manybody.theory.multi_index.channel import (
     posterior,
 )
 from manybody.theory.multi_index.samples import controlled
+from manybody.theory.multi_index.samples import normals as sobol
 from manybody.theory.multi_index.sizes import SETS
 from manybody.theory.rows import joined
 
@@ -96,12 +95,6 @@ def informed(data: Data, overlaps: tuple[float, float], generator: np.random.Gen
     noise = generator.normal(size=data.teacher.shape)
     estimate = q[:, None] * data.teacher + np.sqrt(q * (1 - q))[:, None] * noise
     return State(estimate, np.diag(1 - q), np.zeros((len(data.x), 2, 2)))
-
-
-def uninformed(data: Data, generator: np.random.Generator) -> State:
-    """The start of the paper: what ~ N(0, 1), so of norm one, and chat = I. No posterior's."""
-    estimate = generator.normal(size=data.teacher.shape)
-    return State(estimate, np.eye(2), np.zeros((len(data.x), 2, 2)))
 
 
 def iterate(
@@ -243,9 +236,7 @@ def _controlled(values: np.ndarray, zero: np.ndarray) -> np.ndarray:
 
 def sobol_normals(count: int, generator: np.random.Generator) -> np.ndarray:
     """Standard normals (count, 4, 2) from scrambled Sobol points; count a power of 2."""
-    uniform = qmc.Sobol(8, rng=generator).random(count)
-    # A point may lie on the edge, where the normal is infinite.
-    return ndtri(np.clip(uniform, 2.0**-40, 1 - 2.0**-40)).reshape(count, 4, 2)
+    return sobol(count, 8, generator, 2.0**-40).reshape(count, 4, 2)
 
 
 # --- The table -----------------------------------------------------------------------------------
@@ -324,7 +315,9 @@ def _run(
     if entry["init"] == "informed":
         state = informed(data, entry["overlaps"], generator)
     else:
-        state = uninformed(data, generator)
+        # Of norm one, as in the paper: no posterior's.
+        estimate = generator.normal(size=data.teacher.shape)
+        state = State(estimate, np.eye(2), np.zeros((len(data.x), 2, 2)))
     normals = sobol_normals(TESTS, generator)
     given = skip, normals, activation
     damped = entry["regulariser"], entry["damping"], threads, activation

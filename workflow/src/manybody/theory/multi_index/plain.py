@@ -43,12 +43,9 @@ def errors(
 
 def _outputs(z: np.ndarray, setting: Setting) -> np.ndarray:
     """y (n, 2, 2) of indices z (n, 2, 2), as section 1 has it."""
-    last = np.einsum("nts,ns->nt", _mixing(z[:, 0], setting), z[:, 1])
+    mixing = setting.skip * np.eye(2) + _attention(z[:, 0], setting)
+    last = np.einsum("nts,ns->nt", mixing, z[:, 1])
     return _attention(last, setting)
-
-
-def _mixing(first: np.ndarray, setting: Setting) -> np.ndarray:
-    return setting.skip * np.eye(2) + _attention(first, setting)
 
 
 def _attention(h: np.ndarray, setting: Setting) -> np.ndarray:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from manybody.kernels.sgd import logistic
+from manybody.kernels.sgd import last_index, logistic
 from manybody.theory.multi_index.samples import Setting, check_overlap, normals, root
 
 NUMBERS = 12  # of a sample: omega and two independent Z - omega, each two layers by two tokens
@@ -77,9 +77,7 @@ def _outputs(z, skip, linear):
         inner = u * a + v * b
         h1, h2 = skip * a + u * inner, skip * b + v * inner
         return h1 * h1, h2 * h2, h1 * h2
-    p, q = logistic(-u * (u - v)), logistic(-v * (v - u))
-    h1 = (1 - p + skip) * a + p * b
-    h2 = q * a + (1 - q + skip) * b
+    _, _, h1, h2 = last_index(u, v, a, b, skip)
     return logistic(-h1 * (h1 - h2)), logistic(-h2 * (h2 - h1)), 0.0
 
 

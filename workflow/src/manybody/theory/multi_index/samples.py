@@ -51,10 +51,16 @@ def draws(points: int, seed: np.random.SeedSequence) -> np.ndarray:
     return normals(points, 8, seed).reshape(points, 2, 2, 2)
 
 
-def normals(points: int, numbers: int, seed: np.random.SeedSequence) -> np.ndarray:
-    """Normal numbers (points, numbers) of one scrambling of the Sobol sequence."""
+def normals(
+    points: int,
+    numbers: int,
+    seed: np.random.SeedSequence | np.random.Generator,
+    edge: float = 1e-12,
+) -> np.ndarray:
+    """Normal numbers (points, numbers) of one scrambling of the Sobol sequence; points closer than
+    `edge` to 0 or 1, where a normal is infinite, count as there."""
     sequence = qmc.Sobol(numbers, scramble=True, rng=np.random.default_rng(seed))
-    return ndtri(np.clip(sequence.random(points), 1e-12, 1 - 1e-12))
+    return ndtri(np.clip(sequence.random(points), edge, 1 - edge))
 
 
 def check_overlap(overlap: Sequence) -> np.ndarray:

@@ -198,9 +198,11 @@ def _run(
             step += 1
             look(step)
         report(per_epoch, loss=measured[-1][1], accuracy=measured[-1][3])
+    steps, losses, loss_errors, accuracies, accuracy_errors = np.transpose(measured)
     return [
         *_similarities(number, looks, grams),
-        *_measured(number, np.array(measured)),
+        rows("loss", "", steps, losses, loss_errors, number),
+        rows("accuracy", "", steps, accuracies, accuracy_errors, number),
     ]
 
 
@@ -236,14 +238,6 @@ def _similarities(
     for layer in range(LAYERS):
         S = similarity(torch.stack([both[layer] for both in grams]).numpy())
         yield rows(f"similarity {layer + 1}", "", looks, S, seed=number)
-
-
-def _measured(number: int, measured: np.ndarray) -> list[pd.DataFrame]:
-    steps, loss, loss_error, accuracy, accuracy_error = measured.T
-    return [
-        rows("loss", "", steps, loss, loss_error, number),
-        rows("accuracy", "", steps, accuracy, accuracy_error, number),
-    ]
 
 
 def _looks(last: int, per_epoch: int) -> tuple[list[int], set[int]]:

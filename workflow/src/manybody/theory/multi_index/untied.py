@@ -38,7 +38,6 @@ Jensen bounds the eigenvalue of p indices and T tokens by p T^2 + T, that of E (
 """
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -49,6 +48,7 @@ from scipy.stats import norm, qmc
 
 from manybody.kernels.untied import average_at_zero, average_samples
 from manybody.runtime.progress import Progress
+from manybody.theory.multi_index.channel import share_out
 from manybody.theory.multi_index.samples import controlled
 from manybody.theory.rows import listed
 
@@ -217,16 +217,11 @@ def at_zero(skip: float, step: float = STEP, grid: float = GRID, threads: int = 
         found = totals[part], last[part], first[part]
         average_at_zero(x[part], nodes.inverse, nodes.weight, nodes.moments, *found)
 
-    _share_out(run, len(x), threads)
+    share_out(run, len(x), CHUNK, threads)
     shares = 4 * grid**2 * totals * s * d / (s * s + d * d)
     found = operator(last, shares)
     found[1, [0, 2]] = found[[0, 2], 1] = 0.0  # odd in x
     return Zero(float(shares.sum()), found, operator(first, shares))
-
-
-def _share_out(run, count: int, threads: int) -> None:
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(run, [slice(start, start + CHUNK) for start in range(0, count, CHUNK)]))
 
 
 # --- The last layer learnt -----------------------------------------------------------------------
@@ -288,7 +283,7 @@ def learnt(
         given = x[part], omega[part], tuple(variance), start[part], inner
         average_samples(*given, nodes.inverse, logs, nodes.moments, second[part], first[part])
 
-    _share_out(run, len(points), threads)
+    share_out(run, len(points), CHUNK, threads)
     squares = (
         np.stack([second[:, 0] ** 2 + second[:, 1] ** 2, second[:, 3] ** 2])
         / variance[:, None] ** 2
