@@ -1,10 +1,11 @@
 """Gibbs samples against enumeration: the law, its conditionals, its variance, its temperature."""
 
-from itertools import combinations, product
+from itertools import combinations
 from math import factorial
 
 import numpy as np
 import pytest
+from enumerated import all_states, boltzmann
 
 from benchmarks.gibbs import Bincount, OneHot, sweep
 from manybody.kernels.gibbs import RENEWAL, buffers, initial_logits, move_logits
@@ -24,16 +25,6 @@ def model(order, colours, length=6, vocabulary=3, scale=2.0, seed=0) -> Hamilton
         logit_scale=scale, sweeps=10, seed=seed,
     )  # fmt: skip
     return draw(source)[0]
-
-
-def all_states(vocabulary: int, length: int) -> np.ndarray:
-    return np.array(list(product(range(vocabulary), repeat=length)))
-
-
-def boltzmann(hamiltonian: Hamiltonian, states: np.ndarray) -> np.ndarray:
-    weights = -hamiltonian.beta * hamiltonian.energies(states)
-    weights = np.exp(weights - weights.max())
-    return weights / weights.sum()
 
 
 class Loops:

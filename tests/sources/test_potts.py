@@ -1,11 +1,12 @@
 """Potts samples against enumeration, their temperature against closed forms, refusals by name."""
 
 import hashlib
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pytest
 import torch
+from enumerated import all_states, boltzmann
 from numba import njit
 from safetensors.numpy import save_file
 from scipy.optimize import brentq
@@ -61,16 +62,6 @@ def hamiltonian(length=5, vocabulary=3, beta=0.4, fields=True, seed=0) -> Hamilt
     return Hamiltonian(couplings, -colours / 2, beta, -own if fields else None)
 
 
-def all_states(length, vocabulary):
-    return np.array(list(product(range(vocabulary), repeat=length)))
-
-
-def boltzmann(model: Hamiltonian, states: np.ndarray) -> np.ndarray:
-    weights = -model.beta * model.energies(states)
-    weights = np.exp(weights - weights.max())
-    return weights / weights.sum()
-
-
 def own_files(folder, **named) -> dict:
     """The config's entries for the user's own tensors."""
     found = {}
@@ -111,7 +102,7 @@ def test_total_variation_after_some_sweeps_is_that_of_exact_samples(wide, vocabu
         monkeypatch.setattr(pair_gibbs, "WIDEST", 0.0)
     model = hamiltonian(5, vocabulary)
     assert pair_gibbs.prepare(model)[0] is (pair_gibbs.move_wide if wide else pair_gibbs.move)
-    law = boltzmann(model, all_states(5, vocabulary))
+    law = boltzmann(model, all_states(vocabulary, 5))
     run = pair_gibbs.sample(model, CHAINS, 25, np.random.SeedSequence(2))
     powers = vocabulary ** np.arange(4, -1, -1)
     counts = np.bincount(run.tokens @ powers, minlength=len(law))
@@ -343,7 +334,7 @@ def test_a_source_with_fields_from_its_entry_to_the_true_model(tmp_path, few):
     found = about["equilibrium"]
     assert found["chains"] == 4000
     assert abs(found["hot"] - found["cold"]) < 4 * (found["hot_se"] + found["cold_se"])
-    states = all_states(6, 3)
+    states = all_states(3, 6)
     law = boltzmann(model, states)
     marginals = np.array([[law[states[:, i] == a].sum() for a in range(3)] for i in range(6)])
     exact = 1 - (marginals**2).sum() / 6
@@ -404,7 +395,7 @@ def test_fields_are_saved_checked_and_part_of_the_variance(tmp_path):
     with pytest.raises(ValueError, match=r"fields\[0, 1\] = nan"):
         Hamiltonian(model.couplings, model.colours, 1.0, np.array([[0.0, np.nan, 1.0]] * 4))
 
-    values = model.energies(all_states(4, 3)).reshape((3,) * 4)
+    values = model.energies(all_states(3, 4)).reshape((3,) * 4)
     centred = values - values.mean()
     single = [centred.mean(axis=tuple(j for j in range(4) if j != i)) for i in range(4)]
     first = sum((part**2).mean() for part in single)
@@ -492,7 +483,7 @@ def test_default_draw_is_at_the_beta_of_the_specification():
 @pytest.mark.parametrize("fields", [False, True])
 def test_conditionals_keep_the_law(fields):
     model = hamiltonian(fields=fields)
-    states = all_states(5, 3)
+    states = all_states(3, 5)
     law = boltzmann(model, states).reshape((3,) * 5)
     kernels = np.exp(model.log_conditionals(states)).reshape((3,) * 5 + (5, 3))
     moved = law
