@@ -227,6 +227,7 @@ def test_the_scorecard_gathers_every_claim(smoke):
     for path in (results / "claims").rglob("*.csv"):
         for claim in rows(path):
             assert claim["claim"] in page
+    assert len((results / "scorecard.md").read_text(encoding="utf-8").splitlines()) <= 60
 
 
 def test_no_gate_fails(smoke):

@@ -18,7 +18,10 @@ LEARNING: Statements = {
     ),
     "The loss on original text falls to the end of training": ("the loss on original text",),
     "The generators that are compared at equal loss are equally good": ("premise",),
-    "At equal loss of the generators their order sets the time": ("the order sets the time",),
+    "At equal loss of the generators their order sets the time": (
+        "the order sets the time",
+        "the same answer on a second corpus",
+    ),
     "Clones from text and from noise agree": ("from unigram noise agree",),
 }
 NORM: Statements = {"With the norm score the same holds": ("norm score",)}
@@ -27,6 +30,10 @@ STATEMENTS: dict[str, dict[str, Statements]] = {
     "simplicity": {
         "fig1": LEARNING,
         "fig2": {
+            "The lines of the energy models lie in the order of interaction": (
+                "line above the",
+                "fits the training set better",
+            ),
             "One layer ends at the 2-body line, two layers at the 3-body line": ("n = 1", "n = 2"),
             "Three layers rest at the 2-body and 3-body lines, and end at the true one": (
                 "n = 3 rests",
@@ -53,6 +60,7 @@ STATEMENTS: dict[str, dict[str, Statements]] = {
             "Factored attention converges faster than encoders": ("converges faster",),
             "Between factored and common attention the loss rises": ("a = 0",),
         },
+        "contacts": {"The pairs of highest score are contacts": ("among the best",)},
         "fig3": {
             "Theory: the loss peaks at as many samples as unknowns": ("fig. 3 left",),
             "Simulation: the test loss peaks too, and less with more decay": ("fig. 3 right",),

@@ -3,6 +3,6 @@
 
     draw(files, block, context) -> (figure, what is drawn)
 
-files: named inputs of the rule, lists in the order of `context` (`config.inputs`): `theory` and
-`curves` (tables), `models` and `maps`. block: the figure's block in the config.
+files: named inputs of the rule, lists in the order of `context` (`config.figures.base.inputs`):
+`theory` and `curves` (tables), `models` and `maps`. block: the figure's block in the config.
 """
