@@ -28,7 +28,7 @@ for paper, figure in judged_figures():
             block=figure_block(paper, figure, drawn=False),
             context=needs(paper, figure, drawn=False),
             code=lambda wildcards, module=f"{paper}.{figure}".replace("-", "_"): code(
-                "judge_figure.py", f"manybody.claims.{module}"
+                "judge_figure.py", f"manybody.claims.{module}", figure=True
             ),
         message:
             f"Judging the claims of {paper} {figure}"

@@ -58,13 +58,13 @@ def sources_of(*kinds):
     return [name for name, source in config["sources"].items() if source["kind"] in kinds]
 
 
-def code(script, *modules, plotting=False):
+def code(script, *modules, figure=False):
     """Digest of the code behind a script's numbers; `modules` are imported by name at run time.
 
-    What is drawn or judged names models by what their packages say of them.
+    What is drawn or judged of a figure names models by what their packages say of them.
     """
-    said = ARCHITECTURES.values() if plotting else ()
-    return code_digest(SCRIPTS / script, (*modules, *said), plotting)
+    said = ARCHITECTURES.values() if figure else ()
+    return code_digest(SCRIPTS / script, (*modules, *said), plotting=figure)
 
 
 def digests(files):

@@ -39,7 +39,7 @@ for paper, figure in figure_names():
             block=figure_block(paper, figure, drawn=True),
             context=needs(paper, figure, drawn=True),
             code=lambda wildcards, module=f"{paper}.{figure}".replace("-", "_"): code(
-                "plot_figure.py", f"manybody.plotting.{module}", plotting=True
+                "plot_figure.py", f"manybody.plotting.{module}", figure=True
             ),
         message:
             f"Drawing {paper} {figure}"

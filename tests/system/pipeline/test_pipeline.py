@@ -312,6 +312,12 @@ def test_a_redraw_does_not_judge_and_a_judgement_does_not_redraw(smoke):
             assert set(smoke.counted()) == {rule, *others}
 
 
+def test_what_a_model_says_of_itself_is_drawn_and_judged_anew(smoke):
+    module = "workflow/src/manybody/models/gpt/__init__.py"
+    with smoke.edit(module, lambda text: text + "\nEXTRA = 1\n"):
+        assert {"plot_simplicity_fig4", "judge_simplicity_fig4"} <= set(smoke.counted())
+
+
 def test_a_hyper_parameter_reruns_its_model_and_what_follows(smoke):
     jobs = smoke.planned("models: {n4: {training: {learning_rate: 0.002}}}")
     trained = {job for job in jobs if job.startswith("Training")}
