@@ -50,7 +50,7 @@ test-all: env ## format, lint and all tests, with the slow ones (hours)
 	$(TESTS) $(ARGS)
 
 config: env ## the editors' schema and docs/config.md anew, from the typed blocks
-	$(INSIDE) PYTHONPATH=workflow/src python -m manybody.config.document
+	$(INSIDE) PYTHONPATH=workflow/src python workflow/schemas/document.py
 
 lock: env ## the locks and conda environments anew, from envs/requirements.in
 	$(INSIDE) python envs/lock.py

@@ -7,7 +7,6 @@ import pytest
 from configs import CONFIG, load
 from snakemake.utils import update_config
 
-from manybody.config import document
 from manybody.config.check import NAMED, ConfigError, check, take_away
 
 
@@ -205,9 +204,7 @@ def test_every_key_is_described():
 def test_the_schema_and_the_page_are_those_of_the_typed_blocks():
     for path, text in document.files().items():
         written = (CONFIG.parent / path).read_text(encoding="utf-8")
-        assert written == text, (
-            f"{path}: run `PYTHONPATH=workflow/src python -m {document.__name__}`"
-        )
+        assert written == text, f"{path}: run `make config`"
 
 
 def test_what_the_schema_takes_is_what_the_check_takes():

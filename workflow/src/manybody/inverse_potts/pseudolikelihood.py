@@ -34,31 +34,11 @@ class Counted:
         self, tokens: np.ndarray, vocabulary: int, sequence_weights: np.ndarray | None = None
     ):
         tokens = np.asarray(tokens)
-        if tokens.ndim != 2 or not tokens.size:
-            raise ValueError(f"tokens: shape {tokens.shape}, expected sequences x sites, not empty")
-        least, most = int(tokens.min()), int(tokens.max())
-        if least < 0 or most >= vocabulary:
-            raise ValueError(
-                f"tokens run from {least} to {most}, expected 0 to {vocabulary - 1}: give the "
-                "number of colours that the sequences have"
-            )
         sequence_weights = (
             np.ones(len(tokens))
             if sequence_weights is None
             else np.asarray(sequence_weights, np.float64)
         )
-        if sequence_weights.shape != (len(tokens),):
-            raise ValueError(
-                f"sequence_weights: shape {sequence_weights.shape}, expected one of {len(tokens)}"
-            )
-        if not (
-            np.isfinite(sequence_weights).all()
-            and (sequence_weights >= 0).all()
-            and sequence_weights.any()
-        ):
-            raise ValueError(
-                "sequence_weights: expected numbers of 0 or more, at least one above 0"
-            )
         unique, self.place = np.unique(tokens, axis=0, return_inverse=True)
         self.place = self.place.reshape(-1)
         self.sequence_weights = np.bincount(self.place, sequence_weights, len(unique))

@@ -221,7 +221,6 @@ def sample(
     Raises `ValueError` for starts that do not fit the model.
     """
     initial = np.ascontiguousarray(initial, dtype=np.int64)
-    _check(model, initial)
     about = about | dict(
         energy=energy,
         gauge=gauge,
@@ -240,16 +239,6 @@ def sample(
         run = _CloneFiles(out, model, initial, sorted(set(sweeps)), about)
         _walk(run, model, Draws(seed, len(initial), model.length, order, stream), group)
         return run.close(tokenizer)
-
-
-def _check(model: Model, initial: np.ndarray) -> None:
-    if initial.ndim != 2 or len(initial) < 1 or initial.shape[1] != model.length:
-        raise ValueError(f"starts have shape {initial.shape}; the model takes (C, {model.length})")
-    if initial.min() < 0 or initial.max() >= model.vocabulary:
-        raise ValueError(
-            f"starts hold tokens from {initial.min()} to {initial.max()}; the model knows 0 to "
-            f"{model.vocabulary - 1}"
-        )
 
 
 def _walk(run: "_CloneFiles", model: Model, draws: Draws, group: int) -> None:

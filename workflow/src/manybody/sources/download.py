@@ -1,4 +1,4 @@
-"""Downloads that go on where they stopped, and files that may not change afterwards.
+"""Downloads, at addresses whose file never changes, that go on where they stopped.
 
 This uses the standard library, because the hub's client loses its partial file when it is killed.
 """
@@ -25,9 +25,10 @@ TIMEOUT = 60.0  # seconds without a byte
 def fetch(url: str, path: Path, expected: str | None = None, patience: float = 2.0) -> Path:
     """The file at `path`, downloaded from `url` if it is not there yet.
 
-    What a killed download leaves (`path` + ".part") is continued by an HTTP range request, if the
-    server still has the same file. The sha256 is compared with `expected` or, where none is known,
-    with the one that the first download recorded beside the file. `patience`: seconds before the
+    The address has to name one file for good, as one at a commit does: what a killed download
+    leaves (`path` + ".part") is its beginning, and is continued by an HTTP range request. The
+    sha256 is compared with `expected` or, where none is known, with the one that the first download
+    recorded beside the file. `patience`: seconds before the
     second try, doubled each time. `SourceError` says what failed and how to do without a download.
     """
     record = path.with_name(f"{path.name}.json")
@@ -103,38 +104,24 @@ def _public(url: str) -> str:
 
 def _receive(url: str, part: Path) -> bool:
     """One request for what `part` lacks; True if the file is complete."""
-    state = part.with_name(f"{part.name}.json")
-    have = part.stat().st_size if part.is_file() and state.is_file() else 0
-    known = json.loads(state.read_text()) if have else {}
-    request = urllib.request.Request(url, headers={"Accept-Encoding": "identity"})
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-        if known.get("etag"):
-            request.add_header("If-Range", known["etag"])
+    have = part.stat().st_size if part.is_file() else 0
+    wanted = {"Range": f"bytes={have}-"} if have else {}
+    request = urllib.request.Request(url, headers={"Accept-Encoding": "identity", **wanted})
     try:
         response = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         if error.code != 416:
             raise
-        # The server has nothing left to send: the file is complete, or is another one there now.
-        total = (error.headers.get("Content-Range") or "").rpartition("/")[2]
-        if total == str(have) == str(known.get("total")):
-            state.unlink()
-            return True
-        part.unlink()
-        return False
+        # The server has nothing left to send: what is here is all, or longer than the file.
+        complete = error.headers.get("Content-Range") == f"bytes */{have}"
+        if not complete:
+            part.unlink()
+        return complete
     with response:
-        total = _continued(response, have, known)
-        if total is None:
-            # The answer is the whole file or another part of it: what is here cannot be continued.
+        if response.status == 200:  # the whole file, also from a server that knows no ranges
             have = 0
-            part.unlink(missing_ok=True)
-            if response.status != 200:
-                return False
-            length = response.headers.get("Content-Length")
-            total = int(length) if length else None
-        etag = response.headers.get("ETag") or ""
-        write_json(state, {"etag": "" if etag.startswith("W/") else etag, "total": total})
+        length = response.headers.get("Content-Length")
+        total = have + int(length) if length else None
         label = f"download {part.name.removesuffix('.part')}"
         with (
             part.open("ab" if have else "wb") as out,
@@ -146,18 +133,4 @@ def _receive(url: str, part: Path) -> bool:
             out.flush()
             os.fsync(out.fileno())
     # No length was sent: the file is complete where the answer ends.
-    complete = total is None or part.stat().st_size == total
-    if complete:
-        state.unlink()
-    elif part.stat().st_size > total:
-        part.unlink()
-    return complete
-
-
-def _continued(response: http.client.HTTPResponse, have: int, known: dict) -> int | None:
-    """Bytes of the whole file if the answer continues what we have, else None."""
-    if response.status != 206:
-        return None
-    total = known.get("total")
-    asked = total is not None and f"bytes {have}-{total - 1}/{total}"
-    return total if response.headers.get("Content-Range") == asked else None
+    return total is None or part.stat().st_size == total

@@ -71,7 +71,7 @@ def draws(points: int, seed: np.random.SeedSequence) -> Draws:
 def averages(overlaps: Sequence[float], setting: Setting, drawn: Draws) -> tuple:
     """G (3,) and lambda (3,) at Q = `overlaps` (3,), each between 0 and 1; lambda_l is that of the
     text where Q_ll = 0, and not a number elsewhere."""
-    overlaps = check_overlaps(overlaps)
+    overlaps = np.array(overlaps, dtype=float)
     variance = 1 - overlaps + setting.regulariser
     omega = np.sqrt(overlaps)[:, None] * drawn.normal[:, 0]
     noise = np.sqrt(variance)[:, None] * drawn.normal[:, 1]  # Z - omega
@@ -102,7 +102,7 @@ def prediction_errors(overlaps: Sequence[float], skip: float, normal: np.ndarray
     mean omega ~ N(0, Q): of all layers, and of the last alone (the others at 0); (2,).
 
     normal (n, 2, 3, 2); Z has no noise of the regulariser."""
-    overlaps = check_overlaps(overlaps)
+    overlaps = np.array(overlaps, dtype=float)
     omega = np.sqrt(overlaps)[:, None] * normal[:, 0]
     truth = _outputs(omega + np.sqrt(1 - overlaps)[:, None] * normal[:, 1], skip)
     last = omega * np.array([0.0, 0.0, 1.0])[:, None]
@@ -317,17 +317,6 @@ def walk(
         overlaps = np.where(alpha > thresholds, np.maximum(overlaps, ONSET), 0.0)
         found.append(fixed_point(alpha, overlaps, setting, drawn))
         overlaps = found[-1].overlaps
-    return found
-
-
-def check_overlaps(overlaps: Sequence[float]) -> np.ndarray:
-    """Q (3,) as an array; `ValueError` if not three numbers from 0 to below 1."""
-    found = np.array(overlaps, dtype=float)
-    if found.shape != (channel.LAYERS,) or not ((found >= 0) & (found < 1)).all():
-        raise ValueError(
-            f"overlaps: found {np.asarray(overlaps).tolist()}, expected the diagonal of Q: one "
-            f"number for each of three layers, from 0 to below 1"
-        )
     return found
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from manybody.theory.multi_index import channel
-from manybody.theory.multi_index.samples import Setting, check_overlap, growth_values
+from manybody.theory.multi_index.samples import Setting, growth_values, overlap_matrix
 
 REACH, SPACING = 6.5, 0.25  # of the lattice of x, in units of (1 + c) sqrt(V)
 BLOCK = 2**15  # samples at once
@@ -51,7 +51,7 @@ def gains(
     Of each there are two plain averages, E |g|^2 and T / V - E tr Cov / V^2 (Nishimori). Their mean
     is taken with the weights that make its error least.
     """
-    Q = np.diag(check_overlap(overlaps))
+    Q = np.diag(overlap_matrix(overlaps))
     variance = 1 - Q + setting.regulariser
     generator = np.random.default_rng(seed)
     count, sums, squares = 0, np.zeros((2, 2)), np.zeros((2, 2, 2))

@@ -84,12 +84,6 @@ def multi_head(
     """
     queries, keys = _indices(queries, keys)
     readouts = np.asarray(readouts, dtype=float)
-    heads = queries.shape[:-3][-1:]
-    if readouts.shape != heads or not heads:
-        raise ValueError(
-            f"readouts: found shape {readouts.shape}, expected one number for each head of "
-            f"indices (..., H, L, r, T), found {queries.shape}"
-        )
     return np.tensordot(untied(queries, keys, skip, kind=kind), readouts, ([-3], [0]))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from manybody.kernels.sgd import last_index, logistic
-from manybody.theory.multi_index.samples import Setting, check_overlap, normals, root
+from manybody.theory.multi_index.samples import Setting, normals, overlap_matrix, root
 
 NUMBERS = 12  # of a sample: omega and two independent Z - omega, each two layers by two tokens
 
@@ -29,7 +29,7 @@ def errors(overlap: Sequence, setting: Setting, normal: np.ndarray) -> tuple[flo
     the squared difference of two y of the same omega. y is without noise: the setting's regulariser
     does not enter. `normal` is of `draws`. Raises `ValueError` for a Q not between 0 and I.
     """
-    Q = check_overlap(overlap)
+    Q = overlap_matrix(overlap)
     roots = root(Q), root(np.eye(2) - Q)
     linear = setting.activation == "linear"
     plug_in, pairs = _sums(normal, *roots, float(setting.skip), linear)

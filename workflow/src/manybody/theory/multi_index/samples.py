@@ -63,22 +63,10 @@ def normals(
     return ndtri(np.clip(sequence.random(points), edge, 1 - edge))
 
 
-def check_overlap(overlap: Sequence) -> np.ndarray:
-    """Q (2, 2) from a matrix or from its diagonal (2,); `ValueError` unless 0 <= Q <= I."""
+def overlap_matrix(overlap: Sequence) -> np.ndarray:
+    """Q (2, 2) from a matrix or from its diagonal (2,)."""
     Q = np.asarray(overlap, dtype=float)
-    if Q.shape == (2,):
-        Q = np.diag(Q)
-    if Q.shape != (2, 2) or not np.isfinite(Q).all():
-        raise ValueError(f"Q: found {np.asarray(overlap).tolist()}, expected 2 numbers or 2 by 2")
-    if not np.allclose(Q, Q.T, rtol=0, atol=1e-12):
-        raise ValueError(f"Q: found {Q.tolist()}, expected a symmetric matrix")
-    eigenvalues = np.linalg.eigvalsh(Q)
-    if eigenvalues[0] < -1e-12 or eigenvalues[1] > 1 + 1e-12:
-        raise ValueError(
-            f"Q: found {Q.tolist()} of eigenvalues {eigenvalues[0]:.6g} and {eigenvalues[1]:.6g}, "
-            f"expected a matrix between 0 and I: it is an overlap of unit vectors"
-        )
-    return Q
+    return np.diag(Q) if Q.shape == (2,) else Q
 
 
 def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Averages:
@@ -87,7 +75,7 @@ def averages(overlap: Sequence, setting: Setting, normal: np.ndarray) -> Average
     Where Q is diagonal so is G, as the channel is even in each layer, and what is found off the
     diagonal is left out. Raises `ValueError` for a Q that is not between 0 and I.
     """
-    Q = check_overlap(overlap)
+    Q = overlap_matrix(overlap)
     variance = np.eye(2) - Q + setting.regulariser * np.eye(2)
     omega = root(Q) @ normal[:, 0]
     noise = root(variance) @ normal[:, 1]  # Z - omega

@@ -262,7 +262,6 @@ def learnt(
     overlaps: Q_q, Q_k between 0 and 1, both excluded. nodes: of `first_layer` at the same c.
     """
     overlaps = np.asarray(overlaps, dtype=float)
-    _check_overlaps(overlaps)
     variance = 1 - overlaps
     rho, angle = -np.log1p(-points[:, 0]), 2 * math.pi * points[:, 1]
     normal = norm.ppf(points[:, 2:])
@@ -390,14 +389,6 @@ def _to_branch(measure, place: np.ndarray) -> np.ndarray:
         last = moved, value
         moved -= value / min(slope, -0.1)
     return np.array([place[0], moved])
-
-
-def _check_overlaps(overlaps: np.ndarray) -> None:
-    if overlaps.shape != (2,) or not ((overlaps > 0) & (overlaps < 1)).all():
-        raise ValueError(
-            f"overlaps: found {overlaps.tolist()}, expected Q_q and Q_k between 0 and 1, both "
-            f"excluded"
-        )
 
 
 # --- The table -----------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Writes the config's JSON schema (for editors) and docs/config.md from its typed blocks.
 
-    python -m manybody.config.document [FOLDER]
+    python workflow/schemas/document.py [FOLDER]
 
 FOLDER is the repository; the current folder by default.
 """
@@ -17,7 +17,7 @@ SCHEMA, PAGE = Path("workflow/schemas/config.schema.json"), Path("docs/config.md
 HEAD = """# The config
 
 Every key, by block: what it may be, what stands for it where it is left out, and what it means.
-Made by `python -m manybody.config.document` from the typed blocks in `workflow/src/manybody/config`
+Made by `python workflow/schemas/document.py` from the typed blocks in `workflow/src/manybody/config`
 and the `options.py` of each architecture in `workflow/src/manybody/models`. Edit those, not this.
 
 An overlay (`--configfile mine.yaml`) is laid over `config/config.yaml` key by key. In {named}
