@@ -8,6 +8,7 @@ from configs import CONFIG, load
 from snakemake.utils import update_config
 
 from manybody.config.check import NAMED, ConfigError, check, take_away
+from schemas import document
 
 
 @pytest.fixture

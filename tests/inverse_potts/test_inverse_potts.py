@@ -241,18 +241,6 @@ def test_a_curve_has_what_the_figure_reads(paths, tmp_path):
     )
 
 
-def test_bad_input_is_named():
-    data = tokens()
-    with pytest.raises(ValueError, match="tokens run from 0 to 2, expected 0 to 1"):
-        pl.Counted(data, 2)
-    with pytest.raises(ValueError, match=r"weights: shape \(3,\), expected one of 90"):
-        pl.Counted(data, COLOURS, np.ones(3))
-    with pytest.raises(ValueError, match="at least one above 0"):
-        pl.Counted(data, COLOURS, np.zeros(90))
-    with pytest.raises(ValueError, match=r"tokens: shape \(90,\)"):
-        pl.Counted(data[:, 0], COLOURS)
-
-
 def test_a_penalty_sets_couplings_to_zero_that_are():
     counted = pl.Counted(planted(2000, 1), COLOURS)
     hamiltonian = Hamiltonian(chain(), -colours() / 2, 1.0)

@@ -83,29 +83,17 @@ def test_a_server_without_ranges_starts_anew(server, path):
     assert server.asked == [None, "bytes=1000000-"]
 
 
-def test_a_file_that_changed_on_the_server_meanwhile_starts_anew(server, path, monkeypatch):
-    server.cuts = [1_000_000] + [0] * download.TRIES
-    with pytest.raises(SourceError, match="the connection ended early"):
-        get(server, path)
-    server.files["/text.txt"] = changed = DATA[::-1]
-    assert get(server, path).read_bytes() == changed
-
-
-@pytest.mark.parametrize(
-    ("part", "total", "asked"),
-    [
-        # An answer that does not continue the part starts anew; a part may be all already.
-        (b"of another file", len(DATA) + 1, ["bytes=15-", None]),
-        (DATA, len(DATA), [f"bytes={len(DATA)}-"]),
-    ],
-    ids=["another", "whole"],
-)
-def test_a_part_is_gone_on_with_only_where_it_is_of_this_file(server, path, part, total, asked):
+def test_a_part_that_is_the_whole_file_is_taken(server, path):
     path.parent.mkdir()
-    (path.parent / "text.txt.part").write_bytes(part)
-    (path.parent / "text.txt.part.json").write_text(json.dumps({"etag": "", "total": total}))
+    (path.parent / "text.txt.part").write_bytes(DATA)
     assert get(server, path).read_bytes() == DATA
-    assert server.asked == asked
+    assert server.asked == [f"bytes={len(DATA)}-"]
+
+
+def test_a_part_longer_than_the_file_starts_anew(server, path):
+    path.parent.mkdir()
+    (path.parent / "text.txt.part").write_bytes(DATA + b"more")
+    assert get(server, path).read_bytes() == DATA
 
 
 def test_a_missing_file_is_refused_at_once_with_the_way_out(server, path):

@@ -287,14 +287,6 @@ def test_the_table_has_its_rows_and_the_same_bytes_again(monkeypatch):
     assert (low["y"] == 0).all()
 
 
-@pytest.mark.parametrize(
-    "Q", [[[0.5, 0.1], [0.2, 0.5]], [[1.2, 0], [0, 0.1]], [[0.5, 0.6], [0.6, 0.5]], [-0.1, 0.5]]
-)
-def test_a_wrong_overlap_is_refused(Q):
-    with pytest.raises(ValueError, match="Q: found"):
-        averages(Q, SETTING, draws(64, seeds(1)[0]))
-
-
 @pytest.mark.parametrize("alpha", [0.5, 0.9, 1.2])
 def test_a_fixed_point_is_reached_in_few_steps(alpha, monkeypatch):
     """Some twenty evaluations by Broyden's method; the iteration alone does not end within three

@@ -342,13 +342,6 @@ def test_the_table_has_every_quantity_and_threads_change_nothing():
     assert 0.2 < q33[0.4] < q33[0.7] < 0.96
 
 
-@pytest.mark.parametrize("overlaps", [(0.1, 0.2), (0.1, 0.2, 1.0), (-0.1, 0.2, 0.3)])
-def test_overlaps_that_are_none_are_refused(overlaps):
-    setting, drawn = deep.Setting(1.0), deep.draws(64, np.random.SeedSequence(0))
-    with pytest.raises(ValueError, match="overlaps: found"):
-        deep.averages(overlaps, setting, drawn)
-
-
 def test_three_layers_that_are_called_converged_stand_still(monkeypatch):
     setting, drawn = deep.Setting(1.0, regulariser=1e-3), deep.draws(64, np.random.SeedSequence(5))
     for alpha, start in ((0.3, (0, 0, 0.05)), (0.45, (0, 0, 0.99)), (0.7, (0, 0, 0.05))):

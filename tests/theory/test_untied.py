@@ -299,10 +299,3 @@ def test_the_table(monkeypatch):
     assert values["threshold", "L = 2 last"] == pytest.approx(0.24021, abs=2e-5)
     assert values["threshold", "L = 2 first"] == pytest.approx(1.34, abs=0.06)
     assert values["converged", "L = 2 first"] == 1
-
-
-def test_overlaps_out_of_range_are_named():
-    nodes = untied.first_layer(1.0)
-    for overlaps in ([0.0, 0.5], [0.5, 1.0], [0.5]):
-        with pytest.raises(ValueError, match="overlaps: found"):
-            untied.learnt(1.0, overlaps, untied.uniforms(64, stream(1)), nodes)

@@ -78,3 +78,11 @@ def strings(values: Sequence[str]):
     np.cumsum([len(value) for value in encoded], out=ends[1:])
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
     return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
+
+
+def truths(values: Sequence[bool]):
+    """The same of truths, one bit each."""
+    import pyarrow as pa
+
+    bits = np.packbits(np.asarray(values, bool), bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])

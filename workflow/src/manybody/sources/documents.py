@@ -21,6 +21,7 @@ from manybody.files.parquet import (
     set_document,
     writing,
 )
+from manybody.runtime.quick_start import strings, truths
 
 KIND = "documents"
 PIECE = 2**16  # characters
@@ -149,7 +150,7 @@ class DocumentsWriter:
 
     def _write_group(self) -> None:
         texts, lasts = zip(*self._pieces, strict=True)
-        table = pa.table([pa.array(texts), pa.array(lasts)], schema=SCHEMA)
+        table = pa.table([strings(texts), truths(lasts)], schema=SCHEMA)
         self._opened.write_table(table, row_group_size=ROWS)
         self._pieces, self._size = [], 0
 
