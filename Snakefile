@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 from shutil import which
 
+from snakemake.common.configfile import load_configfile
 from snakemake.settings.types import DeploymentMethod
-from snakemake.utils import min_version
+from snakemake.utils import min_version, update_config
 
 min_version("9.12")
 
@@ -18,14 +19,20 @@ if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method and 
     )
 
 
-configfile: Path(workflow.basedir) / "config" / "config.yaml"
+DEFAULT = Path(workflow.basedir) / "config" / "config.yaml"
+
+
+configfile: DEFAULT
 
 
 # Scripts import the package and the benchmarks from here: Snakemake hands its import path on to them.
 sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("src", "")]
 
 from manybody.config.check import ConfigError, check, take_away
+from manybody.config.merge import in_order, typed
 
+update_config(config, typed(workflow.config_settings.config_args))
+config = in_order(config, load_configfile(DEFAULT))
 try:
     checked = check(config, take_away(config))
 except ConfigError as error:
