@@ -47,6 +47,7 @@ def make(results, **params):
     made = table(results, **params)
     if made.fetch():
         return None
+    made.outputs[0].unlink(missing_ok=True)  # as Snakemake does before a job
     made.outputs[0].write_text(text := f"{params} {(results.parent / 'input.txt').read_text()}")
     made.keep()
     return text
