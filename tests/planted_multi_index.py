@@ -226,7 +226,7 @@ def untied(c_two=1.0, **changes):
     )
 
 
-# Of each layer: the step at which its similarity leaves its start, and the steps of its last values.
+# Of each layer: the step at which its similarity leaves its start, and steps of its last values.
 ENDS = {1: (0, {0.992: 130, 1: 10920}), 2: (60, {0.99: 290, 0.9999: 540})}
 
 
