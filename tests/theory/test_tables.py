@@ -32,7 +32,7 @@ def test_a_table_depends_on_its_seed_and_not_on_the_number_of_threads(name, theo
     assert not frame[["x", "y"]].isna().any(axis=None)
     asked = {key: value for key, value in ENTRIES[name].items() if key != "threads"}
     assert about["entry"] == asked
-    threads = {"threads": 1} if "threads" in ENTRIES[name] else {}
+    threads = {"threads": 16} if "threads" in ENTRIES[name] else {}
     again, same = theory.compute(asked | threads)
     assert again.equals(frame)
     assert same == about
