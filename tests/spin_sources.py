@@ -1,4 +1,4 @@
-"""Sources of spins, many-body and Potts: what they write, the user's own tensors, pairs of both."""
+"""Small sources of spins, many-body and Potts: their files, and the user's own tensors."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,16 @@ from manybody.files.sequences import Sequences
 from manybody.sources import many_body, potts
 from manybody.sources.hamiltonian import Hamiltonian
 
+MANY_BODY = dict(
+    kind="many-body", order=3, length=6, vocabulary=3, colours="potts", logit_scale=2.0,
+    couplings=dict(vectors=50, variables="signs", probability=0.8),
+    sweeps=10, sequences=dict(train=600, validation=200, test=100), seed=0,
+)  # fmt: skip
+POTTS = dict(
+    kind="potts", length=6, vocabulary=3, couplings="contact-map", colours={"gaussian": 5},
+    temperature={"beta": 0.8}, sweeps=30, sequences=dict(train=600, validation=200, test=100),
+    seed=0,
+)  # fmt: skip
 MAKE = {"many-body": many_body.make, "potts": potts.make}
 
 

@@ -1,26 +1,20 @@
-"""The many-body source: what it writes, that it depends on its seed alone, what it refuses."""
+"""The many-body source: what it writes, what its seed decides, that its chains reach the law."""
 
 import numpy as np
 import pytest
 from enumerated import all_states, boltzmann, distance, floor
-from spin_sources import check_splits, own_files, run
+from spin_sources import MANY_BODY, check_splits, own_files, run
 
 from manybody.files.sequences import Sequences
 from manybody.sources import SourceError, enumeration, equilibrium, gibbs
 from manybody.sources.hamiltonian import Hamiltonian, read_about
 from manybody.sources.many_body import SPLITS, draw, refuse_unequal, self_test
 
-SIGNS = dict(vectors=50, variables="signs", probability=0.8)
-SOURCE = dict(
-    kind="many-body", order=3, length=6, vocabulary=3, couplings=SIGNS, colours="potts",
-    logit_scale=2.0, sweeps=10, sequences=dict(train=600, validation=200, test=100), seed=0,
-)  # fmt: skip
-
 
 def test_writes_the_hamiltonian_and_three_tested_splits(tmp_path):
-    files = run(SOURCE, tmp_path)
+    files = run(MANY_BODY, tmp_path)
     hamiltonian = Hamiltonian.load(files["hamiltonian"])
-    expected, about = draw(SOURCE)
+    expected, about = draw(MANY_BODY)
     np.testing.assert_array_equal(hamiltonian.couplings, expected.couplings)
     np.testing.assert_array_equal(hamiltonian.colours, expected.colours)
     assert hamiltonian.beta == expected.beta
@@ -31,18 +25,18 @@ def test_writes_the_hamiltonian_and_three_tested_splits(tmp_path):
     assert found["chance"] > 1e-4
     assert kept == {**about, "source": "toy"}
     assert sum(about["shares"]) == pytest.approx(1.0)
-    check_splits(files, SOURCE, hamiltonian)
+    check_splits(files, MANY_BODY, hamiltonian)
 
 
 def test_same_seed_same_bytes_for_any_threads(tmp_path):
-    first, second = run(SOURCE, tmp_path / "one"), run(SOURCE, tmp_path / "two", threads=3)
+    first, second = run(MANY_BODY, tmp_path / "one"), run(MANY_BODY, tmp_path / "two", threads=3)
     for name, path in first.items():
         assert path.read_bytes() == second[name].read_bytes(), name
 
 
 def test_a_split_and_j_do_not_depend_on_the_size_of_the_others(tmp_path):
-    longer = {**SOURCE, "sequences": dict(train=300, validation=250, test=100)}
-    first, second = run(SOURCE, tmp_path / "one"), run(longer, tmp_path / "two")
+    longer = {**MANY_BODY, "sequences": dict(train=300, validation=250, test=100)}
+    first, second = run(MANY_BODY, tmp_path / "one"), run(longer, tmp_path / "two")
     tokens = [
         [Sequences.open(files[split]).tokens for split in SPLITS] for files in (first, second)
     ]
@@ -52,7 +46,7 @@ def test_a_split_and_j_do_not_depend_on_the_size_of_the_others(tmp_path):
     assert (tokens[0][0][:100] != tokens[0][2]).any()
     hamiltonians = [Hamiltonian.load(files["hamiltonian"]) for files in (first, second)]
     np.testing.assert_array_equal(hamiltonians[0].couplings, hamiltonians[1].couplings)
-    other, made = draw({**SOURCE, "seed": 1})
+    other, made = draw({**MANY_BODY, "seed": 1})
     assert made["seed"] == 1
     assert (other.couplings != hamiltonians[0].couplings).any()
 
@@ -60,7 +54,7 @@ def test_a_split_and_j_do_not_depend_on_the_size_of_the_others(tmp_path):
 # Random signs of mean zero in J and U: many valleys, which chains do not leave in 15 sweeps.
 RUGGED = dict(vectors=20, variables="signs", probability=0.5)
 GLASSY = {
-    **SOURCE, "order": 4, "couplings": RUGGED, "colours": RUGGED, "sweeps": 15,
+    **MANY_BODY, "order": 4, "couplings": RUGGED, "colours": RUGGED, "sweeps": 15,
     "sequences": dict(train=20_000, validation=200, test=200),
 }  # fmt: skip
 
@@ -131,7 +125,7 @@ def test_frozen_chains_are_refused_with_a_scale_that_moves(tmp_path):
     np.fill_diagonal(couplings, 0.0)
     colours = rng.normal(size=(3, 3))
     own = own_files(tmp_path, couplings=couplings, colours=colours + colours.T)
-    source = {**SOURCE, "order": 2, "length": 8, "logit_scale": 1e6, **own}
+    source = {**MANY_BODY, "order": 2, "length": 8, "logit_scale": 1e6, **own}
     out = tmp_path / "out"
     with pytest.raises(SourceError, match=r"logit_scale: at S = 1000000.0 the chains") as caught:
         run(source, out)
@@ -143,9 +137,9 @@ def test_frozen_chains_are_refused_with_a_scale_that_moves(tmp_path):
 
 
 def test_own_tensors_are_taken(tmp_path):
-    drawn, _ = draw(SOURCE)
+    drawn, _ = draw(MANY_BODY)
     own = own_files(tmp_path, couplings=2.0 * drawn.couplings)
-    hamiltonian, about = draw({**SOURCE, **own})
+    hamiltonian, about = draw({**MANY_BODY, **own})
     np.testing.assert_array_equal(hamiltonian.couplings, 2.0 * drawn.couplings)
     assert hamiltonian.beta == pytest.approx(drawn.beta / 2)
     assert about["parameters"]["couplings"] == own["couplings"]

@@ -1,4 +1,4 @@
-"""Potts samples against enumeration, their temperature against closed forms, refusals by name."""
+"""Potts samples against enumeration, their temperature against closed forms."""
 
 import hashlib
 from itertools import combinations
@@ -10,7 +10,7 @@ from enumerated import all_states, boltzmann, distance, floor
 from numba import njit
 from safetensors.numpy import save_file
 from scipy.optimize import brentq
-from spin_sources import check_splits, own_files, pair_law, run, tensors
+from spin_sources import POTTS, check_splits, own_files, pair_law, run, tensors
 
 from benchmarks.potts_sampling import peer_parameters
 from manybody.files.atomic import ArtifactError
@@ -34,18 +34,13 @@ from manybody.sources.potts import (
 )
 from manybody.training.lbfgs import adopt
 
-SOURCE = dict(
-    kind="potts", length=6, vocabulary=3, couplings="contact-map", colours={"gaussian": 5},
-    temperature={"beta": 0.8}, sweeps=30, seed=0,
-    sequences=dict(train=600, validation=200, test=100),
-)  # fmt: skip
 CHAINS = 20_000
 
 
 def test_energies_of_the_entry_are_those_of_eq_1(tmp_path):
     couplings, colours, own = tensors(20, 20)
     files = own_files(tmp_path, couplings=couplings, colours=colours, fields=own)
-    model = interactions({**SOURCE, "length": 20, "vocabulary": 20, **files})(0.1)
+    model = interactions({**POTTS, "length": 20, "vocabulary": 20, **files})(0.1)
 
     def energy(state):
         pairs = couplings * colours[np.ix_(state, state)]
@@ -220,7 +215,7 @@ def test_stored_colours_are_the_default_draw():
 
 
 def test_signs_are_drawn_on_the_contact_map():
-    source = {**SOURCE, "length": 20, "couplings": "signs"}
+    source = {**POTTS, "length": 20, "couplings": "signs"}
     found = interactions(source)(1.0).couplings
     np.testing.assert_array_equal(np.abs(found), contact_map(20))
     negative = (found < 0).sum() // 2
@@ -230,7 +225,7 @@ def test_signs_are_drawn_on_the_contact_map():
 
 
 def test_ordered_starts_share_the_best_colours():
-    model = interactions({**SOURCE, "colours": "standard"})(1.0)
+    model = interactions({**POTTS, "colours": "standard"})(1.0)
     assert ordered(model, 7)[:, 0].tolist() == [0, 1, 2, 0, 1, 2, 0]
     own = Hamiltonian(contact_map(4), -np.diag([1.0, 3.0, 2.0]), 1.0)
     assert ordered(own, 2).tolist() == [[1] * 4] * 2
@@ -258,7 +253,7 @@ def test_search_finds_the_beta_of_two_sites(few):
 def test_a_source_with_fields_from_its_entry_to_the_true_model(tmp_path, few):
     _, _, own = tensors(6, 3)
     files = own_files(tmp_path, fields=own)
-    source = {**SOURCE, **files, "temperature": {"hamming": 0.4}}
+    source = {**POTTS, **files, "temperature": {"hamming": 0.4}}
     made = run(source, tmp_path / "one")
     model, about = Hamiltonian.load(made["hamiltonian"]), read_about(made["hamiltonian"])
     np.testing.assert_array_equal(model.fields, -own)
@@ -295,7 +290,7 @@ def test_a_source_with_fields_from_its_entry_to_the_true_model(tmp_path, few):
 
 def test_splits_are_chains_of_their_own(tmp_path, few):
     """Chain n of one split has nothing to do with chain n of another."""
-    made = run({**SOURCE, "temperature": {"beta": 0.1}}, tmp_path)
+    made = run({**POTTS, "temperature": {"beta": 0.1}}, tmp_path)
     tokens = [Sequences.open(made[split]).tokens[:100] for split in SPLITS]
     for one, other in combinations(tokens, 2):
         alike = (one == other).mean()

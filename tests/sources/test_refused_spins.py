@@ -4,25 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from spin_sources import own_files, run, tensors
+from spin_sources import MANY_BODY, POTTS, own_files, run, tensors
 
 from manybody.sources import SourceError
 from manybody.sources.many_body import draw
 
-SIGNS = dict(vectors=50, variables="signs", probability=0.8)
-MANY_BODY = dict(
-    kind="many-body", order=3, length=6, vocabulary=3, couplings=SIGNS, colours="potts",
-    logit_scale=2.0, sweeps=10, sequences=dict(train=600, validation=200, test=100), seed=0,
-)  # fmt: skip
 SHORT = {
     **MANY_BODY, "length": 8, "logit_scale": 4.0,
     "sequences": dict(train=20_000, validation=200, test=100),
 }  # fmt: skip
-POTTS = dict(
-    kind="potts", length=6, vocabulary=3, couplings="contact-map", colours={"gaussian": 5},
-    temperature={"beta": 0.8}, sweeps=30, sequences=dict(train=600, validation=200, test=100),
-    seed=0,
-)  # fmt: skip
 ALL = draw(MANY_BODY)[0]
 COUPLINGS, COLOURS, FIELDS = tensors(6, 3)
 
