@@ -59,8 +59,10 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "step"), [("sequences", 1), ("theory", 3), ("documents", 3)])
-def test_a_flipped_byte_is_refused_or_changes_nothing(tmp_path, kind, step):
+@pytest.mark.parametrize(
+    ("kind", "step", "least"), [("sequences", 1, 0.8), ("theory", 3, 0.6), ("documents", 3, 0.6)]
+)
+def test_a_flipped_byte_is_refused_or_changes_nothing(tmp_path, kind, step, least):
     write, read = KINDS[kind]
     path = tmp_path / "table.parquet"
     write(path)
@@ -74,7 +76,7 @@ def test_a_flipped_byte_is_refused_or_changes_nothing(tmp_path, kind, step):
         except Refused:
             refused += 1
     # What may change unnoticed is what nobody reads: statistics, the writer's name, offsets.
-    assert refused > 0.6 * len(whole) / step
+    assert refused > least * len(whole) / step
 
 
 def truncate(path, size):

@@ -209,23 +209,6 @@ def test_bad_tokens_are_refused_when_they_are_read(path, rows, reason):
     assert str(path) in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("metadata", "reason"),
-    [
-        ({}, "no metadata document under the key 'manybody'"),
-        *[
-            ({"manybody": text}, "not one of this pipeline")
-            for text in ("no JSON", "[1]", '{"kind": "sequences"}', '{"digest": "0"}')
-        ],
-    ],
-)
-def test_a_file_without_a_document_of_ours_is_refused(path, metadata, reason):
-    table = pa.table({"tokens": lists([[1, 2, 3, 4]])})
-    pq.write_table(table.replace_schema_metadata(metadata), path)
-    with pytest.raises(Refused, match=reason):
-        Sequences.open(path)
-
-
 @given(
     st.lists(st.tuples(st.text(st.characters(codec="utf-8")), st.booleans())),
     st.lists(st.integers(0, 255)),
