@@ -268,9 +268,8 @@ def test_bounds_over_few_seeds_are_students():
     low = [[5.0, 3.0, 1.5, 1.2, 1.5 + change] for change in (-0.03, -0.17, -0.1)]
     # The loss on text ends below all before by 0.1, 0.02 and 0.06.
     text = [[5.0, 3.0, 2.0, 1.5, 1.5 - fall] for fall in (0.1, 0.02, 0.06)]
-    rows = claims(low, [HIGH] * 3, text)
-    change, fall = rows[2], rows[6]
-    assert (change["holds"], fall["holds"]) == ("undecided", "undecided")
+    _, _, change, *_, fall = claims(low, [HIGH] * 3, text)
+    assert {change["holds"], fall["holds"]} == {"undecided"}
     assert change["value"] == pytest.approx(-0.1)
     assert change["value"] - 2 * change["standard_error"] > -0.189
     assert fall["value"] < -2 * fall["standard_error"]
@@ -370,7 +369,8 @@ def test_losses_are_compared_only_after_the_plateau():
 
 
 SWEEP = np.arange(41)
-RISES, SETTLES = 0.1 * SWEEP, 4.0 - 4.0 * np.exp(-SWEEP / 3.0)
+RISES = 0.1 * SWEEP
+SETTLES = 4.0 - 4.0 * np.exp(-SWEEP / 3.0)
 
 
 def trace_of(score):
