@@ -2,11 +2,11 @@
 
 import math
 
-import numpy as np
 import pandas as pd
 import planted_multi_index as planted
 import pytest
 from configs import load
+from judged import holds, row, rows
 
 from manybody.claims import reading, verdicts
 from manybody.claims.multi_index import fig1, fig2, fig3, fig5, gates, messages, runs
@@ -23,18 +23,6 @@ def judged(figure, folder, **made):
 def whole(tmp_path_factory):
     """The claims of every figure, from tables that obey the specification."""
     return {name: judged(name, tmp_path_factory.mktemp(name)) for name in FIGURES}
-
-
-def rows(found, text):
-    """Those whose claim holds a text; there must be some."""
-    frame = verdicts.table(found) if isinstance(found, list) else found
-    frame = frame[frame["claim"].str.contains(text, regex=False)]
-    assert len(frame), f"no claim holds {text!r}"
-    return frame
-
-
-def answers(found, text):
-    return set(rows(found, text)["holds"])
 
 
 def said(found, text):
@@ -135,10 +123,10 @@ NOT_REGULARISED, REGULARISED = planted.state_evolution(0.0), planted.state_evolu
 )  # fmt: skip
 def test_a_number_that_is_off_is_said_to_be(checked, made, place, factor, claim):
     wrong = {"no", "contradicted"}
-    assert not wrong & answers(checked(made.table()), claim)
+    assert not wrong & holds(checked(made.table()), claim)
     quantity, series, x = place
     after = checked(made.off(quantity, factor, series=series, x=x).table())
-    assert wrong & answers(after, claim)
+    assert wrong & holds(after, claim)
 
 
 def test_other_parameters_keep_their_own_gates_and_lose_the_specification_s():
@@ -163,7 +151,7 @@ def test_other_parameters_keep_their_own_gates_and_lose_the_specification_s():
         ("fig. 1 right: alpha_2 at c", 9),
     ):  # fmt: skip
         assert len(rows(found, text)) == count, text
-        assert answers(found, text) == {"confirmed"}, text
+        assert holds(found, text) == {"confirmed"}, text
     for text in ("public state evolution", "public data: Q11"):
         assert not said(found, text)
 
@@ -172,14 +160,14 @@ def test_other_parameters_keep_their_own_gates_and_lose_the_specification_s():
 def test_points_that_did_not_converge_contradict_their_claims(tmp_path):
     made = planted.state_evolution(1e-3, failed=(0.75,))
     found = judged("fig1", tmp_path, regularised=made, gamp=planted.gamp(failed=(0.9,)))
-    assert answers(found, "[not converged at alpha = 0.75]") == {"contradicted"}
+    assert holds(found, "[not converged at alpha = 0.75]") == {"contradicted"}
     lost = made.off(["overlap", "error plug-in"], math.nan, ["y", "y_err"], x=0.75)
     found = judged("fig1", tmp_path, regularised=lost)
-    assert answers(found, "same Q, c = 1, V + 0.001") == {"contradicted"}
+    assert holds(found, "same Q, c = 1, V + 0.001") == {"contradicted"}
     made = planted.held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
     found = judged("fig5", tmp_path, fixed_overlap=made)
     for text in ("Q11 at Q22 = 0.95", "Q11 rises with Q22"):
-        assert answers(found, text) == {"contradicted"}
+        assert holds(found, text) == {"contradicted"}
 
 
 @pytest.mark.long
@@ -194,9 +182,9 @@ def test_runs_of_gamp_that_did_not_converge_contradict_their_gates():
     ):
         runs = planted.gamp(alphas=(1.0, 1.1), failed=(1.1,), bad=bad)
         made = runs.off("cosine 1", factor, series="1.1", x=30)
-        (row,) = rows(messages.claims(made.table(), theory, "fig. 1 left"), text).itertuples()
-        assert row.holds == answer
-        assert row.claim.endswith(cause)
+        found = row(messages.claims(made.table(), theory, "fig. 1 left"), text)
+        assert found.holds == answer
+        assert found.claim.endswith(cause)
 
 
 def across(made):
@@ -245,17 +233,17 @@ def test_noise_that_the_channel_does_not_know_is_not_state_evolution():
 def test_a_random_start_is_compared_with_the_public_run(tmp_path):
     made = planted.gamp(init="random", alphas=(1.2,), runs=4, noise=0, damping=0.8)
     found = judged("fig2", tmp_path, gamp=made)
-    assert answers(found, "cosine 2 passes .9") == {"yes"}
-    assert answers(found, "learns layer 2") == {"yes"}
-    assert answers(found, "final |M22| / Q22") == {"yes"}
-    assert answers(found, "(4 of 4 runs)") == {"undecided"}  # three of six are expected to
+    assert holds(found, "cosine 2 passes .9") == {"yes"}
+    assert holds(found, "learns layer 2") == {"yes"}
+    assert holds(found, "final |M22| / Q22") == {"yes"}
+    assert holds(found, "(4 of 4 runs)") == {"undecided"}  # three of six are expected to
 
 
 def test_no_run_that_learned_layer_1_is_no_evidence():
     made = planted.gamp(init="random", alphas=(1.2,), runs=3, noise=0, damping=0.8)
     found = fig2.message_claims(made.off("cosine 1", 0.02).table())
     for text in ("learns layer 2", "final overlaps"):
-        assert answers(found, text) == {"not-run"}
+        assert holds(found, text) == {"not-run"}
 
 
 def test_runs_that_ended_early_stay_where_they_are():
@@ -269,20 +257,18 @@ def test_descent_that_ends_before_a_landmark_does_not_carry_it():
     made = planted.sgd(epochs=60)
     made.frames = [frame[frame["x"] <= 60] for frame in made.frames]
     found = fig2.descent_claims(made.table())
-    assert answers(found, "epoch of cosine 2 = .95") == {"confirmed"}
-    assert answers(found, "epoch of cosine 1 = 0.793") == {"not-run"}
+    assert holds(found, "epoch of cosine 2 = .95") == {"confirmed"}
+    assert holds(found, "epoch of cosine 1 = 0.793") == {"not-run"}
     assert fig2.descent_gates(planted.sgd(epochs=4).entry) == []
 
 
 def test_a_run_that_never_learns_contradicts_the_epoch_of_learning():
     found = fig2.descent_claims(planted.sgd().off("cosine 2", 0.1, seed=1).table())
-    assert answers(found, "[1 of 8 runs do not reach it]") == {"contradicted"}
+    assert holds(found, "[1 of 8 runs do not reach it]") == {"contradicted"}
 
 
 def test_without_questions_nothing_is_said_of_them(tmp_path):
-    assert answers(judged("fig3", tmp_path, trec=planted.trec(questions=None)), "TREC") == {
-        "not-run"
-    }
+    assert holds(judged("fig3", tmp_path, trec=planted.trec(questions=None)), "TREC") == {"not-run"}
 
 
 def test_another_tokeniser_leaves_the_order_of_layers():
@@ -290,7 +276,7 @@ def test_another_tokeniser_leaves_the_order_of_layers():
     made.about["tokenizer"] = {"from": "questions", "vocabulary": 5000}
     found = fig3.question_claims(made.table())
     assert len(found) == 1
-    assert answers(found, "TREC: the similarity of layer 1 passes .5 before") == {"yes"}
+    assert holds(found, "TREC: the similarity of layer 1 passes .5 before") == {"yes"}
     assert len(fig3.question_claims(planted.trec(epochs=2).table())) == 1
 
 
@@ -301,7 +287,7 @@ def test_docstrings_say_the_order_of_layers_alone(whole):
 def test_fixed_overlaps_at_another_alpha_are_not_compared():
     found = verdicts.table(fig5.fixed_claims(planted.held(alpha=2.0).table()))
     assert not found["claim"].str.contains("Q11 at Q22").any()
-    assert answers(found, "Q11 rises with Q22") == {"confirmed"}
+    assert holds(found, "Q11 rises with Q22") == {"confirmed"}
 
 
 def test_a_quantity_that_is_missing_or_not_a_number_contradicts_its_gates():
@@ -310,12 +296,12 @@ def test_a_quantity_that_is_missing_or_not_a_number_contradicts_its_gates():
     found = fig1.theory_claims(made.table())
     assert "[missing in the table]" in rows(found, "alpha at Q22 = 0.5")["claim"].iloc[0]
     for text in ("alpha at Q22 = 0.5", "alpha at Q22 = 0.3", "2 d(E log Z_out)/dQ"):
-        assert answers(found, text) == {"contradicted"}
+        assert holds(found, text) == {"contradicted"}
     for column in ("y", "y_err"):
         made = NOT_REGULARISED.off(["curve", "informed difference"], math.nan, column)
         found = fig1.theory_claims(made.table())
         for text in ("alpha at Q22", "same Q"):
-            assert answers(found, text) == {"contradicted"}, (column, rows(found, text))
+            assert holds(found, text) == {"contradicted"}, (column, rows(found, text))
 
 
 def test_crossings_are_read_from_straight_lines():
@@ -326,8 +312,8 @@ def test_crossings_are_read_from_straight_lines():
 
 def test_a_lone_run_decides_nothing():
     assert not gates.carried(fig2.descent_gates(planted.sgd(runs=1).entry))
-    found = verdicts.table(fig2.descent_claims(planted.sgd(runs=1).table()))
-    assert answers(found, "public medians: epoch of cosine 2 = 0.102") == {"undecided"}
+    found = fig2.descent_claims(planted.sgd(runs=1).table())
+    assert holds(found, "public medians: epoch of cosine 2 = 0.102") == {"undecided"}
 
 
 def test_means_and_medians_of_runs_have_errors():
@@ -345,12 +331,12 @@ def test_the_shallow_layers_of_three_do_not_share_a_threshold():
         )
         made.add("threshold", "alpha_1", 1, 1.0, error)
         made.add("threshold", "alpha_2", 1, 1.0 + gap, error)
-        assert answers([fig3._shared_claim(made.table())], "share a threshold") == {answer}
+        assert holds([fig3._shared_claim(made.table())], "share a threshold") == {answer}
 
 
 def test_public_overlaps_of_three_layers_are_compared_at_their_regulariser(whole, tmp_path):
     text = "public data, V + 1e-3: Q11"
-    assert answers(whole["fig3"], text) == {"yes"}
+    assert holds(whole["fig3"], text) == {"yes"}
     other = judged("fig3", tmp_path, deep_regularised=planted.deep(regulariser=2e-3))
     assert not said(other, text)
 

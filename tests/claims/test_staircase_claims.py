@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from judged import holds, row
 from planted_staircase import (
     FEW_EPOCHS,
     HELD_OUT,
@@ -140,18 +141,6 @@ def planted(tmp_path_factory):
     return make(tmp_path_factory.mktemp("planted"), protocol=PROTOCOL)
 
 
-def holds(found, text):
-    """Answers of the claims that contain `text`."""
-    mine = found[found["claim"].str.contains(text, regex=False)]
-    assert len(mine), text
-    return set(mine["holds"])
-
-
-def value(found, text):
-    (row,) = found[found["claim"].str.contains(text, regex=False)].itertuples()
-    return row.value
-
-
 def test_what_was_planted_is_what_the_claims_find(planted):
     found = fig2.judge(*planted)
     for text in ("cross-entropy", "equally many", "line above", "does not beat", "set better"):
@@ -159,15 +148,15 @@ def test_what_was_planted_is_what_the_claims_find(planted):
     for text in ("n = 1 ends", "n = 2 rests", "n = 2 ends"):
         assert holds(found, text) == {"yes"}
     # Seeds 0, 2 and 7 rest on both lines; seed 4 does too, but is still falling at the end.
-    assert value(found, "rests on the 2-body and 3-body lines") == 6 / 8
-    assert value(found, "80% of the way") == 4 / 8
+    assert row(found, "rests on the 2-body and 3-body lines").value == 6 / 8
+    assert row(found, "80% of the way").value == 4 / 8
     # Four of eight are between 16 and 84 %: no evidence for a quarter or more.
     assert holds(found, "80% of the way") == {"undecided"}
     assert holds(found, "last layer moves first") == {"yes"}
     # Seed 3 does not tell; layer 1 is before layer 2 in seeds 1, 5 and 7.
-    assert value(found, "from the last to the first") == pytest.approx(4 / 7)
+    assert row(found, "from the last to the first").value == pytest.approx(4 / 7)
     assert holds(found, "from the last to the first") == {"no"}
-    assert value(found, "protocol reaches") == 1 - 4 / 8
+    assert row(found, "protocol reaches").value == 1 - 4 / 8
     assert holds(found, "protocol reaches") == {"yes"}
     gates = found[found["kind"] != "paper"]
     assert set(gates["holds"]) == {"confirmed"}
@@ -190,7 +179,7 @@ def test_what_is_planted_wrong_fails(planted, tmp_path):
     assert holds(poor, "2-body line above the 3-body one") == {"contradicted"}
     assert holds(poor, "3-body fits the training set better") == {"contradicted"}
     assert holds(poor, "n = 2 ends on the 3-body line") == {"no"}
-    assert value(poor, "rests on the 2-body and 3-body lines") == 0
+    assert row(poor, "rests on the 2-body and 3-body lines").value == 0
     # None of eight seeds: up to 37 % cannot be excluded.
     assert holds(poor, "rests on the 2-body and 3-body lines") == {"undecided"}
     wrong = found(true=(4, 1.4500, 1.45))
@@ -212,8 +201,8 @@ def test_runs_that_stay_on_their_plateau_and_move_the_wrong_layer_are_a_no(tmp_p
     assert holds(found, "rests on the 2-body and 3-body lines") == {"undecided"}
     assert holds(found, "last layer moves first") == {"undecided"}
     assert holds(found, "from the last to the first") == {"no"}
-    (row,) = found[found["claim"].str.contains("protocol reaches")].itertuples()
-    assert (row.value, row.kind, row.holds) == (9 / 12, "paper", "yes")
+    protocol = row(found, "protocol reaches")
+    assert (protocol.value, protocol.kind, protocol.holds) == (9 / 12, "paper", "yes")
 
 
 def test_data_of_another_order_and_size_are_judged_by_their_own_lines(tmp_path):
