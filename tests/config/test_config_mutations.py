@@ -26,7 +26,7 @@ NAMES = re.compile(
 )
 OPTIONAL = re.compile(
     r"corpora\.[^.]+\.(seed|deduplicate|marker|column|files|sha256)|sources\.[^.]+\.(blocks|fields|split\.by)"
-    r"|sources\.[^.]+\.blocks\..*|models\.[^.]+\.(heads|attention|init_scale)"
+    r"|sources\.[^.]+\.blocks\..*|models\.[^.]+\.(heads|attention|init_scale|parameters)"
     r"|models\..*\.(loss|hold|every|subset|validation_masks|divergence|device|stream|training\.sequence_weights)"
     r"|figures\..*\.(seeds|palette|protocols|exact|wide_generator|early_stopped|twins"
     r"|wide|norm|chain_inits|interpolation|truth|separation)|figures\.simplicity\.fig[45]\.generators"
