@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import planted_runs
 from figure_inputs import needs
 
 from manybody.claims.simplicity.evaluated import Evaluated
@@ -188,14 +189,6 @@ def answers(claims, start):
     return {row.claim: row.holds for row in claims.itertuples() if row.claim.startswith(start)}
 
 
-def write_run(folder, description, seed):
-    folder.mkdir(parents=True)
-    HISTORY.to_parquet(folder / "history.parquet")
-    about = dict(description=description, source="docs", seed=seed)
-    write_manifest(folder / "manifest.json", "model", ["history.parquet"], about)
-    return folder / "manifest.json"
-
-
 def write_clone(folder, document, starts):
     folder.mkdir(parents=True)
     trace(5.0, 9.0).to_parquet(folder / "trace.parquet")
@@ -233,7 +226,10 @@ def written(folder):
             table = losses((seed,))
             if name != "bert":
                 table = table[table["target"] == "n2"].assign(target="test")
-            paths["runs"][run] = write_run(folder / name / f"seed-{seed}", models[name], seed)
+            about = dict(description=models[name], source="docs", seed=seed)
+            history = planted_runs.rows([0, 15], [6.0, 1.8], 1, 200)
+            where = folder / name / f"seed-{seed}"
+            paths["runs"][run] = planted_runs.write(where, history, **about)
             paths["losses"][run] = folder / "losses" / name / f"seed-{seed}.parquet"
             tables.write_losses(paths["losses"][run], table.drop(columns="seed"), {})
 
