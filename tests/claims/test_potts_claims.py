@@ -20,6 +20,7 @@ from planted_potts import (
     curve,
     curve_of_losses,
     diverged,
+    held_out,
     make,
     recipe,
     recovered,
@@ -199,6 +200,15 @@ def test_bounds_follow_the_number_of_training_sequences(tmp_path):
     assert not found["claim"].str.contains("excess over the optimum").any()
     # The law 1/M is not held far from where the bounds were measured.
     assert not found["claim"].str.contains("softmax (?:500|20000):").any()
+
+
+def test_few_held_out_sequences_carry_no_gate_on_the_excess(tmp_path):
+    """2000 of them do, above; 200 could not confirm it."""
+    made = Made(tmp_path, tokens=held_out()[:200])
+    made.factored("softmax", "softmax", NOISE["softmax"])
+    runs = [{"label": "softmax", "candidates": ["softmax"], "seeds": [0]}]
+    found = fig2.judge(*made.given({"runs": runs}))
+    assert not found["claim"].str.contains("excess over the optimum").any()
 
 
 def test_at_another_source_no_gate_fails(tmp_path):
