@@ -1,5 +1,6 @@
 """Tables of theory with planted numbers, and what `judge` and `draw` of the figures are given."""
 
+import copy
 import math
 
 import numpy as np
@@ -36,6 +37,21 @@ class Maker:
 
     def points(self, quantity, series, values, error=ERROR):
         return self.add(quantity, series, list(values), list(values.values()), error)
+
+    def off(self, quantity, factor, columns="y", **where):
+        """The same rows with the numbers of a quantity, or several, multiplied by `factor`.
+
+        where: column -> the value, or values, at which they are.
+        """
+        frame = self.frame().round({"x": 9})
+        here = frame["quantity"].isin(np.atleast_1d(quantity))
+        for column, values in where.items():
+            here &= frame[column].isin(np.atleast_1d(values))
+        assert here.any(), (quantity, where)
+        frame.loc[here, columns] *= factor
+        changed = copy.copy(self)
+        changed.frames = [frame]
+        return changed
 
     def frame(self):
         if not self.frames:
