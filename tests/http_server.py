@@ -1,6 +1,5 @@
 """A server on this machine that stops, lies, changes and refuses, as tests of downloads ask."""
 
-import hashlib
 import re
 import threading
 import time
@@ -28,10 +27,8 @@ class Handler(BaseHTTPRequestHandler):
         if data is None or server.broken:
             self.send_error(503 if server.broken else 404)
             return
-        etag = f'"{hashlib.sha256(data).hexdigest()[:8]}"'
-        same = self.headers.get("If-Range") in (None, etag)
-        status, start, headers = 200, 0, {"ETag": etag}
-        if wanted and same and server.ranges:
+        status, start, headers = 200, 0, {}
+        if wanted and server.ranges:
             start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1])
             if start >= len(data):
                 self.answer(416, **{"Content-Range": f"bytes */{len(data)}"})
