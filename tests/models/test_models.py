@@ -133,6 +133,7 @@ INTERPOLATED = dict(architecture="interpolated", vocabulary=VOCABULARY, length=L
         INTERPOLATED | dict(a=0.5, vocabulary=5),  # fewer colours than sites
         *(factored_model(n, rank, attention="softmax") for n in (1, 2, 3) for rank in (None, 3)),
         *(factored_model(n, None, attention="softmax", heads=2) for n in (1, 2, 3)),
+        *(factored_model(1, rank, bias="site", heads=n) for rank in (None, 3) for n in (1, 3)),
     ],
 )
 def test_models_of_the_potts_figures_equal_explicit_masking(description, kind):
