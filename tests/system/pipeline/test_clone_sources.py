@@ -197,6 +197,25 @@ def test_chains_start_at_the_source_s_test_sequences(results, source, clone):
 
 
 @pytest.mark.parametrize(("source", "clone"), EVERY)
+def test_the_trace_is_that_of_the_chains(results, source, clone):
+    manifest = Manifest.read(results / f"clones/{source}/{clone}/manifest.json", "clones")
+    chains = ["starts.parquet", "sweep-1.parquet", "sweep-3.parquet"]
+    assert manifest.names() == ["samples.md", *chains, "trace.parquet"]
+    trace = parquet.read_table(manifest.file("trace.parquet")).to_pandas()
+    assert trace["sweep"].tolist() == [0, 1, 2, 3]
+    starts = Sequences.open(manifest.file("starts.parquet")).tokens
+    for sweep in (1, 3):
+        chain = Sequences.open(manifest.file(f"sweep-{sweep}.parquet"))
+        assert trace["changed"][sweep] == pytest.approx((chain.tokens != starts).mean(), abs=1e-12)
+        assert chain.about["sweep"] == sweep
+        so_far = trace[1 : sweep + 1]
+        accepted = np.average(so_far["accepted"], weights=1 - so_far["same"])
+        assert chain.about["acceptance"] == pytest.approx(accepted)
+    assert trace["changed"][0] == 0
+    assert 0 < trace["accepted"][3] <= 1
+
+
+@pytest.mark.parametrize(("source", "clone"), EVERY)
 def test_samples_are_shown_as_letters_of_the_alphabet_or_as_numbers(results, source, clone):
     manifest = Manifest.read(results / f"clones/{source}/{clone}/manifest.json", "clones")
     chain = Sequences.open(manifest.file("sweep-3.parquet")).tokens[2].tolist()
