@@ -29,10 +29,13 @@ class Pipeline:
     def __init__(self, folder, overlay="", targets=(), scale="tiny", root=ROOT, **variables):
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.root, self.scale, self.overlay = folder, root, scale, overlay
-        self.results = folder / "results" / scale
         self.targets = [f"results/{scale}/{target}" for target in targets]
         self.environment = {**os.environ, "COLUMNS": "200", **variables}
         self.printed, self.output = folder / "output", ""
+
+    @property
+    def results(self) -> Path:
+        return self.folder / "results" / self.scale
 
     def where(self, cores) -> list[str]:
         """The arguments that say what runs the jobs."""
