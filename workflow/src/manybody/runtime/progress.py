@@ -30,6 +30,7 @@ class Progress:
         self._done = self._start = done
         self._begin = self._last = time.monotonic()
         self._figures: dict = {}
+        self._left: float | None = None
         self._lock = Lock()  # threads may report together
 
     def __enter__(self) -> "Progress":
@@ -41,14 +42,19 @@ class Progress:
         elif self._done > self._start:
             self._line(time.monotonic())
 
-    def update(self, done: int, **figures) -> None:
-        """Counts `done` more units; `figures` (numbers) are shown beside the bar."""
+    def update(self, done: int, left: float | None = None, **figures) -> None:
+        """Counts `done` more units; `figures` (numbers) are shown beside the bar.
+
+        left: seconds to the end, where the caller knows better than the mean rate so far: if the
+        units differ in what they take.
+        """
         with self._lock:
             self._done += done
-            self._figures = figures
+            self._figures, self._left = figures, left
             now = time.monotonic()
             if self._bar is not None:
-                self._bar.set_postfix(figures, refresh=False)
+                known = {} if left is None else {"left": tqdm.format_interval(left)}
+                self._bar.set_postfix({**known, **figures}, refresh=False)
                 self._bar.update(done)
             elif now - self._last >= INTERVAL:
                 self._line(now)
@@ -56,7 +62,10 @@ class Progress:
     def _line(self, now: float) -> None:
         self._last = now
         rate = (self._done - self._start) / max(now - self._begin, 1e-9)
-        left = tqdm.format_interval(max(self._total - self._done, 0) / rate) if rate else "?"
+        left = self._left
+        if left is None and rate:
+            left = max(self._total - self._done, 0) / rate
+        left = "?" if left is None else tqdm.format_interval(left)
         figures = "".join(f", {key} {value:.4g}" for key, value in self._figures.items())
         share = self._done / self._total if self._total else 1.0
         print(

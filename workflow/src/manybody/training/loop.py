@@ -160,7 +160,7 @@ class TrainingRun:
         steps = self.recipe["steps"]
         label = f"train {self.out.parent.name or self.out.name} seed {self.about['seed']}"
         self.clock = self.saved = time.monotonic()
-        self.since = self.taken
+        self.since, self.checkpointing = self.taken, []
         with Progress(steps, "steps", label, done=self.taken) as self.progress:
             self.shown = self.taken
             if self.taken in self.checkpoints and self.taken not in self.kept:
@@ -215,7 +215,8 @@ class TrainingRun:
             "tokens/s": rate * self.batches.predictions,
         }
         if self.accelerator.is_main_process:
-            self.progress.update(self.taken - self.shown, **figures)
+            left = (self.recipe["steps"] - self.taken) / rate + self._checkpoints_left()
+            self.progress.update(self.taken - self.shown, left, **figures)
         self.shown = self.taken
         self.pending.clear()
         return seen[0][0] > 0
@@ -252,7 +253,14 @@ class TrainingRun:
             self._write_timing(seconds)
         self.kept.setdefault(self.taken, "")
         self._save()
-        self.clock, self.since = time.monotonic(), self.taken
+        now = time.monotonic()
+        self.checkpointing.append(now - self.clock - seconds)
+        self.clock, self.since = now, self.taken
+
+    def _checkpoints_left(self) -> float:
+        """Seconds that the checkpoints to come will take, by those that this process made."""
+        to_come = len(self.checkpoints) - len(self.kept)
+        return to_come * float(np.mean(self.checkpointing or [0.0]))
 
     def _validate(self) -> dict:
         """Loss per predicted token, its standard error over sequences, accuracy, tokens."""
