@@ -48,6 +48,13 @@ onstart:
     workflow.scheduler.job_rate_limiter = None
 
 
+# What there is to look at, by the paths that a person opens.
+onsuccess:
+    for name in ("index.html", "scorecard.html", "figures"):
+        if Path(RESULTS, name).exists():
+            print(Path(RESULTS, name), file=sys.stderr)
+
+
 include: "workflow/rules/common.smk"
 include: "workflow/rules/sequences.smk"
 include: "workflow/rules/training.smk"

@@ -137,11 +137,11 @@ def install(venv, lock):
     """Install all of `lock`, and nothing whose digest it does not hold."""
     text = lock.read_text(encoding="utf-8")
     # --no-compile: bytecode of 1.8 GB doubles the time; Python writes what it imports anyway
-    checked = ["install", "--no-compile", "--require-hashes", "--only-binary", ":all:"]
+    checked = ["install", "--quiet", "--no-compile", "--require-hashes", "--only-binary", ":all:"]
     with tempfile.TemporaryDirectory() as folder:
         first = Path(folder) / "setuptools.txt"
         first.write_text(re.search(r"^setuptools==(?:.*\\\n)+.*\n", text, re.M)[0], "utf-8")
-        subprocess.run(pip(venv, *checked, "--quiet", "-r", str(first)), check=True)
+        subprocess.run(pip(venv, *checked, "-r", str(first)), check=True)
     source = ["--no-binary", SOURCE_ONLY, "--no-build-isolation", "--use-pep517"]
     subprocess.run(pip(venv, *checked, *source, "-r", str(lock)), check=True)
 
@@ -164,7 +164,12 @@ def main(venv, locks, wanted=""):
         )[1]
         build = wanted or torch_build(venv, release)
         lock = lock_of(locks, build)
-        print(f"make env: installing {lock.name} into {venv}", flush=True)
+        count = len(re.findall(r"^\S+==", lock.read_text(encoding="utf-8"), re.M))
+        print(
+            f"make env: installing the {count} packages of {lock.name} into {venv}, which takes a "
+            "minute or two",
+            flush=True,
+        )
         try:
             install(venv, lock)
         except subprocess.CalledProcessError:
