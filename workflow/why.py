@@ -1,0 +1,149 @@
+"""What would run and why: the jobs of a dry run in groups, by what has changed since they last ran.
+
+    python workflow/why.py [arguments for snakemake]
+
+A change of parameters is shown key by key, `training.learning_rate 0.004 -> 0.006`. The time is
+that of the same job's last run, from the store, or of the rule's others where it never ran.
+"""
+
+import ast
+import logging
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+
+from snakemake import cli
+from snakemake.logging import logger
+
+from manybody.files.atomic import read_json
+from manybody.files.store import MADE
+
+PARAMETERS = re.compile(r"before and now across all output: before: (.*?) now: (.*?) ?(?:;|$)")
+CODE = re.compile("[0-9a-f]{16}")
+FOLLOWS = "what they are made from is made again"
+
+
+class Planned(logging.Filter):
+    """Takes down the jobs that a dry run would start, and lets only errors through."""
+
+    def __init__(self):
+        super().__init__()
+        self.jobs: list[dict] = []
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if getattr(record, "reason", None) and record.output:
+            self.jobs.append(vars(record))
+        return record.levelno >= logging.ERROR
+
+
+def reasons(text: str) -> list[str]:
+    """Why a job runs, from Snakemake's sentence about it."""
+    found = []
+    if changed := PARAMETERS.search(text):
+        found += differences(*map(_values, changed.groups()))
+    for start, words in (
+        ("Code has changed", "its rule has changed"),
+        ("Missing output files", "not made yet"),
+        ("Updated input files", "files it is made from are newer"),
+        ("Set of input files has changed", "made from other files"),
+        ("Forced execution", "asked for by --force"),
+        ("Software environment", "its environment has changed"),
+    ):
+        if start in text:
+            found.append(words)
+    return found or [FOLLOWS]
+
+
+def _values(text: str) -> list:
+    """The parameters that Snakemake lists, as it writes them."""
+    try:
+        return [] if text == "<nothing exclusive>" else list(ast.literal_eval(f"[{text}]"))
+    except (ValueError, SyntaxError):
+        return [text]
+
+
+def differences(before: list, now: list) -> list[str]:
+    """What differs, key by key where both have a mapping."""
+    mappings = [[value for value in part if isinstance(value, dict)] for part in (before, now)]
+    found = []
+    for old, new in zip(*mappings, strict=False):
+        found += _between("", old, new)
+    others = [[value for value in part if not isinstance(value, dict)] for part in (before, now)]
+    if any(isinstance(value, str) and CODE.fullmatch(value) for value in others[1]):
+        found.append("the code behind its numbers has changed")
+        others = [[v for v in part if not CODE.fullmatch(str(v))] for part in others]
+    if any(others):
+        found.append(" -> ".join(", ".join(map(repr, part)) or "nothing" for part in others))
+    return found
+
+
+def _between(path: str, old, new) -> list[str]:
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return [f"{path} {old!r} -> {new!r}"] if old != new else []
+    keys = [*old, *(key for key in new if key not in old)]
+    return [
+        line
+        for key in keys
+        for line in _between(
+            f"{path}.{key}".lstrip("."), old.get(key, "(absent)"), new.get(key, "(absent)")
+        )
+    ]
+
+
+def seconds(outputs: list[str], rules: list[str]) -> list[float | None]:
+    """What each job took when it last ran; the median of its rule's others; None if none ran."""
+    known = [_last(Path(output)) for output in outputs]
+    of_rule = defaultdict(list)
+    for rule, took in zip(rules, known, strict=True):
+        of_rule[rule] += [] if took is None else [took]
+    return [
+        took if took is not None else median(of_rule[rule]) if of_rule[rule] else None
+        for rule, took in zip(rules, known, strict=True)
+    ]
+
+
+def _last(output: Path) -> float | None:
+    """Of the latest version that the store has of an artifact."""
+    for root in output.parents:
+        made = list((root / "store" / output.relative_to(root)).glob(f"*/{MADE}"))
+        if made:
+            return read_json(max(made, key=lambda path: path.stat().st_mtime))["seconds"]
+    return None
+
+
+def report(jobs: list[dict]) -> str:
+    """The jobs in groups, first those with causes of their own."""
+    took = seconds([str(job["output"][0]) for job in jobs], [job["rule_name"] for job in jobs])
+    groups = defaultdict(list)
+    for job, time in zip(jobs, took, strict=True):
+        groups[tuple(reasons(job["reason"]))].append((job, time))
+    lines = []
+    for causes, members in sorted(groups.items(), key=lambda group: group[0] == (FOLLOWS,)):
+        lines.append(f"{_jobs(len(members))}: {'; '.join(causes)}")
+        lines += [f"    {job['rule_msg'] or job['rule_name']}" for job, _ in members]
+    known = [time for time in took if time is not None]
+    text = _jobs(len(jobs))
+    if known:
+        text += f"; {sum(known) / 60:.1f} minutes of one core for the {len(known)} that ran before"
+    return "\n".join([*lines, text])
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job{'s' if count > 1 else ''}"
+
+
+def main(arguments: list[str]) -> None:
+    planned = Planned()
+    logger.addFilter(planned)
+    try:
+        cli.main(["--dry-run", *arguments])
+    except SystemExit as end:
+        if end.code:
+            raise
+    print(report(planned.jobs) if planned.jobs else "nothing: all is as the config says")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
