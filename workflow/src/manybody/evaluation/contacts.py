@@ -114,12 +114,17 @@ def apc(scores: np.ndarray) -> np.ndarray:
     return corrected
 
 
+def pairs(scores: np.ndarray) -> pd.DataFrame:
+    """Scores (L, L) and their correction, `apc`: one row for each i < j (from 1)."""
+    i, j = np.triu_indices(len(scores), 1)
+    return pd.DataFrame(dict(i=i + 1, j=j + 1, score=scores[i, j], apc=apc(scores)[i, j]))
+
+
 def write_scores(path: str | Path, scores: np.ndarray, about: dict) -> None:
-    """Writes scores (L, L) and their correction, one row for each i < j (from 1), atomically."""
-    first, second = np.triu_indices(len(scores), 1)
-    columns = [first + 1, second + 1, scores[first, second], apc(scores)[first, second]]
+    """Writes the table of `pairs` of scores (L, L), atomically."""
     document = {"kind": KIND, "about": {**about, "length": len(scores)}}
-    parquet.write_table(path, pa.table(columns, schema=SCHEMA), document)
+    table = pa.Table.from_pandas(pairs(scores), schema=SCHEMA, preserve_index=False)
+    parquet.write_table(path, table.replace_schema_metadata(), document)
 
 
 def write_list(path: str | Path, frame: pd.DataFrame, sites: list[str]) -> None:

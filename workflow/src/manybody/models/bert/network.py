@@ -9,7 +9,11 @@ computed row by row before the first attention, and only its masked row is read 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import RobertaPreLayerNormConfig, RobertaPreLayerNormModel
+from transformers import (
+    RobertaPreLayerNormConfig,
+    RobertaPreLayerNormForTokenClassification,
+    RobertaPreLayerNormModel,
+)
 
 from manybody.models.base import Model
 
@@ -53,6 +57,32 @@ class Bert(Model):
         self.output = nn.Linear(width, vocabulary)
         nn.init.normal_(self.output.weight, std=self.encoder.config.initializer_range)
         nn.init.zeros_(self.output.bias)
+
+    def as_transformers(self) -> RobertaPreLayerNormForTokenClassification:
+        """The same weights; the class of a position is its token, a masked one has the token |V|.
+
+        The library's class for masked tokens has one more layer before its linear head. The padding
+        -1, which no token is, numbers positions from 0; its rows, the last ones, are not used.
+        """
+        config = RobertaPreLayerNormConfig.from_dict(
+            self.encoder.config.to_dict()
+            | dict(
+                vocab_size=self.vocabulary + 2,
+                max_position_embeddings=self.length + 1,
+                pad_token_id=-1,
+                mask_token_id=self.vocabulary,
+                num_labels=self.vocabulary,
+            )
+        )
+        with torch.random.fork_rng(devices=[]):
+            library = RobertaPreLayerNormForTokenClassification(config)
+        weights = {name: torch.zeros_like(value) for name, value in library.state_dict().items()}
+        places = {"encoder": "roberta_prelayernorm", "output": "classifier"}
+        for name, value in self.state_dict().items():
+            part, _, rest = name.partition(".")
+            weights[f"{places[part]}.{rest}"][: len(value)] = value
+        library.load_state_dict(weights)
+        return library.eval()
 
     @property
     def activation_size(self) -> int:
