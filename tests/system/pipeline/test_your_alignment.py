@@ -98,8 +98,9 @@ def test_an_rna_family_without_and_with_a_structure(tmp_path):
     assert set(figure.loc[figure["panel"] == "b", "series"]) == {"corrected score by rank"}
 
     hairpin(tmp_path / "family.cif")
-    (tmp_path / "more.yaml").write_text(structure)
-    output = follow(tmp_path, command.replace("family.yaml", "family.yaml more.yaml"))
+    block = re.search(r"contacts: {.*?}", first)[0]
+    (tmp_path / "family.yaml").write_text(first.replace(block, structure.strip()))
+    output = follow(tmp_path, command)
     assert "train_model" not in output
     figure = pd.read_csv(results / "figures/potts/contacts.csv")
     shares = figure.loc[figure["series"] == "corrected score", "y"]

@@ -61,26 +61,28 @@ class Bert(Model):
     def as_transformers(self) -> RobertaPreLayerNormForTokenClassification:
         """The same weights; the class of a position is its token, a masked one has the token |V|.
 
-        The library's class for masked tokens has one more layer before its linear head. The padding
-        -1, which no token is, numbers positions from 0; its rows, the last ones, are not used.
+        The library's class for masked tokens has one more layer before its linear head. It counts
+        positions from the number of the padding, |V| + 1, on; the rows before are not used.
         """
-        config = RobertaPreLayerNormConfig.from_dict(
-            self.encoder.config.to_dict()
-            | dict(
-                vocab_size=self.vocabulary + 2,
-                max_position_embeddings=self.length + 1,
-                pad_token_id=-1,
-                mask_token_id=self.vocabulary,
-                num_labels=self.vocabulary,
-            )
+        size, given = self.vocabulary, self.encoder.config.to_dict()
+        given |= dict(
+            vocab_size=size + 2,
+            max_position_embeddings=size + 2 + self.length,
+            pad_token_id=size + 1,
+            mask_token_id=size,
+            id2label={number: str(number) for number in range(size)},
+            label2id={str(number): number for number in range(size)},
         )
         with torch.random.fork_rng(devices=[]):
-            library = RobertaPreLayerNormForTokenClassification(config)
+            library = RobertaPreLayerNormForTokenClassification(
+                RobertaPreLayerNormConfig.from_dict(given)
+            )
         weights = {name: torch.zeros_like(value) for name, value in library.state_dict().items()}
         places = {"encoder": "roberta_prelayernorm", "output": "classifier"}
         for name, value in self.state_dict().items():
             part, _, rest = name.partition(".")
-            weights[f"{places[part]}.{rest}"][: len(value)] = value
+            first = size + 2 if rest.startswith("embeddings.position") else 0
+            weights[f"{places[part]}.{rest}"][first : first + len(value)] = value
         library.load_state_dict(weights)
         return library.eval()
 
