@@ -61,7 +61,8 @@ rule score_contacts:
         "../scripts/score_contacts.py"
 
 
-# Before the model is fitted: a file that does not fit to the sequences is refused in seconds.
+# Apart from drawing: a file that does not fit to the sequences is refused before or while the model
+# is fitted, not after it.
 rule read_contacts:
     input:
         truth=lambda wildcards: contacts_block(wildcards)["truth"],
