@@ -73,8 +73,8 @@ rule read_contacts:
         known=KNOWN,
     log:
         f"{RESULTS}/logs/read_contacts/{{paper}}.{{figure}}.log",
-    localrule: True
     priority: 50
+    localrule: True
     conda:
         "../../envs/numerics.yaml"
     resources:
