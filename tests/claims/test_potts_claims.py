@@ -31,8 +31,10 @@ from manybody.claims import verdicts
 from manybody.claims.identities import potts as identities
 from manybody.claims.potts import contacts, fig2, fig2_runs, fig3, recovery
 from manybody.claims.reading import Table
+from manybody.evaluation.contacts import write_known
+from manybody.evaluation.known_contacts import read_contacts
 from manybody.files import tables
-from manybody.sources import pair_gibbs, potts
+from manybody.sources import pair_gibbs
 from manybody.sources.hamiltonian import Hamiltonian
 from manybody.theory import replica
 
@@ -484,11 +486,13 @@ def test_recovery_asks_for_what_was_measured_at_the_default_setting(tmp_path):
 
 def judge(folder, noise, block, truth=None, source=SOURCE, **about):
     scores = write_contacts(folder, LAW.couplings, noise, **about)
+    files = {"contacts": [scores]}
     if truth is None:
-        truth = folder / "hamiltonian.safetensors"
-        LAW.save(truth, {})
-        block = {"truth": {"hamiltonian": "planted"}, **block}
-    files = {"contacts": [scores], "truth": [truth]}
+        files["hamiltonians"] = [folder / "hamiltonian.safetensors"]
+        LAW.save(*files["hamiltonians"], {})
+    else:
+        files["known"] = [folder / "known.parquet"]
+        write_known(*files["known"], *read_contacts(truth, len(LAW.couplings)), {})
     return contacts.judge(files, {"source": "own", **block}, {"sources": {"own": source}})
 
 
@@ -509,7 +513,7 @@ def test_gates_on_couplings_are_for_enough_samples_of_the_default_setting(tmp_pa
 def test_contacts_of_a_family_are_compared_with_chance(tmp_path):
     def answers(text, separation=1):
         (tmp_path / "list.csv").write_text(text)
-        block = dict(truth=str(tmp_path / "list.csv"), separation=separation)
+        block = dict(separation=separation)
         found = judge(tmp_path, 0.1, block, tmp_path / "list.csv", {"kind": "alignment"})
         assert set(found["kind"]) == {"paper"}
         return found["holds"].tolist()
@@ -521,11 +525,4 @@ def test_contacts_of_a_family_are_compared_with_chance(tmp_path):
     assert answers("1,2\n3,4\n", separation=5) == ["not-run"]  # no contact that far apart
     assert answers("1,2,3.0\n3,4,3.0\n", separation=5) == ["not-run"]  # and no pair known
     scores = write_contacts(tmp_path, LAW.couplings, 0.1)
-    assert contacts.judge({"contacts": [scores], "truth": []}, {}, {}).empty
-
-
-def test_a_hamiltonian_of_other_sites_is_refused(tmp_path):
-    other = Hamiltonian(potts.contact_map(19), -potts.stored_colours() / 2, 1.0)
-    other.save(tmp_path / "other.safetensors", {})
-    with pytest.raises(ValueError, match="L = 20 sites"):
-        judge(tmp_path, 0, {"truth": {"hamiltonian": "o"}}, tmp_path / "other.safetensors")
+    assert contacts.judge({"contacts": [scores]}, {}, {}).empty

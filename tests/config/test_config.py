@@ -170,12 +170,33 @@ def test_a_mistake_in_the_headline_is_named(path, value, expected):
         ("figures.potts.fig2.optimum", "potts-free", ["fig2.optimum", "parameters: source"]),
         ("figures.potts.fig3.curve", "separable", ["fig3.curve", "did you mean separability"]),
         ("figures.potts.contacts.model", "potts-maps", ["contacts.model", "did you mean potts-m"]),
+        ("figures.potts.contacts.chain", "B", ["contacts.chain", "leave `chain` out"]),
+        (
+            "figures.potts.contacts.truth",
+            "a.cif",
+            ["contacts.truth", "a structure", "potts, of kind"],
+        ),
+        (
+            "figures.potts.contacts.truth",
+            {"hamiltonian": "potts"},
+            ["contacts.truth", "a structure"],
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_path(config, path, value, expected):
     put(config, path, value)
     said = refusal(config)
     assert [part for part in expected if part not in said] == []
+
+
+def test_an_alignment_of_ones_own_inherits_nothing_known(config):
+    """Laid over the default it is scored without any contacts to compare with."""
+    source = load("smoke.yaml")["sources"]["family"]
+    mine = {"sources": {"mine": source}, "figures": {"potts": {"contacts": {"source": "mine"}}}}
+    update_config(config, mine)
+    found = check(config).figures.potts.contacts.inputs(config)
+    assert (found["known"], found["planted"]) == ([], [])
+    assert found["contacts"] == [["mine", "potts-map", 0]]
 
 
 def test_every_key_is_described():

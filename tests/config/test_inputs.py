@@ -10,7 +10,7 @@ EVALUATIONS = {
     "bert": {"seeds": [0, 1], "targets": {"n2": {"clone": "n2"}, "o": {"initial": "n2"}}},
     "n2-test": {"seeds": [0], "targets": {"own": {"clone": "n2-norm"}}},
 }
-SOURCES = {"potts": {"length": 10}, "family": {}}
+SOURCES = {"potts": {"length": 10}, "family": {}, "spins": {"kind": "potts"}}
 CONFIG = {"evaluations": EVALUATIONS, "sources": SOURCES}
 FIG3 = {
     "evaluation": "bert",
@@ -54,7 +54,7 @@ POTTS = {
 }
 MAPS = [["potts", model, seed] for model in ("slow", "fast") for seed in (0, 1)]
 REST = [["potts", *run] for run in (["a0", 3], ["true", 0], ["long", 0], ["long", 1])]
-CONTACTS = {"source": "family", "model": "map", "seed": 2, "truth": {"hamiltonian": "potts"}}
+CONTACTS = {"source": "family", "model": "map", "seed": 2}
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,15 @@ CONTACTS = {"source": "family", "model": "map", "seed": 2, "truth": {"hamiltonia
             CONTACTS,
             {
                 "contacts": [["family", "map", 2]],
-                "truth": [{"hamiltonian": "potts"}],
+                "known": [],
+                "planted": [],
                 "sources": {"family": {}},
                 "models": [],
             },
         ),
+        # Without a file of contacts those of a Potts source are what was planted there.
+        (CONTACTS | {"truth": "list.tsv"}, {"known": ["list.tsv"], "planted": []}),
+        (CONTACTS | {"source": "spins"}, {"known": [], "planted": ["spins"]}),
     ],
 )
 def test_a_figure_asks_for_what_its_block_names(block, expected):

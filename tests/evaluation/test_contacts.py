@@ -3,10 +3,10 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from manybody.evaluation.contacts import (
-    ContactsError,
     apc,
     as_matrix,
     best_pairs,
@@ -14,9 +14,12 @@ from manybody.evaluation.contacts import (
     factors,
     frobenius,
     precision,
-    read_contacts,
+    read_known,
     read_scores,
     score_run,
+    site_names,
+    write_known,
+    write_list,
     write_scores,
 )
 from manybody.files.atomic import ArtifactError
@@ -91,6 +94,32 @@ def test_tables_of_scores_come_back(tmp_path):
         read_scores(tmp_path / "c.parquet")
 
 
+def test_the_list_of_pairs_has_their_names_and_the_best_first(tmp_path):
+    scores = frobenius(*heads(length=5))
+    write_scores(tmp_path / "c.parquet", scores, {})
+    frame, _ = read_scores(tmp_path / "c.parquet")
+    about = {"aligned": "GC.au", "numbers": [24, 25, None, 26, 28]}
+    assert site_names({}, 3) == ["1", "2", "3"]
+    write_list(tmp_path / "c.csv", frame, site_names(about, 5))
+    listed = pd.read_csv(tmp_path / "c.csv")
+    assert list(listed.columns) == ["rank", "i", "j", "site_i", "site_j", "score", "apc"]
+    assert listed["rank"].tolist() == list(range(1, 11))
+    assert (np.diff(listed["apc"]) <= 0).all()
+    names = dict(enumerate(["G24", "C25", "-", "A26", "U28"], start=1))
+    assert listed["site_j"].tolist() == [names[site] for site in listed["j"]]
+    first, second = best_pairs(apc(scores))
+    np.testing.assert_array_equal(listed[["i", "j"]], np.stack([first, second], 1) + 1)
+
+
+def test_tables_of_known_contacts_come_back(tmp_path):
+    known = np.triu(np.random.default_rng(0).random((6, 6)) < 0.6, 1)
+    contacts = known & (np.random.default_rng(1).random((6, 6)) < 0.5)
+    distances = np.where(contacts, 3.0, 9.0)
+    write_known(tmp_path / "k.parquet", contacts, known, distances, {"file": "x"})
+    for given, found in zip((contacts, known), read_known(tmp_path / "k.parquet"), strict=True):
+        np.testing.assert_array_equal(given | given.T, found)
+
+
 # --- Precision -----------------------------------------------------------------------------------
 
 
@@ -119,58 +148,6 @@ def test_equal_scores_keep_the_order_of_their_sites():
 def test_the_binomial_error_is_never_zero():
     assert binomial_error(0.25, 12) == pytest.approx(math.sqrt(0.25 * 0.75 / 12))
     assert [binomial_error(share, 9) for share in (0.0, 1.0)] == pytest.approx([0.1, 0.1])
-
-
-# --- Known contacts ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("text", ["i,j\n1,2\n# none\n\n4,2\n", "1\t2\n2 4 # far\n", "1, 2\n4, 2"])
-def test_a_list_of_contacts_knows_all_pairs(text, tmp_path):
-    (tmp_path / "list").write_text(text)
-    contacts, known = read_contacts(tmp_path / "list", 4)
-    assert np.argwhere(np.triu(contacts)).tolist() == [[0, 1], [1, 3]]
-    np.testing.assert_array_equal(contacts, contacts.T)
-    np.testing.assert_array_equal(known, ~np.eye(4, dtype=bool))
-
-
-def test_a_table_of_distances_knows_its_own_pairs(tmp_path):
-    (tmp_path / "d.tsv").write_text("i\tj\tdistance\n1\t2\t7.9\n1\t3\t8.0\n4\t2\t3e1\n2\t3\t0\n")
-    contacts, known = read_contacts(tmp_path / "d.tsv", 4)
-    assert np.argwhere(np.triu(contacts)).tolist() == [[0, 1], [1, 2]]
-    assert np.argwhere(np.triu(known)).tolist() == [[0, 1], [0, 2], [1, 2], [1, 3]]
-    nearer, _ = read_contacts(tmp_path / "d.tsv", 4, touch=5)
-    assert np.argwhere(np.triu(nearer)).tolist() == [[1, 2]]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1,2\n1,2,3\n", "line 2: '1,2,3', expected 2 columns"),
-        ("i j\n1 2\n1\n", "line 3: '1', expected 2 columns"),
-        ("1 2 3 4\n", "line 1: .*, expected 2 columns"),
-        ("1,2\n0,3\n", "line 2: '0,3', expected sites from 1 to L = 4"),
-        ("1,2\n3,5\n", "line 2: '3,5', expected sites from 1"),
-        ("1,2\n-1,3\n", "line 2: '-1,3', expected sites"),
-        ("1,2\nA,3\n", "line 2: 'A,3', expected sites"),
-        ("1,2\n1.5,3\n", "line 2: '1.5,3', expected sites"),
-        ("1,2\n\n3,3\n", "line 3: '3,3', expected two different sites"),
-        ("1,2,near\n", "line 1: '1,2,near', expected a distance in angstrom"),
-        ("1,2,-1\n", "line 1: '1,2,-1', expected a distance"),
-        ("1,2,nan\n", "line 1: '1,2,nan', expected a distance"),
-        ("# nothing\n", "lists no pair"),
-    ],
-)
-def test_malformed_lines_are_refused_by_number(text, message, tmp_path):
-    path = tmp_path / "contacts.csv"
-    path.write_text(text)
-    with pytest.raises(ContactsError, match=message) as caught:
-        read_contacts(path, 4)
-    assert str(path) in str(caught.value)
-
-
-def test_a_list_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(ContactsError, match=r"nowhere\.csv cannot be read"):
-        read_contacts(tmp_path / "nowhere.csv", 4)
 
 
 # --- From sequences to contacts ------------------------------------------------------------------

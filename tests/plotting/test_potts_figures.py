@@ -123,8 +123,8 @@ def test_contacts_are_drawn_with_and_without_what_is_true(tmp_path):
     scores = write_contacts(tmp_path, LAW.couplings, 0.1)
     frame, _ = read_scores(scores)
     LAW.save(tmp_path / "law.safetensors", {})
-    files = {"contacts": [scores], "truth": [tmp_path / "law.safetensors"]}
-    block = {"truth": {"hamiltonian": "planted"}, "separation": 2}
+    files = {"contacts": [scores], "hamiltonians": [tmp_path / "law.safetensors"]}
+    block = {"separation": 2}
     figure, table = contacts.draw(files, block, {})
     assert len(figure.axes) == 3
     assert set(table["panel"]) == {"a", "b"}
@@ -133,6 +133,15 @@ def test_contacts_are_drawn_with_and_without_what_is_true(tmp_path):
     np.testing.assert_array_equal(table.loc[table["series"] == "corrected score", "y"], shares)
     _, table = contacts.draw({"contacts": [scores]}, {}, {})
     assert (np.diff(table.loc[table["panel"] == "b", "y"]) <= 0).all()
+
+
+def test_no_single_pair_sets_the_colours_of_the_map(tmp_path):
+    couplings = LAW.couplings.copy()
+    highest = [contacts.draw({"contacts": [write_contacts(tmp_path, couplings, 0.1)]}, {}, {})]
+    couplings[3, 9] = couplings[9, 3] = 100.0
+    highest.append(contacts.draw({"contacts": [write_contacts(tmp_path, couplings, 0.1)]}, {}, {}))
+    ends = [figure.axes[0].images[0].get_clim()[1] for figure, _ in highest]
+    assert ends[1] < 2 * ends[0]
 
 
 @pytest.mark.long

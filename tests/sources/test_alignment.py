@@ -14,7 +14,7 @@ from manybody.files.sequences import Sequences
 from manybody.models.stored import load_model
 from manybody.runtime.seeds import run_settings
 from manybody.sources import SourceError, alignment, sequence_weights
-from manybody.sources.alignment import SPLITS, encode, make, read
+from manybody.sources.alignment import SPLITS, encode, make, read, reference
 from manybody.training import lbfgs
 from manybody.training.recipes import train_files
 from manybody.training.run_files import NonFiniteLoss
@@ -115,6 +115,22 @@ def test_writes_splits_weights_and_what_they_are_of(tmp_path):
     assert about["effective"] == weights.sum() < len(train)
 
 
+@pytest.mark.parametrize(
+    ("form", "text", "name", "expected"),
+    [
+        ("fasta", "", None, ("a/1-5", "AC-DE", [1, 2, None, 3, 4])),  # 4 residues are not 5
+        ("fasta", "", "X/24-27", ("X/24-27", "A.cDE", [24, None, 25, 26, 27])),
+        ("fasta", "", "r/9-6", ("r/9-6", "-ACDE", [None, 9, 8, 7, 6])),
+        # Insertions of an A3M are no columns, but residues.
+        ("a3m", ">a\nACDE\n>b/3-8\n.A.CghDE\n", "b/3-8", ("b/3-8", "ACDE", [3, 4, 7, 8])),
+    ],
+)
+def test_the_reference_names_columns(form, text, name, expected, tmp_path):
+    text = text or ">a/1-5\nAC-DE\n>X/24-27 title\nA.cDE\n>r/9-6\n-ACDE\n"
+    (tmp_path / "given").write_text(text)
+    assert reference(tmp_path / "given", form, name) == expected
+
+
 REFUSED = {
     "empty": ("", {}, "is empty"),
     "no fasta": ("hello\n", {}, "starts with '>'"),
@@ -137,6 +153,9 @@ REFUSED = {
     "not ascii": (">a\nACD\n>b\nAC\u00c4\n", {}, "record b, column 3: '\u00c4'"),
     "gaps": (">a\nA-D\n>b\nAXD\n", {}, "1 of 3 columns.*column 2.*Delete"),
     "cut gzip": (gzip.compress(FORMATS["fasta"].encode())[:-9], {}, "cannot be read"),
+    "reference": (
+        ">a1\nACD\n>b1\nACE\n" * 9, dict(reference="b"), "reference: found b, .*did you mean b1"
+    ),
     "no file": ("", dict(file="nowhere.fasta"), r"no such file: nowhere\.fasta"),
     "one cluster": (">a\nACDEF\n" * 30, {}, "1 clusters.*Raise `identity`.*by: random"),
     "too few": (">a\nACD\n>b\nACE\n>c\nACE\n", {}, "3 sequences are too few"),

@@ -21,6 +21,7 @@ DISPLACEMENTS = f"{RESULTS}/displacements/{{source}}/{{model}}.parquet"
 EQUATIONS = f"{RESULTS}/equations/{{paper}}/{{figure}}.parquet"
 MAPS = f"{RESULTS}/maps/{{source}}/{{model}}/seed-{{seed}}.parquet"
 CONTACTS = f"{RESULTS}/contacts/{{source}}/{{model}}/seed-{{seed}}.parquet"
+KNOWN = f"{RESULTS}/known_contacts/{{paper}}/{{figure}}.parquet"
 SAMPLED = ("many-body", "potts")  # kinds of sources with a Hamiltonian
 SPLITS = ("train", "validation", "test")
 SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
@@ -331,6 +332,11 @@ def equation_runs(wildcards):
     return needs(wildcards.paper, wildcards.figure, drawn=False)["equations"]
 
 
+def contacts_block(wildcards):
+    """The block of a figure of contacts."""
+    return config["figures"][wildcards.paper][wildcards.figure]
+
+
 def figure_block(paper, figure, drawn):
     """A figure's block without what is judged alone, if it is to be drawn, or is drawn alone."""
     hidden = "exact" if drawn else "palette"
@@ -343,15 +349,19 @@ def figure_inputs(paper, figure, drawn=False):
     Of the job that draws it, or else of the one that judges its claims.
     """
     needed = needs(paper, figure, drawn)
-    # A figure of contacts names its source for the setting alone.
-    sampled = [] if needed["contacts"] else [*needed["sources"]]
+    # A figure of contacts names its source for the setting, and for what was planted there.
+    sampled = needed["planted"] if needed["contacts"] else [*needed["sources"]]
     inputs = {
         "losses": [LOSSES.format(evaluation=name, seed=seed) for name, seed in needed["runs"]],
         "runs": [evaluated_model(name, seed) for name, seed in needed["runs"]],
         "clones": [clone_path(name) for name in needed["clones"]],
         "models": [model_path(*run) for run in needed["models"]],
         "displacements": [run_path(DISPLACEMENTS, run) for run in needed["displacements"]],
-        "sequences": [f"{SEQUENCES}/validation.parquet".format(source=name) for name in sampled],
+        "sequences": [
+            f"{SEQUENCES}/validation.parquet".format(source=name)
+            for name in sampled
+            if not needed["contacts"]
+        ],
         "hamiltonians": [
             HAMILTONIAN.format(source=name) for name in sampled if name in sources_of(*SAMPLED)
         ],
@@ -360,10 +370,7 @@ def figure_inputs(paper, figure, drawn=False):
         "maps": [run_path(MAPS, run) for run in needed["maps"]],
         "equations": [EQUATIONS.format(paper=paper, figure=figure)] if needed["equations"] else [],
         "contacts": [run_path(CONTACTS, run) for run in needed["contacts"]],
-        "truth": [
-            HAMILTONIAN.format(source=truth["hamiltonian"]) if isinstance(truth, dict) else truth
-            for truth in needed["truth"]
-        ],
+        "known": [KNOWN.format(paper=paper, figure=figure)] if needed["known"] else [],
     }
     if "passages" in config["figures"][paper][figure]:
         source = entry("clones", needed["clones"][0])["source"]

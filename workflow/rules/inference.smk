@@ -2,7 +2,9 @@
 
 Needs   runs, a source with a known Hamiltonian, or an alignment
 Makes   results/maps/{source}/{model}/seed-{seed}.parquet, its attention and value matrices
-        results/contacts/{source}/{model}/seed-{seed}.parquet, a score for each pair of sites
+        results/contacts/{source}/{model}/seed-{seed}.parquet, a score for each pair of sites, and
+        .csv, the same from the highest on, with the sites' names
+        results/known_contacts/{paper}/{figure}.parquet, which pairs are known to be in contact
         results/curves/{curve}.parquet, many small fits to subsets of a source
 """
 
@@ -41,6 +43,7 @@ rule score_contacts:
         train=f"{SEQUENCES}/train.parquet",
     output:
         contacts=CONTACTS,
+        listed=CONTACTS.replace(".parquet", ".csv"),
     log:
         f"{RESULTS}/logs/score_contacts/{{source}}/{{model}}/seed-{{seed}}.log",
     benchmark:
@@ -56,6 +59,35 @@ rule score_contacts:
         "Scoring the contacts of {wildcards.source} by {wildcards.model}, seed {wildcards.seed}"
     script:
         "../scripts/score_contacts.py"
+
+
+# Apart from drawing: a file that does not fit to the sequences is refused before or while the model
+# is fitted, not after it.
+rule read_contacts:
+    input:
+        truth=lambda wildcards: contacts_block(wildcards)["truth"],
+        train=lambda wildcards: f"{SEQUENCES}/train.parquet".format(
+            source=contacts_block(wildcards)["source"]
+        ),
+    output:
+        known=KNOWN,
+    log:
+        f"{RESULTS}/logs/read_contacts/{{paper}}.{{figure}}.log",
+    priority: 50
+    localrule: True
+    conda:
+        "../../envs/numerics.yaml"
+    resources:
+        mem_mb=growing(2000),
+        runtime=growing(30),
+    params:
+        given=lambda wildcards: digests([contacts_block(wildcards)["truth"]]),
+        chain=lambda wildcards: contacts_block(wildcards).get("chain"),
+        code=lambda wildcards: code("read_contacts.py"),
+    message:
+        "Reading the known contacts of {wildcards.paper} {wildcards.figure}"
+    script:
+        "../scripts/read_contacts.py"
 
 
 rule fit_curve:

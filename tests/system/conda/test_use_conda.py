@@ -51,10 +51,17 @@ models:
       validation: 20
       precision: float64
       threads: 1
+figures:
+  potts:
+    contacts:
+      source: family
+      model: family-map
+      truth: {ROOT}/tests/data/planted-contacts.tsv
 """
 MORE = (
     "maps/text/tiny/seed-0.parquet",
     "contacts/family/family-map/seed-0.parquet",
+    "known_contacts/potts/contacts.parquet",
     "models/many-body/many-body-true/seed-0/manifest.json",
 )
 SPINS = ("sequences/spins/train.parquet",)

@@ -193,6 +193,11 @@ class AlignmentSource(Block):
         "Shares of the sequences, which sum to 1, and what is held out together."
     )
     seed: Seed = key("Cut into splits.")
+    reference: Text = key(
+        "Name of the record whose residues name the columns, and that the sequence of a structure "
+        "is aligned with; the first record by default.",
+        None,
+    )
 
     def available(self, split: str) -> None:
         """The file says how many there are."""

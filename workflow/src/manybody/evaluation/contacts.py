@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from manybody import models
 from manybody.files import parquet
+from manybody.files.atomic import atomic
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
 from manybody.sources.hamiltonian import read_tensor
@@ -26,11 +27,11 @@ KIND = "contacts"
 SCHEMA = pa.schema(
     [("i", pa.int64()), ("j", pa.int64()), ("score", pa.float64()), ("apc", pa.float64())]
 )
+KNOWN = "known contacts"
+KNOWN_SCHEMA = pa.schema(
+    [("i", pa.int64()), ("j", pa.int64()), ("contact", pa.bool_()), ("distance", pa.float64())]
+)
 TOUCH = 8.0  # angstrom: pairs nearer than this are contacts
-
-
-class ContactsError(ValueError):
-    """A list of contacts or a table of distances cannot be read: names the file and the line."""
 
 
 # --- Scores --------------------------------------------------------------------------------------
@@ -51,7 +52,17 @@ def score_run(manifest: str | Path, train: str | Path) -> tuple[np.ndarray, dict
     about["weighted"] = run.about["recipe"].get("sequence_weights") == "identity"
     if about["weighted"]:
         about["effective"] = sequences.about["effective"]
+    about["sites"] = site_names(sequences.about, sequences.length)
     return frobenius(attention, values, gap), about
+
+
+def site_names(about: dict, length: int) -> list[str]:
+    """Names of the sites: residue and number of an alignment's reference record, as G24, `-` where
+    it has a gap; their numbers, from 1, of sequences from elsewhere. `about` is their document."""
+    if "aligned" not in about:
+        return [str(site) for site in range(1, length + 1)]
+    residues = zip(about["aligned"], about["numbers"], strict=True)
+    return ["-" if number is None else f"{letter.upper()}{number}" for letter, number in residues]
 
 
 def factors(run: Manifest) -> tuple[np.ndarray, np.ndarray]:
@@ -103,12 +114,28 @@ def apc(scores: np.ndarray) -> np.ndarray:
     return corrected
 
 
+def pairs(scores: np.ndarray) -> pd.DataFrame:
+    """Scores (L, L) and their correction, `apc`: one row for each i < j (from 1)."""
+    i, j = np.triu_indices(len(scores), 1)
+    return pd.DataFrame(dict(i=i + 1, j=j + 1, score=scores[i, j], apc=apc(scores)[i, j]))
+
+
 def write_scores(path: str | Path, scores: np.ndarray, about: dict) -> None:
-    """Writes scores (L, L) and their correction, one row for each i < j (from 1), atomically."""
-    first, second = np.triu_indices(len(scores), 1)
-    columns = [first + 1, second + 1, scores[first, second], apc(scores)[first, second]]
+    """Writes the table of `pairs` of scores (L, L), atomically."""
     document = {"kind": KIND, "about": {**about, "length": len(scores)}}
-    parquet.write_table(path, pa.table(columns, schema=SCHEMA), document)
+    table = pa.Table.from_pandas(pairs(scores), schema=SCHEMA, preserve_index=False)
+    parquet.write_table(path, table.replace_schema_metadata(), document)
+
+
+def write_list(path: str | Path, frame: pd.DataFrame, sites: list[str]) -> None:
+    """Writes a table of scores as CSV, the highest corrected score first, with the sites' names."""
+    ranked = frame.sort_values("apc", ascending=False, kind="stable")
+    names = np.array(sites, dtype=object)
+    for place, column in enumerate(("i", "j")):
+        ranked.insert(2 + place, f"site_{column}", names[ranked[column] - 1])
+    ranked.insert(0, "rank", np.arange(1, len(ranked) + 1))
+    with atomic(path) as temporary:
+        ranked.to_csv(temporary, index=False)
 
 
 def read_scores(path: str | Path) -> tuple[pd.DataFrame, dict]:
@@ -173,68 +200,23 @@ def binomial_error(share: float, count: int) -> float:
 # --- Known contacts ------------------------------------------------------------------------------
 
 
-def read_contacts(
-    path: str | Path, length: int, touch: float = TOUCH
-) -> tuple[np.ndarray, np.ndarray]:
-    """Contacts and known pairs, both (L, L) bool and symmetric, from a text file.
+def write_known(
+    path: str | Path, contacts: np.ndarray, known: np.ndarray, distances: np.ndarray, about: dict
+) -> None:
+    """Writes which pairs are known, which of them are contacts (L, L, bool), and their distances
+    (L, L) in angstrom, nan where there is none, atomically."""
+    first, second = np.nonzero(np.triu(known, 1))
+    columns = [first + 1, second + 1, contacts[first, second], distances[first, second]]
+    document = {"kind": KNOWN, "about": {**about, "length": len(known)}}
+    parquet.write_table(path, pa.table(columns, schema=KNOWN_SCHEMA), document)
 
-    Two columns i, j list the contacts, and all pairs are known. Three columns i, j, distance (in
-    angstrom, of a PDB structure) make contacts of pairs nearer than `touch`; pairs without a row
-    are unknown, as sites that the structure does not resolve. Sites are columns of the alignment,
-    from 1; columns are separated by commas, tabs or spaces; lines from '#' and one line of names
-    are passed over. `ContactsError` names the line that is not like this.
-    """
-    path = Path(path)
+
+def read_known(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
+    """Contacts and known pairs, both (L, L) bool and symmetric, that `write_known` wrote."""
+    table, document = parquet.read_table(path, KNOWN, KNOWN_SCHEMA)
+    length = document["about"]["length"]
     contacts, known = np.zeros((2, length, length), dtype=bool)
-    width = None
-    for number, line in enumerate(_lines(path), start=1):
-        fields = line.partition("#")[0].replace(",", " ").split()
-        if not fields:
-            continue
-        if width is None:
-            width = len(fields)
-            if width not in (2, 3):
-                raise _malformed(path, number, line, "2 columns (i, j) or 3 (i, j, distance)")
-            if not fields[0][0].isdigit() and fields[0][0] not in "+-":
-                continue  # names of columns
-        if len(fields) != width:
-            raise _malformed(path, number, line, f"{width} columns as in the lines before")
-        i, j = (_site(path, number, line, field, length) for field in fields[:2])
-        if i == j:
-            raise _malformed(path, number, line, "two different sites")
-        near = width == 2 or _distance(path, number, line, fields[2]) < touch
-        for pair in ((i, j), (j, i)):
-            contacts[pair] |= near
-            known[pair] = True
-    if not known.any():
-        raise ContactsError(f"{path} lists no pair of sites: expected lines 'i, j' or 'i, j, d'")
-    if width == 2:
-        known = ~np.eye(length, dtype=bool)
+    i, j = (table[column].to_numpy() - 1 for column in ("i", "j"))
+    known[i, j] = known[j, i] = True
+    contacts[i, j] = contacts[j, i] = table["contact"].to_numpy()
     return contacts, known
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ContactsError(f"{path} cannot be read as a list of contacts: {error}") from error
-
-
-def _site(path: Path, number: int, line: str, field: str, length: int) -> int:
-    if not (field.isascii() and field.isdigit() and 1 <= int(field) <= length):
-        raise _malformed(path, number, line, f"sites from 1 to L = {length}")
-    return int(field) - 1
-
-
-def _distance(path: Path, number: int, line: str, field: str) -> float:
-    try:
-        distance = float(field)
-    except ValueError:
-        distance = math.nan
-    if not 0 <= distance < math.inf:
-        raise _malformed(path, number, line, "a distance in angstrom, 0 or more")
-    return distance
-
-
-def _malformed(path: Path, number: int, line: str, expected: str) -> ContactsError:
-    return ContactsError(f"{path}, line {number}: {line.strip()[:60]!r}, expected {expected}")

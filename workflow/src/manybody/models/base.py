@@ -116,6 +116,13 @@ class Model(nn.Module):
         rows = functional.embedding(tokens, self.output.weight)
         return (features * rows).sum(-1) + self.output.bias[tokens]
 
+    def as_transformers(self):
+        """The model as one of transformers' own classes, with the same logits."""
+        raise ValueError(
+            f"{self.description['architecture']}: transformers has no class for this architecture; "
+            "expected bert or gpt; manybody.load_model loads it from its run"
+        )
+
     def parameter_maps(self) -> list[tuple[str, int, Tensor]]:
         """Name, layer (from 1) and matrix of what is a map whatever the input: A and V."""
         return []

@@ -10,8 +10,10 @@ import gzip
 import io
 import logging
 import math
+import re
 import zlib
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +53,7 @@ def make(
     stays.check()
     tokens, ambiguous = encode(path, names, rows, source["alphabet"])
     _refuse_empty_columns(path, tokens)
+    named, aligned, numbers = reference(path, source["format"], source.get("reference"))
     parts, clusters = split(tokens, source, threads)
     train = tokens[parts["train"]]
     found = sequence_weights.neighbours(train, source["identity"], threads)
@@ -62,6 +65,7 @@ def make(
         ambiguous=ambiguous, records=len(tokens),
         sequences={key: len(part) for key, part in parts.items()},
         effective=float(each.sum()), clusters=clusters,
+        reference=named, aligned=aligned, numbers=numbers,
     )  # fmt: skip
     log.info(
         "%s: %d sequences of %d columns; %s; %d of training count as %.1f at identity %g; "
@@ -117,6 +121,44 @@ def read(path: Path, form: str) -> tuple[list[str], list[str]]:
     return list(names), list(rows)
 
 
+def reference(path: Path, form: str, name: str | None) -> tuple[str, str, list[int | None]]:
+    """Name and aligned letters (L) of one record, the first by default, and the number of its
+    residue in each column, None at gaps.
+
+    Residues count from 1, or as the end of the name says (`X/24-140`) where it has that many, and
+    in A3M with the insertions, which are no columns. `SourceError` for a name that is not there.
+    """
+    records = list(_records(_text(path), form, path, columns=False))
+    names = [found for found, _ in records]
+    name = names[0] if name is None else name
+    if name not in names:
+        near = get_close_matches(name, names, 1)
+        raise SourceError(
+            f"reference: found {name}, but {path} has no record of that name; expected one of its "
+            f"{len(names)} names, the first words of their titles; "
+            + (f"did you mean {near[0]}?" if near else f"the first is {names[0]}")
+        )
+    letters = records[names.index(name)][1]
+    residues = [place for place, letter in enumerate(letters) if letter not in GAPS]
+    first, step = _counts_from(name, len(residues))
+    number = {place: first + step * count for count, place in enumerate(residues)}
+    columns = range(len(letters))
+    if form == "a3m":
+        columns = [place for place in columns if letters[place].translate(INSERTIONS)]
+    aligned = "".join(letters[place] for place in columns)
+    return name, aligned, [number.get(place) for place in columns]
+
+
+def _counts_from(name: str, residues: int) -> tuple[int, int]:
+    """The number of the first residue, and 1 or -1, as names of Pfam and Rfam end."""
+    ends = re.search(r"/(\d+)-(\d+)$", name)
+    if ends:
+        first, last = map(int, ends.groups())
+        if abs(last - first) + 1 == residues:
+            return first, 1 if last >= first else -1
+    return 1, 1
+
+
 def _text(path: Path) -> str:
     try:
         raw = path.read_bytes()
@@ -135,7 +177,8 @@ def _text(path: Path) -> str:
     return raw.decode("utf-8", errors="replace")  # names may hold any bytes
 
 
-def _records(text: str, form: str, path: Path) -> Iterator[tuple[str, str]]:
+def _records(text: str, form: str, path: Path, columns: bool = True) -> Iterator[tuple[str, str]]:
+    """Names and letters; those of an A3M's `columns` alone, or with the insertions."""
     if form == "stockholm":
         alignments = list(AlignIO.parse(io.StringIO(text), "stockholm"))
         if len(alignments) > 1:
@@ -155,7 +198,7 @@ def _records(text: str, form: str, path: Path) -> Iterator[tuple[str, str]]:
         if form == "fasta":
             yield name, letters
         elif not name.startswith(ANNOTATION):
-            yield name, letters.translate(INSERTIONS)
+            yield name, letters.translate(INSERTIONS) if columns else letters
 
 
 def _ragged_blocks(text: str) -> tuple[str, int, int] | None:

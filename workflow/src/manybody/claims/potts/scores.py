@@ -1,8 +1,8 @@
 """What a figure of contacts reads: a table of `evaluation.contacts`, and what is true.
 
-files: `contacts` (the table) and, where the block names one, `truth`: a list of contacts or a table
-of distances, or the Hamiltonian that the sequences were sampled from (`truth: {hamiltonian:
-source}`). block: `separation` is the least j - i of the pairs that count.
+files: `contacts` (the table) and, where something is known, `known`: the table of known contacts of
+`evaluation.contacts`, or `hamiltonians`: the one that the sequences were sampled from. block:
+`separation` is the least j - i of the pairs that count.
 """
 
 import math
@@ -60,9 +60,10 @@ def read(files, block: dict) -> Data:
     (path,) = files["contacts"]
     frame, about = contacts.read_scores(path)
     truth = None
-    if "truth" in block:
-        (given,) = files["truth"]
-        truth = _read_truth(given, block["truth"], about["length"])
+    for known in files.get("known", []):
+        truth = Truth(*contacts.read_known(known))
+    for path in files.get("hamiltonians", []):
+        truth = _planted(path, about["length"])
     scores = {
         name: contacts.as_matrix(frame, column, about["length"])
         for name, column in (("corrected", "apc"), ("as it is", "score"))
@@ -70,15 +71,7 @@ def read(files, block: dict) -> Data:
     return Data(scores, about, truth, block.get("separation", 1))
 
 
-def _read_truth(path, named: str | dict, length: int) -> Truth:
-    """The contacts in a file, or the pairs that a Hamiltonian of two-body interactions couples."""
-    if not isinstance(named, dict):
-        return Truth(*contacts.read_contacts(path, length))
+def _planted(path, length: int) -> Truth:
+    """The pairs that a Hamiltonian of two-body interactions couples."""
     hamiltonian = Hamiltonian.load(path)
-    couplings = hamiltonian.couplings
-    if couplings.shape != (length, length):
-        raise ValueError(
-            f"truth: {path} has couplings of shape {couplings.shape}, the scores are of L = "
-            f"{length} sites; name the source of two-body interactions that the model was fitted to"
-        )
-    return Truth(couplings != 0, ~np.eye(length, dtype=bool), hamiltonian)
+    return Truth(hamiltonian.couplings != 0, ~np.eye(length, dtype=bool), hamiltonian)

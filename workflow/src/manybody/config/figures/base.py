@@ -44,7 +44,8 @@ def inputs(
     sources: Iterable[str] = (),
     theory: Iterable[str] = (),
     curves: Iterable[str] = (),
-    truth: Iterable[str | dict] = (),
+    known: Iterable[str] = (),
+    planted: Iterable[str] = (),
     elsewhere: str | None = None,
 ) -> dict:
     """What a figure is drawn from; rules make the files, and hand this on as `context`.
@@ -53,8 +54,8 @@ def inputs(
     they are tested on, beside the figure's own `clones`. `models` are trained or adopted;
     `displacements` (of all seeds of a model), `maps`, `equations` and `contacts` are taken from
     trained models. `sources` come with sequences and Hamiltonian.
-    `truth` is a file of contacts or `{hamiltonian: source}`. `elsewhere` is the figure that has the
-    claims about the same runs, which are counted once.
+    `known` is a file of known contacts; `planted` are sources whose couplings are the contacts.
+    `elsewhere` is the figure that has the claims about the same runs, which are counted once.
 
     Returns the same by name, without repetition, and `targets`: those of each evaluation, and of
     each source its entry, as the config has them.
@@ -74,6 +75,7 @@ def inputs(
         "sources": {name: config["sources"][name] for name in sources},
         "theory": list(theory),
         "curves": list(curves),
-        "truth": list(truth),
+        "known": list(known),
+        "planted": list(planted),
         "elsewhere": elsewhere,
     }

@@ -1,5 +1,6 @@
 """Figures of arXiv 2304.07235."""
 
+import re
 from typing import Annotated
 
 from pydantic import Field
@@ -8,6 +9,7 @@ from manybody.config.block import Block, NotNegative, Seed, Seeds, Text, refers
 from manybody.config.figures.base import TRUE, Figure, inputs
 from manybody.models.block import Count, key
 
+STRUCTURE = re.compile(r"\.(pdb|ent|cif|mmcif)(\.gz)?$")
 Candidates = Annotated[list[refers("models")], Field(min_length=1)]
 CANDIDATES = "Models that differ by their recipe; the one with the lowest held-out loss is drawn."
 
@@ -101,34 +103,49 @@ class RecoveryFigure(Figure):
     curve: refers("curves", "recovery") = key("Curve of kind recovery.")
 
 
-class TrueCouplings(Block):
-    """Contacts that are the couplings of a source."""
-
-    hamiltonian: refers("sources", "potts", "many-body") = key("A Potts source.")
-
-
 class ContactsFigure(Figure):
     """Scores of pairs of sites, and how many of the best are contacts."""
 
     source: refers("sources") = key("An alignment, or a Potts source.")
     model: refers("models") = key("A one-layer factored model.")
     seed: Seed = key("Its run.")
-    truth: Text | TrueCouplings = key(
-        "Known contacts, a list of pairs or a table of distances, or those of a source's "
-        "couplings.",
+    truth: Text = key(
+        "A file of known contacts: a list of pairs, a table of distances, or a structure (PDB or "
+        "mmCIF, by its ending). Without one, the couplings of a Potts source; of an alignment the "
+        "scores alone are drawn.",
+        None,
+    )
+    chain: Text = key(
+        "Chain of the structure; the one that agrees best with the alignment's reference record by "
+        "default.",
         None,
     )
     separation: Count = key("Least distance j - i of a pair that counts.", 1)
 
     def inputs(self, config):
+        planted = self.truth is None and config["sources"][self.source].get("kind") == "potts"
         return inputs(
             config,
             contacts=[(self.source, self.model, self.seed)],
             sources=[self.source],
-            truth=[] if self.truth is None else [self.model_dump(include={"truth"})["truth"]],
+            known=[] if self.truth is None else [self.truth],
+            planted=[self.source] if planted else [],
         )
 
     def misfits(self, path, config):
+        structure = self.truth is not None and STRUCTURE.search(self.truth.lower())
+        if self.chain is not None and not structure:
+            yield (
+                f"{path}.chain: found {self.chain} with truth {self.truth or 'left out'}; expected "
+                f"a structure, PDB or mmCIF, that has chains; give one, or leave `chain` out"
+            )
+        kind = config.sources[self.source].kind
+        if structure and kind != "alignment":
+            yield (
+                f"{path}.truth: found {self.truth}, a structure, for {self.source}, of kind "
+                f"{kind}; expected a list of pairs or a table of distances; its chain is aligned "
+                f"with a record, which an alignment alone has"
+            )
         model = config.models[self.model]
         if not model.about.pairwise:
             yield (

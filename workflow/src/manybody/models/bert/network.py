@@ -9,7 +9,11 @@ computed row by row before the first attention, and only its masked row is read 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import RobertaPreLayerNormConfig, RobertaPreLayerNormModel
+from transformers import (
+    RobertaPreLayerNormConfig,
+    RobertaPreLayerNormForTokenClassification,
+    RobertaPreLayerNormModel,
+)
 
 from manybody.models.base import Model
 
@@ -53,6 +57,34 @@ class Bert(Model):
         self.output = nn.Linear(width, vocabulary)
         nn.init.normal_(self.output.weight, std=self.encoder.config.initializer_range)
         nn.init.zeros_(self.output.bias)
+
+    def as_transformers(self) -> RobertaPreLayerNormForTokenClassification:
+        """The same weights; the class of a position is its token, a masked one has the token |V|.
+
+        The library's class for masked tokens has one more layer before its linear head. It counts
+        positions from the number of the padding, |V| + 1, on; the rows before are not used.
+        """
+        size, given = self.vocabulary, self.encoder.config.to_dict()
+        given |= dict(
+            vocab_size=size + 2,
+            max_position_embeddings=size + 2 + self.length,
+            pad_token_id=size + 1,
+            mask_token_id=size,
+            id2label={number: str(number) for number in range(size)},
+            label2id={str(number): number for number in range(size)},
+        )
+        with torch.random.fork_rng(devices=[]):
+            library = RobertaPreLayerNormForTokenClassification(
+                RobertaPreLayerNormConfig.from_dict(given)
+            )
+        weights = {name: torch.zeros_like(value) for name, value in library.state_dict().items()}
+        places = {"encoder": "roberta_prelayernorm", "output": "classifier"}
+        for name, value in self.state_dict().items():
+            part, _, rest = name.partition(".")
+            first = size + 2 if rest.startswith("embeddings.position") else 0
+            weights[f"{places[part]}.{rest}"][first : first + len(value)] = value
+        library.load_state_dict(weights)
+        return library.eval()
 
     @property
     def activation_size(self) -> int:

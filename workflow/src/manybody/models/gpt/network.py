@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 from torch.nn import functional
-from transformers import GPTNeoConfig, GPTNeoModel
+from transformers import GPTNeoConfig, GPTNeoForCausalLM, GPTNeoModel
 
 from manybody.models.base import Model
 
@@ -33,6 +33,14 @@ class Gpt(Model):
                 attn_implementation="eager",
             )
         )
+
+    def as_transformers(self) -> GPTNeoForCausalLM:
+        """The same weights, with the head tied to the embedding."""
+        given = self.decoder.config.to_dict() | dict(tie_word_embeddings=True)
+        with torch.random.fork_rng(devices=[]):
+            library = GPTNeoForCausalLM(GPTNeoConfig.from_dict(given))
+        library.transformer.load_state_dict(self.decoder.state_dict())
+        return library.cpu().eval()
 
     @property
     def activation_size(self) -> int:

@@ -15,6 +15,7 @@ from manybody.plotting.points import drawn, points
 
 RIGHT, WRONG, PLAIN = "#0072B2", "#D55E00", "#444444"
 CONTACT, UNKNOWN = "#9A9A9A", "#E9E9E9"
+DARKEST = 0.99  # quantile of the scores at which the colours end: no single pair sets them
 SITES = 60  # up to which a site's square is large enough for a dot of full size
 
 
@@ -47,12 +48,13 @@ def _map(figure: Figure, axes: Axes, data: Data) -> pd.DataFrame:
     edges = (0.5, length + 0.5)
     upper = np.triu(np.ones((length, length), bool), 1)
     shown = np.where(upper if truth is not None else ~np.eye(length, dtype=bool), scores, np.nan)
-    most = np.nanmax(shown) if np.nanmax(shown) > 0 else 1.0
+    most = np.quantile(scores[upper], DARKEST, method="lower")
+    most = most if most > 0 else max(scores[upper].max(), 1e-9)
     image = axes.imshow(
         shown, cmap="Blues", vmin=0, vmax=most, extent=(*edges, *edges[::-1]),
         interpolation="nearest",
     )  # fmt: skip
-    bar = figure.colorbar(image, ax=axes, shrink=0.85, extend="min", pad=0.02)
+    bar = figure.colorbar(image, ax=axes, shrink=0.85, extend="both", pad=0.02)
     bar.set_label("corrected score (nats)")
     axes.set(xlabel="site j", ylabel="site i", xlim=edges, ylim=edges[::-1])
     axes.spines[["top", "right"]].set_visible(True)

@@ -82,6 +82,29 @@ def second_layer(
 
 
 @dataclass(frozen=True)
+class Thresholds:
+    """The layer (1 or 2) that is learned first, its alpha, that of the other one and its standard
+    error."""
+
+    first: int
+    alpha_first: float
+    alpha_second: float
+    error: float
+
+
+def at_skip(
+    skip: float, activation: str, points: int, scrambles: int, seed: int, threads: int = 1
+) -> Thresholds:
+    """The thresholds of both layers at one c > 0, without a regulariser."""
+    setting = Setting(skip, activation, 0.0, threads)
+    with threadpool_limits(1):
+        weak = weak_recovery(setting)
+        stream = np.random.SeedSequence(seed)
+        second = second_layer(setting, points, scrambles, 0.0, stream, weak)
+    return Thresholds(weak.first + 1, weak.alpha, second.alpha, second.alpha_error)
+
+
+@dataclass(frozen=True)
 class Jump:
     """A first-order transition of layer 2: alpha where small overlaps stop being stable, where
     large ones begin to be, and where their free entropies are equal."""

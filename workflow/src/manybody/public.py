@@ -1,0 +1,414 @@
+"""What `import manybody as mb` offers to a notebook or a script.
+
+Each function imports what it needs when it is called. Tokens are whole numbers in [0, |V|), one row
+a sequence of L; losses and scores are in nats.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from manybody.files.sequences import Sequences
+    from manybody.inverse_potts.pseudolikelihood import Fit
+    from manybody.models.base import Model
+    from manybody.theory.multi_index.thresholds import Thresholds
+
+__all__ = [
+    "build_model",
+    "fit_couplings",
+    "load_model",
+    "losses",
+    "read_alignment",
+    "read_sequences",
+    "replica_loss",
+    "sample_clones",
+    "sample_potts",
+    "save_pretrained",
+    "score_contacts",
+    "sequence_weights",
+    "train_model",
+    "two_layer_thresholds",
+    "write_sequences",
+]
+
+
+# --- Sequences -----------------------------------------------------------------------------------
+
+
+def read_sequences(path: str | Path) -> Sequences:
+    """Sequences of the pipeline, or of `write_sequences`: `.tokens` (N, L), `.vocabulary` |V|,
+    `.length` L, and `.about`, what made them. `sequences[:10]` reads the first ten alone.
+
+    Raises `manybody.files.parquet.Refused` for a file that is damaged or holds something else.
+
+    >>> write_sequences("few.parquet", [[0, 1, 2], [2, 1, 0]], vocabulary=3)
+    >>> read_sequences("few.parquet").tokens
+    array([[0, 1, 2],
+           [2, 1, 0]], dtype=uint8)
+    """
+    from manybody.files.sequences import Sequences
+
+    return Sequences.open(path)
+
+
+def write_sequences(
+    path: str | Path, tokens: np.ndarray, vocabulary: int, about: dict | None = None
+) -> None:
+    """Writes tokens (N, L) of a vocabulary of |V| as Parquet; `about` is kept as JSON.
+
+    Raises `ValueError` for a wrong shape, type or token.
+
+    >>> write_sequences("few.parquet", [[0, 1, 3]], vocabulary=3)
+    Traceback (most recent call last):
+    ValueError: tokens range from 0 to 3, expected 0 to 2
+    """
+    from manybody.files.sequences import write
+
+    write(path, np.asarray(tokens), vocabulary, about or {})
+
+
+def read_alignment(
+    path: str | Path, format: str = "fasta", alphabet: str = "protein"
+) -> tuple[list[str], np.ndarray]:
+    """Names, and tokens (N, L) uint8, of an alignment in FASTA, A3M or Stockholm, gzipped or not.
+
+    The gap is 0; residues count from 1 in the order of their letters: 20 of `protein`, 4 of `rna`
+    (ACGU) and of `dna`. A letter that stands for several is a gap. Raises
+    `manybody.sources.SourceError` for a file that is not such an alignment.
+
+    >>> _ = Path("three.fasta").write_text(">a\\nACGU\\n>b\\nAC-U\\n>c\\nGCNU\\n")
+    >>> names, tokens = read_alignment("three.fasta", alphabet="rna")
+    >>> names
+    ['a', 'b', 'c']
+    >>> tokens
+    array([[1, 2, 3, 4],
+           [1, 2, 0, 4],
+           [3, 2, 0, 4]], dtype=uint8)
+    """
+    from manybody.sources import alignment
+
+    names, rows = alignment.read(Path(path), format)
+    tokens, _ = alignment.encode(Path(path), names, rows, alphabet)
+    return names, tokens
+
+
+def sequence_weights(tokens: np.ndarray, identity: float = 0.8) -> np.ndarray:
+    """Weight (N,) of each of tokens (N, L): 1 / the number of sequences, itself included, that
+    agree with it in a share of at least `identity` of the L columns. Their sum is the effective
+    number of sequences. Tokens are below 256.
+
+    >>> sequence_weights(np.array([[1, 2, 3, 4, 5], [1, 2, 3, 4, 9], [9, 9, 9, 9, 9]]))
+    array([0.5, 0.5, 1. ])
+    """
+    from manybody.sources.sequence_weights import neighbours
+
+    return 1 / neighbours(np.asarray(tokens), identity).counts
+
+
+def sample_potts(
+    couplings: np.ndarray,
+    colours: np.ndarray,
+    beta: float,
+    sequences: int,
+    sweeps: int = 200,
+    seed: int = 0,
+) -> np.ndarray:
+    """Tokens (N, L) of a generalised Potts model, from N Gibbs chains that start uniform.
+
+        p(s) = exp(-beta H) / Z,   H(s) = 2 sum_{i < j} J_ij U_{s_i s_j}     (potts, section 1)
+
+    couplings J (L, L) and colours U (|V|, |V|) are symmetric, J is zero on its diagonal. Raises
+    `ValueError` where they are not. Whether `sweeps` are enough is for the caller to see; the
+    pipeline's own samples are tested.
+
+    >>> J, U = np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3)
+    >>> tokens = sample_potts(J, U, beta=2.0, sequences=1000)
+    >>> alike = (tokens[:, 0] == tokens[:, 1]).mean()  # exp(4) / (exp(4) + 2) = 0.965
+    >>> bool(0.93 < alike < 0.99)
+    True
+    """
+    from manybody.sources import pair_gibbs
+    from manybody.sources.hamiltonian import Hamiltonian
+
+    law = Hamiltonian(couplings, colours, beta)
+    return pair_gibbs.sample(law, sequences, sweeps, np.random.SeedSequence(seed)).tokens
+
+
+# --- Models --------------------------------------------------------------------------------------
+
+
+def build_model(architecture: str, vocabulary: int, length: int, seed: int = 0, **sizes) -> Model:
+    """A model with random weights drawn from `seed`: a torch module, in eval mode.
+
+    architecture: `factored` (sizes `layers`, `rank`, `bias`, ...), `bert`, `gpt` (`layers`,
+    `heads`, `width`, `mlp`) or another of docs/config.md, whose keys are the sizes. `.about.order`
+    is the order of interaction that bounds it, None if nothing does. Raises `ValueError` for an
+    architecture or sizes that there are not.
+
+    >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True)
+    >>> model.about.order
+    3
+    """
+    import torch
+
+    from manybody import models
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        description = dict(architecture=architecture, vocabulary=vocabulary, length=length)
+        return models.build(description | sizes).eval()
+
+
+def load_model(manifest: str | Path, step: int | str = "last", device: str = "cpu") -> Model:
+    """The model of a run, `results/models/{source}/{model}/seed-{n}/manifest.json`, at a checkpoint
+    that it kept, in eval mode. Raises `manybody.files.atomic.ArtifactError` if there is none.
+
+    >>> tokens = np.zeros((4, 8), int)
+    >>> sizes = dict(layers=1, rank=2, bias=True)
+    >>> _ = train_model("zeros", tokens, tokens, vocabulary=3, steps=1, batch=4, **sizes)
+    >>> load_model("zeros/manifest.json").length
+    8
+    """
+    from manybody.models.stored import load_model
+
+    return load_model(manifest, step, device)
+
+
+def train_model(
+    folder: str | Path,
+    train: np.ndarray,
+    validation: np.ndarray,
+    vocabulary: int,
+    architecture: str = "factored",
+    *,
+    steps: int = 1000,
+    batch: int = 256,
+    learning_rate: float = 4e-3,
+    seed: int = 0,
+    device: str = "cpu",
+    recipe: dict | None = None,
+    **sizes,
+) -> Model:
+    """Trains a model on tokens (N, L), validates it on others, and returns it in eval mode.
+
+    AdamW with a cosine schedule on 15 % of the positions, each masked in a copy of its own, or on
+    all next tokens (`gpt`); `recipe` changes keys of it, those of `training` in docs/config.md.
+    `folder` gets weights, the history of the losses and a manifest for `load_model`; called again
+    with the same arguments, a killed training goes on. Raises `ValueError` for a recipe that does
+    not fit, `manybody.training.run_files.NonFiniteLoss` where the loss diverges.
+
+    >>> tokens = np.tile(np.arange(4), (64, 2))  # 0 1 2 3 0 1 2 3
+    >>> sizes = dict(layers=1, rank=4, bias=True)
+    >>> rates = dict(steps=60, batch=64, learning_rate=0.05)
+    >>> model = train_model("run", tokens, tokens[:8], vocabulary=4, **rates, **sizes)
+    >>> bool(losses(model, tokens).mean() < 0.3)  # log 4 = 1.39 at the start
+    True
+    """
+    from types import SimpleNamespace
+
+    from manybody import models
+    from manybody.training.loop import train as run
+
+    train, validation = np.asarray(train), np.asarray(validation)
+    description = dict(architecture=architecture, vocabulary=vocabulary, length=train.shape[1])
+    given = dict(
+        objective=models.about(description | sizes).objective, steps=steps, batch=batch, masks=0.15,
+        optimizer={"name": "adamw", "betas": [0.9, 0.98], "weight_decay": 0.0},
+        learning_rate=learning_rate, schedule="cosine", warmup=steps // 25, clip=1.0,
+        checkpoints={"logarithmic": 0, "listed": []}, validation=len(validation),
+        precision="float32", compile=False, threads=1,
+    )  # fmt: skip
+    data = dict(train=SimpleNamespace(tokens=train), validation=SimpleNamespace(tokens=validation))
+    manifest = run(
+        description | sizes, given | (recipe or {}), data, folder, seed, "each", {}, device
+    )
+    return load_model(manifest, device=device)
+
+
+def losses(model: Model, tokens: np.ndarray) -> np.ndarray:
+    """Mean cross-entropy (N,) of each of tokens (N, L), in nats per predicted token.
+
+    A masked model predicts every position from all others, each masked in a copy of its own; a
+    causal one tokens 2 to L from those before:
+
+        loss_n = -(1 / L) sum_i log P(s_i | all others)
+
+    Raises `ValueError` for tokens of another length.
+
+    >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True)
+    >>> found = losses(model, np.zeros((3, 8), int))
+    >>> found.shape, bool(abs(found.mean() - np.log(20)) < 1)
+    ((3,), True)
+    """
+    import torch
+
+    from manybody.models.objectives import sequence_sums
+
+    sums = sequence_sums(model, torch.from_numpy(np.asarray(tokens, np.int64)))
+    return (sums.loss_sum / sums.predictions).numpy()
+
+
+def sample_clones(
+    model: Model, initial: np.ndarray, sweeps: int, seed: int = 0, energy: str = "raw"
+) -> np.ndarray:
+    """Clones of a masked model: tokens (C, L) after `sweeps` Metropolis-Hastings sweeps of C chains
+    from tokens `initial` (C, L).
+
+        E(s) = -sum_i h_i(s_i),   h_i the logits of position i where it alone is masked
+
+    A step proposes a token from the conditional of one position; `energy` is `raw`, or `norm`, with
+    log-probabilities for logits (nlp-clones, section 2). The chains' random numbers depend on
+    `seed` and on nothing else. Raises `ValueError` for starts that do not fit the model.
+
+    >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True)
+    >>> sample_clones(model, np.zeros((5, 8), int), sweeps=2).shape
+    (5, 8)
+    """
+    import torch
+
+    from manybody.sampling.backends import open_chains
+    from manybody.sampling.draws import Draws
+    from manybody.sampling.metropolis import INTERVAL, advance
+
+    if model.about.causal:
+        raise ValueError(
+            f"{model.description['architecture']}: it predicts next tokens and has no conditionals "
+            "of one masked position; give a masked model"
+        )
+    initial = np.array(initial, dtype=np.int64)
+    if not 0 <= initial.min() <= initial.max() < model.vocabulary:
+        raise ValueError(
+            f"initial: tokens from {initial.min()} to {initial.max()}, expected 0 to "
+            f"{model.vocabulary - 1}"
+        )
+    draws = Draws(seed, len(initial), model.length, "left-to-right")
+    device = next(model.parameters()).device
+    with torch.no_grad():
+        chains = open_chains(model, torch.from_numpy(initial).to(device), energy)
+        for first in range(1, sweeps + 1, INTERVAL):
+            numbers = range(first, min(first + INTERVAL, sweeps + 1))
+            visits, uniforms = zip(*map(draws.sweep, numbers), strict=True)
+            advance(chains, np.stack(visits, 1), np.stack(uniforms, 1), initial)
+            chains.rebuild()
+        return chains.tokens.cpu().numpy()
+
+
+def save_pretrained(model: Model, folder: str | Path, tokenizer: str | Path | None = None) -> None:
+    """Saves a BERT or GPT for transformers: `from_pretrained(folder)` needs this package no more.
+
+    A BERT is `AutoModelForTokenClassification`: the logits (B, L, |V|) are those of the token at
+    each position; what is masked has the token |V|, `config.mask_token_id`. Its linear head is not
+    that of transformers' BERTs for masked tokens, so no `fill-mask` reads it. A GPT is
+    `AutoModelForCausalLM`. With a `tokenizer.json`, `AutoTokenizer` reads it there too. Raises
+    `ValueError` for an architecture that transformers does not have.
+
+    >>> model = build_model("gpt", 20, 8, layers=1, heads=2, width=8, mlp=16)
+    >>> save_pretrained(model, "gpt")
+    >>> sorted(path.name for path in Path("gpt").iterdir())
+    ['config.json', 'generation_config.json', 'model.safetensors']
+    """
+    library = model.as_transformers()
+    library.save_pretrained(folder)
+    if tokenizer is not None:
+        from transformers import PreTrainedTokenizerFast
+
+        masked = {} if model.about.causal else {"mask_token": "[MASK]"}
+        PreTrainedTokenizerFast(tokenizer_file=str(tokenizer), **masked).save_pretrained(folder)
+
+
+# --- Couplings -----------------------------------------------------------------------------------
+
+
+def fit_couplings(
+    tokens: np.ndarray,
+    vocabulary: int,
+    heads: int = 1,
+    ridge: float = 1e-4,
+    sequence_weights: np.ndarray | None = None,
+    iterations: int = 250,
+    seed: int = 0,
+) -> Fit:
+    """Couplings of tokens (N, L) by maximum pseudo-likelihood (potts, section 2):
+
+        logits_i(a) = h_i(a) + sum_{j != i} J_ij(a, s_j),   J_ij(a, b) = sum_h A^h_ij V^h_ab
+
+    with H heads, `ridge` / 2 times the squares of A, V and h added to the mean loss. `.model` has
+    `attention` A (H, L, L), `values` V (H, |V|, |V|), `fields` h (L, |V|) and `couplings` J (L, L,
+    |V|, |V|); `.loss` is the mean loss in nats a site. Raises `ValueError` for tokens or weights
+    that do not fit.
+
+    >>> tokens = sample_potts(np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3), 1.0, 2000)
+    >>> fit = fit_couplings(tokens, vocabulary=3)
+    >>> J = fit.model.couplings[0, 1]
+    >>> float(np.round(np.diag(J).mean() - J[~np.eye(3, dtype=bool)].mean()))  # 2 beta J_01
+    2.0
+    """
+    from manybody.inverse_potts.pseudolikelihood import Counted, fit_heads
+
+    counted = Counted(tokens, vocabulary, sequence_weights)
+    return fit_heads(counted, heads, ridge, fields=True, seed=seed, iterations=iterations)
+
+
+def score_contacts(
+    attention: np.ndarray, values: np.ndarray, gap: int | None = None
+) -> pd.DataFrame:
+    """Scores of all pairs of sites from A (H, L, L) and V (H, |V|, |V|), the best first.
+
+    Columns i < j (from 1); `score`, the Frobenius norm of (J_ij(a, b) + J_ji(b, a)) / 2 in the
+    zero-sum gauge, without the colour `gap`; `apc`, the same less F_i. F_.j / F_.. (potts, section
+    5). In nats.
+
+    >>> A = np.zeros((1, 4, 4))
+    >>> A[0, 0, 3] = A[0, 3, 0] = 1.0
+    >>> score_contacts(A, np.eye(2)[None]).head(1)[["i", "j", "score"]].values.tolist()
+    [[1.0, 4.0, 1.0]]
+    """
+    from manybody.evaluation import contacts
+
+    frame = contacts.pairs(contacts.frobenius(attention, values, gap))
+    return frame.sort_values("apc", ascending=False, kind="stable", ignore_index=True)
+
+
+# --- Theory --------------------------------------------------------------------------------------
+
+
+def replica_loss(gamma: float, ridge: float, alphas: np.ndarray | float) -> np.ndarray:
+    """Loss of masked prediction by ridge regression on alpha L samples, at L -> infinity.
+
+    Gaussian sites of precision K = gamma - G, G from the GOE, gamma > 2; `ridge` >= 0; alphas
+    (...,) > 0. Square loss in units of the sites' own variance, noise included: (potts, section 3)
+
+        eps = (1 / gamma + B) / (1 - df2 / alpha)
+
+    >>> replica_loss(2.5, 0.0, [0.5, 2.0]).round(4)  # alpha / (alpha - 1) / gamma above 1
+    array([0.8769, 0.8   ])
+    """
+    from manybody.theory.replica import closed_form
+
+    return closed_form(gamma, ridge, np.asarray(alphas, float))
+
+
+def two_layer_thresholds(
+    skip: float, activation: str = "softmax", points: int = 1024, scrambles: int = 4, seed: int = 0
+) -> Thresholds:
+    """Samples a dimension, alpha, from which two layers of attention with skip connection c =
+    `skip` > 0 learn anything, by the Bayes-optimal algorithm (multi-index, section 4).
+
+    `.first` is the layer (1 or 2) that is learned first, at `.alpha_first` = 1 / lambda; the other
+    one at `.alpha_second`, where alpha lambda = 1 along the first one's curve, with its standard
+    error `.error` from `scrambles` scramblings of `points` (a power of 2) samples. activation:
+    softmax or linear. A second or two, after ten for compiling.
+
+    >>> found = two_layer_thresholds(1.0, points=512, scrambles=2)
+    >>> found.first, round(found.alpha_first, 4), abs(found.alpha_second - 0.7194) < 0.05
+    (2, 0.1855, True)
+    """
+    from manybody.theory.multi_index.thresholds import at_skip
+
+    return at_skip(skip, activation, points, scrambles, seed)
