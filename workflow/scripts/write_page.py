@@ -1,0 +1,17 @@
+"""Writes the page of a run."""
+
+from pathlib import Path
+
+from manybody.page import document
+from manybody.runtime.logs import log_to
+
+log_to(snakemake.log[0])
+
+document.write(
+    snakemake.output.page,
+    snakemake.config,  # its digest is among the params
+    snakemake.params.figures,
+    snakemake.input.claims,
+    snakemake.input.clones,
+    Path(snakemake.scriptdir).parents[1],
+)
