@@ -11,7 +11,7 @@ RESULTS ?= results
 INSIDE = VIRTUAL_ENV="$(abspath $(VENV))" PATH="$(abspath $(VENV))/bin:$$PATH"
 TESTS = $(INSIDE) pytest --numprocesses 2 --dist loadscope
 .DEFAULT_GOAL := help
-.PHONY: help env figures resume test test-system test-all config lock audit
+.PHONY: help env figures resume prune test test-system test-all config lock audit
 
 help: ## this list
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ resume: env ## go on after kill -9 or a power cut, unless something still runs
 	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.files.running '$(RESULTS)'
 	$(INSIDE) snakemake --cores 1 --unlock $(ARGS)
 	$(INSIDE) snakemake --cores all $(ARGS)
+
+prune: env ## what the store holds that no figure uses now; ARGS=--remove removes it
+	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.files.store '$(RESULTS)' $(ARGS)
 
 test: env ## format, lint and the quick tests (3 minutes)
 	$(check)

@@ -4,8 +4,11 @@ import json
 from functools import cache
 from pathlib import Path
 
+import pytest
 import yaml
 from snakemake.utils import update_config
+
+from manybody.config.check import ConfigError, check
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
 
@@ -22,3 +25,10 @@ def load(*overlays: str) -> dict:
     for name in overlays:
         update_config(config, json.loads(parsed(name)))
     return config
+
+
+def refusal(config: dict, taken=frozenset()) -> str:
+    """What `check` says of a config that it refuses."""
+    with pytest.raises(ConfigError) as caught:
+        check(config, taken)
+    return str(caught.value)

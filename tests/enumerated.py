@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 
+from manybody.sources import enumeration
 from manybody.sources.hamiltonian import Hamiltonian
 
 
@@ -15,3 +16,15 @@ def boltzmann(hamiltonian: Hamiltonian, states: np.ndarray) -> np.ndarray:
     weights = -hamiltonian.beta * hamiltonian.energies(states)
     weights = np.exp(weights - weights.max())
     return weights / weights.sum()
+
+
+def distance(tokens: np.ndarray, law: np.ndarray, vocabulary: int) -> float:
+    """Total variation between samples (N, L) and the probabilities of all states."""
+    counts = np.bincount(enumeration.numbers(tokens, vocabulary), minlength=len(law))
+    return np.abs(counts / len(tokens) - law).sum() / 2
+
+
+def floor(law: np.ndarray, count: int) -> float:
+    """What that distance is on average for `count` exact samples."""
+    exact = np.random.default_rng(0).multinomial(count, law, size=20) / count
+    return np.abs(exact - law).sum(axis=1).mean() / 2

@@ -4,12 +4,21 @@ import torch
 from torch.nn.functional import cross_entropy
 
 
-@torch.no_grad()
-def masked(model, tokens, rows, positions):
-    """Loss and hit of each copy (N,): sequence `rows` (N,) of tokens (B, L), masked at `positions`.
+def logits(model, tokens, rows, positions):
+    """Logits (N, |V|) of sequence `rows` (N,) of tokens (B, L), masked at `positions` (N,) alone.
 
-    By the model's plain forward, in double precision from the logits on.
+    By the model's plain forward.
     """
-    copies, mask = tokens[rows], torch.arange(tokens.shape[1]) == positions[:, None]
-    logits, targets = model(copies, mask)[mask].double(), copies[mask]
-    return cross_entropy(logits, targets, reduction="none"), logits.argmax(-1) == targets
+    mask = torch.arange(tokens.shape[1]) == positions[:, None]
+    return model(tokens[rows], mask)[mask]
+
+
+def masked(model, tokens, rows=None, positions=None):
+    """Loss and hit of each copy (N,), in double precision from the logits on.
+
+    By default of the L copies of every sequence.
+    """
+    if rows is None:
+        rows, positions = torch.ones_like(tokens).nonzero(as_tuple=True)
+    found, targets = logits(model, tokens, rows, positions).double(), tokens[rows, positions]
+    return cross_entropy(found, targets, reduction="none"), found.argmax(-1) == targets

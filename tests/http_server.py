@@ -1,6 +1,5 @@
 """A server on this machine that stops, lies, changes and refuses, as tests of downloads ask."""
 
-import hashlib
 import re
 import threading
 import time
@@ -22,33 +21,21 @@ class Handler(BaseHTTPRequestHandler):
         server.paths.append(self.path)
         server.headers.append(dict(self.headers))
         if self.path.startswith("/redirect"):
-            self.send_response(302)
-            self.send_header("Location", self.path.removeprefix("/redirect"))
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.answer(302, Location=self.path.removeprefix("/redirect"))
             return
         data = server.files.get(self.path.partition("?")[0])
         if data is None or server.broken:
             self.send_error(503 if server.broken else 404)
             return
-        etag = f'"{hashlib.sha256(data).hexdigest()[:8]}"'
-        same = self.headers.get("If-Range") in (None, etag)
-        start = 0
-        if wanted and same and server.ranges:
+        status, start, headers = 200, 0, {}
+        if wanted and server.ranges:
             start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1])
             if start >= len(data):
-                self.send_response(416)
-                self.send_header("Content-Range", f"bytes */{len(data)}")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                self.answer(416, **{"Content-Range": f"bytes */{len(data)}"})
                 return
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
-        else:
-            self.send_response(200)
-        self.send_header("ETag", etag)
-        self.send_header("Content-Length", str(len(data) - start))
-        self.end_headers()
+            status = 206
+            headers["Content-Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"
+        self.answer(status, len(data) - start, **headers)
         body = data[start:]
         if server.cuts:
             body = body[: server.cuts.pop(0)]
@@ -57,6 +44,12 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(server.pause)
         if len(body) < len(data) - start:
             self.close_connection = True
+
+    def answer(self, status, length=0, **headers):
+        self.send_response(status)
+        for name, value in {"Content-Length": length, **headers}.items():
+            self.send_header(name, str(value))
+        self.end_headers()
 
     def log_message(self, *_):
         pass

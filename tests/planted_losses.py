@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import planted_runs
 from figure_inputs import needs
 
 from manybody.claims.simplicity.evaluated import Evaluated
@@ -26,8 +27,10 @@ BERT = dict(
 )
 
 
-def clone(description, name, sweep=20, energy="raw", chain_init="test", step=2500, last=True):
-    generator = dict(model=name, seed=0, step=step, last=last, description=description)
+def clone(
+    description, name, sweep=20, energy="raw", chain_init="test", step=2500, last=True, seed=0
+):
+    generator = dict(model=name, seed=seed, step=step, last=last, description=description)
     return dict(
         original=False,
         clone=name,
@@ -86,29 +89,27 @@ def curve(target, steps=STEPS):
     return plateau + (final - 4.2) * fall + rise * np.log1p(steps / 600) * fall
 
 
+def table(target, seed, steps, loss, correct=0):
+    """Rows of sequences whose mean `loss` (steps, sequences) is that of all their positions."""
+    place, sequence = np.indices(loss.shape)
+    where = dict(target=target, seed=seed, step=np.asarray(steps, int)[place.ravel()])
+    sums = dict(loss_sum=LENGTH * loss.ravel(), correct=correct, predictions=LENGTH)
+    return pd.DataFrame(where | dict(sequence=sequence.ravel()) | sums)
+
+
 @cache
-def losses(seeds=(0, 1, 2), steps=tuple(STEPS), targets=tuple(TARGETS), predictions=LENGTH):
+def losses(seeds=(0, 1, 2), steps=tuple(STEPS), targets=tuple(TARGETS)):
+    # The difficulty of a sequence is its own, whatever the checkpoint.
+    difficulty = np.random.default_rng(1).normal(0, 0.15, SEQUENCES)
     frames = []
     for seed in seeds:
-        # The difficulty of a sequence is its own, whatever the checkpoint.
-        difficulty = np.random.default_rng(1).normal(0, 0.15, SEQUENCES)
         noise = np.random.default_rng(seed)
         for target in targets:
-            for step, mean in zip(steps, curve(target, steps), strict=True):
-                loss = mean + difficulty + noise.normal(0, 0.02) + noise.normal(0, 0.02, SEQUENCES)
-                frames.append(
-                    pd.DataFrame(
-                        {
-                            "target": target,
-                            "step": step,
-                            "sequence": np.arange(SEQUENCES),
-                            "loss_sum": loss * predictions,
-                            "correct": np.rint(predictions * np.clip(0.75 - 0.11 * loss, 0, 1)),
-                            "predictions": predictions,
-                            "seed": seed,
-                        }
-                    )
-                )
+            level = curve(target, steps) + noise.normal(0, 0.02, len(steps))
+            loss = level[:, None] + difficulty
+            loss += noise.normal(0, 0.02, loss.shape)
+            correct = np.rint(LENGTH * np.clip(0.75 - 0.11 * loss, 0, 1)).ravel()
+            frames.append(table(target, seed, steps, loss, correct))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -159,37 +160,33 @@ def quality(seeds=(0,), steps=STEPS, block=FIG3):
     return Quality(runs, made, Evaluated(STUDENT, losses(seeds, tuple(steps)), TARGETS), block)
 
 
-def equal_generators(apart=0.0):
-    """Losses on test text of the generators, equal but for `apart` between the orders."""
+def equal_generators(documents, apart=0.0):
+    """Losses on test text of the generators of clones; those of low order are worse by `apart`.
+
+    documents: of the clones, each with its generator.
+    """
     found = []
-    for name in ("n2", "n4-early", "n2-wide", "bert"):
-        made = TARGETS[name]["generator"]
-        own = np.random.default_rng(len(name)).normal(0, 0.05, 400)
-        loss = np.random.default_rng(4).normal(2, 0.5, 400) + own + apart * name.startswith("n2")
-        table = pd.DataFrame({"target": "test", "step": made["step"], "sequence": np.arange(400)})
-        table = table.assign(loss_sum=16 * loss, correct=0, predictions=16, seed=0)
+    for place, document in enumerate(documents):
+        made = document["generator"]
+        low = made["model"].startswith(("n2", "wide", "low"))
+        own = np.random.default_rng(50 + place).normal(apart * low, 0.05, 400)
+        loss = np.random.default_rng(4).normal(2, 0.5, 400) + own
         about = dict(description=made["description"], seed=made["seed"])
-        found.append(Evaluated(about, table, {}))
+        tested = table("test", made["seed"], [made["step"]], loss[None])
+        found.append(Evaluated(about, tested, {}))
     return found
 
 
 def student(seeds=(0, 1, 2), steps=STEPS, block=BLOCK, targets=TARGETS, apart=0.0):
     """What figures 1, 4 and 5 read."""
     tested = Evaluated(STUDENT, losses(seeds, tuple(steps)), targets, HISTORY)
-    return Student(tested, block, equal_generators(apart))
+    clones = [TARGETS[name] for name in ("n2", "n4-early", "n2-wide", "bert")]
+    return Student(tested, block, equal_generators(clones, apart))
 
 
 def answers(claims, start):
     """Claims that start with `start` -> what they come to."""
     return {row.claim: row.holds for row in claims.itertuples() if row.claim.startswith(start)}
-
-
-def write_run(folder, description, seed):
-    folder.mkdir(parents=True)
-    HISTORY.to_parquet(folder / "history.parquet")
-    about = dict(description=description, source="docs", seed=seed)
-    write_manifest(folder / "manifest.json", "model", ["history.parquet"], about)
-    return folder / "manifest.json"
 
 
 def write_clone(folder, document, starts):
@@ -229,7 +226,10 @@ def written(folder):
             table = losses((seed,))
             if name != "bert":
                 table = table[table["target"] == "n2"].assign(target="test")
-            paths["runs"][run] = write_run(folder / name / f"seed-{seed}", models[name], seed)
+            about = dict(description=models[name], source="docs", seed=seed)
+            history = planted_runs.rows([0, 15], [6.0, 1.8], 1, 200)
+            where = folder / name / f"seed-{seed}"
+            paths["runs"][run] = planted_runs.write(where, history, **about)
             paths["losses"][run] = folder / "losses" / name / f"seed-{seed}.parquet"
             tables.write_losses(paths["losses"][run], table.drop(columns="seed"), {})
 

@@ -177,6 +177,16 @@ class Made:
         return files, {"source": "potts", "optimum": "true", **block}, context
 
 
+def diverged(folder, candidates=("one-fast", "one")):
+    """What figure 2 is given of an encoder one of whose two learning rates diverges."""
+    made = Made(folder)
+    description = dict(architecture="encoder", layers=1)
+    made.add("one-fast", 0, description, curve(0.7)[:3], recipe(9.0), diverged=90)
+    made.encoder("one", 1, 0.03)
+    runs = [{"label": "vanilla", "candidates": candidates, "seeds": [0]}]
+    return made.given({"runs": runs})
+
+
 BLOCK = {
     "runs": [
         {"label": "free", "candidates": ["free-slow", "free", "free-fast"], "seeds": [0]},

@@ -1,7 +1,8 @@
-"""A run's folder as the training leaves it, but for its checkpoints."""
+"""A run's folder as the training leaves it: with its history, or with its checkpoints."""
 
 import numpy as np
 
+from manybody.files.checkpoints import write_tensors
 from manybody.files.manifest import write_manifest
 from manybody.training.run_files import write_history
 
@@ -20,4 +21,15 @@ def write(folder, rows, **about):
     folder.mkdir(parents=True)
     write_history(folder / "history.parquet", rows)
     write_manifest(folder / "manifest.json", "model", ["history.parquet"], about)
+    return folder / "manifest.json"
+
+
+def of_checkpoints(folder, tensors, **about):
+    """Writes checkpoints, step -> named tensors, and a manifest; the manifest's path."""
+    folder.mkdir()
+    for step, named in tensors.items():
+        write_tensors(folder / f"step-{step}.safetensors", named, {"step": step})
+    about = {"seed": 0, "steps": list(tensors), **about}
+    names = [f"step-{step}.safetensors" for step in tensors]
+    write_manifest(folder / "manifest.json", "model", names, about)
     return folder / "manifest.json"

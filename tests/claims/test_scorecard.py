@@ -101,16 +101,16 @@ def test_contradicted_gates_are_named_and_leave_no_file(paths, tmp_path):
     assert counts["exact"] == {"confirmed": 1, "consistent": 0, "contradicted": 0}
 
 
-def test_another_table_is_refused_by_name(tmp_path):
-    (tmp_path / "fig1.csv").write_text("panel,series\na,b\n")
-    with pytest.raises(ArtifactError, match=r"fig1\.csv has the columns"):
-        scorecard.read_claims(tmp_path / "fig1.csv")
-
-
-def test_an_unknown_answer_is_refused(tmp_path):
-    row = ",".join(["claim", "paper", "1", "1", "1", "1", "maybe"])
-    (tmp_path / "fig1.csv").write_text(",".join(verdicts.COLUMNS) + f"\n{row}\n")
-    with pytest.raises(ArtifactError, match="maybe"):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("panel,series\na,b\n", r"fig1\.csv has the columns"),
+        (",".join(verdicts.COLUMNS) + "\nclaim,paper,1,1,1,1,maybe\n", "maybe"),
+    ],
+)
+def test_another_table_or_an_unknown_answer_is_refused(text, said, tmp_path):
+    (tmp_path / "fig1.csv").write_text(text)
+    with pytest.raises(ArtifactError, match=said):
         scorecard.read_claims(tmp_path / "fig1.csv")
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from judged import holds, row
 from planted_staircase import (
     FEW_EPOCHS,
     HELD_OUT,
@@ -40,27 +41,46 @@ def run_of(loss, epochs, moves=None):
     return staircase_runs.Trajectory({"description": {"layers": 3}}, curve, moved)
 
 
+FOURTH = lines()
+THIRD = lines(order=3, fits={2: 1.52, 3: 1.45}, truth=1.449)
+SECOND = lines(order=2, fits={2: 1.5}, truth=1.5)
+NOISY = lines(fits={2: 1.5, 3: 1.41}, truth=1.411)  # the 3-body line is not above the true one
+
+
 @pytest.mark.parametrize(
-    ("end", "expected"),
+    ("data", "end", "expected"),
     [
-        (TRUTH, "reached"),
-        (1.4455 - 0.8001 * (1.4455 - TRUTH), "reached"),
-        (1.4455 - 0.7999 * (1.4455 - TRUTH), "between"),
-        (1.4000, "reached"),
-        (1.4455, "on 3"),
-        (1.4494, "on 3"),
-        (1.4496, "between"),
-        (1.4414, "between"),
-        (1.5220, "on 2"),
-        (1.5262, "above"),
-        (1.6094, "above"),
-        (math.inf, "diverged"),
-        (math.nan, "diverged"),
+        (FOURTH, TRUTH, "reached"),
+        (FOURTH, 1.4455 - 0.8001 * (1.4455 - TRUTH), "reached"),
+        (FOURTH, 1.4455 - 0.7999 * (1.4455 - TRUTH), "between"),
+        (FOURTH, 1.4000, "reached"),
+        (FOURTH, 1.4455, "on 3"),
+        (FOURTH, 1.4494, "on 3"),
+        (FOURTH, 1.4496, "between"),
+        (FOURTH, 1.4414, "between"),
+        (FOURTH, 1.5220, "on 2"),
+        (FOURTH, 1.5262, "above"),
+        (FOURTH, 1.6094, "above"),
+        (FOURTH, math.inf, "diverged"),
+        (FOURTH, math.nan, "diverged"),
+        (THIRD, 1.45, "reached"),
+        (THIRD, 1.47, "between"),
+        (SECOND, 1.5, "reached"),
+        (SECOND, 1.55, "between"),
+        (SECOND, 1.62, "above"),
+        (NOISY, 1.411, "on 3"),
     ],
 )
-def test_an_end_has_the_class_that_the_tolerances_say(end, expected):
-    assert staircase_runs.classify(end, lines()) == expected
-    assert expected in staircase_runs.classes(lines())
+def test_an_end_has_the_class_that_the_tolerances_say(data, end, expected):
+    assert staircase_runs.classify(end, data) == expected
+    assert expected in staircase_runs.classes(data)
+
+
+def test_the_true_line_is_the_region_below_the_line_of_the_order_before():
+    assert [data.below() for data in (FOURTH, THIRD, SECOND)] == [3, 2, 1]
+    assert staircase_runs.classes(THIRD)[:2] == ["reached", "on 2"]
+    assert SECOND.fraction(1.609) == 0  # the way starts at single sites
+    assert math.isnan(NOISY.fraction(1.40))  # no way is no region
 
 
 def test_an_end_at_the_very_edge_has_reached():
@@ -69,29 +89,6 @@ def test_an_end_at_the_very_edge_has_reached():
     assert unit.fraction(edge) == staircase_runs.REACHED  # no rounding between them
     assert staircase_runs.classify(edge, unit) == "reached"
     assert staircase_runs.classify(edge + 1e-9, unit) == "between"
-
-
-def test_on_data_of_order_3_the_true_line_is_the_region_below_the_2_body_line():
-    third = lines(order=3, fits={2: 1.52, 3: 1.45}, truth=1.449)
-    assert third.below() == 2
-    assert staircase_runs.classes(third)[:2] == ["reached", "on 2"]
-    assert staircase_runs.classify(1.45, third) == "reached"
-    assert staircase_runs.classify(1.47, third) == "between"
-
-
-def test_without_lines_below_the_way_starts_at_single_sites():
-    second = lines(order=2, fits={2: 1.5}, truth=1.5)
-    assert second.below() == 1
-    assert second.fraction(1.609) == 0
-    assert staircase_runs.classify(1.5, second) == "reached"
-    assert staircase_runs.classify(1.55, second) == "between"
-    assert staircase_runs.classify(1.62, second) == "above"
-
-
-def test_no_way_below_a_line_that_is_not_above_the_true_one_is_no_region():
-    noisy = lines(fits={2: 1.5, 3: 1.41}, truth=1.411)
-    assert math.isnan(noisy.fraction(1.40))
-    assert staircase_runs.classify(1.411, noisy) == "on 3"
 
 
 def test_a_plateau_is_as_long_as_the_time_of_its_checkpoints():
@@ -103,16 +100,19 @@ def test_a_plateau_is_as_long_as_the_time_of_its_checkpoints():
     assert run_of([1.5], [0.0]).dwell(1.5) == 0
 
 
-def test_the_chosen_seed_is_the_lower_median_of_the_ends():
-    def group(*ends):
-        runs = {seed: run_of([1.6, end], [0.0, 1.0]) for seed, end in enumerate(ends)}
-        return staircase_runs.Group("n3", "n = 3", runs)
-
-    assert group(1.45, 1.41, 1.52).chosen == 0
-    assert group(1.45, 1.41, 1.52, 1.43).chosen == 3
-    assert group(1.45, math.nan, math.inf).chosen == 1
-    assert group(1.41, 1.41).chosen == 0
-    assert group(1.5).chosen == 0
+@pytest.mark.parametrize(
+    ("ends", "chosen"),
+    [
+        ((1.45, 1.41, 1.52), 0),
+        ((1.45, 1.41, 1.52, 1.43), 3),
+        ((1.45, math.nan, math.inf), 1),
+        ((1.41, 1.41), 0),
+        ((1.5,), 0),
+    ],
+)
+def test_the_chosen_seed_is_the_lower_median_of_the_ends(ends, chosen):
+    runs = {seed: run_of([1.6, end], [0.0, 1.0]) for seed, end in enumerate(ends)}
+    assert staircase_runs.Group("n3", "n = 3", runs).chosen == chosen
 
 
 def test_a_layer_has_moved_at_the_first_checkpoint_above_the_threshold():
@@ -140,18 +140,6 @@ def planted(tmp_path_factory):
     return make(tmp_path_factory.mktemp("planted"), protocol=PROTOCOL)
 
 
-def holds(found, text):
-    """Answers of the claims that contain `text`."""
-    mine = found[found["claim"].str.contains(text, regex=False)]
-    assert len(mine), text
-    return set(mine["holds"])
-
-
-def value(found, text):
-    (row,) = found[found["claim"].str.contains(text, regex=False)].itertuples()
-    return row.value
-
-
 def test_what_was_planted_is_what_the_claims_find(planted):
     found = fig2.judge(*planted)
     for text in ("cross-entropy", "equally many", "line above", "does not beat", "set better"):
@@ -159,15 +147,15 @@ def test_what_was_planted_is_what_the_claims_find(planted):
     for text in ("n = 1 ends", "n = 2 rests", "n = 2 ends"):
         assert holds(found, text) == {"yes"}
     # Seeds 0, 2 and 7 rest on both lines; seed 4 does too, but is still falling at the end.
-    assert value(found, "rests on the 2-body and 3-body lines") == 6 / 8
-    assert value(found, "80% of the way") == 4 / 8
+    assert row(found, "rests on the 2-body and 3-body lines").value == 6 / 8
+    assert row(found, "80% of the way").value == 4 / 8
     # Four of eight are between 16 and 84 %: no evidence for a quarter or more.
     assert holds(found, "80% of the way") == {"undecided"}
     assert holds(found, "last layer moves first") == {"yes"}
     # Seed 3 does not tell; layer 1 is before layer 2 in seeds 1, 5 and 7.
-    assert value(found, "from the last to the first") == pytest.approx(4 / 7)
+    assert row(found, "from the last to the first").value == pytest.approx(4 / 7)
     assert holds(found, "from the last to the first") == {"no"}
-    assert value(found, "protocol reaches") == 1 - 4 / 8
+    assert row(found, "protocol reaches").value == 1 - 4 / 8
     assert holds(found, "protocol reaches") == {"yes"}
     gates = found[found["kind"] != "paper"]
     assert set(gates["holds"]) == {"confirmed"}
@@ -190,7 +178,7 @@ def test_what_is_planted_wrong_fails(planted, tmp_path):
     assert holds(poor, "2-body line above the 3-body one") == {"contradicted"}
     assert holds(poor, "3-body fits the training set better") == {"contradicted"}
     assert holds(poor, "n = 2 ends on the 3-body line") == {"no"}
-    assert value(poor, "rests on the 2-body and 3-body lines") == 0
+    assert row(poor, "rests on the 2-body and 3-body lines").value == 0
     # None of eight seeds: up to 37 % cannot be excluded.
     assert holds(poor, "rests on the 2-body and 3-body lines") == {"undecided"}
     wrong = found(true=(4, 1.4500, 1.45))
@@ -212,8 +200,8 @@ def test_runs_that_stay_on_their_plateau_and_move_the_wrong_layer_are_a_no(tmp_p
     assert holds(found, "rests on the 2-body and 3-body lines") == {"undecided"}
     assert holds(found, "last layer moves first") == {"undecided"}
     assert holds(found, "from the last to the first") == {"no"}
-    (row,) = found[found["claim"].str.contains("protocol reaches")].itertuples()
-    assert (row.value, row.kind, row.holds) == (9 / 12, "paper", "yes")
+    protocol = row(found, "protocol reaches")
+    assert (protocol.value, protocol.kind, protocol.holds) == (9 / 12, "paper", "yes")
 
 
 def test_data_of_another_order_and_size_are_judged_by_their_own_lines(tmp_path):

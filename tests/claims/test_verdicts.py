@@ -173,108 +173,107 @@ def test_an_identity_holds_up_to_rounding():
 
 LOW = [5.0, 3.0, 2.0, 2.2, 2.5]  # saturates at 200, then rises
 HIGH = [5.0, 3.0, 2.0, 1.5, 1.0]  # falls to the end
+AHEAD = [5.0, 2.0, 1.9, 1.8, 1.7]  # its drop is made on the plateau
 
 
-def test_claims_hold_where_they_were_built_in():
-    many = curves(low=[LOW] * 3, high=[HIGH] * 3, text=[HIGH] * 3)
-    names = {"low": "low", "high": "high"}
-    for row in verdicts.ordered("6", many, ["low", "high"], names):
-        assert (row["holds"], row["value"]) == ("yes", 600.0)
-    rows = verdicts.late_changes("7", many, ["low", "high"], names, (200, 800))
-    assert [row["holds"] for row in rows] == ["yes", "yes", "yes"]
-    assert [row["value"] for row in rows] == pytest.approx([0.5, 1.0, 1.5])
-    assert verdicts.still_falling("10", many, "text")["holds"] == "yes"
-    assert verdicts.still_falling("10", many, "low")["holds"] == "no"
+def claims(low, high, text, steps=(200, 800)):
+    """Two rows of claim 6, three of claim 7, one of 9 and one of 10; a list of runs each."""
+    table = curves(low=low, high=high, text=text)
+    ladder = (table, ["low", "high"], {"low": "low", "high": "high"})
+    rows = verdicts.ordered("6", *ladder)
+    rows += verdicts.late_changes("7", *ladder, steps)
+    rows += verdicts.overlap("9", *ladder, "text")
+    return [*rows, verdicts.still_falling("10", table, "text")]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text", "six", "seven", "nine", "ten"),
+    [
+        (LOW, HIGH, HIGH, "yes", "yes", "yes", "yes"),
+        # Checkpoints do not resolve the end of this plateau.
+        (HIGH, LOW, LOW, "no", "no", "undecided", "no"),
+    ],
+)
+def test_claims_hold_where_they_were_built_in(low, high, text, six, seven, nine, ten):
+    rows = claims([low] * 3, [high] * 3, [text] * 3)
+    assert [row["holds"] for row in rows] == [six, six, seven, seven, seven, nine, ten]
+
+
+def test_claims_report_the_numbers_that_were_built_in():
+    *rows, _ = claims([LOW] * 3, [HIGH] * 3, [HIGH] * 3)
+    # Two times that differ by 600, the rise of one loss, the fall of the other and both, a ratio.
+    expected = [600.0, 600.0, 0.5, 1.0, 1.5, 1.0]
+    assert [row["value"] for row in rows] == pytest.approx(expected)
     # The drop of the control is 4 and half of it is made at 200 (loss 2 < 3): not yet at 100.
-    assert verdicts.plateau_end(many, "text") == 100.0
-    (row,) = verdicts.overlap("9", many, ["low", "high"], names, "text")
-    assert (row["holds"], row["value"]) == ("yes", 1.0)
-
-
-def test_claims_fail_where_the_opposite_was_built_in():
-    many = curves(low=[HIGH] * 3, high=[LOW] * 3, text=[LOW] * 3)
-    names = {"low": "low", "high": "high"}
-    assert {row["holds"] for row in verdicts.ordered("6", many, ["low", "high"], names)} == {"no"}
-    rows = verdicts.late_changes("7", many, ["low", "high"], names, (200, 800))
-    assert [row["holds"] for row in rows] == ["no", "no", "no"]
-    ahead = curves(low=[[5.0, 2.0, 1.9, 1.8, 1.7]] * 3, high=[HIGH] * 3, text=[HIGH] * 3)
-    (row,) = verdicts.overlap("9", ahead, ["low", "high"], names, "text")
-    assert (row["holds"], row["value"]) == ("no", 1.5)
+    assert verdicts.plateau_end(curves(text=[HIGH] * 3), "text") == 100.0
+    ahead = claims([AHEAD] * 3, [HIGH] * 3, [HIGH] * 3)
+    assert (ahead[5]["holds"], ahead[5]["value"]) == ("no", 1.5)
 
 
 def test_one_seed_decides_no_claim_about_times():
-    one = curves(low=[LOW], high=[HIGH], text=[HIGH])
-    names = {"low": "low", "high": "high"}
-    rows = verdicts.ordered("6", one, ["low", "high"], names)
-    rows += verdicts.late_changes("7", one, ["low", "high"], names, (200, 800))
-    rows += verdicts.overlap("9", one, ["low", "high"], names, "text")
-    rows.append(verdicts.still_falling("10", one, "text"))
-    assert {row["holds"] for row in rows} == {"undecided"}
+    assert {row["holds"] for row in claims([LOW], [HIGH], [HIGH])} == {"undecided"}
 
 
 def test_late_steps_that_are_no_checkpoints_leave_the_claim_undecided():
-    many = curves(low=[LOW] * 3, high=[HIGH] * 3)
-    rows = verdicts.late_changes("7", many, ["low", "high"], {"low": "l", "high": "h"}, (200, 900))
-    assert {row["holds"] for row in rows} == {"undecided"}
+    rows = claims([LOW] * 3, [HIGH] * 3, [HIGH] * 3, (200, 900))
+    assert {row["holds"] for row in rows[2:5]} == {"undecided"}
 
 
-def test_the_spacing_of_checkpoints_is_part_of_the_error_of_a_time():
+AT_400 = [5.0, 3.0, 2.0, 1.0, 1.0]
+AT_800 = [5.0, 4.0, 3.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "value", "resolution", "holds"),
+    [
+        # Saturation at 400 (spacing 200) and at 800 (spacing 400): a difference of 400.
+        (AT_400, AT_800, 400, math.sqrt((200**2 + 400**2) / 12), "yes"),
+        # At 200 (spacing 100) and at 400 (200): 200, by a margin of 129.
+        ([5.0, 3.0, 1.0, 1.0, 1.0], [5.0, 4.0, 3.0, 1.0, 1.0], 200, math.sqrt(50000 / 12), "yes"),
+    ],
+)
+def test_the_spacing_of_checkpoints_is_part_of_the_error_of_a_time(
+    low, high, value, resolution, holds
+):
     """Three seeds that agree to the checkpoint know the difference no better than the spacing."""
-    steps = [0, 100, 200, 400, 800]
-    # Saturation at 400 (spacing 200) and at 800 (spacing 400): a difference of 400.
-    low = curves(low=[[5.0, 3.0, 2.0, 1.0, 1.0]] * 3, high=[[5.0, 4.0, 3.0, 2.0, 1.0]] * 3)
-    assert steps == STEPS
-    row = verdicts.later("c", low, "low", "high", 0.05)
-    sd = math.sqrt((200**2 + 400**2) / 12)
-    assert row["value"] == 400
-    assert row["standard_error"] == pytest.approx(sd)
-    assert row["tolerance"] == pytest.approx(2 * sd)
-    assert row["holds"] == "yes"
-    # At 200 (spacing 100) and at 400 (200): 200, by a margin of 129; and 100 by one of 82.
-    near = curves(low=[[5.0, 3.0, 1.0, 1.0, 1.0]] * 3, high=[[5.0, 4.0, 3.0, 1.0, 1.0]] * 3)
-    row = verdicts.later("c", near, "low", "high", 0.05)
-    assert (row["value"], row["holds"]) == (200, "yes")
-    # Times that differ by one spacing or by none: on average by less than checkpoints resolve.
+    row = verdicts.later("c", curves(low=[low] * 3, high=[high] * 3), "low", "high", 0.05)
+    found = [row[key] for key in ("value", "standard_error", "tolerance")]
+    assert found == pytest.approx([value, resolution, 2 * resolution])
+    assert row["holds"] == holds
+
+
+def test_times_that_differ_by_one_spacing_or_by_none_are_undecided():
+    """On average they differ by less than checkpoints resolve."""
     runs = [[5.0, 4.0, 3.0, 1.0, 1.0], [5.0, 4.0, 1.0, 1.0, 1.0], [5.0, 4.0, 1.0, 1.0, 1.0]]
     mixed = curves(low=[[5.0, 3.0, 1.0, 1.0, 1.0]] * 3, high=runs)
     assert verdicts.later("c", mixed, "low", "high", 0.05)["holds"] == "undecided"
 
 
-def test_the_error_of_the_overlap_is_that_of_the_mean_over_seeds():
-    """Drops up to the plateau's end, 1, with ratios .95, 1 and 1.05 over three seeds."""
+# Half the range of ratios .95, 1 and 1.05 over three seeds: 4.53 standard errors reach out of
+# 1 +- 0.1, where two would not have.
+@pytest.mark.parametrize(("half", "holds"), [(0.05, "undecided"), (0.02, "yes")])
+def test_the_error_of_the_overlap_is_that_of_the_mean_over_seeds(half, holds):
+    """Drops up to the plateau's end, 1, with planted ratios."""
     high = [[5.0, 4.0, 2.0, 1.5, 1.0]] * 3
-    low = [[5.0, 5.0 - ratio, 2.0, 2.0, 2.0] for ratio in (0.95, 1.0, 1.05)]
-    names = {"low": "low", "high": "high"}
-    (row,) = verdicts.overlap(
-        "9", curves(low=low, high=high, text=high), ["low", "high"], names, "text"
-    )
+    low = [[5.0, 5.0 - ratio, 2.0, 2.0, 2.0] for ratio in (1 - half, 1.0, 1 + half)]
+    row = claims(low, high, high)[5]
     assert row["value"] == pytest.approx(1)
-    assert row["standard_error"] == pytest.approx(0.05 / math.sqrt(3))
-    # 4.53 standard errors of three seeds reach out of 1 +- 0.1; two would not have.
-    assert row["holds"] == "undecided"
-    sure = [[5.0, 5.0 - ratio, 2.0, 2.0, 2.0] for ratio in (0.98, 1.0, 1.02)]
-    (row,) = verdicts.overlap(
-        "9", curves(low=sure, high=high, text=high), ["low", "high"], names, "text"
-    )
-    assert row["holds"] == "yes"
+    assert row["standard_error"] == pytest.approx(half / math.sqrt(3))
+    assert row["holds"] == holds
 
 
 def test_bounds_over_few_seeds_are_students():
     """Changes and rises whose two standard errors would decide, and whose 4.53 do not."""
-    names = {"low": "low", "high": "high"}
     # Changes from 200 to 800 of -0.05, -0.17 and -0.11 against a bound of 5 % of the drop, 0.2.
     low = [[5.0, 3.0, 1.5, 1.2, 1.5 + change] for change in (-0.03, -0.17, -0.1)]
-    table = curves(low=low, high=[HIGH] * 3)
-    (row, *_) = verdicts.late_changes("7", table, ["low", "high"], names, (200, 800))
-    assert row["value"] == pytest.approx(-0.1)
-    assert row["value"] - 2 * row["standard_error"] > -0.189
-    assert row["holds"] == "undecided"
     # The loss on text ends below all before by 0.1, 0.02 and 0.06.
     text = [[5.0, 3.0, 2.0, 1.5, 1.5 - fall] for fall in (0.1, 0.02, 0.06)]
-    row = verdicts.still_falling("10", curves(text=text), "text")
-    assert row["value"] < -2 * row["standard_error"]
-    assert row["holds"] == "undecided"
-    assert row["tolerance"] == pytest.approx(verdicts.margin(row["standard_error"], 3))
+    _, _, change, *_, fall = claims(low, [HIGH] * 3, text)
+    assert {change["holds"], fall["holds"]} == {"undecided"}
+    assert change["value"] == pytest.approx(-0.1)
+    assert change["value"] - 2 * change["standard_error"] > -0.189
+    assert fall["value"] < -2 * fall["standard_error"]
+    assert fall["tolerance"] == pytest.approx(verdicts.margin(fall["standard_error"], 3))
 
 
 # --- Tables of losses ------------------------------------------------------------------------
@@ -339,14 +338,19 @@ def test_a_step_that_was_not_evaluated_is_named():
         tables.select(losses(), "a", 3)
 
 
-def test_sweeps_agree_only_where_every_checkpoint_does():
-    frame = pd.DataFrame({"step": [1, 2], "value": [0.001, 0.05], "error": [0.001, 0.001]})
-    row = verdicts.same_losses("5", frame)
-    assert (row["holds"], row["value"]) == ("no", 0.05)
-    assert verdicts.same_losses("5", frame[:1])["holds"] == "yes"
-    assert verdicts.same_losses("5", frame[:0])["holds"] == "undecided"
-    frame["error"] = 0.02
-    assert verdicts.same_losses("5", frame)["holds"] == "undecided"
+@pytest.mark.parametrize(
+    ("values", "error", "holds"),
+    [
+        ([0.001, 0.05], 0.001, "no"),
+        ([0.001], 0.001, "yes"),
+        ([], 0.001, "undecided"),
+        ([0.001, 0.05], 0.02, "undecided"),
+    ],
+)
+def test_sweeps_agree_only_where_every_checkpoint_does(values, error, holds):
+    row = verdicts.same_losses("5", pd.DataFrame({"value": values, "error": error}))
+    assert row["holds"] == holds
+    assert math.isnan(row["value"]) or row["value"] == max(values)
 
 
 def test_losses_are_compared_only_after_the_plateau():
@@ -364,21 +368,30 @@ def test_losses_are_compared_only_after_the_plateau():
 # --- Chains ----------------------------------------------------------------------------------
 
 
-def test_a_score_that_settles_and_one_that_still_rises():
-    sweep = np.arange(41)
-    still = pd.DataFrame({"sweep": sweep, "score": 0.1 * sweep, "score_se": 0.1})
-    value, error = verdicts.drift(still, 40)
-    assert value == pytest.approx(0.25)
-    assert error == pytest.approx(0.0, abs=1e-12)
-    assert verdicts.settled("4", still, 40)["holds"] == "no"
-    settled = still.assign(score=4.0 - 4.0 * np.exp(-sweep / 3.0))
-    assert verdicts.settled("4", settled, 40)["holds"] == "yes"
-    assert verdicts.settled("4", settled, 4)["holds"] == "no"
+SWEEP = np.arange(41)
+RISES = 0.1 * SWEEP
+SETTLES = 4.0 - 4.0 * np.exp(-SWEEP / 3.0)
 
 
-def test_a_trace_that_is_too_short_is_undecided():
-    short = pd.DataFrame({"sweep": [0, 1], "score": [1.0, 2.0], "score_se": [0.1, 0.1]})
-    assert verdicts.settled("4", short, 1)["holds"] == "undecided"
+def trace_of(score):
+    return pd.DataFrame({"sweep": np.arange(len(score)), "score": score, "score_se": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("score", "sweeps", "holds"),
+    [
+        (RISES, 40, "no"),
+        (SETTLES, 40, "yes"),
+        (SETTLES, 4, "no"),
+        ([1.0, 2.0], 1, "undecided"),  # too short
+    ],
+)
+def test_a_score_that_settles_and_one_that_still_rises(score, sweeps, holds):
+    assert verdicts.settled("4", trace_of(score), sweeps)["holds"] == holds
+
+
+def test_a_score_that_rises_evenly_drifts_by_a_quarter():
+    assert verdicts.drift(trace_of(RISES), 40) == pytest.approx((0.25, 0.0), abs=1e-12)
 
 
 def test_noise_about_a_settled_score_does_not_count_as_drift():
@@ -386,8 +399,7 @@ def test_noise_about_a_settled_score_does_not_count_as_drift():
     answers = []
     for _ in range(40):
         score = np.r_[0.0, np.full(40, 5.0) + rng.normal(0, 0.1, 40)]
-        trace = pd.DataFrame({"sweep": np.arange(41), "score": score, "score_se": 0.1})
-        answers.append(verdicts.settled("4", trace, 40)["holds"])
+        answers.append(verdicts.settled("4", trace_of(score), 40)["holds"])
     assert answers.count("no") <= 4
 
 

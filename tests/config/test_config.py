@@ -4,10 +4,10 @@ import copy
 import json
 
 import pytest
-from configs import CONFIG, load
+from configs import CONFIG, load, refusal
 from snakemake.utils import update_config
 
-from manybody.config.check import NAMED, ConfigError, check, take_away
+from manybody.config.check import NAMED, check, take_away
 from schemas import document
 
 
@@ -49,8 +49,7 @@ def test_scales_never_mix(overlay):
 
 def test_the_second_corpus_is_given_by_path():
     config = load("headline.yaml", "headline-second.yaml")
-    with pytest.raises(ConfigError, match=r"corpora\.second\.files: missing"):
-        check(config)
+    assert "corpora.second.files: missing" in refusal(config)
     config["corpora"]["second"]["files"] = ["slice.txt"]
     check(config)
     config["corpora"]["second"] |= {"boundary": "marker", "marker": "<|endoftext|>"}
@@ -85,9 +84,7 @@ def test_the_headline_compares_runs_that_differ_in_start_and_data():
 def test_a_mistake_in_the_headline_is_named(path, value, expected):
     config = load("headline.yaml")
     config["figures"]["simplicity"]["headline"]["corpora"][0][path] = value
-    with pytest.raises(ConfigError) as raised:
-        check(config)
-    assert expected in str(raised.value)
+    assert expected in refusal(config)
 
 
 @pytest.mark.parametrize(
@@ -177,10 +174,8 @@ def test_a_mistake_in_the_headline_is_named(path, value, expected):
 )
 def test_a_mistake_is_named_with_its_path(config, path, value, expected):
     put(config, path, value)
-    with pytest.raises(ConfigError) as caught:
-        check(config)
-    for part in expected:
-        assert part in str(caught.value)
+    said = refusal(config)
+    assert [part for part in expected if part not in said] == []
 
 
 def test_every_key_is_described():
@@ -226,13 +221,11 @@ def test_what_the_schema_takes_is_what_the_check_takes():
 def test_an_overlay_takes_the_other_temperature_back(config):
     """Snakemake merges mappings: what an overlay leaves out is still there."""
     update_config(config, {"sources": {"potts": {"temperature": {"beta": 1.0}}}})
-    with pytest.raises(ConfigError) as caught:
-        check(config)
-    assert "temperature: found hamming and beta; expected one" in str(caught.value)
+    said = refusal(config)
+    assert "temperature: found hamming and beta; expected one" in said
     # The way out that is named is the one that works.
-    assert all(
-        way in str(caught.value) for way in ("null for the other", "{hamming: null, beta: 1.0}")
-    )
+    assert "null for the other" in said
+    assert "{hamming: null, beta: 1.0}" in said
     update_config(config, {"sources": {"potts": {"temperature": {"hamming": None}}}})
     check(config)
 
@@ -260,10 +253,8 @@ def test_null_takes_an_entry_away(config, block):
     assert config == without
     check(config)
     config[block][name] = None
-    with pytest.raises(ConfigError) as caught:
-        check(config, take_away(config))
     said = f"{who}: found {name}, but there is no {block}.{name}, which null takes away; expected"
-    assert said in str(caught.value)
+    assert said in refusal(config, take_away(config))
 
 
 @pytest.mark.parametrize(
@@ -290,6 +281,4 @@ def test_inside_an_entry_null_is_a_value(config):
         changed = load()
         put(changed, path, None)
         take_away(changed)
-        with pytest.raises(ConfigError) as caught:
-            check(changed)
-        assert f"{path}: found None; expected" in str(caught.value)
+        assert f"{path}: found None; expected" in refusal(changed)

@@ -1,7 +1,5 @@
 """What a figure's block asks for, by the names of the config."""
 
-import copy
-
 import pytest
 from configs import load
 from figure_inputs import needs
@@ -12,6 +10,8 @@ EVALUATIONS = {
     "bert": {"seeds": [0, 1], "targets": {"n2": {"clone": "n2"}, "o": {"initial": "n2"}}},
     "n2-test": {"seeds": [0], "targets": {"own": {"clone": "n2-norm"}}},
 }
+SOURCES = {"potts": {"length": 10}, "family": {}}
+CONFIG = {"evaluations": EVALUATIONS, "sources": SOURCES}
 FIG3 = {
     "evaluation": "bert",
     "seeds": [1],
@@ -21,6 +21,16 @@ FIG3 = {
     "pairs": [],
     "control": "o",
 }
+HEADLINE = [
+    {
+        "evaluation": name,
+        "control": "o",
+        "generators": ["n2-test"],
+        "test": "own",
+        "comparisons": [{"late": ["n2"], "early": ["n2"]}],
+    }
+    for name in ("bert", "n2-test")
+]
 PART = {
     "source": "potts",
     "networks": [{"model": "n1", "seeds": [0, 2]}],
@@ -28,63 +38,73 @@ PART = {
     "lines": ["pair"],
     "truth": "true",
 }
+EACH_ONCE = [["potts", *run] for run in (["n1", 0], ["n1", 2], ["n1", 3], ["pair", 0], ["true", 0])]
+STAIRCASE = {
+    "models": EACH_ONCE,
+    "displacements": [["potts", "n1"]],
+    "sources": {"potts": {"length": 10}},
+    "theory": [],
+}
+POTTS = {
+    "source": "potts",
+    "optimum": "true",
+    "runs": [{"label": "free", "candidates": ["slow", "fast"], "seeds": [0, 1], "longer": "long"}],
+    "interpolation": [{"a": 0, "candidates": ["a0"], "seeds": [3]}],
+    "exact": "identities",
+}
+MAPS = [["potts", model, seed] for model in ("slow", "fast") for seed in (0, 1)]
+REST = [["potts", *run] for run in (["a0", 3], ["true", 0], ["long", 0], ["long", 1])]
+CONTACTS = {"source": "family", "model": "map", "seed": 2, "truth": {"hamiltonian": "potts"}}
 
 
-def test_a_student_comes_with_its_seeds_its_generators_and_all_clones():
-    config = {"evaluations": EVALUATIONS}
-    found = needs(FIG3, config)
-    assert found["runs"] == [["bert", 1], ["n2-test", 0]]
-    assert found["clones"] == ["n2", "n2-norm", "n4"]
-    assert found["targets"] == {name: entry["targets"] for name, entry in EVALUATIONS.items()}
-    assert needs({**FIG3, "wide_generator": "n2-test"}, config)["runs"] == found["runs"]
-    fig1 = {"evaluation": "bert", "ladder": ["n2", "o"], "control": "o"}
-    assert needs(fig1, config)["runs"] == [["bert", 0], ["bert", 1]]
-    parts = [
-        {
-            "evaluation": name,
-            "control": "o",
-            "generators": ["n2-test"],
-            "test": "own",
-            "comparisons": [{"late": ["n2"], "early": ["n2"]}],
-        }
-        for name in ("bert", "n2-test")
-    ]
-    assert needs({"corpora": parts}, config)["runs"] == [["bert", 0], ["bert", 1], ["n2-test", 0]]
-    table = {"clones": ["n4"], "sweep": 1, "passages": [0]}
-    assert needs(table, config)["clones"] == ["n4"]
-
-
-def test_a_staircase_comes_with_each_run_once():
-    config = {"sources": {"potts": {"length": 10}}}
-    runs = [["n1", 0], ["n1", 2], ["n1", 3], ["pair", 0], ["true", 0]]
-    for block in (PART, {"parts": [PART, PART]}):
-        found = needs(block, config)
-        assert found["models"] == [["potts", *run] for run in runs]
-        assert found["displacements"] == [["potts", "n1"]]
-        assert found["sources"] == config["sources"]
-        assert not found["theory"]
-    assert needs({**PART, "exact": "identities"}, config)["theory"] == ["identities"]
-    assert needs({"theory": "flow"}, config)["theory"] == ["flow"]
-
-
-def test_the_potts_figures_ask_for_the_runs_of_every_candidate():
-    config = {"sources": {"potts": {}, "family": {}}}
-    entry = {"label": "free", "candidates": ["slow", "fast"], "seeds": [0, 1], "longer": "long"}
-    block = {"source": "potts", "optimum": "true", "runs": [entry], "exact": "identities"}
-    block["interpolation"] = [{"a": 0, "candidates": ["a0"], "seeds": [3]}]
-    found = needs(block, config)
-    maps = [["potts", model, seed] for model in ("slow", "fast") for seed in (0, 1)]
-    rest = [["a0", 3], ["true", 0], ["long", 0], ["long", 1]]
-    assert found["maps"] == maps
-    assert found["equations"] == [*maps, ["potts", "a0", 3]]
-    assert found["models"] == maps + [["potts", *run] for run in rest]
-    assert found["theory"] == ["identities"]
-    contacts = {"source": "family", "model": "map", "seed": 2, "truth": {"hamiltonian": "potts"}}
-    found = needs(contacts, config)
-    assert found["contacts"] == [["family", "map", 2]]
-    assert found["truth"] == [{"hamiltonian": "potts"}]
-    assert found["sources"] == {"family": {}}
-    assert not found["models"]
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        # A student comes with its seeds, its generators and all clones.
+        (
+            FIG3,
+            {
+                "runs": [["bert", 1], ["n2-test", 0]],
+                "clones": ["n2", "n2-norm", "n4"],
+                "targets": {name: entry["targets"] for name, entry in EVALUATIONS.items()},
+            },
+        ),
+        (FIG3 | {"wide_generator": "n2-test"}, {"runs": [["bert", 1], ["n2-test", 0]]}),
+        (
+            {"evaluation": "bert", "ladder": ["n2", "o"], "control": "o"},
+            {"runs": [["bert", 0], ["bert", 1]]},
+        ),
+        ({"corpora": HEADLINE}, {"runs": [["bert", 0], ["bert", 1], ["n2-test", 0]]}),
+        ({"clones": ["n4"], "sweep": 1, "passages": [0]}, {"clones": ["n4"]}),
+        # A staircase comes with each run once.
+        (PART, STAIRCASE),
+        ({"parts": [PART, PART]}, STAIRCASE),
+        (PART | {"exact": "identities"}, {"theory": ["identities"]}),
+        ({"theory": "flow"}, {"theory": ["flow"]}),
+        # The Potts figures ask for the runs of every candidate.
+        (
+            POTTS,
+            {
+                "maps": MAPS,
+                "equations": [*MAPS, ["potts", "a0", 3]],
+                "models": MAPS + REST,
+                "theory": ["identities"],
+            },
+        ),
+        (
+            CONTACTS,
+            {
+                "contacts": [["family", "map", 2]],
+                "truth": [{"hamiltonian": "potts"}],
+                "sources": {"family": {}},
+                "models": [],
+            },
+        ),
+    ],
+)
+def test_a_figure_asks_for_what_its_block_names(block, expected):
+    found = needs(block, CONFIG)
+    assert {kind: found[kind] for kind in expected} == expected
 
 
 def test_claims_about_the_same_runs_are_those_of_one_figure():
@@ -101,9 +121,9 @@ def test_claims_about_the_same_runs_are_those_of_one_figure():
 
 
 def test_an_evaluation_that_is_not_there_is_named():
-    block = copy.deepcopy(FIG3) | {"evaluation": "berd"}
+    block = simplicity.SimplicityFig3.model_validate(FIG3 | {"evaluation": "berd"})
     with pytest.raises(KeyError, match="berd"):
-        simplicity.SimplicityFig3.model_validate(block).inputs({"evaluations": EVALUATIONS})
+        block.inputs(CONFIG)
 
 
 def test_theory_is_what_the_roles_name():

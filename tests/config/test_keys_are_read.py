@@ -119,9 +119,3 @@ def test_every_key_is_read(block):
 def test_a_key_that_nothing_reads_is_noticed():
     for block in INNER:
         assert "unread" not in readers(block)
-    entries = [block for block in INNER if block.__module__.endswith(".theory")]
-    theory = {kind_of(block): block for block in entries if "kind" in block.model_fields}
-    assert len(theory) == 13
-    # what one theory reads does not count for another
-    assert "tolerance_1" in readers(theory["multi_index_thresholds"])
-    assert "tolerance_1" not in readers(theory["multi_index_untied"])

@@ -3,24 +3,19 @@
 import math
 
 import pandas as pd
+import planted_runs
 import pytest
 import torch
 
 from manybody.evaluation.displacements import measure
 from manybody.files import tables
-from manybody.files.checkpoints import write_tensors
-from manybody.files.manifest import write_manifest
 
 
 def displacement_of(folder, start, later, seed=0, **description):
     """Displacements of a run of two checkpoints, by step."""
-    folder.mkdir()
-    for step, named in ((0, start), (200, later)):
-        write_tensors(folder / f"step-{step}.safetensors", named, {"step": step})
-    about = {"description": description, "seed": seed, "steps": [0, 200]}
-    names = ["step-0.safetensors", "step-200.safetensors"]
-    write_manifest(folder / "manifest.json", "model", names, about)
-    return measure([folder / "manifest.json"])
+    checkpoints = {0: start, 200: later}
+    about = dict(description=description, seed=seed)
+    return measure([planted_runs.of_checkpoints(folder, checkpoints, **about)])
 
 
 def test_displacements_are_those_of_equation_6(tmp_path):

@@ -3,14 +3,13 @@
 from functools import partial
 
 import numpy as np
+import planted_runs
 import pytest
 import torch
 
 from manybody import models
 from manybody.evaluation import equations
 from manybody.files import sequences
-from manybody.files.checkpoints import write_tensors
-from manybody.files.manifest import write_manifest
 from manybody.models.factored import equation
 from manybody.models.objectives import sequence_sums
 from manybody.sources.hamiltonian import Hamiltonian
@@ -30,12 +29,8 @@ def built(description):
 
 
 def write_run(folder, model, **about):
-    folder.mkdir()
-    write_tensors(folder / "step-9.safetensors", dict(model.named_parameters()), {"step": 9})
-    about = {"model": folder.name, "seed": 2, "steps": [0, 9], **about}
-    about["description"] = model.description
-    write_manifest(folder / "manifest.json", "model", ["step-9.safetensors"], about)
-    return folder / "manifest.json"
+    about = dict(description=model.description, model=folder.name, seed=2, steps=[0, 9], **about)
+    return planted_runs.of_checkpoints(folder, {9: dict(model.named_parameters())}, **about)
 
 
 @pytest.mark.parametrize(("length", "vocabulary"), [(7, 5), (4, 6)])

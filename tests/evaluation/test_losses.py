@@ -1,8 +1,11 @@
 """Losses of checkpoints against what explicit masking gives."""
 
+from unittest.mock import Mock
+
 import explicit
 import numpy as np
 import pandas as pd
+import planted_runs
 import pytest
 import torch
 
@@ -10,8 +13,8 @@ from manybody import models
 from manybody.claims import verdicts
 from manybody.evaluation import losses
 from manybody.files import checkpoints, sequences, tables
-from manybody.files.atomic import ArtifactError, write_json
-from manybody.files.manifest import Manifest, write_manifest
+from manybody.files.atomic import ArtifactError
+from manybody.files.manifest import Manifest
 from manybody.models import stored
 from manybody.sampling.metropolis import sample
 
@@ -24,19 +27,13 @@ GPT = dict(
 )
 
 
-def finished_run(folder, description, steps=(0, 10), **changes):
+def finished_run(folder, description, steps=(0, 10)):
     """A run's folder as training leaves it, with random weights that differ between steps."""
-    folder.mkdir()
-    write_json(folder / "model.json", description)
-    names = ["model.json"]
+    named = {}
     for step in steps:
         torch.manual_seed(step)
-        model = models.build(description)
-        checkpoints.save(folder / f"step-{step}.safetensors", model, {"step": step})
-        names.append(f"step-{step}.safetensors")
-    about = {"description": description, "steps": list(steps), "seed": 0, **changes}
-    write_manifest(folder / "manifest.json", "model", names, about)
-    return folder / "manifest.json"
+        named[step] = checkpoints.tensors(models.build(description))
+    return planted_runs.of_checkpoints(folder, named, description=description)
 
 
 def written(path, count, seed, vocabulary=VOCABULARY, length=LENGTH):
@@ -129,16 +126,11 @@ def test_only_the_first_sequences_are_tested_when_a_number_is_given(tmp_path, se
 
 
 def test_progress_counts_every_checkpoint_and_target(tmp_path, sets):
-    class Counter:
-        done = 0
-
-        def update(self, done, loss):
-            self.done += done
-            assert 0 < loss < 10
-
-    counter = Counter()
-    losses.evaluate(finished_run(tmp_path / "run", FACTORED), sets[0], progress=counter)
-    assert counter.done == 4
+    progress = Mock()
+    losses.evaluate(finished_run(tmp_path / "run", FACTORED), sets[0], progress=progress)
+    calls = progress.update.call_args_list
+    assert sum(call.args[0] for call in calls) == 4
+    assert all(0 < call.kwargs["loss"] < 10 for call in calls)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,8 @@
 """The Sequences artifact: what is written is read, and nothing else is."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
+import child
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,12 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manybody.files import parquet, sequences
-from manybody.files.atomic import ArtifactError
 from manybody.files.parquet import Refused
 from manybody.files.sequences import Sequences
 from manybody.runtime import quick_start
-
-SOURCE = Path(__file__).resolve().parents[2] / "workflow" / "src"
 
 ABOUT = {"source": "docs", "split": "test", "seed": 3, "made": {"by": "hand"}}
 
@@ -140,21 +134,7 @@ def test_metadata_is_one_document_under_one_key(path):
     metadata = pq.ParquetFile(path).metadata.metadata
     assert set(metadata) == {b"manybody", b"ARROW:schema"}  # the second is Arrow's own
     document = json.loads(metadata[b"manybody"])
-    assert document["vocabulary"] == 300
-    assert document["length"] == 8
-    assert document["sequences"] == 40
-    assert document["about"] == ABOUT
-
-
-def test_an_interrupted_writer_leaves_nothing(path, tmp_path):
-    def interrupted():
-        with sequences.writer(path, 300, 8, ABOUT) as writer:
-            writer.add(draw())
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert list(tmp_path.iterdir()) == []
+    assert document.items() >= dict(vocabulary=300, length=8, sequences=40, about=ABOUT).items()
 
 
 @pytest.mark.parametrize(
@@ -229,57 +209,6 @@ def test_bad_tokens_are_refused_when_they_are_read(path, rows, reason):
     assert str(path) in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("metadata", "reason"),
-    [
-        ({}, "no metadata document under the key 'manybody'"),
-        *[
-            ({"manybody": text}, "not one of this pipeline")
-            for text in ("no JSON", "[1]", '{"kind": "sequences"}', '{"digest": "0"}')
-        ],
-    ],
-)
-def test_a_file_without_a_document_of_ours_is_refused(path, metadata, reason):
-    table = pa.table({"tokens": lists([[1, 2, 3, 4]])})
-    pq.write_table(table.replace_schema_metadata(metadata), path)
-    with pytest.raises(Refused, match=reason):
-        Sequences.open(path)
-
-
-@pytest.mark.parametrize("kept", [0, 3, 0.5, -1])
-def test_a_truncated_file_is_refused(path, kept):
-    sequences.write(path, draw(), 300, ABOUT)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(kept * len(whole)) if isinstance(kept, float) else kept])
-    with pytest.raises(Refused, match="not a whole Parquet file"):
-        Sequences.open(path)
-
-
-def test_a_missing_file_is_said_to_be_missing(path):
-    with pytest.raises(ArtifactError, match="is missing"):
-        Sequences.open(path)
-
-
-def test_every_flipped_byte_is_refused_or_changes_nothing(path):
-    tokens = draw(count=12, length=4)
-    sequences.write(path, tokens, 300, ABOUT)
-    whole = path.read_bytes()
-    refused = 0
-    for place in range(len(whole)):
-        spoiled = bytearray(whole)
-        spoiled[place] ^= 0xFF
-        path.write_bytes(spoiled)
-        try:
-            found = Sequences.open(path)
-            np.testing.assert_array_equal(found[2:5], tokens[2:5])
-            np.testing.assert_array_equal(found.tokens, tokens)
-            assert (found.vocabulary, found.about) == (300, ABOUT)
-        except Refused:
-            refused += 1
-    # What may change unnoticed is what nobody reads: statistics, the writer's name, offsets.
-    assert refused > 0.8 * len(whole)
-
-
 @given(
     st.lists(st.tuples(st.text(st.characters(codec="utf-8")), st.booleans())),
     st.lists(st.integers(0, 255)),
@@ -307,5 +236,4 @@ def test_writing_does_not_import_pandas(tmp_path):
         f"sequences.Sequences.open({str(tmp_path / 's.parquet')!r}).tokens",
         "assert 'pandas' not in sys.modules",
     )
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, env=environment)
+    child.run("-c", "\n".join(lines))

@@ -5,16 +5,17 @@ that compiled both uses the first copy, one that read the caller from the cache 
 that may be regrouped must have one copy only, inlined.
 """
 
-import ast
 import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 from compiled_parts import PARTS
+from numba.core.dispatcher import Dispatcher
 
 CHILD = Path(__file__).with_name("compiled_parts.py")
 SOURCES = Path(__file__).resolve().parents[2] / "workflow" / "src"
@@ -72,37 +73,20 @@ def test_the_cache_changes_no_bit(digests, part):
     }
 
 
+def compiled():
+    """Every compiled function of the package."""
+    for path in SOURCES.rglob("*.py"):
+        if "@njit" in path.read_text(encoding="utf-8"):
+            module = import_module(".".join(path.relative_to(SOURCES).with_suffix("").parts))
+            yield from (value for value in vars(module).values() if isinstance(value, Dispatcher))
+
+
 def test_called_functions_that_may_regroup_sums_are_inlined():
     """Else whichever copy of one a process has loaded first does the sums."""
-    jitted, calls = {}, {}
-    for path in SOURCES.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.FunctionDef) and (options := njit_options(node)) is not None:
-                jitted.setdefault(node.name, []).append((path.name, options))
-                inner = {called_name(call) for call in ast.walk(node) if isinstance(call, ast.Call)}
-                calls[path.name, node.name] = inner - {node.name}
-    called = set().union(*calls.values())
-    loose = [
-        (file, name)
-        for name, found in jitted.items()
-        for file, options in found
-        if name in called and "fastmath" in options and "forceinline" not in options
-    ]
-    assert loose == []
-    inlined = [name for name, found in jitted.items() for _, o in found if "forceinline" in o]
+    functions = list(compiled())
+    called = {name for function in functions for name in function.py_func.__code__.co_names}
+    inlined = [found for found in functions if found.targetoptions.get("forceinline")]
     assert len(inlined) > 10
-
-
-def njit_options(function: ast.FunctionDef) -> set[str] | None:
-    """Names of the options of `@njit(...)`, or None for a function that is not compiled."""
-    for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and called_name(decorator) == "njit":
-            return {keyword.arg for keyword in decorator.keywords}
-    return None
-
-
-def called_name(call: ast.Call) -> str:
-    """Of a function of ours: those of numpy have names as well."""
-    if getattr(getattr(call.func, "value", None), "id", "") == "np":
-        return ""
-    return getattr(call.func, "id", getattr(call.func, "attr", ""))
+    for function in functions:
+        if function.targetoptions.get("fastmath") and function.py_func.__name__ in called:
+            assert function in inlined, f"{function} lacks forceinline"

@@ -4,23 +4,21 @@ What they replace is no approximation, so losses agree to rounding and gradients
 autograd finds through the explicit copies.
 """
 
+import explicit
 import pytest
 import torch
-from torch.nn import functional
 
 from manybody.kernels.lanes import LANES
 from manybody.models import build
-from manybody.models.objectives import masked_loss, sequence_sums
+from manybody.models.objectives import choose_masks, masked_loss, sequence_sums
 
 SIZES = [(10, 5), (7, 3), (4, 11)]  # L and |V|: multiples of a tile's sides, and none
 
 
 def model_of(layers: int, length: int, vocabulary: int, bias: bool = True, kind=torch.float64):
     torch.manual_seed(layers)
-    description = dict(layers=layers, rank=None, bias=bias, variant="exact")
-    model = build(
-        dict(architecture="factored", length=length, vocabulary=vocabulary, **description)
-    )
+    sizes = dict(length=length, vocabulary=vocabulary, layers=layers, rank=None)
+    model = build(dict(architecture="factored", bias=bias, variant="exact", **sizes))
     with torch.no_grad():
         for weight in model.parameters():
             weight.normal_(std=len(weight) ** -0.5)
@@ -29,16 +27,6 @@ def model_of(layers: int, length: int, vocabulary: int, bias: bool = True, kind=
 
 def draw(count: int, length: int, vocabulary: int):
     return torch.randint(vocabulary, (count, length), generator=torch.Generator().manual_seed(1))
-
-
-def explicit_loss(model, tokens):
-    """Loss and correctness of the L copies of each sequence, each put through `forward`."""
-    length = tokens.shape[1]
-    copies = tokens.repeat_interleave(length, dim=0)
-    mask = torch.eye(length, dtype=torch.bool).repeat(len(tokens), 1)
-    logits = model(copies, mask)[mask]
-    loss = functional.cross_entropy(logits, tokens.flatten(), reduction="none")
-    return loss, logits.argmax(-1) == tokens.flatten()
 
 
 def gradients(model, loss):
@@ -62,7 +50,7 @@ def test_loss_and_gradients_are_those_of_explicit_copies(
     model = model_of(layers, length, vocabulary, bias, kind)
     tokens = draw(LANES + 3, length, vocabulary)
     loss, correct = model.all_masked_loss(tokens)
-    expected, right = explicit_loss(model, tokens)
+    expected, right = explicit.masked(model, tokens)
     assert float((loss - expected).detach().abs().max()) < bound
     assert torch.equal(correct, right)
     assert worst(gradients(model, loss.sum()), gradients(model, expected.sum())) < bound
@@ -79,7 +67,7 @@ def test_any_number_of_sequences(layers, count):
     model = model_of(layers, 6, 4)
     tokens = draw(count, 6, 4)
     loss, _ = model.all_masked_loss(tokens)
-    expected, _ = explicit_loss(model, tokens)
+    expected, _ = explicit.masked(model, tokens)
     assert loss.shape == (count * 6,)
     assert float((loss - expected).detach().abs().max()) < 1e-12
     assert worst(gradients(model, loss.sum()), gradients(model, expected.sum())) < 1e-12
@@ -108,8 +96,7 @@ def test_a_training_objective_takes_them(layers):
     tokens = draw(9, 10, 5)
     loss, correct = masked_loss(model, tokens)
     assert "AllMaskedLoss" in type(loss.grad_fn).__name__
-    rows, positions = torch.arange(9).repeat_interleave(10), torch.arange(10).repeat(9)
-    by_logits, right = masked_loss(model, tokens, rows, positions)
+    by_logits, right = masked_loss(model, tokens, *choose_masks(9, 10, "all"))
     torch.testing.assert_close(loss, by_logits, rtol=0, atol=1e-12)
     assert torch.equal(correct, right)
     sums = sequence_sums(model, tokens)
@@ -135,8 +122,8 @@ def test_large_logits_do_not_overflow():
         model.bias.copy_(torch.tensor([500.0, 0.0, -500.0, 0.0, 0.0]))
     tokens = draw(9, 10, 5)
     loss, _ = model.all_masked_loss(tokens)
-    expected, _ = explicit_loss(model, tokens)
-    torch.testing.assert_close(loss, expected, rtol=1e-6, atol=1e-5)
+    expected, _ = explicit.masked(model, tokens)
+    torch.testing.assert_close(loss, expected.float(), rtol=1e-6, atol=1e-5)
 
 
 def test_a_token_beyond_the_vocabulary_is_refused():

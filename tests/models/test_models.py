@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import explicit
 import pytest
 import torch
 from transformers import GPTNeoConfig, GPTNeoForCausalLM
@@ -76,12 +77,6 @@ def tokens_of(seed=5, vocabulary=VOCABULARY):
     return torch.randint(vocabulary, (BATCH, LENGTH), generator=generator)
 
 
-def explicit(model, tokens, rows, positions):
-    """Logits (N, |V|) by the model's plain forward on copies masked one by one."""
-    mask = torch.arange(LENGTH) == positions[:, None]
-    return model(tokens[rows], mask)[torch.arange(len(rows)), positions]
-
-
 def compare(model, kind, tolerance):
     """Logits, scored logits and gradients of the fast forward against explicit copies."""
     tokens, (rows, positions) = tokens_of(vocabulary=model.vocabulary), copies(kind)
@@ -89,7 +84,7 @@ def compare(model, kind, tolerance):
         features = model.all_masked_features(tokens).flatten(0, 1)
     else:
         features = model.masked_features(tokens, rows, positions)
-    fast, plain = model.head(features), explicit(model, tokens, rows, positions)
+    fast, plain = model.head(features), explicit.logits(model, tokens, rows, positions)
     scale = plain.abs().max()
     assert (fast - plain).abs().max() <= tolerance * scale
     targets = tokens[rows, positions]
@@ -133,6 +128,7 @@ INTERPOLATED = dict(architecture="interpolated", vocabulary=VOCABULARY, length=L
         INTERPOLATED | dict(a=0.5, vocabulary=5),  # fewer colours than sites
         *(factored_model(n, rank, attention="softmax") for n in (1, 2, 3) for rank in (None, 3)),
         *(factored_model(n, None, attention="softmax", heads=2) for n in (1, 2, 3)),
+        *(factored_model(1, rank, bias="site", heads=n) for rank in (None, 3) for n in (1, 3)),
     ],
 )
 def test_models_of_the_potts_figures_equal_explicit_masking(description, kind):
@@ -204,7 +200,7 @@ def test_bert_masked_rows_equal_the_library_on_masked_copies(layers, kind):
     for dtype, tolerance in {torch.float64: 1e-12, torch.float32: 1e-6}.items():
         model = made(transformer("bert", layers), dtype)
         tokens, (rows, positions) = tokens_of(), copies(kind)
-        plain = explicit(model, tokens, rows, positions)
+        plain = explicit.logits(model, tokens, rows, positions)
         fast = model.masked_logits(tokens, rows, positions)
         assert (fast - plain).abs().max() <= tolerance * plain.abs().max()
     compare(made(transformer("bert", layers)), kind, 1e-12)
@@ -253,12 +249,13 @@ def test_maps_of_the_interpolated_model_are_a_row_of_probabilities_for_each_sequ
     assert not torch.allclose(maps[:, 0], maps[:, 1], atol=1e-6)
 
 
+ENERGY = dict(architecture="energy", vocabulary=VOCABULARY, length=LENGTH, order=3)
 DESCRIPTIONS = [
     factored_model(1, None),
     factored_model(3, 4, bias=False),
     factored_model(2, 4, "paper"),
     factored_model(3, None, heads=2, init_scale=[0.2, 0.4, 0.4]),
-    dict(architecture="energy", vocabulary=VOCABULARY, length=LENGTH, order=3),
+    ENERGY,
     factored_model(1, None, attention="softmax"),
     transformer("encoder"),
     dict(architecture="interpolated", vocabulary=VOCABULARY, length=LENGTH, a=0.5),
@@ -329,6 +326,12 @@ IMPOSSIBLE = [
     (factored_model(1, attention="linear"), "attention 'linear' is unknown.*free, softmax"),
     (dict(architecture="interpolated", vocabulary=9, length=7, a=-0.1), "a is -0.1, expected"),
     (dict(architecture="interpolated", vocabulary=9, length=7, a=True), "a is True, expected"),
+    (ENERGY | dict(order=5), "energy: order is 5, expected 2, 3 or 4"),
+    (ENERGY | dict(order=1), "energy: order is 1, expected 2, 3 or 4"),
+    (ENERGY | dict(order=4, length=3), "energy: order 4 is above L = 3"),
+    (ENERGY | dict(vocabulary=0), "energy: vocabulary is 0, expected at least 1"),
+    (transformer("encoder", positions="other"), "encoder: positions 'other', expected"),
+    (transformer("encoder", head="other"), "encoder: head 'other', expected"),
     ({**factored_model(1), "architecture": "rnn"}, "'rnn' is unknown.*bert.*factored.*gpt"),
 ]
 

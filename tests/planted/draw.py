@@ -10,87 +10,48 @@ import ast
 import json
 import random
 import sys
+from itertools import accumulate
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "workflow" / "src" / "manybody"
 MOST = 2  # bugs in one module
 SPLITS = {"train": "test", "test": "train", "validation": "train"}
-OPERATORS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
-BOUNDS = {ast.Lt: ">", ast.Gt: "<", ast.LtE: "<", ast.GtE: ">"}
+SIGNS = {ast.Add: ast.Sub, ast.Sub: ast.Add}
+FACTORS = {ast.Mult: ast.Div, ast.Div: ast.Mult}
+BOUNDS = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.Lt, ast.GtE: ast.Gt}
 
 
-class Sites(ast.NodeVisitor):
-    """Finds (start, stop, new text, what) of every change that one module's source allows."""
+def changes(node: ast.AST):
+    """(what it is, the expression that changes, what stands there then) of `node` alone."""
+    match node:
+        case ast.BinOp(left=left, op=op, right=right) if not _is_text(left) and not _is_text(right):
+            for what, table in (("sign", SIGNS), ("factor", FACTORS)):
+                if type(op) in table:
+                    yield what, node, ast.BinOp(left, table[type(op)](), right)
+        case ast.UnaryOp(op=ast.USub(), operand=operand) if not isinstance(operand, ast.Constant):
+            yield "sign", node, operand
+        case ast.Compare(left=left, ops=[op], comparators=right) if type(op) in BOUNDS:
+            yield "bound", node, ast.Compare(left, [BOUNDS[type(op)]()], right)
+        case ast.Subscript(slice=ast.Constant(value=int(place)) as slice_):
+            yield "index", slice_, ast.Constant(place + 1)
+        case ast.Subscript(slice=ast.Constant(value=str(split)) as slice_) if split in SPLITS:
+            yield "split", slice_, ast.Constant(SPLITS[split])
+        case ast.keyword(arg="axis", value=ast.Constant(value=int(axis)) as value):
+            yield "axis", value, ast.Constant(int(axis == 0))
+        case ast.keyword(arg="seed" | "init_seed", value=value):
+            if not isinstance(value, ast.Constant):
+                yield "seed", value, ast.Constant(0)
+        case ast.Constant(value=float(factor)) if factor:
+            yield "factor", node, ast.Constant(2 * factor)
 
-    def __init__(self, text: str):
-        self.text, self.found = text, []
-        starts = [0]
-        for line in text.encode().splitlines(keepends=True):
-            starts.append(starts[-1] + len(line))
-        self._starts = starts
-        self.visit(ast.parse(text))
 
-    def _place(self, node: ast.AST) -> tuple[int, int]:
-        start = self._starts[node.lineno - 1] + node.col_offset
-        return start, self._starts[node.end_lineno - 1] + node.end_col_offset
-
-    def _add(self, node: ast.AST, new: str, what: str) -> None:
-        self.found.append((*self._place(node), new, what))
-
-    def _between(self, left: ast.AST, right: ast.AST, new: str, what: str) -> None:
-        """Replaces the operator that stands between two operands."""
-        start, stop = self._place(left)[1], self._place(right)[0]
-        gap = self.text.encode()[start:stop].decode()
-        for old in ("//", "**", "<=", ">=", "+", "-", "*", "/", "<", ">"):
-            if old in gap:
-                changed = gap.replace(old, new, 1)
-                self.found.append((start, stop, changed, what))
-                return
-
-    def visit_BinOp(self, node):
-        if type(node.op) in OPERATORS and not any(map(_is_text, (node.left, node.right))):
-            what = "sign" if isinstance(node.op, ast.Add | ast.Sub) else "factor"
-            self._between(node.left, node.right, OPERATORS[type(node.op)], what)
-        self.generic_visit(node)
-
-    def visit_UnaryOp(self, node):
-        if isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant):
-            start, stop = self._place(node)
-            inner = ast.get_source_segment(self.text, node.operand)
-            self.found.append((start, stop, inner, "sign"))
-        self.generic_visit(node)
-
-    def visit_Compare(self, node):
-        if len(node.ops) == 1 and type(node.ops[0]) in BOUNDS:
-            self._between(node.left, node.comparators[0], BOUNDS[type(node.ops[0])], "bound")
-        self.generic_visit(node)
-
-    def visit_Subscript(self, node):
-        if isinstance(node.slice, ast.Constant) and type(node.slice.value) is int:
-            self._add(node.slice, str(node.slice.value + 1), "index")
-        elif isinstance(node.slice, ast.Constant) and node.slice.value in SPLITS:
-            self._add(node.slice, repr(SPLITS[node.slice.value]), "split")
-        self.generic_visit(node)
-
-    def visit_Call(self, node):
-        for keyword in node.keywords:
-            value = keyword.value
-            if keyword.arg == "axis" and isinstance(value, ast.Constant) and _number(value):
-                self._add(value, "1" if value.value == 0 else "0", "axis")
-            elif keyword.arg in ("seed", "init_seed") and not isinstance(value, ast.Constant):
-                self._add(value, "0", "seed")
-        self.generic_visit(node)
-
-    def visit_Constant(self, node):
-        if isinstance(node.value, float) and node.value not in (0.0,):
-            self._add(node, repr(2 * node.value), "factor")
-
-    def visit_JoinedStr(self, node):
-        """Text is no number."""
-
-    def visit_Raise(self, node):
-        """Nor is a message."""
+def numerical(node: ast.AST):
+    """All nodes below one, but for text and messages of errors."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.JoinedStr | ast.Raise):
+            yield from numerical(child)
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -103,38 +64,35 @@ def _number(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
+def bugs_of(module: Path) -> list[dict]:
+    """Every change that one module's source allows; `start` and `stop` count bytes."""
+    source, file = module.read_bytes(), str(module.relative_to(ROOT))
+    lines = source.splitlines(keepends=True)
+    begins = [0, *accumulate(map(len, lines))]
+    found = []
+    for node in numerical(ast.parse(source)):
+        for what, old, changed in changes(node):
+            start = begins[old.lineno - 1] + old.col_offset
+            stop = begins[old.end_lineno - 1] + old.end_col_offset
+            new = ast.unparse(changed)
+            bug = {"file": file, "line": old.lineno, "what": what, "start": start, "stop": stop}
+            bug |= {"old": source[start:stop].decode()}
+            bug |= {"new": new if isinstance(changed, ast.Constant) else f"({new})"}
+            found.append(bug | {"text": lines[old.lineno - 1].decode().strip()})
+    return found
+
+
 def draw(seed: int, count: int) -> list[dict]:
+    """Modules in any order, a kind of change that the module has not had, any place of it."""
     random_ = random.Random(seed)
-    modules = sorted(PACKAGE.rglob("*.py"))
-    sites = {module: Sites(module.read_text()).found for module in modules}
-    slots = [module for module, found in sites.items() for _ in range(min(MOST, len(found)))]
+    modules = sorted(PACKAGE.rglob("*.py")) * MOST
     chosen: list[dict] = []
-    for module in random_.sample(slots, len(slots)):
-        mine = [bug for bug in chosen if bug["file"] == str(module.relative_to(ROOT))]
-        taken = [(bug["start"], bug["stop"]) for bug in mine]
-        kinds = sorted({site[3] for site in sites[module]} - {bug["what"] for bug in mine})
-        if not kinds:
-            continue
-        what = random_.choice(kinds)
-        start, stop, new, _ = random_.choice([site for site in sites[module] if site[3] == what])
-        if (start, stop) in taken:
-            continue
-        source = module.read_bytes()
-        line = source[:start].count(b"\n") + 1
-        chosen.append(
-            {
-                "file": str(module.relative_to(ROOT)),
-                "line": line,
-                "what": what,
-                "start": start,
-                "stop": stop,
-                "old": source[start:stop].decode(),
-                "new": new,
-                "text": source.decode().splitlines()[line - 1].strip(),
-            }
-        )
-        if len(chosen) == count:
-            break
+    for module in random_.sample(modules, len(modules)):
+        taken = {(bug["file"], bug["what"]) for bug in chosen}
+        left = [bug for bug in bugs_of(module) if (bug["file"], bug["what"]) not in taken]
+        if left and len(chosen) < count:
+            what = random_.choice(sorted({bug["what"] for bug in left}))
+            chosen.append(random_.choice([bug for bug in left if bug["what"] == what]))
     return chosen
 
 

@@ -12,7 +12,6 @@ import ast
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,8 +43,8 @@ def imports(path: Path) -> frozenset[str]:
     return frozenset(name for name in found if name.startswith("manybody"))
 
 
-def nearest_tests(module: str) -> list[str]:
-    """Files of tests in the order of how many imports lie between them and the module."""
+def nearest_tests(file: str) -> list[str]:
+    """Files of tests in the order of how many imports lie between them and a file's module."""
     package = ROOT / SOURCES
     modules = {
         ".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__"): path
@@ -53,7 +52,8 @@ def nearest_tests(module: str) -> list[str]:
     }
     own = Path(__file__).parent  # its tests look at the code as it stands, not at what it does
     tests = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if path.parent != own)
-    order, wanted, seen = [], {module}, set()
+    order, seen = [], set()
+    wanted = {name for name, path in modules.items() if path == ROOT / file}
     while wanted:
         near = [test for test in tests if imports(test) & wanted and test not in order]
         order += sorted(near, key=lambda test: len(imports(test)))
@@ -77,24 +77,17 @@ def caught(folder: Path, tests: list[str], compiled: Path) -> str | None:
 
     `compiled` is where Numba keeps what it compiled.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-m",
-        "not slow",
-        "-p",
-        "no:cacheprovider",
-    ]
+    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+    variables = {"PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": str(compiled)}
     try:
         done = subprocess.run(
-            [*command, *tests], cwd=folder, capture_output=True, text=True, timeout=TIME,
-            env={
-                **os.environ, "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": str(compiled)
-            },
-        )  # fmt: skip
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=TIME,
+            env={**os.environ, **variables},
+        )
     except subprocess.TimeoutExpired:
         return f"no end within {TIME} s"
     if done.returncode == 0:
@@ -106,25 +99,18 @@ def caught(folder: Path, tests: list[str], compiled: Path) -> str | None:
 def main(bugs_file: str, out: str | None = None) -> int:
     bugs = json.loads(Path(bugs_file).read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as name:
-        folder, compiled = Path(name) / "repository", Path(name) / "compiled"
+        folder = Path(name) / "repository"
         repository.copy(folder)
         subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
         for number, bug in enumerate(bugs, 1):
             path = folder / bug["file"]
             source = path.read_bytes()
-            module = (
-                ".".join(Path(bug["file"]).relative_to(SOURCES).with_suffix("").parts)
-                if bug["file"].startswith(str(SOURCES))
-                else ""
-            )
-            tests = bug.get("tests") or nearest_tests(module)[:FIRST]
+            tests = bug.get("tests") or nearest_tests(bug["file"])[:FIRST]
+            # Functions of other files that inline a compiled loop are compiled anew with it.
+            compiled = Path(name) / (f"compiled-{number}" if b"njit" in source else "compiled")
             path.write_bytes(planted(source, bug))
-            if b"njit" in source:  # functions of other files that inline it are compiled anew
-                shutil.rmtree(compiled, ignore_errors=True)
             bug["caught_by"] = caught(folder, tests, compiled) if tests else None
             path.write_bytes(source)
-            if b"njit" in source:
-                shutil.rmtree(compiled, ignore_errors=True)
             print(f"{number}/{len(bugs)} {bug['file']}: {bug['caught_by']}", flush=True)
             if out:
                 Path(out).write_text(json.dumps(bugs, indent=1) + "\n", encoding="utf-8")

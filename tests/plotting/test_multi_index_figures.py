@@ -44,9 +44,7 @@ def test_points_that_did_not_converge_are_hollow_and_named(tmp_path):
     made = planted.state_evolution(1e-3, failed=(0.75,))
     for lost in (False, True):  # a point without a number is on the axis
         if lost:
-            for frame in made.frames:
-                here = frame["quantity"].isin(["overlap", "error plug-in"]) & (frame["x"] == 0.75)
-                frame.loc[here, ["y", "y_err"]] = math.nan
+            made = made.off(["overlap", "error plug-in"], math.nan, ["y", "y_err"], x=0.75)
         figure, frame = draw("fig1", tmp_path, regularised=made, gamp=planted.gamp(failed=(0.9,)))
         assert {0.75, 0.9} <= hollow_x(figure)
         named = frame[frame["series"].str.endswith("not converged")]

@@ -14,11 +14,9 @@ from planted_potts import (
     LAW,
     LENGTH,
     REPLICA,
-    Made,
-    curve,
     curve_of_losses,
+    diverged,
     make,
-    recipe,
     recovered,
     write_contacts,
 )
@@ -68,16 +66,10 @@ def test_the_panels_hold_what_was_read(drawn):
 
 
 def test_a_diverged_recipe_is_no_error(tmp_path):
-    made = Made(tmp_path)
-    description = dict(architecture="encoder", layers=1)
-    made.add("one-fast", 0, description, curve(0.7)[:3], recipe(9.0), diverged=90)
-    made.encoder("one", 1, 0.03)
-    runs = [{"label": "vanilla", "candidates": ["one-fast", "one"], "seeds": [0]}]
-    _, table = fig2.draw(*made.given({"runs": runs}))
+    _, table = fig2.draw(*diverged(tmp_path / "one of two"))
     tried = table[table["panel"] == "candidates"]
     assert tried["y"].tolist() == [math.inf, pytest.approx(0.03)]
-    runs = [{"label": "vanilla", "candidates": ["one-fast"], "seeds": [0]}]
-    fig2.draw(*made.given({"runs": runs}))
+    fig2.draw(*diverged(tmp_path / "the only one", ["one-fast"]))
 
 
 def test_figure_3_has_both_panels(tmp_path):

@@ -22,34 +22,33 @@ def tree(tmp_path, monkeypatch):
     return tmp_path / "src" / "manybody"
 
 
-def digest(*modules, script="train_model.py", plotting=False):
+def digests_now():
+    """Of a script that trains, for two architectures, and of one that draws."""
     digests._read.cache_clear()
-    return digests.code_digest(SCRIPTS / script, modules, plotting)
+    return {
+        "bert": digests.code_digest(SCRIPTS / "train_model.py", ["manybody.models.bert.network"]),
+        "gpt": digests.code_digest(SCRIPTS / "train_model.py", ["manybody.models.gpt.network"]),
+        "figure": digests.code_digest(SCRIPTS / "plot_figure.py", [], True),
+    }
 
 
-def test_an_edit_changes_the_digest_of_what_imports_it(tree):
-    before = digest("manybody.models.bert.network"), digest("manybody.models.gpt.network")
-    path = tree / "models" / "bert" / "network.py"
-    path.write_text(path.read_text() + "\nSIZE = 3\n")
-    after = digest("manybody.models.bert.network"), digest("manybody.models.gpt.network")
-    assert before[0] != after[0]
-    assert before[1] == after[1]
-
-
-def test_docstrings_and_comments_do_not_count(tree):
-    before = digest("manybody.models.bert.network")
-    path = tree / "training" / "loop.py"
-    path.write_text("# a comment\n" + path.read_text().replace('"""', '"""Other words. ', 1))
-    assert digest("manybody.models.bert.network") == before
-
-
-def test_plots_count_for_figures_only(tree):
-    before = digest("manybody.models.bert.network"), digest(script="plot_figure.py", plotting=True)
-    path = tree / "plotting" / "style.py"
-    path.write_text(path.read_text() + "\nEXTRA = 1\n")
-    after = digest("manybody.models.bert.network"), digest(script="plot_figure.py", plotting=True)
-    assert before[0] == after[0]
-    assert before[1] != after[1]
+@pytest.mark.parametrize(
+    ("path", "old", "new", "changed"),
+    [
+        ("models/bert/network.py", "\nimport ", "\nSIZE = 3\nimport ", {"bert"}),
+        ("training/loop.py", "\nimport ", "\n# a comment\nimport ", set()),
+        ("training/loop.py", '"""', '"""Other words. ', set()),
+        ("plotting/style.py", "\nimport ", "\nEXTRA = 1\nimport ", {"figure"}),
+    ],
+)
+def test_an_edit_changes_the_digest_of_what_imports_it(tree, path, old, new, changed):
+    """Docstrings and comments do not count, and plots count for figures only."""
+    before = digests_now()
+    text = (tree / path).read_text()
+    assert old in text
+    (tree / path).write_text(text.replace(old, new, 1))
+    after = digests_now()
+    assert {name for name in after if after[name] != before[name]} == changed
 
 
 JOBS = {  # script: modules that its rule names besides

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manybody.sampling.diagnostics import settled, trace
-from manybody.sampling.draws import Draws, propose
+from manybody.sampling.draws import Draws
 
 
 def autoregressive(memory, sweeps=400, chains=60, seed=0):
@@ -82,14 +82,3 @@ def test_clones_of_one_seed_have_numbers_of_their_own():
         again = Draws(3, 40, 50, "permuted", "n2").sweep(sweep)
         assert np.array_equal(again[1], uniforms)
     assert not np.array_equal(Draws(4, 40, 50, "permuted", "n2").sweep(1)[1], one.sweep(1)[1])
-
-
-def test_proposals_follow_the_softmax():
-    import torch
-
-    logits = torch.tensor([2.0, -1.0, 0.5, 300.0, -4.0, 299.0])
-    uniforms = (np.arange(20_000) + 0.5) / 20_000
-    drawn, gain = propose(logits.expand(20_000, -1), uniforms, np.zeros(20_000, dtype=np.int64))
-    shares = np.bincount(drawn, minlength=6) / 20_000
-    np.testing.assert_allclose(shares, logits.double().softmax(0), atol=1e-4)
-    np.testing.assert_allclose(gain, logits.numpy()[drawn] - 2.0, rtol=1e-6)

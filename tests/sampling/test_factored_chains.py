@@ -6,7 +6,7 @@ import torch
 from benchmarks import naive
 from manybody.models.factored.network import Factored
 from manybody.sampling import footprint
-from manybody.sampling.backends import bytes_needed, open_chains
+from manybody.sampling.backends import open_chains
 from manybody.sampling.factored import any_depth, compiled, two_layers
 from manybody.sampling.factored import parameters as factored_parameters
 from manybody.sampling.factored.squares import DirectSquare, TableSquare, cheaper
@@ -87,30 +87,34 @@ def test_proposals_in_several_batches_are_the_same_proposals(monkeypatch):
     assert torch.equal(parts.tokens, whole.tokens)
 
 
+def walk(both, length, vocabulary):
+    """Twenty proposals to 4 chains of two kinds: their logits, ratios, and energies afterwards."""
+    every, generator = torch.arange(4), torch.Generator().manual_seed(4)
+    for _ in range(20):
+        at = torch.randint(length, (4,), generator=generator)
+        new = torch.randint(vocabulary, (4,), generator=generator)
+        taken = torch.rand(4, generator=generator) < 0.6
+        logits = [chains.logits(every, at).double() for chains in both]
+        proposals = [chains.log_ratio(every, at, new) for chains in both]
+        for chains, (_, handle) in zip(both, proposals, strict=True):
+            chains.accept(handle, taken)
+        assert torch.equal(both[0].tokens, both[1].tokens)
+        yield logits, [ratio for ratio, _ in proposals], [chains.energy() for chains in both]
+
+
 @pytest.mark.parametrize("rank", [None, 3])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_tensor_operations_of_two_layers_equal_the_compiled_loops(rank, dtype):
     """What they do on a GPU, done on a CPU."""
     tolerance = 1e-11 if dtype == torch.float64 else 1e-4
-    close = dict(rtol=tolerance, atol=tolerance)
-    every, generator = torch.arange(4), torch.Generator().manual_seed(4)
     model, tokens = make_model(2, rank, 9, 6, dtype=dtype), make_tokens(4, 6, 9)
     compiled = open_chains(model, tokens)
     batched = two_layers.PairedChains(factored_parameters.read(model, "none"), tokens)
     batched._steps, batched._as_given = two_layers._OnTensors, lambda tensor: tensor
     batched.rebuild()
-    for _ in range(20):
-        at = torch.randint(6, (4,), generator=generator)
-        new = torch.randint(9, (4,), generator=generator)
-        taken = torch.rand(4, generator=generator) < 0.6
-        logits = [chains.logits(every, at).double() for chains in (compiled, batched)]
-        torch.testing.assert_close(*logits, **close)
-        proposals = [chains.log_ratio(every, at, new) for chains in (compiled, batched)]
-        torch.testing.assert_close(proposals[0][0], proposals[1][0], **close)
-        for chains, (_, handle) in zip((compiled, batched), proposals, strict=True):
-            chains.accept(handle, taken)
-        torch.testing.assert_close(compiled.energy(), batched.energy(), **close)
-        assert torch.equal(compiled.tokens, batched.tokens)
+    for pairs in walk((compiled, batched), 6, 9):
+        for pair in pairs:
+            torch.testing.assert_close(*pair, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -128,77 +132,8 @@ def test_deep_models_in_tensors_equal_those_in_loops(
     assert all(footprint.has_tables(weights, layer) for layer in range(1, layers - 1))
     tokens = make_tokens(4, length, vocabulary)
     both = [kind(weights, tokens, energy) for kind in (compiled.LoopedChains, any_depth.DeepChains)]
-    every, generator = torch.arange(4), torch.Generator().manual_seed(4)
-    for _ in range(20):
-        at = torch.randint(length, (4,), generator=generator)
-        new = torch.randint(vocabulary, (4,), generator=generator)
-        taken = torch.rand(4, generator=generator) < 0.6
-        proposals = [chains.log_ratio(every, at, new) for chains in both]
+    for logits, ratios, energies in walk(both, length, vocabulary):
         scale = both[1].scores.abs().sum(1)
-        assert ((proposals[0][0] - proposals[1][0]).abs() / scale).max() < TOLERANCE
-        for chains, (_, handle) in zip(both, proposals, strict=True):
-            chains.accept(handle, taken)
-        assert torch.equal(both[0].tokens, both[1].tokens)
-        assert ((both[0].energy() - both[1].energy()).abs() / scale).max() < TOLERANCE
-        logits = [chains.logits(every, at) for chains in both]
+        for one, other in (ratios, energies):
+            assert ((one - other).abs() / scale).max() < TOLERANCE
         assert (logits[0] - logits[1]).abs().max() < TOLERANCE * logits[1].abs().max()
-
-
-def test_layer_norm_has_no_such_form():
-    assert not Factored(9, 6, 2, rank=3, variant="paper").about.closed_form
-    assert Factored(9, 6, 2, rank=3).about.closed_form
-
-
-@pytest.mark.parametrize("energy", ["raw", "norm"])
-def test_620_chains_at_the_size_of_the_paper_fit_in_groups(energy):
-    """|V| = 10,000, L = 128, rank 400: tables and one group of chains below 16 GiB."""
-    for layers in (2, 4):
-        with torch.device("meta"):
-            model = Factored(10_000, 128, layers, rank=400)
-        shared, each = bytes_needed(model, energy, "none")
-        assert shared + 20 * each < 16 * 2**30
-
-
-@pytest.mark.parametrize(
-    ("layers", "rank", "vocabulary", "length"),
-    [(2, 8, 40, 12), (2, None, 40, 12), (3, 6, 60, 10), (3, None, 20, 8), (4, 6, 60, 10)],
-)
-@pytest.mark.parametrize("energy", ["raw", "norm"])
-def test_single_precision_stays_near_the_naive_double_energy(
-    layers, rank, vocabulary, length, energy
-):
-    """After 300 moves too, without rebuilding: max(1e-6, 3 x the naive single deviation)."""
-    single = make_model(layers, rank, vocabulary, length, dtype=torch.float32)
-    double = make_model(layers, rank, vocabulary, length, dtype=torch.float32).double()
-    chains = open_chains(single, make_tokens(4, length, vocabulary), energy)
-    every, generator = torch.arange(4), torch.Generator().manual_seed(3)
-    for moves in (0, 300):
-        for _ in range(moves):
-            positions = torch.randint(length, (4,), generator=generator)
-            proposals = torch.randint(vocabulary, (4,), generator=generator)
-            _, handle = chains.log_ratio(every, positions, proposals)
-            chains.accept(handle, torch.ones(4, dtype=torch.bool))
-        exact = all_scores(double, chains.tokens, energy, "none")
-        naive = all_scores(single, chains.tokens, energy, "none").double()
-        size = all_masked_logits(double, chains.tokens)
-        size = size.gather(2, chains.tokens[..., None]).abs().sum((1, 2))
-        ours = ((chains.energy() + exact.sum(1)).abs() / size).max()
-        theirs = ((naive - exact).sum(1).abs() / size).max()
-        assert ours <= max(1e-6, 3 * theirs)
-
-
-def all_scores(model, tokens, energy, gauge):
-    """The score (C, L) of each position's token; E is minus their sum."""
-    logits = all_masked_logits(model, tokens)
-    if energy == "norm":
-        logits = logits.log_softmax(-1)
-    elif gauge == "mean":
-        logits = logits - logits.mean(-1, keepdim=True)
-    return logits.gather(2, tokens[..., None]).squeeze(2)
-
-
-def all_masked_logits(model, tokens):
-    """h_i (C, L, |V|): every position masked in a copy of its own."""
-    each = torch.eye(model.length, dtype=torch.bool)
-    copies = [model(row.expand(model.length, -1), each) for row in tokens]
-    return torch.stack([copy[each] for copy in copies])

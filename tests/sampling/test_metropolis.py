@@ -6,6 +6,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
+from enumerated import distance, floor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -127,30 +128,37 @@ def test_energy_and_ratio_are_those_of_the_definition(name, kind, gauge):
         torch.testing.assert_close(chains.energy(), energy, rtol=0, atol=1e-10)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["n=2", "n=3", "n=4", "bert"])
+WIDE = [(2, 8, 40, 12), (2, None, 40, 12), (3, 6, 60, 10), (3, None, 20, 8), (4, 6, 60, 10)]
+SINGLE = [MODELS[name] for name in ("n=2", "n=3", "n=4", "bert")] + [
+    FACTORED | dict(layers=layers, rank=rank, vocabulary=vocabulary, length=length)
+    for layers, rank, vocabulary, length in WIDE
+]
+
+
+@pytest.mark.parametrize("description", SINGLE)
 @pytest.mark.parametrize(("kind", "gauge"), ENERGIES)
-def test_single_precision_stays_close_after_many_moves(name, kind, gauge):
-    double, single = build(MODELS[name]), build(MODELS[name]).float()
-    tokens = torch.randint(7, (4, 6), generator=torch.Generator().manual_seed(5))
-    chains = open_chains(single, tokens, kind, gauge)
+def test_single_precision_stays_close_after_many_moves(description, kind, gauge):
+    """Without rebuilding: max(1e-6, 3 x the naive deviation of single precision)."""
+    double, single = build(description), build(description).float()
+    vocabulary, length = double.vocabulary, double.length
     generator = torch.Generator().manual_seed(6)
+    tokens = torch.randint(vocabulary, (4, length), generator=generator)
+    chains = open_chains(single, tokens, kind, gauge)
     every = torch.arange(4)
-    for _ in range(300):
-        positions = torch.randint(6, (4,), generator=generator)
-        shift = torch.randint(1, 7, (4,), generator=generator)
-        proposals = (chains.tokens[every, positions] + shift) % 7
-        _, handle = chains.log_ratio(every, positions, proposals)
-        chains.accept(handle, torch.ones(4, dtype=torch.bool))
-    exact = naive.energy(double, chains.tokens, kind, gauge)
-    plain = naive.NaiveSampler(single, chains.tokens, kind, gauge).energy()
-    logits = torch.stack(
-        [double(chains.tokens, torch.arange(6) == i)[:, i] for i in range(6)], dim=1
-    )
-    scale = logits.gather(2, chains.tokens[..., None]).abs().sum(dim=(1, 2))
-    deviation = ((chains.energy() - exact).abs() / scale).max()
-    allowed = max(1e-6, 3 * ((plain - exact).abs() / scale).max().item())
-    assert deviation <= allowed
+    for moves in (0, 300):
+        for _ in range(moves):
+            positions = torch.randint(length, (4,), generator=generator)
+            shift = torch.randint(1, vocabulary, (4,), generator=generator)
+            proposals = (chains.tokens[every, positions] + shift) % vocabulary
+            _, handle = chains.log_ratio(every, positions, proposals)
+            chains.accept(handle, torch.ones(4, dtype=torch.bool))
+        exact = naive.energy(double, chains.tokens, kind, gauge)
+        plain = naive.NaiveSampler(single, chains.tokens, kind, gauge).energy()
+        logits = [double(chains.tokens, torch.arange(length) == i)[:, i] for i in range(length)]
+        own = torch.stack(logits, dim=1).gather(2, chains.tokens[..., None])
+        scale = own.abs().sum(dim=(1, 2))
+        deviation = ((chains.energy() - exact).abs() / scale).max()
+        assert deviation <= max(1e-6, 3 * ((plain - exact).abs() / scale).max().item())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -158,6 +166,7 @@ def test_proposals_are_drawn_from_the_softmax(dtype):
     """Inversion, on one row at a time and on all: u falls into the drawn token's share."""
     generator = np.random.default_rng(2)
     logits = torch.from_numpy(generator.normal(size=(500, 7), scale=3.0)).to(dtype)
+    logits[2:50] = torch.tensor([2.0, -1.0, 0.5, 300.0, -4.0, 299.0, -300.0])
     uniforms, current = generator.random(500), generator.integers(7, size=500)
     uniforms[:2] = 0.0, 1.0 - 2.0**-53
     shares = np.cumsum(logits.double().softmax(dim=1).numpy(), axis=1)
@@ -405,7 +414,7 @@ def test_620_chains_at_paper_size_fit_in_16_gib(name, kind, gauge):
     assert shared + cuda + each < footprint.MEMORY
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     states_of_all = 620 * PAPER["length"] * (8 + 5 * 3 * 8)
-    assert group >= 1
+    assert group >= (1 if name == "bert" else 20)
     assert shared + group * each + weights + states_of_all < 15 << 30
 
 
@@ -426,12 +435,8 @@ def test_histogram_of_chains_is_the_target(name, kind, gauge):
     starts = torch.zeros(count, 4, dtype=torch.int64)
     chains = open_chains(model, starts, kind, gauge)
     record = advance(chains, *numbers(count, 4, sweeps, order), starts.numpy(), {sweeps})
-    final = record.tokens[sweeps] @ 3 ** np.arange(3, -1, -1)
-    found = np.bincount(final, minlength=81) / count
-    generator = np.random.default_rng(0)
-    draws = generator.multinomial(count, weights / weights.sum(), size=200) / count
-    floor = np.abs(draws - weights).sum(axis=1).mean() / 2
-    assert np.abs(found - weights).sum() / 2 < 1.3 * floor
+    final = record.tokens[sweeps]
+    assert distance(final, weights, 3) < 1.3 * floor(weights, count)
     # The bar can fail: the same chains are far from their target's neighbours.
     warmer = weights**0.7 / (weights**0.7).sum()
-    assert np.abs(found - warmer).sum() / 2 > 1.3 * floor
+    assert distance(final, warmer, 3) > 1.3 * floor(weights, count)

@@ -2,21 +2,18 @@
 
 import hashlib
 import json
-import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
+import child
 import pytest
-import yaml
+from configs import load
+from corpora import collected
 from http_server import DATA, server
 
 from manybody.config.check import ConfigError, check
-from manybody.sources import SourceError, download, published, text
+from manybody.sources import SourceError, download, published
 from manybody.sources.download import fetch
 
-SOURCE = Path(__file__).parents[2] / "workflow" / "src"
 __all__ = ["server"]  # a fixture
 SHA256 = hashlib.sha256(DATA).hexdigest()
 
@@ -26,31 +23,43 @@ def path(tmp_path):
     return tmp_path / "downloads" / "text.txt"
 
 
-def get(server, path, expected=None):
-    return fetch(f"{server.url}/text.txt", path, expected, patience=0.001)
-
-
-def names(path):
-    return sorted(found.name for found in path.parent.iterdir())
+def get(server, path, expected=None, name="text.txt"):
+    return fetch(f"{server.url}/{name}", path, expected, patience=0.001)
 
 
 def test_a_download_is_whole_and_its_digest_recorded(server, path):
     assert get(server, path).read_bytes() == DATA
     assert json.loads((path.parent / "text.txt.json").read_text())["sha256"] == SHA256
-    assert names(path) == ["text.txt", "text.txt.json"]
+    assert sorted(path.parent.iterdir()) == [path, path.with_name("text.txt.json")]
 
 
-def test_a_connection_that_ends_early_is_taken_up_where_it_ended(server, path):
-    server.cuts = [1_000_000, 0, 500_000]
-    assert get(server, path).read_bytes() == DATA
-    assert server.asked == [None, "bytes=1000000-", "bytes=1000000-", "bytes=1500000-"]
-
-
-def test_redirects_keep_the_range(server, path):
-    server.cuts = [1_000_000]
-    fetch(f"{server.url}/redirect/text.txt", path, SHA256, patience=0.001)
-    assert path.read_bytes() == DATA
-    assert server.asked == [None, None, "bytes=1000000-", "bytes=1000000-"]
+@pytest.mark.parametrize(
+    ("name", "cuts", "ranges", "asked"),
+    [
+        (
+            "text.txt",
+            [1_000_000, 0, 500_000],
+            True,
+            [None, "bytes=1000000-", "bytes=1000000-", "bytes=1500000-"],
+        ),
+        (
+            "redirect/text.txt",
+            [1_000_000],
+            True,
+            [None, None, "bytes=1000000-", "bytes=1000000-"],
+        ),
+        ("text.txt", [1_000_000], False, [None, "bytes=1000000-"]),
+    ],
+    ids=["cuts", "redirects", "no ranges"],
+)
+def test_a_connection_that_ends_early_is_taken_up_where_it_ended(
+    server, path, name, cuts, ranges, asked
+):
+    """By redirects too; a server without ranges sends all anew."""
+    server.cuts = cuts
+    server.ranges = ranges
+    assert get(server, path, SHA256, name).read_bytes() == DATA
+    assert server.asked == asked
 
 
 def test_a_killed_download_goes_on(server, path):
@@ -59,28 +68,19 @@ def test_a_killed_download_goes_on(server, path):
         "import sys; from pathlib import Path; from manybody.sources.download import fetch; "
         "fetch(sys.argv[1], Path(sys.argv[2]))"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, f"{server.url}/text.txt", str(path)],
-        env={"PYTHONPATH": str(SOURCE)},
-    )
+    process = child.start("-c", code, f"{server.url}/text.txt", path)
     part = path.parent / "text.txt.part"
     deadline = time.monotonic() + 30
     while not (part.is_file() and part.stat().st_size > 200_000):
         assert time.monotonic() < deadline, "the download never began"
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    with process:
+        process.kill()
     have = part.stat().st_size
     assert have < len(DATA)
     server.pause = 0.0
     assert get(server, path).read_bytes() == DATA
     assert server.asked == [None, f"bytes={have}-"]
-
-
-def test_a_server_without_ranges_starts_anew(server, path):
-    server.ranges, server.cuts = False, [1_000_000]
-    assert get(server, path).read_bytes() == DATA
-    assert server.asked == [None, "bytes=1000000-"]
 
 
 def test_a_part_that_is_the_whole_file_is_taken(server, path):
@@ -96,23 +96,23 @@ def test_a_part_longer_than_the_file_starts_anew(server, path):
     assert get(server, path).read_bytes() == DATA
 
 
-def test_a_missing_file_is_refused_at_once_with_the_way_out(server, path):
-    with pytest.raises(SourceError, match=r"404.*`files` in the config"):
-        fetch(f"{server.url}/nowhere.txt", path, patience=0.001)
-    assert len(server.asked) == 1
-
-
-def test_a_broken_server_is_given_up_after_some_tries(server, path):
-    server.broken = True
-    with pytest.raises(SourceError, match="503"):
-        get(server, path)
-    assert len(server.asked) == download.TRIES
-
-
-def test_a_wrong_digest_is_refused_and_nothing_kept(server, path):
-    with pytest.raises(SourceError, match=f"has sha256 {SHA256}, the config's `sha256`"):
-        get(server, path, expected="0" * 64)
-    assert names(path) == []
+@pytest.mark.parametrize(
+    ("name", "broken", "expected", "reason", "tries"),
+    [
+        ("nowhere.txt", False, None, "404.*`files` in the config", 1),
+        ("text.txt", True, None, "503", download.TRIES),
+        ("text.txt", False, "0" * 64, f"has sha256 {SHA256}, the config's `sha256`", 1),
+    ],
+    ids=["missing", "broken", "another"],
+)
+def test_what_cannot_be_had_is_refused_and_nothing_kept(
+    server, path, name, broken, expected, reason, tries
+):
+    server.broken = broken
+    with pytest.raises(SourceError, match=reason):
+        get(server, path, expected, name)
+    assert len(server.asked) == tries
+    assert not list(path.parent.glob("*"))
 
 
 @pytest.mark.parametrize("where", ["here", "on the server"])
@@ -136,11 +136,8 @@ def test_published_data_sets_are_fetched_at_their_revision(server, tmp_path, mon
         server.files[f"{root}/{name}"] = content.encode()
     monkeypatch.setattr(published, "URL", server.url + "/{repository}/{revision}/{name}")
     corpus = {"kind": "tinystories", "revision": revision, "split": "published"}
-    out = {split: tmp_path / f"{split}.parquet" for split in text.SPLITS}
-    text.collect(corpus, out, tmp_path / "downloads")
-    first = {split: file.read_bytes() for split, file in out.items()}
-    text.collect(corpus, out, tmp_path / "downloads")
-    assert {split: file.read_bytes() for split, file in out.items()} == first
+    first = collected(tmp_path, corpus)
+    assert collected(tmp_path, corpus) == first
     assert len(server.asked) == 2
     folder = tmp_path / "downloads" / "tinystories" / revision
     assert (folder / "TinyStories-train.txt").is_file()
@@ -172,7 +169,7 @@ def test_secrets_in_an_address_are_neither_shown_nor_kept(server, path, capfd):
 
 @pytest.mark.parametrize("revision", ["main", "v1.0", "0123abcd", "A" * 40, "0" * 40 + "\n"])
 def test_a_revision_that_can_move_is_refused_by_the_config(revision):
-    config = yaml.safe_load((SOURCE.parents[1] / "config" / "config.yaml").read_text())
+    config = load()
     config["corpora"]["stories"] = corpus = {"kind": "tinystories", "split": "published"}
     corpus["revision"] = "0123456789abcdef" * 2 + "01234567"
     check(config)

@@ -5,10 +5,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from corpora import collected, lines_corpus
 
 from manybody.kernels.sequence_weights import join, root
-from manybody.sources import duplicates, text
-from manybody.sources.documents import Documents, Piece
+from manybody.sources import duplicates
+from manybody.sources.documents import Piece
 from manybody.sources.duplicates import COMMON, Deduplicated, Shingles, lines
 
 WORDS = np.array([f"w{i}" for i in range(20_000)])
@@ -99,18 +100,17 @@ def test_near_duplicates_are_of_one_group_and_no_others(tmp_path):
     assert 60 < len(set(found)) < 300
 
 
-def test_a_candidate_below_half_is_no_near_duplicate(tmp_path, monkeypatch):
-    """Whatever the signatures say: every pair is a candidate, and the exact index decides."""
+@pytest.mark.parametrize(("common", "groups"), [(70, 2), (71, 1)])
+def test_a_candidate_below_half_is_no_near_duplicate(tmp_path, monkeypatch, common, groups):
+    """Whatever the signatures say: every pair is a candidate, and the exact index decides.
+
+    100 shingles each: 66 in common give 66/134 < .5, 67 give 67/133 > .5.
+    """
     monkeypatch.setattr(duplicates, "_buckets", lambda rows: iter([np.arange(len(rows))]))
     words = [f"word{i}" for i in range(104)]
-    one = " ".join(words)
-    # 100 shingles each; 66 in common give 66/134 < .5, 67 give 67/133 > .5
-    below = " ".join(words[:70] + [f"other{i}" for i in range(34)])
-    above = " ".join(words[:71] + [f"third{i}" for i in range(33)])
-    keys = [key for key, _ in deduplicated(tmp_path / "a", [one, below])[1]]
-    assert len(set(keys)) == 2
-    keys = [key for key, _ in deduplicated(tmp_path / "b", [one, above])[1]]
-    assert len(set(keys)) == 1
+    changed = words[:common] + [f"other{i}" for i in range(common, 104)]
+    found, _ = deduplicated(tmp_path, [" ".join(words), " ".join(changed)])
+    assert len({key for key, _ in found}) == groups
 
 
 def test_the_key_of_a_group_depends_neither_on_order_nor_on_other_documents(tmp_path):
@@ -169,22 +169,7 @@ def test_shingles_are_joined_across_pieces(tmp_path):
     assert (stored[: len(stored) // 2] == stored[len(stored) // 2 :]).all()
 
 
-def file_corpus(folder, texts, **changes):
-    path = folder / "texts.txt"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{document}\n***\n" for document in texts))
-    shares = {"train": 0.5, "validation": 0.25, "test": 0.25}
-    corpus = {"kind": "file", "files": [str(path)], "boundary": "marker", "marker": "***"}
-    return {**corpus, "split": shares, **changes}
-
-
-def collected(folder, corpus):
-    out = {name: folder / "out" / f"{name}.parquet" for name in text.SPLITS}
-    text.collect(corpus, out, folder)
-    assert sorted(path.name for path in (folder / "out").iterdir()) == sorted(
-        path.name for path in out.values()
-    )
-    return {name: [piece.text for piece in Documents(path)] for name, path in out.items()}
+HALF = {"train": 0.5, "validation": 0.25, "test": 0.25}
 
 
 def test_near_duplicates_never_straddle_unless_the_config_says_so(tmp_path):
@@ -196,8 +181,9 @@ def test_near_duplicates_never_straddle_unless_the_config_says_so(tmp_path):
         splits = {d: name for name, documents in found.items() for d in documents}
         return sum(splits[a] != splits[b] for a, b in zip(texts[::2], texts[1::2], strict=True))
 
-    assert straddling(collected(tmp_path / "on", file_corpus(tmp_path / "on", texts))) == 0
-    off = file_corpus(tmp_path / "off", texts, deduplicate=False)
+    on = lines_corpus(tmp_path, texts, split=HALF)
+    assert straddling(collected(tmp_path / "on", on)) == 0
+    off = lines_corpus(tmp_path, texts, split=HALF, deduplicate=False)
     assert straddling(collected(tmp_path / "off", off)) > 20  # 50 are expected, +- 4.3
 
 
@@ -208,19 +194,9 @@ def test_groups_keep_the_shares(tmp_path):
     for _ in range(300):
         one = sentence(random, 40)
         texts += [f"{one} {i}" for i in range(6)]
-    found = collected(tmp_path, file_corpus(tmp_path, texts))
+    found = collected(tmp_path, lines_corpus(tmp_path, texts, split=HALF))
     # 300 groups: the standard deviation of the share of one split is .029
     assert abs(len(found["train"]) / len(texts) - 0.5) < 0.1
-
-
-def test_what_the_test_split_holds_does_not_depend_on_the_training_split(tmp_path):
-    """Documents are not dropped for being like training text: equal ones all stay, together."""
-    random = np.random.default_rng(7)
-    texts = [sentence(random) for _ in range(60)]
-    found = collected(tmp_path, file_corpus(tmp_path, texts + texts[:30]))
-    assert sorted(d for documents in found.values() for d in documents) == sorted(
-        texts + texts[:30]
-    )
 
 
 @pytest.mark.long

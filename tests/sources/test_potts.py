@@ -1,4 +1,4 @@
-"""Potts samples against enumeration, their temperature against closed forms, refusals by name."""
+"""Potts samples against enumeration, their temperature against closed forms."""
 
 import hashlib
 from itertools import combinations
@@ -6,10 +6,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
-from enumerated import all_states, boltzmann
+from enumerated import all_states, boltzmann, distance, floor
 from numba import njit
 from safetensors.numpy import save_file
 from scipy.optimize import brentq
+from spin_sources import POTTS, check_splits, own_files, pair_law, run, tensors
 
 from benchmarks.potts_sampling import peer_parameters
 from manybody.files.atomic import ArtifactError
@@ -17,7 +18,7 @@ from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
 from manybody.kernels.pair_gibbs import REFRESH, pick, refresh, scale
 from manybody.models.stored import load_model
-from manybody.sources import SourceError, gibbs, pair_gibbs
+from manybody.sources import gibbs, pair_gibbs
 from manybody.sources import potts as source_of
 from manybody.sources.hamiltonian import Hamiltonian, read_about
 from manybody.sources.many_body import SPLITS, self_test, streams_of
@@ -28,70 +29,25 @@ from manybody.sources.potts import (
     find_beta,
     hamming,
     interactions,
-    make,
     ordered,
     stored_colours,
 )
 from manybody.training.lbfgs import adopt
 
-SOURCE = dict(
-    kind="potts", length=6, vocabulary=3, couplings="contact-map", colours={"gaussian": 5},
-    temperature={"beta": 0.8}, sweeps=30, seed=0,
-    sequences=dict(train=600, validation=200, test=100),
-)  # fmt: skip
 CHAINS = 20_000
 
 
-@pytest.fixture
-def few(monkeypatch):
-    """Fewer chains for search and check."""
-    for name, chains in dict(SEARCHED=500, REFINED=1500, CHECKED=4000).items():
-        monkeypatch.setattr(source_of, name, chains)
-
-
-def tensors(length, vocabulary, seed=0):
-    """J, U and h of eq. 1, all entries of both signs."""
-    rng = np.random.default_rng(seed)
-    couplings, colours = rng.normal(size=(length,) * 2), rng.normal(size=(vocabulary,) * 2)
-    couplings = np.triu(couplings, 1)
-    return couplings + couplings.T, colours + colours.T, rng.normal(size=(length, vocabulary))
-
-
-def hamiltonian(length=5, vocabulary=3, beta=0.4, fields=True, seed=0) -> Hamiltonian:
-    couplings, colours, own = tensors(length, vocabulary, seed)
-    return Hamiltonian(couplings, -colours / 2, beta, -own if fields else None)
-
-
-def own_files(folder, **named) -> dict:
-    """The config's entries for the user's own tensors."""
-    found = {}
-    for name, tensor in named.items():
-        path = folder / f"{name}.safetensors"
-        save_file({name: np.ascontiguousarray(tensor)}, path)
-        found[name] = {"file": str(path)}
-    return found
-
-
-def test_conditionals_are_ratios_of_the_weights_of_eq_1(tmp_path):
+def test_energies_of_the_entry_are_those_of_eq_1(tmp_path):
     couplings, colours, own = tensors(20, 20)
     files = own_files(tmp_path, couplings=couplings, colours=colours, fields=own)
-    beta = 0.1
-    model = interactions({**SOURCE, "length": 20, "vocabulary": 20, **files})(beta)
+    model = interactions({**POTTS, "length": 20, "vocabulary": 20, **files})(0.1)
 
     def energy(state):
         pairs = couplings * colours[np.ix_(state, state)]
         return -pairs.sum() / 2 - own[np.arange(20), state].sum()
 
-    rng = np.random.default_rng(1)
-    states = rng.integers(0, 20, (5, 20))
+    states = np.random.default_rng(1).integers(0, 20, (5, 20))
     np.testing.assert_allclose(model.energies(states), [energy(s) for s in states], rtol=1e-12)
-    for state, logs in zip(states, model.log_conditionals(states), strict=True):
-        for site in range(20):
-            changed = np.tile(state, (20, 1))
-            changed[:, site] = np.arange(20)
-            weights = -beta * np.array([energy(s) for s in changed])
-            weights = np.exp(weights - weights.max())
-            np.testing.assert_allclose(np.exp(logs[site]), weights / weights.sum(), atol=1e-12)
 
 
 @pytest.mark.long
@@ -100,18 +56,13 @@ def test_conditionals_are_ratios_of_the_weights_of_eq_1(tmp_path):
 def test_total_variation_after_some_sweeps_is_that_of_exact_samples(wide, vocabulary, monkeypatch):
     if wide:
         monkeypatch.setattr(pair_gibbs, "WIDEST", 0.0)
-    model = hamiltonian(5, vocabulary)
+    model = pair_law(5, vocabulary)
     assert pair_gibbs.prepare(model)[0] is (pair_gibbs.move_wide if wide else pair_gibbs.move)
     law = boltzmann(model, all_states(vocabulary, 5))
     run = pair_gibbs.sample(model, CHAINS, 25, np.random.SeedSequence(2))
-    powers = vocabulary ** np.arange(4, -1, -1)
-    counts = np.bincount(run.tokens @ powers, minlength=len(law))
-    exact = np.random.default_rng(0).multinomial(CHAINS, law, size=20)
-    floor = np.abs(exact / CHAINS - law).sum(axis=1).mean()
-    assert np.abs(counts / CHAINS - law).sum() < 1.3 * floor
-    early = pair_gibbs.sample(model, CHAINS, 0, np.random.SeedSequence(2)).tokens
-    counts = np.bincount(early @ powers, minlength=len(law))
-    assert np.abs(counts / CHAINS - law).sum() > 5 * floor
+    assert distance(run.tokens, law, vocabulary) < 1.3 * floor(law, CHAINS)
+    early = pair_gibbs.sample(model, CHAINS, 0, np.random.SeedSequence(2))
+    assert distance(early.tokens, law, vocabulary) > 5 * floor(law, CHAINS)
 
 
 @njit
@@ -128,7 +79,7 @@ def wander(chain, moves, offsets, others, pairs, factors, reciprocals, weights, 
 
 @pytest.mark.parametrize("case", ["potts", "dense with fields"])
 def test_incremental_weights_are_those_of_the_colours(case):
-    model = hamiltonian(12, 11, 0.15)
+    model = pair_law(12, 11, 0.15)
     if case == "potts":
         model = Hamiltonian(contact_map(20), -stored_colours() / 2, 1.707)
     loops, (offsets, others, pairs, _), (factors, reciprocals, fields, _), _ = pair_gibbs.prepare(
@@ -173,7 +124,7 @@ def test_pick_counts_partial_sums():
 
 
 def test_energies_of_a_run_are_those_of_its_tokens(monkeypatch):
-    model = hamiltonian(8, 5, 0.2)
+    model = pair_law(8, 5, 0.2)
     for widest in (pair_gibbs.WIDEST, 0.0):
         monkeypatch.setattr(pair_gibbs, "WIDEST", widest)
         run = pair_gibbs.sample(model, 70, 3, np.random.SeedSequence(0), energies=True)
@@ -191,30 +142,13 @@ def test_large_logits_are_sampled_without_overflow():
     assert len(np.unique(tokens)) == 4
 
 
-@pytest.mark.parametrize("widest", [pair_gibbs.WIDEST, 0.0])
-def test_samples_depend_on_neither_threads_nor_the_number_of_chains(widest, monkeypatch):
-    monkeypatch.setattr(pair_gibbs, "WIDEST", widest)
-    model, stream = hamiltonian(9, 7, 0.2), np.random.SeedSequence(5)
-    one = pair_gibbs.sample(model, 300, 40, stream)
-    for threads in (2, 3):
-        same = pair_gibbs.sample(model, 300, 40, stream, threads)
-        np.testing.assert_array_equal(one.tokens, same.tokens)
-        np.testing.assert_array_equal(one.changed, same.changed)
-    np.testing.assert_array_equal(pair_gibbs.sample(model, 70, 40, stream).tokens, one.tokens[:70])
-    other = pair_gibbs.sample(model, 300, 40, np.random.SeedSequence(6))
-    assert (one.tokens != other.tokens).any()
-    initial = pair_gibbs.sample(model, 300, 0, stream).tokens
-    kept = pair_gibbs.sample(model, 300, 0, stream, initial=initial)
-    np.testing.assert_array_equal(kept.tokens, initial)
-
-
 def test_what_a_sampler_is_not_for_is_refused():
     with pytest.raises(ValueError, match="sites have energies of their own"):
-        gibbs.sample(hamiltonian(), 2, 1, np.random.SeedSequence(0))
+        gibbs.sample(pair_law(), 2, 1, np.random.SeedSequence(0))
 
 
 def test_peer_has_the_same_conditionals():
-    model = hamiltonian(7, 5)
+    model = pair_law(7, 5)
     parameters = peer_parameters(model)
     tokens = np.random.default_rng(0).integers(0, 5, (9, 7))
     onehot = np.eye(5)[tokens].reshape(9, -1)
@@ -281,7 +215,7 @@ def test_stored_colours_are_the_default_draw():
 
 
 def test_signs_are_drawn_on_the_contact_map():
-    source = {**SOURCE, "length": 20, "couplings": "signs"}
+    source = {**POTTS, "length": 20, "couplings": "signs"}
     found = interactions(source)(1.0).couplings
     np.testing.assert_array_equal(np.abs(found), contact_map(20))
     negative = (found < 0).sum() // 2
@@ -291,7 +225,7 @@ def test_signs_are_drawn_on_the_contact_map():
 
 
 def test_ordered_starts_share_the_best_colours():
-    model = interactions({**SOURCE, "colours": "standard"})(1.0)
+    model = interactions({**POTTS, "colours": "standard"})(1.0)
     assert ordered(model, 7)[:, 0].tolist() == [0, 1, 2, 0, 1, 2, 0]
     own = Hamiltonian(contact_map(4), -np.diag([1.0, 3.0, 2.0]), 1.0)
     assert ordered(own, 2).tolist() == [[1] * 4] * 2
@@ -316,17 +250,11 @@ def test_search_finds_the_beta_of_two_sites(few):
     assert found == pytest.approx(expected, abs=0.025 / abs(slope))
 
 
-def run_make(source, folder, threads=1):
-    out = {split: folder / f"{split}.parquet" for split in SPLITS}
-    make(source, "toy", folder / "hamiltonian.safetensors", out, threads)
-    return {"hamiltonian": folder / "hamiltonian.safetensors", **out}
-
-
 def test_a_source_with_fields_from_its_entry_to_the_true_model(tmp_path, few):
     _, _, own = tensors(6, 3)
     files = own_files(tmp_path, fields=own)
-    source = {**SOURCE, **files, "temperature": {"hamming": 0.4}}
-    made = run_make(source, tmp_path / "one")
+    source = {**POTTS, **files, "temperature": {"hamming": 0.4}}
+    made = run(source, tmp_path / "one")
     model, about = Hamiltonian.load(made["hamiltonian"]), read_about(made["hamiltonian"])
     np.testing.assert_array_equal(model.fields, -own)
     assert about["beta"] == model.beta
@@ -341,13 +269,8 @@ def test_a_source_with_fields_from_its_entry_to_the_true_model(tmp_path, few):
     assert exact == pytest.approx(0.4, abs=0.02)
     for start in ("hot", "cold"):
         assert abs(found[start] - exact) < 4 * found[f"{start}_se"]
-    for split in SPLITS:
-        sequences = Sequences.open(made[split])
-        assert sequences.tokens.shape == (source["sequences"][split], 6)
-        test = self_test(model, sequences.tokens)
-        assert sequences.about["self_test"] == pytest.approx(test)
-        assert abs(test["difference"]) < 4 * test["standard_error"]
-    again = run_make(source, tmp_path / "two", threads=3)
+    check_splits(made, source, model)
+    again = run(source, tmp_path / "two", threads=3)
     for name, path in made.items():
         assert path.read_bytes() == again[name].read_bytes(), name
 
@@ -367,7 +290,7 @@ def test_a_source_with_fields_from_its_entry_to_the_true_model(tmp_path, few):
 
 def test_splits_are_chains_of_their_own(tmp_path, few):
     """Chain n of one split has nothing to do with chain n of another."""
-    made = run_make({**SOURCE, "temperature": {"beta": 0.1}}, tmp_path)
+    made = run({**POTTS, "temperature": {"beta": 0.1}}, tmp_path)
     tokens = [Sequences.open(made[split]).tokens[:100] for split in SPLITS]
     for one, other in combinations(tokens, 2):
         alike = (one == other).mean()
@@ -375,11 +298,11 @@ def test_splits_are_chains_of_their_own(tmp_path, few):
 
 
 def test_fields_are_saved_checked_and_part_of_the_variance(tmp_path):
-    model = hamiltonian(4, 3)
+    model = pair_law(4, 3)
     path = tmp_path / "h.safetensors"
     model.save(path, {})
     np.testing.assert_array_equal(Hamiltonian.load(path).fields, model.fields)
-    hamiltonian(4, 3, fields=False).save(path, {})
+    pair_law(4, 3, fields=False).save(path, {})
     assert Hamiltonian.load(path).fields is None
     save_file(
         dict(
@@ -402,67 +325,6 @@ def test_fields_are_saved_checked_and_part_of_the_variance(tmp_path):
     np.testing.assert_allclose(model.variances(), [first, (centred**2).mean() - first], rtol=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"length": 3}, "length: 3, expected at least 4 sites for a contact map"),
-        ({"colours": "stored"}, "the stored U is that of 20 colours, but vocabulary is 3"),
-    ],
-)
-def test_bad_entries_are_refused_by_name(tmp_path, change, said):
-    with pytest.raises(SourceError) as caught:
-        run_make({**SOURCE, **change}, tmp_path)
-    assert said in str(caught.value)
-    assert not list(tmp_path.iterdir())
-
-
-COUPLINGS, COLOURS, FIELDS = tensors(6, 3)
-
-
-@pytest.mark.parametrize(
-    ("name", "tensor", "said"),
-    [
-        ("couplings", COUPLINGS + np.eye(6, k=1) / 2, "expected a tensor that is symmetric"),
-        (
-            "couplings",
-            COUPLINGS + np.diag([0, 0, 0.25, 0, 0, 0]),
-            "couplings[2, 2] = 0.25: expected 0 where two sites coincide",
-        ),
-        ("couplings", COUPLINGS[:5, :5], "shape (5, 5), expected (6, 6)"),
-        ("couplings", np.zeros((6, 6)), "H is the same for all sequences"),
-        ("colours", COLOURS + np.eye(3, k=1) / 2, "symmetric"),
-        ("colours", np.eye(4), "shape (4, 4), expected (3, 3)"),
-        ("fields", FIELDS.T, "fields: shape (3, 6), expected (L, |V|) = (6, 3)"),
-        ("fields", np.full((6, 3), np.inf), "fields[0, 0] = inf, expected finite"),
-    ],
-)
-def test_own_tensors_that_do_not_fit_are_refused(tmp_path, name, tensor, said):
-    with pytest.raises(SourceError) as caught:
-        run_make({**SOURCE, **own_files(tmp_path, **{name: tensor})}, tmp_path / "out")
-    assert said in str(caught.value)
-    assert str(caught.value).startswith(name)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_distance_that_no_beta_reaches_is_refused_with_the_range(tmp_path, few):
-    # The colours of the standard model are alike: two samples order in different ones.
-    source = {**SOURCE, "colours": "standard", "temperature": {"hamming": 0.3}}
-    with pytest.raises(SourceError, match="hamming: no beta gives a mean Hamming") as caught:
-        run_make(source, tmp_path)
-    assert "from 0.667 at beta = 0 to 0.6" in str(caught.value)
-    assert not list(tmp_path.iterdir())
-
-
-def test_chains_that_remember_their_start_are_refused(tmp_path, few):
-    source = {**SOURCE, "length": 12, "temperature": {"beta": 40.0}}
-    with pytest.raises(SourceError, match="no equilibrium that chains find at beta = 40") as caught:
-        run_make(source, tmp_path)
-    said = str(caught.value)
-    assert "couplings, colours: J = contact-map and U = {'gaussian': 5}" in said
-    assert "from uniform starts and 0.0000 from ordered ones" in said
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.slow
 def test_default_draw_is_at_the_beta_of_the_specification():
     source = dict(
@@ -478,16 +340,3 @@ def test_default_draw_is_at_the_beta_of_the_specification():
     for start in ("hot", "cold"):
         assert found[start] == pytest.approx(0.3, abs=0.005)
     assert found["tau"] == pytest.approx(4.9, abs=0.8)
-
-
-@pytest.mark.parametrize("fields", [False, True])
-def test_conditionals_keep_the_law(fields):
-    model = hamiltonian(fields=fields)
-    states = all_states(3, 5)
-    law = boltzmann(model, states).reshape((3,) * 5)
-    kernels = np.exp(model.log_conditionals(states)).reshape((3,) * 5 + (5, 3))
-    moved = law
-    for site in range(5):
-        kernel = np.moveaxis(kernels[..., site, :], -1, site + 1).take(0, axis=site)
-        moved = moved.sum(axis=site, keepdims=True) * kernel
-    np.testing.assert_allclose(moved, law, atol=1e-14)

@@ -1,20 +1,19 @@
 """Prose from docstrings: what is kept, that nothing is imported, that digests are checked."""
 
-import os
-import subprocess
 import sys
 from importlib import metadata
-from pathlib import Path
 
+import child
 import pytest
 import yaml
+from configs import load
+from corpora import collected
 
 from manybody.files.sequences import Sequences
 from manybody.sources import SourceError, pydocs, text, tokenizer
 from manybody.sources.documents import Documents
 from manybody.sources.overlap import overlap
 
-ROOT = Path(__file__).parents[2]
 SOURCE = '''
 raise SystemExit("imported")
 
@@ -140,18 +139,8 @@ def test_prose_is_mostly_words(paragraph, kept):
     assert pydocs.is_prose(paragraph) == kept
 
 
-def test_the_command_prints_the_lines_for_the_config(package, tmp_path):
-    environment = dict(os.environ)
-    environment["PYTHONPATH"] = f"{ROOT / 'workflow' / 'src'}{os.pathsep}{tmp_path / 'site'}"
-    done = subprocess.run(
-        [sys.executable, "-m", "manybody.sources.pydocs", package],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    printed = yaml.safe_load(done.stdout)
-    assert printed == {
+def test_the_command_prints_the_lines_for_the_config(package):
+    assert yaml.safe_load(child.run("-m", "manybody.sources.pydocs", package)) == {
         "seed": 0,
         "packages": {package: pydocs.digest(KEPT)},
         "sha256": pydocs.digest(corpus({package: None}, 0)),
@@ -161,24 +150,16 @@ def test_the_command_prints_the_lines_for_the_config(package, tmp_path):
 def test_the_digest_of_the_whole_corpus_is_checked(package, tmp_path):
     corpus = {"kind": "pydocs", "packages": {package: pydocs.digest(KEPT)}, "sha256": "1" * 64}
     corpus["split"] = {"train": 0.4, "validation": 0.3, "test": 0.3}
-    out = {split: tmp_path / f"{split}.parquet" for split in text.SPLITS}
     with pytest.raises(SourceError, match=f"pydocs corpus has sha256 .* expects {'1' * 64}"):
-        text.collect(corpus, out, tmp_path)
-    corpus |= {"sha256": None, "deduplicate": False}  # one module is one group
-    for seed in range(30):  # of 4 documents some cuts leave a split empty
-        corpus["seed"] = seed
-        try:
-            text.collect(corpus, out, tmp_path)
-        except SourceError:
-            continue
-        break
-    stored = [piece.text for path in out.values() for piece in Documents(path)]
+        collected(tmp_path, corpus)
+    # One module is one group; of 4 documents some seeds leave a split empty.
+    corpus |= {"sha256": None, "deduplicate": False, "seed": 2}
+    stored = [one for documents in collected(tmp_path, corpus).values() for one in documents]
     assert sorted(stored) == KEPT
 
 
 def test_prose_of_a_locked_package_is_the_configs():
-    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-    packages = config["corpora"]["pydocs"]["packages"]
+    packages = load()["corpora"]["pydocs"]["packages"]
     name = "mpmath"  # the smallest; the demo itself checks them all
     assert metadata.version(name)
     assert pydocs.digest(pydocs.prose(name)) == packages[name]
@@ -186,8 +167,7 @@ def test_prose_of_a_locked_package_is_the_configs():
 
 @pytest.mark.slow
 def test_the_corpus_of_the_default_config_is_the_one_it_says():
-    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
-    described = config["corpora"]["pydocs"]
+    described = load()["corpora"]["pydocs"]
     found = corpus(described["packages"], described["seed"])
     assert pydocs.digest(found) == described["sha256"]
     assert 3e6 < sum(len(paragraph) for paragraph in found) < 5e6
@@ -195,7 +175,7 @@ def test_the_corpus_of_the_default_config_is_the_one_it_says():
 
 @pytest.mark.slow
 def test_test_blocks_of_the_default_config_do_not_stand_in_its_training_text(tmp_path):
-    config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
+    config = load()
     source, corpus = config["sources"]["docs"], config["corpora"]["pydocs"]
     out = {split: tmp_path / f"{split}.parquet" for split in text.SPLITS}
     text.collect(corpus, out, tmp_path)

@@ -8,34 +8,13 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from corpora import SHARES, collected, joined, lines_corpus
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from manybody.files.parquet import Refused
 from manybody.runtime.progress import Progress
 from manybody.sources import SourceError, Unchanged, documents, text
-from manybody.sources.documents import PIECE, Cutter, Documents, Piece
-
-SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
-
-
-def joined(pieces):
-    """Documents as whole strings."""
-    whole, parts = [], []
-    for piece in pieces:
-        parts.append(piece.text)
-        if piece.last:
-            whole.append("".join(parts))
-            parts = []
-    assert not parts, "the last document has no end"
-    return whole
-
-
-def collected(folder, corpus):
-    """The documents of each split of a corpus."""
-    out = {name: folder / "out" / f"{name}.parquet" for name in text.SPLITS}
-    text.collect(corpus, out, folder / "downloads")
-    return {name: joined(Documents(path)) for name, path in out.items()}
+from manybody.sources.documents import PIECE, Cutter, Documents
 
 
 @pytest.mark.parametrize(
@@ -114,69 +93,63 @@ def test_folders_are_read_recursively_in_order_without_hidden_files(tmp_path):
     assert found == ["texts/a/y.txt", "texts/a/z.txt", "texts/b.txt"]
 
 
-def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path):
-    with pytest.raises(SourceError, match=r"no such file or folder: nowhere\.txt"):
-        list(text.find_files(["nowhere.txt"]))
-    with pytest.raises(SourceError, match="holds no file"):
-        list(text.find_files([str(tmp_path)]))
-
-
-def column_of(tmp_path, column, **kinds):
-    path = tmp_path / "texts.parquet"
-    pq.write_table(pa.table({"story": pa.array(column, **kinds), "id": range(len(column))}), path)
-    return {
-        "kind": "file",
-        "files": [str(path)],
-        "column": "story",
-        "split": SHARES,
-        "deduplicate": False,
-    }
-
-
 def test_rows_of_a_parquet_column_are_documents(tmp_path):
     stories = [f"story {i}\n\nwith a blank line\n" for i in range(200)]
-    found = collected(tmp_path, column_of(tmp_path, stories))
+    path = tmp_path / "texts.parquet"
+    pq.write_table(pa.table({"story": stories, "id": range(200)}), path)
+    corpus = {"kind": "file", "files": [str(path)], "column": "story", "split": SHARES}
+    found = collected(tmp_path, {**corpus, "deduplicate": False})
     everything = [story for stories in found.values() for story in stories]
     assert sorted(everything) == sorted(story.rstrip() for story in stories)
 
 
-@pytest.mark.parametrize(
-    ("column", "named", "reason"),
-    [
-        (["a", None], "story", "null in row 1"),
-        ([1, 2], "story", "holds int64, expected strings"),
-        (["a"], "text", "no column 'text': its columns are story, id"),
-        (["a"], None, "no column None"),
-    ],
-)
-def test_other_columns_are_refused(tmp_path, column, named, reason):
-    corpus = {**column_of(tmp_path, column), "column": named}
+FILE = {"kind": "file", "boundary": "line", "column": "story", "split": SHARES}
+STORIES = {"kind": "tinystories", "split": SHARES}
+COLUMNS = {"words": ["a"], "holes": ["a", None], "numbers": [1, 2]}
+REFUSED = {
+    "no file": (FILE | {"files": ["nowhere.txt"]}, r"no such file or folder: nowhere\.txt"),
+    "no file in the folder": (FILE | {"files": ["empty"]}, "holds no file"),
+    "too few documents": (
+        FILE | {"files": ["one.txt"]},
+        r"the (train|validation) split .* comes out empty",
+    ),
+    "null": (FILE | {"files": ["holes.parquet"]}, "null in row 1"),
+    "numbers": (FILE | {"files": ["numbers.parquet"]}, "holds int64, expected strings"),
+    "other columns": (
+        FILE | {"files": ["words.parquet"], "column": "text"},
+        "no column 'text': its columns are story, id",
+    ),
+    "no column": (FILE | {"files": ["words.parquet"], "column": None}, "no column None"),
+    "no Parquet": (FILE | {"files": ["no.parquet"]}, "not a readable Parquet file"),
+    "another checksum": (
+        STORIES | {"files": {"train": ["one.txt"]}, "sha256": {"one.txt": "0" * 64}},
+        r"one.txt has sha256 \w+, the config's `sha256`",
+    ),
+    "no file of stories": (
+        STORIES | {"files": {"train": ["nowhere.txt"]}},
+        r"no such file: .*nowhere.txt",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_corpus_is_refused_and_leaves_nothing(case, tmp_path, monkeypatch):
+    corpus, reason = REFUSED[case]
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("one.txt").write_text("only one document\n")
+    Path("no.parquet").write_bytes(b"PAR1 or not")
+    for name, column in COLUMNS.items():
+        pq.write_table(pa.table({"story": column, "id": range(len(column))}), f"{name}.parquet")
     with pytest.raises(SourceError, match=reason):
         collected(tmp_path, corpus)
-
-
-def test_a_file_that_is_no_parquet_is_refused(tmp_path):
-    corpus = column_of(tmp_path, ["a"])
-    (tmp_path / "texts.parquet").write_bytes(b"PAR1 or not")
-    with pytest.raises(SourceError, match="not a readable Parquet file"):
-        collected(tmp_path, corpus)
-
-
-def lines_corpus(tmp_path, lines, **changes):
-    path = tmp_path / "lines.txt"
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return {
-        "kind": "file",
-        "files": [str(path)],
-        "boundary": "line",
-        "split": SHARES,
-        **changes,
-    }
+    assert not list(Path("out").glob("*"))
 
 
 def test_the_cut_keeps_shares_and_order_and_never_parts_equal_documents(tmp_path):
     lines = [f"document {i % 3000}" for i in range(4000)]
     found = collected(tmp_path, lines_corpus(tmp_path, lines))
+    assert sum(map(len, found.values())) == len(lines)
     sets = {name: set(stories) for name, stories in found.items()}
     assert not sets["train"] & sets["test"]
     assert not sets["train"] & sets["validation"]
@@ -187,25 +160,13 @@ def test_the_cut_keeps_shares_and_order_and_never_parts_equal_documents(tmp_path
         assert found[name] == [line for line in lines if line in sets[name]]
 
 
-def test_a_longer_corpus_leaves_documents_where_they_were(tmp_path):
+def test_a_document_s_split_depends_on_the_seed_and_on_no_other_document(tmp_path):
     lines = [f"document {i}" for i in range(300)]
     short = collected(tmp_path / "a", lines_corpus(tmp_path, lines[:200]))
     long = collected(tmp_path / "b", lines_corpus(tmp_path, lines))
     assert all(long[name][: len(short[name])] == short[name] for name in text.SPLITS)
-
-
-def test_another_seed_cuts_otherwise(tmp_path):
-    lines = [f"document {i}" for i in range(300)]
-    first = collected(tmp_path / "a", lines_corpus(tmp_path, lines))
-    second = collected(tmp_path / "b", lines_corpus(tmp_path, lines, seed=1))
-    assert first["test"] != second["test"]
-
-
-def test_an_empty_split_is_refused_and_leaves_nothing(tmp_path):
-    corpus = lines_corpus(tmp_path, ["only one document"])
-    with pytest.raises(SourceError, match=r"the (train|validation) split .* comes out empty"):
-        collected(tmp_path, corpus)
-    assert list((tmp_path / "out").iterdir()) == []
+    other = collected(tmp_path / "c", lines_corpus(tmp_path, lines, seed=1))
+    assert other["test"] != long["test"]
 
 
 def replace(path):
@@ -280,19 +241,6 @@ def test_documents_carry_their_source(tmp_path):
     assert stored.sha256 == hashlib.sha256(content).hexdigest()
 
 
-def test_damaged_documents_are_refused(tmp_path):
-    path = tmp_path / "documents.parquet"
-    with documents.writer(path, {}) as writer:
-        for i in range(500):
-            writer.add(Piece(f"document {i}", True))
-    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
-    spoiled = bytearray(path.read_bytes())
-    spoiled[column.data_page_offset + column.total_compressed_size // 2] ^= 4
-    path.write_bytes(spoiled)
-    with pytest.raises(Refused, match=r"documents.parquet is refused: its data is damaged"):
-        list(Documents(path))
-
-
 def test_local_files_of_tinystories_with_the_published_split(tmp_path):
     stories = [f"Story {i}.\n\nThe end.\n<|endoftext|>\n" for i in range(60)]
     (tmp_path / "train.txt").write_text("".join(stories[:30]))
@@ -303,21 +251,6 @@ def test_local_files_of_tinystories_with_the_published_split(tmp_path):
     assert found["train"] == [f"Story {i}.\n\nThe end." for i in range(30)]
     held_out = found["validation"] + found["test"]
     assert sorted(held_out) == [f"Story {i}.\n\nThe end." for i in range(30, 60)]
-
-
-def test_a_local_file_with_another_checksum_is_refused(tmp_path):
-    (tmp_path / "train.txt").write_text("Story.\n")
-    corpus = {
-        "kind": "tinystories",
-        "files": {"train": [str(tmp_path / "train.txt")]},
-        "sha256": {"train.txt": "0" * 64},
-        "split": SHARES,
-    }
-    with pytest.raises(SourceError, match=r"train.txt has sha256 \w+, the config's `sha256`"):
-        collected(tmp_path, corpus)
-    corpus["files"]["train"] = [str(tmp_path / "nowhere.txt")]
-    with pytest.raises(SourceError, match=r"no such file: .*nowhere.txt"):
-        collected(tmp_path, corpus)
 
 
 def test_wikitext_from_parquet_equals_wikitext_from_text(tmp_path):

@@ -1,10 +1,6 @@
 """Byte-level BPE and blocks: exact text back, same bytes always, clear refusals."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
+import child
 import numpy as np
 import pytest
 from tokenizers import ByteLevelBPETokenizer
@@ -15,7 +11,6 @@ from manybody.files.sequences import Sequences
 from manybody.sources import SourceError, documents, tokenizer
 from manybody.sources.documents import Cutter
 
-SOURCE = Path(__file__).parents[2] / "workflow" / "src"
 TEXTS = [*benchmark.paragraphs(0.05, 0), "Grüße, 世界 🎉", "  spaces   and\n\n\nlines\t.", "x"]
 
 
@@ -95,11 +90,6 @@ def test_a_dropped_marker_is_no_token(trained):
     assert tokenizer.load(trained).token_to_id(tokenizer.MARKER) is None
 
 
-def test_a_tokenizer_without_the_marker_cannot_keep_it(stored, trained, tmp_path):
-    with pytest.raises(SourceError, match="train it with end_of_document: kept"):
-        encode(stored, trained, tmp_path, end_of_document="kept")
-
-
 def test_asked_blocks_are_the_first(stored, trained, tmp_path):
     everything = encode(stored, trained, tmp_path).tokens
     few = encode(stored, trained, tmp_path, blocks=7)
@@ -111,6 +101,7 @@ def test_asked_blocks_are_the_first(stored, trained, tmp_path):
     [
         ({"blocks": 10**6}, r"makes \d+ blocks of 16 tokens, expected 1000000"),
         ({"length": 10**6}, "makes 0 blocks of 1000000 tokens, expected at least 1"),
+        ({"end_of_document": "kept"}, "train it with end_of_document: kept"),
     ],
 )
 def test_what_cannot_be_cut_is_refused(stored, trained, tmp_path, changes, reason):
@@ -178,22 +169,9 @@ def test_same_bytes_in_other_processes_with_other_threads(stored, tmp_path):
     for threads in ("1", "2", "5"):
         folder = tmp_path / threads
         folder.mkdir()
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(SOURCE),
-            "RAYON_NUM_THREADS": threads,
-            "PYTHONHASHSEED": threads,
-        }
-        command = [sys.executable, "-c", WORK, str(folder), str(stored)]
-        subprocess.run(command, env=environment, check=True)
+        child.run("-c", WORK, folder, stored, RAYON_NUM_THREADS=threads, PYTHONHASHSEED=threads)
         found.add(tuple((folder / n).read_bytes() for n in ("tokenizer.json", "out.parquet")))
     assert len(found) == 1
-
-
-def test_the_benchmark_measures_both_sides():
-    (row,) = benchmark.measure(megabytes=0.4, vocabulary=300)
-    assert set(row) == {"what", "ours", "baseline", "ratio", "unit", "threads"}
-    assert row["ratio"] == pytest.approx(row["ours"] / row["baseline"])
 
 
 TWO_GIGABYTES = """
@@ -220,11 +198,9 @@ def test_two_gigabytes_of_text_stay_below_four_of_memory(tmp_path):
         for seed in range(125):
             size += out.write("\n".join(benchmark.paragraphs(16, seed)) + "\n")
     assert size > 1.98e9
-    command = [sys.executable, "-c", TWO_GIGABYTES, str(tmp_path), "line"]
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
-    print(f"\n{int(done.stdout) / 1024:.0f} MiB")
-    assert int(done.stdout) < 4 * 2**20  # KiB
+    peak = int(child.run("-c", TWO_GIGABYTES, tmp_path, "line"))
+    print(f"\n{peak / 1024:.0f} MiB")
+    assert peak < 4 * 2**20  # KiB
     assert len(Sequences.open(tmp_path / "out.parquet")) > 1e6
 
 

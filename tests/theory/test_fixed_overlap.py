@@ -36,11 +36,10 @@ def test_layer_1_does_not_move_under_state_evolution():
     assert found["y_err"] == pytest.approx(np.std(each, ddof=1) / 2**0.5, abs=1e-3)
 
 
-def test_the_table_has_its_rows_and_the_same_bytes_again():
-    frame, about = fixed_overlap.compute(ENTRY)
-    again, _ = fixed_overlap.compute({**ENTRY, "threads": 2, "overlaps": [0.99, 0.5]})
+def test_the_table_has_its_rows_for_overlaps_in_any_order():
+    frame, _ = fixed_overlap.compute(ENTRY)
+    again, _ = fixed_overlap.compute({**ENTRY, "overlaps": [0.99, 0.5]})
     assert frame.equals(again)
-    assert "threads" not in about["entry"]
     fixed = frame[frame["quantity"] == "fixed"]
     assert fixed["x"].tolist() == [0.5, 0.99]
     assert fixed["y"].iloc[0] == 0 < fixed["y"].iloc[1]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from manybody.theory.multi_index import gamp
-from manybody.theory.multi_index.channel import denoiser, index, outputs, posterior
+from manybody.theory.multi_index import gamp, links
+from manybody.theory.multi_index.channel import denoiser, index, posterior
 from manybody.theory.multi_index.samples import Setting, averages, draws
 
 ENTRY = {
@@ -87,8 +87,8 @@ def test_an_informed_start_is_a_posteriors():
     state = gamp.informed(data, (0.3, 0.6), generator)
     error = np.mean((data.teacher - state.estimate) ** 2, axis=1)
     m, q = gamp.overlaps(data.teacher, state.estimate)
-    for found, expected in ((m, [0.3, 0.6]), (q, [0.3, 0.6]), (error, [0.7, 0.4])):
-        np.testing.assert_allclose(found, expected, rtol=0, atol=0.02)
+    expected = [[0.3, 0.6], [0.3, 0.6], [0.7, 0.4]]
+    np.testing.assert_allclose([m, q, error], expected, rtol=0, atol=0.02)
     assert np.diag(state.covariance) == pytest.approx([0.7, 0.4])
 
 
@@ -121,10 +121,8 @@ def test_prediction_with_a_channel_that_knows_the_noise_is_state_evolution():
     for expected in (0.804, 0.904, 0.951):
         state = gamp.predict(state, 1.2, 1.0, normals, 1e-3, 1e-3)
         assert state.m[1] == pytest.approx(expected, abs=0.005)
-        assert state.q[1] == pytest.approx(state.m[1], abs=0.004)
-        assert 1 - state.c[1] == pytest.approx(state.m[1], abs=0.004)
-        assert state.q[0] == pytest.approx(state.m[0], abs=0.004)
-        assert 1 - state.c[0] == pytest.approx(state.m[0], abs=0.02)
+        gaps = np.abs([state.q - state.m, 1 - state.c - state.m])
+        assert (gaps < [[0.004, 0.004], [0.02, 0.004]]).all()
 
 
 def test_prediction_of_linear_attention_is_its_state_evolution():
@@ -182,35 +180,25 @@ def test_sobol_normals_are_normal_and_independent():
     assert np.abs(shares).max() < 1e-3
 
 
-def test_plug_in_error_is_that_of_fresh_samples():
+@pytest.mark.parametrize(("kind", "size"), [("softmax", 1.0), ("linear", 0.4)])
+def test_plug_in_error_is_that_of_fresh_samples(kind, size):
+    """Of weights of this size: outputs of linear attention have heavy tails."""
     generator = np.random.default_rng(5)
-    teacher = generator.normal(size=(2, 50))
-    estimate = 0.7 * teacher + 0.4 * generator.normal(size=(2, 50))
+    teacher, noise = size * generator.normal(size=(2, 2, 50))
     normals = gamp.sobol_normals(gamp.TESTS, generator)
     tokens = generator.normal(size=(40_000, 2, 50))
-    given, found = (
-        outputs(index(np.einsum("ki,nti->nkt", w, tokens) / np.sqrt(50), 1.0))
-        for w in (teacher, estimate)
-    )
-    squares = ((given - found) ** 2).sum(axis=(1, 2))
-    error = squares.std() / np.sqrt(len(squares))
-    ours = gamp.plug_in_error(teacher, estimate, 1.0, normals)
-    assert ours == pytest.approx(squares.mean(), abs=4 * error + 1e-3)
-    # Section 5: .385 with nothing learned; signs of layers do not matter.
-    assert gamp.plug_in_error(teacher, 0 * teacher, 1.0, normals) > 0.3
-    assert gamp.plug_in_error(teacher, -teacher, 1.0, normals) < 1e-12
 
+    def outputs(weights):
+        h = index(np.einsum("ki,nti->nkt", weights, tokens) / np.sqrt(50), 1.0, kind)
+        return links.attention(h[:, :, None] * h[:, None, :], kind)
 
-def test_plug_in_error_of_linear_attention_is_that_of_its_outputs():
-    generator = np.random.default_rng(5)
-    teacher = generator.normal(size=(2, 400))
-    normals = gamp.sobol_normals(2**14, generator)
-    found = gamp.plug_in_error(teacher, 0 * teacher, 0.5, normals, "linear")
-    # Nothing learned: the student's y is 0, and |y|^2 = |h|^4.
-    z = np.einsum("kl,nlt->nkt", np.linalg.cholesky(teacher @ teacher.T / 400), normals[:, :2])
-    h = 0.5 * z[:, 1] + (z[:, 0] * z[:, 1]).sum(axis=1)[:, None] * z[:, 0]
-    norms = (h**2).sum(axis=1) ** 2
-    assert found == pytest.approx(norms.mean(), abs=4 * norms.std() / 2**7)
+    for estimate in (0.7 * teacher + 0.4 * noise, 0 * teacher):
+        squares = ((outputs(teacher) - outputs(estimate)) ** 2).sum(axis=(1, 2))
+        error = squares.std() / np.sqrt(len(squares))
+        found = gamp.plug_in_error(teacher, estimate, 1.0, normals, kind)
+        assert found == pytest.approx(squares.mean(), abs=4 * error + 1e-3)
+    # Signs of layers do not matter.
+    assert gamp.plug_in_error(teacher, -teacher, 1.0, normals, kind) < 1e-12
 
 
 def test_overlaps_of_different_layers_are_in_the_table_and_vanish():
@@ -235,18 +223,10 @@ def at(frame, quantity, series):
 
 
 @pytest.mark.long
-def test_numbers_do_not_depend_on_threads_and_runs_not_on_their_number():
-    frame, about = gamp.compute(ENTRY | {"threads": 1})
-    again, same = gamp.compute(ENTRY | {"threads": 16})
-    assert frame.equals(again)
-    assert about == same == {"entry": {k: v for k, v in ENTRY.items() if k != "threads"}}
+def test_runs_do_not_depend_on_their_number():
+    frame, _ = gamp.compute(ENTRY)
     fewer, _ = gamp.compute(ENTRY | {"runs": 1})
-    for quantity in ("M11", "error plug-in", "SE Q11"):
-        for series in ("0.6", "1.2"):
-            expected = at(frame, quantity, series)[[0]]
-            assert at(fewer, quantity, series).equals(expected)
-    other, _ = gamp.compute(ENTRY | {"seed": 1})
-    assert not np.allclose(at(frame, "M22", "1.2"), at(other, "M22", "1.2"))
+    assert fewer.equals(frame[frame["seed"] < 1].reset_index(drop=True))
 
 
 def test_a_table_has_a_row_for_each_iteration_and_flags_runs_that_did_not_converge():

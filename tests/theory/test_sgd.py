@@ -119,15 +119,10 @@ def at(frame, quantity):
     return found.pivot(index="x", columns="seed", values="y")
 
 
-def test_numbers_do_not_depend_on_threads_and_runs_not_on_their_number():
-    frame, about = sgd.compute(SMALL | {"threads": 1})
-    again, same = sgd.compute(SMALL | {"threads": 3})
-    assert frame.equals(again)
-    assert about == same == {"entry": {k: v for k, v in SMALL.items() if k != "threads"}}
+def test_runs_do_not_depend_on_their_number():
+    frame, _ = sgd.compute(SMALL)
     fewer, _ = sgd.compute(SMALL | {"runs": 2})
     assert fewer.equals(frame[frame["seed"] < 2].reset_index(drop=True))
-    other, _ = sgd.compute(SMALL | {"seed": 1})
-    assert not np.allclose(at(frame, "cosine 1"), at(other, "cosine 1"))
 
 
 def test_a_table_has_a_row_for_each_batch_at_first_and_then_for_each_epoch():

@@ -185,20 +185,3 @@ def test_differences_of_alpha_1_are_paired_over_scramblings(monkeypatch):
         own, middle = (frame.loc[("alpha_1", "self-consistent", x)] for x in (c, 1.0))
         assert apart["y"] == pytest.approx(own["y"] - middle["y"], abs=1e-12)
         assert 0 < apart["y_err"] < np.hypot(own["y_err"], middle["y_err"]) / 3
-
-
-def test_a_difference_is_taken_within_each_scrambling():
-    each = np.array([0.70, 0.75, 0.72, 0.73])
-    starts = [
-        thresholds.Onset(0.0, 0.0, 0.0, 0.0, True, found)
-        for found in (each + 0.01, each, each - 0.02)
-    ]
-    rows = thresholds._differences([0.5, 1.0, 2.0], starts, [1, 1, 1])
-    assert [row[3] for row in rows] == pytest.approx([0.01, 0.0, -0.02])
-    assert [row[4] for row in rows] == pytest.approx([0.0, 0.0, 0.0], abs=1e-12)
-    apart = thresholds._differences([0.5, 1.0, 2.0], starts, [2, 1, 1])
-    assert [row[:3] for row in apart] == [
-        ("alpha_1 difference", "c = 1", 1.0),
-        ("alpha_1 difference", "c = 1", 2.0),
-        ("alpha_2 difference", "c = 0.5", 0.5),
-    ]

@@ -133,11 +133,10 @@ def test_a_bad_line_is_refused_with_file_line_and_what_was_expected(tmp_path, li
         questions.read(path)
 
 
-def test_a_file_without_questions_or_that_is_not_there_is_refused(tmp_path):
+def test_a_file_without_questions_is_refused(tmp_path):
     (tmp_path / "empty.label").write_text("\n\n")
-    for name, said in (("empty.label", "no question"), ("none.label", "cannot be read")):
-        with pytest.raises(ValueError, match=f"questions: .*{name}.*{said}"):
-            questions.read(tmp_path / name)
+    with pytest.raises(ValueError, match=r"questions: .*empty\.label.*no question"):
+        questions.read(tmp_path / "empty.label")
 
 
 def test_a_vocabulary_of_bert_marks_cuts_and_pads(tmp_path):
@@ -305,12 +304,10 @@ def test_held_out_loss_and_accuracy_are_means_with_their_errors():
 
 def test_the_table_holds_each_run_over_its_steps(entry):
     frame, about = trec.compute(entry)
-    assert list(frame) == ["quantity", "series", "seed", "x", "y", "y_err"]
     # 24 questions to train on are 6 batches, 3 epochs are 18 steps.
     assert about["steps"] == 18
     assert about["questions"] == {"all": 30, "held out": 6}
     assert about["tokenizer"]["from"] == "questions"
-    assert "threads" not in about["entry"]
     for run in range(2):
         mine = frame[frame["seed"] == run].groupby("quantity")
         for layer in (1, 2):
@@ -325,14 +322,6 @@ def test_the_table_holds_each_run_over_its_steps(entry):
         assert (loss["y_err"] > 0).all()
     first, second = (frame.loc[frame["seed"] == run, "y"].to_numpy() for run in range(2))
     assert not np.array_equal(first, second)
-
-
-def test_threads_and_repetition_change_no_byte(entry):
-    frames = [trec.compute(entry | {"threads": threads})[0] for threads in (1, 2, 2)]
-    for frame in frames[1:]:
-        assert frame.to_csv() == frames[0].to_csv()
-    other, _ = trec.compute(entry | {"seed": 4})
-    assert other.to_csv() != frames[0].to_csv()
 
 
 def test_a_classifier_learns_what_a_word_tells(tmp_path, entry):
@@ -354,22 +343,18 @@ def test_no_questions_give_no_rows():
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
+    ("key", "value", "said"),
     [
-        ("held_out", 0.99),
-        ("vocabulary", 200),
-        ("tokenizer", "none.txt"),
+        ("questions", "none.label", "none.label.*cannot be read"),
+        ("held_out", 0.99, "0.99.*expected"),
+        ("vocabulary", 200, "200.*(expected|give)"),
+        ("tokenizer", "none.txt", "none.txt.*expected"),
+        ("learning_rate", 1e30, r"1e\+30.*run 0.*smaller"),
     ],
 )
-def test_a_bad_entry_is_refused_by_key_and_value(entry, key, value):
-    found = "null" if value is None else value
-    with pytest.raises(ValueError, match=f"^{key}: .*{found}.*(expected|give)"):
+def test_a_bad_entry_is_refused_by_key_and_value(entry, key, value, said):
+    with pytest.raises(ValueError, match=f"^{key}: .*{said}"):
         trec.compute(entry | {key: value})
-
-
-def test_training_that_overflows_is_refused(entry):
-    with pytest.raises(ValueError, match=r"learning_rate: found 1e\+30.*run 0.*smaller"):
-        trec.compute(entry | {"learning_rate": 1e30})
 
 
 # --- The published questions ---------------------------------------------------------------------

@@ -274,16 +274,6 @@ def test_posterior_averages_of_a_learnt_layer_are_those_of_quadrature():
     np.testing.assert_allclose([second[0, 0], second[0, 3], first[0, 0]], expected, atol=3e-4)
 
 
-def test_threads_change_no_byte():
-    nodes, given = untied.first_layer(0.7, 0.5), untied.uniforms(128, stream(9))
-    one, two = (untied.learnt(0.7, [0.9, 0.8], given, nodes, threads) for threads in (1, 2))
-    assert (one.gains == two.gains).all()
-    assert (one.first == two.first).all()
-    one, two = (untied.at_zero(2.0, 0.6, 1.0, threads) for threads in (1, 2))
-    assert (one.last == two.last).all()
-    assert one.mass == two.mass
-
-
 # --- The table -----------------------------------------------------------------------------------
 
 
@@ -291,6 +281,8 @@ def test_threads_change_no_byte():
 def test_the_table(monkeypatch):
     monkeypatch.setattr(untied, "COARSE", 64)
     frame, about = untied.compute(ENTRY)
+    again, _ = untied.compute(ENTRY | {"threads": 2})
+    assert frame.equals(again)
     assert "threads" not in about["entry"]
     assert list(frame.columns) == ["quantity", "series", "seed", "x", "y", "y_err"]
     values = frame.set_index(["quantity", "series"])["y"]

@@ -1,11 +1,12 @@
 """Writes the conditionals of a source's Hamiltonian as a run of a model."""
 
+from manybody.files.store import begin
+
+job = begin(snakemake)
+
 from pathlib import Path
 
-from manybody.runtime.logs import log_to
 from manybody.training.lbfgs import adopt
-
-log_to(snakemake.log[0])
 
 wildcards = snakemake.wildcards
 adopt(
@@ -16,3 +17,5 @@ adopt(
     int(wildcards.seed),
     {"source": wildcards.source, "model": wildcards.model},
 )
+
+job.keep()

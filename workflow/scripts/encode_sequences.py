@@ -1,9 +1,10 @@
 """Tokenises one split of a source and cuts it into blocks."""
 
-from manybody.runtime.logs import log_to
-from manybody.sources.tokenizer import encode_split
+from manybody.files.store import begin
 
-log_to(snakemake.log[0])
+job = begin(snakemake)
+
+from manybody.sources.tokenizer import encode_split
 
 source, split = snakemake.params.source, snakemake.wildcards.split
 encode_split(
@@ -15,3 +16,5 @@ encode_split(
     source.get("blocks", {}).get(split),
     source["end_of_document"],
 )
+
+job.keep()

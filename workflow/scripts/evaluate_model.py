@@ -1,14 +1,15 @@
 """Tests every checkpoint of one run on the sequence sets of an evaluation."""
 
+from manybody.files.store import begin
+
+job = begin(snakemake)
+
 from manybody.evaluation.losses import evaluate
 from manybody.files.checkpoints import checkpoint_steps
 from manybody.files.manifest import Manifest
 from manybody.files.tables import write_losses
 from manybody.runtime.devices import pick
-from manybody.runtime.logs import log_to
 from manybody.runtime.progress import Progress
-
-log_to(snakemake.log[0])
 
 
 def place(target: dict, path: str) -> tuple:
@@ -41,3 +42,5 @@ write_losses(
     losses,
     {"evaluation": snakemake.wildcards.evaluation, "seed": int(snakemake.wildcards.seed)},
 )
+
+job.keep()

@@ -1,12 +1,13 @@
 """Makes the table of one run's maps: A and V, or attention averaged over validation sequences."""
 
+from manybody.files.store import begin
+
+job = begin(snakemake)
+
 from manybody.evaluation.maps import extract
 from manybody.files.checkpoints import checkpoint_steps
 from manybody.files.tables import write_maps
-from manybody.runtime.logs import log_to
 from manybody.runtime.progress import Progress
-
-log_to(snakemake.log[0])
 
 inputs, params, wildcards = snakemake.input, snakemake.params, snakemake.wildcards
 checkpoints = len(checkpoint_steps(inputs.model)) if params.steps == "all" else 1
@@ -22,3 +23,5 @@ with Progress(checkpoints, "checkpoints", f"maps {wildcards.model} seed {wildcar
 names = ("source", "model")
 about = {name: wildcards[name] for name in names} | {"seed": int(wildcards.seed)}
 write_maps(snakemake.output.maps, maps, about)
+
+job.keep()

@@ -1,13 +1,14 @@
 """Fits factored attention to many subsets of a source, and writes how good the fits are."""
 
+from manybody.files.store import begin
+
+job = begin(snakemake)
+
 from pathlib import Path
 
 from manybody.files.lease import lease
 from manybody.files.tables import write_theory
 from manybody.inverse_potts import learning_curves
-from manybody.runtime.logs import log_to
-
-log_to(snakemake.log[0])
 
 table = Path(snakemake.output.table)
 resume = table.with_suffix(".resume")
@@ -21,3 +22,5 @@ with lease(resume):
     )
     write_theory(table, frame, about)
     learning_curves.forget(resume)
+
+job.keep()

@@ -1,9 +1,10 @@
 """Reads an alignment, cuts it into three splits and weights its training sequences."""
 
-from manybody.runtime.logs import log_to
-from manybody.sources.alignment import SPLITS, make
+from manybody.files.store import begin
 
-log_to(snakemake.log[0])
+job = begin(snakemake)
+
+from manybody.sources.alignment import SPLITS, make
 
 make(
     snakemake.params.source,
@@ -12,3 +13,5 @@ make(
     snakemake.output.sequence_weights,
     snakemake.threads,
 )
+
+job.keep()

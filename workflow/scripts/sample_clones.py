@@ -1,5 +1,9 @@
 """Draws Metropolis-Hastings clones of one trained model."""
 
+from manybody.files.store import begin
+
+job = begin(snakemake)
+
 from pathlib import Path
 
 from manybody.files.atomic import sha256
@@ -7,12 +11,9 @@ from manybody.files.checkpoints import checkpoint_steps, chosen_step
 from manybody.files.sequences import Sequences, Symbols
 from manybody.models.stored import load_model
 from manybody.runtime.devices import pick
-from manybody.runtime.logs import log_to
 from manybody.sampling.metropolis import choose_initial, sample
 from manybody.sources.overlap import shares
 from manybody.sources.tokenizer import load
-
-log_to(snakemake.log[0])
 
 clone, run = snakemake.params.clone, snakemake.input.model
 step = chosen_step(run, clone["step"], snakemake.input.reference or None)
@@ -61,3 +62,5 @@ sample(
     tokenizer=load(words) if words else Symbols(alphabet),
     threads=clone["threads"],
 )
+
+job.keep()

@@ -1,9 +1,10 @@
 """Draws a many-body Hamiltonian and samples the three splits of its source."""
 
-from manybody.runtime.logs import log_to
-from manybody.sources.many_body import SPLITS, make
+from manybody.files.store import begin
 
-log_to(snakemake.log[0])
+job = begin(snakemake)
+
+from manybody.sources.many_body import SPLITS, make
 
 make(
     snakemake.params.source,
@@ -12,3 +13,5 @@ make(
     {split: snakemake.output[split] for split in SPLITS},
     snakemake.threads,
 )
+
+job.keep()

@@ -1,9 +1,10 @@
 """Finds the temperature of a Potts model and samples the three splits of its source."""
 
-from manybody.runtime.logs import log_to
-from manybody.sources.potts import SPLITS, make
+from manybody.files.store import begin
 
-log_to(snakemake.log[0])
+job = begin(snakemake)
+
+from manybody.sources.potts import SPLITS, make
 
 make(
     snakemake.params.source,
@@ -12,3 +13,5 @@ make(
     {split: snakemake.output[split] for split in SPLITS},
     snakemake.threads,
 )
+
+job.keep()

@@ -1,9 +1,12 @@
 """Scores all pairs of sites by the couplings of one model."""
 
-from manybody.evaluation.contacts import score_run, write_scores
-from manybody.runtime.logs import log_to
+from manybody.files.store import begin
 
-log_to(snakemake.log[0])
+job = begin(snakemake)
+
+from manybody.evaluation.contacts import score_run, write_scores
 
 scores, about = score_run(snakemake.input.model, snakemake.input.train)
 write_scores(snakemake.output.contacts, scores, about)
+
+job.keep()

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from manybody.runtime.devices import launch
-from manybody.runtime.logs import log_to
-from manybody.training.recipes import train_files
+from manybody.files.store import begin
 
 # The processes that `launch` starts import this file once more.
 if __name__ == "__main__":
-    log_to(snakemake.log[0])
+    job = begin(snakemake)
+    from manybody.runtime.devices import launch
+    from manybody.training.recipes import train_files
+
     wildcards, params = snakemake.wildcards, snakemake.params
     launch(
         params.processes,
@@ -26,3 +27,4 @@ if __name__ == "__main__":
         device=params.device,
         code=params.code,
     )
+    job.keep()

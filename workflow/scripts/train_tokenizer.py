@@ -1,9 +1,10 @@
 """Trains the byte-level BPE of one source on its training documents."""
 
-from manybody.runtime.logs import log_to
-from manybody.sources.tokenizer import train
+from manybody.files.store import begin
 
-log_to(snakemake.log[0])
+job = begin(snakemake)
+
+from manybody.sources.tokenizer import train
 
 train(
     snakemake.input.documents,
@@ -11,3 +12,5 @@ train(
     snakemake.output.tokenizer,
     snakemake.params.end_of_document,
 )
+
+job.keep()

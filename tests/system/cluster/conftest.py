@@ -1,26 +1,22 @@
 """What the tests on a cluster share: a SLURM of one node, and copies of the repository."""
 
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 import repository
 import yaml
+from pipelines import Pipeline, end
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from slurm import HOW, Slurm, missing
 
-ROOT = Path(__file__).resolve().parents[3]
 LOCAL = {}  # artifacts of local runs, by their targets
-PATIENCE = 30 * 60  # seconds that a call may take on a busy machine
 # Trainings of seconds made longer: to be met in the middle of their work, and to outlast SLURM's
 # shortest time limit, a minute, on a fast machine.
 STEPS = {"long": 6000, "longer": 40000}
@@ -45,116 +41,52 @@ def checkout(tmp_path, cluster):
     copy.close()
 
 
-class Checkout:
+class Checkout(Pipeline):
     """A copy of the repository's own files; its config, of one `scale`, asks for GPUs."""
 
-    scale = "tiny"
-
     def __init__(self, folder: Path, cluster: Slurm):
-        self.folder, self.cluster, self.running = repository.copy(folder), cluster, []
+        repository.copy(folder)
         # Loops that a copy before compiled: on a busy machine that takes longer than the rest.
-        self.compiled = cluster.folder / "compiled"
+        self.cluster, self.compiled = cluster, cluster.folder / "compiled"
         if self.compiled.exists():
             shutil.copytree(self.compiled, folder / "workflow" / "src", dirs_exist_ok=True)
         tiny = yaml.safe_load((folder / "config" / "tiny.yaml").read_text())["models"]["tiny"]
-        overlay = {
-            "compute": {"device": "auto", "gpus": 1},
-            "models": {
-                name: {**tiny, "training": {**tiny["training"], "steps": steps}}
-                for name, steps in STEPS.items()
-            },
+        longer = {
+            name: {**tiny, "training": {**tiny["training"], "steps": steps}}
+            for name, steps in STEPS.items()
         }
-        (folder / "mine.yaml").write_text(yaml.safe_dump(overlay))
+        overlay = {"compute": {"device": "auto", "gpus": 1}, "models": longer}
+        super().__init__(folder, yaml.safe_dump(overlay), root=folder)
+        self.environment = cluster.env
 
-    @property
-    def results(self) -> Path:
-        return self.folder / "results" / self.scale
+    def where(self, cores) -> list[str]:
+        """On this machine for a number of cores, for none on the cluster through the profile."""
+        if cores:
+            return super().where(cores)
+        # These jobs take seconds, so look after seconds; there is no accounting here, which the
+        # plugin does not see.
+        found = ["--workflow-profile", "profiles/slurm", "--slurm-status-command", "squeue"]
+        return [*found, "--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "10"]
 
-    def start(self, *arguments: str, cluster: bool = True, configs=()) -> subprocess.Popen:
-        """Starts snakemake, on the cluster through the profile or else on this machine."""
-        where = ["--cores", "2"]
-        if cluster:
-            # These jobs take seconds, so look after seconds.
-            where = ["--workflow-profile", "profiles/slurm"]
-            where += ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "10"]
-            # There is no accounting here, which the plugin does not see.
-            where += ["--slurm-status-command", "squeue"]
-        # To a file: a pipe would be kept open by jobs that outlive snakemake.
-        self.said = self.folder / f"snakemake-{len(self.running)}.log"
-        with self.said.open("w") as out:
-            process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "snakemake", *where),
-                    *("--configfile", f"config/{self.scale}.yaml", "mine.yaml", *configs),
-                    *arguments,
-                ],
-                cwd=self.folder,
-                env=self.cluster.env if cluster else os.environ,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-            )
-        self.running.append(process)
-        return process
-
-    def snakemake(self, *arguments: str, check=True, timeout=PATIENCE, **options) -> int:
-        """Runs snakemake to its end; `output` is what it said."""
-        code = self.start(*arguments, **options).wait(timeout)
-        if check:
-            assert code == 0, self.output[-8000:]
-        return code
-
-    @property
-    def output(self) -> str:
-        return self.said.read_text()
-
-    def artifacts(self) -> dict[str, bytes]:
-        """Every file that the design promises bit for bit."""
-        outside = {"logs", "usage", "resume", "timing.jsonl", ".lease"}
-        return {
-            str(path.relative_to(self.results)): path.read_bytes()
-            for path in sorted(self.results.rglob("*"))
-            if path.is_file() and not outside & set(path.relative_to(self.results).parts)
-        }
+    def start(self, *arguments, cores=None, **settings) -> subprocess.Popen:
+        return super().start(*arguments, cores=cores, **settings)
 
     def sampled(self) -> None:
         """Puts the source there that trainings read, made by this machine once for all tests."""
         kept = self.cluster.folder / "spins"
         folder = self.results / "sequences" / "spins"
         if not kept.exists():
-            self.snakemake("--", "results/tiny/sequences/spins/train.parquet", cluster=False)
+            self.run(targets=["results/tiny/sequences/spins/train.parquet"], cores=2)
             shutil.copytree(folder, kept)
         shutil.copytree(kept, folder, dirs_exist_ok=True)
 
-    def undisturbed(self, *targets: str, timeout=PATIENCE) -> dict[str, bytes]:
+    def undisturbed(self, *targets: str) -> dict[str, str]:
         """The artifacts of `targets` as this machine makes them alone; made once for all tests."""
         if targets not in LOCAL:
-            LOCAL[targets] = self._local(targets, timeout)
+            alone = Pipeline(self.folder / "alone", self.overlay, scale=self.scale, root=self.root)
+            alone.run(targets=targets)
+            LOCAL[targets] = alone.artifacts()
         return LOCAL[targets]
-
-    def _local(self, targets: tuple[str, ...], timeout: float) -> dict[str, bytes]:
-        aside = self.results.with_name("from-cluster")
-        if self.results.exists():
-            self.results.rename(aside)
-        self.snakemake("--", *targets, cluster=False, timeout=timeout)
-        expected = self.artifacts()
-        shutil.rmtree(self.results)
-        if aside.exists():
-            aside.rename(self.results)
-        return expected
-
-    def holders(self) -> str:
-        """Whom `make resume` names before it unlocks; nobody if it would."""
-        asked = subprocess.run(
-            [sys.executable, "-m", "manybody.files.running", "results"],
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": "workflow/src"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert asked.returncode == bool(asked.stderr), asked.stderr
-        return asked.stderr
 
     def all_jobs(self, *states: str) -> list[dict[str, str]]:
         """SLURM's jobs that were submitted from here."""
@@ -167,19 +99,13 @@ class Checkout:
 
     def close(self) -> None:
         """Ends what this copy has started here and on the cluster."""
-        for process in self.running:
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
+        end(self.folder)
         mine = [job["JobId"] for job in self.all_jobs("PENDING", "RUNNING", "COMPLETING")]
         if mine:
             self.cluster.call("scancel", *mine)
             time.sleep(1)
         # Without cgroups SLURM loses sight of processes whose parents it killed.
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if process.cwd() == str(self.folder):
-                    process.kill()
+        end(self.folder)
         source = self.folder / "workflow" / "src"
         for cache in source.rglob("*.nb[ci]"):
             kept = self.compiled / cache.relative_to(source)

@@ -20,20 +20,15 @@ EVERYTHING = (
 PATIENCE = 15 * 60  # seconds that a step may take on a busy machine
 
 
-def equal(found: dict[str, bytes], expected: dict[str, bytes]) -> None:
-    assert found.keys() == expected.keys()
-    assert [name for name in found if found[name] != expected[name]] == []
-
-
 def gpus(job: dict[str, str]) -> str:
     return job.get("TresPerJob", "none")
 
 
 def test_artifacts_gpus_and_errors(checkout):
     """The local run's bits, a GPU for the model alone, and a failing job's own traceback."""
-    checkout.snakemake("--", MODEL)
+    checkout.run(targets=[MODEL])
     found = checkout.artifacts()
-    equal(found, checkout.undisturbed(MODEL))
+    assert found == checkout.undisturbed(MODEL)
     (sampling,) = checkout.jobs("sample_potts")
     (training,) = checkout.jobs("train_model")
     assert (training["Partition"], gpus(training)) == ("gpu", "gres:gpu:1")
@@ -45,15 +40,15 @@ def test_artifacts_gpus_and_errors(checkout):
     # A corpus damaged on disk: what the job itself says is what the user sees.
     train = checkout.results / "sequences" / "spins" / "train.parquet"
     train.write_bytes(train.read_bytes()[:-100])
-    assert checkout.snakemake("--retries", "0", "--", LONG, check=False) != 0
+    assert checkout.run("--retries", "0", targets=[LONG], check=False) != 0
     assert "Traceback (most recent call last)" in checkout.output
     assert "spins/train.parquet is refused: not a whole Parquet file" in checkout.output
 
 
 @pytest.mark.slow
 def test_everything_equals_the_local_run(checkout):
-    checkout.snakemake("--", *EVERYTHING)
-    equal(checkout.artifacts(), checkout.undisturbed(*EVERYTHING))
+    checkout.run(targets=EVERYTHING)
+    assert checkout.artifacts() == checkout.undisturbed(*EVERYTHING)
     # Figures are drawn where snakemake runs.
     assert checkout.jobs("plot_simplicity_gradient_flow") == []
     (sampling,) = checkout.jobs("sample_clones")
@@ -67,19 +62,19 @@ def test_the_smoke_pipeline_equals_the_local_run(checkout):
     """Every figure, through every rule."""
     checkout.scale = "smoke"
     # So many at a time that a small machine's memory is not asked for more than it has.
-    checkout.snakemake("--jobs", "4", "--", "all", timeout=4 * 3600)
+    checkout.run("--jobs", "4", targets=["all"])
     found = checkout.artifacts()
     assert {"scorecard.md", "figures/simplicity/fig4.pdf"} <= found.keys()
     assert {job["Partition"] for job in checkout.all_jobs() if gpus(job) != "none"} == {"gpu"}
-    equal(found, checkout.undisturbed("all", timeout=3600))
+    assert found == checkout.undisturbed("all")
 
 
 @pytest.mark.slow
 def test_short_evaluations_go_in_one_job_that_asks_for_no_more_than_one(checkout):
     """And for no GPU, which then have to do without one."""
     seeds = [LOSSES.replace("seed-0", f"seed-{seed}") for seed in range(3)]
-    (checkout.folder / "seeds.yaml").write_text("evaluations: {tiny: {seeds: [0, 1, 2]}}")
-    checkout.snakemake("--", *seeds, configs=["seeds.yaml"])
+    overlay = "evaluations: {tiny: {seeds: [0, 1, 2]}}"
+    checkout.run(targets=seeds, overlay=overlay)
     (group,) = [job for job in checkout.all_jobs() if "evaluations" in job["Comment"]]
     assert (group["Partition"], gpus(group)) == ("cpu", "none")
     assert "cpu=1,mem=3000M" in group["TRES"]
@@ -87,9 +82,9 @@ def test_short_evaluations_go_in_one_job_that_asks_for_no_more_than_one(checkout
     # What trains and samples on GPUs alone is evaluated here all the same.
     found = [checkout.folder / seed for seed in seeds]
     expected = [path.read_bytes() for path in found]
-    (checkout.folder / "cuda.yaml").write_text("compute: {device: cuda, gpus: 1}")
-    again = ["--forcerun", "evaluate_model", "--rerun-triggers", "mtime", "--", *seeds]
-    checkout.snakemake(*again, configs=["seeds.yaml", "cuda.yaml"])
+    again = ["--forcerun", "evaluate_model", "--rerun-triggers", "mtime"]
+    overlay += "\ncompute: {device: cuda, gpus: 1}"
+    checkout.run(*again, targets=seeds, overlay=overlay)
     assert len([job for job in checkout.all_jobs() if "evaluations" in job["Comment"]]) == 2
     assert [path.read_bytes() for path in found] == expected
 
@@ -97,8 +92,7 @@ def test_short_evaluations_go_in_one_job_that_asks_for_no_more_than_one(checkout
 @pytest.mark.slow
 def test_without_gpus_none_is_asked_for(checkout):
     checkout.sampled()
-    (checkout.folder / "none.yaml").write_text("compute: {gpus: 0}")
-    checkout.snakemake("--", MODEL, configs=["none.yaml"])
+    checkout.run(targets=[MODEL], overlay="compute: {gpus: 0}")
     (training,) = checkout.jobs("train_model")
     assert gpus(training) == "none"
 
@@ -106,8 +100,7 @@ def test_without_gpus_none_is_asked_for(checkout):
 @pytest.mark.slow
 def test_several_gpus_are_in_one_job_that_trains_with_a_process_for_each(checkout):
     checkout.sampled()
-    (checkout.folder / "two.yaml").write_text("compute: {gpus: 2, processes: 2}")
-    checkout.snakemake("--", MODEL, configs=["two.yaml"])
+    checkout.run(targets=[MODEL], overlay="compute: {gpus: 2, processes: 2}")
     (training,) = checkout.jobs("train_model")
     assert gpus(training) == "gres:gpu:2"
     assert (training["NumNodes"], training["NumCPUs"]) == ("1", "2")
@@ -119,30 +112,29 @@ def test_several_gpus_are_in_one_job_that_trains_with_a_process_for_each(checkou
 @pytest.mark.slow
 def test_a_job_over_its_memory_comes_back_with_more(checkout):
     checkout.sampled()
-    checkout.snakemake(
-        "--set-resources", "train_model:mem_mb=350 + 1500 * (attempt - 1)", "--", MODEL
-    )
+    memory = "train_model:mem_mb=350 + 1500 * (attempt - 1)"
+    checkout.run("--set-resources", memory, targets=[MODEL])
     killed, done = checkout.jobs("train_model")
     assert "mem=350M" in killed["TRES"]
     assert killed["JobState"] != "COMPLETED"
     assert "mem=1850M" in done["TRES"]
     assert done["JobState"] == "COMPLETED"
-    equal(checkout.artifacts(), checkout.undisturbed(MODEL))
+    assert checkout.artifacts() == checkout.undisturbed(MODEL)
 
 
 @pytest.mark.slow
 def test_a_job_over_its_time_comes_back_with_more_and_goes_on_where_it_was(checkout):
     checkout.sampled()
     times = "train_model:runtime=1 + 29 * (attempt - 1)"
-    running = checkout.start("--set-resources", times, "--", LONGER)
+    running = checkout.start("--set-resources", times, targets=[LONGER])
     checkout.cluster.wait(lambda: checkout.jobs("train_model", "TIMEOUT"), PATIENCE)
     before = rates(checkout, "longer")
-    assert running.wait(PATIENCE) == 0, checkout.output[-6000:]
+    assert checkout.finish(running) == 0, checkout.output[-6000:]
     killed, done = checkout.jobs("train_model")
     assert (killed["JobState"], killed["TimeLimit"]) == ("TIMEOUT", "00:01:00")
     assert (done["JobState"], done["TimeLimit"]) == ("COMPLETED", "00:30:00")
     assert rates(checkout, "longer").startswith(before)
-    equal(checkout.artifacts(), checkout.undisturbed(LONGER))
+    assert checkout.artifacts() == checkout.undisturbed(LONGER)
 
 
 def rates(checkout, model) -> str:
@@ -161,37 +153,37 @@ def training_state(checkout):
 @pytest.mark.slow
 def test_a_node_that_fails_in_the_middle_loses_nothing(checkout):
     checkout.sampled()
-    running = checkout.start("--", LONG)
+    running = checkout.start(targets=[LONG])
     training_state(checkout)
     node = f"nodename={checkout.cluster.host}"
     checkout.cluster.call("scontrol", "update", node, "state=down", "reason=test")
     time.sleep(2)
     checkout.cluster.call("scontrol", "update", node, "state=resume")
     # SLURM itself holds the job back for two minutes now.
-    assert running.wait(PATIENCE) == 0, checkout.output[-6000:]
+    assert checkout.finish(running) == 0, checkout.output[-6000:]
     assert sum(int(job["Restarts"]) for job in checkout.jobs("train_model")) >= 1
-    equal(checkout.artifacts(), checkout.undisturbed(LONG))
+    assert checkout.artifacts() == checkout.undisturbed(LONG)
 
 
 @pytest.mark.slow
 def test_an_interrupt_cancels_the_jobs_and_the_next_call_goes_on(checkout):
     checkout.sampled()
-    running = checkout.start("--", LONG)
+    running = checkout.start(targets=[LONG])
     training_state(checkout)
     running.send_signal(signal.SIGINT)
-    assert running.wait(PATIENCE) != 0
+    assert checkout.finish(running) != 0
     (job,) = checkout.jobs("train_model")
     assert job["JobState"] in ("CANCELLED", "COMPLETING")
     before = rates(checkout, "long")
-    checkout.snakemake("--", LONG)
+    checkout.run(targets=[LONG])
     assert rates(checkout, "long").startswith(before)
-    equal(checkout.artifacts(), checkout.undisturbed(LONG))
+    assert checkout.artifacts() == checkout.undisturbed(LONG)
 
 
 @pytest.mark.slow
 def test_no_artifact_has_two_writers_after_snakemake_was_killed(checkout):
     checkout.sampled()
-    running = checkout.start("--", LONG)
+    running = checkout.start(targets=[LONG])
     training_state(checkout)
     running.kill()
     running.wait()
@@ -201,14 +193,14 @@ def test_no_artifact_has_two_writers_after_snakemake_was_killed(checkout):
     # It must hold its lease for longer than another writer waits for it.
     os.kill(writer, signal.SIGSTOP)
     named = rf"is being written by process {writer} on \S+, job {first['JobId']} \(.*ago\)"
-    assert re.search(named, checkout.holders())
-    checkout.snakemake("--unlock")
-    assert checkout.snakemake("--retries", "0", "--", LONG, check=False) != 0
+    assert re.search(named, checkout.resume().stderr)
+    checkout.run("--unlock")
+    assert checkout.run("--retries", "0", targets=[LONG], check=False) != 0
     assert re.search(f"ArtifactError: .*{named}", checkout.output), checkout.output[-6000:]
     assert re.search(f"{named}. Waiting up to", checkout.output), checkout.output[-6000:]
     os.kill(writer, signal.SIGCONT)
     checkout.cluster.wait(lambda: not checkout.jobs("train_model", "RUNNING"), PATIENCE)
     assert [job["JobState"] for job in checkout.jobs("train_model")] == ["COMPLETED", "FAILED"]
-    assert checkout.holders() == ""
-    checkout.snakemake("--", LONG)
-    equal(checkout.artifacts(), checkout.undisturbed(LONG))
+    assert checkout.resume().stderr == ""
+    checkout.run(targets=[LONG])
+    assert checkout.artifacts() == checkout.undisturbed(LONG)

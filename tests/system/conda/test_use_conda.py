@@ -13,13 +13,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from pipeline import ROOT, TARGETS, Pipeline
-from test_environment import (
-    lock,
-    names_imported,
-    reached,
-    scripts_of_rules,
-)
+from pipeline import TARGETS, Tiny
+from pipelines import ROOT
+from test_environment import lock, names_imported, reached, scripts_of_rules
 
 pytestmark = pytest.mark.slow
 
@@ -105,20 +101,18 @@ def unlike(path: Path, prefix: Path) -> dict[str, tuple]:
     }
 
 
-class UsingConda(Pipeline):
+class UsingConda(Tiny):
     """The pipeline as some Snakemake runs it with --use-conda, and the records of its jobs."""
 
     def __init__(self, folder, python, variables, prefix, root=ROOT, **options):
-        self.python, self.root, self.records = str(python), root, folder / "records"
-        self.prefix = prefix
-        super().__init__(folder, **options)
+        super().__init__(folder, root=root, **options)
+        self.python, self.prefix, self.records = str(python), prefix, folder / "records"
         self.records.mkdir()
         record = {"MANYBODY_TEST_RECORD": str(self.records)}
         self.environment = {**variables, **record, "COLUMNS": "200"}
 
-    def start(self, *arguments, **options):
-        where = ("--use-conda", "--conda-prefix", str(self.prefix))
-        return super().start(*where, *arguments, **options)
+    def where(self, cores):
+        return [*super().where(cores), "--use-conda", "--conda-prefix", str(self.prefix)]
 
     def create(self) -> None:
         """Makes the environments, and has each write down what its jobs load."""
@@ -176,7 +170,7 @@ def run(tmp_path_factory, bare, environment, prefix):
 
 
 def test_files_are_those_of_a_run_in_one_environment(run, tmp_path):
-    ordinary = Pipeline(tmp_path / "run", overlay=OVERLAY, targets=(*TARGETS, *MORE))
+    ordinary = Tiny(tmp_path / "run", overlay=OVERLAY, targets=(*TARGETS, *MORE))
     ordinary.run()
     expected = ordinary.artifacts()
     assert len(expected) > 30

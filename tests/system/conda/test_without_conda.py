@@ -1,16 +1,15 @@
 """What --use-conda says where there is no conda, and which rules it has environments for."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from pipelines import ROOT, Pipeline
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import ConfigSettings, OutputSettings, ResourceSettings
 from test_environment import scripts_of_rules
 
-ROOT = Path(__file__).resolve().parents[3]
+FIGURE = "figures/simplicity/gradient_flow.pdf"
 
 
 @pytest.fixture
@@ -25,24 +24,11 @@ def commands(tmp_path) -> Path:
     return folder
 
 
-def dry_run(folder: Path, commands: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """`snakemake -n` of one figure, with the folder `commands` for PATH."""
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "-n"]
-    command += ["--workflow-profile", "none", "--configfile", str(ROOT / "config" / "tiny.yaml")]
-    return subprocess.run(
-        [*command, *arguments, "--", "results/tiny/figures/simplicity/gradient_flow.pdf"],
-        cwd=folder,
-        env={**os.environ, "PATH": str(commands), "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-    )
-
-
 @pytest.mark.parametrize("option", ["--use-conda", "--software-deployment-method=conda"])
 def test_without_conda_the_error_says_what_to_do(tmp_path, commands, option):
-    done = dry_run(tmp_path, commands, option)
-    said = " ".join((done.stdout + done.stderr).split())
-    assert done.returncode == 1
+    pipeline = Pipeline(tmp_path, targets=[FIGURE], PATH=str(commands))
+    assert pipeline.run("-n", option, check=False) == 1
+    said = " ".join(pipeline.output.split())
     assert "--use-conda: expected the command `conda` in PATH, found none" in said
     assert "leave --use-conda out, after `make env` and `. .venv/bin/activate`" in said
     assert "install Miniforge" in said
@@ -52,9 +38,8 @@ def test_without_conda_the_error_says_what_to_do(tmp_path, commands, option):
 
 
 def test_without_the_option_no_conda_is_needed(tmp_path, commands):
-    done = dry_run(tmp_path, commands)
-    assert done.returncode == 0, done.stderr
-    assert "compute_theory" in done.stdout
+    pipeline = Pipeline(tmp_path, targets=[FIGURE], PATH=str(commands))
+    assert "compute_theory" in pipeline.counted()
 
 
 def test_every_rule_that_snakemake_runs_has_an_environment(tmp_path, monkeypatch):

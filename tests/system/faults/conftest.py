@@ -3,14 +3,15 @@
 import time
 
 import pytest
-from pipeline import Pipeline, end
+from pipeline import Tiny
+from pipelines import end
 
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory):
     """An undisturbed run on one core, compiled loops included, and the seconds that it took."""
     folder = tmp_path_factory.mktemp("whole")
-    pipeline = Pipeline(folder / "run", NUMBA_CACHE_DIR=str(folder / "compiled"))
+    pipeline = Tiny(folder / "run", NUMBA_CACHE_DIR=str(folder / "compiled"))
     begin = time.monotonic()
     pipeline.run(cores=1)
     pipeline.seconds = time.monotonic() - begin

@@ -3,11 +3,11 @@
 import os
 import shutil
 import subprocess
-import sys
 import time
 
 import pytest
-from pipeline import RESULTS, ROOT, Pipeline
+from pipeline import RESULTS, Tiny
+from pipelines import Pipeline
 
 from manybody.files.lease import lease
 
@@ -22,7 +22,7 @@ CURVE = "curves/tiny.parquet"
 def copy(whole, folder):
     """A finished run that may be spoilt: results and Snakemake's own records, times kept."""
     shutil.copytree(whole.folder, folder, symlinks=True)
-    return Pipeline(folder)
+    return Tiny(folder)
 
 
 @pytest.mark.slow
@@ -32,7 +32,7 @@ def test_a_full_disk_is_named_and_leaves_nothing_half_written(whole, folder):
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(folder / RESULTS)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("no right to mount a small file system here")
-    pipeline = Pipeline(folder)
+    pipeline = Tiny(folder)
     try:
         assert pipeline.run(check=False) != 0
         assert "No space left on device" in pipeline.output
@@ -121,19 +121,19 @@ def test_a_lease_from_the_future_is_dead_on_another_host(tmp_path):
 
 @pytest.mark.slow
 def test_a_second_snakemake_is_refused_and_the_first_one_finishes(whole, folder):
-    first = Pipeline(folder)
+    first = Tiny(folder)
     call = first.start()
     first.wait_for(call, "corpora/tiny/train.parquet")
-    second = Pipeline(folder)
+    second = Tiny(folder)
     second.printed = folder / "second"
     assert second.run(cores=1, check=False) != 0
     assert "cannot be locked" in second.output
-    resumed = resume(folder)
+    resumed = second.resume()
     assert resumed.returncode == 1
     assert f"snakemake runs in {folder} as process {call.pid}" in resumed.stderr
     assert first.finish(call) == 0, first.output[-4000:]
     assert first.artifacts() == whole.artifacts()
-    assert resume(folder).returncode == 0
+    assert first.resume().returncode == 0
 
 
 @pytest.mark.slow
@@ -146,7 +146,7 @@ def test_a_corpus_that_changes_in_mid_run_is_read_again(folder):
     )
     old = "".join(f"A line of {n} words.\n\n" for n in range(900))
     targets = [f"sequences/text/{split}.parquet" for split in ("train", "validation", "test")]
-    changed = Pipeline(folder, overlay, targets)
+    changed = Tiny(folder, overlay, targets)
     (folder / "text.txt").write_text(old)
     call = changed.start()
     changed.wait_for(call, "corpora/mine/train.parquet")
@@ -154,32 +154,20 @@ def test_a_corpus_that_changes_in_mid_run_is_read_again(folder):
     if changed.finish(call):
         assert "text.txt changed while it was read" in changed.output
     changed.run()
-    fresh = Pipeline(folder.with_name("fresh"), overlay, targets)
+    fresh = Tiny(folder.with_name("fresh"), overlay, targets)
     (fresh.folder / "text.txt").write_text(old + "And one more line.\n")
     fresh.run()
     assert changed.artifacts() == fresh.artifacts()
 
 
-def resume(folder) -> subprocess.CompletedProcess:
-    """What `make resume` asks before it unlocks."""
-    return subprocess.run(
-        [sys.executable, "-m", "manybody.files.running", "results"],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow" / "src")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_unlocking_waits_for_a_lease_and_names_its_holder(tmp_path):
-    run = tmp_path / "results" / MODEL
+    run, pipeline = tmp_path / "results" / MODEL, Pipeline(tmp_path)
     with lease(run):
-        asked = resume(tmp_path)
+        asked = pipeline.resume()
         assert asked.returncode == 1
         assert f"{MODEL} is being written by process {os.getpid()} on" in asked.stderr
-    assert resume(tmp_path).returncode == 0
+    assert pipeline.resume().returncode == 0
     (run / ".lease").write_text('{"host": "elsewhere", "boot": "", "process": 1, "job": "7"}')
-    assert "elsewhere, job 7" in resume(tmp_path).stderr
+    assert "elsewhere, job 7" in pipeline.resume().stderr
     os.utime(run / ".lease", (0, 0))
-    assert resume(tmp_path).returncode == 0
+    assert pipeline.resume().returncode == 0

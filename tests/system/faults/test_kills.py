@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from pipeline import VICTIMS, Pipeline
+from pipeline import VICTIMS, Tiny
 
 # A trial is a folder in which one call after another is killed, a seed each, and the last one not.
 FAST = [(1, 2, 3), (4, 5, 6)]
@@ -14,13 +14,13 @@ SLOW = [(7, 8), (9, 10), (11, 12), (13, 14), (15, 16), (17, 18), (19, 20)]
 SHARE = 0.25
 
 
-def whole_or_absent(pipeline: Pipeline, expected: dict[str, str]) -> None:
+def whole_or_absent(pipeline: Tiny, expected: dict[str, str]) -> None:
     """Nothing stands under a final name but what an undisturbed run writes there."""
     found = pipeline.artifacts()
     assert found.items() <= expected.items(), found.items() - expected.items()
 
 
-def kill_somebody(pipeline: Pipeline, seed: int, until: float) -> str:
+def kill_somebody(pipeline: Tiny, seed: int, until: float) -> str:
     """Starts a call and kills a part of it within about `until` seconds; what was killed."""
     draw, victim = np.random.default_rng(seed), VICTIMS[seed % len(VICTIMS)]
     share, choice = draw.uniform(0.1, 1.0), int(draw.integers(100))
@@ -44,7 +44,7 @@ def kill_somebody(pipeline: Pipeline, seed: int, until: float) -> str:
 )
 def test_random_kills_change_no_byte(whole, folder, seeds):
     expected = whole.artifacts()
-    pipeline = Pipeline(folder)
+    pipeline = Tiny(folder)
     for number, seed in enumerate(seeds):
         # The more calls there were, the less is left to do.
         assert kill_somebody(pipeline, seed, SHARE * whole.seconds / (1 + number / 2))
@@ -59,7 +59,7 @@ def test_random_kills_change_no_byte(whole, folder, seeds):
 @pytest.mark.parametrize("order", ["forwards", "backwards"])
 def test_bytes_depend_neither_on_cores_nor_on_the_order_of_jobs(whole, folder, order):
     """One core was the undisturbed run; here two, or one job at a time from the last target on."""
-    pipeline = Pipeline(folder)
+    pipeline = Tiny(folder)
     if order == "forwards":
         pipeline.run(cores=2)
     else:

@@ -1,18 +1,10 @@
 """Bad configs through the command line: refused at once, in words, before any job starts."""
 
-import json
-import os
-import subprocess
-import sys
-import time
-from pathlib import Path
-
 import pytest
-import repository
+import yaml
+from pipelines import Pipeline
 
-ROOT = Path(__file__).resolve().parents[3]
-SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile"]
-# For each: lines of an overlay, or a config file that replaces it, and what is said.
+# For each: an overlay, and what is said.
 CASES = {
     "missing key": (
         "clones: {mine: {source: docs, model: n2, seed: 0}}",
@@ -68,92 +60,42 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return repository.copy(tmp_path_factory.mktemp("checkout"))
+# What is no YAML, or names no file, is told by who reads it.
+UNREADABLE = {
+    "no YAML": ("corpora: {pydocs: [unclosed", ["Config file is not valid JSON or YAML"]),
+    "no file": (
+        "corpora: {letters: {kind: file, files: [nowhere.txt], boundary: line, "
+        "split: {train: 0.8, validation: 0.1, test: 0.1}}}\n"
+        "sources: {docs: {corpus: letters}}",
+        ["nowhere.txt"],
+    ),
+}
 
 
-def snakemake(folder, overlay):
-    """(exit status, output, seconds of the processor) of the pipeline with an overlay."""
-    (folder / "mine.yaml").write_text(overlay + "\n")
-    before = os.times()
-    done = subprocess.run(
-        [*SNAKEMAKE, "mine.yaml"],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    after = os.times()
-    taken = after.children_user + after.children_system
-    taken -= before.children_user + before.children_system
-    return done.returncode, done.stdout + done.stderr, taken
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_bad_config_is_refused_before_any_job(checkout, case):
-    overlay, expected = CASES[case]
-    status, output, taken = snakemake(checkout, overlay)
-    # How long it takes depends on the machine: it stands in docs/reliability.md, not in a test.
-    print(f"\n{case}: {taken:.1f} s")
-    assert status == 1
-    assert "the config cannot be used:" in output
+@pytest.mark.parametrize("case", [*CASES, *UNREADABLE])
+def test_a_bad_config_is_refused_before_any_job(tmp_path, case):
+    overlay, expected = (CASES | UNREADABLE)[case]
+    pipeline = Pipeline(tmp_path, overlay, scale="config")
+    assert pipeline.run(cores=1, check=False) == 1
+    assert ("the config cannot be used:" in pipeline.output) == (case in CASES)
     for part in expected:
-        assert part in output, output
-    assert "Traceback" not in output
-    assert "Job stats" not in output
-    assert [path.name for path in (checkout / "results").iterdir()] == ["README.md"]
-
-
-@pytest.mark.parametrize(
-    ("overlay", "expected"),
-    [
-        ("corpora: {pydocs: [unclosed", "Config file is not valid JSON or YAML"),
-        ("corpora: {letters: {kind: file, files: [nowhere.txt], boundary: line, "
-         "split: {train: 0.8, validation: 0.1, test: 0.1}}}\n"
-         "sources: {docs: {corpus: letters}}", "nowhere.txt"),
-    ],
-)  # fmt: skip
-def test_what_is_no_yaml_or_names_no_file_is_refused_before_any_job(checkout, overlay, expected):
-    status, output, _ = snakemake(checkout, overlay)
-    assert status == 1
-    assert expected in output, output
-    assert "Traceback" not in output
-    assert not list(checkout.glob("results/corpora/*/*"))
+        assert part in pipeline.output, pipeline.output
+    assert "Traceback" not in pipeline.output
+    assert "Job stats" not in pipeline.output
+    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.slow
-def test_file_names_are_not_executed_by_jobs(checkout):
+def test_file_names_are_not_executed_by_jobs(tmp_path):
     """A whole job on files whose names a shell would act on."""
     names = ["with spaces.txt", 'it\'s "quoted".txt', "$(touch pwned).txt", "`touch pwned`.txt"]
-    folder = checkout / "my 'own' $(touch pwned) texts"
+    folder = tmp_path / "my 'own' $(touch pwned) texts"
     folder.mkdir()
     for name in names:
         (folder / name).write_text("".join(f"{name} document {i}\n" for i in range(40)))
-    files = [f"{folder.name}/{name}" for name in names]
-    overlay = f"""
-results: results/hostile
-corpora:
-  letters:
-    kind: file
-    files: {json.dumps(files)}
-    boundary: line
-    split: {{train: 0.8, validation: 0.1, test: 0.1}}
-"""
-    (checkout / "hostile.yaml").write_text(overlay)
-    target = "results/hostile/corpora/letters/train.parquet"
-    begin = time.monotonic()
-    done = subprocess.run(
-        [*SNAKEMAKE, "hostile.yaml", "--", target],
-        cwd=checkout,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    print(f"\n{time.monotonic() - begin:.1f} s")
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert (checkout / target).is_file()
-    assert not [found for found in checkout.rglob("*") if found.name == "pwned"]
+    corpus = {"kind": "file", "files": [f"{folder.name}/{name}" for name in names]}
+    corpus |= {"boundary": "line", "split": {"train": 0.8, "validation": 0.1, "test": 0.1}}
+    overlay = yaml.safe_dump({"corpora": {"letters": corpus}})
+    Pipeline(tmp_path, overlay, ["corpora/letters/train.parquet"]).run()
+    assert (tmp_path / "results/tiny/corpora/letters/train.parquet").is_file()
+    assert not [found for found in tmp_path.rglob("*") if found.name == "pwned"]

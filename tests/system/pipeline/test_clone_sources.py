@@ -1,22 +1,18 @@
-"""Clones of sequences that are no text: sampled from a Hamiltonian, or read from an alignment.
-
-From the source through snakemake to chains, losses on them and a figure of each.
+"""What the pipeline hands on from rule to rule: seeds, splits, documents; from text to tokens, and
+from a Hamiltonian's samples or an alignment to chains, losses on them and a figure of each.
 """
-
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from pipelines import ROOT, Pipeline
 from pyarrow import parquet
 
+from manybody.files.atomic import sha256
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
+from manybody.sources import tokenizer
+from manybody.sources.documents import Documents
 
-ROOT = Path(__file__).resolve().parents[3]
 ALIGNED = ROOT / "tests" / "data" / "planted.fasta"
 OVERLAY = f"""
 sources:
@@ -147,31 +143,43 @@ CLONES = {
     "quartets": ["quartets", "quartets-bert"],
     "family": ["family"],
 }
+SPLITS = ("train", "validation", "test")
+SEEDS = (0, 3)
 EVERY = [(source, clone) for source, names in CLONES.items() for clone in names]
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """The folder of results of one call of snakemake."""
-    folder = tmp_path_factory.mktemp("sources")
-    (folder / "mine.yaml").write_text(OVERLAY)
-    made = Path("results/tiny")
     targets = [f"clones/{source}/{clone}/manifest.json" for source, clone in EVERY]
     targets += [f"losses/{source}/seed-0.parquet" for source in CLONES]
     targets += ["figures/simplicity/fig1.csv", "figures/simplicity/table1.csv"]
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
-    command += ["--workflow-profile", str(ROOT / "profiles" / "default"), "--cores", "2"]
-    command += ["--configfile", str(ROOT / "config" / "tiny.yaml"), "mine.yaml"]
-    done = subprocess.run(
-        [*command, "--", *(str(made / target) for target in targets)],
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    assert done.returncode == 0, (done.stdout + done.stderr)[-8000:]
-    return folder / made
+    targets += [f"models/spins/tiny/seed-{seed}/manifest.json" for seed in SEEDS]
+    targets += [f"sequences/text/{split}.parquet" for split in SPLITS]
+    pipeline = Pipeline(tmp_path_factory.mktemp("sources"), OVERLAY, targets)
+    pipeline.run()
+    return pipeline.results
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_runs_are_trained_with_the_seed_of_their_file_name(results, seed):
+    about = Manifest.read(results / f"models/spins/tiny/seed-{seed}/manifest.json", "model").about
+    assert (about["seed"], about["init_seed"], about["stream"]) == (seed, 1, "tiny")
+
+
+def test_the_tokenizer_was_trained_on_training_documents_and_made_every_split(results):
+    kept = {split: Documents(results / f"corpora/tiny/{split}.parquet") for split in SPLITS}
+    assert len({documents.sha256 for documents in kept.values()}) == 3
+    made = results / "sequences/text/tokenizer.json"
+    for split, documents in kept.items():
+        about = Sequences.open(results / f"sequences/text/{split}.parquet").about
+        assert about["split"] == split
+        assert about["made"]["documents"]["sha256"] == documents.sha256
+        assert about["made"]["tokenizer"] == sha256(made)
+        assert about["made"]["trained_on"]["sha256"] == kept["train"].sha256
+    again = results / "again.json"
+    tokenizer.train(kept["train"].path, 300, again)
+    assert again.read_bytes() == made.read_bytes()
 
 
 @pytest.mark.parametrize(("source", "clone"), EVERY)
@@ -186,6 +194,25 @@ def test_chains_start_at_the_source_s_test_sequences(results, source, clone):
     assert manifest.about["split"] == "test"
     assert np.array_equal(starts.tokens, test.tokens[manifest.about["rows"]])
     assert manifest.about["stream"] == clone
+
+
+@pytest.mark.parametrize(("source", "clone"), EVERY)
+def test_the_trace_is_that_of_the_chains(results, source, clone):
+    manifest = Manifest.read(results / f"clones/{source}/{clone}/manifest.json", "clones")
+    chains = ["starts.parquet", "sweep-1.parquet", "sweep-3.parquet"]
+    assert manifest.names() == ["samples.md", *chains, "trace.parquet"]
+    trace = parquet.read_table(manifest.file("trace.parquet")).to_pandas()
+    assert trace["sweep"].tolist() == [0, 1, 2, 3]
+    starts = Sequences.open(manifest.file("starts.parquet")).tokens
+    for sweep in (1, 3):
+        chain = Sequences.open(manifest.file(f"sweep-{sweep}.parquet"))
+        assert trace["changed"][sweep] == pytest.approx((chain.tokens != starts).mean(), abs=1e-12)
+        assert chain.about["sweep"] == sweep
+        so_far = trace[1 : sweep + 1]
+        accepted = np.average(so_far["accepted"], weights=1 - so_far["same"])
+        assert chain.about["acceptance"] == pytest.approx(accepted)
+    assert trace["changed"][0] == 0
+    assert 0 < trace["accepted"][3] <= 1
 
 
 @pytest.mark.parametrize(("source", "clone"), EVERY)
@@ -223,5 +250,5 @@ def test_figures_are_drawn_of_such_clones(results):
 def test_the_precision_asked_for_is_the_one_that_was_taken(results):
     for source, clone in EVERY:
         path = results / f"clones/{source}/{clone}/manifest.json"
-        about = json.loads(path.read_text())["about"]
+        about = Manifest.read(path, "clones").about
         assert about["precision"] == ("bfloat16" if clone == "quartets-bert" else "float32")

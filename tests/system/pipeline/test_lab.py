@@ -1,11 +1,7 @@
 """config/lab.yaml: a figure on files of one's own, and the memory that its jobs ask for."""
 
-import re
-import subprocess
-import sys
-from pathlib import Path
-
 from configs import CONFIG, load
+from pipelines import ROOT, Pipeline
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import (
     ConfigSettings,
@@ -17,22 +13,16 @@ from snakemake.settings.types import (
 
 from manybody.sampling import footprint
 
-ROOT = Path(__file__).resolve().parents[3]
-
 
 def test_figure_1_on_files_of_ones_own(tmp_path):
     text = tmp_path / "mine.tokens"
     text.write_text(" = A title = \n\n some words .\n")
-    command = [sys.executable, "-m", "snakemake", "-n", "-q", "rules"]
-    command += ["--configfile", "config/lab.yaml", "config/lab-wikitext.yaml"]
-    command += ["--config", f"results={tmp_path / 'out'}"]
-    command += [f"corpora={{wikitext-slice: {{files: [{text}]}}}}", "--", "all"]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    jobs = dict(re.findall(r"^(\w+) +(\d+)$", ran.stdout, re.MULTILINE))
+    pipeline = Pipeline(tmp_path, (CONFIG / "lab-wikitext.yaml").read_text(), scale="lab")
+    own = f"corpora: {{wikitext-slice: {{files: [{text}]}}}}"
+    jobs = pipeline.counted(overlay=own, targets=["all"])
     plots = {rule for rule in jobs if rule.startswith("plot_")}
     assert plots == {"plot_simplicity_fig1"}
-    long = {"train_model": "9", "sample_clones": "4", "evaluate_model": "5"}
+    long = {"train_model": 9, "sample_clones": 4, "evaluate_model": 5}
     assert jobs.items() >= long.items()
 
 

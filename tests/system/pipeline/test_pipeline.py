@@ -5,8 +5,6 @@ import html
 import itertools
 import os
 import re
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,13 +14,13 @@ import pytest
 import repository
 import torch
 from configs import load
+from pipelines import Pipeline
 
 from manybody.claims import scorecard
 from manybody.files.atomic import sha256
 from manybody.files.checkpoints import read_tensors
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
-from manybody.sources import tokenizer as tokenizers
 from manybody.sources.documents import Documents
 from manybody.training.run_files import fingerprint
 
@@ -35,41 +33,16 @@ FIGURES = {
 EVERY = [(paper, figure) for paper, figures in FIGURES.items() for figure in figures]
 
 
-class Checkout:
-    """A copy of the repository's own files, in which snakemake runs and files may be edited."""
+class Checkout(Pipeline):
+    """A copy of the repository's own files, whose files may be edited, at smoke scale."""
 
     def __init__(self, folder: Path):
-        self.folder = repository.copy(folder)
-
-    def snakemake(self, *arguments, overlay="", check=True):
-        """Runs snakemake at smoke scale, with the YAML text `overlay` laid over the config."""
-        mine = self.folder / "mine.yaml"
-        mine.write_text(overlay or "{}")
-        configs = ("--configfile", "config/smoke.yaml", mine.name)
-        done = subprocess.run(
-            [sys.executable, "-m", "snakemake", "--cores", "2", *configs, *arguments],
-            cwd=self.folder,
-            env={**os.environ, "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        self.output = done.stdout + done.stderr
-        if check:
-            assert done.returncode == 0, self.output[-8000:]
-        return done.returncode
+        super().__init__(repository.copy(folder), scale="smoke", root=folder)
 
     def planned(self, overlay="") -> set[str]:
         """The messages of the jobs that a dry run would start."""
-        self.snakemake("-n", overlay=overlay)
+        self.run("-n", overlay=overlay)
         return set(re.findall(r"^Job \d+: (.*)$", self.output, re.MULTILINE))
-
-    def counted(self, *arguments) -> dict[str, int]:
-        """How many jobs of each rule a dry run would start, but for the target rules."""
-        self.snakemake("-n", *arguments)
-        table = self.output.rpartition("Job stats:")[2]
-        counts = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
-        return {rule: n for rule, n in counts.items() if rule not in ("all", "total")}
 
     @contextmanager
     def edit(self, name, change):
@@ -89,7 +62,7 @@ class Checkout:
 def smoke(tmp_path_factory):
     checkout = Checkout(tmp_path_factory.mktemp("checkout"))
     begin = time.monotonic()
-    checkout.snakemake()
+    checkout.run()
     print(f"\nsmoke pipeline: {time.monotonic() - begin:.0f} s")
     return checkout
 
@@ -101,15 +74,14 @@ def rows(path):
 
 @pytest.mark.parametrize(("paper", "figure"), EVERY)
 def test_every_figure_is_there_with_its_numbers_and_claims(smoke, paper, figure):
-    results = smoke.folder / "results" / "smoke"
-    stem = results / "figures" / paper / figure
+    stem = smoke.results / "figures" / paper / figure
     assert stem.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
     assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     drawn = rows(stem.with_suffix(".csv"))
     assert drawn
     expected = ["series", "text"] if figure == "table1" else None
     assert list(drawn[0]) == (expected or ["panel", "series", "seed", "x", "y", "y_err"])
-    for claim in rows(results / "claims" / paper / f"{figure}.csv"):
+    for claim in rows(smoke.results / "claims" / paper / f"{figure}.csv"):
         assert claim["kind"] in {"exact", "statistical", "paper"}
         assert claim["holds"] in scorecard.ANSWERS[claim["kind"]]
 
@@ -118,13 +90,13 @@ def test_every_figure_is_there_with_its_numbers_and_claims(smoke, paper, figure)
 
 
 def sequences_of(smoke, source, split):
-    return Sequences.open(smoke.folder / f"results/smoke/sequences/{source}/{split}.parquet")
+    return Sequences.open(smoke.results / f"sequences/{source}/{split}.parquet")
 
 
 def test_runs_were_given_their_own_seed_stream_and_training_split(smoke):
     """The wiring of `train_model`: seeds that are all 0, or another split, show here."""
     models, weights = load("smoke.yaml")["models"], {}
-    manifests = sorted((smoke.folder / "results/smoke/models").rglob("manifest.json"))
+    manifests = sorted((smoke.results / "models").rglob("manifest.json"))
     for path in manifests:
         source, model, seed = path.parts[-4:-1]
         recipe = models[model].get("training")
@@ -152,7 +124,7 @@ def test_runs_were_given_their_own_seed_stream_and_training_split(smoke):
 def test_clones_start_where_their_config_says_and_say_how_they_were_drawn(smoke):
     """Chains that start from training text show here, as does another precision or run."""
     clones, rows_of = load("smoke.yaml")["clones"], {}
-    for path in sorted((smoke.folder / "results/smoke/clones").rglob("manifest.json")):
+    for path in sorted((smoke.results / "clones").rglob("manifest.json")):
         source, name = path.parts[-3:-1]
         entry, manifest = clones[name], Manifest.read(path, "clones")
         about = manifest.about
@@ -168,7 +140,7 @@ def test_clones_start_where_their_config_says_and_say_how_they_were_drawn(smoke)
         assert (about["split"], given.about["split"], about["sequences"]) == (
             split, split, given.sha256
         )  # fmt: skip
-        tokenizer = smoke.folder / f"results/smoke/sequences/{source}/tokenizer.json"
+        tokenizer = smoke.results / f"sequences/{source}/tokenizer.json"
         assert about["tokenizer"] == sha256(tokenizer)
         starts = Sequences.open(manifest.file("starts.parquet")).tokens
         if split == "test":
@@ -178,29 +150,8 @@ def test_clones_start_where_their_config_says_and_say_how_they_were_drawn(smoke)
     assert any(clone["precision"] == "bfloat16" for clone in clones.values())
 
 
-def test_the_tokenizer_was_trained_on_training_documents_and_made_every_split(smoke):
-    results = smoke.folder / "results/smoke"
-    (corpus,) = {path.parent.name for path in (results / "corpora").rglob("train.parquet")}
-    kept = {
-        split: Documents(results / f"corpora/{corpus}/{split}.parquet")
-        for split in ("train", "validation", "test")
-    }
-    assert len({documents.sha256 for documents in kept.values()}) == 3
-    tokenizer = results / "sequences/docs/tokenizer.json"
-    for split, documents in kept.items():
-        about = sequences_of(smoke, "docs", split).about
-        assert about["split"] == split
-        assert about["made"]["documents"]["sha256"] == documents.sha256
-        assert about["made"]["tokenizer"] == sha256(tokenizer)
-        assert about["made"]["trained_on"]["sha256"] == kept["train"].sha256
-    again = smoke.folder / "again.json"
-    tokenizers.train(kept["train"].path, 400, again)
-    assert again.read_bytes() == tokenizer.read_bytes()
-
-
 def test_splits_share_no_document_and_no_stream(smoke):
-    results = smoke.folder / "results/smoke"
-    for folder in (results / "corpora").iterdir():
+    for folder in (smoke.results / "corpora").iterdir():
         seen = {}
         for split in ("train", "validation", "test"):
             text = "".join(
@@ -222,50 +173,45 @@ def test_splits_share_no_document_and_no_stream(smoke):
 
 
 def test_the_scorecard_gathers_every_claim(smoke):
-    results = smoke.folder / "results" / "smoke"
-    page = html.unescape((results / "scorecard.html").read_text(encoding="utf-8"))
-    for path in (results / "claims").rglob("*.csv"):
+    page = html.unescape((smoke.results / "scorecard.html").read_text(encoding="utf-8"))
+    for path in (smoke.results / "claims").rglob("*.csv"):
         for claim in rows(path):
             assert claim["claim"] in page
-    assert len((results / "scorecard.md").read_text(encoding="utf-8").splitlines()) <= 60
+    assert len((smoke.results / "scorecard.md").read_text(encoding="utf-8").splitlines()) <= 60
 
 
 def test_no_gate_fails(smoke):
     """Identities and statistical rows hold at any scale; what the papers claim need not."""
-    assert scorecard.gates((smoke.folder / "results" / "smoke" / "claims").rglob("*.csv")) == []
+    assert scorecard.gates((smoke.results / "claims").rglob("*.csv")) == []
 
 
 def test_a_contradicted_gate_ends_the_run_with_its_name_and_all_files(smoke):
-    results = smoke.folder / "results" / "smoke"
-    table = results / "claims" / "multi-index" / "fig5.csv"
-    judge = ("--rerun-triggers", "mtime", "--", "scorecard")
+    table = smoke.results / "claims" / "multi-index" / "fig5.csv"
+    judge = ("--rerun-triggers", "mtime")
     kept = table.read_bytes()
     text = kept.decode("utf-8")
     wrong = text.replace(",confirmed", ",contradicted", 1)
     assert wrong != text
     try:
         table.write_text(wrong, encoding="utf-8")
-        assert smoke.snakemake(*judge, check=False) == 1
+        assert smoke.run(*judge, targets=["scorecard"], check=False) == 1
         name = next(row["claim"] for row in rows(table) if row["holds"] == "contradicted")
         assert f"fig5.csv: {name}" in smoke.output
-        assert name in html.unescape((results / "scorecard.html").read_text(encoding="utf-8"))
-        assert not (results / "gates.json").exists()
+        assert name in html.unescape((smoke.results / "scorecard.html").read_text(encoding="utf-8"))
+        assert not (smoke.results / "gates.json").exists()
     finally:
         table.write_bytes(kept)
-        smoke.snakemake(*judge)
-    assert (results / "gates.json").exists()
+        smoke.run(*judge, targets=["scorecard"])
+    assert (smoke.results / "gates.json").exists()
 
 
 def test_nothing_half_written_is_left(smoke):
-    results = smoke.folder / "results"
-    left = [p for p in results.rglob("*") if p.name.endswith(".tmp") or p.name == ".lease"]
-    left += [p for p in results.rglob("resume") if p.is_dir() and any(p.iterdir())]
-    assert left == []
+    assert smoke.leftovers() == []
 
 
 def test_a_second_call_has_nothing_to_do(smoke):
     begin = time.monotonic()
-    smoke.snakemake()
+    smoke.run()
     assert "Nothing to be done" in smoke.output
     print(f"\nsecond call: {time.monotonic() - begin:.1f} s")
 
@@ -273,7 +219,7 @@ def test_a_second_call_has_nothing_to_do(smoke):
 def test_every_rule_of_the_pipeline_ran(smoke):
     """Benchmarks, their peers and a figure's own scorecard are made on request; every other rule
     that is not a target is part of the smoke run."""
-    smoke.snakemake("--list-rules")
+    smoke.run("--list-rules")
     rules = set(re.findall(r"^\w+$", smoke.output, re.MULTILINE))
     ran = set(smoke.counted("--forceall"))
     assert {"train_model", "plot_simplicity_fig4", "judge_simplicity_fig4"} <= ran
@@ -346,17 +292,18 @@ def test_docstrings_and_plots_retrain_nothing(smoke):
         "workflow/src/manybody/training/loop.py",
         lambda text: "# a comment\n" + text.replace('"""', '"""In other words: ', 1),
     ):
-        smoke.snakemake("-n")
+        smoke.run("-n")
     assert "Nothing to be done" in smoke.output
 
 
 def test_one_figure_by_its_file_name(smoke):
-    counts = smoke.counted("--forceall", "--", "results/smoke/figures/simplicity/fig3.pdf")
+    figure = "results/smoke/figures/simplicity/fig3.pdf"
+    counts = smoke.counted("--forceall", targets=[figure])
     assert {rule for rule in counts if rule.startswith("plot")} == {"plot_simplicity_fig3"}
 
 
 def test_the_report_shows_every_figure(smoke, tmp_path):
-    smoke.snakemake("--report", str(tmp_path / "report.html"))
+    smoke.run("--report", str(tmp_path / "report.html"))
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     for paper, figure in EVERY:
         assert f"{paper}/{figure}.png" in text

@@ -12,7 +12,8 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[2]
 ROOTS = {"manybody": SOURCES, "benchmarks": SOURCES.parent}  # package -> the folder it lies in
-SILENT = {"manybody.runtime.logs", "manybody.runtime.progress"}  # they make no numbers
+# They make no numbers.
+SILENT = {"manybody.runtime.logs", "manybody.runtime.progress", "manybody.files.store"}
 
 
 def code_digest(script: str | Path, modules: tuple[str, ...] = (), plotting: bool = False) -> str:
