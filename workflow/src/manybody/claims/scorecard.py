@@ -144,7 +144,7 @@ def judge(paths: Iterable[str | Path], out: str | Path) -> None:
     faults = gates(paths)
     if faults:
         raise ContradictedGates(
-            f"{len(faults)} contradicted gates; the figures and the scorecard are written:\n"
+            f"{len(faults)} contradicted gates; the figures and the page are written:\n"
             + "\n".join(f"  {fault}" for fault in faults)
         )
     rows = [row for path in paths for row in read_claims(path) if row["kind"] in GATES]

@@ -8,6 +8,7 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from manybody.claims import scorecard
+from manybody.claims.verdicts import FORGOTTEN, RHAT
 from manybody.files.atomic import atomic
 from manybody.page import chains, images, provenance
 from manybody.page.captions import caption
@@ -67,6 +68,8 @@ def write(
         measured=scorecard.measured,
         expected=scorecard.expected,
         chains=chains.known(clones),
+        rhat=RHAT,
+        forgotten=f"{FORGOTTEN:.0%}",
         twins=[row for figure in shown for row in figure["rows"] if TWINS in row["claim"]],
         changes=list(provenance.differences(default, config)),
         facts={

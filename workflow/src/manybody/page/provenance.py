@@ -18,7 +18,7 @@ PACKAGES = (
 )
 NOTHING = "not there"
 GIGABYTE = 2**30
-HOUR = 3600.0
+MINUTE = 60.0
 
 
 def differences(default: dict, config: dict, path: str = "") -> Iterator[tuple[str, str, str]]:
@@ -38,9 +38,11 @@ def _text(value) -> str:
     """A value as one line of YAML."""
     if value is NOTHING:
         return NOTHING
-    return yaml.safe_dump(
-        value, default_flow_style=True, width=float("inf"), sort_keys=False
-    ).removesuffix("\n...\n").strip()
+    return (
+        yaml.safe_dump(value, default_flow_style=True, width=float("inf"), sort_keys=False)
+        .removesuffix("\n...\n")
+        .strip()
+    )
 
 
 def commit(checkout: str | Path) -> str:
@@ -78,7 +80,7 @@ def machine() -> str:
 
 
 def times(usage: str | Path) -> list[dict]:
-    """What the last run of each job took, by rule: jobs, hours, hours of CPU, peak memory (GB)."""
+    """What the last runs of the jobs took, by rule: jobs, minutes, minutes of CPU, most GB."""
     rows = []
     for folder in sorted(path for path in Path(usage).glob("*") if path.is_dir()):
         runs = [_last(path) for path in sorted(folder.glob("*.jsonl"))]
@@ -87,12 +89,12 @@ def times(usage: str | Path) -> list[dict]:
             {
                 "rule": folder.name,
                 "jobs": len(runs),
-                "hours": sum(_number(run, "s") for run in runs) / HOUR,
-                "cpu": sum(_number(run, "cpu_time") for run in runs) / HOUR,
+                "minutes": sum(_number(run, "s") for run in runs) / MINUTE,
+                "cpu": sum(_number(run, "cpu_time") for run in runs) / MINUTE,
                 "memory": max((_number(run, "max_rss") for run in runs), default=0.0) / 1024,
             }
         )
-    return sorted(rows, key=lambda row: -row["hours"])
+    return sorted(rows, key=lambda row: -row["minutes"])
 
 
 def _last(path: Path) -> dict:
