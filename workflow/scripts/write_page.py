@@ -1,7 +1,5 @@
 """Writes the page of a run."""
 
-from pathlib import Path
-
 from manybody.page import document
 from manybody.runtime.logs import log_to
 
@@ -13,5 +11,4 @@ document.write(
     snakemake.params.figures,
     snakemake.input.claims,
     snakemake.input.clones,
-    Path(snakemake.scriptdir).parents[1],
 )

@@ -13,6 +13,7 @@ from manybody.files.atomic import atomic
 from manybody.page import chains, images, provenance
 from manybody.page.captions import caption
 
+CHECKOUT = Path(__file__).resolve().parents[4]
 TEMPLATE = "page.html"
 ANSWERS = ("yes", "undecided", "no", scorecard.NOT_RUN)
 TWINS = "is a sample of its model"  # in the claim that compares chains from text and from noise
@@ -24,17 +25,16 @@ def write(
     figures: Sequence[tuple[str, str]],
     claims: Iterable[str | Path],
     clones: Iterable[str | Path],
-    checkout: str | Path,
 ) -> None:
     """Writes the page of a run in its folder of results.
 
     figures: (paper, figure), drawn in `figures/` beside `out`. claims: tables of those that are
-    judged. clones: manifests. checkout: the folder of the code, with captions and default config.
+    judged. clones: manifests. Captions and the default config are those of the checkout.
     Raises `ArtifactError` for a file that is missing, altered or not what it should be.
     """
-    out, checkout = Path(out), Path(checkout)
-    report = checkout / "workflow" / "report"
-    default = yaml.safe_load((checkout / "config" / "config.yaml").read_text("utf-8"))
+    out = Path(out)
+    report = CHECKOUT / "workflow" / "report"
+    default = yaml.safe_load((CHECKOUT / "config" / "config.yaml").read_text("utf-8"))
     judged = scorecard.read(claims)
     environment = Environment(
         loader=FileSystemLoader(report),
@@ -74,7 +74,7 @@ def write(
         changes=list(provenance.differences(default, config)),
         facts={
             "Written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-            "Commit": provenance.commit(checkout),
+            "Commit": provenance.commit(CHECKOUT),
             "Versions": provenance.versions(),
             "Machine": provenance.machine(),
         },

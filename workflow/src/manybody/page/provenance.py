@@ -1,12 +1,14 @@
 """Where a run comes from: its config, its code, its packages, its machine, and what it took."""
 
 import json
+import math
 import os
 import platform
 import subprocess
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from textwrap import shorten
 
 import psutil
 import yaml
@@ -17,6 +19,7 @@ PACKAGES = (
     *("pandas", "pyarrow", "matplotlib"),
 )
 NOTHING = "not there"
+LONGEST = 200  # characters of a value
 GIGABYTE = 2**30
 MINUTE = 60.0
 
@@ -35,14 +38,11 @@ def differences(default: dict, config: dict, path: str = "") -> Iterator[tuple[s
 
 
 def _text(value) -> str:
-    """A value as one line of YAML."""
+    """A value as one line of YAML, its end left out where it is long."""
     if value is NOTHING:
         return NOTHING
-    return (
-        yaml.safe_dump(value, default_flow_style=True, width=float("inf"), sort_keys=False)
-        .removesuffix("\n...\n")
-        .strip()
-    )
+    text = yaml.safe_dump(value, default_flow_style=True, width=math.inf, sort_keys=False)
+    return shorten(text.removesuffix("\n...\n").strip(), LONGEST, placeholder=" ...")
 
 
 def commit(checkout: str | Path) -> str:
