@@ -85,7 +85,7 @@ def test_it_fits_and_can_be_read(page, tmp_path, width, flags):
 
 
 def requests(folder, page):
-    """(what asks, URL) of all requests; Chromium itself asks its makers for the time and updates."""
+    """(what asks, URL) of all requests; Chromium itself asks its makers for the time."""
     log = folder / "net.json"
     chromium(folder, page, f"--log-net-log={log}")
     text = log.read_text(encoding="utf-8")
