@@ -18,7 +18,7 @@ def inline(paths: Sequence[str | Path]) -> list[dict]:
     A file that is larger than its share of `MOST` is drawn in 256 colours, and smaller until it
     fits; no other file is touched.
     """
-    return [_inline(Path(path), MOST // len(paths)) for path in paths]
+    return [_inline(Path(path), MOST // max(1, len(paths))) for path in paths]
 
 
 def _inline(path: Path, share: int) -> dict:
