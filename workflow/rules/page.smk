@@ -4,19 +4,6 @@ Needs   the figures, the claims and the clones of the config
 Makes   results/index.html: verdicts, figures with captions, chains, where the run comes from
 """
 
-from hashlib import sha256 as hashed
-
-from manybody.files.atomic import to_json
-
-
-def page_texts():
-    """sha256 of what the page's job reads of the checkout: template, captions, default config."""
-    captions = [f"workflow/report/{paper}/{figure}.rst" for paper, figure in figure_names()]
-    texts = [f"workflow/report/{name}" for name in ("page.html", "workflow.rst", "scorecard.rst")]
-    root = Path(workflow.basedir)
-    return {name: sha256(root / name) for name in ("config/config.yaml", *texts, *captions)}
-
-
 rule write_page:
     input:
         figures=figure_files(),
@@ -34,7 +21,7 @@ rule write_page:
         runtime=growing(30),
     params:
         figures=figure_names(),
-        config=hashed(to_json(config).encode()).hexdigest()[:16],
+        config=config_digest(),
         texts=lambda wildcards: page_texts(),
         code=lambda wildcards: code("write_page.py", figure=True),
     message:
