@@ -4,6 +4,7 @@ Needs   the figures, the claims and the clones of the config
 Makes   results/index.html: verdicts, figures with captions, chains, where the run comes from
 """
 
+
 rule write_page:
     input:
         figures=figure_files(),
