@@ -77,7 +77,7 @@ rule write_figure_scorecard:
 rule judge_gates:
     input:
         claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in judged_figures()],
-        page=ancient(f"{RESULTS}/index.html"),
+        page=f"{RESULTS}/index.html",
     output:
         gates=f"{RESULTS}/gates.json",
     log:

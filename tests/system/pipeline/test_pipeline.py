@@ -244,14 +244,14 @@ def test_a_colour_redraws_its_figure_only(smoke):
         "config/config.yaml",
         lambda text: text.replace("    fig4:\n", "    fig4:\n      palette: {original: black}\n"),
     ):
-        assert set(smoke.counted()) == {"plot_simplicity_fig4", "write_page"}
+        assert set(smoke.counted()) == {"plot_simplicity_fig4", "write_page", "judge_gates"}
 
 
 def test_a_redraw_does_not_judge_and_a_judgement_does_not_redraw(smoke):
     for room, figure, others in (
-        ("plotting", "simplicity/fig3", {"write_page"}),
-        ("plotting", "potts/fig2", {"write_page"}),
-        ("plotting", "multi_index/fig5", {"write_page"}),
+        ("plotting", "simplicity/fig3", {"write_page", "judge_gates"}),
+        ("plotting", "potts/fig2", {"write_page", "judge_gates"}),
+        ("plotting", "multi_index/fig5", {"write_page", "judge_gates"}),
         ("claims", "simplicity/fig3", {"write_scorecard", "write_page", "judge_gates"}),
         ("claims", "potts/fig2", {"write_scorecard", "write_page", "judge_gates"}),
         ("claims", "multi_index/fig5", {"write_scorecard", "write_page", "judge_gates"}),
