@@ -64,6 +64,7 @@ include: "workflow/rules/theory.smk"
 include: "workflow/rules/inference.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/page.smk"
 include: "workflow/rules/benchmarks.smk"
 
 
@@ -82,6 +83,8 @@ rule all:
     default_target: True
     input:
         figure_files(),
+        rules.write_scorecard.output,
+        rules.write_page.output,
         rules.judge_gates.output,
 
 

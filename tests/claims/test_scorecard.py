@@ -112,13 +112,3 @@ def test_another_table_or_an_unknown_answer_is_refused(text, said, tmp_path):
     (tmp_path / "fig1.csv").write_text(text)
     with pytest.raises(ArtifactError, match=said):
         scorecard.read_claims(tmp_path / "fig1.csv")
-
-
-def test_the_page_has_every_row_folded_below_the_first_page(paths, tmp_path):
-    scorecard.write_page(paths, tmp_path / "scorecard.html")
-    page = (tmp_path / "scorecard.html").read_text()
-    assert page.count("<table>") == len(paths) + 1  # tables of uneven lines would be text
-    first, *folded = page.split("<details>")
-    assert "numbers against what they must be" in first
-    assert [part.count("<tr>") for part in folded] == [2, 3, 4]  # with a head each
-    assert "<td>6: |V| in a name" in page

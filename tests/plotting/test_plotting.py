@@ -1,15 +1,10 @@
 """Figures of text from small synthetic tables: what is drawn, and that bytes repeat."""
 
 from importlib import import_module
-from pathlib import Path
-from types import SimpleNamespace
 
-import jinja2
 import pandas as pd
 import planted_losses as planted
 import pytest
-from configs import load
-from docutils.core import publish_parts
 from planted_losses import BLOCK, FIG3, STEPS
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -124,23 +119,6 @@ def test_files_are_the_same_bytes_each_time(tmp_path):
         "fig1.png",
     ]
     assert b"CreationDate" not in (tmp_path / "one" / "fig1.pdf").read_bytes()
-
-
-REPORT = Path(__file__).parents[2] / "workflow" / "report"
-
-
-@pytest.mark.parametrize("scale", ["config", "smoke", "paper", "headline"])
-@pytest.mark.parametrize("path", sorted(REPORT.rglob("*.rst")), ids=lambda path: path.stem)
-def test_captions_render(path, scale):
-    config = load(f"{scale}.yaml")
-    block = config["figures"].get(path.parent.name, {}).get(path.stem)
-    if block is None and path.parent != REPORT:
-        pytest.skip(f"{scale}.yaml draws no {path.stem}")
-    job = SimpleNamespace(config=config, params=SimpleNamespace(block=block))
-    template = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(path.read_text())
-    text = template.render(snakemake=job)
-    assert "{" not in text
-    publish_parts(text, writer="html", settings_overrides={"halt_level": 2})
 
 
 # --- From files --------------------------------------------------------------------------------

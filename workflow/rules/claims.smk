@@ -41,9 +41,6 @@ rule write_scorecard:
         claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in judged_figures()],
     output:
         scorecard=f"{RESULTS}/scorecard.md",
-        page=report(
-            f"{RESULTS}/scorecard.html", caption="../report/scorecard.rst", category="scorecard"
-        ),
     log:
         f"{RESULTS}/logs/write_scorecard.log",
     localrule: True
@@ -63,7 +60,6 @@ rule write_figure_scorecard:
         claims=[f"{RESULTS}/claims/{{paper}}/{{figure}}.csv"],
     output:
         scorecard=f"{RESULTS}/scorecards/{{paper}}/{{figure}}.md",
-        page=f"{RESULTS}/scorecards/{{paper}}/{{figure}}.html",
     log:
         f"{RESULTS}/logs/write_figure_scorecard/{{paper}}.{{figure}}.log",
     localrule: True
@@ -77,11 +73,11 @@ rule write_figure_scorecard:
         "../scripts/write_scorecard.py"
 
 
-# A job of its own: a job that fails takes its files with it, and the scorecard is to stay.
+# A job of its own, after the page: a job that fails takes its files with it and ends the run.
 rule judge_gates:
     input:
         claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in judged_figures()],
-        scorecard=f"{RESULTS}/scorecard.md",
+        page=f"{RESULTS}/index.html",
     output:
         gates=f"{RESULTS}/gates.json",
     log:

@@ -1,10 +1,11 @@
 """Paths, constraints and the small helpers that rules share. Standard library only."""
 
+import hashlib
 import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from manybody.files.atomic import sha256
+from manybody.files.atomic import sha256, to_json
 from manybody.models import ARCHITECTURES
 from manybody.runtime.code_digest import code_digest
 from manybody.sampling import footprint
@@ -376,3 +377,16 @@ def figure_inputs(paper, figure, drawn=False):
         source = entry("clones", needed["clones"][0])["source"]
         inputs["tokenizer"] = of_text(source, "tokenizer.json")
     return inputs
+
+
+def config_digest():
+    """A digest of the config, for a job that reads all of it."""
+    return hashlib.sha256(to_json(config).encode()).hexdigest()[:16]
+
+
+def page_texts():
+    """sha256 of what the page's job reads of the checkout: template, captions, default config."""
+    captions = [f"workflow/report/{paper}/{figure}.rst" for paper, figure in figure_names()]
+    texts = [f"workflow/report/{name}" for name in ("page.html", "workflow.rst", "scorecard.rst")]
+    root = Path(workflow.basedir)
+    return {name: sha256(root / name) for name in ("config/config.yaml", *texts, *captions)}

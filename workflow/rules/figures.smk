@@ -11,18 +11,19 @@ for paper, figure in figure_names():
             f"plot_{paper}_{figure}".replace("-", "_")
         input:
             **figure_inputs(paper, figure, drawn=True),
+        # The report shows the format whose label sorts first.
         output:
             pdf=report(
                 f"{RESULTS}/figures/{paper}/{figure}.pdf",
                 caption=f"../report/{paper}/{figure}.rst",
                 category=paper,
-                labels={"figure": figure, "format": "pdf"},
+                labels={"figure": figure, "format": "print (PDF)"},
             ),
             png=report(
                 f"{RESULTS}/figures/{paper}/{figure}.png",
                 caption=f"../report/{paper}/{figure}.rst",
                 category=paper,
-                labels={"figure": figure, "format": "png"},
+                labels={"figure": figure, "format": "image (PNG)"},
             ),
             csv=f"{RESULTS}/figures/{paper}/{figure}.csv",
         log:

@@ -6,4 +6,3 @@ from manybody.runtime.logs import log_to
 log_to(snakemake.log[0])
 
 scorecard.write(snakemake.input.claims, snakemake.output.scorecard)
-scorecard.write_page(snakemake.input.claims, snakemake.output.page)

@@ -67,7 +67,7 @@ MORE = (
 SPINS = ("sequences/spins/train.parquet",)
 # The scorecard waits for every figure, a benchmark for a quiet machine; no figure here follows the
 # layers of a model or asks for losses by equations.
-NOT_RUN = {"write_scorecard", "judge_gates", "benchmark_part"}
+NOT_RUN = {"write_scorecard", "write_page", "judge_gates", "benchmark_part"}
 NOT_RUN |= {"measure_displacements", "evaluate_equations"}
 
 

@@ -172,11 +172,15 @@ def test_splits_share_no_document_and_no_stream(smoke):
     assert not set(map(bytes, parts[0])) & set(map(bytes, parts[1]))
 
 
-def test_the_scorecard_gathers_every_claim(smoke):
-    page = html.unescape((smoke.results / "scorecard.html").read_text(encoding="utf-8"))
+def test_page_and_scorecard_gather_every_claim_and_figure(smoke):
+    page = html.unescape((smoke.results / "index.html").read_text(encoding="utf-8"))
     for path in (smoke.results / "claims").rglob("*.csv"):
         for claim in rows(path):
             assert claim["claim"] in page
+    for paper, figure in EVERY:
+        assert f'href="figures/{paper}/{figure}.pdf"' in page
+    assert page.count("data:image/png;base64,") == page.count("<article") >= len(EVERY)
+    assert len(page) < 10_000_000
     assert len((smoke.results / "scorecard.md").read_text(encoding="utf-8").splitlines()) <= 60
 
 
@@ -197,7 +201,7 @@ def test_a_contradicted_gate_ends_the_run_with_its_name_and_all_files(smoke):
         assert smoke.run(*judge, targets=["scorecard"], check=False) == 1
         name = next(row["claim"] for row in rows(table) if row["holds"] == "contradicted")
         assert f"fig5.csv: {name}" in smoke.output
-        assert name in html.unescape((smoke.results / "scorecard.html").read_text(encoding="utf-8"))
+        assert name in html.unescape((smoke.results / "index.html").read_text(encoding="utf-8"))
         assert not (smoke.results / "gates.json").exists()
     finally:
         table.write_bytes(kept)
@@ -240,17 +244,17 @@ def test_a_colour_redraws_its_figure_only(smoke):
         "config/config.yaml",
         lambda text: text.replace("    fig4:\n", "    fig4:\n      palette: {original: black}\n"),
     ):
-        assert set(smoke.counted()) == {"plot_simplicity_fig4"}
+        assert set(smoke.counted()) == {"plot_simplicity_fig4", "write_page", "judge_gates"}
 
 
 def test_a_redraw_does_not_judge_and_a_judgement_does_not_redraw(smoke):
     for room, figure, others in (
-        ("plotting", "simplicity/fig3", set()),
-        ("plotting", "potts/fig2", set()),
-        ("plotting", "multi_index/fig5", set()),
-        ("claims", "simplicity/fig3", {"write_scorecard", "judge_gates"}),
-        ("claims", "potts/fig2", {"write_scorecard", "judge_gates"}),
-        ("claims", "multi_index/fig5", {"write_scorecard", "judge_gates"}),
+        ("plotting", "simplicity/fig3", {"write_page", "judge_gates"}),
+        ("plotting", "potts/fig2", {"write_page", "judge_gates"}),
+        ("plotting", "multi_index/fig5", {"write_page", "judge_gates"}),
+        ("claims", "simplicity/fig3", {"write_scorecard", "write_page", "judge_gates"}),
+        ("claims", "potts/fig2", {"write_scorecard", "write_page", "judge_gates"}),
+        ("claims", "multi_index/fig5", {"write_scorecard", "write_page", "judge_gates"}),
     ):
         rule = f"{'plot' if room == 'plotting' else 'judge'}_{figure.replace('/', '_')}"
         module = f"workflow/src/manybody/{room}/{figure}.py"
@@ -307,4 +311,5 @@ def test_the_report_shows_every_figure(smoke, tmp_path):
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     for paper, figure in EVERY:
         assert f"{paper}/{figure}.png" in text
-    assert "scorecard" in text
+    assert "index.html" in text
+    assert sorted(set(re.findall(r"\w+ \((?:PNG|PDF)\)", text)))[0] == "image (PNG)"  # shown first

@@ -4,6 +4,7 @@ import csv
 import math
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from manybody.claims.statements import statement
 from manybody.files.atomic import ArtifactError, atomic, write_json
@@ -22,8 +23,10 @@ PREAMBLE = """# Scorecard
 several comparisons: **yes** if all say so, **no** if one does. The number is that of the comparison
 that is nearest to another answer, or the first with that answer. Gates compare our own numbers with
 what they must be; one that is contradicted is a fault, and the run ends with an error. All rows are
-in `claims/{paper}/{figure}.csv` and, folded, in `scorecard.html`.
+in `claims/{paper}/{figure}.csv` and, folded, in `index.html`.
 """
+NOT_RUN = "not run"
+GATES_ARE = "numbers against what they must be"
 
 
 def read_claims(path: str | Path) -> list[dict]:
@@ -64,61 +67,65 @@ def write(paths: Iterable[str | Path], out: str | Path) -> None:
     the gates of each figure.
     """
     with atomic(out) as temporary:
-        temporary.write_text("\n".join(_first_page(_read(paths))) + "\n", encoding="utf-8")
+        temporary.write_text("\n".join(_first_page(read(paths))) + "\n", encoding="utf-8")
 
 
-def write_page(paths: Iterable[str | Path], out: str | Path) -> None:
-    """Writes the same as an HTML page, with all rows of each figure folded below it."""
-    from markdown_it import MarkdownIt
-
-    render = MarkdownIt("js-default").render
-    found = _read(paths)
-    parts = [render("\n".join(_first_page(found)))]
-    for (paper, figure), rows in found.items():
-        title = f"{paper} {figure}: {len(rows)} rows"
-        table = render("\n".join(_table(rows)))
-        parts.append(f"<details><summary>{title}</summary>\n{table}</details>\n")
-    with atomic(out) as temporary:
-        temporary.write_text(PAGE.format(body="".join(parts)), encoding="utf-8")
-
-
-def _read(paths: Iterable[str | Path]) -> dict[tuple[str, str], list[dict]]:
-    """Rows of each (paper, figure), sorted."""
+def read(paths: Iterable[str | Path]) -> dict[tuple[str, str], list[dict]]:
+    """Rows of each (paper, figure), sorted, of files {paper}/{figure}.csv."""
     named = {(Path(path).parent.name, Path(path).stem): path for path in paths}
     return {key: read_claims(named[key]) for key in sorted(named)}
+
+
+class Verdict(NamedTuple):
+    """What a figure says of one statement of its paper."""
+
+    statement: str
+    answer: str  # yes, no, undecided or not run
+    counts: str  # how often each answer was given, where the rows differ
+    number: str  # that of the row which the answer hangs on, or why nothing was run
+
+
+def verdicts(paper: str, figure: str, rows: list[dict]) -> list[Verdict]:
+    """The verdict on each statement of a figure's paper, of all rows that decide it."""
+    groups: dict[str, list[dict]] = {}
+    for row in rows:
+        if row["kind"] not in GATES:
+            groups.setdefault(statement(paper, figure, row["claim"]), []).append(row)
+    return [Verdict(sentence, *_verdict(group)) for sentence, group in groups.items()]
+
+
+def gate_counts(rows: list[dict]) -> dict[str, int]:
+    """How many gates of a figure have each answer; empty where it has none."""
+    held = [row["holds"] for row in rows if row["kind"] in GATES]
+    return {answer: held.count(answer) for answer in ANSWERS["exact"]} if held else {}
 
 
 def _first_page(found: dict[tuple[str, str], list[dict]]) -> list[str]:
     lines = [PREAMBLE, "| figure | claim | verdict | number |", "| --- | --- | --- | --- |"]
     for (paper, figure), rows in found.items():
         name = f"{paper} {figure}"
-        groups: dict[str, list[dict]] = {}
-        for row in rows:
-            if row["kind"] not in GATES:
-                groups.setdefault(statement(paper, figure, row["claim"]), []).append(row)
-        for sentence, group in groups.items():
-            cells = [name, sentence, *_verdict(group)]
+        for verdict in verdicts(paper, figure, rows):
+            answer = verdict.answer if verdict.answer == NOT_RUN else f"**{verdict.answer}**"
+            answer += f" ({verdict.counts})" if verdict.counts else ""
+            cells = [name, verdict.statement, answer, verdict.number]
             lines.append("| " + " | ".join(map(_cell, cells)) + " |")
-        held = [row["holds"] for row in rows if row["kind"] in GATES]
-        if held:
-            answers = [f"{held.count(one)} {one}" for one in ANSWERS["exact"]]
-            counted = f"{len(held)} numbers against what they must be"
-            lines.append(f"| {name} | {counted} | {', '.join(answers)} | |")
+        if counts := gate_counts(rows):
+            answers = ", ".join(f"{count} {answer}" for answer, count in counts.items())
+            lines.append(f"| {name} | {sum(counts.values())} {GATES_ARE} | {answers} | |")
     return lines
 
 
-def _verdict(rows: list[dict]) -> tuple[str, str]:
-    """The answer that rows give together, and the number of the one that it hangs on."""
+def _verdict(rows: list[dict]) -> tuple[str, str, str]:
+    """The answer that rows give together, how often each was given, and the deciding number."""
     run = [row for row in rows if row["holds"] != "not-run"]
     if not run:
-        return "not run", rows[0]["claim"].rpartition("[")[2].rstrip("]")
+        return NOT_RUN, "", rows[0]["claim"].rpartition("[")[2].rstrip("]")
     answers = [row["holds"] for row in run]
     answer = next(one for one in ("no", "undecided", "yes") if one in answers)
     deciding = [row for row in run if row["holds"] == answer]
     row = min(deciding, key=_certainty) if answer == "yes" else deciding[0]
-    counts = [f"{answers.count(one)} {one}" for one in ("yes", "undecided", "no")]
-    mixed = "" if len(deciding) == len(run) else f" ({', '.join(counts)})"
-    return f"**{answer}**{mixed}", f"{_measured(row)}: {row['claim']}"
+    counts = ", ".join(f"{answers.count(one)} {one}" for one in ("yes", "undecided", "no"))
+    return answer, "" if len(deciding) == len(run) else counts, f"{measured(row)}: {row['claim']}"
 
 
 def _certainty(row: dict) -> float:
@@ -137,7 +144,7 @@ def judge(paths: Iterable[str | Path], out: str | Path) -> None:
     faults = gates(paths)
     if faults:
         raise ContradictedGates(
-            f"{len(faults)} contradicted gates; the figures and the scorecard are written:\n"
+            f"{len(faults)} contradicted gates; the figures and the page are written:\n"
             + "\n".join(f"  {fault}" for fault in faults)
         )
     rows = [row for path in paths for row in read_claims(path) if row["kind"] in GATES]
@@ -151,31 +158,16 @@ def judge(paths: Iterable[str | Path], out: str | Path) -> None:
     write_json(out, counts)
 
 
-PAGE = """<!doctype html>
-<meta charset="utf-8"><title>Scorecard</title>
-<style>
-body {{ font: 14px sans-serif; margin: 2em; max-width: 70em }}
-table {{ border-collapse: collapse }}
-td, th {{ border-bottom: 1px solid #ccc; padding: 0.25em 0.6em }}
-td, th {{ text-align: left; vertical-align: top }}
-</style>
-{body}"""
+def expected(row: dict) -> str:
+    """What a row's value was compared with, and the tolerance."""
+    text, tolerance = row["expected"], row["tolerance"]
+    if not text or not tolerance:
+        return text
+    within = _number(tolerance, 2)
+    return f"{text} (by {within})" if text[0] in "<>" else f"{text} ± {within}"
 
 
-def _table(rows: list[dict]) -> list[str]:
-    lines = ["| claim | holds | value | expected | kind |", "| --- | --- | --- | --- | --- |"]
-    for row in rows:
-        value = _measured(row)
-        expected = row["expected"]
-        if expected and row["tolerance"]:
-            expected += f" (by {_number(row['tolerance'], 2)})" if expected[0] in "<>" else ""
-            expected += "" if expected[0] in "<>" else f" ± {_number(row['tolerance'], 2)}"
-        cells = [row["claim"], f"**{row['holds']}**", value, expected, row["kind"]]
-        lines.append("| " + " | ".join(map(_cell, cells)) + " |")
-    return lines
-
-
-def _measured(row: dict) -> str:
+def measured(row: dict) -> str:
     """A row's value, rounded to two digits of its standard error, as far as it has them."""
     error = float(row["standard_error"] or 0)
     if not row["value"] or not 0 < error < math.inf:

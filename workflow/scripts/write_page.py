@@ -1,0 +1,14 @@
+"""Writes the page of a run."""
+
+from manybody.page import document
+from manybody.runtime.logs import log_to
+
+log_to(snakemake.log[0])
+
+document.write(
+    snakemake.output.page,
+    snakemake.config,  # its digest is among the params
+    snakemake.params.figures,
+    snakemake.input.claims,
+    snakemake.input.clones,
+)

@@ -1,0 +1,1 @@
+"""The page of a run: verdicts, figures with their captions, chains, provenance."""

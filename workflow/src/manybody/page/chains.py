@@ -1,0 +1,52 @@
+"""What is known of the chains of each clone: how far they have moved, and whether they agree."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from manybody.claims import labels
+from manybody.claims.verdicts import FORGOTTEN, RHAT
+from manybody.files import tables
+from manybody.files.manifest import Manifest
+
+SAMPLES = "samples.md"
+
+
+def known(manifests: Iterable[str | Path]) -> list[dict]:
+    """For each clone what its manifest, trace and samples say, as the page's template shows it.
+
+    `accepted` is the share of proposals of another token that the last sweep took, `kept` the
+    share of positions that hold the token they started from; NaN where not known.
+    """
+    return [_known(Path(path)) for path in manifests]
+
+
+def _known(path: Path) -> dict:
+    about, trace = tables.read_trace(path)
+    last = trace.iloc[-1]
+    manifest = Manifest.read(path, "clones")
+    kept, rhat = 1 - float(last["changed"]), float(last["rhat"])
+    return {
+        "name": path.parent.name,
+        "source": about["source"],
+        "generator": labels.target({"original": False, **about}, rank=True),
+        "start": about["chain_init"],
+        "score": about["energy"],
+        "chains": about["chains"],
+        "sweeps": int(last["sweep"]),
+        "accepted": float(last["accepted"]),
+        "kept": kept,
+        "rhat": rhat,
+        "effective": float(last["effective_samples"]),
+        "verdict": verdict(rhat, kept),
+        "samples": manifest.file(SAMPLES).read_text("utf-8") if SAMPLES in manifest.names() else "",
+    }
+
+
+def verdict(rhat: float, kept: float) -> str:
+    """Split R-hat of the score and the share of the start that is left, in words."""
+    if rhat != rhat:
+        return "too few sweeps to say whether the chains agree"
+    faults = ["the chains do not agree"] * (rhat >= RHAT) + ["part of the start is left"] * (
+        kept >= FORGOTTEN
+    )
+    return " and ".join(faults) or "the chains agree, and have left their start"
