@@ -50,6 +50,7 @@ onstart:
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/sequences.smk"
+include: "workflow/rules/advice.smk"
 include: "workflow/rules/training.smk"
 include: "workflow/rules/clones.smk"
 include: "workflow/rules/evaluation.smk"
