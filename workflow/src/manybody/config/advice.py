@@ -23,7 +23,7 @@ RECIPES = Path(__file__).with_name("recipes.json")
 COUNT, MEASURED, RULE = "a count of this text", "a measurement on the demo's", "a rule of thumb"
 FEWEST = 300  # training tokens for each token of |V|
 VOCABULARIES = (300, 400, 500, 700, 1000, 1500, 2000)
-VERBATIM = 0.01  # share of test blocks in the training text that a gate of figure 3 lets pass
+VERBATIM = 0.01  # share of test blocks in the training text above which a claim of figure 3 fails
 LENGTHS = (1.5, 2, 3)  # of L, that are looked at where it does not
 FIGURE = 10  # seconds in which a figure is drawn and judged
 
@@ -106,7 +106,7 @@ def _length(text: Text, path: tuple[str, ...]) -> Advice:
     known = ", ".join(f"{share:.2%} at {n}" for n, share in text.verbatim.items())
     reason = (
         f"a block is {words:.1f} words; of the test blocks there stand in the training text "
-        f"{known}; a gate of figure 3 lets {VERBATIM:.0%} pass"
+        f"{known}; up to {VERBATIM:.0%} is well"
     )
     return Advice(path, text.length, suggested, reason, COUNT)
 
