@@ -5,27 +5,6 @@ Makes   results/advice.md, which `snakemake -- advise` prints
 """
 
 
-def advised_sources():
-    """Sources of text that the figures' models are trained on, or all where no figure has one."""
-    text = sources_of("text")
-    used = {config["evaluations"][name]["source"] for name, _ in figure_parts("runs")}
-    return [source for source in text if source in used] or text
-
-
-def advised(kind, block):
-    """The figures' runs of evaluations (name, seed), or clones, of each of these sources."""
-
-    def of(source):
-        parts = figure_parts(kind)
-        return [
-            part
-            for part in parts
-            if entry(block, part[0] if kind == "runs" else part)["source"] == source
-        ]
-
-    return {source: of(source) for source in advised_sources()}
-
-
 rule write_advice:
     input:
         documents=[documents(source, split) for source in advised_sources() for split in SPLITS],
@@ -70,6 +49,8 @@ rule advise:
     log:
         f"{RESULTS}/logs/advise.log",
     localrule: True
+    conda:
+        "../../envs/learning.yaml"
     message:
         "The advice in {input}:"
     shell:

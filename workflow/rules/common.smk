@@ -369,3 +369,24 @@ def figure_inputs(paper, figure, drawn=False):
         source = entry("clones", needed["clones"][0])["source"]
         inputs["tokenizer"] = of_text(source, "tokenizer.json")
     return inputs
+
+
+def advised_sources():
+    """Sources of text that the figures' models are trained on, or all where no figure has one."""
+    text = sources_of("text")
+    used = {config["evaluations"][name]["source"] for name, _ in figure_parts("runs")}
+    return [source for source in text if source in used] or text
+
+
+def advised(kind, block):
+    """The figures' runs of evaluations (name, seed), or clones, of each of these sources."""
+
+    def of(source):
+        parts = figure_parts(kind)
+        return [
+            part
+            for part in parts
+            if entry(block, part[0] if kind == "runs" else part)["source"] == source
+        ]
+
+    return {source: of(source) for source in advised_sources()}
