@@ -45,13 +45,13 @@ rule write_advice:
 # Without an output: it prints each time.
 rule advise:
     input:
-        rules.write_advice.output,
+        advice=rules.write_advice.output.advice,
     log:
         f"{RESULTS}/logs/advise.log",
     localrule: True
     conda:
         "../../envs/learning.yaml"
     message:
-        "The advice in {input}:"
-    shell:
-        "cat {input}"
+        "The advice in {input.advice}:"
+    script:
+        "../scripts/print_advice.py"
