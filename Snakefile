@@ -57,6 +57,7 @@ onsuccess:
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/sequences.smk"
+include: "workflow/rules/advice.smk"
 include: "workflow/rules/training.smk"
 include: "workflow/rules/clones.smk"
 include: "workflow/rules/evaluation.smk"

@@ -390,3 +390,24 @@ def page_texts():
     texts = [f"workflow/report/{name}" for name in ("page.html", "workflow.rst", "scorecard.rst")]
     root = Path(workflow.basedir)
     return {name: sha256(root / name) for name in ("config/config.yaml", *texts, *captions)}
+
+
+def advised_sources():
+    """Sources of text that the figures' models are trained on, or all where no figure has one."""
+    text = sources_of("text")
+    used = {config["evaluations"][name]["source"] for name, _ in figure_parts("runs")}
+    return [source for source in text if source in used] or text
+
+
+def advised(kind, block):
+    """The figures' runs of evaluations (name, seed), or clones, of each of these sources."""
+
+    def of(source):
+        parts = figure_parts(kind)
+        return [
+            part
+            for part in parts
+            if entry(block, part[0] if kind == "runs" else part)["source"] == source
+        ]
+
+    return {source: of(source) for source in advised_sources()}

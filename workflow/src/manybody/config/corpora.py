@@ -8,6 +8,7 @@ from pydantic import Field
 from manybody.config.block import Block, Commit, Digest, Inside, Seed, Text
 from manybody.config.sentences import shown
 from manybody.models.block import key
+from manybody.sources import SHARES
 
 SPLITS = ("train", "validation", "test")
 Split = Literal["train", "validation", "test"]
@@ -88,16 +89,19 @@ class OwnFiles(Block):
     """Text or Parquet files of one's own."""
 
     kind: Literal["file"]
-    split: Shares = key("Shares of the documents; they sum to 1.")
+    split: Shares = key("Shares of the documents; they sum to 1.", SHARES)
     seed: Seed = key("Cut into splits.", 0)
     deduplicate: bool = key(
         "Whether repeated lines are kept once and near-duplicate documents in one split.", True
     )
     files: list[str] = key("UTF-8 text files, Parquet files, and folders of them.", min_length=1)
     boundary: Literal["blank-line", "line", "marker", "file", "heading"] = key(
-        "What separates documents in a text file."
+        "What separates documents in a text file; marker is a line of its own.", "blank-line"
     )
-    marker: Text = key("The line that separates documents where boundary is marker.", None)
+    marker: Text = key(
+        "The line that separates documents where boundary is marker; <|endoftext|> by default.",
+        None,
+    )
     column: Text = key("Column of a Parquet file that holds a document a row.", None)
 
     def problems(self):

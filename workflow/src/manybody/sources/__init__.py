@@ -8,6 +8,7 @@ class SourceError(ValueError):
     """A corpus cannot be read as the config says: names the file or key, and the way out."""
 
 
+SHARES = {"train": 0.9, "validation": 0.05, "test": 0.05}  # of a corpus that gives none
 PACKED = 200  # largest ratio of unpacked to packed size that is accepted; 5 to 60 are common
 SMALL = 2**26  # bytes of unpacked data up to which any ratio is accepted
 

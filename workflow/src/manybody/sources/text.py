@@ -21,7 +21,15 @@ import pyarrow.parquet as pq
 from manybody.files.atomic import sha256
 from manybody.files.parquet import DAMAGE
 from manybody.runtime.progress import Progress
-from manybody.sources import SourceError, Unchanged, documents, published, pydocs, refuse_bomb
+from manybody.sources import (
+    SHARES,
+    SourceError,
+    Unchanged,
+    documents,
+    published,
+    pydocs,
+    refuse_bomb,
+)
 from manybody.sources.documents import Cutter, Piece, by_document
 from manybody.sources.duplicates import Deduplicated
 
@@ -35,11 +43,11 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
     """Writes the documents of `corpus` (its entry in the config) to `out[split]`.
 
     `corpus`: `kind` (pydocs, tinystories, wikitext103, file) with that kind's keys, and `split`:
-    either "published" (tinystories, wikitext103) or {train, validation, test} shares that sum to 1;
-    `seed` of the cut, 0 if absent; `deduplicate`, by default true for pydocs and file: repeated
-    text is kept once, or in one split (`duplicates`). `downloads`: folder for what has to be
-    fetched. `SourceError` says what cannot be read; a split that comes out empty is one such case,
-    a file that changes while it is read another. Nothing is left at `out` then.
+    "published" (tinystories, wikitext103) or {train, validation, test} shares that sum to 1,
+    `SHARES` if absent; `seed` of the cut, 0 if absent; `deduplicate`, by default true for pydocs
+    and file: repeated text is kept once, or in one split (`duplicates`). `downloads`: folder for
+    what has to be fetched. `SourceError` says what cannot be read; a split that comes out empty is
+    one such case, a file that changes while it is read another. Nothing is left at `out` then.
     """
     inputs: dict[str, str] = {}
     read = Unchanged()
@@ -62,7 +70,7 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
             target = None
             for piece in document:
                 if target is None:
-                    shares = _shares(corpus["split"], kind, part)
+                    shares = _shares(corpus.get("split", SHARES), kind, part)
                     target = writers[_split_of(key or piece.text.encode(), shares, seed)]
                 target.add(piece)
         read.check()

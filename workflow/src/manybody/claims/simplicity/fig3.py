@@ -72,14 +72,15 @@ def _energy_claims(quality: Quality) -> Iterator[dict]:
 
 
 def _overlap_claims(quality: Quality) -> list[dict]:
-    """What is tested is new: an exact count, for the text sources that the chains start from."""
+    """What is tested is new, of the text sources that the chains start from. No gate: another text
+    may well repeat itself."""
     shares = {
         about["source"]: about["overlap"]["verbatim"]
         for about, _ in quality.chains.values()
         if "overlap" in about
     }
     text = "corpus (fig. 3): share of the test blocks that stand verbatim in the training text"
-    return [verdicts.identity(f"{text}: {s}", x, 0.0, VERBATIM) for s, x in shares.items()]
+    return [verdicts.bounded(f"{text}: {s}", "<", x, 0.0, VERBATIM) for s, x in shares.items()]
 
 
 def _shown(quality: Quality) -> Iterator[tuple[Chains, list[int]]]:

@@ -1,0 +1,111 @@
+"""docs/your-corpus.md: a text of one's own, as the page says, on little text and few steps."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import repository
+import yaml
+from configs import CONFIG, load
+from pipelines import Pipeline
+from snakemake.utils import update_config
+
+from manybody.config.check import check, take_away
+from manybody.sources import pydocs
+
+PAGE = repository.ROOT / "docs" / "your-corpus.md"
+SMALL = """
+models:
+  n2: &few
+    training:
+      {steps: 40, batch: 32, warmup: 5, validation: 64, checkpoints: {logarithmic: 5, listed: [10]}}
+  n4: *few
+  bert-generator: *few
+  bert: *few
+clones: {n2: &chains {chains: 8}, n4: *chains, bert: *chains}
+evaluations:
+  own-n2: &test {targets: {test: {sequences: 64}}}
+  own-n4: *test
+  own-bert-generator: *test
+  own-bert: {seeds: [0]}
+figures: {simplicity: {fig1: null, fig4: {late_steps: [10, 40]}, fig5: null}}
+"""
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_at_most_five_lines_plan_the_figures_of_the_text_and_nothing_else(tmp_path):
+    (mine,) = blocks("yaml")
+    assert len(mine.splitlines()) <= 5
+    (tmp_path / "letters.txt").write_text("some words\n\nsome more\n")
+    pipeline = Pipeline(tmp_path, (CONFIG / "own-text.yaml").read_text(), scale="own-text")
+    figures = {"fig1", "fig3", "fig4", "fig5", "table1"}
+    drawn = {f"{verb}_simplicity_{name}": 1 for verb in ("plot", "judge") for name in figures}
+    assert pipeline.counted(overlay=mine, targets=["all"]) == {
+        "collect_corpus": 1,
+        "train_tokenizer": 1,
+        "encode_sequences": 3,
+        "measure_overlap": 1,
+        "train_model": 8,
+        "sample_clones": 3,
+        "evaluate_model": 8,
+        **drawn,
+        "write_scorecard": 1,
+        "judge_gates": 1,
+    }
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory):
+    """A checkout in which the page's commands were given one after another, and what they said."""
+    folder = repository.copy(tmp_path_factory.mktemp("own"))
+    packages = load("tiny.yaml")["corpora"]["tiny"]["packages"]
+    (folder / "letters.txt").write_text("\n\n".join(pydocs.modules(packages)), encoding="utf-8")
+    (mine,) = blocks("yaml")
+    (folder / "mine.yaml").write_text(mine + SMALL)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    said = []
+    for command in blocks("bash"):
+        call = subprocess.run(
+            ["bash", "-c", command],
+            cwd=folder,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+        )
+        said.append(call.stdout + call.stderr)
+        assert call.returncode == 0, said[-1][-8000:]
+    return folder, said
+
+
+def test_advice_is_printed_before_anything_long_and_kept(followed):
+    folder, (said, _) = followed
+    advice = (folder / "results/letters/advice.md").read_text()
+    assert advice in said
+    assert "train_model" not in said.partition("# Advice on docs")[0]
+    for part in ("## The text", "| trigrams |", "`models.n2.training.learning_rate`", "MB"):
+        assert part in advice
+
+
+def test_what_is_suggested_is_a_config(followed):
+    folder, _ = followed
+    advice = (folder / "results/letters/advice.md").read_text()
+    (suggested,) = re.findall(r"^```yaml\n(.*?)^```$", advice, re.MULTILINE | re.DOTALL)
+    config = load("own-text.yaml")
+    update_config(config, yaml.safe_load((folder / "mine.yaml").read_text()))
+    before = config["models"]["n2"]["training"]["learning_rate"]
+    update_config(config, yaml.safe_load(suggested))
+    check(config, take_away(config))
+    assert config["models"]["n2"]["training"]["learning_rate"] != before
+
+
+def test_the_figures_are_those_of_the_text(followed):
+    folder, _ = followed
+    made = {path.name for path in (folder / "results/letters/figures").rglob("*.pdf")}
+    assert made == {"fig3.pdf", "fig4.pdf", "table1.pdf"}
+    assert (folder / "results/letters/scorecard.md").is_file()
