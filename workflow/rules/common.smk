@@ -8,6 +8,7 @@ from manybody.files.atomic import sha256
 from manybody.models import ARCHITECTURES
 from manybody.runtime.code_digest import code_digest
 from manybody.sampling import footprint
+from manybody.sources import SourceError, given
 
 RESULTS = config["results"]
 SEQUENCES = f"{RESULTS}/sequences/{{source}}"
@@ -42,10 +43,10 @@ wildcard_constraints:
 
 
 def entry(block, name):
-    """The config's entry `block: name`; an error that names what is there."""
+    """The config's entry `block: name`; a refusal that names what is there."""
     if name not in config[block]:
         known = ", ".join(sorted(config[block]))
-        raise WorkflowError(f"config has no {block}: {name}; it has {known}")
+        refuse(f"config has no {block}: {name}; it has {known}")
     return config[block][name]
 
 
@@ -104,10 +105,26 @@ def theory_module(theory):
     return f"manybody.theory.{kind.replace('multi_index_', 'multi_index.')}"
 
 
+def own_file(block, name, key, value, expected):
+    """A file of the user's that a key of the entry `block: name` names, refused before any job."""
+    try:
+        return str(given.named_file(value, key, expected))
+    except SourceError as error:
+        refuse(error.within(f"{block}.{name}"))
+
+
 def theory_files(theory):
     """The user's own files that a theory reads."""
-    names = [entry("theory", theory).get(key) for key in ("questions", "tokenizer")]
-    return [str(Path(name).expanduser()) for name in names if isinstance(name, str)]
+    expected = {
+        "questions": "a file of lines `COARSE:fine question`, or null",
+        "tokenizer": "a vocab.txt or tokenizer.json, or null",
+    }
+    found = {key: entry("theory", theory).get(key) for key in expected}
+    return [
+        own_file("theory", theory, key, value, expected[key])
+        for key, value in found.items()
+        if isinstance(value, str)
+    ]
 
 
 def is_trained(model):
@@ -128,14 +145,15 @@ def training_modules(model):
 def corpus_files(corpus):
     """The user's own files that a corpus is read from; those in a folder one by one."""
     files = entry("corpora", corpus).get("files", [])
-    if isinstance(files, dict):
-        files = [name for part in files.values() for name in part]
-    found = []
-    for name in files:
-        path = Path(name).expanduser()
-        inside = sorted(str(inner) for inner in path.rglob("*") if inner.is_file())
-        found += inside if path.is_dir() else [str(path)]
-    return found
+    parts = files if isinstance(files, dict) else {"": files}
+    try:
+        return [
+            str(path)
+            for part, names in parts.items()
+            for path in given.text_files(names, f"files.{part}" if part else "files")
+        ]
+    except SourceError as error:
+        refuse(error.within(f"corpora.{corpus}"))
 
 
 def corpus_modules(corpus):
@@ -146,8 +164,18 @@ def corpus_modules(corpus):
 
 def tensor_files(source):
     """The user's own tensors that a source is made of."""
-    given = [entry("sources", source).get(key) for key in ("couplings", "colours", "fields")]
-    return [part["file"] for part in given if isinstance(part, dict) and "file" in part]
+    parts = {key: entry("sources", source).get(key) for key in ("couplings", "colours", "fields")}
+    return [
+        own_file("sources", source, f"{key}.file", part["file"], f"a safetensors file with {key}")
+        for key, part in parts.items()
+        if isinstance(part, dict) and "file" in part
+    ]
+
+
+def alignment_file(source):
+    """The user's own alignment that a source is read from."""
+    expected = "an alignment, plain or gzip"
+    return own_file("sources", source, "file", entry("sources", source)["file"], expected)
 
 
 def documents(source, split):
@@ -184,7 +212,7 @@ def followed_runs(source, model):
     """Manifests of a model's runs of all seeds that figures draw."""
     if [source, model] not in figure_parts("displacements"):
         known = ", ".join("{}/{}".format(*run) for run in figure_parts("displacements"))
-        raise WorkflowError(f"no figure follows {source}/{model}; figures follow: {known}")
+        refuse(f"no figure follows {source}/{model}; figures follow: {known}")
     runs = figure_parts("models")
     return [model_path(*run) for run in runs if run[:2] == [source, model]]
 

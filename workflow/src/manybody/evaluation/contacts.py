@@ -20,6 +20,7 @@ from manybody import models
 from manybody.files import parquet
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
+from manybody.runtime.refusal import Refusal
 from manybody.sources.hamiltonian import read_tensor
 
 KIND = "contacts"
@@ -29,7 +30,7 @@ SCHEMA = pa.schema(
 TOUCH = 8.0  # angstrom: pairs nearer than this are contacts
 
 
-class ContactsError(ValueError):
+class ContactsError(Refusal):
     """A list of contacts or a table of distances cannot be read: names the file and the line."""
 
 

@@ -4,14 +4,17 @@ import sys
 import traceback
 from pathlib import Path
 
+from manybody.runtime.refusal import Refusal
 
-def log_to(path: str | Path, keep: bool = False) -> None:
+
+def log_to(path: str | Path, entry: str = "", keep: bool = False) -> None:
     """Sends this process's standard output and error to `path` from here on.
 
     What the file holds is kept if `keep` is true and dropped otherwise. An uncaught exception is
-    written to the file and to the terminal.
+    written there too, a `Refusal` as its sentence, with the path `entry` of the config's entry that
+    the job is made of before it. The terminal has it from there: snakemake shows the log of a
+    failed job.
     """
-    terminal = sys.stderr
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     # It stays open until the process ends. Several processes may append to one file.
     log = Path(path).open("a", buffering=1, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
@@ -20,7 +23,9 @@ def log_to(path: str | Path, keep: bool = False) -> None:
     sys.stdout = sys.stderr = log
 
     def report(kind, error, trace):
-        traceback.print_exception(kind, error, trace, file=log)
-        traceback.print_exception(kind, error, trace, file=terminal)
+        if isinstance(error, Refusal):
+            print(error.within(entry) if entry else error, file=log)
+        else:
+            traceback.print_exception(kind, error, trace, file=log)
 
     sys.excepthook = report

@@ -128,7 +128,7 @@ def _text(path: Path) -> str:
             raw = unpacked
     except FileNotFoundError as error:
         raise SourceError(
-            f"no such file: {path} (in the config's `file`; relative paths start at {Path.cwd()})"
+            f"no such file: {path} (relative paths start at {Path.cwd()})", "file"
         ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"{path} cannot be read: {error}") from error
