@@ -82,9 +82,7 @@ def read(path: str | Path) -> Questions:
         texts.append(text.strip())
         labels.append(CLASSES.index(coarse))
     if not texts:
-        raise Refusal(
-            f"{path} has no question, expected lines `COARSE:fine question`", "questions"
-        )
+        raise Refusal(f"{path} has no question, expected lines `COARSE:fine question`", "questions")
     return Questions(texts, np.array(labels))
 
 
