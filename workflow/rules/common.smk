@@ -1,6 +1,7 @@
 """Paths, constraints and the small helpers that rules share. Standard library only."""
 
 import re
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -178,7 +179,37 @@ def alignment_file(source):
     return own_file("sources", source, "file", entry("sources", source)["file"], expected)
 
 
+def most_tokens(source):
+    """What the tokens of a text cannot exceed, where it is of files of the user's own: a token is a
+    byte or more, and one may stand between two files. None of others."""
+    corpus = entry("corpora", entry("sources", source)["corpus"])
+    files = corpus_files(entry("sources", source)["corpus"]) if corpus["kind"] == "file" else []
+    if not files or any(Path(file).suffix == ".parquet" for file in files):
+        return None
+    return sum(Path(file).stat().st_size for file in files) + len(files)
+
+
+@cache
+def refuse_small_text(source):
+    """Refuses what a text is too short for whatever it says."""
+    most, text = most_tokens(source), entry("sources", source)
+    if most is None:
+        return
+    held = f"as the files of corpora.{text['corpus']} hold {most} bytes"
+    if 3 * text["length"] > most:
+        refuse(
+            f"sources.{source}.length: found {text['length']}; expected at most {most // 3}, {held} "
+            f"and each of three splits needs a sequence; lower it, or give more text"
+        )
+    if text["vocabulary"] > 256 + most:
+        refuse(
+            f"sources.{source}.vocabulary: found {text['vocabulary']}; expected less than "
+            f"{257 + most}, {held}; lower it, or give more text"
+        )
+
+
 def documents(source, split):
+    refuse_small_text(source)
     return f"{RESULTS}/corpora/{entry('sources', source)['corpus']}/{split}.parquet"
 
 
