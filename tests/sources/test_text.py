@@ -13,8 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from manybody.runtime.progress import Progress
-from manybody.sources import SourceError, Unchanged, documents, given, text
+from manybody.sources import SourceError, Unchanged, documents, text
 from manybody.sources.documents import PIECE, Cutter, Documents
+from manybody.sources.given import text_files
 
 
 @pytest.mark.parametrize(
@@ -90,8 +91,7 @@ def test_folders_are_read_recursively_in_order_without_hidden_files(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
     found = [
-        str(path.relative_to(tmp_path))
-        for path in given.text_files([str(tmp_path / "texts")], "files")
+        str(path.relative_to(tmp_path)) for path in text_files([str(tmp_path / "texts")], "files")
     ]
     assert found == ["texts/a/y.txt", "texts/a/z.txt", "texts/b.txt"]
 

@@ -117,7 +117,7 @@ def test_what_cannot_be_cut_is_refused(stored, trained, tmp_path, changes, reaso
     ("vocabulary", "end", "reason"),
     [
         (255, "dropped", "vocabulary: found 255; expected at least 256"),
-        (256, "kept", "at least 257 .*end-of-document marker"),
+        (256, "kept", "at least 257, .*end-of-document marker"),
         (50_000, "dropped", r"vocabulary: found 50000; expected at most \d+, the tokens"),
     ],
 )

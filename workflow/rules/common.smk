@@ -396,6 +396,14 @@ def figure_block(paper, figure, drawn):
     return {key: value for key, value in config["figures"][paper][figure].items() if key != hidden}
 
 
+def truth_file(paper, figure, truth):
+    """Where a figure of contacts has the true ones from: a source's Hamiltonian, or a user's file."""
+    if isinstance(truth, dict):
+        return HAMILTONIAN.format(source=truth["hamiltonian"])
+    expected = "a list of contacts or a table of distances"
+    return own_file("figures", f"{paper}.{figure}", "truth", truth, expected)
+
+
 def figure_inputs(paper, figure, drawn=False):
     """Named inputs of a figure: tables of losses, manifests of runs and clones, a tokenizer.
 
@@ -419,10 +427,8 @@ def figure_inputs(paper, figure, drawn=False):
         "maps": [run_path(MAPS, run) for run in needed["maps"]],
         "equations": [EQUATIONS.format(paper=paper, figure=figure)] if needed["equations"] else [],
         "contacts": [run_path(CONTACTS, run) for run in needed["contacts"]],
-        "truth": [
-            HAMILTONIAN.format(source=truth["hamiltonian"]) if isinstance(truth, dict) else truth
-            for truth in needed["truth"]
-        ],
+        # Asked for only where the figure is
+        "truth": lambda wildcards: [truth_file(paper, figure, one) for one in needed["truth"]],
     }
     if "passages" in config["figures"][paper][figure]:
         source = entry("clones", needed["clones"][0])["source"]

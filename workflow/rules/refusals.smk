@@ -31,23 +31,24 @@ def refuse_missing_packages():
 
 
 def refuse_read_only(results):
-    """Results and Snakemake's own notes are written where snakemake was started."""
-    here = Path.cwd()
+    """Refuses folders that cannot be written, and says where results go from elsewhere."""
     fix = f"start in that of the clone (cd {workflow.basedir}, or --directory {workflow.basedir})"
-    for folder, key in ((Path(".snakemake"), ""), (Path(results), f"results: found {results}, ")):
-        place = next(path for path in (folder, *folder.parents) if path.exists())
-        if not workflow.output_settings.dryrun and not (
-            place.is_dir() and os.access(place, os.W_OK | os.X_OK)
-        ):
+    places = {
+        ".snakemake": ("snakemake writes to the folder that it is started in", fix),
+        results: (f"results: found {results}", "give another one"),
+    }
+    for folder, (what, way_out) in places.items():
+        place = next(path for path in (Path(folder), *Path(folder).parents) if path.exists())
+        writable = place.is_dir() and os.access(place, os.W_OK | os.X_OK)
+        if not writable and not workflow.output_settings.dryrun:
             refuse(
-                f"{key or 'snakemake writes to the folder that it is started in, '}but "
-                f"{place.absolute()} cannot be written; expected a folder of your own; allow it "
-                f"(chmod u+w), or {'give another one' if key else fix}"
+                f"{what}, but {place.absolute()} cannot be written; expected a folder of your own; "
+                f"allow it (chmod u+w), or {way_out}"
             )
-    if here != Path(workflow.basedir) and workflow.is_main_process:
+    if Path.cwd() != Path(workflow.basedir) and workflow.is_main_process:
         logger.info(
             f"Results go to {Path(results).absolute()}, and the files that the config names are "
-            f"looked for in {here}, the folder that snakemake was started in; or {fix}."
+            f"looked for in {Path.cwd()}, the folder that snakemake was started in; or {fix}."
         )
 
 
@@ -57,7 +58,7 @@ def explain_unknown_targets(record):
     if asked and getattr(record, "exception", "") == "MissingRuleException":
         figures, names = figure_files(), [rule.name for rule in workflow.rules]
         near = get_close_matches(asked[1], [*figures, *names], 1)
-        known = ", ".join("/".join(pair) for pair in figure_names()) or "none"
+        known = ", ".join("{}/{}".format(*pair) for pair in figure_names()) or "none"
         record.msg = (
             f"{asked[1]}: no rule makes it; expected the name of a rule, such as scorecard, or a "
             f"file of {RESULTS}; its figures, in {RESULTS}/figures as .pdf, .png and .csv, are "
