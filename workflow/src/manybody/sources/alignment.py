@@ -44,7 +44,7 @@ def make(
 ) -> None:
     """Writes the splits of the source (its entry in the config) called `name`, and the weights of
     the training sequences. `SourceError` names what cannot be read; nothing is written then."""
-    path = Path(source["file"])
+    path = Path(source["file"]).expanduser()
     stays = Unchanged([path])
     names, rows = read(path, source["format"])
     digest = sha256(path)
