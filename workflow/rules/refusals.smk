@@ -48,7 +48,7 @@ def refuse_read_only(results):
     if Path.cwd() != Path(workflow.basedir) and workflow.is_main_process:
         logger.info(
             f"Results go to {Path(results).absolute()}, and the files that the config names are "
-            f"looked for in {Path.cwd()}, the folder that snakemake was started in; or {fix}."
+            f"looked for in {Path.cwd()}, where snakemake runs; or {fix}."
         )
 
 
@@ -58,6 +58,9 @@ def explain_unknown_targets(record):
     if asked and getattr(record, "exception", "") == "MissingRuleException":
         figures, names = figure_files(), [rule.name for rule in workflow.rules]
         near = get_close_matches(asked[1], [*figures, *names], 1)
+        manifest = str(Path(asked[1]).with_name("manifest.json"))
+        if any(rule.is_producer(manifest) for rule in workflow.rules):
+            near = [f"{manifest}, which comes with all that it lists"]
         known = ", ".join("{}/{}".format(*pair) for pair in figure_names()) or "none"
         record.msg = (
             f"{asked[1]}: no rule makes it; expected the name of a rule, such as scorecard, or a "

@@ -82,6 +82,11 @@ BEFORE = {
         "results/figures/potts/fig3.pdf",
         ["did you mean results/tiny/figures/potts/fig3.pdf?"],
     ),
+    "a sweep as a file": (
+        "{}",
+        "results/tiny/clones/text/tiny/sweep-6.parquet",
+        ["did you mean results/tiny/clones/text/tiny/manifest.json, which comes with all that it"],
+    ),
     "a misspelt rule": ("{}", "scorecrd", ["expected the name of a rule", "mean scorecard?"]),
     "an image among the texts": (
         OWN.format("notes.txt, photos"),

@@ -59,6 +59,7 @@ def text_files(names: Iterable[str], key: str) -> Iterator[Path]:
         if not inside:
             _refuse(place, name, "a folder without any text", expected, "put texts there")
         for found in inside:
+            _check(found, place, str(found), expected)
             _check_start(found, place)
             yield found
 
@@ -75,6 +76,8 @@ def _check(path: Path, key: str, name: str, expected: str) -> None:
         start = "" if path.is_absolute() else f" (relative paths start at {Path.cwd()})"
         fix = f"did you mean {path.with_name(near[0])}?" if near else "correct the path"
         _refuse(key, name, "which does not exist", expected + start, fix)
+    if not path.is_file():
+        _refuse(key, name, "which is no regular file", expected, "copy what it gives to a file")
     if not os.access(path, os.R_OK):
         _refuse(key, name, "which may not be read", expected, f"allow it: chmod u+r {name}")
     if path.stat().st_size == 0:
