@@ -21,6 +21,10 @@ print("step 1")
     [
         ("Refusal('found 9; expected 8', 'training.batch')", "models.n2.training.batch: found 9;"),
         ("SourceError('a.txt is empty')", "models.n2: a.txt is empty"),
+        (
+            "OSError(28, 'No space left on device', 'a')",
+            "[Errno 28] No space left on device: 'a'; ",
+        ),
         ("ArtifactError('b.json was altered')", "models.n2: b.json was altered"),
     ],
 )
