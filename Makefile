@@ -31,10 +31,12 @@ env: ## the virtual environment, from the hash-locked list
 	@$(PYTHON) envs/install.py '$(VENV)' '$(LOCKS)' $(TORCH)
 
 figures: env ## every figure of the default configuration (minutes)
+	$(named)
 	$(INSIDE) snakemake --cores all $(ARGS)
 
 resume: env ## go on after kill -9 or a power cut, unless something still runs
 	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.files.running '$(RESULTS)'
+	$(named)
 	$(INSIDE) snakemake --cores 1 --unlock $(ARGS)
 	$(INSIDE) snakemake --cores all $(ARGS)
 
@@ -63,6 +65,9 @@ lock: env ## the locks and conda environments anew, from envs/requirements.in
 
 audit: env ## licences and known vulnerabilities of the locked packages
 	$(INSIDE) python envs/audit.py
+
+# Of a config file that is not there snakemake would only show a traceback.
+named = @$(INSIDE) PYTHONPATH=workflow/src python -m manybody.config.named $(ARGS)
 
 define check
 $(INSIDE) ruff check

@@ -10,9 +10,13 @@ from snakemake.utils import min_version, update_config
 
 min_version("9.12")
 
+
+include: "workflow/rules/refusals.smk"
+
+
 # Snakemake would say that it cannot run `conda info`, but not what to do.
 if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method and not which("conda"):
-    raise WorkflowError(
+    refuse(
         "--use-conda: expected the command `conda` in PATH, found none. Either leave --use-conda out, "
         "after `make env` and `. .venv/bin/activate`, which have all packages at the same versions; "
         "or install Miniforge (https://conda-forge.org/download) and open a new shell."
@@ -28,6 +32,8 @@ configfile: DEFAULT
 # Scripts import the package and the benchmarks from here: Snakemake hands its import path on to them.
 sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("src", "")]
 
+refuse_missing_packages()
+
 from manybody.config.check import ConfigError, check, take_away
 from manybody.config.merge import in_order, typed
 
@@ -36,7 +42,8 @@ config = in_order(config, load_configfile(DEFAULT))
 try:
     checked = check(config, take_away(config))
 except ConfigError as error:
-    raise WorkflowError(str(error)) from None
+    refuse(str(error))
+refuse_read_only(config["results"])
 
 
 report: "workflow/report/workflow.rst"

@@ -150,7 +150,7 @@ def test_the_command_prints_the_lines_for_the_config(package):
 def test_the_digest_of_the_whole_corpus_is_checked(package, tmp_path):
     corpus = {"kind": "pydocs", "packages": {package: pydocs.digest(KEPT)}, "sha256": "1" * 64}
     corpus["split"] = {"train": 0.4, "validation": 0.3, "test": 0.3}
-    with pytest.raises(SourceError, match=f"pydocs corpus has sha256 .* expects {'1' * 64}"):
+    with pytest.raises(SourceError, match=f"sha256: the prose has sha256 .* expects {'1' * 64}"):
         collected(tmp_path, corpus)
     # One module is one group; of 4 documents some seeds leave a split empty.
     corpus |= {"sha256": None, "deduplicate": False, "seed": 2}

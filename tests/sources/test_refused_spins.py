@@ -65,7 +65,7 @@ REFUSED = {
         SHORT | {"sweeps": 1}, {}, "sweeps: ", ["after 1 sweeps the train split"]
     ),
     "few sites": (
-        POTTS | {"length": 3}, {}, "length: ", ["3, expected at least 4 sites for a contact map"]
+        POTTS | {"length": 3}, {}, "length: ", ["found 3; expected at least 4 sites for a"]
     ),
     "other colours": (
         POTTS | {"colours": "stored"}, {},

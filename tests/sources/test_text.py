@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from manybody.runtime.progress import Progress
 from manybody.sources import SourceError, Unchanged, documents, text
 from manybody.sources.documents import PIECE, Cutter, Documents
+from manybody.sources.given import text_files
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,9 @@ def test_folders_are_read_recursively_in_order_without_hidden_files(tmp_path):
         path = tmp_path / "texts" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
-    found = [str(path.relative_to(tmp_path)) for path in text.find_files([str(tmp_path / "texts")])]
+    found = [
+        str(path.relative_to(tmp_path)) for path in text_files([str(tmp_path / "texts")], "files")
+    ]
     assert found == ["texts/a/y.txt", "texts/a/z.txt", "texts/b.txt"]
 
 
@@ -107,19 +110,28 @@ FILE = {"kind": "file", "boundary": "line", "column": "story", "split": SHARES}
 STORIES = {"kind": "tinystories", "split": SHARES}
 COLUMNS = {"words": ["a"], "holes": ["a", None], "numbers": [1, 2]}
 REFUSED = {
-    "no file": (FILE | {"files": ["nowhere.txt"]}, r"no such file or folder: nowhere\.txt"),
-    "no file in the folder": (FILE | {"files": ["empty"]}, "holds no file"),
+    "no file": (
+        FILE | {"files": ["nowhere.txt"]},
+        r"files\[0\]: found nowhere\.txt, which does not exist",
+    ),
+    "no file in the folder": (
+        FILE | {"files": ["empty"]},
+        "found empty, a folder without any text",
+    ),
     "too few documents": (
         FILE | {"files": ["one.txt"]},
-        r"the (train|validation) split .* comes out empty",
+        r"split: the (train|validation) split comes out empty",
     ),
     "null": (FILE | {"files": ["holes.parquet"]}, "null in row 1"),
-    "numbers": (FILE | {"files": ["numbers.parquet"]}, "holds int64, expected strings"),
+    "numbers": (FILE | {"files": ["numbers.parquet"]}, "which holds int64 in .*; expected strings"),
     "other columns": (
         FILE | {"files": ["words.parquet"], "column": "text"},
-        "no column 'text': its columns are story, id",
+        "column: found text; expected one of the columns of .*: story, id",
     ),
-    "no column": (FILE | {"files": ["words.parquet"], "column": None}, "no column None"),
+    "no column": (
+        FILE | {"files": ["words.parquet"], "column": None},
+        "column: missing; expected one of the columns",
+    ),
     "no Parquet": (FILE | {"files": ["no.parquet"]}, "not a readable Parquet file"),
     "another checksum": (
         STORIES | {"files": {"train": ["one.txt"]}, "sha256": {"one.txt": "0" * 64}},

@@ -99,8 +99,11 @@ def test_asked_blocks_are_the_first(stored, trained, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"blocks": 10**6}, r"makes \d+ blocks of 16 tokens, expected 1000000"),
-        ({"length": 10**6}, "makes 0 blocks of 1000000 tokens, expected at least 1"),
+        (
+            {"blocks": 10**6},
+            r"length: found 16, .* makes \d+ sequences; expected at least 1000000; .* fewer blocks",
+        ),
+        ({"length": 10**6}, "length: found 1000000, .* makes 0 sequences; expected at least 1;"),
         ({"end_of_document": "kept"}, "train it with end_of_document: kept"),
     ],
 )
@@ -113,9 +116,9 @@ def test_what_cannot_be_cut_is_refused(stored, trained, tmp_path, changes, reaso
 @pytest.mark.parametrize(
     ("vocabulary", "end", "reason"),
     [
-        (255, "dropped", "vocabulary: 255 is below the byte alphabet: give at least 256"),
-        (256, "kept", "at least 257 .*end-of-document marker"),
-        (50_000, "dropped", r"yields only \d+ tokens, 50000 were asked"),
+        (255, "dropped", "vocabulary: found 255; expected at least 256"),
+        (256, "kept", "at least 257, .*end-of-document marker"),
+        (50_000, "dropped", r"vocabulary: found 50000; expected at most \d+, the tokens"),
     ],
 )
 def test_a_vocabulary_that_cannot_be_is_refused(stored, tmp_path, vocabulary, end, reason):

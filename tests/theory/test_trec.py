@@ -76,7 +76,7 @@ def test_sentences_have_their_package_as_class(prose):
 
 
 def test_too_few_sentences_and_other_prose_are_refused(prose):
-    with pytest.raises(ValueError, match=r"of_each: found 3, expected at most 2, .*graphs has"):
+    with pytest.raises(ValueError, match=r"of_each: found 3; expected at most 2, .*graphs has"):
         questions.of_packages(dict.fromkeys(prose), 3, seed=0)
 
 

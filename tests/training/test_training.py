@@ -215,11 +215,14 @@ def test_every_copy_is_predicted_when_all_are_masked():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"batch": 1}, "1 masked copies are fewer than the 2 of one sequence .* at least 2"),
-        ({"batch": 7, "masks": "all"}, "7 masked copies are fewer than the 8"),
-        ({"batch": 20, "masks": "all"}, "20 is no multiple of the length 8.*choose 16"),
-        ({"batch": 102}, "102 takes 51 sequences a step, but the training split has 50"),
-        ({"batch": 51, "objective": "next-token"}, "51 takes 51 sequences a step"),
+        ({"batch": 1}, "found 1 masked copies; expected at least the 2 of one sequence"),
+        ({"batch": 7, "masks": "all"}, "found 7 masked copies; expected at least the 8"),
+        ({"batch": 20, "masks": "all"}, "found 20; expected a multiple of the length 8.*choose 16"),
+        ({"batch": 102}, "found 102, which takes 51 sequences a step; expected at most 100"),
+        (
+            {"batch": 51, "objective": "next-token"},
+            "found 51, which takes 51 sequences a step; expected at most 50,",
+        ),
     ],
 )
 def test_a_batch_that_cannot_be_filled_is_refused(changes, message):
@@ -229,7 +232,7 @@ def test_a_batch_that_cannot_be_filled_is_refused(changes, message):
 
 @pytest.mark.parametrize("wanted", [0, 31])
 def test_a_validation_set_that_cannot_be_filled_is_refused(wanted):
-    with pytest.raises(ValueError, match=r"training\.validation: .* between 1 and 30"):
+    with pytest.raises(ValueError, match=r"training\.validation: found \d+; expected 1 to 30"):
         validation_set(30, LENGTH, {**RECIPE, "validation": wanted})
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from manybody.files.atomic import sha256, to_json
 from manybody.models import ARCHITECTURES
 from manybody.runtime.code_digest import code_digest
 from manybody.sampling import footprint
+from manybody.sources import SourceError, given
 
 RESULTS = config["results"]
 SEQUENCES = f"{RESULTS}/sequences/{{source}}"
@@ -44,10 +46,10 @@ wildcard_constraints:
 
 
 def entry(block, name):
-    """The config's entry `block: name`; an error that names what is there."""
+    """The config's entry `block: name`; a refusal that names what is there."""
     if name not in config[block]:
         known = ", ".join(sorted(config[block]))
-        raise WorkflowError(f"config has no {block}: {name}; it has {known}")
+        refuse(f"config has no {block}: {name}; it has {known}")
     return config[block][name]
 
 
@@ -106,10 +108,26 @@ def theory_module(theory):
     return f"manybody.theory.{kind.replace('multi_index_', 'multi_index.')}"
 
 
+def own_file(block, name, key, value, expected):
+    """A file of the user's that a key of the entry `block: name` names, refused before any job."""
+    try:
+        return str(given.named_file(value, key, expected))
+    except SourceError as error:
+        refuse(error.within(f"{block}.{name}"))
+
+
 def theory_files(theory):
     """The user's own files that a theory reads."""
-    names = [entry("theory", theory).get(key) for key in ("questions", "tokenizer")]
-    return [str(Path(name).expanduser()) for name in names if isinstance(name, str)]
+    expected = {
+        "questions": "a file of lines `COARSE:fine question`, or null",
+        "tokenizer": "a vocab.txt or tokenizer.json, or null",
+    }
+    found = {key: entry("theory", theory).get(key) for key in expected}
+    return [
+        own_file("theory", theory, key, value, expected[key])
+        for key, value in found.items()
+        if isinstance(value, str)
+    ]
 
 
 def is_trained(model):
@@ -130,14 +148,15 @@ def training_modules(model):
 def corpus_files(corpus):
     """The user's own files that a corpus is read from; those in a folder one by one."""
     files = entry("corpora", corpus).get("files", [])
-    if isinstance(files, dict):
-        files = [name for part in files.values() for name in part]
-    found = []
-    for name in files:
-        path = Path(name).expanduser()
-        inside = sorted(str(inner) for inner in path.rglob("*") if inner.is_file())
-        found += inside if path.is_dir() else [str(path)]
-    return found
+    parts = files if isinstance(files, dict) else {"": files}
+    try:
+        return [
+            str(path)
+            for part, names in parts.items()
+            for path in given.text_files(names, f"files.{part}" if part else "files")
+        ]
+    except SourceError as error:
+        refuse(error.within(f"corpora.{corpus}"))
 
 
 def corpus_modules(corpus):
@@ -148,11 +167,51 @@ def corpus_modules(corpus):
 
 def tensor_files(source):
     """The user's own tensors that a source is made of."""
-    given = [entry("sources", source).get(key) for key in ("couplings", "colours", "fields")]
-    return [part["file"] for part in given if isinstance(part, dict) and "file" in part]
+    parts = {key: entry("sources", source).get(key) for key in ("couplings", "colours", "fields")}
+    return [
+        own_file("sources", source, f"{key}.file", part["file"], f"a safetensors file with {key}")
+        for key, part in parts.items()
+        if isinstance(part, dict) and "file" in part
+    ]
+
+
+def alignment_file(source):
+    """The user's own alignment that a source is read from."""
+    expected = "an alignment, plain or gzip"
+    return own_file("sources", source, "file", entry("sources", source)["file"], expected)
+
+
+def most_tokens(source):
+    """What the tokens of a text cannot exceed, where it is of files of the user's own: a token is a
+    byte or more, and one may stand between two files. None of others."""
+    corpus = entry("corpora", entry("sources", source)["corpus"])
+    files = corpus_files(entry("sources", source)["corpus"]) if corpus["kind"] == "file" else []
+    if not files or any(Path(file).suffix == ".parquet" for file in files):
+        return None
+    return sum(Path(file).stat().st_size for file in files) + len(files)
+
+
+@cache
+def refuse_small_text(source):
+    """Refuses what a text is too short for whatever it says."""
+    most, text = most_tokens(source), entry("sources", source)
+    if most is None:
+        return
+    held = f"as the files of corpora.{text['corpus']} hold {most} bytes"
+    if 3 * text["length"] > most:
+        refuse(
+            f"sources.{source}.length: found {text['length']}; expected at most {most // 3}, {held} "
+            f"and each of three splits needs a sequence; lower it, or give more text"
+        )
+    if text["vocabulary"] > 256 + most:
+        refuse(
+            f"sources.{source}.vocabulary: found {text['vocabulary']}; expected less than "
+            f"{257 + most}, {held}; lower it, or give more text"
+        )
 
 
 def documents(source, split):
+    refuse_small_text(source)
     return f"{RESULTS}/corpora/{entry('sources', source)['corpus']}/{split}.parquet"
 
 
@@ -186,7 +245,7 @@ def followed_runs(source, model):
     """Manifests of a model's runs of all seeds that figures draw."""
     if [source, model] not in figure_parts("displacements"):
         known = ", ".join("{}/{}".format(*run) for run in figure_parts("displacements"))
-        raise WorkflowError(f"no figure follows {source}/{model}; figures follow: {known}")
+        refuse(f"no figure follows {source}/{model}; figures follow: {known}")
     runs = figure_parts("models")
     return [model_path(*run) for run in runs if run[:2] == [source, model]]
 
@@ -342,6 +401,13 @@ def figure_block(paper, figure, drawn):
     """A figure's block without what is judged alone, if it is to be drawn, or is drawn alone."""
     hidden = "exact" if drawn else "palette"
     return {key: value for key, value in config["figures"][paper][figure].items() if key != hidden}
+
+
+def truth_file(paper, figure):
+    """The user's file of known contacts of a figure."""
+    truth = config["figures"][paper][figure]["truth"]
+    expected = "a list of contacts, a table of distances or a structure (PDB, mmCIF)"
+    return own_file("figures", f"{paper}.{figure}", "truth", truth, expected)
 
 
 def figure_inputs(paper, figure, drawn=False):

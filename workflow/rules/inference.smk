@@ -65,7 +65,7 @@ rule score_contacts:
 # is fitted, not after it.
 rule read_contacts:
     input:
-        truth=lambda wildcards: contacts_block(wildcards)["truth"],
+        truth=lambda wildcards: truth_file(wildcards.paper, wildcards.figure),
         train=lambda wildcards: f"{SEQUENCES}/train.parquet".format(
             source=contacts_block(wildcards)["source"]
         ),
@@ -81,7 +81,7 @@ rule read_contacts:
         mem_mb=growing(2000),
         runtime=growing(30),
     params:
-        given=lambda wildcards: digests([contacts_block(wildcards)["truth"]]),
+        given=lambda wildcards: digests([truth_file(wildcards.paper, wildcards.figure)]),
         chain=lambda wildcards: contacts_block(wildcards).get("chain"),
         code=lambda wildcards: code("read_contacts.py"),
     message:

@@ -176,7 +176,7 @@ rule sample_potts:
 
 rule read_alignment:
     input:
-        alignment=lambda wildcards: entry("sources", wildcards.source)["file"],
+        alignment=lambda wildcards: alignment_file(wildcards.source),
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
         sequence_weights=f"{SEQUENCES}/weights.parquet",
@@ -194,7 +194,7 @@ rule read_alignment:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests([entry("sources", wildcards.source)["file"]]),
+        given=lambda wildcards: digests([alignment_file(wildcards.source)]),
         source=lambda wildcards: entry("sources", wildcards.source),
         code=lambda wildcards: code("read_alignment.py"),
     message:

@@ -25,7 +25,7 @@ def gpus(job: dict[str, str]) -> str:
 
 
 def test_artifacts_gpus_and_errors(checkout):
-    """The local run's bits, a GPU for the model alone, and a failing job's own traceback."""
+    """The local run's bits, a GPU for the model alone, and a failing job's own words."""
     checkout.run(targets=[MODEL])
     found = checkout.artifacts()
     assert found == checkout.undisturbed(MODEL)
@@ -41,7 +41,6 @@ def test_artifacts_gpus_and_errors(checkout):
     train = checkout.results / "sequences" / "spins" / "train.parquet"
     train.write_bytes(train.read_bytes()[:-100])
     assert checkout.run("--retries", "0", targets=[LONG], check=False) != 0
-    assert "Traceback (most recent call last)" in checkout.output
     assert "spins/train.parquet is refused: not a whole Parquet file" in checkout.output
 
 

@@ -58,11 +58,8 @@ def test_a_read_only_folder_is_named_and_nothing_is_lost(copy, whole):
     try:
         subprocess.run(["mount", "-o", "remount,ro,bind", str(target)], check=True)
         assert copy.run(check=False) != 0
-        assert "Read-only file system" in copy.output
-        assert str(RESULTS) in copy.output
-        assert copy.run("--forcerun", "evaluate_model", check=False) != 0
-        assert "Write-protected output files" in copy.output
-        assert str(RESULTS / LOSSES) in copy.output
+        assert f"results: found {RESULTS}, but {target} cannot be written" in copy.output
+        assert "Job stats" not in copy.output
         assert copy.artifacts() == expected
     finally:
         subprocess.run(["umount", "-l", str(target)], check=True)

@@ -145,13 +145,15 @@ class Recipe(Block):
             yield (
                 "batch",
                 f"found {self.batch} copies; expected at least the {copies} that one sequence of "
-                f"source {source} gives; raise it",
+                f"source {source} gives, as sources.{source}.length is {length}; raise it, or "
+                f"lower the length",
             )
         elif self.masks == "all" and self.batch % length:
             yield (
                 "batch",
                 f"found {self.batch} copies; expected a multiple of the {length} that each "
-                f"sequence of source {source} gives; take {self.batch // length * length}",
+                f"sequence of source {source} gives (sources.{source}.length); take "
+                f"{self.batch // length * length}",
             )
 
 

@@ -21,6 +21,7 @@ from scipy.spatial.distance import cdist
 
 from manybody.evaluation.contacts import TOUCH, write_known
 from manybody.files.sequences import Sequences
+from manybody.runtime.refusal import Refusal
 
 ENDINGS = {".pdb": PDBParser, ".ent": PDBParser, ".cif": MMCIFParser, ".mmcif": MMCIFParser}
 # Share of the shorter sequence that must be identical for a chain to be that of the record; chance
@@ -35,7 +36,7 @@ LETTERS = {
 }
 
 
-class ContactsError(ValueError):
+class ContactsError(Refusal):
     """A list of contacts, a table of distances or a structure cannot be used: names the file."""
 
 

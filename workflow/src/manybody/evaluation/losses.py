@@ -14,6 +14,7 @@ from manybody.files.tables import LOSS_SCHEMA
 from manybody.models import stored
 from manybody.models.objectives import choose_masks, sequence_sums
 from manybody.runtime.devices import torch_threads
+from manybody.runtime.refusal import Refusal
 
 
 def evaluate(
@@ -90,8 +91,9 @@ def masked_positions(
 def _read(name: str, path: str | Path, count: int | None) -> tuple[torch.Tensor, int]:
     sequences = Sequences.open(path)
     if count is not None and count > len(sequences):
-        raise ValueError(
-            f"target {name}: {count} sequences are asked for, {path} holds {len(sequences)}; "
-            f"ask for no more than that"
+        raise Refusal(
+            f"found {count}; expected at most {len(sequences)}, as {path} holds no more; lower it, "
+            f"or give that split more data",
+            f"targets.{name}.sequences",
         )
     return torch.from_numpy(sequences[:count].astype(np.int64)), sequences.vocabulary

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from manybody.runtime.processes import started
+from manybody.runtime.refusal import Refusal
 
 
-class ArtifactError(RuntimeError):
+class ArtifactError(Refusal):
     """A file of the pipeline is missing, altered, foreign or held by another writer."""
 
 

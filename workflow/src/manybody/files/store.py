@@ -25,6 +25,15 @@ from manybody.runtime.logs import log_to
 
 MADE, MANIFEST = "made.json", "manifest.json"
 VERSIONS = 3  # of an artifact, the latest, that stay
+# A job is that of the first of these that its files are named after: wildcard and config block.
+BLOCKS = {
+    "clone": "clones",
+    "evaluation": "evaluations",
+    "model": "models",
+    "curve": "curves",
+    "theory": "theory",
+    "source": "sources",
+}
 
 
 class Job:
@@ -93,11 +102,17 @@ def begin(snakemake) -> Job:
 
     To be called before a script imports what takes time.
     """
-    log_to(snakemake.log[0])
+    log_to(snakemake.log[0], entry(snakemake.wildcards))
     job = Job(snakemake)
     if job.fetch():
         sys.exit()
     return job
+
+
+def entry(wildcards) -> str:
+    """The path of the config's entry that a job with these wildcards is made of, if any."""
+    named = dict(wildcards.items())
+    return next((f"{BLOCKS[name]}.{named[name]}" for name in BLOCKS if name in named), "")
 
 
 def versions(artifact: Path) -> list[Path]:

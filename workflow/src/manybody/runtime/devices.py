@@ -10,6 +10,7 @@ import torch
 from torch.multiprocessing import start_processes
 
 from manybody.runtime.logs import log_to
+from manybody.runtime.refusal import Refusal
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -65,10 +66,10 @@ def torch_threads(count: int) -> Iterator[None]:
 
 
 def pick(device: str) -> str:
-    """cpu or cuda for a config's auto, cpu or cuda; `ValueError` if there is no such device."""
+    """cpu or cuda for a config's auto, cpu or cuda; `Refusal` if there is no such device."""
     if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            f"device: cuda was asked for, but torch {torch.__version__} sees no CUDA device; "
+        raise Refusal(
+            f"compute.device is cuda, but torch {torch.__version__} sees no CUDA device; "
             "install the cuda lock, ask for a GPU, or choose device auto"
         )
     return "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"

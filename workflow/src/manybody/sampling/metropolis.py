@@ -25,6 +25,7 @@ from manybody.models.base import Model
 from manybody.runtime.devices import torch_threads
 from manybody.runtime.progress import Progress
 from manybody.runtime.quick_start import numbers
+from manybody.runtime.refusal import Refusal
 from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.chains import Chains
 from manybody.sampling.diagnostics import trace
@@ -182,7 +183,12 @@ def choose_initial(
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 2)))
     if chain_init == "test":
         if chains > len(available):
-            raise ValueError(f"chains is {chains}, but there are only {len(available)} sequences")
+            raise Refusal(
+                f"found {chains} that start at different test sequences; expected at most "
+                f"{len(available)}, as the test split has no more; lower it, give the test split "
+                f"more text, or take chain_init: unigram",
+                "chains",
+            )
         rows = np.sort(generator.choice(len(available), chains, replace=False))
         return np.asarray(available[rows], dtype=np.int64), rows.tolist()
     counts = np.bincount(np.asarray(available).reshape(-1), minlength=vocabulary)

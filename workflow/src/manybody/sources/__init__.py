@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from manybody.runtime.refusal import Refusal
 
-class SourceError(ValueError):
+
+class SourceError(Refusal):
     """A corpus cannot be read as the config says: names the file or key, and the way out."""
 
 

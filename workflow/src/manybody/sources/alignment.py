@@ -46,7 +46,7 @@ def make(
 ) -> None:
     """Writes the splits of the source (its entry in the config) called `name`, and the weights of
     the training sequences. `SourceError` names what cannot be read; nothing is written then."""
-    path = Path(source["file"])
+    path = Path(source["file"]).expanduser()
     stays = Unchanged([path])
     names, rows = read(path, source["format"])
     digest = sha256(path)
@@ -170,7 +170,7 @@ def _text(path: Path) -> str:
             raw = unpacked
     except FileNotFoundError as error:
         raise SourceError(
-            f"no such file: {path} (in the config's `file`; relative paths start at {Path.cwd()})"
+            f"no such file: {path} (relative paths start at {Path.cwd()})", "file"
         ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"{path} cannot be read: {error}") from error

@@ -78,9 +78,10 @@ def refuse_trapped(found: dict, sweeps: int, warmer: str) -> None:
             return
         apart = f"the mean of {' and of '.join(far)}, expected equal within {ERRORS:.0f} of these"
     raise SourceError(
-        f"sweeps: after {sweeps} sweeps the chains are not samples of the Boltzmann law, but "
+        f"after {sweeps} sweeps the chains are not samples of the Boltzmann law, but "
         f"trapped near their start: {apart}. Between deep valleys more sweeps help little: "
-        f"{warmer}, or draw other couplings or colours"
+        f"{warmer}, or draw other couplings or colours",
+        "sweeps",
     )
 
 

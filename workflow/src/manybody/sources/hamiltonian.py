@@ -181,7 +181,7 @@ def _digest(named: dict[str, np.ndarray]) -> str:
 def _opened(path: str | Path) -> Iterator:
     """A safetensors file; `ArtifactError` if it is not one."""
     try:
-        with safe_open(path, framework="numpy") as opened:
+        with safe_open(Path(path).expanduser(), framework="numpy") as opened:
             yield opened
     except (OSError, ValueError, TypeError, RecursionError, SafetensorError) as error:
         raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error

@@ -155,7 +155,7 @@ def own_tensor(key: str, path: str, shape: tuple[int, ...]) -> np.ndarray:
         if key == "couplings":
             check_distinct(key, tensor)
     except (ArtifactError, ValueError) as error:
-        raise SourceError(f"{key}.file: {path}: {error}") from error
+        raise SourceError(f"{path}: {error}", f"{key}.file") from error
     return tensor
 
 
@@ -188,11 +188,12 @@ def refuse_unequal(test: dict[str, float], split: str, source: dict, warmer: str
     error = math.hypot(test["standard_error"], math.log(sites) / sites)
     if abs(difference) > ERRORS * error:
         raise SourceError(
-            f"sweeps: after {source['sweeps']} sweeps the {split} split is not a sample of the "
+            f"after {source['sweeps']} sweeps the {split} split is not a sample of the "
             f"Boltzmann law: the cross entropy of the true conditionals is "
             f"{test['cross_entropy']:.5f} nats a site, their mean entropy {test['entropy']:.5f}; "
             f"they differ by {difference:.5f}, expected 0 within {ERRORS:.0f} x the standard error "
-            f"{error:.5f}. Give the chains more sweeps, or {warmer}"
+            f"{error:.5f}. Give the chains more sweeps, or {warmer}",
+            "sweeps",
         )
 
 
@@ -220,8 +221,9 @@ def _refuse_frozen(
         middle = math.sqrt(frozen * moving)
         frozen, moving = (frozen, middle) if moved(middle) >= MOVING else (middle, moving)
     raise SourceError(
-        f"logit_scale: at S = {source['logit_scale']} the chains are frozen: {share:.2%} of the "
-        f"visits change a colour, expected at least {FROZEN:.1%}. S = {moving:.2g} would do"
+        f"at S = {source['logit_scale']} the chains are frozen: {share:.2%} of the "
+        f"visits change a colour, expected at least {FROZEN:.1%}. S = {moving:.2g} would do",
+        "logit_scale",
     )
 
 

@@ -125,8 +125,9 @@ def contact_map(length: int) -> np.ndarray:
     """
     if length < SHORTEST:
         raise SourceError(
-            f"length: {length}, expected at least {SHORTEST} sites for a contact map; or give "
-            "couplings: {file: ...}"
+            f"found {length}; expected at least {SHORTEST} sites for a contact map; raise it, or "
+            "give couplings: {file: ...}",
+            "length",
         )
     weights = np.zeros((length, length))
 
@@ -160,8 +161,9 @@ def doubly_stochastic(weights: np.ndarray) -> np.ndarray:
             if np.abs(scaled.sum(axis=1) - 1).max() < SETTLED:
                 return scaled
     raise SourceError(
-        f"length: the row sums of a contact map of {len(weights)} sites do not settle at 1; take "
-        "another length, or give couplings: {file: ...}"
+        f"the row sums of a contact map of {len(weights)} sites do not settle at 1; take "
+        "another length, or give couplings: {file: ...}",
+        "length",
     )
 
 
@@ -196,8 +198,9 @@ def _colours(source: dict) -> np.ndarray:
         found = stored_colours()
         if len(found) != vocabulary:
             raise SourceError(
-                f"colours: the stored U is that of {len(found)} colours, but vocabulary is "
-                f"{vocabulary}; take vocabulary: {len(found)} or colours: {{gaussian: SEED}}"
+                f"the stored U is that of {len(found)} colours, but vocabulary is "
+                f"{vocabulary}; take vocabulary: {len(found)} or colours: {{gaussian: SEED}}",
+                "colours",
             )
         return found
     if "gaussian" in interaction:
@@ -210,7 +213,7 @@ def _fields(path: str, shape: tuple[int, int]) -> np.ndarray:
         found = read_tensor(path, FIELDS).astype(np.float64)
         check_fields(found, shape)
     except (ArtifactError, ValueError) as error:
-        raise SourceError(f"{FIELDS}.file: {path}: {error}") from error
+        raise SourceError(f"{path}: {error}", f"{FIELDS}.file") from error
     return found
 
 
@@ -289,9 +292,10 @@ def find_beta(
         if high > COLDEST * unit:
             (least, beta), most = min(reached), reached[0][0]
             raise SourceError(
-                f"temperature.hamming: no beta gives a mean Hamming distance of {target}: it falls "
+                f"no beta gives a mean Hamming distance of {target}: it falls "
                 f"from {most:.3f} at beta = 0 to {least:.3f} at beta = {beta:.3g} and not lower up "
-                f"to beta = {low:.3g}. Choose a distance between these, or another draw of U"
+                f"to beta = {low:.3g}. Choose a distance between these, or another draw of U",
+                "temperature.hamming",
             )
         reached.append((distance(high), high))
     for _ in range(STEPS):

@@ -64,9 +64,7 @@ def files(kind: str, corpus: dict, downloads: Path) -> dict[str, list[Path]]:
 
 def _local(path: Path, known: dict[str, str]) -> Path:
     if not path.is_file():
-        raise SourceError(
-            f"no such file: {path} (in the config's `files`; relative paths start at {Path.cwd()})"
-        )
+        raise SourceError(f"no such file: {path} (relative paths start at {Path.cwd()})", "files")
     expected = known.get(path.name)
     if expected and sha256(path) != expected:
         raise SourceError(

@@ -26,6 +26,7 @@ from manybody.sources import (
     SourceError,
     Unchanged,
     documents,
+    given,
     published,
     pydocs,
     refuse_bomb,
@@ -78,9 +79,10 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
             if not writer.documents:
                 counts = ", ".join(f"{name} {w.documents}" for name, w in writers.items())
                 raise SourceError(
-                    f"the {split} split of this {kind} corpus comes out empty (documents: "
-                    f"{counts}): give it a larger share in `split`, another `seed`, or more "
-                    "documents (is `boundary` what separates them?)"
+                    f"the {split} split comes out empty (documents: {counts}); expected at least "
+                    f"one document in each; give it a larger share, another `seed`, or more "
+                    "documents (is `boundary` what separates them?)",
+                    "split",
                 )
     try:
         # Tested again: a file that changed before the splits were written is older than they are.
@@ -155,15 +157,16 @@ def _parts(
         found = pydocs.digest(paragraphs)
         if corpus.get("sha256") not in (None, found):
             raise SourceError(
-                f"the pydocs corpus has sha256 {found}, the config expects {corpus['sha256']}. "
+                f"the prose has sha256 {found}, the config expects {corpus['sha256']}. "
                 "Print the right lines for the config with python -m manybody.sources.pydocs "
-                f"{' '.join(corpus['packages'])}"
+                f"{' '.join(corpus['packages'])}",
+                "sha256",
             )
         inputs.update({"pydocs": found, **corpus["packages"]})
         pieces = (Piece(paragraph, True) for paragraph in paragraphs)
         yield _Part("all", pieces, [modules[paragraph] for paragraph in paragraphs])
     elif kind == "file":
-        files = list(find_files(corpus["files"]))
+        files = list(given.text_files(corpus["files"], "files"))
         read.add(files)
         boundary, column = corpus.get("boundary", "blank-line"), corpus.get("column")
         marker = corpus.get("marker", MARKER)
@@ -173,31 +176,6 @@ def _parts(
             boundary = published.BOUNDARIES[kind]
             read.add(files)
             yield _Part(part, read_files(files, boundary, MARKER, "text", inputs), [])
-
-
-def find_files(names: Iterable[str]) -> Iterator[Path]:
-    """The files named, and those in the folders named (recursively, sorted, hidden ones left out).
-
-    `SourceError` if one does not exist or a folder holds none.
-    """
-    for name in names:
-        path = Path(name).expanduser()
-        if path.is_file():
-            yield path
-            continue
-        if not path.is_dir():
-            raise SourceError(
-                f"no such file or folder: {name} (in the config's `files`; relative paths start "
-                f"at {Path.cwd()})"
-            )
-        inside = sorted(
-            found
-            for found in path.rglob("*")
-            if found.is_file() and not any(p.startswith(".") for p in found.relative_to(path).parts)
-        )
-        if not inside:
-            raise SourceError(f"the folder {name} (in the config's `files`) holds no file")
-        yield from inside
 
 
 def read_files(
@@ -277,12 +255,16 @@ def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[st
         names = opened.schema_arrow.names
         if column not in names:
             raise SourceError(
-                f"{path} has no column {column!r}: its columns are {', '.join(names)}; "
-                "name one in the config's `column`"
+                f"{'missing' if column is None else f'found {column}'}; expected one of the "
+                f"columns of {path}: {', '.join(names)}; name one",
+                "column",
             )
         kind = opened.schema_arrow.field(column).type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            raise SourceError(f"column {column!r} of {path} holds {kind}, expected strings")
+            raise SourceError(
+                f"found {column}, which holds {kind} in {path}; expected strings; name another",
+                "column",
+            )
         _refuse_bombs(path, opened, column)
         row, size = 0, path.stat().st_size / max(opened.metadata.num_rows, 1)
         for batch in opened.iter_batches(batch_size=1000, columns=[column]):

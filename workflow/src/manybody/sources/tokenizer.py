@@ -38,8 +38,9 @@ def train(
     least = 256 + len(marker)
     if vocabulary < least:
         raise SourceError(
-            f"vocabulary: {vocabulary} is below the byte alphabet: give at least {least} "
-            f"(256 bytes{' and the end-of-document marker' if marker else ''})"
+            f"found {vocabulary}; expected at least {least}, the 256 bytes"
+            f"{' and the end-of-document marker' if marker else ''}; raise it",
+            "vocabulary",
         )
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -57,9 +58,9 @@ def train(
         bpe.train_from_iterator(batches, trainer)
     if bpe.get_vocab_size() < vocabulary:
         raise SourceError(
-            f"vocabulary: {documents} ({text.characters} characters) yields only "
-            f"{bpe.get_vocab_size()} tokens, {vocabulary} were asked: ask for fewer, or give more "
-            "text"
+            f"found {vocabulary}; expected at most {bpe.get_vocab_size()}, the tokens that "
+            f"{documents} ({text.characters} characters) yields; lower it, or give more text",
+            "vocabulary",
         )
     trained_on = {"sha256": text.sha256, **text.about}
     text = bpe.to_str(pretty=True) + "\n"
@@ -110,9 +111,10 @@ def encode_split(
             rest = rest[whole * length :]
         if not writer.added or (blocks is not None and writer.added < blocks):
             raise SourceError(
-                f"{documents} has {text.characters} characters and makes {writer.added} "
-                f"blocks of {length} tokens, expected {blocks or 'at least 1'}: "
-                "ask for fewer `blocks`, a smaller `length`, or give this split more text"
+                f"found {length}, at which {documents} ({text.characters} characters) makes "
+                f"{writer.added} sequences; expected at least {blocks or 1}; take a smaller "
+                f"length, {'fewer blocks, ' if blocks else ''}or give this split more text",
+                "length",
             )
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from manybody.models.objectives import choose_masks, copies_per_sequence
+from manybody.runtime.refusal import Refusal
 from manybody.runtime.seeds import spawn, torch_seed
 
 
@@ -50,7 +51,7 @@ class Batches:
     `sequences` and `predictions` are those of a whole batch. Its summed loss divided by `divisor`
     is what training descends: the mean over predictions, or, with `loss: sum`, the sum over those
     of a sequence averaged over sequences, whose gradient is about L times larger
-    (docs/science/many-body.md, section 4). Raises `ValueError` for a batch that the recipe or the
+    (docs/science/many-body.md, section 4). Raises `Refusal` for a batch that the recipe or the
     data cannot fill.
     """
 
@@ -67,9 +68,12 @@ class Batches:
         divisors = {"mean": self.predictions, "sum": self.sequences}
         self.divisor = divisors[recipe.get("loss", "mean")]
         if self.sequences > count:
-            raise ValueError(
-                f"training.batch: {batch} takes {self.sequences} sequences a step, but the "
-                f"training split has {count}; lower it or use more text"
+            most = count if self.masks is None else count * copies
+            raise Refusal(
+                f"found {batch}, which takes {self.sequences} sequences a step; expected at most "
+                f"{most}, as the train split has {count} sequences of length {length}; lower it, "
+                f"or give the source more data or a smaller length",
+                "training.batch",
             )
         self._orders: dict[int, np.ndarray] = {}
 
@@ -110,14 +114,16 @@ class Batches:
 
 def _check_copies(batch: int, copies: int, length: int, masks: float | str) -> None:
     if batch < copies:
-        raise ValueError(
-            f"training.batch: {batch} masked copies are fewer than the {copies} of one sequence "
-            f"(masks {masks} of {length} positions); raise it to at least {copies}"
+        raise Refusal(
+            f"found {batch} masked copies; expected at least the {copies} of one sequence (masks "
+            f"{masks} of {length} positions); raise it",
+            "training.batch",
         )
     if masks == "all" and batch % length:
-        raise ValueError(
-            f"training.batch: {batch} is no multiple of the length {length}, but masks: all gives "
-            f"{length} copies of each sequence; choose {batch // length * length}"
+        raise Refusal(
+            f"found {batch}; expected a multiple of the length {length}, as masks: all gives "
+            f"{length} copies of each sequence; choose {batch // length * length}",
+            "training.batch",
         )
 
 
@@ -127,9 +133,10 @@ def training_set(tokens, recipe: dict):
     if subset is None:
         return tokens
     if not 0 < subset <= len(tokens):
-        raise ValueError(
-            f"training.subset: {subset} sequences asked for, the training split has "
-            f"{len(tokens)}; choose between 1 and {len(tokens)}"
+        raise Refusal(
+            f"found {subset}; expected 1 to {len(tokens)}, the sequences of the train split; lower "
+            f"it, or leave it out",
+            "training.subset",
         )
     return tokens[:subset]
 
@@ -143,9 +150,10 @@ def validation_set(available: int, length: int, recipe: dict) -> tuple[np.ndarra
     """
     wanted = recipe["validation"]
     if not 0 < wanted <= available:
-        raise ValueError(
-            f"training.validation: {wanted} sequences asked for, the validation split has "
-            f"{available}; choose between 1 and {available}"
+        raise Refusal(
+            f"found {wanted}; expected 1 to {available}, the sequences of the validation split; "
+            f"lower it, or give the source more data",
+            "training.validation",
         )
     sequences = np.arange(wanted) * available // wanted
     if recipe["objective"] != "masked":

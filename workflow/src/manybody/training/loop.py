@@ -21,6 +21,7 @@ from manybody.files.resume import Resume
 from manybody.models.objectives import sequence_sums
 from manybody.runtime.devices import accelerated
 from manybody.runtime.progress import Progress
+from manybody.runtime.refusal import Refusal
 from manybody.runtime.seeds import run_settings
 from manybody.training.batches import Batches, training_set, validation_set
 from manybody.training.learner import Learner
@@ -108,9 +109,11 @@ class TrainingRun:
         self.save_every = save_every
         self.batches = Batches(count, length, recipe, settings["seed"], settings["stream"])
         if self.batches.sequences < accelerator.num_processes:
-            raise ValueError(
-                f"training.batch: the {self.batches.sequences} sequences of a step cannot be "
-                f"split over {accelerator.num_processes} processes; raise it or use fewer"
+            raise Refusal(
+                f"found {self.batches.sequences} sequences a step; expected at least "
+                f"{accelerator.num_processes}, one for each process; raise it or use fewer "
+                f"(compute.processes)",
+                "training.batch",
             )
         chosen, self.masks = validation_set(len(held_out), length, recipe)
         self.validation = torch.from_numpy(np.asarray(held_out[chosen]).astype("int64"))

@@ -17,6 +17,7 @@ import numpy as np
 from tokenizers import BertWordPieceTokenizer, Tokenizer
 
 from manybody.files.atomic import sha256
+from manybody.runtime.refusal import Refusal
 from manybody.sources import documents, pydocs
 from manybody.sources.tokenizer import MARKER, load, train
 
@@ -47,16 +48,17 @@ class Tokens:
 def read(path: str | Path) -> Questions:
     """The questions of a file in the label format; lines without anything are skipped.
 
-    Raises `ValueError` naming file, line and what was found: a label that is none of the six, a
+    Raises `Refusal` naming file, line and what was found: a label that is none of the six, a
     line without a question, a file without any.
     """
     path = Path(path).expanduser()
     try:
         lines = path.read_text(encoding="latin-1").split("\n")
     except OSError as error:
-        raise ValueError(
-            f"questions: {path} cannot be read ({error.strerror}); expected a file of lines "
-            f"`COARSE:fine question`, or null for none"
+        raise Refusal(
+            f"{path} cannot be read ({error.strerror}); expected a file of lines "
+            f"`COARSE:fine question`, or null for none",
+            "questions",
         ) from error
     texts, labels = [], []
     for number, line in enumerate(lines, 1):
@@ -64,23 +66,23 @@ def read(path: str | Path) -> Questions:
             continue
         label, _, text = line.strip().partition(" ")
         coarse, colon, fine = label.partition(":")
-        place = f"questions: {path}, line {number}"
+        place = f"{path}, line {number}"
         if coarse not in CLASSES:
-            raise ValueError(
+            raise Refusal(
                 f"{place}: found the label {label!r}, expected one of {', '.join(CLASSES)}, a "
-                f"colon and a fine label; correct the line or take it out"
+                f"colon and a fine label; correct the line or take it out",
+                "questions",
             )
         if not (colon and fine and text.strip()):
-            raise ValueError(
+            raise Refusal(
                 f"{place}: found {line.strip()!r}, expected `{coarse}:fine question`; correct the "
-                f"line or take it out"
+                f"line or take it out",
+                "questions",
             )
         texts.append(text.strip())
         labels.append(CLASSES.index(coarse))
     if not texts:
-        raise ValueError(
-            f"questions: {path} has no question, expected lines `COARSE:fine question`"
-        )
+        raise Refusal(f"{path} has no question, expected lines `COARSE:fine question`", "questions")
     return Questions(texts, np.array(labels))
 
 
@@ -88,7 +90,7 @@ def of_packages(packages: dict[str, str | None], of_each: int, seed: int) -> Que
     """`of_each` sentences from the docstrings of each of `packages`, which are the classes.
 
     `packages` has the sha256 of each one's prose, or None (`sources.pydocs`). A sentence that two
-    packages share is none's. Raises `SourceError` for other prose, `ValueError` for too few.
+    packages share is none's. Raises `SourceError` for other prose, `Refusal` for too few.
     """
     found = {name: _sentences(name, packages[name]) for name in packages}
     times = Counter(sentence for sentences in found.values() for sentence in sentences)
@@ -96,9 +98,9 @@ def of_packages(packages: dict[str, str | None], of_each: int, seed: int) -> Que
     for label, (name, sentences) in enumerate(found.items()):
         own = sorted(one for one in sentences if times[one] == 1)
         if len(own) < of_each:
-            raise ValueError(
-                f"questions.of_each: found {of_each}, expected at most {len(own)}, as many as "
-                f"{name} has"
+            raise Refusal(
+                f"found {of_each}; expected at most {len(own)}, as many as {name} has; lower it",
+                "questions.of_each",
             )
         stream = np.random.default_rng([seed, label])
         texts += [own[place] for place in stream.choice(len(own), of_each, replace=False)]
@@ -122,7 +124,7 @@ def tokenise(
     Without one (None), the pipeline's byte-level BPE of `vocabulary` tokens is trained on the
     lower-cased questions; its end-of-document marker ends a question, and is the padding too.
 
-    Raises `ValueError` naming the key where a file is no tokenizer, or |V| is out of reach.
+    Raises `Refusal` naming the key where a file is no tokenizer, or |V| is out of reach.
     """
     if tokenizer is None:
         return _trained(texts, length, vocabulary)
@@ -130,9 +132,10 @@ def tokenise(
     opened = _opened(path)
     padding = opened.token_to_id(PADDING)
     if padding is None:
-        raise ValueError(
-            f"tokenizer: {path} has no token {PADDING}, expected a tokenizer of BERT's kind; give "
-            f"another file, or null to train one on the questions"
+        raise Refusal(
+            f"{path} has no token {PADDING}, expected a tokenizer of BERT's kind; give "
+            f"another file, or null to train one on the questions",
+            "tokenizer",
         )
     opened.no_padding()
     opened.enable_truncation(length)
@@ -143,9 +146,10 @@ def tokenise(
 
 def _opened(path: Path) -> Tokenizer | BertWordPieceTokenizer:
     if path.suffix not in (".txt", ".json") or not path.is_file():
-        raise ValueError(
-            f"tokenizer: found {path}, expected a file vocab.txt or tokenizer.json, or null to "
-            f"train one on the questions"
+        raise Refusal(
+            f"found {path}, expected a file vocab.txt or tokenizer.json, or null to "
+            f"train one on the questions",
+            "tokenizer",
         )
     try:
         if path.suffix == ".txt":
@@ -153,9 +157,10 @@ def _opened(path: Path) -> Tokenizer | BertWordPieceTokenizer:
         return load(path)
     except Exception as error:  # the library raises plain Exception
         kind = "vocab.txt of BERT" if path.suffix == ".txt" else "tokenizer.json"
-        raise ValueError(
-            f"tokenizer: {path} cannot be read ({error}); expected a {kind}, or null to train one "
-            f"on the questions"
+        raise Refusal(
+            f"{path} cannot be read ({error}); expected a {kind}, or null to train one "
+            f"on the questions",
+            "tokenizer",
         ) from error
 
 

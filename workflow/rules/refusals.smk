@@ -1,0 +1,73 @@
+"""What stops a call before any job, in one sentence, and how it is said."""
+
+import os
+import re
+import sys
+from difflib import get_close_matches
+from importlib.util import find_spec
+from pathlib import Path
+
+# One of those for each environment of envs/, and what this file itself needs
+PACKAGES = ("pydantic", "numba", "torch", "matplotlib")
+
+
+def refuse(sentence):
+    """Ends the call with a sentence, without the places in the code that Snakemake would add."""
+    logger.error(sentence)
+    raise SystemExit(1)
+
+
+def refuse_missing_packages():
+    """Jobs run in this Python unless Snakemake makes them environments."""
+    elsewhere = workflow.deployment_settings.deployment_method or workflow.output_settings.dryrun
+    missing = [name for name in PACKAGES[: 1 if elsewhere else None] if not find_spec(name)]
+    if missing:
+        refuse(
+            f"the Python that runs snakemake, {sys.executable}, has no {', '.join(missing)}; "
+            f"expected the packages of envs/requirements-cpu.txt; call `make env` and "
+            f"`. .venv/bin/activate` in {workflow.basedir}, or use --use-conda, for which pydantic "
+            f"beside snakemake is enough"
+        )
+
+
+def refuse_read_only(results):
+    """Refuses folders that cannot be written, and says where results go from elsewhere."""
+    fix = f"start in that of the clone (cd {workflow.basedir}, or --directory {workflow.basedir})"
+    places = {
+        ".snakemake": ("snakemake writes to the folder that it is started in", fix),
+        results: (f"results: found {results}", "give another one"),
+    }
+    for folder, (what, way_out) in places.items():
+        place = next(path for path in (Path(folder), *Path(folder).parents) if path.exists())
+        writable = place.is_dir() and os.access(place, os.W_OK | os.X_OK)
+        if not writable and not workflow.output_settings.dryrun:
+            refuse(
+                f"{what}, but {place.absolute()} cannot be written; expected a folder of your own; "
+                f"allow it (chmod u+w), or {way_out}"
+            )
+    if Path.cwd() != Path(workflow.basedir) and workflow.is_main_process:
+        logger.info(
+            f"Results go to {Path(results).absolute()}, and the files that the config names are "
+            f"looked for in {Path.cwd()}, where snakemake runs; or {fix}."
+        )
+
+
+def explain_unknown_targets(record):
+    """A filter of Snakemake's log: what is there, where it says that no rule makes what was asked."""
+    asked = re.search(r"No rule to produce (.+) \(if you", str(record.msg))
+    if asked and getattr(record, "exception", "") == "MissingRuleException":
+        figures, names = figure_files(), [rule.name for rule in workflow.rules]
+        near = get_close_matches(asked[1], [*figures, *names], 1)
+        manifest = str(Path(asked[1]).with_name("manifest.json"))
+        if any(rule.is_producer(manifest) for rule in workflow.rules):
+            near = [f"{manifest}, which comes with all that it lists"]
+        known = ", ".join("{}/{}".format(*pair) for pair in figure_names()) or "none"
+        record.msg = (
+            f"{asked[1]}: no rule makes it; expected the name of a rule, such as scorecard, or a "
+            f"file of {RESULTS}; its figures, in {RESULTS}/figures as .pdf, .png and .csv, are "
+            f"{known}; {f'did you mean {near[0]}?' if near else 'name one of them'}"
+        )
+    return True
+
+
+logger.addFilter(explain_unknown_targets)
