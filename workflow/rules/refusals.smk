@@ -59,7 +59,7 @@ def explain_unknown_targets(record):
         figures, names = figure_files(), [rule.name for rule in workflow.rules]
         near = get_close_matches(asked[1], [*figures, *names], 1)
         manifest = str(Path(asked[1]).with_name("manifest.json"))
-        if any(rule.is_producer(manifest) for rule in workflow.rules):
+        if any(known.is_producer(manifest) for known in workflow.rules):
             near = [f"{manifest}, which comes with all that it lists"]
         known = ", ".join("{}/{}".format(*pair) for pair in figure_names()) or "none"
         record.msg = (
