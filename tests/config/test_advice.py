@@ -52,8 +52,8 @@ def test_the_rate_is_that_of_the_lowest_loss_that_was_tried(config):
     rates = changes(config, text())["models"]
     tried = next(
         one["tried"]
-        for one in advice.read_json(advice.RECIPES)
-        if (one["architecture"], one["layers"], one["size"]) == ("factored", 2, 32)
+        for one in advice.read_json(advice.RECIPES)["factored"]
+        if (one["layers"], one["size"]) == (2, 32)
     )
     best = rates["n2"]["training"]["learning_rate"]
     assert tried[str(best)] == min(tried.values())

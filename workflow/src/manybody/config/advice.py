@@ -152,7 +152,7 @@ def _split(text: Text, name: str, corpus: dict, needed: dict[str, int]) -> list[
 
 def _recipe(text: Text, name: str, model: dict) -> list[Advice]:
     recipe, size = model["training"], model.get("rank") or model.get("width") or text.vocabulary
-    known = [one for one in read_json(RECIPES) if one["architecture"] == model["architecture"]]
+    known = read_json(RECIPES).get(model["architecture"])
     if not known:
         return []
     near = min(
