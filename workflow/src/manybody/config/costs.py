@@ -19,7 +19,7 @@ from manybody.files.atomic import read_json, write_json
 from manybody.sampling import footprint
 
 MEASURED = Path(__file__).with_name("costs.json")
-KEPT = ("stage", "model", "layers", "size", "energy", "amount", "arrays")
+KEPT = ("stage", "family", "layers", "size", "energy", "amount", "arrays")
 KEPT += ("seconds", "megabytes")
 START = 2.5  # seconds in which a job of torch starts
 
@@ -46,7 +46,7 @@ def _job(config, stage, name, model, source, amount, **more) -> dict:
     entry, sizes = config["models"][model], config["sources"][source]
     size = entry.get("rank") or entry.get("width") or sizes["vocabulary"]
     made = {"stage": stage, "name": name, "source": source, "model": model, "test": 0}
-    made |= {"model": entry["architecture"], "layers": entry.get("layers", 1), "size": size}
+    made |= {"family": entry["architecture"], "layers": entry.get("layers", 1), "size": size}
     made |= {"amount": amount, "arrays": 0}
     return {**made, **more}
 
@@ -112,7 +112,7 @@ def estimated(job: dict, measured: list[dict] | None = None) -> tuple[float, int
 
     def distance(other):
         apart = [abs(log(job[key] / other[key])) for key in ("layers", "size", "amount")]
-        return other["model"] != job["model"], *apart
+        return other["family"] != job["family"], *apart
 
     near = min(known, key=lambda other: (distance(other), other["seconds"]))
     ratio = 1.0
