@@ -19,11 +19,10 @@ ANSWERS = {
 
 PREAMBLE = """# Scorecard
 
-**yes** and **no** have evidence of 95 %; **undecided**: the data cannot tell. One answer stands for
-several comparisons: **yes** if all say so, **no** if one does. The number is that of the comparison
-that is nearest to another answer, or the first with that answer. Gates compare our own numbers with
-what they must be; one that is contradicted is a fault, and the run ends with an error. All rows are
-in `claims/{paper}/{figure}.csv` and, folded, in `index.html`.
+**yes** and **no** have evidence of 95 %; **undecided**: the data cannot tell. Of several comparisons
+the answer is **yes** if all say so, **no** if one does; the number is that of the one nearest to
+another answer. Gates compare our own numbers with what they must be; a contradicted one ends the run
+with an error. All rows are in `claims/{paper}/{figure}.csv` and, folded, in `index.html`.
 """
 NOT_RUN = "not run"
 GATES_ARE = "numbers against what they must be"
