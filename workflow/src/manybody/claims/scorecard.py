@@ -19,10 +19,10 @@ ANSWERS = {
 
 PREAMBLE = """# Scorecard
 
-**yes** and **no** have evidence of 95 %; **undecided**: the data cannot tell. Of several comparisons
+**yes** and **no** have evidence of 95 %; **undecided**: the data cannot tell. Of several statements
 the answer is **yes** if all say so, **no** if one does; the number is that of the one nearest to
-another answer. Gates compare our own numbers with what they must be; a contradicted one ends the run
-with an error. All rows are in `claims/{paper}/{figure}.csv` and, folded, in `index.html`.
+another answer. Gates compare our own numbers with what they must be; a contradicted one ends the
+run with an error. All rows: `claims/{paper}/{figure}.csv` and, folded, in `index.html`.
 """
 NOT_RUN = "not run"
 GATES_ARE = "numbers against what they must be"
