@@ -6,67 +6,44 @@ After a failure the log's path and its last lines, once. `--no-hooks` switches i
 
 import time
 from datetime import datetime, timedelta
-from graphlib import TopologicalSorter
 from pathlib import Path
 from shutil import get_terminal_size
 from threading import Event, RLock, Thread
 
 from snakemake.logging import logger
 
-from manybody.config.time_left import Job, finish, pace, seconds
+from manybody.config.time_left import Plan, expected
 from manybody.files.store import FETCHED
 from manybody.runtime.progress import last_lines, last_progress
 
 EACH = 30.0  # seconds between two lines where there is no terminal
-SHORT = 2.0  # seconds in which a job ends that finds its results in the store
 JOBS, LINES = 8, 20  # running jobs that are shown; lines of the log of one that failed
 
 
-class Plan:
-    """The jobs that a run has to do, with estimates of their seconds."""
-
-    def __init__(self, workflow):
-        dag, config = workflow.dag, workflow.globals["config"]
-        # Jobs without a log only gather files.
-        jobs = {job for job in dag.needrun_jobs(exclude_finished=False) if job.log}
-        self.after = {job: jobs & set(dag.dependencies[job]) for job in jobs}
-        self.jobs = list(TopologicalSorter(self.after).static_order())
-        logs = Path(config["results"], "logs")
-        names = [str(Path(job.log[0]).relative_to(logs).with_suffix("")) for job in self.jobs]
-        found = seconds(config, zip(names, (Path(job.output[0]) for job in self.jobs), strict=True))
-        self.expected = {job: took for job, (took, _) in zip(self.jobs, found, strict=True)}
-        self.ran_here = sum(here for _, here in found)
-        self.stage = {job: name.partition("/")[0] for job, name in zip(self.jobs, names, strict=True)}
+def planned(workflow) -> tuple[Plan, dict, int]:
+    """The jobs that a run has to do, the name of each, and how many have run here before."""
+    dag, config = workflow.dag, workflow.globals["config"]
+    logs = Path(config["results"], "logs")
+    # Jobs without a log only gather files.
+    names = {
+        job: str(Path(job.log[0]).relative_to(logs).with_suffix(""))
+        for job in dag.needrun_jobs(exclude_finished=False)
+        if job.log
+    }
+    outputs = {name: Path(job.output[0]) for job, name in names.items() if job.output}
+    seconds, here = expected(config, outputs)
+    plan = Plan(
+        expected={name: seconds.get(name, 0.0) for name in names.values()},
+        after={
+            name: {names[other] for other in dag.dependencies[job] if other in names}
+            for job, name in names.items()
+        },
         # On a cluster so many jobs run at a time, whatever cores each asks for.
-        self.cores = workflow.nodes or workflow.cores
-        self.threads = {job: 1 if workflow.nodes else job.threads for job in self.jobs}
-
-    def left(self, running: dict, took: dict, fetched: set) -> float:
-        """Seconds until all is done.
-
-        running: seconds since each job started; took: those of each finished one; fetched: those
-        that found their results in the store, as will what needs nothing but their results.
-        """
-        known = {job: true for job, true in took.items() if job not in fetched}
-        # What a running job has taken beyond what was expected is known already.
-        known |= {job: since for job, since in running.items() if since > self.expected[job]}
-        slower = pace((self.stage[job], self.expected[job], true) for job, true in known.items())
-        short, jobs = set(fetched), {}
-        for job in self.jobs:
-            if job in took:
-                continue
-            left = self.expected[job] * slower(self.stage[job])
-            if job in running:
-                since = running[job]
-                left = max(left - since, since / 10)
-                if said := last_progress(job.log[0], since):
-                    # At its end a job knows better than the estimate, at its start it does not.
-                    left = said.share * said.left + (1 - said.share) * left
-            elif self.after[job] and self.after[job] <= short:
-                left = SHORT
-                short.add(job)
-            jobs[job] = Job(left, self.threads[job], job.priority, job in running)
-        return finish(jobs, self.after, self.cores)
+        threads={name: 1 if workflow.nodes else job.threads for job, name in names.items()},
+        priority={name: job.priority for job, name in names.items()},
+        cores=workflow.nodes or workflow.cores,
+    )
+    return plan, names, here
 
 
 class Block:
@@ -107,16 +84,19 @@ class Display:
 
     def __init__(self, workflow):
         self.workflow = workflow
+        # Jobs by name: when each running one started, and what each finished one took.
         self.started, self.took, self.fetched, self.failed = {}, {}, set(), set()
         self.over, self.block, self.thread = Event(), None, None
 
     def start(self) -> None:
         """To be called when the jobs are known and none has started."""
         self.begin = self.last = time.monotonic()
-        self.plan = Plan(self.workflow)
+        self.plan, self.names, _ = planned(self.workflow)
+        self.job = {name: job for job, name in self.names.items()}
         quiet = {kind.name for kind in self.workflow.output_settings.quiet or ()}
+        self.quiet = bool(quiet & {"ALL", "PROGRESS"})
         for handler in logger.handlers:
-            if handler.name == "DefaultStreamHandler" and handler.is_tty and not quiet:
+            if handler.name == "DefaultStreamHandler" and handler.is_tty and not self.quiet:
                 self.block = handler.stream = Block(handler.stream)
         self.thread = Thread(target=self._follow, daemon=True)
         self.thread.start()
@@ -136,49 +116,56 @@ class Display:
             self._look()
             if self.block:
                 self.block.show(self.lines())
-            elif self.last - said >= EACH:
+            elif self.last - said >= EACH and not self.quiet:
                 said = self.last
                 logger.info("; ".join(map(str.strip, self.lines())))
 
     def _look(self) -> None:
         """What has started, ended or failed since the last look."""
         scheduler, now = self.workflow.scheduler, time.monotonic()
-        for job in self.plan.jobs:
-            if job not in self.took and self.workflow.dag.finished(job):
-                self.took[job] = now - self.started.pop(job, self.last)
+        for name, job in self.job.items():
+            if name not in self.took and self.workflow.dag.finished(job):
+                self.took[name] = now - self.started.pop(name, self.last)
                 if any(line.startswith(FETCHED) for line in last_lines(job.log[0])):
-                    self.fetched.add(job)
-        for job in self._single(scheduler.running):
-            if job in self.plan.expected and job not in self.took:
-                self.started.setdefault(job, now)
-        for job in self._single(scheduler.failed):
-            if job not in self.failed:
-                self.failed.add(job)
-                self.started.pop(job, None)
-                for log in job.log:
-                    end = last_lines(log)[-LINES:] or ["it is empty, or was not written"]
-                    logger.error("\n".join([f"Logfile {log} ends:", *end]))
+                    self.fetched.add(name)
+        for name in self._named(scheduler.running):
+            if name not in self.took:
+                self.started.setdefault(name, now)
+        for name in self._named(scheduler.failed):
+            if name not in self.failed:
+                self.failed.add(name)
+                self.started.pop(name, None)
+                log = self.job[name].log[0]
+                end = last_lines(log)[-LINES:] or ["nothing: it is empty, or was not written"]
+                logger.error("\n".join([f"Logfile {log} ends:", *end]))
         self.last = now
 
-    def _single(self, jobs: set) -> list:
-        """The jobs themselves, where several run as a group."""
-        return [job for one in list(jobs) for job in (one.jobs if one.is_group() else [one])]
+    def _named(self, jobs: set) -> list[str]:
+        """The names of jobs, also of those that run as a group."""
+        alone = [job for one in list(jobs) for job in (one.jobs if one.is_group() else [one])]
+        return [self.names[job] for job in alone if job in self.names]
 
     def lines(self) -> list[str]:
         """The whole run in a line, then the running jobs."""
         now = time.monotonic()
-        running = {job: now - begin for job, begin in self.started.items()}
-        left, passed = self.plan.left(running, self.took, self.fetched), now - self.begin
-        until = datetime.now() + timedelta(seconds=left)
+        running = {name: now - begin for name, begin in self.started.items()}
+        reports = {
+            name: last_progress(self.job[name].log[0], since) for name, since in running.items()
+        }
+        first = f"{len(self.took)} of {len(self.names)} jobs done"
+        if self.failed:
+            first += f", {len(self.failed)} failed"
+        else:
+            left = self.plan.left(running, reports, self.took, self.fetched)
+            share = (now - self.begin) / (now - self.begin + left)
+            until = datetime.now() + timedelta(seconds=left)
+            first += f", {share:.0%} of the time; about {span(left)} left, until {until:%H:%M}"
         lines = [
-            f"{len(self.took)} of {len(self.plan.jobs)} jobs done, {passed / (passed + left):.0%} "
-            f"of the time; about {span(left)} left, until {until:%H:%M}"
+            f"  {self.job[name].message or name}: {said.text if said else span(running[name])}"
+            for name, said in list(reports.items())[:JOBS]
         ]
-        for job, since in list(running.items())[:JOBS]:
-            said = last_progress(job.log[0], since)
-            lines.append(f"  {job.message or job.rule.name}: {said.text if said else span(since)}")
-        more = len(running) - JOBS
-        return [*lines, f"  and {more} more"] if more > 0 else lines
+        more = [f"  and {len(running) - JOBS} more"] if len(running) > JOBS else []
+        return [first, *lines, *more]
 
 
 def span(seconds: float) -> str:

@@ -15,7 +15,8 @@ from collections import defaultdict
 from snakemake import cli, workflow
 from snakemake.logging import logger
 
-from display import Plan, span
+from display import planned, span
+from manybody.config.time_left import Plan
 
 PARAMETERS = re.compile(r"before and now across all output: before: (.*?) now: (.*?) ?(?:;|$)")
 CODE = re.compile("[0-9a-f]{16}")
@@ -101,15 +102,14 @@ def report(jobs: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def time_needed(plan: Plan) -> str:
-    """How long the planned jobs take together."""
-    here, cores = plan.ran_here, plan.cores
+def time_needed(plan: Plan, here: int) -> str:
+    """How long the planned jobs take together, of which so many ran here before."""
     known = f"what {here} of them took here" if here else "what such jobs took in the demo"
-    if 0 < here < len(plan.jobs):
+    if 0 < here < len(plan.expected):
         known += ", and the demo's times"
     return (
-        f"{_jobs(len(plan.jobs))}, about {span(plan.left({}, {}, set()))} on {cores} "
-        f"core{'s' if cores > 1 else ''}, by {known}"
+        f"{_jobs(len(plan.expected))}, about {span(plan.left({}, {}, {}, set()))} on "
+        f"{plan.cores} core{'s' if plan.cores > 1 else ''}, by {known}"
     )
 
 
@@ -118,19 +118,20 @@ def _jobs(count: int) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    planned = Planned()
-    logger.addFilter(planned)
+    found = Planned()
+    logger.addFilter(found)
     try:
         cli.main(["--dry-run", "--cores", "all", *arguments])
     except SystemExit as end:
         if end.code:
             raise
-    if not planned.jobs:
+    if not found.jobs:
         print("nothing: all is as the config says")
         return
-    print(report(planned.jobs))
+    print(report(found.jobs))
     # Snakemake leaves the workflow there that it has read last.
-    print(time_needed(Plan(workflow.workflow)))
+    plan, _, here = planned(workflow.workflow)
+    print(time_needed(plan, here))
 
 
 if __name__ == "__main__":

@@ -1,97 +1,136 @@
-"""How long planned jobs take: before any has run, and while they run."""
+"""How long the planned jobs of a run take: before any has run, and while they run.
+
+A job is named by the path of its log below `logs/`, without the ending: `sample_clones/docs/n4`.
+"""
 
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import NamedTuple
 
 from manybody.config import costs
 from manybody.files import store
+from manybody.runtime.progress import Report
 
 OVERHEAD = 1.5  # seconds in which a job is started and looked after, beside what it takes itself
 TRUST = 60.0  # seconds of jobs from which on their pace weighs more than what was expected
+SHORT = 2.0  # seconds in which a job ends that finds its results in the store
 
 
-def seconds(config: dict, jobs: Iterable[tuple[str, Path]]) -> list[tuple[float, bool]]:
-    """Estimated seconds of jobs, and whether each is what it took when it last ran here.
+def expected(config: dict, outputs: dict[str, Path]) -> tuple[dict[str, float], int]:
+    """Seconds of each job, and how many of the jobs have run here before.
 
-    A job is given by the path of its log below `logs/` without the ending, and its first output.
-    What did not run here takes what it took in the demo, at the pace of what did.
+    outputs: the first output of each job. What has run here takes as long as the last time, and
+    anything else as long as in the demo, at the pace of what ran here.
     """
-    jobs = list(jobs)
-    here = [store.seconds(output) for _, output in jobs]
-    shipped = [costs.estimated(costs.described(config, log))[0] for log, _ in jobs]
-    stages = [log.partition("/")[0] for log, _ in jobs]
-    both = zip(stages, shipped, here, strict=True)
-    slower = pace((stage, known, took) for stage, known, took in both if took is not None)
-    found = zip(stages, shipped, here, strict=True)
-    return [
-        (OVERHEAD + (known * slower(stage) if took is None else took), took is not None)
-        for stage, known, took in found
-    ]
+    here = {job: store.seconds(output) for job, output in outputs.items()}
+    here = {job: took for job, took in here.items() if took is not None}
+    demo = {job: costs.estimated(costs.described(config, job))[0] for job in outputs}
+    slower = pace((job, demo[job], took) for job, took in here.items())
+    found = {job: here.get(job, took * slower(job)) + OVERHEAD for job, took in demo.items()}
+    return found, len(here)
 
 
-def pace(pairs: Iterable[tuple[str, float, float]]) -> Callable[[str], float]:
-    """How many times the expected seconds a job of a stage takes.
+def pace(known: Iterable[tuple[str, float, float]]) -> Callable[[str], float]:
+    """How many times the expected seconds a job takes, from jobs of which both are known.
 
-    pairs: stage, expected and true seconds of jobs. A stage that none of them is of has the pace of
-    all, and all have that of the estimates until there is something to go by.
+    known: the job, its expected and its true seconds. A stage goes by its own jobs, as far as they
+    took long enough to tell, and else by all.
     """
-    expected, true = defaultdict(float), defaultdict(float)
-    for stage, before, took in pairs:
-        expected[stage] += before
-        true[stage] += took
-    all_jobs = (TRUST + sum(true.values())) / (TRUST + sum(expected.values()))
-    return lambda stage: (TRUST * all_jobs + true[stage]) / (TRUST + expected[stage])
+    before, true = defaultdict(float), defaultdict(float)
+    for job, seconds, took in known:
+        before[_stage(job)] += seconds
+        true[_stage(job)] += took
+    of_all = (TRUST + sum(true.values())) / (TRUST + sum(before.values()))
+    return lambda job: (TRUST * of_all + true[_stage(job)]) / (TRUST + before[_stage(job)])
 
 
-class Job(NamedTuple):
-    """A job that is not finished, with the seconds that are left of it."""
-
-    left: float
-    cores: int = 1
-    priority: int = 0
-    running: bool = False
+def _stage(job: str) -> str:
+    return job.partition("/")[0]
 
 
-def finish(jobs: Mapping, after: Mapping, cores: int) -> float:
-    """Seconds until all `jobs` (`Job` by name) are finished on so many `cores`.
+@dataclass
+class Plan:
+    """The jobs of a run.
 
-    after: the jobs of which each needs the results; those that are not in `jobs` are there. Free
-    cores go to what can be started, by priority, then to what takes longest.
+    expected: seconds of each; after: the others that it needs; threads: cores that it takes of
+    those that there are; priority: what runs first where there is a choice.
     """
-    waiting = {name: {other for other in after.get(name, ()) if other in jobs} for name in jobs}
-    needed = defaultdict(list)
-    for name, others in waiting.items():
-        for other in others:
-            needed[other].append(name)
-    numbers = {name: number for number, name in enumerate(jobs)}
 
-    def turn(name):
-        job = jobs[name]
-        return not job.running, -job.priority, -job.left, numbers[name], name
+    expected: dict[str, float]
+    after: dict[str, set[str]]
+    threads: dict[str, int]
+    priority: dict[str, int]
+    cores: int
 
-    ready = [turn(name) for name in jobs if jobs[name].running or not waiting[name]]
-    heapq.heapify(ready)
-    now, free, ends = 0.0, cores, []
-    while ready or ends:
-        later = []
-        while ready and free > 0:
-            entry = heapq.heappop(ready)
-            job = jobs[entry[-1]]
-            claimed = min(job.cores, cores)
-            if claimed > free and not job.running:
-                later.append(entry)
+    def left(
+        self,
+        running: dict[str, float],
+        reports: dict[str, Report],
+        took: dict[str, float],
+        fetched: set[str],
+    ) -> float:
+        """Seconds until all is done.
+
+        running: seconds since each job started that has; reports: what their logs say; took: the
+        seconds of each finished job; fetched: those of them that found their results in the store,
+        as will any job that needs nothing else.
+        """
+        known = {job: true for job, true in took.items() if job not in fetched}
+        # What a running job has taken beyond what was expected is known already.
+        known |= {job: since for job, since in running.items() if since > self.expected[job]}
+        slower = pace((job, self.expected[job], true) for job, true in known.items())
+        short, left = set(fetched), {}
+        for job in TopologicalSorter(self.after).static_order():
+            if job in took:
                 continue
-            free -= claimed
-            heapq.heappush(ends, (now + job.left, entry, claimed))
-        for entry in later:
-            heapq.heappush(ready, entry)
-        now, (*_, name), claimed = heapq.heappop(ends)
-        free += claimed
-        for other in needed[name]:
-            waiting[other].discard(name)
-            if not waiting[other] and not jobs[other].running:
-                heapq.heappush(ready, turn(other))
-    return now
+            left[job] = self.expected[job] * slower(job)
+            if job in running:
+                left[job] = max(left[job] - running[job], running[job] / 10)
+                if said := reports.get(job):
+                    # At its end a job knows better than the estimate, at its start it does not.
+                    left[job] = said.share * said.left + (1 - said.share) * left[job]
+            elif self.after[job] and self.after[job] <= short:
+                left[job] = SHORT
+                short.add(job)
+        return self._finish(left, running)
+
+    def _finish(self, left: dict[str, float], running: Iterable[str]) -> float:
+        """Seconds until the jobs of `left` are done, each of which takes so many.
+
+        Free cores go to what can start, by priority, then to what takes longest.
+        """
+        waiting = {job: {other for other in self.after[job] if other in left} for job in left}
+        needed = defaultdict(list)
+        for job, others in waiting.items():
+            for other in others:
+                needed[other].append(job)
+
+        def turn(job):
+            return job not in running, -self.priority[job], -left[job], job
+
+        ready = [turn(job) for job in left if job in running or not waiting[job]]
+        heapq.heapify(ready)
+        now, free, ends = 0.0, self.cores, []
+        while ready or ends:
+            passed_over = []
+            while ready and free > 0:
+                entry = heapq.heappop(ready)
+                job = entry[-1]
+                claimed = min(self.threads[job], self.cores)
+                if claimed > free and job not in running:
+                    passed_over.append(entry)
+                    continue
+                free -= claimed
+                heapq.heappush(ends, (now + left[job], job, claimed))
+            for entry in passed_over:
+                heapq.heappush(ready, entry)
+            now, done, claimed = heapq.heappop(ends)
+            free += claimed
+            for job in needed[done]:
+                waiting[job].discard(done)
+                if not waiting[job] and job not in running:
+                    heapq.heappush(ready, turn(job))
+        return now
