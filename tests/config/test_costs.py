@@ -85,7 +85,9 @@ def test_jobs_without_sizes_go_by_the_counts_of_their_entry(log, change, ratio):
 def test_a_seed_that_was_not_measured_takes_what_others_took():
     config, measured = load(), read_json(costs.MEASURED)
     log = "train_model/many-body/many-body-n3/seed-{}"
-    known = [m["seconds"] for m in measured if m.get("name", "").startswith("many-body.many-body-n3.")]
+    known = [
+        m["seconds"] for m in measured if m.get("name", "").startswith("many-body.many-body-n3.")
+    ]
     assert len(known) == 8
     assert min(known) < costs.estimated(costs.described(config, log.format(9)))[0] < max(known)
 

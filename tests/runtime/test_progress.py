@@ -1,7 +1,9 @@
 """What a job's log says of its progress can be read there."""
 
 import os
+import sys
 import time
+from contextlib import redirect_stderr
 
 import pytest
 
@@ -14,9 +16,13 @@ def log(tmp_path, monkeypatch):
     """A log that takes each update."""
     monkeypatch.setattr(progress, "INTERVAL", 0.0)
     path = tmp_path / "job.log"
-    with path.open("w", buffering=1) as file:
-        monkeypatch.setattr("sys.stderr", file)
-        yield path
+    path.touch()
+    return path
+
+
+def said_to(log):
+    """What is printed inside goes to the log."""
+    return redirect_stderr(log.open("a", buffering=1))
 
 
 @pytest.mark.parametrize(
@@ -24,11 +30,11 @@ def log(tmp_path, monkeypatch):
     [("steps", 40.0, 40), ("values of c", 62.0, 62), ("sets", 2 * 3600 + 65, 7265)],
 )
 def test_the_last_line_is_found(log, unit, left, seconds):
-    with Progress(80, unit, "train n2: odd, (1/2) (9%)") as bar:
+    with said_to(log), Progress(80, unit, "train n2: odd, (1/2) (9%)") as bar:
         bar.update(8, left=500.0)
         bar.update(4, left=left, loss=2.5)
-        print("a warning", file=progress.sys.stderr)
-        said = last_progress(log, 100.0)
+        print("a warning", file=sys.stderr)
+    said = last_progress(log, 100.0)
     assert said.text == f"12/80 {unit} (15%)"
     assert said.share == 0.15
     assert seconds - 2 < said.left <= seconds
@@ -36,9 +42,10 @@ def test_the_last_line_is_found(log, unit, left, seconds):
 
 def test_nothing_is_found_in_a_log_that_is_old_or_silent_or_not_there(log):
     assert last_progress(log.with_name("other.log"), 100.0) is None
-    print("imports", file=progress.sys.stderr)
+    with said_to(log):
+        print("imports", file=sys.stderr)
     assert last_progress(log, 100.0) is None
-    with Progress(10, "steps", "fit") as bar:
+    with said_to(log), Progress(10, "steps", "fit") as bar:
         bar.update(5)
     assert last_progress(log, 100.0)
     before = time.time() - 200
