@@ -34,9 +34,9 @@ sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("sr
 
 refuse_missing_packages()
 
+from display import Display
 from manybody.config.check import ConfigError, check, take_away
 from manybody.config.merge import in_order, typed
-from display import Display
 
 update_config(config, typed(workflow.config_settings.config_args))
 config = in_order(config, load_configfile(DEFAULT))
@@ -50,7 +50,7 @@ refuse_read_only(config["results"])
 report: "workflow/report/workflow.rst"
 
 
-display = Display(workflow)
+display = Display(workflow)  # of the running jobs and the time left
 
 
 # Under its limit of jobs per second Snakemake looks at all that are ready each second, not only

@@ -64,16 +64,19 @@ def test_longer_blocks_cost_clones_more_than_their_length(config):
         assert costs.estimated(job)[1] > costs.estimated(before[f"sample_clones{name}"])[1]
 
 
+TWICE = {"models": {"potts-free": {"training": {"steps": 12000}}}}
+
+
 @pytest.mark.parametrize(
     ("log", "change", "ratio"),
     [
         ("compute_theory/gamp", {"theory": {"gamp": {"runs": 6}}}, 2),
         ("compute_theory/sgd", {"theory": {"sgd": {"seed": 5}}}, 1),
         ("fit_curve/recovery", {"curves": {"recovery": {"sizes": [500]}}}, 1 / 7),
-        ("train_model/potts/potts-free/seed-0", {"models": {"potts-free": {"training": {"steps": 12000}}}}, 2),
+        ("train_model/potts/potts-free/seed-0", TWICE, 2),
         ("train_model/many-body/many-body-n3/seed-9", {}, 1),
     ],
-)  # fmt: skip
+)
 def test_jobs_without_sizes_go_by_the_counts_of_their_entry(log, change, ratio):
     before, after = load(), load()
     update_config(after, change)

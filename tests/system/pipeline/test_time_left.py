@@ -1,4 +1,4 @@
-"""The finish time as estimated at a quarter of a run of the demo, and what a run shows of itself."""
+"""The finish time as estimated at a quarter of a run, and what a run shows of itself."""
 
 import heapq
 import json
