@@ -74,7 +74,7 @@ def test_what_needs_only_fetched_results_is_fetched():
 
 def test_the_pace_is_that_of_the_estimates_until_something_is_known():
     assert pace([])("train/a") == 1
-    assert pace([("train/b", 6.0, 12.0)])("train/a") < 1.2
+    assert pace([("train/b", 3.0, 6.0)])("train/a") < 1.3
     slow = pace([("train/b", 6000.0, 12000.0)])
     assert slow("train/a") == pytest.approx(2, rel=0.02)
     assert slow("plot/c") == pytest.approx(2, rel=0.02)

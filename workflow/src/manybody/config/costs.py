@@ -27,7 +27,7 @@ KEPT += ("seconds", "megabytes")
 START = 2.5  # seconds in which a job of torch starts
 LIGHT = (4.0, 300)  # seconds and MB of a job of which none was measured: it draws or judges
 # Where the entry of a job's name stands in the config, if its counts say how much work it is
-ENTRIES = {"compute_theory": "theory", "fit_curve": "curves"}
+ENTRIES = {"collect_corpus": "corpora", "compute_theory": "theory", "fit_curve": "curves"}
 ENTRIES |= {"sample_potts": "sources", "sample_many_body": "sources"}
 
 
@@ -135,11 +135,14 @@ def described(config: dict, log: str) -> dict:
 
 
 def _amount(entry: dict) -> int:
-    """The product of an entry's counts: whole numbers, lengths of lists, sums of inner mappings."""
+    """The product of an entry's counts: whole numbers, lengths of lists, sums of inner mappings.
+
+    Where these hold no whole numbers it is how many they hold: packages of a corpus.
+    """
     counts = []
     for key, value in entry.items():
         if isinstance(value, dict):
-            value = sum(inner for inner in value.values() if isinstance(inner, int))
+            value = sum(inner for inner in value.values() if isinstance(inner, int)) or len(value)
         elif isinstance(value, list):
             value = len(value)
         if isinstance(value, int) and key not in ("seed", "threads"):

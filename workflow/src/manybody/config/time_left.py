@@ -15,7 +15,7 @@ from manybody.files import store
 from manybody.runtime.progress import Report
 
 OVERHEAD = 1.5  # seconds in which a job is started and looked after, beside what it takes itself
-TRUST = 60.0  # seconds of jobs from which on their pace weighs more than what was expected
+TRUST = 20.0  # seconds of jobs from which on their pace weighs more than what was expected
 SHORT = 2.0  # seconds in which a job ends that finds its results in the store
 
 
