@@ -34,6 +34,7 @@ sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("sr
 
 refuse_missing_packages()
 
+from display import Display
 from manybody.config.check import ConfigError, check, take_away
 from manybody.config.merge import in_order, typed
 
@@ -49,14 +50,23 @@ refuse_read_only(config["results"])
 report: "workflow/report/workflow.rst"
 
 
+display = Display(workflow)  # of the running jobs and the time left
+
+
 # Under its limit of jobs per second Snakemake looks at all that are ready each second, not only
 # when one ends: a fifth of a core where 200 are ready. Nothing here starts a hundred at a time.
 onstart:
     workflow.scheduler.job_rate_limiter = None
+    display.start()
+
+
+onerror:
+    display.end()
 
 
 # What there is to look at, by the paths that a person opens.
 onsuccess:
+    display.end()
     for name in ("index.html", "scorecard.html", "figures"):
         if Path(RESULTS, name).exists():
             print(Path(RESULTS, name), file=sys.stderr)

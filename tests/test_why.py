@@ -1,10 +1,9 @@
 """Why jobs run, in the words of a person: keys that differ, not two dictionaries."""
 
-import json
-
 import pytest
 
-from why import FOLLOWS, differences, reasons, report
+from manybody.config.time_left import Plan
+from why import FOLLOWS, differences, reasons, report, time_needed
 
 CHANGED = "Params have changed since last execution: Union of exclusive params before and now "
 CHANGED += "across all output: "
@@ -39,26 +38,34 @@ def test_inner_keys_are_named_by_their_path():
     assert differences([before], [now]) == ["training.optimizer {'name': 'sgd'} -> 'adam'"]
 
 
-def test_groups_come_with_what_the_jobs_took(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    made = tmp_path / "results/store/models/a/manifest.json/0123/made.json"
-    made.parent.mkdir(parents=True)
-    made.write_text(json.dumps({"files": {}, "seconds": 90.0}))
-
-    def job(output, rule, reason):
-        return dict(output=[output], rule_name=rule, rule_msg=f"Making {output}", reason=reason)
+def test_jobs_come_in_groups_and_those_with_causes_of_their_own_first():
+    def job(output, reason):
+        return dict(rule_name="train_model", rule_msg=f"Making {output}", reason=reason)
 
     said = report(
         [
-            job("results/losses.parquet", "evaluate_model", "Input files updated by another job"),
-            job("results/models/a/manifest.json", "train_model", "Code has changed"),
-            job("results/models/b/manifest.json", "train_model", "Code has changed"),
+            job("losses", "Input files updated by another job"),
+            job("a", "Code has changed"),
+            job("b", "Code has changed"),
         ]
     ).splitlines()
-    assert said[0] == "2 jobs: its rule has changed"
-    assert said[1:3] == [
-        "    Making results/models/a/manifest.json",
-        "    Making results/models/b/manifest.json",
+    assert said == [
+        "2 jobs: its rule has changed",
+        "    Making a",
+        "    Making b",
+        f"1 job: {FOLLOWS}",
+        "    Making losses",
     ]
-    assert said[3] == f"1 job: {FOLLOWS}"
-    assert said[-1] == "3 jobs; 3.0 minutes of one core for the 2 that ran before"
+
+
+@pytest.mark.parametrize(
+    ("here", "words"),
+    [
+        (0, "by what such jobs took in the demo"),
+        (1, "by what 1 of them took here, and the demo's times"),
+        (2, "by what 2 of them took here"),
+    ],
+)
+def test_the_time_of_all_says_what_it_rests_on(here, words):
+    plan = Plan({"a": 60.0, "b": 60.0}, {"a": set(), "b": {"a"}}, dict(a=1, b=1), dict(a=0, b=0), 2)
+    assert time_needed(plan, here) == f"2 jobs, about 2 min on 2 cores, {words}"

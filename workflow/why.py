@@ -2,8 +2,8 @@
 
     python workflow/why.py [arguments for snakemake]
 
-A change of parameters is shown key by key, `training.learning_rate 0.004 -> 0.006`. The time is
-that of the same job's last run, from the store, or of the rule's others where it never ran.
+A change of parameters is shown key by key, `training.learning_rate 0.004 -> 0.006`. A job is taken
+to last as when it last ran here, or as in the demo at the pace of what ran here.
 """
 
 import ast
@@ -11,14 +11,12 @@ import logging
 import re
 import sys
 from collections import defaultdict
-from pathlib import Path
-from statistics import median
 
-from snakemake import cli
+from snakemake import cli, workflow
 from snakemake.logging import logger
 
-from manybody.files.atomic import read_json
-from manybody.files.store import MADE
+from display import planned, span
+from manybody.config.time_left import Plan
 
 PARAMETERS = re.compile(r"before and now across all output: before: (.*?) now: (.*?) ?(?:;|$)")
 CODE = re.compile("[0-9a-f]{16}")
@@ -92,42 +90,27 @@ def _between(path: str, old, new) -> list[str]:
     ]
 
 
-def seconds(outputs: list[str], rules: list[str]) -> list[float | None]:
-    """What each job took when it last ran; the median of its rule's others; None if none ran."""
-    known = [_last(Path(output)) for output in outputs]
-    of_rule = defaultdict(list)
-    for rule, took in zip(rules, known, strict=True):
-        of_rule[rule] += [] if took is None else [took]
-    return [
-        took if took is not None else median(of_rule[rule]) if of_rule[rule] else None
-        for rule, took in zip(rules, known, strict=True)
-    ]
-
-
-def _last(output: Path) -> float | None:
-    """Of the latest version that the store has of an artifact."""
-    for root in output.parents:
-        made = list((root / "store" / output.relative_to(root)).glob(f"*/{MADE}"))
-        if made:
-            return read_json(max(made, key=lambda path: path.stat().st_mtime))["seconds"]
-    return None
-
-
 def report(jobs: list[dict]) -> str:
     """The jobs in groups, first those with causes of their own."""
-    took = seconds([str(job["output"][0]) for job in jobs], [job["rule_name"] for job in jobs])
     groups = defaultdict(list)
-    for job, time in zip(jobs, took, strict=True):
-        groups[tuple(reasons(job["reason"]))].append((job, time))
+    for job in jobs:
+        groups[tuple(reasons(job["reason"]))].append(job)
     lines = []
     for causes, members in sorted(groups.items(), key=lambda group: group[0] == (FOLLOWS,)):
         lines.append(f"{_jobs(len(members))}: {'; '.join(causes)}")
-        lines += [f"    {job['rule_msg'] or job['rule_name']}" for job, _ in members]
-    known = [time for time in took if time is not None]
-    text = _jobs(len(jobs))
-    if known:
-        text += f"; {sum(known) / 60:.1f} minutes of one core for the {len(known)} that ran before"
-    return "\n".join([*lines, text])
+        lines += [f"    {job['rule_msg'] or job['rule_name']}" for job in members]
+    return "\n".join(lines)
+
+
+def time_needed(plan: Plan, here: int) -> str:
+    """How long the planned jobs take together, of which so many ran here before."""
+    known = f"what {here} of them took here" if here else "what such jobs took in the demo"
+    if 0 < here < len(plan.expected):
+        known += ", and the demo's times"
+    return (
+        f"{_jobs(len(plan.expected))}, about {span(plan.left({}, {}, {}, set()))} on "
+        f"{plan.cores} core{'s' if plan.cores > 1 else ''}, by {known}"
+    )
 
 
 def _jobs(count: int) -> str:
@@ -135,14 +118,20 @@ def _jobs(count: int) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    planned = Planned()
-    logger.addFilter(planned)
+    found = Planned()
+    logger.addFilter(found)
     try:
-        cli.main(["--dry-run", *arguments])
+        cli.main(["--dry-run", "--cores", "all", *arguments])
     except SystemExit as end:
         if end.code:
             raise
-    print(report(planned.jobs) if planned.jobs else "nothing: all is as the config says")
+    if not found.jobs:
+        print("nothing: all is as the config says")
+        return
+    print(report(found.jobs))
+    # Snakemake leaves the workflow there that it has read last.
+    plan, _, here = planned(workflow.workflow)
+    print(time_needed(plan, here))
 
 
 if __name__ == "__main__":

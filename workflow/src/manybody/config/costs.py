@@ -1,17 +1,20 @@
-"""What the long jobs of a text take, from those of the demo that were measured: `costs.json`.
+"""What jobs take, from those of the demo that were measured: `costs.json`.
 
 A job's seconds grow with its amount of work: those of the measured job that is most like it, times
 the ratio of the amounts. At the demo's |V|, L and sizes of models this is a measurement, rescaled
-by steps, chains and sequences; at other sizes it is an estimate that was not checked.
+by steps, chains and sequences; at other sizes it is an estimate that was not checked. The jobs of
+a text are described by sizes that advice is given on; any other by the counts of its entry in the
+config (points, realisations, sweeps ...), of which each is taken to multiply the work.
 
     python -m manybody.config.costs RESULTS CONFIG
 
-makes the file anew from RESULTS/usage and the config that made it.
+makes the file anew from RESULTS/logs, RESULTS/usage and the config that made them.
 """
 
 import json
 import sys
-from math import log
+from functools import cache
+from math import log, prod
 from pathlib import Path
 
 from manybody import models
@@ -19,9 +22,13 @@ from manybody.files.atomic import read_json, write_json
 from manybody.sampling import footprint
 
 MEASURED = Path(__file__).with_name("costs.json")
-KEPT = ("stage", "family", "layers", "size", "energy", "amount", "arrays")
+KEPT = ("stage", "name", "family", "layers", "size", "energy", "amount", "arrays")
 KEPT += ("seconds", "megabytes")
 START = 2.5  # seconds in which a job of torch starts
+LIGHT = (4.0, 300)  # seconds and MB of a job of which none was measured: it draws or judges
+# Where the entry of a job's name stands in the config, if its counts say how much work it is
+ENTRIES = {"collect_corpus": "corpora", "compute_theory": "theory", "fit_curve": "curves"}
+ENTRIES |= {"sample_potts": "sources", "sample_many_body": "sources"}
 
 
 def jobs(config: dict, runs: list, clones: list) -> list[dict]:
@@ -102,24 +109,83 @@ def _evaluation(config, name, seed) -> dict:
     return _job(config, "evaluate_model", name, model, source, amount, test=test)
 
 
+def described(config: dict, log: str) -> dict:
+    """A job as `estimated` takes it, by the path of its log below `logs/` without the ending."""
+    stage, *names = log.split("/")
+    text = names and config["sources"].get(names[0], {}).get("kind") == "text"
+    if stage == "train_model" and text:
+        return _training(config, names[0], names[1], names[2].removeprefix("seed-"))
+    if stage == "sample_clones" and text:
+        return _sampling(config, names[1], config["clones"][names[1]])
+    if stage == "evaluate_model":
+        source = config["evaluations"][names[0]]["source"]
+        if config["sources"][source]["kind"] == "text":
+            return _evaluation(config, names[0], names[1].removeprefix("seed-"))
+    family, amount = "", 1
+    if stage == "train_model":
+        entry = config["models"][names[1]]
+        recipe = entry["training"]
+        family = f"{entry['architecture']} {recipe['optimizer']['name']}"
+        counts = ("steps", "batch", "restarts")
+        amount = _amount({key: recipe[key] for key in counts if key in recipe})
+    elif stage in ENTRIES:
+        entry = config[ENTRIES[stage]][names[0]]
+        family, amount = entry["kind"], _amount(entry)
+    return {"stage": stage, "name": ".".join(names), "family": family, "amount": amount}
+
+
+def _amount(entry: dict) -> int:
+    """The product of an entry's counts: whole numbers, lengths of lists, sums of inner mappings.
+
+    Where these hold no whole numbers it is how many they hold: packages of a corpus.
+    """
+    counts = []
+    for key, value in entry.items():
+        if isinstance(value, dict):
+            value = sum(inner for inner in value.values() if isinstance(inner, int)) or len(value)
+        elif isinstance(value, list):
+            value = len(value)
+        if isinstance(value, int) and key not in ("seed", "threads"):
+            counts.append(max(value, 1))
+    return prod(counts)
+
+
 def estimated(job: dict, measured: list[dict] | None = None) -> tuple[float, int]:
     """Seconds and MB that a job takes on one core of two that are busy."""
+    sized = "layers" in job
     known = [
         other
-        for other in (read_json(MEASURED) if measured is None else measured)
+        for other in (_measured() if measured is None else measured)
         if (other["stage"], other.get("energy")) == (job["stage"], job.get("energy"))
+        and ("layers" in other) == sized
     ]
+    if not known:
+        return LIGHT
+    keys = ("layers", "size", "amount") if sized else ("amount",)
 
     def distance(other):
-        apart = [abs(log(job[key] / other[key])) for key in ("layers", "size", "amount")]
-        return other["family"] != job["family"], *apart
+        apart = [abs(log(job[key] / other[key])) for key in keys]
+        return other["family"] != job["family"], not sized and other["name"] != job["name"], *apart
 
-    near = min(known, key=lambda other: (distance(other), other["seconds"]))
+    least = min(map(distance, known))
+    near = sorted((other for other in known if distance(other) == least), key=_seconds)
+    near = near[(len(near) - 1) // 2]
     ratio = 1.0
-    for key in ("amount", "layers", "size"):
-        ratio *= job[key] / near[key]
-    seconds = START + (near["seconds"] - START) * ratio
-    return seconds, near["megabytes"] + job["arrays"] - near["arrays"]
+    # The amounts of two jobs that no sizes describe can be compared if they are of one kind.
+    if sized or near["family"] == job["family"]:
+        ratio = prod(job[key] / near[key] for key in keys)
+    start = min(START, near["seconds"])
+    seconds = start + (near["seconds"] - start) * ratio
+    return seconds, near["megabytes"] + job.get("arrays", 0) - near.get("arrays", 0)
+
+
+@cache
+def _measured() -> list[dict]:
+    return read_json(MEASURED)
+
+
+def _seconds(job: dict) -> float:
+    return job["seconds"]
 
 
 def main(results: str, config: str) -> None:
@@ -127,14 +193,18 @@ def main(results: str, config: str) -> None:
     import yaml
 
     loaded = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
-    usage = Path(results) / "usage"
-    runs = [
-        (name, seed) for name, entry in loaded["evaluations"].items() for seed in entry["seeds"]
-    ]
+    logs, usage = Path(results) / "logs", Path(results) / "usage"
     measured = []
-    for job in jobs(loaded, runs, list(loaded["clones"])):
-        lines = (usage / job["stage"] / f"{job['name']}.jsonl").read_text().splitlines()
-        used = json.loads(lines[-1])
+    for path in sorted(logs.rglob("*.log")):
+        key = str(path.relative_to(logs).with_suffix(""))
+        stage, _, name = key.partition("/")
+        times = usage / stage / f"{name.replace('/', '.')}.jsonl"
+        if not times.exists():
+            continue
+        job = described(loaded, key)
+        if "layers" in job:
+            del job["name"]
+        used = json.loads(times.read_text().splitlines()[-1])
         job |= {"seconds": round(used["s"], 1), "megabytes": round(used["max_rss"])}
         measured.append({key: job[key] for key in KEPT if key in job})
     write_json(MEASURED, measured)

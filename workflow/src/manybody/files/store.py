@@ -24,6 +24,7 @@ from manybody.files.lease import lease
 from manybody.runtime.logs import log_to
 
 MADE, MANIFEST = "made.json", "manifest.json"
+FETCHED = "taken from "  # how a job's log starts if it found its results here
 VERSIONS = 3  # of an artifact, the latest, that stay
 # A job is that of the first of these that its files are named after: wildcard and config block.
 BLOCKS = {
@@ -72,7 +73,7 @@ class Job:
                 _link(self.version / name, folder / name)
         for path in [*self.outputs, self.version / MADE]:
             os.utime(path)  # newer than what it was made from; and the latest version
-        print(f"taken from {self.version}: parameters, inputs and code are the same as then")
+        print(f"{FETCHED}{self.version}: parameters, inputs and code are the same as then")
         return True
 
     def keep(self) -> None:
@@ -119,6 +120,15 @@ def versions(artifact: Path) -> list[Path]:
     """The versions of an artifact, its folder in the store, the latest first."""
     made = sorted(artifact.glob(f"*/{MADE}"), key=lambda path: path.stat().st_mtime, reverse=True)
     return [path.parent for path in made]
+
+
+def seconds(output: Path) -> float | None:
+    """What the job took that made the latest version of an artifact; None if there is none."""
+    for root in output.parents:
+        made = versions(root / "store" / output.relative_to(root))
+        if made:
+            return read_json(made[0] / MADE)["seconds"]
+    return None
 
 
 def unused(results: Path) -> list[Path]:

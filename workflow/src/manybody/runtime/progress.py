@@ -1,12 +1,17 @@
 """Progress of long work: a bar on a terminal, a line now and then in a log."""
 
+import re
 import sys
 import time
+from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 from tqdm import tqdm
 
 INTERVAL = 10.0  # seconds between two lines in a log
+LINE = re.compile(r": (\S+/\S+ .+ \((\d+)%\)), .+, (?:(\d+):)?(\d+):(\d+) left")
+TAIL = 4096  # bytes of a log in which its last lines are looked for
 
 
 class Progress:
@@ -74,3 +79,35 @@ class Progress:
             file=sys.stderr,
             flush=True,
         )
+
+
+class Report(NamedTuple):
+    """What a log says last: `12/80 steps (15%)`, the share that is done, the seconds left."""
+
+    text: str
+    share: float
+    left: float
+
+
+def last_progress(path: str | Path, since: float) -> Report | None:
+    """What a job's log says of its progress; None if nothing in the last `since` seconds."""
+    try:
+        age = time.time() - Path(path).stat().st_mtime
+    except OSError:
+        return None
+    found = [match for line in last_lines(path) if (match := LINE.search(line))]
+    if not found or age > since:
+        return None
+    text, share, hours, minutes, seconds = found[-1].groups()
+    left = 3600 * int(hours or 0) + 60 * int(minutes) + int(seconds)
+    return Report(text, int(share) / 100, max(left - age, 0.0))
+
+
+def last_lines(path: str | Path) -> list[str]:
+    """The lines at the end of a text file, a few thousand bytes; none if it is not there."""
+    try:
+        with Path(path).open("rb") as file:
+            file.seek(max(file.seek(0, 2) - TAIL, 0))
+            return file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return []

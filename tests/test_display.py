@@ -1,0 +1,62 @@
+"""The block below Snakemake's output on a terminal."""
+
+import io
+import re
+
+import pytest
+
+from display import Block, span
+
+
+def screen(printed: str) -> list[str]:
+    """The lines that a terminal shows after it has been sent this."""
+    lines, row = [""], 0
+    for part in re.findall(r"\x1b\[\d*[FJ]|\n|[^\x1b\n]+", printed):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row == len(lines))
+        elif part.endswith("F") and part[0] == "\x1b":
+            row -= int(part[2:-1])
+        elif part.endswith("J") and part[0] == "\x1b":
+            lines[row:] = [""]
+        else:
+            lines[row] += part
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    return io.StringIO()
+
+
+def test_messages_stand_above_the_block_whole_and_once(terminal):
+    block = Block(terminal)
+    block.show(["1 of 3 jobs", "  training"])
+    for message in ("Finished job 1", "2 lines\nin one"):
+        block.write("\n")
+        block.write(message)
+        block.write("\n")
+        block.flush()
+    block.show(["2 of 3 jobs"])
+    expected = ["", "Finished job 1", "", "2 lines", "in one"]
+    assert screen(terminal.getvalue()) == [*expected, "2 of 3 jobs"]
+    block.show([])
+    block.write("the end\n")
+    block.flush()
+    assert screen(terminal.getvalue()) == [*expected, "the end"]
+
+
+def test_no_line_is_longer_than_the_terminal_is_wide(terminal):
+    block = Block(terminal)
+    block.show(["x" * 100, "y"])
+    block.show(["z"])
+    assert max(map(len, terminal.getvalue().splitlines())) < 40
+    assert screen(terminal.getvalue()) == ["z"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(3.2, "3 s"), (100, "2 min"), (5000, "83 min"), (7500, "2 h 5 min")]
+)
+def test_times_in_words(seconds, words):
+    assert span(seconds) == words

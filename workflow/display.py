@@ -1,0 +1,176 @@
+"""What a run is doing and how long it will take, beside what Snakemake prints of it.
+
+On a terminal a block of lines that is written anew each second; elsewhere a line now and then.
+After a failure the log's path and its last lines, once. `--no-hooks` switches it off.
+"""
+
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+from shutil import get_terminal_size
+from threading import Event, RLock, Thread
+
+from snakemake.logging import logger
+
+from manybody.config.time_left import Plan, expected
+from manybody.files.store import FETCHED
+from manybody.runtime.progress import last_lines, last_progress
+
+EACH = 30.0  # seconds between two lines where there is no terminal
+JOBS, LINES = 8, 20  # running jobs that are shown; lines of the log of one that failed
+
+
+def planned(workflow) -> tuple[Plan, dict, int]:
+    """The jobs that a run has to do, the name of each, and how many have run here before."""
+    dag, config = workflow.dag, workflow.globals["config"]
+    logs = Path(config["results"], "logs")
+    # Jobs without a log only gather files.
+    names = {
+        job: str(Path(job.log[0]).relative_to(logs).with_suffix(""))
+        for job in dag.needrun_jobs(exclude_finished=False)
+        if job.log
+    }
+    outputs = {name: Path(job.output[0]) for job, name in names.items() if job.output}
+    seconds, here = expected(config, outputs)
+    plan = Plan(
+        expected={name: seconds.get(name, 0.0) for name in names.values()},
+        after={
+            name: {names[other] for other in dag.dependencies[job] if other in names}
+            for job, name in names.items()
+        },
+        # On a cluster so many jobs run at a time, whatever cores each asks for.
+        threads={name: 1 if workflow.nodes else job.threads for job, name in names.items()},
+        priority={name: job.priority for job, name in names.items()},
+        cores=workflow.nodes or workflow.cores,
+    )
+    return plan, names, here
+
+
+class Block:
+    """A terminal whose last lines are a block, which moves down as others write above it."""
+
+    def __init__(self, terminal):
+        self.terminal, self.lines, self.drawn = terminal, [], 0
+        self.lock = RLock()
+
+    def __getattr__(self, name):
+        return getattr(self.terminal, name)
+
+    def write(self, text: str) -> None:
+        with self.lock:
+            self.erase()
+            self.terminal.write(text)
+
+    def flush(self) -> None:
+        """Called when a message is complete."""
+        self.show(self.lines)
+
+    def show(self, lines: list[str]) -> None:
+        with self.lock:
+            self.erase()
+            width = get_terminal_size().columns - 1
+            self.terminal.write("".join(f"{line[:width]}\n" for line in lines))
+            self.terminal.flush()
+            self.lines, self.drawn = lines, len(lines)
+
+    def erase(self) -> None:
+        if self.drawn:
+            self.terminal.write(f"\x1b[{self.drawn}F\x1b[J")
+        self.drawn = 0
+
+
+class Display:
+    """Follows the jobs of a workflow from `start` to `end`."""
+
+    def __init__(self, workflow):
+        self.workflow = workflow
+        # Jobs by name: when each running one started, and what each finished one took.
+        self.started, self.took, self.fetched, self.failed = {}, {}, set(), set()
+        self.over, self.block, self.thread = Event(), None, None
+
+    def start(self) -> None:
+        """To be called when the jobs are known and none has started."""
+        self.begin = self.last = time.monotonic()
+        self.plan, self.names, _ = planned(self.workflow)
+        self.job = {name: job for job, name in self.names.items()}
+        quiet = {kind.name for kind in self.workflow.output_settings.quiet or ()}
+        self.quiet = bool(quiet & {"ALL", "PROGRESS"})
+        for handler in logger.handlers:
+            if handler.name == "DefaultStreamHandler" and handler.is_tty and not self.quiet:
+                self.block = handler.stream = Block(handler.stream)
+        self.thread = Thread(target=self._follow, daemon=True)
+        self.thread.start()
+
+    def end(self) -> None:
+        """To be called when no job runs any more."""
+        if self.thread:
+            self.over.set()
+            self.thread.join()
+            self._look()
+            if self.block:
+                self.block.show([])
+
+    def _follow(self) -> None:
+        said = self.begin
+        while not self.over.wait(1.0):
+            self._look()
+            if self.block:
+                self.block.show(self.lines())
+            elif self.last - said >= EACH and not self.quiet:
+                said = self.last
+                logger.info("; ".join(map(str.strip, self.lines())))
+
+    def _look(self) -> None:
+        """What has started, ended or failed since the last look."""
+        scheduler, now = self.workflow.scheduler, time.monotonic()
+        for name, job in self.job.items():
+            if name not in self.took and self.workflow.dag.finished(job):
+                self.took[name] = now - self.started.pop(name, self.last)
+                if any(line.startswith(FETCHED) for line in last_lines(job.log[0])):
+                    self.fetched.add(name)
+        for name in self._named(scheduler.running):
+            if name not in self.took:
+                self.started.setdefault(name, now)
+        for name in self._named(scheduler.failed):
+            if name not in self.failed:
+                self.failed.add(name)
+                self.started.pop(name, None)
+                log = self.job[name].log[0]
+                end = last_lines(log)[-LINES:] or ["nothing: it is empty, or was not written"]
+                logger.error("\n".join([f"Logfile {log} ends:", *end]))
+        self.last = now
+
+    def _named(self, jobs: set) -> list[str]:
+        """The names of jobs, also of those that run as a group."""
+        alone = [job for one in list(jobs) for job in (one.jobs if one.is_group() else [one])]
+        return [self.names[job] for job in alone if job in self.names]
+
+    def lines(self) -> list[str]:
+        """The whole run in a line, then the running jobs."""
+        now = time.monotonic()
+        running = {name: now - begin for name, begin in self.started.items()}
+        reports = {
+            name: last_progress(self.job[name].log[0], since) for name, since in running.items()
+        }
+        first = f"{len(self.took)} of {len(self.names)} jobs done"
+        if self.failed:
+            first += f", {len(self.failed)} failed"
+        else:
+            left = self.plan.left(running, reports, self.took, self.fetched)
+            share = (now - self.begin) / (now - self.begin + left)
+            until = datetime.now() + timedelta(seconds=left)
+            first += f", {share:.0%} of the time; about {span(left)} left, until {until:%H:%M}"
+        lines = [
+            f"  {self.job[name].message or name}: {said.text if said else span(running[name])}"
+            for name, said in list(reports.items())[:JOBS]
+        ]
+        more = [f"  and {len(running) - JOBS} more"] if len(running) > JOBS else []
+        return [first, *lines, *more]
+
+
+def span(seconds: float) -> str:
+    """A length of time in words."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
