@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import textwrap
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,8 @@ from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn
 from manybody.plotting.simplicity.learning import EARLY, WIDE, Series, band, draw_curve, ladder
 
+LINE = 140  # characters of small type in two columns
+
 
 def draw(files, block: dict, context: dict) -> Drawing:
     """The figure and what is drawn, from files; see the package's docstring."""
@@ -28,9 +31,9 @@ def draw(files, block: dict, context: dict) -> Drawing:
 @style.styled(style.RC)
 def figure_of(student: Student) -> Drawing:
     """Losses on an axis of log steps with the accuracy in an inset, and above when they saturate."""
-    figure = style.new(2, 5.3)
+    figure = style.new(2, 5.4)
     places = [["times", "late"], ["left", "late"]]
-    panels = figure.subplot_mosaic(places, width_ratios=(1.5, 1), height_ratios=(1, 3.6))
+    panels = figure.subplot_mosaic(places, width_ratios=(1.5, 1), height_ratios=(1, 2.9))
     times, left, right = (panels[name] for name in ("times", "left", "late"))
     inset = left.inset_axes((0.1, 0.11, 0.36, 0.36))  # early losses are high: it is empty there
     parts, others = [], _controls(student)
@@ -57,7 +60,7 @@ def figure_of(student: Student) -> Drawing:
     _draw_times(times, left, shown)
     times.set_title(
         f"{labels.scale(student.about, student.seeds)}\n"
-        f"(a) saturates between these checkpoints: {SATURATION[0]:.0%} of the drop left"
+        f"(a) saturation ({SATURATION[0]:.0%} of the drop left) is between checkpoints"
     )
     left.set_title("(b) loss on each clone")
     parts.append(_draw_late(right, student, others))
@@ -65,12 +68,9 @@ def figure_of(student: Student) -> Drawing:
         handles=[Line2D([], [], label=series.label, **series.looks) for series in shown],
         loc="outside lower left",
         ncols=2,
-        title=band(student.seeds),
+        title="\n".join([*_findings(student), band(student.seeds)]),
         alignment="left",
     )
-    sentences = _findings(student)
-    if sentences:
-        figure.supxlabel("\n".join(sentences), x=0.01, ha="left", fontsize=style.SMALL)
     return figure, drawn(parts)
 
 
@@ -86,8 +86,8 @@ def _controls(student: Student) -> list[Series]:
 
 def _draw_times(axes: Axes, losses: Axes, shown: list[Series]) -> None:
     """A row for each series: a bar from checkpoint to checkpoint, on the axis of the losses."""
-    axes.sharex(losses)
     first, last = losses.get_xlim()
+    axes.set(xscale="log", xlim=(first, last))
     for row, series in enumerate(shown):
         low, high = series.between()["x"]
         if math.isnan(low):
@@ -106,7 +106,7 @@ def _draw_times(axes: Axes, losses: Axes, shown: list[Series]) -> None:
         )
     names = [_slot_name(series).replace("\n", " ") for series in shown]
     axes.set_yticks(range(len(shown)), names)
-    axes.set(ylim=(len(shown) - 0.4, -0.6))
+    axes.set(ylim=(len(shown) - 0.4, -0.6), ylabel="order")
     axes.tick_params(labelbottom=False)
     axes.tick_params(axis="y", length=0)
 
@@ -165,21 +165,25 @@ def _findings(student: Student) -> list[str]:
     found = comparison.compared(student, "fig. 4")
     if not found:
         return []
-    sentences = ["Order or quality of the generator? Two kinds of clones, meant to differ in order alone:"]
+    sentences = ["The order or the quality of the generator? Two clones were made to tell:"]
     for role, one in found.items():
         d = next(iter(one.found.values()))  # log of the ratio of times, by the first definition
         factor, low, high = (f"{np.exp(value):.2f}" for value in (d.value, d.low, d.high))
-        late, early = (labels.short(student.targets[kind[0]]).split()[0] for kind in (one.late, one.early))
+        late, early = (_order(student, kind[0]) for kind in (one.late, one.early))
         which = {
-            "stopped": f"◇ order {late}, stopped near the test loss of order {early}, saturates",
-            "wide": f"□ order {early}, made wide for the test loss of {late}: {late} saturates",
+            "stopped": f"◇ {late}, stopped near the test loss of {early}, saturates",
+            "wide": f"□ {early}, made wide to come near the test loss of {late}: {late} saturates",
         }[role]
-        sentences.append(
-            f"{which} at {factor} times its step (95 % interval {low} to {high}): {_answer(one)}."
-        )
+        text = f"{which} at {factor} times its step (95 %: {low} to {high}): {_answer(one)}."
+        sentences += textwrap.wrap(text, LINE, subsequent_indent="    ")
     bound = np.exp(comparison.BOUND)
-    sentences.append(f"The order sets the time where the whole interval is above {bound:.2f}.")
-    return sentences
+    return [*sentences, f"It is the order if all of the interval lies above {bound:.2f}."]
+
+
+def _order(student: Student, target: str) -> str:
+    """`order 9`, or the name of a network that has none."""
+    short = labels.short(student.targets[target]).split()[0]
+    return f"order {short}" if short.isdigit() else short
 
 
 def _answer(one: comparison.Comparison) -> str:
