@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.transforms import ScaledTranslation
 
 from manybody.files.atomic import atomic
 from manybody.files.tables import write_csv
@@ -17,6 +18,7 @@ RC = {
     "font.family": "DejaVu Sans",  # ships with matplotlib: the same glyphs everywhere
     "font.size": 8,
     "axes.titlesize": 8,
+    "figure.titlesize": 8,
     "axes.labelsize": 8,
     "legend.fontsize": 7,
     "legend.title_fontsize": 7,
@@ -56,11 +58,12 @@ def new(columns: int, height: float) -> Figure:
     return Figure(figsize=(COLUMNS[columns], height), layout="constrained")
 
 
-def legend_below(axes: Axes, columns: int = 1, drop: float = 0.0, **looks) -> None:
-    """The legend below the axis label, where no curve is; `drop` more of the axes' height down."""
+def legend_below(axes: Axes, columns: int = 1, drop: float = 0.4, **looks) -> None:
+    """A legend under the axis label, where no curve is: `drop` inches below the axes."""
     looks = dict(columnspacing=1.2, handletextpad=0.5, handlelength=1.8, borderaxespad=0) | looks
-    place = dict(loc="upper left", bbox_to_anchor=(0, -0.2 - drop))
-    axes.legend(**place, ncols=columns, **looks)
+    down = ScaledTranslation(0, -drop, axes.get_figure(root=True).dpi_scale_trans)
+    place = dict(bbox_to_anchor=(0, 0), bbox_transform=axes.transAxes + down)
+    axes.legend(loc="upper left", **place, ncols=columns, **looks)
 
 
 def label_right(axes: Axes, labels: Sequence[tuple[str, float, str]], apart: float) -> None:

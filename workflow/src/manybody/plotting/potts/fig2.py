@@ -19,6 +19,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from manybody.claims import training_runs
 from manybody.claims.potts import fig2_runs
@@ -133,6 +134,7 @@ def draw_maps(part: Figure, data: Data) -> pd.DataFrame:
             columns = range(1, len(values) + 1)
             parts.append(points("b", f"{label}, row {number}", "", columns, values))
     bar = part.colorbar(row[0].collections[0], ax=list(row), shrink=0.75, aspect=14, pad=0.01)
+    bar.locator = MaxNLocator(4)
     bar.ax.tick_params(labelsize=6)
     part.suptitle("(b) couplings and attention maps", x=0.01, ha="left")
     return pd.concat(parts)
@@ -192,6 +194,7 @@ def draw_interpolation(axes: Axes, data: Data) -> pd.DataFrame:
     a, excess, errors = map(list, zip(*ends, strict=True))
     axes.errorbar(a, excess, yerr=errors, fmt="o-", color=style.TIMES[2], capsize=2)
     axes.set(ylim=(min(0.0, *excess), None), xlabel="a", title="(d) interpolation")
+    axes.set_ylabel("loss above the optimum")
     parts = [points("d", "interpolation", "mean", a, excess, errors)]
     for entry in data.interpolation:
         places = [entry.a] * len(entry.runs)

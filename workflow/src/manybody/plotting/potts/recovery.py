@@ -58,7 +58,7 @@ def _errors(axes: Axes, table: Table) -> list[pd.DataFrame]:
         ylabel="err$_J$ = |cA − J|² / |J|²",
         title=f"error of the couplings, L = {table.about['length']}",
     )
-    style.legend_below(axes, drop=0.2)
+    style.legend_below(axes, drop=0.62)
     return [found, law]
 
 
@@ -68,7 +68,7 @@ def _correlations(axes: Axes, table: Table) -> list[pd.DataFrame]:
     looks = dict(hue="series", style="series", markers=["o", "D"], palette=[POINTS, SCORES])
     sns.scatterplot(shown, x="x", y="y", ax=axes, **looks)
     axes.set(ylabel="Pearson r", ylim=(None, 1.0), title="correlation with the true J")
-    style.legend_below(axes, drop=0.2)
+    style.legend_below(axes, drop=0.62)
     return found
 
 
@@ -87,5 +87,5 @@ def _excess(axes: Axes, table: Table) -> list[pd.DataFrame]:
         label="fits",
     )
     axes.set(yscale="log", ylabel="test loss − optimum (nats per site)", title="excess test loss")
-    style.legend_below(axes, drop=0.2)
+    style.legend_below(axes, drop=0.62)
     return [found, expected]

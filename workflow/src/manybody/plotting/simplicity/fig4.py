@@ -20,7 +20,7 @@ from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn
 from manybody.plotting.simplicity.learning import EARLY, WIDE, Series, band, draw_curve, ladder
 
-LINE = 140  # characters of small type in two columns
+LINE = 145  # characters of small type in two columns
 
 
 def draw(files, block: dict, context: dict) -> Drawing:
@@ -30,7 +30,7 @@ def draw(files, block: dict, context: dict) -> Drawing:
 
 @style.styled(style.RC)
 def figure_of(student: Student) -> Drawing:
-    """Losses on an axis of log steps with the accuracy in an inset, and above when they saturate."""
+    """When losses saturate, the losses with the accuracy in an inset, and late ones by clone."""
     figure = style.new(2, 5.4)
     places = [["times", "late"], ["left", "late"]]
     panels = figure.subplot_mosaic(places, width_ratios=(1.5, 1), height_ratios=(1, 2.9))
@@ -166,30 +166,27 @@ def _findings(student: Student) -> list[str]:
     if not found:
         return []
     sentences = ["The order or the quality of the generator? Two clones were made to tell:"]
+    answers = {"yes": "it is the order", "no": "it is not the order"}
     for role, one in found.items():
         d = next(iter(one.found.values()))  # log of the ratio of times, by the first definition
         factor, low, high = (f"{np.exp(value):.2f}" for value in (d.value, d.low, d.high))
         late, early = (_order(student, kind[0]) for kind in (one.late, one.early))
         which = {
             "stopped": f"◇ {late}, stopped near the test loss of {early}, saturates",
-            "wide": f"□ {early}, made wide to come near the test loss of {late}: {late} saturates",
+            "wide": f"□ {early}, made wide to come near that of {late}: {late} saturates",
         }[role]
-        text = f"{which} at {factor} times its step (95 %: {low} to {high}): {_answer(one)}."
+        answer = answers.get(one.claim["holds"], one.claim["holds"])
+        text = f"{which} at {factor} times its step (95 %: {low} to {high}): {answer}."
         sentences += textwrap.wrap(text, LINE, subsequent_indent="    ")
     bound = np.exp(comparison.BOUND)
-    return [*sentences, f"It is the order if all of the interval lies above {bound:.2f}."]
+    sentences.append(
+        f"It is the order if all of the interval lies above {bound:.2f} and the two test losses "
+        "are shown to be equal."
+    )
+    return sentences
 
 
 def _order(student: Student, target: str) -> str:
     """`order 9`, or the name of a network that has none."""
     short = labels.short(student.targets[target]).split()[0]
     return f"order {short}" if short.isdigit() else short
-
-
-def _answer(one: comparison.Comparison) -> str:
-    if one.claim["holds"] == "yes":
-        return "it is the order"
-    if one.claim["holds"] == "no":
-        return "it is not the order"
-    unequal = one.premise["holds"] != "yes"
-    return f"undecided{', as test losses are not shown to be equal' if unequal else ''}"

@@ -96,11 +96,7 @@ def _modes(axes: Axes, view: _View, letter: str) -> None:
     )
     axes.plot([], [], color="0.3", label="closed form")
     axes.plot([], [], color="0.3", linestyle="", marker="o", label="ODE")
-    _legend(axes, 2)
-
-
-def _legend(axes: Axes, columns: int = 1, **looks) -> None:
-    style.legend_below(axes, columns, 0.04, **looks)
+    style.legend_below(axes, 2)
 
 
 def _deviation(axes: Axes, view: _View, letter: str) -> None:
@@ -116,7 +112,7 @@ def _deviation(axes: Axes, view: _View, letter: str) -> None:
         ylabel="largest deviation of a mode",
         title="deviation from the closed form",
     )
-    _legend(axes, 2)
+    style.legend_below(axes, 2)
 
 
 def _norms(axes: Axes, view: _View, letter: str) -> None:
@@ -138,7 +134,7 @@ def _norms(axes: Axes, view: _View, letter: str) -> None:
     axes.plot([], [], color="0.5", linestyle=":", label="exp(−εt)")
     axes.set(yscale="log", xlabel="time (1 / learning rate)", ylabel="|B|")
     axes.set_title("Gaussian data: B only shrinks")
-    _legend(axes, 3, title="scale of B(0); dashed: weight decay ε", alignment="left")
+    style.legend_below(axes, 3, title="scale of B(0); dashed: weight decay ε", alignment="left")
 
 
 def _growth(axes: Axes, view: _View, letter: str) -> None:
@@ -156,7 +152,7 @@ def _growth(axes: Axes, view: _View, letter: str) -> None:
         ylabel="|B|",
         title=f"small B, skewed, s = {view.flow.entry['skewness']:g}",
     )
-    _legend(axes, handles=law)
+    style.legend_below(axes, handles=law)
 
 
 def _line(case: str):
@@ -177,7 +173,7 @@ def _losses(axes: Axes, view: _View, letter: str) -> None:
         ylim=(0, None),
         title="the loss of the same flows",
     )
-    _legend(axes)
+    style.legend_below(axes)
 
 
 def _spectrum(axes: Axes, view: _View, letter: str) -> None:
@@ -199,4 +195,4 @@ def _spectrum(axes: Axes, view: _View, letter: str) -> None:
         ylabel="rate (learning rate)",
         title="stability of B = 0",
     )
-    _legend(axes)
+    style.legend_below(axes)

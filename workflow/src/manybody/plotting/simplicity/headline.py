@@ -166,5 +166,7 @@ def _draw_intervals(axes: Axes, corpora: list[Corpus]) -> list[pd.DataFrame]:
         xlabel="d = log t of the first kind less that of the second; grey: within log 1.25",
     )
     axes.set_title("d, with its 95 % interval")
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=2, fontsize=style.SMALL)
+    axes.legend(
+        loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=2, fontsize=style.SMALL
+    )
     return parts

@@ -122,7 +122,9 @@ def _draw_lines(axes: Axes, lines: Lines) -> None:
 
 def label_lines(axes: Axes, lines: Lines) -> None:
     """The lines' names and values at the right edge."""
-    named = [(f"{name} {value:.4f}", value, colour) for name, value, colour, _ in _named_lines(lines)]
+    named = [
+        (f"{name} {value:.4f}", value, colour) for name, value, colour, _ in _named_lines(lines)
+    ]
     style.label_right(axes, named, APART)
 
 

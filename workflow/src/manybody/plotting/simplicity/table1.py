@@ -13,7 +13,7 @@ from manybody.files.sequences import Sequences, Symbols
 from manybody.plotting import style
 from manybody.plotting.points import Drawing
 
-LINE = 114  # characters in a line of text
+LINE = 124  # characters in a line of text
 TOKENS = 128  # of the sequences of a passage: of text, 60 and more are left in whole words
 CUT = " … "  # between the sequences of a passage, whose edges cut words
 
