@@ -176,7 +176,8 @@ def _findings(student: Student) -> list[str]:
             "wide": f"□ {early}, made wide to come near that of {late}: {late} saturates",
         }[role]
         answer = answers.get(one.claim["holds"], one.claim["holds"])
-        text = f"{which} at {factor} times its step (95 %: {low} to {high}): {answer}."
+        text = f"{which} at {factor} times the step of the other"
+        text += f" (95 %: {low} to {high}): {answer}."
         sentences += textwrap.wrap(text, LINE, subsequent_indent="    ")
     bound = np.exp(comparison.BOUND)
     sentences.append(

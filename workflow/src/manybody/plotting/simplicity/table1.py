@@ -49,7 +49,10 @@ def read_passages(
     together = -(-TOKENS // starts.shape[1])
     parts = [chains[first : first + together] for first in range(0, len(chains), together)]
     return [
-        (label, CUT.join(_at_words(decode(tokens[chain].tolist())) for chain in part))
+        (
+            label,
+            CUT.join(filter(None, (_at_words(decode(tokens[chain].tolist())) for chain in part))),
+        )
         for label, tokens in found
         for part in parts
     ]
