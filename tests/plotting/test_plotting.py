@@ -38,7 +38,7 @@ def test_a_learning_figure_draws_the_means_and_runs_of_its_losses():
         assert rows.loc[["0", "1", "2"], "y"].tolist() == pytest.approx(runs.tolist())
         assert rows.loc["mean", ["y", "y_err"]].tolist() == pytest.approx([runs.mean(), runs.std()])
     # The line and the band on the page are those of the table.
-    left = figure.axes[1]
+    left = figure.axes[2]
     place = [line.get_label() for line in left.lines].index("n = 4, order 9")
     mean = drawn[(drawn["panel"] == "loss") & (drawn["seed"] == "mean")]
     mean = mean[mean["series"] == "n = 4, order 9"]
