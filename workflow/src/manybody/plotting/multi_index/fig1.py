@@ -273,4 +273,4 @@ def _over_skips(axes: Axes, second: pd.DataFrame) -> None:
     lowest, highest = _skips(second)
     axes.set(xscale="log", xlim=(lowest / 1.15, highest * 1.15), xlabel="skip connection c")
     style.plain_ticks(axes.xaxis, TICKS)
-    axes.set(ylim=(0, 1.0), ylabel="threshold α")
+    axes.set(ylim=(0, 1.13), ylabel="threshold α")

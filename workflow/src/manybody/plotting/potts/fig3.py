@@ -132,7 +132,8 @@ def draw_logistic(axes: Axes, logistic: Logistic) -> pd.DataFrame:
     label = f"training, λ = {lowest.ridge:g}"
     sns.lineplot(lowest.train.melt(value_name="y"), x="x", y="y", label=label, **looks)
     axes.axhline(logistic.optimum, color="black", linestyle=":", linewidth=1.0, label="optimum")
-    axes.axvspan(*given.window(logistic), color="0.93", linewidth=0, zorder=0)
+    window = "M/L from {:g} to {:g}".format(*given.WINDOW)
+    axes.axvspan(*given.window(logistic), color="0.93", linewidth=0, zorder=0, label=window)
     optimum = {"series": ["optimum"], "seed": "", "x": math.nan, "y": logistic.optimum}
     parts.append(pd.DataFrame({**optimum, "y_err": math.nan}))
     axes.set(
@@ -140,7 +141,6 @@ def draw_logistic(axes: Axes, logistic: Logistic) -> pd.DataFrame:
     )
     count = len(logistic.fits[0].test)
     axes.set_title(f"(b) logistic loss, L = {logistic.length}, {count} realisations")
-    axes.axvspan(math.nan, math.nan, color="0.93", label="M/L from 1.4 to 3")
     _plain_ticks(axes)
     axes.yaxis.set_major_locator(LogLocator())  # of many decades
     style.legend_below(axes, 2)
