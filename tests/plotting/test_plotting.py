@@ -5,10 +5,12 @@ from importlib import import_module
 import pandas as pd
 import planted_losses as planted
 import pytest
-from planted_losses import BLOCK, FIG3, STEPS
+from legible import faults
+from planted_losses import BLOCK, FIG3, LENGTH, STEPS
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
+from manybody.claims.saturation import saturations
 from manybody.plotting import style
 from manybody.plotting.simplicity import fig1, fig3, fig4, table1
 
@@ -25,7 +27,8 @@ PASSAGES = [
 def test_a_learning_figure_draws_the_means_and_runs_of_its_losses():
     figure, drawn = fig4.figure_of(planted.student())
     assert list(drawn.columns) == style.FIGURE_COLUMNS
-    assert set(drawn["panel"]) == {"loss", "accuracy", "saturation", "late"}
+    assert set(drawn["panel"]) == {"loss", "accuracy", "saturation", "between", "late"}
+    assert faults(figure) == []
     table = planted.losses()
     mine = table[(table["target"] == "n4") & (table["step"] == 600)]
     runs = mine.groupby("seed")["loss_sum"].sum() / mine.groupby("seed")["predictions"].sum()
@@ -35,7 +38,7 @@ def test_a_learning_figure_draws_the_means_and_runs_of_its_losses():
         assert rows.loc[["0", "1", "2"], "y"].tolist() == pytest.approx(runs.tolist())
         assert rows.loc["mean", ["y", "y_err"]].tolist() == pytest.approx([runs.mean(), runs.std()])
     # The line and the band on the page are those of the table.
-    left = figure.axes[0]
+    left = figure.axes[2]
     place = [line.get_label() for line in left.lines].index("n = 4, order 9")
     mean = drawn[(drawn["panel"] == "loss") & (drawn["seed"] == "mean")]
     mean = mean[mean["series"] == "n = 4, order 9"]
@@ -55,8 +58,27 @@ def test_series_without_their_clones_are_not_drawn():
     assert not drawn["series"].str.contains("stopped|rank").any()
 
 
+@pytest.mark.long
+def test_bars_of_figure_4_lie_between_the_checkpoints_around_saturation():
+    """Three seeds that saturate at steps of their own; no two bars share a row."""
+    student = planted.student()
+    figure, drawn = fig4.figure_of(student)
+    times, found = figure.axes[0], drawn[drawn["panel"] == "between"]
+    names = [*BLOCK["ladder"], *(BLOCK[role] for role in ("control", "early_stopped", "wide"))]
+    for row, (series, ends) in enumerate(found.groupby("series", sort=False)):
+        known = saturations(student.curves, names[row])
+        assert series.startswith(student.labels[names[row]].partition(", stopped")[0])
+        low, high = (known["step"] - known["spacing"]).min(), known["step"].max()
+        assert ends["x"].tolist() == [low, high]
+        assert times.lines[row].get_ydata().tolist() == [row, row]
+        assert times.texts[row].get_text() == f"{low:g} to {high:g}"
+    words = figure.legends[0].get_title().get_text()
+    assert words.count("times the step of the other (95 %:") == 2
+
+
 def test_figure_1_has_a_linear_axis_of_epochs():
     figure, drawn = fig1.figure_of(planted.student())
+    assert faults(figure) == []
     assert figure.axes[0].get_xscale() == "linear"
     assert "epoch" in figure.axes[0].get_xlabel()
     assert drawn["x"].max() == pytest.approx(STEPS[-1] / 200)  # steps in an epoch
@@ -78,6 +100,7 @@ def test_one_colour_of_the_config_changes_one_series():
 def test_figure_3_draws_generators_chains_and_sweeps():
     figure, drawn = fig3.figure_of(planted.quality())
     assert list(drawn.columns) == style.FIGURE_COLUMNS
+    assert faults(figure) == []
     counts = drawn.groupby("panel")["series"].nunique()
     assert counts.to_dict() == {"a": 4, "b": 3, "c": 4}
     assert len(drawn[drawn["panel"] == "b"]) == 3 * 71
@@ -102,8 +125,22 @@ def test_bands_of_figure_3_lie_a_standard_error_to_either_side():
 def test_table_1_keeps_the_text_as_it_is():
     figure, drawn = table1.table_of(PASSAGES, 20)
     assert drawn.to_numpy().tolist() == [list(passage) for passage in PASSAGES]
+    assert faults(figure) == []
     shown = " ".join(text.get_text() for text in figure.axes[0].texts)
     assert "value of $ array" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("raph is planar iff it can be d", "is planar iff it can be"),
+        (" words that are whole.", "words that are whole."),
+        ("MKV-LLA", "MKV-LLA"),
+        ("cut", "cut"),
+    ],
+)
+def test_sequences_are_cut_at_words(text, shown):
+    assert table1._at_words(text) == shown
 
 
 @pytest.mark.long
@@ -149,9 +186,13 @@ def test_table_1_is_drawn_from_files(tmp_path):
     files, context = planted.written(tmp_path)(block)
     files["tokenizer"] = tmp_path / "tokenizer.json"
     _, drawn = table1.draw(files, block, context)
-    assert drawn["series"].tolist()[::2] == ["test text", "n = 2, order 3", "BERT, any order"]
-    first = [int(word[1:]) for word in drawn["text"][0].split()]
-    moved = [int(word[1:]) for word in drawn["text"][2].split()]
-    assert moved == [(token + 20) % 400 for token in first]
+    assert drawn["series"].tolist() == ["test text", "n = 2, order 3", "BERT, any order"]
+    first, moved = (
+        [[int(word[1:]) for word in part.split()] for part in text.split(" … ")]
+        for text in drawn["text"][:2]
+    )
+    # Two short sequences are one passage; the words at their edges may be parts of words.
+    assert [len(part) for part in first] == [LENGTH - 2] * 2
+    assert moved == [[(token + 20) % 400 for token in part] for part in first]
     with pytest.raises(ValueError, match=r"passages \[4\]"):
         table1.draw(files, block | {"passages": [1, 4]}, context)

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from legible import faults
 from matplotlib.figure import Figure
 from planted_potts import (
     BLOCK,
@@ -37,6 +38,7 @@ def drawn(tmp_path_factory):
 
 def test_the_panels_hold_what_was_read(drawn):
     figure, table = drawn
+    assert faults(figure) == []
     assert list(table.columns) == style.FIGURE_COLUMNS
     assert set(table["panel"]) == {
         *("a", "loss", "b", "c", "c end", "d", "candidates", "pearson", "mean square", "values")
@@ -77,7 +79,8 @@ def test_figure_3_has_both_panels(tmp_path):
     files = {"theory": [tmp_path / "replica.parquet"], "curves": [tmp_path / "curve.parquet"]}
     tables.write_theory(files["theory"][0], *replica.compute(REPLICA | few))
     tables.write_theory(files["curves"][0], *curve_of_losses())
-    _, table = fig3.draw(files, {}, {})
+    figure, table = fig3.draw(files, {}, {})
+    assert faults(figure) == []
     assert set(table["panel"]) == {"left", "right"}
     assert list(table.columns) == style.FIGURE_COLUMNS
 
@@ -103,7 +106,8 @@ def test_the_frame_of_the_figure_holds_the_curve_up_to_its_edges():
 
 def test_recovery_has_its_panels(tmp_path):
     tables.write_theory(tmp_path / "curve.parquet", *recovered(3))
-    _, table = recovery.draw({"curves": [tmp_path / "curve.parquet"]}, {}, {})
+    figure, table = recovery.draw({"curves": [tmp_path / "curve.parquet"]}, {}, {})
+    assert faults(figure) == []
     assert list(table["panel"].unique()) == list("abc")
 
 
@@ -126,6 +130,7 @@ def test_contacts_are_drawn_with_and_without_what_is_true(tmp_path):
     files = {"contacts": [scores], "hamiltonians": [tmp_path / "law.safetensors"]}
     block = {"separation": 2}
     figure, table = contacts.draw(files, block, {})
+    assert faults(figure) == []
     assert len(figure.axes) == 3
     assert set(table["panel"]) == {"a", "b"}
     np.testing.assert_allclose(table.loc[table["panel"] == "a", "y"], frame["apc"])

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from legible import faults
 from planted_staircase import (
     HELD_OUT,
     LENGTH,
@@ -14,8 +15,9 @@ from planted_staircase import (
     write_run,
 )
 
+from manybody.claims.simplicity import staircase_runs
 from manybody.plotting import style
-from manybody.plotting.simplicity import fig2, fig2_literal, fig2_seeds
+from manybody.plotting.simplicity import fig2, fig2_literal, fig2_seeds, staircase
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +32,7 @@ def drawn(planted):
 
 def test_the_panels_hold_what_was_read(drawn):
     figure, table = drawn
+    assert faults(figure) == []
     assert list(table.columns) == style.FIGURE_COLUMNS
     panels = ["b", "d", "c", "lines", "shares", "classes", "escapes", "plateaus"]
     assert list(dict.fromkeys(table["panel"])) == panels
@@ -51,16 +54,28 @@ def test_the_panels_hold_what_was_read(drawn):
     assert "4 | 12  reached the 4-body region" in words
 
 
+def test_ends_lie_in_the_middle_of_their_column_but_for_those_that_would_cover_each_other(planted):
+    (part,) = staircase_runs.read_parts(*planted)
+    ends = {0: 1.5, 1: 1.4, 2: 1.4, 3: math.inf}
+    aside = staircase._beside(ends, part.lines)
+    assert aside == {0: 0, 3: 0, 1: -staircase.BESIDE / 2, 2: staircase.BESIDE / 2}
+    many = staircase._beside(dict.fromkeys(range(40), 1.4), part.lines)
+    assert max(map(abs, many.values())) < 0.4
+    assert len(set(many.values())) == 40
+
+
 def test_the_literal_recipe_has_a_row_of_panels_for_each_part(planted):
     files, block, context = planted
     part = {key: block[key] for key in ("source", "networks", "lines", "truth")}
     figure, drawn = fig2_literal.draw(files, {"parts": [part, part]}, context)
+    assert faults(figure) == []
     assert len(figure.axes) == 6
     assert drawn["panel"].str.startswith("many-body: ").all()
 
 
 def test_every_seed_of_every_recipe_is_shown(planted):
     figure, drawn = fig2_seeds.draw(*planted)
+    assert faults(figure) == []
     curves = drawn[drawn["panel"] == "b"].groupby("series")["seed"].nunique()
     assert curves.to_dict() == {"n = 3": 8, "n = 3, protocol": 12}
     assert figure.axes[1].get_title(loc="left").endswith("12 of 12 seeds reach order 4")

@@ -9,28 +9,33 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.transforms import ScaledTranslation
 
 from manybody.files.atomic import atomic
 from manybody.files.tables import write_csv
 
 RC = {
     "font.family": "DejaVu Sans",  # ships with matplotlib: the same glyphs everywhere
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.labelsize": 9,
-    "legend.fontsize": 8,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "figure.titlesize": 8,
+    "axes.labelsize": 8,
+    "legend.fontsize": 7,
+    "legend.title_fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlelocation": "left",
     "legend.frameon": False,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4,
-    "savefig.dpi": 160,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 3.5,
+    "savefig.dpi": 200,
     "pdf.fonttype": 42,
 }
 styled = matplotlib.rc_context  # `@styled(RC)` over a function that draws
+COLUMNS = {1: 3.4, 2: 7.0}  # inches: the width of one and of two columns of a journal
+SMALL = 7  # points, of notes inside a panel; ticks of insets and maps have 6
 
 # Okabe and Ito's colours, which colour-blind readers tell apart, from low order to high.
 ORDERS = {2: "#0072B2", 3: "#56B4E9", 4: "#009E73", 5: "#B9C400", 6: "#E69F00"}
@@ -45,9 +50,44 @@ FIGURE_COLUMNS = ["panel", "series", "seed", "x", "y", "y_err"]
 TEXT_COLUMNS = ["series", "text"]
 
 
-def new(width: float, height: float) -> Figure:
-    """An empty figure of `width` x `height` inches whose parts keep clear of each other."""
-    return Figure(figsize=(width, height), layout="constrained")
+def new(columns: int, height: float) -> Figure:
+    """An empty figure, one or two `columns` wide and `height` inches high, to be printed as it is.
+
+    Its parts keep clear of each other.
+    """
+    return Figure(figsize=(COLUMNS[columns], height), layout="constrained")
+
+
+def legend_below(axes: Axes, columns: int = 1, drop: float = 0.4, **looks) -> None:
+    """A legend under the axis label, where no curve is: `drop` inches below the axes."""
+    looks = dict(columnspacing=1.2, handletextpad=0.5, handlelength=1.8, borderaxespad=0) | looks
+    down = ScaledTranslation(0, -drop, axes.get_figure(root=True).dpi_scale_trans)
+    place = dict(bbox_to_anchor=(0, 0), bbox_transform=axes.transAxes + down)
+    axes.legend(loc="upper left", **place, ncols=columns, **looks)
+
+
+def label_right(axes: Axes, labels: Sequence[tuple[str, float, str]], apart: float) -> None:
+    """Names (text, y, colour) at the right edge of the axes, each joined to its height y.
+
+    They are moved up where they would be less than `apart` of the axes' height from each other.
+    """
+    low, high = axes.get_ylim()
+    lowest = -1.0
+    for text, value, colour in sorted(labels, key=lambda label: label[1]):
+        height = (value - low) / (high - low)
+        lowest = max(height, lowest + apart)
+        line = dict(arrowstyle="-", color=colour, linewidth=0.6, shrinkA=0, shrinkB=0)
+        axes.annotate(
+            text,
+            xy=(1.0, height),
+            xytext=(1.06, lowest),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            va="center",
+            fontsize=SMALL,
+            arrowprops=line,
+            annotation_clip=False,
+        )
 
 
 def band(axes: Axes, frame: pd.DataFrame, colour: str) -> None:

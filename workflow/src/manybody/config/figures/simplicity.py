@@ -323,7 +323,10 @@ class Table1(Figure):
 
     clones: list[refers("clones")] = key("Clones from low to high order.")
     sweep: Count = key("A saved sweep of all of them.")
-    passages: list[Seed] = key("Chains that are shown.", min_length=1)
+    passages: list[Seed] = key(
+        "Chains that are shown; so many successive ones as make 128 tokens are one passage.",
+        min_length=1,
+    )
 
     def inputs(self, config):
         return inputs(config, clones=self.clones)

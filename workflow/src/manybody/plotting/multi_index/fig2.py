@@ -20,7 +20,7 @@ from manybody.plotting.multi_index import drawing
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
     found = reading.read(files, block, context)
-    figure = style.new(8.6, 3.5)
+    figure = style.new(2, 3.4)
     left, right = figure.subplots(1, 2)
     drawn = {
         "left": draw_messages(left, found["gamp"]),
@@ -60,7 +60,7 @@ def draw_messages(axes: Axes, table: Table) -> list[pd.DataFrame]:
     style.plain_ticks(axes.xaxis)
     entry = table.entry
     axes.set_title(
-        f"GAMP: D = {entry['dimension']}, α = {series}, {runs.number(table)}, "
+        f"(a) GAMP: D = {entry['dimension']}, α = {series}, {runs.number(table)}, "
         f"{'informed' if runs.overlaps(table.entry) else 'random'} start"
     )
     _legend(axes)
@@ -78,7 +78,9 @@ def draw_descent(axes: Axes, table: Table) -> list[pd.DataFrame]:
     axes.set(xscale="log", xlim=(float(first[first > 0].min()), float(first.max())))
     style.plain_ticks(axes.xaxis)
     entry = table.entry
-    axes.set_title(f"SGD: D = {entry['dimension']}, α = {entry['alpha']:g}, {runs.number(table)}")
+    axes.set_title(
+        f"(b) SGD: D = {entry['dimension']}, α = {entry['alpha']:g}, {runs.number(table)}"
+    )
     _legend(axes)
     return parts
 
@@ -95,5 +97,4 @@ def _runs(axes: Axes, frame: pd.DataFrame, layer: int, name: str) -> list[pd.Dat
 
 
 def _legend(axes: Axes) -> None:
-    looks = dict(fontsize=7, title_fontsize=7, alignment="left", handlelength=1.6)
-    axes.legend(title="thick: median of the runs", loc="best", **looks)
+    style.legend_below(axes, 4, title="thin: runs, thick: their median", alignment="left")

@@ -35,20 +35,21 @@ def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     classified = {"right": found["docstrings"]}
     if found["trec"].series("similarity 1"):
         classified["right, TREC"] = found["trec"]
-    figure = style.new(8.1 + 3.4 * len(classified), 3.9)
-    figure.get_layout_engine().set(wspace=0.05)
-    widths = (1.15, 1, *[1] * len(classified))
-    left, middle, *right = figure.subplots(1, len(widths), width_ratios=widths)
+    figure = style.new(2, 6.0)
+    figure.get_layout_engine().set(wspace=0.05, h_pad=0.06)
+    places = [["a", "b"], ["c", "d"]] if len(classified) > 1 else [["a", "a"], ["b", "c"]]
+    left, middle, *right = (axes for _, axes in sorted(figure.subplot_mosaic(places).items()))
     drawn = {
-        "left": draw_learning(left, deep, found["deep_regularised"]),
+        "left": draw_learning(left, deep, found["deep_regularised"], 6 - 2 * len(classified)),
         "phase diagram": draw_phases(middle, deep, found["untied"]),
     }
-    for axes, (panel, table) in zip(right, classified.items(), strict=True):
+    for letter, axes, (panel, table) in zip("cd", right, classified.items(), strict=False):
         drawn[panel] = draw_questions(axes, table)
+        axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
     return figure, drawing.gather(drawn)
 
 
-def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataFrame]:
+def draw_learning(axes: Axes, plain: Table, regularised: Table, columns: int) -> list[pd.DataFrame]:
     """Overlaps of three layers, thresholds, plug-in errors on the axis at the right; light: of the
     channel without a regulariser. Squares: the stored public overlaps, which are with one."""
     errors = axes.twinx()
@@ -69,7 +70,7 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
     errors.set(yscale="log", ylabel="plug-in error")
     errors.spines["right"].set_visible(True)
     channels = (channel(table.entry) for table in (regularised, plain))
-    axes.set_title(f"three layers, c = {plain.entry['skip']:g}; {'; light: '.join(channels)}")
+    axes.set_title(f"(a) three layers, c = {plain.entry['skip']:g}; {'; light: '.join(channels)}")
     handles = [
         Line2D([], [], color=drawing.LAYER[layer], label=f"layer {layer}") for layer in ORDER
     ]
@@ -83,7 +84,7 @@ def draw_learning(axes: Axes, plain: Table, regularised: Table) -> list[pd.DataF
     if failed:
         looks = dict(linestyle="", marker="o", markerfacecolor="white", markeredgecolor="0.3")
         handles.append(Line2D([], [], **looks, label="hollow: not converged"))
-    axes.get_figure().legend(handles=handles, loc="outside lower left", ncols=8, fontsize=7)
+    style.legend_below(axes, columns, handles=handles)
     return parts + stored
 
 
@@ -131,9 +132,8 @@ def draw_phases(axes: Axes, deep: Table, untied: Table) -> list[pd.DataFrame]:
     if any((part["x"] > 0).any() for part in parts):
         axes.set_xscale("log")
         style.plain_ticks(axes.xaxis, (0.03, 0.1, 0.25, 0.5, 1, 2, 4))
-    axes.set_ylim(0, axes.get_ylim()[1] * 1.35)
-    axes.set_title("beyond the paper: thresholds over c")
-    axes.legend(loc="upper right", ncols=2, fontsize=6.5, handlelength=1.8)
+    axes.set_title("(b) beyond the paper: thresholds over c")
+    style.legend_below(axes, 2)
     return parts
 
 
@@ -159,5 +159,6 @@ def draw_questions(axes: Axes, table: Table) -> list[pd.DataFrame]:
         ylim=(0, 1.04),
     )
     count = table.get("similarity 1")["seed"].nunique()
-    axes.legend(loc="upper left", title=f"{count} run{'s' if count > 1 else ''}, mean ± sd")
+    title = f"{count} run{'s' if count > 1 else ''}, mean ± sd"
+    style.legend_below(axes, 2, title=title, alignment="left")
     return parts

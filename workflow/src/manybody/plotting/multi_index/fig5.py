@@ -13,7 +13,7 @@ from manybody.plotting.multi_index import drawing
 @style.styled(style.RC)
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
-    figure = style.new(4.6, 3.5)
+    figure = style.new(1, 2.7)
     drawn = draw_fixed(figure.subplots(), reading.read(files, block, context)["fixed_overlap"])
     return figure, drawing.gather({"": drawn})
 

@@ -23,13 +23,13 @@ SITES = 60  # up to which a site's square is large enough for a dot of full size
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
     data = read(files, block)
-    figure = style.new(9.2, 4.4)
+    figure = style.new(2, 3.7)
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     parts = [
         _map(figure, left, data),
         _ranks(right, data) if data.truth is None else _precision(right, data),
     ]
-    figure.suptitle(_title(data.about), x=0.01, ha="left", fontsize=9)
+    figure.suptitle(_title(data.about), x=0.01, ha="left")
     return figure, drawn(parts)
 
 
@@ -96,7 +96,7 @@ def _contacts(axes: Axes, data: Data, edges) -> None:
     ]
     if not (truth.known | np.eye(len(scores), dtype=bool)).all():
         handles.append(Line2D([], [], linestyle="", marker="s", color=UNKNOWN, label="unknown"))
-    _legend_below(axes, handles, len(handles))
+    style.legend_below(axes, 2, handles=handles)
 
 
 def _precision(axes: Axes, data: Data) -> pd.DataFrame:
@@ -127,7 +127,7 @@ def _precision(axes: Axes, data: Data) -> pd.DataFrame:
         ylabel="share of contacts among them",
         title="(b) precision",
     )
-    _legend_below(axes, axes.get_legend_handles_labels()[0], 2)
+    style.legend_below(axes, 2)
     return drawn(parts)
 
 
@@ -148,10 +148,3 @@ def _ranks(axes: Axes, data: Data) -> pd.DataFrame:
     )
     axes.legend(loc="upper right")
     return points("b", "corrected score by rank", data.about["seed"], ranks, values)
-
-
-def _legend_below(axes: Axes, handles: list, columns: int) -> None:
-    axes.legend(
-        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=columns,
-        columnspacing=1.2, handletextpad=0.4,
-    )  # fmt: skip

@@ -19,6 +19,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from manybody.claims import training_runs
 from manybody.claims.potts import fig2_runs
@@ -42,8 +43,8 @@ DIVERGING = "RdBu_r"
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
     data = fig2_runs.read(files, block, context)
-    figure = style.new(7.0, 6.6)
-    upper, middle, lower = figure.subfigures(3, 1, height_ratios=(1.15, 0.85, 1))
+    figure = style.new(2, 6.9)
+    upper, middle, lower = figure.subfigures(3, 1, height_ratios=(1.2, 0.85, 1))
     losses, strength = upper.subplots(1, 2, width_ratios=(2, 1))
     errors, ends = lower.subplots(1, 2, width_ratios=(2, 1), sharey=True)
     parts = [
@@ -54,6 +55,7 @@ def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
         draw_interpolation(strength, data),
         *numbers(data),
     ]
+    upper.legend(*losses.get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return figure, drawn(parts)
 
 
@@ -79,7 +81,6 @@ def draw_losses(axes: Axes, data: Data) -> pd.DataFrame:
         ylabel="held-out loss above the optimum\n(nats per token)",
         title=f"(a) β = {data.hamiltonian.beta:.4g}, optimum {optimum['loss']:.4f} nats per token",
     )
-    axes.legend(fontsize=7, loc="upper right", frameon=True, framealpha=0.6, edgecolor="none")
     return pd.concat(parts)
 
 
@@ -96,7 +97,7 @@ def _draw_expected(axes: Axes, data: Data) -> pd.DataFrame:
             xytext=(3, -3),
             textcoords="offset points",
             va="top",
-            fontsize=7,
+            fontsize=style.SMALL,
         )
         parts.append(points("a", f"p/(2ML), M = {size}", "", [math.nan], [expected]))
     return pd.concat(parts)
@@ -125,7 +126,7 @@ def draw_maps(part: Figure, data: Data) -> pd.DataFrame:
         looks = dict(cmap=DIVERGING, vmin=-largest, vmax=largest, square=True, cbar=False)
         sns.heatmap(apart, ax=axes, xticklabels=False, yticklabels=False, **looks)
         axes.set_facecolor("0.85")
-        axes.set_title(f"{label}\n{words}", fontsize=7)
+        axes.set_title(f"{label}\n{words}", fontsize=style.SMALL)
         ticks, sites = [0.5, len(apart) - 0.5], [1, len(apart)]
         axes.set_xticks(ticks, sites, fontsize=6)
         axes.set_yticks(ticks, sites if axes is row[0] else [], fontsize=6)
@@ -133,8 +134,9 @@ def draw_maps(part: Figure, data: Data) -> pd.DataFrame:
             columns = range(1, len(values) + 1)
             parts.append(points("b", f"{label}, row {number}", "", columns, values))
     bar = part.colorbar(row[0].collections[0], ax=list(row), shrink=0.75, aspect=14, pad=0.01)
+    bar.locator = MaxNLocator(4)
     bar.ax.tick_params(labelsize=6)
-    part.suptitle("(b) couplings and attention maps", x=0.01, ha="left", fontsize=9)
+    part.suptitle("(b) couplings and attention maps", x=0.01, ha="left")
     return pd.concat(parts)
 
 
@@ -172,9 +174,10 @@ def draw_ends(axes: Axes, data: Data) -> pd.DataFrame:
         shown[entry.label.replace(", ", "\n").replace(" attention", "")] = found
         parts.append(points("c end", entry.label, found.index, [number] * len(found), found))
     sns.stripplot(pd.DataFrame(shown), palette=_palette(data), alpha=0.8, jitter=False, ax=axes)
-    axes.tick_params(axis="x", labelsize=6.5)
+    axes.tick_params(axis="x", labelsize=6)
     axes.tick_params(axis="y", labelleft=False)
-    axes.set_title("at the end, every seed")
+    several = any(len(entry.runs) > 1 for entry in data.architectures)
+    axes.set_title(f"at the end{', every seed' if several else ''}")
     return pd.concat(parts)
 
 
@@ -191,6 +194,7 @@ def draw_interpolation(axes: Axes, data: Data) -> pd.DataFrame:
     a, excess, errors = map(list, zip(*ends, strict=True))
     axes.errorbar(a, excess, yerr=errors, fmt="o-", color=style.TIMES[2], capsize=2)
     axes.set(ylim=(min(0.0, *excess), None), xlabel="a", title="(d) interpolation")
+    axes.set_ylabel("loss above the optimum")
     parts = [points("d", "interpolation", "mean", a, excess, errors)]
     for entry in data.interpolation:
         places = [entry.a] * len(entry.runs)
@@ -261,7 +265,7 @@ def _line(
     joined = pd.concat(curves, axis=1, join="inner").sort_index()
     mean, spread = joined.mean(axis=1) - zero, joined.std(axis=1, ddof=1)
     shown = (joined - zero).melt(ignore_index=False, value_name="y").reset_index(names="x")
-    looks = dict(color=colour, marker="o" if len(mean) < 3 else None, err_kws=style.BAND)
+    looks = dict(color=colour, marker="o", markeredgewidth=0, err_kws=style.BAND)
     sns.lineplot(shown, x="x", y="y", errorbar="sd", label=label, legend=False, ax=axes, **looks)
     return mean, spread
 

@@ -23,7 +23,7 @@ RIDGES = (style.UNBOUNDED, "#CC79A7", style.ORDERS[4], style.ORDERS[3])  # the l
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
     square, logistic = given.read(files)
-    figure = style.new(8.0, 3.5)
+    figure = style.new(2, 3.5)
     left, right = figure.subplots(1, 2)
     drawn = [draw_square(left, square), draw_logistic(right, logistic)]
     return figure, pd.concat(drawn)[style.FIGURE_COLUMNS]
@@ -46,7 +46,7 @@ def draw_square(axes: Axes, square: Table) -> pd.DataFrame:
         "theory, L → ∞": square.get("curve", "conditional"),
         "independent teacher": square.get("curve", "independent teacher"),
     }
-    inset = axes.inset_axes([0.1, 0.53, 0.36, 0.4])
+    inset = axes.inset_axes([0.12, 0.53, 0.32, 0.38])
     for place in (axes, inset):
         for (name, found), looks in zip(
             curves.items(),
@@ -90,10 +90,10 @@ def draw_square(axes: Axes, square: Table) -> pd.DataFrame:
     seen = seen[(seen["x"] >= alphas[0] / 1.5) & (seen["x"] <= alphas[-1] * 1.5)]
     axes.set_ylim(0.8 * seen["y"].min(), 1.4 * max(seen["y"].max(), simulation["y"].max()))
     axes.axvline(1.0, color="0.85", linewidth=0.8, zorder=0)
-    axes.set_title(f"square loss, γ = {entry['gamma']:g}, ridge λ = {entry['ridge']:g}")
+    axes.set_title(f"(a) square loss, γ = {entry['gamma']:g}, ridge λ = {entry['ridge']:g}")
     _plain_ticks(axes)
     _zoom(inset, curves, alphas[0])
-    axes.legend(loc="upper right", fontsize=7, handlelength=1.4, borderpad=0, labelspacing=0.3)
+    style.legend_below(axes, 2)
     parts = [found.assign(series=name, seed="all") for name, found in shown.items()]
     parts += [found.assign(series=name, seed="") for name, found in curves.items()]
     return pd.concat(parts).assign(panel="left")
@@ -110,7 +110,7 @@ def _zoom(inset: Axes, curves: dict[str, pd.DataFrame], first: float) -> None:
     pad = 0.08 * (high - low)
     inset.set(xlim=(first / 1.5, given.SMALL), ylim=(low - pad, high + pad))
     inset.tick_params(labelsize=6)
-    inset.set_title("small α: the teacher matters", fontsize=6.5, pad=2)
+    inset.set_title("small α", fontsize=style.SMALL, pad=2)
 
 
 def draw_logistic(axes: Axes, logistic: Logistic) -> pd.DataFrame:
@@ -119,19 +119,12 @@ def draw_logistic(axes: Axes, logistic: Logistic) -> pd.DataFrame:
     for fits, colour in zip(logistic.fits, RIDGES * len(logistic.fits), strict=False):
         name = f"ridge {fits.ridge:g}"
         test = over_realisations(fits.test)
-        looks = dict(color=colour, label=f"λ = {fits.ridge:g}", err_kws=style.BAND, ax=axes)
-        sns.lineplot(fits.test.melt(value_name="y"), x="x", y="y", errorbar="se", **looks)
         top = test.loc[test["y"].idxmax()]
+        label = f"λ = {fits.ridge:g}, peak at M/L = {top['x'] / logistic.length:.2g}"
+        looks = dict(color=colour, label=label, err_kws=style.BAND, ax=axes, marker="o")
+        looks |= dict(markeredgewidth=0, markersize=3)
+        sns.lineplot(fits.test.melt(value_name="y"), x="x", y="y", errorbar="se", **looks)
         axes.plot(top["x"], top["y"], color=colour, marker="v", markersize=6, zorder=4)
-        axes.annotate(
-            f"M/L = {top['x'] / logistic.length:.2g}",
-            (top["x"], top["y"]),
-            xytext=(0, 6),
-            textcoords="offset points",
-            ha="center",
-            fontsize=7,
-            color=colour,
-        )
         parts.append(test.assign(series=f"{name}, test", seed="all"))
         parts.append(over_realisations(fits.train).assign(series=f"{name}, training", seed="all"))
     lowest = logistic.fits[0]
@@ -139,17 +132,18 @@ def draw_logistic(axes: Axes, logistic: Logistic) -> pd.DataFrame:
     label = f"training, λ = {lowest.ridge:g}"
     sns.lineplot(lowest.train.melt(value_name="y"), x="x", y="y", label=label, **looks)
     axes.axhline(logistic.optimum, color="black", linestyle=":", linewidth=1.0, label="optimum")
-    axes.axvspan(*given.window(logistic), color="0.93", linewidth=0, zorder=0)
+    window = "M/L from {:g} to {:g}".format(*given.WINDOW)
+    axes.axvspan(*given.window(logistic), color="0.93", linewidth=0, zorder=0, label=window)
     optimum = {"series": ["optimum"], "seed": "", "x": math.nan, "y": logistic.optimum}
     parts.append(pd.DataFrame({**optimum, "y_err": math.nan}))
     axes.set(
         xscale="log", yscale="log", xlabel="sequences M", ylabel="cross-entropy (nats per site)"
     )
-    axes.set_ylim(top=axes.get_ylim()[1] * 1.6)
     count = len(logistic.fits[0].test)
-    axes.set_title(f"logistic loss, L = {logistic.length}, {count} realisations")
+    axes.set_title(f"(b) logistic loss, L = {logistic.length}, {count} realisations")
     _plain_ticks(axes)
-    axes.legend(loc="lower right", fontsize=7, ncols=2, handlelength=1.6, labelspacing=0.3)
+    axes.yaxis.set_major_locator(LogLocator())  # of many decades
+    style.legend_below(axes, 2)
     return pd.concat(parts).assign(panel="right")
 
 

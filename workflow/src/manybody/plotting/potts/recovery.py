@@ -24,7 +24,7 @@ CORRELATIONS = {
 def draw(files, block: dict, context: dict) -> tuple[Figure, pd.DataFrame]:
     """The figure and what is drawn, from files; see the package's docstring."""
     table = curves.recovery(*tables.read_theory(files["curves"][0]))
-    figure = style.new(9.6, 3.2)
+    figure = style.new(2, 2.9)
     drawn = []
     for letter, axes, panel in zip(
         "abc", figure.subplots(1, 3), (_errors, _correlations, _excess), strict=True
@@ -58,7 +58,7 @@ def _errors(axes: Axes, table: Table) -> list[pd.DataFrame]:
         ylabel="err$_J$ = |cA − J|² / |J|²",
         title=f"error of the couplings, L = {table.about['length']}",
     )
-    axes.legend(loc="lower left")
+    style.legend_below(axes, drop=0.62)
     return [found, law]
 
 
@@ -68,7 +68,7 @@ def _correlations(axes: Axes, table: Table) -> list[pd.DataFrame]:
     looks = dict(hue="series", style="series", markers=["o", "D"], palette=[POINTS, SCORES])
     sns.scatterplot(shown, x="x", y="y", ax=axes, **looks)
     axes.set(ylabel="Pearson r", ylim=(None, 1.0), title="correlation with the true J")
-    axes.legend(loc="lower right")
+    style.legend_below(axes, drop=0.62)
     return found
 
 
@@ -87,5 +87,5 @@ def _excess(axes: Axes, table: Table) -> list[pd.DataFrame]:
         label="fits",
     )
     axes.set(yscale="log", ylabel="test loss − optimum (nats per site)", title="excess test loss")
-    axes.legend(loc="lower left")
+    style.legend_below(axes, drop=0.62)
     return [found, expected]

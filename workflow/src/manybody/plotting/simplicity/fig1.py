@@ -16,7 +16,7 @@ def draw(files, block: dict, context: dict) -> Drawing:
 @style.styled(style.RC)
 def figure_of(student: Student) -> Drawing:
     """The losses on a linear axis."""
-    figure = style.new(5.6, 3.7)
+    figure = style.new(1, 3.1)
     axes = figure.subplots()
     curves, unit = [], 1 / tables.steps_per_epoch(student.history)
     for series in ladder(student):
@@ -28,5 +28,5 @@ def figure_of(student: Student) -> Drawing:
         xlim=(0, None),
         title=labels.scale(student.about, student.seeds),
     )
-    axes.legend(title=band(student.seeds), alignment="left")
+    style.legend_below(axes, 2, title=band(student.seeds), alignment="left")
     return figure, drawn(curves)

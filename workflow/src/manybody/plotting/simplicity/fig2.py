@@ -10,7 +10,7 @@ from manybody.plotting.simplicity import staircase
 def draw(files, block: dict, context: dict) -> Drawing:
     """(b) losses, (c) displacements below, (d) all ends beside, on the same axis of losses."""
     (part,) = read_parts(files, block, context)
-    figure = style.new(7.0, 5.2)
+    figure = style.new(2, 4.9)
     panels = [["b", "d"], ["c", "words"]]
     axes = figure.subplot_mosaic(panels, width_ratios=(2.1, 1), height_ratios=(1.4, 1))
     axes["c"].sharex(axes["b"])
@@ -28,7 +28,7 @@ def draw(files, block: dict, context: dict) -> Drawing:
     axes["c"].set(
         title=f"(c) n = {part.deepest.layers}, seed {part.deepest.chosen}", xlabel="training epoch"
     )
-    axes["d"].set(title="(d) at the end", xlabel="layers n")
+    axes["d"].set(title="(d) every run at the end")
     axes["d"].tick_params(labelleft=False)
     axes["words"].axis("off")
     staircase.class_legend(axes["words"], [part.deepest, *part.protocols], part.lines)

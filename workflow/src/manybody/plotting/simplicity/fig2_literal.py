@@ -10,7 +10,7 @@ from manybody.plotting.simplicity import staircase
 def draw(files, block: dict, context: dict) -> Drawing:
     """A row of panels (b), (d), (c) for each part: as it comes out."""
     parts = read_parts(files, block, context)
-    figure = style.new(7.0, 2.45 * len(parts))
+    figure = style.new(2, 2.45 * len(parts))
     rows = figure.subplots(len(parts), 3, width_ratios=(2.0, 1.0, 1.5), squeeze=False)
     found = []
     for part, (losses, ends, moves) in zip(parts, rows, strict=True):

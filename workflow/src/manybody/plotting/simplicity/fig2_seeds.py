@@ -13,7 +13,7 @@ def draw(files, block: dict, context: dict) -> Drawing:
     groups, order = [part.deepest, *part.protocols], part.lines.order
     columns = min(len(groups), 3)
     rows = -(-len(groups) // columns)
-    figure = style.new(7.0, 2.3 * rows + 1.0)
+    figure = style.new(2, 2.3 * rows + 1.0)
     panels = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
     parts = []
     for axes, group in zip(panels, groups, strict=False):

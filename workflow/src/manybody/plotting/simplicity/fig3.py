@@ -21,7 +21,7 @@ def draw(files, block: dict, context: dict) -> Drawing:
 @style.styled(style.RC)
 def figure_of(quality: Quality) -> Drawing:
     """(a) test losses of generators, (b) mean scores of their chains, (c) two sweeps compared."""
-    figure = style.new(10.5, 3.9)
+    figure = style.new(2, 3.9)
     first, second, third = figure.subplots(1, 3)
     parts = [
         *_draw_quality(first, quality),
@@ -31,7 +31,7 @@ def figure_of(quality: Quality) -> Drawing:
     for axes in (first, third):
         axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
     for axes in (first, second, third):
-        axes.legend()
+        style.legend_below(axes)
     return figure, drawn(parts)
 
 
@@ -80,7 +80,7 @@ def _draw_sweeps(axes: Axes, quality: Quality) -> list[pd.DataFrame]:
             face = colour if line == "-" else "white"
             looks = dict(marker=marker, markersize=3, markerfacecolor=face, color=colour)
             axes.plot(parts[-1]["x"], parts[-1]["y"], line, label=label, **looks)
-    axes.set_title(f"(c) a student ({labels.network(student.about['description'])})")
+    axes.set_title(f"(c) student ({labels.network(student.about['description'])})")
     return parts
 
 

@@ -2,7 +2,9 @@
 
 import itertools
 import math
+import textwrap
 
+import numpy as np
 import pandas as pd
 import seaborn
 from matplotlib.axes import Axes
@@ -18,6 +20,8 @@ from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn
 from manybody.plotting.simplicity.learning import EARLY, WIDE, Series, band, draw_curve, ladder
 
+LINE = 145  # characters of small type in two columns
+
 
 def draw(files, block: dict, context: dict) -> Drawing:
     """The figure and what is drawn, from files; see the package's docstring."""
@@ -26,10 +30,12 @@ def draw(files, block: dict, context: dict) -> Drawing:
 
 @style.styled(style.RC)
 def figure_of(student: Student) -> Drawing:
-    """The losses on an axis of log steps, with the accuracy in an inset."""
-    figure = style.new(9.2, 5.0)
-    left, right = figure.subplots(1, 2, width_ratios=(1.55, 1))
-    inset = left.inset_axes((0.09, 0.09, 0.36, 0.36))  # early losses are high: it is empty there
+    """When losses saturate, the losses with the accuracy in an inset, and late ones by clone."""
+    figure = style.new(2, 5.4)
+    places = [["times", "late"], ["left", "late"]]
+    panels = figure.subplot_mosaic(places, width_ratios=(1.5, 1), height_ratios=(1, 2.9))
+    times, left, right = (panels[name] for name in ("times", "left", "late"))
+    inset = left.inset_axes((0.1, 0.11, 0.36, 0.36))  # early losses are high: it is empty there
     parts, others = [], _controls(student)
     shown = [*ladder(student), *others]
     for series in shown:
@@ -39,32 +45,30 @@ def figure_of(student: Student) -> Drawing:
         )
         draw_curve(left, losses, series)
         draw_curve(inset, accuracy, series, errorbar=None, err_kws=None, marker="", linewidth=0.9)
-        saturated = series.saturation()
-        _mark(left, saturated, series)
-        parts += [losses, accuracy, saturated]
+        parts += [losses, accuracy, series.saturation(), series.between()]
     causal = models.about(student.about["description"]).causal
     what = "next-token" if causal else "masked-token"
-    left.set(
-        xlabel="training step",
-        ylabel=f"{what} test loss (nats per token)",
-        title=labels.scale(student.about, student.seeds),
-    )
+    left.set(xlabel="training step", ylabel=f"{what} test loss (nats per token)")
     for axes in (left, inset):
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(10))
         axes.xaxis.set_minor_formatter(NullFormatter())
     inset.set(xlabel="", ylabel="")
-    inset.set_title("accuracy", fontsize=7, pad=2)
+    inset.set_title("accuracy", fontsize=style.SMALL, pad=2)
     inset.tick_params(labelsize=6)
     inset.set_facecolor("none")
+    _draw_times(times, left, shown)
+    times.set_title(
+        f"{labels.scale(student.about, student.seeds)}\n"
+        f"(a) saturation ({SATURATION[0]:.0%} of the drop left) is between checkpoints"
+    )
+    left.set_title("(b) loss on each clone")
     parts.append(_draw_late(right, student, others))
-    text = f"t: saturation, {SATURATION[0]:.0%} of the drop left"
-    mark = Line2D([], [], color="0.4", marker="v", markersize=6, linestyle="", label=text)
     figure.legend(
-        handles=[*map(_handle, shown), mark],
-        loc="outside lower center",
+        handles=[Line2D([], [], label=series.label, **series.looks) for series in shown],
+        loc="outside lower left",
         ncols=2,
-        title="\n".join([band(student.seeds), *_findings(student)]),
+        title="\n".join([*_findings(student), band(student.seeds)]),
         alignment="left",
     )
     return figure, drawn(parts)
@@ -80,20 +84,31 @@ def _controls(student: Student) -> list[Series]:
     return found
 
 
-def _mark(axes: Axes, saturated: pd.DataFrame, series: Series) -> None:
-    """A triangle on the step axis at the saturation step, with its sd over seeds."""
-    step, sd = saturated[["x", "y_err"]].iloc[0]
-    if math.isnan(step):
-        return
-    looks = series.looks | {"marker": "v", "markersize": 6, "linestyle": ""}
-    axes.errorbar(
-        step,
-        1.0,
-        xerr=None if math.isnan(sd) else sd,
-        transform=axes.get_xaxis_transform(),
-        clip_on=False,
-        **looks,
-    )
+def _draw_times(axes: Axes, losses: Axes, shown: list[Series]) -> None:
+    """A row for each series: a bar from checkpoint to checkpoint, on the axis of the losses."""
+    first, last = losses.get_xlim()
+    axes.set(xscale="log", xlim=(first, last))
+    for row, series in enumerate(shown):
+        low, high = series.between()["x"]
+        if math.isnan(low):
+            continue
+        colour = series.looks["color"]
+        axes.plot([max(low, first), high], [row, row], "|-", color=colour, linewidth=2.5)
+        early = math.log(high / first) < 0.5 * math.log(last / first)
+        axes.annotate(
+            f"{low:g} to {high:g}",
+            (high if early else max(low, first), row),
+            xytext=(5 if early else -5, 0),
+            textcoords="offset points",
+            ha="left" if early else "right",
+            va="center",
+            fontsize=style.SMALL,
+        )
+    names = [_slot_name(series).replace("\n", " ") for series in shown]
+    axes.set_yticks(range(len(shown)), names)
+    axes.set(ylim=(len(shown) - 0.4, -0.6), ylabel="order")
+    axes.tick_params(labelbottom=False)
+    axes.tick_params(axis="y", length=0)
 
 
 def _draw_late(axes: Axes, student: Student, controls: list[Series]) -> pd.DataFrame:
@@ -114,7 +129,7 @@ def _draw_late(axes: Axes, student: Student, controls: list[Series]) -> pd.DataF
     )
     runs = late[late["seed"] != "mean"]
     palette = dict(zip([f"step {step}" for step in steps], itertools.cycle(style.TIMES)))
-    looks = dict(hue="step", palette=palette, marker="o", markersize=5, markeredgewidth=0)
+    looks = dict(hue="step", palette=palette, marker="o", markeredgewidth=0)
     looks |= dict(errorbar="sd", err_style="bars", err_kws={"capsize": 2})
     of_ladder = runs["place"] < len(rungs)
     if len(runs):  # else no such step is a checkpoint
@@ -124,7 +139,7 @@ def _draw_late(axes: Axes, student: Student, controls: list[Series]) -> pd.DataF
         seaborn.move_legend(
             axes,
             "lower left",  # above the axes: the losses may be anywhere in them
-            title="the same losses, clone by clone, at",
+            title="(c) the same losses, clone by clone, at",
             alignment="left",
             bbox_to_anchor=(-0.03, 1.0),
             ncols=len(steps),
@@ -135,7 +150,7 @@ def _draw_late(axes: Axes, student: Student, controls: list[Series]) -> pd.DataF
     axes.set(
         xlim=(-0.4, slots[-1][1] + 0.4),
         xlabel="order of the clone's generator",
-        ylabel="test loss (nats per token)",
+        ylabel="",  # that of (b)
     )
     return late
 
@@ -145,23 +160,34 @@ def _slot_name(series: Series) -> str:
     return series.short + notes.get(series.looks["marker"], "")
 
 
-def _handle(series: Series) -> Line2D:
-    """The legend's line, with the saturation step and its sd over seeds."""
-    step, sd = series.saturation()[["x", "y_err"]].iloc[0]
-    text = series.label
-    if not math.isnan(step):
-        text += f" (t = {step:.0f})" if math.isnan(sd) else f" (t = {step:.0f} ± {sd:.0f})"
-    return Line2D([], [], label=text, **series.looks)
-
-
 def _findings(student: Student) -> list[str]:
-    """What the controls show: d, the log of the ratio of the times, by the first definition."""
-    marks = {"stopped": "◇", "wide": "□"}
-    found = []
-    for role, one in comparison.compared(student, "fig. 4").items():
-        share, d = next(iter(one.found.items()))
-        found.append(
-            f"control {marks[role]}: d = {d} at {share:.0%} left; "
-            f"above {comparison.BOUND:.2f} if the order set the time: {one.claim['holds']}"
-        )
-    return found
+    """What the controls show, in sentences: how much later a loss saturates, and the answer."""
+    found = comparison.compared(student, "fig. 4")
+    if not found:
+        return []
+    sentences = ["The order or the quality of the generator? Two clones were made to tell:"]
+    answers = {"yes": "it is the order", "no": "it is not the order"}
+    for role, one in found.items():
+        d = next(iter(one.found.values()))  # log of the ratio of times, by the first definition
+        factor, low, high = (f"{np.exp(value):.2f}" for value in (d.value, d.low, d.high))
+        late, early = (_order(student, kind[0]) for kind in (one.late, one.early))
+        which = {
+            "stopped": f"◇ {late}, stopped near the test loss of {early}, saturates",
+            "wide": f"□ {early}, made wide to come near that of {late}: {late} saturates",
+        }[role]
+        answer = answers.get(one.claim["holds"], one.claim["holds"])
+        text = f"{which} at {factor} times the step of the other"
+        text += f" (95 %: {low} to {high}): {answer}."
+        sentences += textwrap.wrap(text, LINE, subsequent_indent="    ")
+    bound = np.exp(comparison.BOUND)
+    sentences.append(
+        f"It is the order if all of the interval lies above {bound:.2f} and the two test losses "
+        "are shown to be equal."
+    )
+    return sentences
+
+
+def _order(student: Student, target: str) -> str:
+    """`order 9`, or the name of a network that has none."""
+    short = labels.short(student.targets[target]).split()[0]
+    return f"order {short}" if short.isdigit() else short

@@ -5,6 +5,7 @@ The numbers are those of `theory.gradient_flow.compute`, whose docstring names t
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -34,7 +35,7 @@ def draw(files, block: dict, context: dict) -> Drawing:
 def figure_of(flow: Table) -> Drawing:
     """Panels (a) to (f), each of one consequence of the equations."""
     view = _View(flow)
-    figure = style.new(10.2, 6.2)
+    figure = style.new(2, 5.4)
     panels = figure.subplots(2, 3)
     for letter, axes, panel in zip(
         "abcdef",
@@ -49,7 +50,7 @@ def figure_of(flow: Table) -> Drawing:
         for case, (colour, label) in LOOKS.items()
     ]
     title = "d, e, f: what the target x₀ = a*·x + noise gains (its mean is taken off)"
-    figure.legend(handles=handles, loc="outside lower right", ncols=len(handles), title=title)
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), title=title)
     return figure, drawn(view.drawn)
 
 
@@ -74,27 +75,28 @@ def _modes(axes: Axes, view: _View, letter: str) -> None:
     last = len(view.flow.get("mode", "1")) - 1
     # Densest at the start, where the modes move.
     places = np.unique(np.round(last * np.linspace(0, 1, POINTS) ** 2).astype(int))
-    palette = style.ORDERS.values()
     modes = view.flow.series("mode")
-    for mode, colour in zip(modes, [*palette, style.UNBOUNDED] * len(modes), strict=False):
+    eigenvalues = np.linalg.eigvalsh(view.flow.about["covariance"])  # in the order of the modes
+    names = []
+    for place, (mode, eigenvalue) in enumerate(zip(modes, eigenvalues, strict=True)):
+        colour = colormaps["viridis"](0.9 * place / max(len(modes) - 1, 1))
         line = view.draw(letter, "mode (13)", mode, f"mode {mode}, closed form")
         points = view.draw(letter, "mode", mode, f"mode {mode}, ODE").iloc[places]
-        axes.plot(line["x"], line["y"], color=colour, label="closed form" if mode == "1" else None)
-        axes.plot(
-            points["x"],
-            points["y"],
-            color=colour,
-            linestyle="",
-            marker="o",
-            label="ODE" if mode == "1" else None,
-        )
+        axes.plot(line["x"], line["y"], color=colour)
+        axes.plot(points["x"], points["y"], color=colour, linestyle="", marker="o")
+        names.append((f"{eigenvalue:.2f}", float(line["y"].iloc[-1]), colour))
     axes.set(
         xlabel="time (1 / learning rate)",
         ylabel="a on eigenvectors of C",
-        title="Gaussian data, B = 0: linear modes",
+        title="Gaussian data, B = 0",
     )
-    axes.set_ylim(top=1.2 * axes.get_ylim()[1])  # room for the legend
-    axes.legend(loc="upper right", ncols=2)
+    style.label_right(axes, names, 0.08)
+    axes.annotate(
+        "eigen-\nvalue", (1.06, 1.0), xycoords="axes fraction", va="bottom", fontsize=style.SMALL
+    )
+    axes.plot([], [], color="0.3", label="closed form")
+    axes.plot([], [], color="0.3", linestyle="", marker="o", label="ODE")
+    style.legend_below(axes, 2)
 
 
 def _deviation(axes: Axes, view: _View, letter: str) -> None:
@@ -110,7 +112,7 @@ def _deviation(axes: Axes, view: _View, letter: str) -> None:
         ylabel="largest deviation of a mode",
         title="deviation from the closed form",
     )
-    axes.legend(loc="upper left")
+    style.legend_below(axes, 2)
 
 
 def _norms(axes: Axes, view: _View, letter: str) -> None:
@@ -131,10 +133,8 @@ def _norms(axes: Axes, view: _View, letter: str) -> None:
     axes.plot([], [], color="0.3", linestyle="--", label=f"ε = {view.flow.entry['decay']:g}")
     axes.plot([], [], color="0.5", linestyle=":", label="exp(−εt)")
     axes.set(yscale="log", xlabel="time (1 / learning rate)", ylabel="|B|")
-    axes.set_ylim(top=40 * view.flow.y("norm", scales[-1]).max())  # room for the legend
     axes.set_title("Gaussian data: B only shrinks")
-    title = "scale of B(0); dashed: weight decay ε"
-    axes.legend(ncols=3, loc="upper right", columnspacing=1.0, title=title, alignment="left")
+    style.legend_below(axes, 3, title="scale of B(0); dashed: weight decay ε", alignment="left")
 
 
 def _growth(axes: Axes, view: _View, letter: str) -> None:
@@ -150,9 +150,9 @@ def _growth(axes: Axes, view: _View, letter: str) -> None:
         yscale="log",
         xlabel="time (1 / learning rate)",
         ylabel="|B|",
-        title=f"small B, skewed data, s = {view.flow.entry['skewness']:g}",
+        title=f"small B, skewed, s = {view.flow.entry['skewness']:g}",
     )
-    axes.legend(handles=law, loc="center right")
+    style.legend_below(axes, handles=law)
 
 
 def _line(case: str):
@@ -169,11 +169,11 @@ def _losses(axes: Axes, view: _View, letter: str) -> None:
     axes.plot([], [], color="0.3", linestyle=":", label="best linear")
     axes.set(
         xlabel="time (1 / learning rate)",
-        ylabel="loss ½ E (x₀ − y₀)² (+ decay)",
+        ylabel="loss ½E(x₀−y₀)² (+ decay)",
         ylim=(0, None),
         title="the loss of the same flows",
     )
-    axes.legend(loc="lower right")
+    style.legend_below(axes)
 
 
 def _spectrum(axes: Axes, view: _View, letter: str) -> None:
@@ -195,4 +195,4 @@ def _spectrum(axes: Axes, view: _View, letter: str) -> None:
         ylabel="rate (learning rate)",
         title="stability of B = 0",
     )
-    axes.legend(loc="upper left")
+    style.legend_below(axes)

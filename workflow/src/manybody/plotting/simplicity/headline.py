@@ -21,7 +21,7 @@ from manybody.plotting.points import Drawing, drawn, points
 from manybody.plotting.simplicity.learning import EARLY, LADDER, WIDE
 
 NOISE = {"linestyle": ":", "marker": "s", "markerfacecolor": "white"}
-WIDTH, PAIR = 7.2, 0.66  # inches: of two columns of a journal; of a pair's heading and intervals
+PAIR = 0.6  # inches, of a pair's heading and intervals
 MARKS = {0.05: "o", 0.02: "D"}  # by definition of saturation
 
 
@@ -34,7 +34,7 @@ def draw(files, block: dict, context: dict) -> Drawing:
 def figure_of(corpora: list[Corpus]) -> Drawing:
     """A panel of losses for each corpus, and all intervals in one panel below."""
     count = sum(len(corpus.compared) for corpus in corpora)
-    figure = style.new(WIDTH, 3.8 + PAIR * count)
+    figure = style.new(2, 3.6 + PAIR * count)
     names = [f"loss {corpus.name}" for corpus in corpora]
     panels = [names, ["d"] * len(names)]
     axes = figure.subplot_mosaic(panels, height_ratios=(2.4, PAIR * count))
@@ -98,7 +98,7 @@ def _draw_losses(axes: Axes, corpus: Corpus) -> list[pd.DataFrame]:
     original = "original text"
     mean(corpus.part["control"], original, original, color=style.ORIGINAL, linestyle=":")
     axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
-    axes.set_title(labels.scale(student.about, student.losses["seed"].nunique()), fontsize=8)
+    axes.set_title(labels.scale(student.about, student.losses["seed"].nunique()))
     axes.set_xlim(left=curves["step"].max() / 100)  # all curves are one before
     return parts
 
@@ -133,7 +133,7 @@ def _draw_intervals(axes: Axes, corpora: list[Corpus]) -> list[pd.DataFrame]:
             axes.text(
                 *(across, place + 0.22, words),
                 transform=axes.get_yaxis_transform(),
-                fontsize=7.5,
+                fontsize=style.SMALL,
                 ha=side,
                 va="center",
             )
@@ -165,6 +165,8 @@ def _draw_intervals(axes: Axes, corpora: list[Corpus]) -> list[pd.DataFrame]:
         ylim=(len(every), 0),
         xlabel="d = log t of the first kind less that of the second; grey: within log 1.25",
     )
-    axes.set_title("d, with its 95 % interval", fontsize=8)
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=2, fontsize=7.5)
+    axes.set_title("d, with its 95 % interval")
+    axes.legend(
+        loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=2, fontsize=style.SMALL
+    )
     return parts

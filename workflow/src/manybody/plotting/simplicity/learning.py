@@ -47,6 +47,12 @@ class Series:
             ignore_index=True,
         )
 
+    def between(self) -> pd.DataFrame:
+        """The checkpoints between which the losses of all seeds saturate, as x of two rows."""
+        found = saturations(self.student.curves, self.target)
+        ends = [(found["step"] - found["spacing"]).min(), found["step"].max()]
+        return points("between", self.label, "all", ends, [100 * SATURATION[0]] * 2)
+
     def saturation(self) -> pd.DataFrame:
         """Mean saturation step, its sd over seeds as y_err; x is the step, y the share in %."""
         steps = saturations(self.student.curves, self.target)["step"]

@@ -21,8 +21,9 @@ TRUTH = "black"
 NOWHERE = "0.55"  # of runs that rest on no line
 LAYERS = ((0, (1, 1)), (0, (4, 1.2)), "-")  # dashes from the first layer to the last
 RING = dict(marker="o", color="black", markersize=8, markerfacecolor="none", markeredgewidth=0.9)
-SPREAD = 0.34  # half the width of a strip of points, in columns
-APART = 0.062  # smallest distance of two labels of lines, as a share of the axis
+BESIDE = 0.16  # of a column: points that would cover each other lie so far apart
+NEAR = 0.03  # of the axis of losses: points this close would cover each other
+APART = 0.07  # smallest distance of two labels of lines, as a share of the axis
 
 
 # --- Panels --------------------------------------------------------------------------------------
@@ -53,14 +54,16 @@ def draw_losses(
 def draw_ends(axes: Axes, groups: list[Group], lines: Lines) -> pd.DataFrame:
     """Final losses, a column of points for each group, by class; the lines with their values.
 
-    The chosen run of each group is ringed. Runs that diverged are crosses on the upper edge.
+    Points lie in the middle of their column, side by side where they would cover each other. The
+    chosen run of each group is ringed. Runs that diverged are crosses on the upper edge.
     """
     _draw_lines(axes, lines)
     for column, group in enumerate(groups):
-        ranked = sorted(group.runs, key=lambda seed: (group.runs[seed].end, seed))
-        for rank, seed in enumerate(ranked):
-            end = group.runs[seed].end
-            place = column + SPREAD * (2 * (rank + 0.5) / len(ranked) - 1)
+        if column % 2 == 0:
+            axes.axvspan(column - 0.5, column + 0.5, color="0.95", linewidth=0, zorder=0)
+        ends = {seed: run.end for seed, run in group.runs.items()}
+        for seed, aside in _beside(ends, lines).items():
+            end, place = ends[seed], column + aside
             looks = class_looks(classify(end, lines), lines)
             if math.isfinite(end):
                 axes.plot(place, end, linestyle="", clip_on=False, zorder=3, **looks)
@@ -69,11 +72,29 @@ def draw_ends(axes: Axes, groups: list[Group], lines: Lines) -> pd.DataFrame:
             else:
                 at_top = axes.get_xaxis_transform()
                 axes.plot(place, 1.0, linestyle="", transform=at_top, clip_on=False, **looks)
-    names = [group.label.removeprefix("n = ").replace(", ", "\n") for group in groups]
+    names = [group.label.replace(", ", "\n") for group in groups]
     axes.set_xticks(range(len(groups)), names)
-    axes.set(xlim=(-0.6, len(groups) - 0.4), ylim=_limits(lines))
+    axes.set(xlim=(-0.5, len(groups) - 0.5), ylim=_limits(lines))
     label_lines(axes, lines)
     return ends_table(groups, lines)
+
+
+def _beside(ends: dict, lines: Lines) -> dict:
+    """How far from the middle of its column each end is drawn: 0 where no other is near it."""
+    low, high = _limits(lines)
+    ranked = sorted(ends, key=lambda seed: (ends[seed], seed))
+    crowds: list[list] = []
+    for seed in ranked:
+        last = crowds[-1][-1] if crowds else None
+        if last is None or ends[seed] - ends[last] > NEAR * (high - low):
+            crowds.append([])
+        crowds[-1].append(seed)
+    found = {}
+    for crowd in crowds:
+        step = min(BESIDE, 0.8 / len(crowd))
+        middle = (len(crowd) - 1) / 2
+        found |= {seed: step * (rank - middle) for rank, seed in enumerate(crowd)}
+    return found
 
 
 def draw_displacements(axes: Axes, group: Group) -> pd.DataFrame:
@@ -89,8 +110,8 @@ def draw_displacements(axes: Axes, group: Group) -> pd.DataFrame:
         tables.append(points("c", f"layer {layer}", group.chosen, table.index, table[layer]))
     axes.axhline(MOVED, color="0.8", linewidth=0.8, zorder=0)
     axes.set(xlim=(0, None), yscale="log")
-    axes.set_ylabel("$|A(t)-A(0)|^2/L^2 + |V(t)-V(0)|^2/|V|^2$", fontsize=7)
-    axes.legend(frameon=True, framealpha=0.9, edgecolor="none", fontsize=7)
+    axes.set_ylabel("$|A(t)-A(0)|^2/L^2 + |V(t)-V(0)|^2/|V|^2$", fontsize=style.SMALL)
+    axes.legend(frameon=True, framealpha=0.9, edgecolor="none")
     return pd.concat(tables) if tables else points("c", "", group.chosen, [], [])
 
 
@@ -100,25 +121,11 @@ def _draw_lines(axes: Axes, lines: Lines) -> None:
 
 
 def label_lines(axes: Axes, lines: Lines) -> None:
-    """The lines' names and values at the right edge, moved apart where they would overlap."""
-    low, high = _limits(lines)
-    named = sorted(_named_lines(lines), key=lambda line: line[1])
-    places = [(value - low) / (high - low) for _, value, _, _ in named]
-    for index in range(1, len(places)):
-        places[index] = max(places[index], places[index - 1] + APART)
-    for (name, value, colour, _), place in zip(named, places, strict=True):
-        axes.annotate(
-            f"{name} {value:.4f}",
-            xy=(1.0, (value - low) / (high - low)),
-            xytext=(1.07, place),
-            xycoords="axes fraction",
-            textcoords="axes fraction",
-            va="center",
-            fontsize=7,
-            color=colour,
-            arrowprops=dict(arrowstyle="-", color=colour, linewidth=0.6, shrinkA=0, shrinkB=0),
-            annotation_clip=False,
-        )
+    """The lines' names and values at the right edge."""
+    named = [
+        (f"{name} {value:.4f}", value, colour) for name, value, colour, _ in _named_lines(lines)
+    ]
+    style.label_right(axes, named, APART)
 
 
 def _named_lines(lines: Lines) -> list[tuple[str, float, str, str]]:
@@ -210,7 +217,6 @@ def class_legend(axes: Axes, groups: list[Group], lines: Lines) -> None:
         alignment="left",
         loc="center left",
         bbox_to_anchor=(-0.1, 0.5),
-        fontsize=7.5,
         handletextpad=0.2,
         borderpad=0,
     )
@@ -228,7 +234,6 @@ def depth_legend(axes: Axes, groups: list[Group], columns: int) -> None:
         loc="upper right",
         bbox_to_anchor=(1.0, 0.94),
         ncols=columns,
-        fontsize=7,
         columnspacing=1.0,
         handlelength=1.2,
     )

@@ -1,5 +1,6 @@
 """Table 1: one test passage, and what each generator's chain has made of it."""
 
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 
@@ -12,7 +13,9 @@ from manybody.files.sequences import Sequences, Symbols
 from manybody.plotting import style
 from manybody.plotting.points import Drawing
 
-WIDTH, NAME = 92, 22  # characters in a line of text, of a label
+LINE = 124  # characters in a line of text
+TOKENS = 128  # of the sequences of a passage: of text, 60 and more are left in whole words
+CUT = " … "  # between the sequences of a passage, whose edges cut words
 
 
 def draw(files, block: dict, context: dict) -> Drawing:
@@ -31,7 +34,10 @@ def draw(files, block: dict, context: dict) -> Drawing:
 def read_passages(
     clones: Sequence[Manifest], sweep: int, chains: Sequence[int], decode: Callable
 ) -> list[tuple[str, str]]:
-    """(label, text) of the starts of some chains, then of each clone's after `sweep` sweeps."""
+    """(label, text) of the starts of some chains, then of each clone's after `sweep` sweeps.
+
+    Sequences are cut at words. Where they are short, a passage is those of successive `chains`.
+    """
     starts = Sequences.open(clones[0].file("starts.parquet")).tokens
     beyond = [chain for chain in chains if chain >= len(starts)]
     if beyond:
@@ -40,18 +46,26 @@ def read_passages(
     for clone in clones:
         label = labels.generator(clone.about["generator"]["description"])
         found.append((label, Sequences.open(clone.file(f"sweep-{sweep}.parquet")).tokens))
-    return [(label, decode(tokens[chain].tolist())) for label, tokens in found for chain in chains]
+    together = -(-TOKENS // starts.shape[1])
+    parts = [chains[first : first + together] for first in range(0, len(chains), together)]
+    return [
+        (
+            label,
+            CUT.join(filter(None, (_at_words(decode(tokens[chain].tolist())) for chain in part))),
+        )
+        for label, tokens in found
+        for part in parts
+    ]
 
 
 @style.styled(style.RC)
 def table_of(passages: list[tuple[str, str]], sweep: int) -> Drawing:
     """The passages as a table to read, from the start down to the highest order."""
-    cells: dict[str, list[str]] = {}
+    cells: dict[str, list[list[str]]] = {}
     for label, text in passages:
-        cells.setdefault(label, []).extend(textwrap.wrap(_visible(text), WIDTH) or [""])
-    names = {label: textwrap.wrap(label, NAME) for label in cells}
-    heights = [max(len(cells[label]), len(names[label])) + 0.8 for label in cells]
-    figure = style.new(9.2, 0.35 + 0.2 * sum(heights))
+        cells.setdefault(label, []).append(textwrap.wrap(_visible(text), LINE) or [""])
+    heights = [1.7 + sum(len(lines) + 0.3 for lines in cell) for cell in cells.values()]
+    figure = style.new(2, 0.25 + 0.135 * sum(heights))
     axes = figure.subplots()
     axes.set_axis_off()
     axes.set(
@@ -60,13 +74,29 @@ def table_of(passages: list[tuple[str, str]], sweep: int) -> Drawing:
         title=f"the same passages after {sweep} sweeps of each generator",
     )
     top = 0.0
-    looks = dict(va="top", parse_math=False, linespacing=1.3)
-    for (label, lines), height in zip(cells.items(), heights, strict=True):
+    looks = dict(va="top", parse_math=False, linespacing=1.25, in_layout=False)
+    for (label, cell), height in zip(cells.items(), heights, strict=True):
         axes.axhline(top, color="0.8", linewidth=0.8)
-        axes.text(0.0, top + 0.3, "\n".join(names[label]), weight="bold", **looks)
-        axes.text(0.2, top + 0.3, "\n".join(lines), family="DejaVu Sans Mono", size=8, **looks)
+        axes.text(0.0, top + 0.3, label, weight="bold", **looks)
+        line = top + 1.6
+        for lines in cell:
+            axes.text(
+                *(0.0, line, "\n".join(lines)),
+                family="DejaVu Sans Mono",
+                size=style.SMALL,
+                **looks,
+            )
+            line += len(lines) + 0.3
         top += height
     return figure, pd.DataFrame(passages, columns=style.TEXT_COLUMNS)
+
+
+def _at_words(text: str) -> str:
+    """A sequence without the parts of words at its edges: it was cut out of a stream of tokens.
+
+    What begins with a space, ends with a mark, or has no spaces at all, is whole.
+    """
+    return re.sub(r"^\S+\s|\s\S*[^\s.,;:!?]$", "", text).strip(" ")
 
 
 def _visible(text: str) -> str:
