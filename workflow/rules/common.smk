@@ -445,6 +445,52 @@ def figure_inputs(paper, figure, drawn=False):
     return inputs
 
 
+@cache
+def drawn_first():
+    """The files that the first figures are drawn from: of each paper the figure of fewest parts.
+
+    With the models of their clones, contacts and maps.
+    """
+
+    def parts(name):
+        return sum(len(found or ()) for found in needs(*name, drawn=True).values())
+
+    files = set()
+    for paper in filter(figure_names, config["figures"]):
+        first = min(figure_names(paper), key=parts)
+        needed, inputs = needs(*first, drawn=True), figure_inputs(*first, drawn=True)
+        files.update(inputs.pop("tokenizer", []), *inputs.values())
+        files.update(map(clone_model, needed["clones"]))
+        files.update(model_path(*run) for run in [*needed["contacts"], *needed["maps"]])
+    return files
+
+
+# Priorities, from the highest on. A job of several threads waits until as many cores are free at
+# once: with jobs of one thread ready that is never, unless it counts for more than all of these.
+WIDE, DRAWN, DRAWN_FIRST, SEQUENCES_FIRST, OF_CLONES = 500, 100, 60, 50, 15
+
+
+def urgency(file, otherwise=0):
+    """The priority of the jobs that make `file`, a path with wildcards.
+
+    What the first figures wait for goes before all others; models that clones are sampled from
+    before other models, as clones and evaluations wait for them.
+    """
+
+    def of_job(wildcards):
+        path = file.format(**dict(wildcards.items()))
+        if path in drawn_first():
+            return DRAWN_FIRST
+        return OF_CLONES if file == MODEL and path in generator_files() else otherwise
+
+    return of_job
+
+
+@cache
+def generator_files():
+    return {clone_model(clone) for clone in figure_parts("clones")}
+
+
 def config_digest():
     """A digest of the config, for a job that reads all of it."""
     return hashlib.sha256(to_json(config).encode()).hexdigest()[:16]
