@@ -18,7 +18,7 @@ rule evaluate_model:
         f"{RESULTS}/logs/evaluate_model/{{evaluation}}/seed-{{seed}}.log",
     benchmark:
         f"{RESULTS}/usage/evaluate_model/{{evaluation}}.seed-{{seed}}.jsonl"
-    priority: urgency(LOSSES)
+    priority: urgency(LOSSES, 25)
     conda:
         "../../envs/learning.yaml"
     resources:

@@ -14,10 +14,11 @@ from snakemake.settings.types import (
 )
 
 CORES = 2
-# Seconds of one core, rounded up: of a rule, and of the names that take longer than others of it
-SECONDS = {"train_model": 30, "train_model_on_cpu": 15, "sample_clones": 45, "evaluate_model": 45}
-SECONDS |= {"compute_theory": 60, "fit_curve": 70, "collect_corpus": 40, "sample_potts": 40}
-SECONDS |= {"n4": 180, "bert": 120, "bert-generator": 120, "gpt": 90, "potts-encoder-3": 120}
+# Seconds of one core, about: of rules, and of the models that take longer to train than others
+SECONDS = {"train_model": 15, "train_model_on_cpu": 10, "sample_clones": 30, "evaluate_model": 30}
+SECONDS |= {"compute_theory": 30, "fit_curve": 60, "collect_corpus": 30, "sample_potts": 30}
+MODELS = {"n2": 35, "n2-wide": 60, "n4": 160, "bert-generator": 100, "bert": 110, "gpt": 80}
+MODELS |= {"potts-encoder-1": 30, "potts-encoder-3": 110}
 
 
 def planned(folder):
@@ -35,8 +36,9 @@ def planned(folder):
 
 
 def seconds(job):
-    names = [job.rule.name, *(str(value) for _, value in job.wildcards.items())]
-    alone = next((SECONDS[name] for name in reversed(names) if name in SECONDS), 5)
+    alone = SECONDS.get(job.rule.name, 4)
+    if job.rule.name == "train_model":
+        alone = MODELS.get(job.wildcards.model, alone)
     return alone / job.threads
 
 
@@ -60,22 +62,23 @@ def ends(waits_for):
 
 
 def test_figures_come_out_along_the_way(tmp_path):
-    """The first within 2.5 minutes of jobs, of every paper within 6.5, and none waits long.
+    """The first within 2.5 minutes of jobs, of every paper within 6.5, half of all in two thirds.
 
-    The bars are 4 and 8 minutes, of which making the environment takes one and a half.
+    The bars of a fresh clone are 4 and 8 minutes, of which its environment takes one and a half.
     """
     waits_for = planned(tmp_path)
     found = ends(waits_for)
-    drawn = {}  # of each paper
-    for job, end in found.items():
-        if job.rule.name.startswith("plot_"):
-            paper = job.params.paper
-            drawn[paper] = min(end, drawn.get(paper, end))
-            last_input = max(found[other] for other in waits_for[job])
-            assert end - last_input <= 200, job  # at most one long job, on each core
-    assert len(drawn) == 3
-    assert min(drawn.values()) <= 150
-    assert max(drawn.values()) <= 390
+    whole = max(found.values())
+    plots = [job for job in found if job.rule.name.startswith("plot_")]
+    drawn = sorted(((found[job], job) for job in plots), key=lambda pair: pair[0])
+    first = {job.params.paper: end for end, job in reversed(drawn)}
+    assert len(first) == 3
+    assert drawn[0][0] <= 150
+    assert max(first.values()) <= 390
+    assert drawn[len(drawn) // 2][0] <= 2 / 3 * whole
+    for end, job in drawn:
+        last = max(found[other] for other in waits_for[job])
+        assert end - last <= max(map(seconds, found)) + 20, job  # once its inputs are there
     # Ordered so, the run is no longer: both cores have work until shortly before the end.
-    work = sum(seconds(job) * job.threads for job in waits_for)
-    assert max(found.values()) <= 1.05 * work / CORES
+    work = sum(seconds(job) * job.threads for job in found)
+    assert whole <= 1.04 * work / CORES
