@@ -480,7 +480,7 @@ def generator_files():
 WIDE, DRAWN, DRAWN_FIRST, SEQUENCES_FIRST, OF_CLONES = 500, 100, 60, 50, 15
 
 
-def urgency(file, least=0):
+def urgency(file, least):
     """The priority of the jobs that make `file`, a path with wildcards: from `least` on.
 
     What the first figure of each paper waits for goes before all others. Models that clones are

@@ -47,7 +47,7 @@ rule measure_displacements:
         displacements=DISPLACEMENTS,
     log:
         f"{RESULTS}/logs/measure_displacements/{{source}}/{{model}}.log",
-    priority: urgency(DISPLACEMENTS)
+    priority: urgency(DISPLACEMENTS, 30)
     localrule: True
     conda:
         "../../envs/figures.yaml"
@@ -76,7 +76,7 @@ rule evaluate_equations:
         f"{RESULTS}/logs/evaluate_equations/{{paper}}.{{figure}}.log",
     benchmark:
         f"{RESULTS}/usage/evaluate_equations/{{paper}}.{{figure}}.jsonl"
-    priority: urgency(EQUATIONS)
+    priority: urgency(EQUATIONS, 30)
     conda:
         "../../envs/numerics.yaml"
     resources:

@@ -64,7 +64,7 @@ rule adopt_weights:
         f"{RESULTS}/usage/adopt_weights/{{source}}.{{model}}.seed-{{seed}}.jsonl"
     wildcard_constraints:
         model=named(name for name in config["models"] if not is_trained(name)),
-    priority: urgency(MODEL, 1)  # short: not the last one left, with a core idle beside it
+    priority: urgency(MODEL, 30)  # short: figures come out sooner
     conda:
         "../../envs/learning.yaml"
     resources:
