@@ -20,7 +20,7 @@ rule write_advice:
         f"{RESULTS}/logs/write_advice.log",
     benchmark:
         f"{RESULTS}/usage/write_advice.jsonl"
-    priority: 50
+    priority: SEQUENCES_FIRST
     conda:
         "../../envs/learning.yaml"
     resources:

@@ -21,7 +21,7 @@ rule sample_clones:
         f"{RESULTS}/logs/sample_clones/{{source}}/{{clone}}.log",
     benchmark:
         f"{RESULTS}/usage/sample_clones/{{source}}.{{clone}}.jsonl"
-    priority: 20
+    priority: urgency(CLONE, 20)
     conda:
         "../../envs/learning.yaml"
     threads: lambda wildcards: entry("clones", wildcards.clone)["threads"]

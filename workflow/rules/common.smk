@@ -445,6 +445,60 @@ def figure_inputs(paper, figure, drawn=False):
     return inputs
 
 
+@cache
+def turns():
+    """The turn of each file that figures are drawn from, that of the first such figure: 0, 1, ...
+
+    Figures of fewer parts go first, and before all others one of each paper: the files of turns
+    below the number of papers. With the models of their clones, contacts and maps.
+    """
+
+    def parts(name):
+        return sum(len(found or ()) for found in needs(*name, drawn=True).values())
+
+    ordered = sorted(figure_names(), key=parts)
+    first = {paper: (paper, figure) for paper, figure in reversed(ordered)}
+    found = {}
+    for turn, name in enumerate(sorted(ordered, key=lambda name: name not in first.values())):
+        needed, inputs = needs(*name, drawn=True), figure_inputs(*name, drawn=True)
+        inputs.pop("tokenizer", None)
+        files = {path for paths in inputs.values() for path in paths}
+        files.update(map(clone_model, needed["clones"]))
+        files.update(model_path(*run) for run in [*needed["contacts"], *needed["maps"]])
+        for path in files:
+            found.setdefault(path, turn)
+    return found
+
+
+@cache
+def generator_files():
+    return {clone_model(clone) for clone in figure_parts("clones")}
+
+
+# Priorities, from the highest on. A job of several threads waits until as many cores are free at
+# once: with jobs of one thread ready that is never, unless it counts for more than all of these.
+WIDE, DRAWN, DRAWN_FIRST, SEQUENCES_FIRST, OF_CLONES = 500, 100, 60, 50, 15
+
+
+def urgency(file, least):
+    """The priority of the jobs that make `file`, a path with wildcards: from `least` on.
+
+    What the first figure of each paper waits for goes before all others. Models that clones are
+    sampled from go before other models, as clones and evaluations wait for them. Among equals the
+    files of one figure go before those of the next, so that figures come out along the way.
+    """
+
+    def of_job(wildcards):
+        path = file.format(**dict(wildcards.items()))
+        turn, figures = turns().get(path), figure_names()
+        if turn is not None and turn < len({paper for paper, _ in figures}):
+            return DRAWN_FIRST
+        own = OF_CLONES if file == MODEL and path in generator_files() else least
+        return own if turn is None else own + 1 - turn / len(figures)
+
+    return of_job
+
+
 def config_digest():
     """A digest of the config, for a job that reads all of it."""
     return hashlib.sha256(to_json(config).encode()).hexdigest()[:16]

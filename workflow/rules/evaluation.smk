@@ -18,6 +18,7 @@ rule evaluate_model:
         f"{RESULTS}/logs/evaluate_model/{{evaluation}}/seed-{{seed}}.log",
     benchmark:
         f"{RESULTS}/usage/evaluate_model/{{evaluation}}.seed-{{seed}}.jsonl"
+    priority: urgency(LOSSES, 25)
     conda:
         "../../envs/learning.yaml"
     resources:
@@ -46,6 +47,7 @@ rule measure_displacements:
         displacements=DISPLACEMENTS,
     log:
         f"{RESULTS}/logs/measure_displacements/{{source}}/{{model}}.log",
+    priority: urgency(DISPLACEMENTS, 30)
     localrule: True
     conda:
         "../../envs/figures.yaml"
@@ -74,6 +76,7 @@ rule evaluate_equations:
         f"{RESULTS}/logs/evaluate_equations/{{paper}}.{{figure}}.log",
     benchmark:
         f"{RESULTS}/usage/evaluate_equations/{{paper}}.{{figure}}.jsonl"
+    priority: urgency(EQUATIONS, 30)
     conda:
         "../../envs/numerics.yaml"
     resources:

@@ -28,6 +28,7 @@ for paper, figure in figure_names():
             csv=f"{RESULTS}/figures/{paper}/{figure}.csv",
         log:
             f"{RESULTS}/logs/plot_figure/{paper}.{figure}.log",
+        priority: DRAWN
         localrule: True
         conda:
             "../../envs/figures.yaml"

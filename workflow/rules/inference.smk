@@ -19,6 +19,7 @@ rule extract_maps:
         f"{RESULTS}/logs/extract_maps/{{source}}/{{model}}/seed-{{seed}}.log",
     benchmark:
         f"{RESULTS}/usage/extract_maps/{{source}}.{{model}}.seed-{{seed}}.jsonl"
+    priority: urgency(MAPS, 30)
     conda:
         "../../envs/learning.yaml"
     resources:
@@ -48,6 +49,7 @@ rule score_contacts:
         f"{RESULTS}/logs/score_contacts/{{source}}/{{model}}/seed-{{seed}}.log",
     benchmark:
         f"{RESULTS}/usage/score_contacts/{{source}}.{{model}}.seed-{{seed}}.jsonl"
+    priority: urgency(CONTACTS, 30)
     conda:
         "../../envs/numerics.yaml"
     resources:
@@ -73,7 +75,7 @@ rule read_contacts:
         known=KNOWN,
     log:
         f"{RESULTS}/logs/read_contacts/{{paper}}.{{figure}}.log",
-    priority: 50
+    priority: SEQUENCES_FIRST
     localrule: True
     conda:
         "../../envs/numerics.yaml"
@@ -103,7 +105,7 @@ rule fit_curve:
         f"{RESULTS}/logs/fit_curve/{{curve}}.log",
     benchmark:
         f"{RESULTS}/usage/fit_curve/{{curve}}.jsonl"
-    priority: 5  # long: before the maps
+    priority: urgency(CURVE, 15)  # long: not left for the end
     conda:
         "../../envs/learning.yaml"
     # One thread: small fits wait for each other's optimiser, which is not compiled.

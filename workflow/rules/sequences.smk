@@ -19,7 +19,7 @@ rule collect_corpus:
         f"{RESULTS}/logs/collect_corpus/{{corpus}}.log",
     benchmark:
         f"{RESULTS}/usage/collect_corpus/{{corpus}}.jsonl"
-    priority: 50
+    priority: SEQUENCES_FIRST
     # The docstrings are those of what torch and transformers bring along.
     conda:
         "../../envs/learning.yaml"
@@ -46,7 +46,7 @@ rule train_tokenizer:
         f"{RESULTS}/logs/train_tokenizer/{{source}}.log",
     benchmark:
         f"{RESULTS}/usage/train_tokenizer/{{source}}.jsonl"
-    priority: 50
+    priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
     resources:
@@ -74,7 +74,7 @@ rule encode_sequences:
         f"{RESULTS}/usage/encode_sequences/{{source}}.{{split}}.jsonl"
     wildcard_constraints:
         source=named(sources_of("text")),
-    priority: 50
+    priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
     resources:
@@ -101,7 +101,7 @@ rule measure_overlap:
         f"{RESULTS}/usage/measure_overlap/{{source}}.jsonl"
     wildcard_constraints:
         source=named(sources_of("text")),
-    priority: 50
+    priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
     resources:
@@ -127,7 +127,7 @@ rule sample_many_body:
         f"{RESULTS}/usage/sample_many_body/{{source}}.jsonl"
     wildcard_constraints:
         source=named(sources_of("many-body")),
-    priority: 50
+    priority: WIDE
     conda:
         "../../envs/numerics.yaml"
     threads: lambda wildcards: sampling_threads(wildcards.source)
@@ -156,7 +156,7 @@ rule sample_potts:
         f"{RESULTS}/usage/sample_potts/{{source}}.jsonl"
     wildcard_constraints:
         source=named(sources_of("potts")),
-    priority: 50
+    priority: WIDE
     conda:
         "../../envs/numerics.yaml"
     threads: lambda wildcards: sampling_threads(wildcards.source)
@@ -186,7 +186,7 @@ rule read_alignment:
         f"{RESULTS}/usage/read_alignment/{{source}}.jsonl"
     wildcard_constraints:
         source=named(sources_of("alignment")),
-    priority: 50
+    priority: WIDE
     conda:
         "../../envs/numerics.yaml"
     threads: 4

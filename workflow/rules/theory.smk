@@ -14,6 +14,7 @@ rule compute_theory:
         f"{RESULTS}/logs/compute_theory/{{theory}}.log",
     benchmark:
         f"{RESULTS}/usage/compute_theory/{{theory}}.jsonl"
+    priority: urgency(THEORY, 10)
     conda:
         "../../envs/learning.yaml"
     threads: lambda wildcards: entry("theory", wildcards.theory).get("threads", 1)

@@ -20,7 +20,7 @@ rule train_model:
         f"{RESULTS}/usage/train_model/{{source}}.{{model}}.seed-{{seed}}.jsonl"
     wildcard_constraints:
         model=named(trained_models(on_cpu=False)),
-    priority: 10
+    priority: urgency(MODEL, 10)
     conda:
         "../../envs/learning.yaml"
     threads: lambda wildcards: training_threads(wildcards.model)
@@ -64,7 +64,7 @@ rule adopt_weights:
         f"{RESULTS}/usage/adopt_weights/{{source}}.{{model}}.seed-{{seed}}.jsonl"
     wildcard_constraints:
         model=named(name for name in config["models"] if not is_trained(name)),
-    priority: 1  # short: not the last one left, with a core idle beside it
+    priority: urgency(MODEL, 30)  # short: figures come out sooner
     conda:
         "../../envs/learning.yaml"
     resources:

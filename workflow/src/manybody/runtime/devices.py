@@ -1,5 +1,6 @@
 """Where a model is trained: accelerate's choice of device, precision and processes."""
 
+import ctypes
 import os
 import socket
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
+# What glibc's mallopt sets: bytes that it keeps when they are given back; the size from which an
+# array has pages of its own, at most 32 MiB; bytes that it takes from the system at once.
+KEPT = {-1: 2**28, -3: 2**25, -2: 2**24}
 
 
 @contextmanager
@@ -37,6 +41,7 @@ def accelerated(device: str, precision: str, threads: int) -> "Iterator[Accelera
     launched = torch.distributed.is_available() and torch.distributed.is_initialized()
     # accelerate keeps one state per process and refuses to change its precision.
     AcceleratorState._reset_state(reset_partial_state=not launched)
+    keep_memory()
     try:
         accelerator = Accelerator(cpu=cpu, mixed_precision=PRECISIONS[precision])
         torch.set_num_threads(threads)  # accelerate may have set another number
@@ -52,6 +57,17 @@ def accelerated(device: str, precision: str, threads: int) -> "Iterator[Accelera
         torch.set_num_threads(before[0])
         torch.set_deterministic_debug_mode(before[1])
         torch.utils.deterministic.fill_uninitialized_memory = fill
+
+
+def keep_memory() -> None:
+    """Keeps this process's memory between the steps of a training, if its C library is glibc.
+
+    By itself glibc returns much of it after each step. The system zeroes the pages that are taken
+    anew, hundreds a step: 5 % of the time of a small BERT. No number changes.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    for option, value in KEPT.items() if mallopt else ():
+        mallopt(option, value)
 
 
 @contextmanager

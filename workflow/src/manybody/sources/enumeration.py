@@ -5,7 +5,7 @@ an interaction of one order less, k J_{L ...} U_{a ...}. Each state takes a few 
 """
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from manybody.sources.hamiltonian import Hamiltonian
 
@@ -61,7 +61,7 @@ def chi_square(probabilities: np.ndarray, found: np.ndarray) -> dict[str, float]
     return dict(
         chi_square=value,
         freedom=freedom,
-        chance=float(chi2.sf(value, freedom)) if freedom else 1.0,
+        chance=float(chdtrc(freedom, value)) if freedom else 1.0,
         distance=float(np.abs(counts - means).sum() / 2 / len(found)),
     )
 

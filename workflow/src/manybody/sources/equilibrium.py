@@ -10,7 +10,7 @@ colours with chains from the deepest valley.
 import math
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from manybody.sources import SourceError, enumeration, gibbs
 from manybody.sources.hamiltonian import Hamiltonian
@@ -57,7 +57,7 @@ def refuse_trapped(found: dict, sweeps: int, warmer: str) -> None:
     `warmer` says which key gives a higher temperature, as part of a sentence.
     """
     if found["method"] == "exact":
-        if found["chance"] >= 2 * norm.sf(ERRORS):
+        if found["chance"] >= 2 * ndtr(-ERRORS):
             return
         apart = (
             f"of {found['chains']} samples chi^2 is {found['chi_square']:.0f} against the law of "

@@ -31,6 +31,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from manybody.runtime.devices import torch_threads
 from manybody.runtime.progress import Progress
+from manybody.runtime.quick_start import lean
 from manybody.theory.multi_index.questions import Questions, Tokens, of_packages, read, tokenise
 from manybody.theory.rows import COLUMNS, about, joined, rows
 
@@ -39,6 +40,7 @@ FINE = 2  # epochs at the start in which weights are kept after every step
 THINNED = 100  # times a decade of steps that they are kept after these
 EVALUATIONS = 4  # an epoch, in the fine ones; later one
 QUESTIONS = 64  # held-out questions in one pass
+AdamW = lean(torch.optim.AdamW)
 
 
 class Classifier:
@@ -168,7 +170,7 @@ def _run(
     )
     model = Classifier(generator, *shape)
     rate, epsilon = entry["learning_rate"], entry["epsilon"]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, eps=epsilon, fused=True)
+    optimizer = AdamW(model.parameters(), lr=rate, eps=epsilon, fused=True)
 
     per_epoch = _batches(entry, len(train))
     last = entry["epochs"] * per_epoch
