@@ -62,12 +62,12 @@ def test_a_card_says_what_the_clone_is(kind, tmp_path):
         "README.md", "tokenizer.json", *named.values(),
     }  # fmt: skip
     for said in (
-        "**Generator**: n = 2, order 3 (architecture factored, bias True, layers 2,",
+        "**Generator**: n = 2, order 3, rank 4 (architecture factored, bias True, layers 2,",
         "model n2 of seed 0 at step 40 (the last)",
         "**Order of interaction**: 3",
         "**Score**: norm: E(s) = -sum_i h_i(s_i), h_i the log-probabilities",
         "**Temperature**: 1:",
-        "**Chains**: 7, one a row, that start from test; seed 5, positions left-to-right",
+        "**Chains**: 7, one a row; start: test; seed 5; positions left-to-right",
         "**Sweeps**: 2, 5;",
         "|V| = 12, L = 6",
     ):

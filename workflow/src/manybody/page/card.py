@@ -91,8 +91,8 @@ def _card(manifest: Path, about: dict, started: Sequences, saved: list[str]) -> 
         "Order of interaction": order if order is not None else "bounded by L alone",
         "Score": f"{about['energy']}: E(s) = -sum_i h_i(s_i), {SCORES[about['energy']]}",
         "Temperature": "1: a sequence s is drawn with probability proportional to exp(-E(s))",
-        "Chains": f"{about['chains']}, one a row, that start from {chains['start']}; seed "
-        f"{about['chain_seed']}, positions {about['order']}",
+        "Chains": f"{about['chains']}, one a row; start: {chains['start']}; seed "
+        f"{about['chain_seed']}; positions {about['order']}",
         "Sweeps": f"{', '.join(map(str, about['sweeps']))}; a sweep proposes a token at each of "
         "the L positions",
         f"After {chains['sweeps']} sweeps": f"{chains['accepted']:.0%} of the proposals of another "
