@@ -25,7 +25,8 @@ NAMES = re.compile(
     r"|theory\.docstrings\.questions\.packages|.*\.colours"
 )
 OPTIONAL = re.compile(
-    r"corpora\.[^.]+\.(seed|deduplicate|marker|column|files|sha256)|sources\.[^.]+\.(blocks|fields|split\.by)"
+    r"corpora\.[^.]+\.(seed|deduplicate|marker|column|files|sha256)|corpora\.letters\.(split|boundary)"
+    r"|sources\.[^.]+\.(blocks|fields|split\.by)"
     r"|sources\.[^.]+\.blocks\..*|models\.[^.]+\.(heads|attention|init_scale|parameters)"
     r"|models\..*\.(loss|hold|every|subset|validation_masks|divergence|device|stream|training\.sequence_weights)"
     r"|figures\..*\.(seeds|palette|protocols|exact|wide_generator|early_stopped|twins"

@@ -16,7 +16,7 @@ from manybody.sampling import footprint
 
 def test_figure_1_on_files_of_ones_own(tmp_path):
     text = tmp_path / "mine.tokens"
-    text.write_text(" = A title = \n\n some words .\n")
+    text.write_text(" = A title = \n\n some words .\n" * 10)
     pipeline = Pipeline(tmp_path, (CONFIG / "lab-wikitext.yaml").read_text(), scale="lab")
     own = f"corpora: {{wikitext-slice: {{files: [{text}]}}}}"
     jobs = pipeline.counted(overlay=own, targets=["all"])

@@ -98,5 +98,7 @@ def test_devices_are_picked_by_name(monkeypatch):
     for there, automatic in ((True, "cuda"), (False, "cpu")):
         monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
         assert [pick("auto"), pick("cpu")] == [automatic, "cpu"]
-    with pytest.raises(ValueError, match=r"cuda was .*install the cuda lock.*choose device auto"):
+    with pytest.raises(
+        ValueError, match=r"device is cuda, .*install the cuda lock.*choose device auto"
+    ):
         pick("cuda")
