@@ -102,10 +102,10 @@ def test_a_notebook_runs_with_what_is_installed_and_says_what_it_said(installed,
     assert ran.returncode == 0, ran.stderr[-2000:]
     (printed, figures), (expected, shown) = outputs(tmp_path / name), outputs(NOTEBOOKS / name)
     assert figures == shown == 1
-    # Words apart, as letters of a clone hang on the machine's last digits.
+    # Letters of a clone hang on the machine's last digits, and the text on the Python.
     numbers, known = (re.findall(r"\d+(?:\.\d+)?", text) for text in (printed, expected))
     assert len(known) > 5
-    np.testing.assert_allclose(list(map(float, numbers)), list(map(float, known)), 0.1, 0.05)
+    np.testing.assert_allclose(list(map(float, numbers)), list(map(float, known)), 0.2, 0.05)
 
 
 def test_each_notebook_is_a_notebook_that_the_page_names():
