@@ -1,5 +1,6 @@
-"""`pip install .`: a wheel of the package alone, and what it says that it needs."""
+"""`pip install .`: a wheel of the package alone, what it needs, and the notebooks that use it."""
 
+import json
 import os
 import re
 import shutil
@@ -7,11 +8,15 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from pathlib import Path
 
+import nbformat
+import numpy as np
 import pytest
 from packaging.requirements import Requirement
 from test_environment import ENVS, ROOT, WORKFLOW, distribution, lock, names_imported
 
+NOTEBOOKS = ROOT / "docs" / "notebooks"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NEEDS = {need.name: need for need in map(Requirement, PROJECT["dependencies"])}
 PROGRAM = """
@@ -38,18 +43,36 @@ def test_bounds_are_those_of_the_lock(name):
     assert bounds["<"] == str(int(locked.split(".")[0]) + 1)
 
 
-@pytest.mark.long
-def test_a_wheel_is_built_offline_and_works_from_where_it_lies(tmp_path):
-    copy = tmp_path / "checkout"
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder with the wheel of a copy of the checkout, and `target`, which it is installed in."""
+    folder = tmp_path_factory.mktemp("package")
+    copy = folder / "checkout"
     skipped = shutil.ignore_patterns("__pycache__", "*.egg-info")
     shutil.copytree(WORKFLOW / "src", copy / "workflow" / "src", ignore=skipped)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     offline = ["--no-index", "--no-deps"]
-    wheel = [*pip, "wheel", *offline, "--no-build-isolation", "-w", str(tmp_path), str(copy)]
+    wheel = [*pip, "wheel", *offline, "--no-build-isolation", "-w", str(folder), str(copy)]
     subprocess.run(wheel, check=True, capture_output=True)
-    (built,) = tmp_path.glob("*.whl")
+    (built,) = folder.glob("*.whl")
+    target = ["--target", str(folder / "target"), str(built)]
+    subprocess.run([*pip, "install", *offline, *target], check=True)
+    return folder
+
+
+def run(folder, cwd, *command):
+    """What Python prints where nothing but the installed package is on its path."""
+    environment = {**os.environ, "PYTHONPATH": str(folder / "target")}
+    return subprocess.run(
+        [sys.executable, *command], cwd=cwd, env=environment, text=True, capture_output=True
+    )
+
+
+@pytest.mark.long
+def test_a_wheel_is_built_offline_and_works_from_where_it_lies(installed, tmp_path):
+    (built,) = installed.glob("*.whl")
     with zipfile.ZipFile(built) as opened:
         inside = {name for name in opened.namelist() if ".dist-info/" not in name}
         (metadata,) = (n for n in opened.namelist() if n.endswith("METADATA"))
@@ -58,11 +81,38 @@ def test_a_wheel_is_built_offline_and_works_from_where_it_lies(tmp_path):
     package = (path for path in (source / "manybody").rglob("*") if path.suffix in (".py", ".json"))
     assert inside == {str(path.relative_to(source)) for path in package}
     assert len(re.findall(r"^Requires-Dist: ", text, re.MULTILINE)) == len(NEEDS)
-    target = tmp_path / "target"
-    subprocess.run([*pip, "install", *offline, "--target", str(target), str(built)], check=True)
-    said = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(target)],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(target)}, text=True,
-        capture_output=True, check=True,
-    )  # fmt: skip
+    said = run(installed, tmp_path, "-c", PROGRAM, str(installed / "target"))
+    assert said.returncode == 0, said.stderr
     assert 0 < float(said.stdout.split()[-1]) < 4
+
+
+def outputs(path: Path) -> tuple[str, int]:
+    """What the cells of a notebook print, and how many figures they show."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    found = [output for cell in cells for output in cell.get("outputs", ())]
+    printed = "".join("".join(output.get("text", "")) for output in found)
+    return printed, sum("image/png" in output.get("data", ()) for output in found)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(path.name for path in NOTEBOOKS.glob("*.ipynb")))
+def test_a_notebook_runs_with_what_is_installed_and_says_what_it_said(installed, tmp_path, name):
+    execute = str(NOTEBOOKS / "execute.py")
+    ran = run(installed, tmp_path, execute, str(NOTEBOOKS / name), str(tmp_path / name))
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    (printed, figures), (expected, shown) = outputs(tmp_path / name), outputs(NOTEBOOKS / name)
+    assert figures == shown == 1
+    # Letters of a clone hang on the machine's last digits, and the text on the Python.
+    numbers, known = (re.findall(r"\d+(?:\.\d+)?", text) for text in (printed, expected))
+    assert len(known) > 5
+    np.testing.assert_allclose(list(map(float, numbers)), list(map(float, known)), 0.2, 0.05)
+
+
+def test_each_notebook_is_a_notebook_that_the_page_names():
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    names = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
+    assert sorted(re.findall(r"\(notebooks/(\w+\.ipynb)\)", page)) == names
+    assert len(names) == 3
+    for name in names:
+        nbformat.validate(nbformat.read(NOTEBOOKS / name, 4))
+        assert (NOTEBOOKS / name).stat().st_size < 100_000

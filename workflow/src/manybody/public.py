@@ -29,6 +29,7 @@ __all__ = [
     "replica_loss",
     "sample_clones",
     "sample_potts",
+    "save_dataset",
     "save_pretrained",
     "score_contacts",
     "sequence_weights",
@@ -320,6 +321,24 @@ def save_pretrained(model: Model, folder: str | Path, tokenizer: str | Path | No
 
         masked = {} if model.about.causal else {"mask_token": "[MASK]"}
         PreTrainedTokenizerFast(tokenizer_file=str(tokenizer), **masked).save_pretrained(folder)
+
+
+def save_dataset(clone: str | Path, folder: str | Path, sequences: str | Path) -> None:
+    """Saves a clone for `datasets` and huggingface.co: Parquet with `tokens` and `text`, the
+    tokenizer, and a card, README.md, that says what the clone is.
+
+    clone: its manifest, `results/clones/{source}/{clone}/manifest.json`; sequences: the folder of
+    its source, `results/sequences/{source}`. `load_dataset(folder, "sweep-20", split="train")`
+    reads a saved sweep, and `starts` what the chains started from. Raises
+    `manybody.files.atomic.ArtifactError` for files that do not belong to the clone.
+
+    >>> save_dataset("no.json", "folder", "no")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    manybody.files.atomic.ArtifactError: no.json is not a readable JSON document: ...
+    """
+    from manybody.page.card import save
+
+    save(clone, folder, sequences)
 
 
 # --- Couplings -----------------------------------------------------------------------------------

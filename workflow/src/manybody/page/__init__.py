@@ -1,1 +1,1 @@
-"""The page of a run: verdicts, figures with their captions, chains, provenance."""
+"""The page of a run, with its verdicts, figures, chains and provenance; the card of a clone."""
