@@ -52,8 +52,8 @@ class Text(NamedTuple):
     ngrams: list[dict]
 
 
-def read(documents: dict[str, str], sequences: dict[str, str], overlap: str) -> Text:
-    """Counts a text; files by split, and the counts of `sources.overlap`."""
+def read(documents: dict[str, str], sequences: dict[str, str], overlap: str, ngrams: str) -> Text:
+    """Counts a text; files by split, the counts of `sources.overlap`, the losses of n-grams."""
     opened = {split: Sequences.open(path) for split, path in sequences.items()}
     train, test = opened["train"], opened["test"]
     leaks = shares(overlap)
@@ -69,7 +69,7 @@ def read(documents: dict[str, str], sequences: dict[str, str], overlap: str) -> 
         deduplicated=Documents(documents["train"]).about.get("deduplicated"),
         leaks=leaks,
         verbatim={length: inspection.verbatim(train, test, length) for length in lengths},
-        ngrams=inspection.ngram_losses(train, test),
+        ngrams=read_json(ngrams),
     )
 
 
