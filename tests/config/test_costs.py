@@ -1,10 +1,14 @@
 """What jobs are estimated to take, from the jobs of the demo."""
 
+import pandas as pd
 import pytest
+import repository
 from configs import load
 
 from manybody.config import costs
 from manybody.files.atomic import read_json
+
+DOCS = repository.ROOT / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +65,23 @@ def test_longer_blocks_cost_clones_more_than_their_length(config):
         job = jobs(config)[f"sample_clones{name}"]
         assert job["amount"] == ratio * before[f"sample_clones{name}"]["amount"]
         assert costs.estimated(job)[1] > costs.estimated(before[f"sample_clones{name}"])[1]
+
+
+@pytest.mark.parametrize("unit", ["seconds", "megabytes"])
+@pytest.mark.parametrize("stage", ["train_model", "sample_clones", "evaluate_model"])
+@pytest.mark.parametrize("scale", ["demo", "own-text"])
+def test_stages_of_other_runs_took_what_is_estimated(scale, stage, unit):
+    """Runs of the demo and of another text that are not those in `costs.json`."""
+    config = load(*["own-text.yaml"] * (scale == "own-text"))
+    measured = pd.read_csv(DOCS / f"costs-{scale}.csv").set_index(["stage", "job"]).loc[stage]
+    runs = [(name, seed) for name, one in config["evaluations"].items() for seed in one["seeds"]]
+    jobs = [one for one in costs.jobs(config, runs, config["clones"]) if one["stage"] == stage]
+    jobs = [one for one in jobs if one["name"] in measured.index]
+    assert len(jobs) == len(measured) > 2
+    now = pd.DataFrame(map(costs.estimated, jobs), columns=["seconds", "megabytes"])[unit]
+    both = (
+        (now.sum(), measured[unit].sum())
+        if unit == "seconds"
+        else (now.max(), measured[unit].max())
+    )
+    assert 1 / 1.5 < both[0] / both[1] < 1.5

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from manybody.files.sequences import Sequences
+from manybody.files.tables import read_run
 from manybody.runtime.progress import Progress
-from manybody.training.loop import train
+from manybody.training import loop
 
 ADAM = dict(
     objective="masked",
@@ -46,21 +47,19 @@ RECIPES = (
 )
 
 
-def measure(sequences: dict[str, str], recipes: tuple[Recipe, ...] = RECIPES) -> list[dict]:
+def measure(train: str, validation: str, tried: tuple[Recipe, ...] = RECIPES) -> list[dict]:
     """Rows `layers, rank, learning_rate, steps, loss, seconds`: nats per masked validation token
-    at the end, and seconds of processor time; `sequences`: files by split."""
-    data = {split: Sequences.open(path) for split, path in sequences.items()}
+    at the end, and seconds of processor time. train, validation: files of sequences."""
+    data = {"train": Sequences.open(train), "validation": Sequences.open(validation)}
     rows = []
-    with Progress(len(recipes), "recipes", "losses") as progress:
-        for recipe in recipes:
+    with Progress(len(tried), "recipes", "losses") as progress:
+        for recipe in tried:
             rows.append(_run(recipe, data))
             progress.update(1)
     return rows
 
 
 def _run(recipe: Recipe, data: dict[str, Sequences]) -> dict:
-    from manybody.files.tables import read_run
-
     sizes = dict(vocabulary=data["train"].vocabulary, length=data["train"].length)
     model = dict(architecture="factored", layers=recipe.layers, rank=recipe.rank, bias=True)
     described = {**model, "variant": "exact", **sizes}
@@ -70,7 +69,7 @@ def _run(recipe: Recipe, data: dict[str, Sequences]) -> dict:
     start = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        run = train(described, training, data, out, 0, init_seed, {}, "cpu", stream=stream)
+        run = loop.train(described, training, data, out, 0, init_seed, {}, "cpu", stream=stream)
         history = read_run(run)[1]
     seconds = time.process_time() - start
     last = history[(history["split"] == "validation") & (history["step"] == recipe.steps)]

@@ -6,6 +6,9 @@ Makes   results/sequences/{source}/ngrams.json, losses of n-grams
         generators that are there
 """
 
+MEASURED = [Path(workflow.basedir) / "docs" / "recipes.csv"]
+MEASURED += [Path(workflow.basedir) / "workflow/src/manybody/config/costs.json"]
+
 
 rule measure_ngrams:
     input:
@@ -64,6 +67,7 @@ rule write_advice:
         runs=advised("runs", "evaluations"),
         clones=advised("clones", "clones"),
         figures=len(figure_names()),
+        measured=[sha256(path) for path in MEASURED],
         code=lambda wildcards: code("write_advice.py", *ARCHITECTURES.values()),
     message:
         "Looking at the text"

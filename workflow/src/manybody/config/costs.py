@@ -4,9 +4,10 @@ A job's seconds grow with its amount of work: those of the measured job that is 
 the ratio of the amounts. At the demo's |V|, L and sizes of models this is a measurement, rescaled
 by steps, chains and sequences; at other sizes it is an estimate that was not checked.
 
-    python -m manybody.config.costs RESULTS CONFIG
+    python -m manybody.config.costs RESULTS CONFIG [TABLE]
 
-makes the file anew from RESULTS/usage and the config that made it.
+makes the file anew from RESULTS/usage and the config that made it, or writes what is estimated
+beside what was measured to TABLE.
 """
 
 import json
@@ -122,22 +123,46 @@ def estimated(job: dict, measured: list[dict] | None = None) -> tuple[float, int
     return seconds, near["megabytes"] + job["arrays"] - near["arrays"]
 
 
-def main(results: str, config: str) -> None:
-    """Writes `costs.json`: the jobs of a run, with their seconds and MB."""
-    import yaml
-
-    loaded = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
+def measured(results: str | Path, config: dict) -> list[dict]:
+    """The jobs of `jobs` that a run has done, with their `seconds` and `megabytes` as measured."""
     usage = Path(results) / "usage"
     runs = [
-        (name, seed) for name, entry in loaded["evaluations"].items() for seed in entry["seeds"]
+        (name, seed) for name, entry in config["evaluations"].items() for seed in entry["seeds"]
     ]
-    measured = []
-    for job in jobs(loaded, runs, list(loaded["clones"])):
-        lines = (usage / job["stage"] / f"{job['name']}.jsonl").read_text().splitlines()
-        used = json.loads(lines[-1])
-        job |= {"seconds": round(used["s"], 1), "megabytes": round(used["max_rss"])}
-        measured.append({key: job[key] for key in KEPT if key in job})
-    write_json(MEASURED, measured)
+    found = []
+    for job in jobs(config, runs, list(config["clones"])):
+        path = usage / job["stage"] / f"{job['name']}.jsonl"
+        if path.is_file():
+            used = json.loads(path.read_text().splitlines()[-1])
+            found.append(job | {"seconds": _seconds(used), "megabytes": round(used["max_rss"])})
+    return found
+
+
+def _seconds(used: dict) -> float:
+    """Seconds of processor time, which do not grow as those of the clock where others work too.
+
+    Snakemake looks 31 times each half second, then each 30 s; what a job takes after the last look
+    is filled in at its mean rate.
+    """
+    seconds = used["s"]
+    looked = 15.5 + (seconds - 15.5) // 30 * 30 if seconds > 15.5 else seconds
+    return round(used["cpu_time"] * seconds / looked, 1)
+
+
+def main(results: str, config: str, table: str = "") -> None:
+    """Writes `costs.json`, or to `table` the jobs as estimated and as measured."""
+    import yaml
+
+    found = measured(results, yaml.safe_load(Path(config).read_text(encoding="utf-8")))
+    if not table:
+        write_json(MEASURED, [{key: job[key] for key in KEPT if key in job} for job in found])
+        return
+    rows = ["stage,job,estimated_seconds,seconds,estimated_megabytes,megabytes"]
+    for job in found:
+        seconds, megabytes = estimated(job)
+        numbers = f"{seconds:.1f},{job['seconds']},{megabytes},{job['megabytes']}"
+        rows.append(f"{job['stage']},{job['name']},{numbers}")
+    Path(table).write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
