@@ -39,11 +39,10 @@ class Recipe(NamedTuple):
 
 
 RECIPES = (
-    *(Recipe(2, 32, rate) for rate in (0.004, 0.016, 0.032, 0.064)),
-    *(Recipe(2, 160, rate) for rate in (0.008, 0.016, 0.032)),
-    Recipe(2, 160, 0.016, 5000),
-    *(Recipe(4, 32, rate) for rate in (0.008, 0.016, 0.032)),
-    Recipe(4, 160, 0.016),
+    *(Recipe(2, 32, rate) for rate in (0.004, 0.016, 0.032)),
+    *(Recipe(2, 160, rate) for rate in (0.004, 0.008, 0.016, 0.032)),
+    Recipe(2, 160, 0.016, 1250),
+    *(Recipe(4, 32, rate) for rate in (0.008, 0.016, 0.032, 0.064)),
 )
 
 

@@ -161,7 +161,8 @@ def _recipe(text: Text, name: str, model: dict) -> list[Advice]:
     tried = [one for one in tried if one["layers"] == layers]
     losses = [one["loss"] for one in tried]
     near = (one for one in tried if one["loss"] <= min(losses) + NEAR)
-    chosen = min(near, key=lambda one: one["seconds"])
+    # seconds of equal amounts of work differ by what else the machine did
+    chosen = min(near, key=lambda one: (one["rank"] * one["steps"], one["loss"]))
     reason = (
         f"{len(tried)} recipes with {layers:g} layers ended at {min(losses):.2f} to "
         f"{max(losses):.2f} nats; this, the cheapest within {NEAR} of the best, at "
@@ -183,7 +184,7 @@ def _recipe(text: Text, name: str, model: dict) -> list[Advice]:
         ),
     ]
     if model["rank"]:
-        found.insert(0, Advice((*path, "rank"), model["rank"], rank, "the same", basis))
+        found.append(Advice((*path, "rank"), model["rank"], rank, "the same", basis))
     return found
 
 
