@@ -25,6 +25,8 @@ def clone(folder: Path, rhat=1.01, changed=0.95, samples=True) -> Path:
         "description": description | {"length": 16, "vocabulary": 20, "bias": True},
         "step": 10,
         "last": False,
+        "model": "n2",
+        "seed": 0,
     }
     about = {"source": "docs", "chain_init": "test", "energy": "raw", "chains": 8}
     names = ["trace.parquet", "samples.md"] if samples else ["trace.parquet"]

@@ -4,6 +4,7 @@ import pytest
 import yaml
 from configs import load
 
+from benchmarks import recipes
 from manybody.config import advice, costs
 from manybody.config.check import check, take_away
 
@@ -45,18 +46,43 @@ def changes(config, found):
 
 
 def test_what_is_well_is_left_alone(config):
-    assert set(changes(config, text())) == {"models"}, "rates alone were measured"
+    assert set(changes(config, text())) == {"models"}, "recipes alone were measured"
 
 
-def test_the_rate_is_that_of_the_lowest_loss_that_was_tried(config):
-    rates = changes(config, text())["models"]
-    tried = next(
-        one["tried"]
-        for one in advice.read_json(advice.RECIPES)["factored"]
-        if (one["layers"], one["size"]) == (2, 32)
+def suggested(config, model):
+    """The recipe that is suggested for a model, with its rank."""
+    jobs = costs.jobs(config, RUNS, CLONES)
+    found = advice.suggestions(text(), "docs", config, jobs)
+    return {one.path[-1]: one.suggested for one in found if one.path[:2] == ("models", model)}
+
+
+@pytest.mark.parametrize(("model", "layers"), [("n2", 2), ("n4", 4)])
+def test_the_recipe_is_the_cheapest_that_ended_as_low_as_the_best(config, model, layers):
+    tried = [one for one in advice.recipes() if one["layers"] == layers]
+    keys = ("rank", "learning_rate", "steps")
+    recipe = suggested(config, model)
+    (chosen,) = [one for one in tried if all(one[key] == recipe[key] for key in keys)]
+    best = min(one["loss"] for one in tried)
+    assert chosen["loss"] <= best + 0.05
+    work = chosen["rank"] * chosen["steps"]
+    assert all(one["loss"] > best + 0.05 for one in tried if one["rank"] * one["steps"] < work)
+    assert not any(
+        one["loss"] < chosen["loss"] for one in tried if one["rank"] * one["steps"] == work
     )
-    best = rates["n2"]["training"]["learning_rate"]
-    assert tried[str(best)] == min(tried.values())
+
+
+def test_a_full_rank_is_left_and_no_rank_is_above_the_vocabulary(config):
+    config["models"]["n2"]["rank"] = None
+    assert "rank" not in suggested(config, "n2")
+    found = advice._recipe(text(vocabulary=20), "n4", config["models"]["n4"])
+    assert found[-1].suggested <= 20
+
+
+def test_twelve_recipes_were_tried_and_can_be_tried_again():
+    columns = ("layers", "rank", "learning_rate", "steps")
+    tried = [tuple(one[column] for column in columns) for one in advice.recipes()]
+    assert tried == list(recipes.RECIPES)
+    assert len(tried) == 12
 
 
 def test_few_held_out_blocks_ask_for_larger_shares(config):

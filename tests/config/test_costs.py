@@ -1,11 +1,15 @@
 """What jobs are estimated to take, from the jobs of the demo."""
 
+import pandas as pd
 import pytest
+import repository
 from configs import load
 from snakemake.utils import update_config
 
 from manybody.config import costs
 from manybody.files.atomic import read_json
+
+DOCS = repository.ROOT / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +108,18 @@ def test_every_job_of_the_demo_was_measured_and_figures_are_light():
         log = log.replace("many-body.", "many-body/").replace("potts.", "potts/")
         assert costs.estimated(costs.described(config, log))[0] == measured["seconds"], log
     assert costs.estimated(costs.described(config, "plot_figure/potts.fig2")) == costs.LIGHT
+
+
+STAGES = ["train_model", "sample_clones", "evaluate_model", "compute_theory"]
+
+
+@pytest.mark.parametrize("unit", ["seconds", "megabytes"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_stages_of_another_run_of_the_demo_took_what_is_estimated(stage, unit):
+    """A run that is not the one in `costs.json`, on two cores of its own."""
+    measured = pd.read_csv(DOCS / "costs-demo.csv").set_index("log").filter(like=stage, axis=0)
+    assert len(measured) > 2
+    jobs = [costs.described(load(), log) for log in measured.index]
+    now = pd.DataFrame(map(costs.estimated, jobs), columns=["seconds", "megabytes"])[unit]
+    total = {"seconds": "sum", "megabytes": "max"}[unit]
+    assert 1 / 1.5 < now.agg(total) / measured[unit].agg(total) < 1.5

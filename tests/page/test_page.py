@@ -110,6 +110,7 @@ def test_chains_and_passages_are_shown_as_text(page):
     assert "n = 2, order 3, rank 8, stopped at step 10" in page.text
     assert "the chains agree, and have left their start" in page.text
     assert "> a <b> c & d" in page.text
+    assert "No clone is good enough yet to say something of the text" in page.text
 
 
 def test_what_differs_from_the_default_is_listed_by_key(page):

@@ -56,6 +56,7 @@ JOBS = {  # script: modules that its rule names besides
     "train_tokenizer.py": (),
     "encode_sequences.py": (),
     "measure_overlap.py": (),
+    "measure_ngrams.py": (),
     "train_model.py": ("manybody.models.factored", "manybody.models.factored.network"),
     "sample_clones.py": ("manybody.models.bert", "manybody.models.bert.network"),
     "evaluate_model.py": ("manybody.models.gpt", "manybody.models.gpt.network"),

@@ -1,8 +1,39 @@
 """Advice: what a text is made of, what to set for it and what a run will take, before a long job.
 
 Needs   the documents and sequences of the texts that the figures are made from
-Makes   results/advice.md, which `snakemake -- advise` prints
+Makes   results/sequences/{source}/ngrams.json, losses of n-grams
+        results/advice.md, which `snakemake -- advise` prints, with what is known of the clones and
+        generators that are there
 """
+
+MEASURED = [Path(workflow.basedir) / "docs" / "recipes.csv"]
+MEASURED += [Path(workflow.basedir) / "workflow/src/manybody/config/costs.json"]
+
+
+rule measure_ngrams:
+    input:
+        train=f"{SEQUENCES}/train.parquet",
+        test=f"{SEQUENCES}/test.parquet",
+    output:
+        ngrams=f"{SEQUENCES}/ngrams.json",
+    log:
+        f"{RESULTS}/logs/measure_ngrams/{{source}}.log",
+    benchmark:
+        f"{RESULTS}/usage/measure_ngrams/{{source}}.jsonl"
+    wildcard_constraints:
+        source=named(sources_of("text")),
+    priority: 1  # short, and asked for by the page alone
+    conda:
+        "../../envs/numerics.yaml"
+    resources:
+        mem_mb=growing(2000),
+        runtime=growing(60),
+    params:
+        code=lambda wildcards: code("measure_ngrams.py"),
+    message:
+        "Measuring n-grams of {wildcards.source}"
+    script:
+        "../scripts/measure_ngrams.py"
 
 
 rule write_advice:
@@ -14,6 +45,7 @@ rule write_advice:
             for split in SPLITS
         ],
         overlap=[of_text(source, "overlap.json") for source in advised_sources()],
+        ngrams=[of_text(source, "ngrams.json") for source in advised_sources()],
     output:
         advice=f"{RESULTS}/advice.md",
     log:
@@ -35,6 +67,7 @@ rule write_advice:
         runs=advised("runs", "evaluations"),
         clones=advised("clones", "clones"),
         figures=len(figure_names()),
+        measured=lambda wildcards: [sha256(path) for path in MEASURED],
         code=lambda wildcards: code("write_advice.py", *ARCHITECTURES.values()),
     message:
         "Looking at the text"
@@ -42,15 +75,19 @@ rule write_advice:
         "../scripts/write_advice.py"
 
 
-# Without an output: it prints each time.
+# Without an output: it prints each time, of clones and generators what is there.
 rule advise:
     input:
         advice=rules.write_advice.output.advice,
+        ngrams=counted_sources(),
     log:
         f"{RESULTS}/logs/advise.log",
     localrule: True
     conda:
         "../../envs/learning.yaml"
+    params:
+        clones=[clone_path(clone) for clone in figure_parts("clones")],
+        losses=tested_generators(),
     message:
         "The advice in {input.advice}:"
     script:

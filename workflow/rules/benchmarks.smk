@@ -33,12 +33,17 @@ rule install_peers:
 rule benchmark_part:
     input:
         peers=lambda wildcards: PEERS if wildcards.part == "potts" else [],
+        sequences=lambda wildcards: [
+            f"{SEQUENCES}/{split}.parquet".format(source="docs")
+            for split in ("train", "validation")
+            if wildcards.part == "recipes"
+        ],
     output:
         table=f"{RESULTS}/benchmarks/{{part}}.csv",
     log:
         f"{RESULTS}/logs/benchmark_part/{{part}}.log",
     wildcard_constraints:
-        part="sequences|training|clones|many-body|potts|multi-index|multi-index-coverage",
+        part="sequences|training|clones|many-body|potts|multi-index|multi-index-coverage|recipes",
     conda:
         "../../envs/learning.yaml"
     # More than any machine has, which snakemake cuts down to --cores: no other job may disturb the

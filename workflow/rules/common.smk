@@ -512,6 +512,25 @@ def page_texts():
     return {name: sha256(root / name) for name in ("config/config.yaml", *texts, *captions)}
 
 
+def tested_generators():
+    """Losses of the clones' generators, from the figures' evaluations with the test split."""
+    clones = [entry("clones", clone) for clone in figure_parts("clones")]
+    generators = [(clone["source"], clone["model"], clone["seed"]) for clone in clones]
+    found = []
+    for name, seed in figure_parts("runs"):
+        evaluation = entry("evaluations", name)
+        test = any(target.get("split") == "test" for target in evaluation["targets"].values())
+        if test and (evaluation["source"], evaluation["model"], seed) in generators:
+            found.append(LOSSES.format(evaluation=name, seed=seed))
+    return found
+
+
+def counted_sources():
+    """Losses of n-grams of the texts that clones are made of."""
+    sources = {entry("clones", clone)["source"] for clone in figure_parts("clones")}
+    return [of_text(source, "ngrams.json") for source in sources_of("text") if source in sources]
+
+
 def advised_sources():
     """Sources of text that the figures' models are trained on, or all where no figure has one."""
     text = sources_of("text")

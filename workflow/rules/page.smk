@@ -10,6 +10,8 @@ rule write_page:
         figures=figure_files(),
         claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in judged_figures()],
         clones=[clone_path(clone) for clone in figure_parts("clones")],
+        losses=tested_generators(),
+        ngrams=counted_sources(),
     output:
         page=report(f"{RESULTS}/index.html", caption="../report/scorecard.rst", category="page"),
     log:

@@ -1,5 +1,18 @@
-"""Prints the advice on the terminal, not to a log."""
+"""Prints the advice on the terminal, not to a log, and what is known of the clones made so far."""
 
 from pathlib import Path
 
+from manybody.page import chains, generators
+
 print(Path(snakemake.input.advice).read_text(encoding="utf-8"), end="")
+clones, losses = (
+    [path for path in paths if Path(path).is_file()]
+    for paths in (snakemake.params.clones, snakemake.params.losses)
+)
+known = chains.known(clones)
+said = generators.sentences(snakemake.config, known, losses, snakemake.input.ngrams)
+for clone in known:
+    numbers = f"R-hat {clone['rhat']:.2f}, {clone['kept']:.0%} of the start"
+    said.append(f"{clone['name']}, {clone['sweeps']} sweeps: {clone['verdict']} ({numbers}).")
+if said:
+    print("\n## What came out\n\n" + "".join(f"- {sentence}\n" for sentence in said), end="")

@@ -13,7 +13,7 @@ for number, source in enumerate(params.sources):
     part = slice(3 * number, 3 * number + 3)
     documents = dict(zip(splits, given.documents[part], strict=True))
     sequences = dict(zip(splits, given.sequences[part], strict=True))
-    text = advice.read(documents, sequences, given.overlap[number])
+    text = advice.read(documents, sequences, given.overlap[number], given.ngrams[number])
     runs, clones = params.runs[source], params.clones[source]
     pages.append(advice.page(source, text, params.config, runs, clones, params.figures))
 advice.write(snakemake.output.advice, pages)

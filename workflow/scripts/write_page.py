@@ -11,4 +11,6 @@ document.write(
     snakemake.params.figures,
     snakemake.input.claims,
     snakemake.input.clones,
+    snakemake.input.losses,
+    snakemake.input.ngrams,
 )

@@ -42,7 +42,7 @@ def blocks(language: str) -> list[str]:
 def test_at_most_five_lines_plan_the_figures_of_the_text_and_nothing_else(tmp_path):
     (mine,) = blocks("yaml")
     assert len(mine.splitlines()) <= 5
-    (tmp_path / "letters.txt").write_text("some words\n\nsome more\n" * 10)
+    (tmp_path / "letters.txt").write_text("some words\n\nsome more\n" * 99)
     pipeline = Pipeline(tmp_path, (CONFIG / "own-text.yaml").read_text(), scale="own-text")
     figures = {"fig1", "fig3", "fig4", "fig5", "table1"}
     drawn = {f"{verb}_simplicity_{name}": 1 for verb in ("plot", "judge") for name in figures}
@@ -50,6 +50,7 @@ def test_at_most_five_lines_plan_the_figures_of_the_text_and_nothing_else(tmp_pa
         "collect_corpus": 1,
         "train_tokenizer": 1,
         "encode_sequences": 3,
+        "measure_ngrams": 1,
         "measure_overlap": 1,
         "train_model": 8,
         "sample_clones": 3,
@@ -85,12 +86,23 @@ def followed(tmp_path_factory):
 
 
 def test_advice_is_printed_before_anything_long_and_kept(followed):
-    folder, (said, _) = followed
+    folder, (said, *_) = followed
     advice = (folder / "results/letters/advice.md").read_text()
     assert advice in said
     assert "train_model" not in said.partition("# Advice on docs")[0]
     for part in ("## The text", "| trigrams |", "`models.n2.training.learning_rate`", "MB"):
         assert part in advice
+
+
+def test_afterwards_it_says_what_came_out(followed):
+    folder, (before, _, after) = followed
+    assert "## What came out" not in before
+    summary = "No clone is good enough yet to say something of the text"
+    generators = ("n2 (n = 2, order 3) loses", "bert-generator (BERT, any order) loses")
+    for said in (summary, *generators, "has not learned what pairs of neighbours say"):
+        assert said in after.partition("## What came out")[2]
+        assert said in (folder / "results/letters/index.html").read_text()
+    assert "n4, 70 sweeps: the chains do not agree" in after
 
 
 def test_what_is_suggested_is_a_config(followed):

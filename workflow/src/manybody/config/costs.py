@@ -6,9 +6,11 @@ by steps, chains and sequences; at other sizes it is an estimate that was not ch
 a text are described by sizes that advice is given on; any other by the counts of its entry in the
 config (points, realisations, sweeps ...), of which each is taken to multiply the work.
 
-    python -m manybody.config.costs RESULTS CONFIG
+    python -m manybody.config.costs RESULTS CONFIG [TABLE]
 
-makes the file anew from RESULTS/logs, RESULTS/usage and the config that made them.
+makes the file anew from RESULTS/logs, RESULTS/usage and the config that made them, or writes what
+is estimated beside what was measured to TABLE. The times are those of the clock: use a run that had
+the machine to itself.
 """
 
 import json
@@ -188,26 +190,41 @@ def _seconds(job: dict) -> float:
     return job["seconds"]
 
 
-def main(results: str, config: str) -> None:
-    """Writes `costs.json`: the jobs of a run, with their seconds and MB."""
-    import yaml
-
-    loaded = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
+def measured(results: str | Path, config: dict) -> list[dict]:
+    """The jobs that a run has done, with their `seconds` and `megabytes` as measured."""
     logs, usage = Path(results) / "logs", Path(results) / "usage"
-    measured = []
+    found = []
     for path in sorted(logs.rglob("*.log")):
         key = str(path.relative_to(logs).with_suffix(""))
         stage, _, name = key.partition("/")
         times = usage / stage / f"{name.replace('/', '.')}.jsonl"
-        if not times.exists():
-            continue
-        job = described(loaded, key)
-        if "layers" in job:
-            del job["name"]
-        used = json.loads(times.read_text().splitlines()[-1])
-        job |= {"seconds": round(used["s"], 1), "megabytes": round(used["max_rss"])}
-        measured.append({key: job[key] for key in KEPT if key in job})
-    write_json(MEASURED, measured)
+        if times.exists():
+            used = json.loads(times.read_text().splitlines()[-1])
+            took = {"seconds": round(used["s"], 1), "megabytes": round(used["max_rss"])}
+            found.append(described(config, key) | took | {"log": key})
+    return found
+
+
+def main(results: str, config: str, table: str = "") -> None:
+    """Writes `costs.json`, or to `table` the jobs as estimated and as measured."""
+    import yaml
+
+    found = measured(results, yaml.safe_load(Path(config).read_text(encoding="utf-8")))
+    if not table:
+        kept = [{key: job[key] for key in KEPT if key in job} for job in found]
+        write_json(MEASURED, [_anonymous(job) if "layers" in job else job for job in kept])
+        return
+    rows = ["log,estimated_seconds,seconds,estimated_megabytes,megabytes"]
+    for job in found:
+        seconds, megabytes = estimated(job)
+        numbers = f"{seconds:.1f},{job['seconds']},{megabytes},{job['megabytes']}"
+        rows.append(f"{job['log']},{numbers}")
+    Path(table).write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def _anonymous(job: dict) -> dict:
+    """A job of a text is found by its sizes, not by its name."""
+    return {key: value for key, value in job.items() if key != "name"}
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from manybody.files import tables
 from manybody.files.manifest import Manifest
 
 SAMPLES = "samples.md"
+MET = "the chains agree, and have left their start"
 
 
 def known(manifests: Iterable[str | Path]) -> list[dict]:
@@ -24,11 +25,14 @@ def _known(path: Path) -> dict:
     about, trace = tables.read_trace(path)
     last = trace.iloc[-1]
     manifest = Manifest.read(path, "clones")
+    made = about["generator"]
     kept, rhat = 1 - float(last["changed"]), float(last["rhat"])
     return {
         "name": path.parent.name,
         "source": about["source"],
         "generator": labels.target({"original": False, **about}, rank=True),
+        "run": (about["source"], made["model"], made["seed"]),
+        "step": made["step"],
         "start": about["chain_init"],
         "score": about["energy"],
         "chains": about["chains"],
@@ -49,4 +53,4 @@ def verdict(rhat: float, kept: float) -> str:
     faults = ["the chains do not agree"] * (rhat >= RHAT) + ["part of the start is left"] * (
         kept >= FORGOTTEN
     )
-    return " and ".join(faults) or "the chains agree, and have left their start"
+    return " and ".join(faults) or MET

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from manybody.claims import scorecard
 from manybody.claims.verdicts import FORGOTTEN, RHAT
 from manybody.files.atomic import atomic
-from manybody.page import chains, images, provenance
+from manybody.page import chains, generators, images, provenance
 from manybody.page.captions import caption
 
 CHECKOUT = Path(__file__).resolve().parents[4]
@@ -25,17 +25,21 @@ def write(
     figures: Sequence[tuple[str, str]],
     claims: Iterable[str | Path],
     clones: Iterable[str | Path],
+    losses: Iterable[str | Path] = (),
+    ngrams: Iterable[str | Path] = (),
 ) -> None:
     """Writes the page of a run in its folder of results.
 
     figures: (paper, figure), drawn in `figures/` beside `out`. claims: tables of those that are
-    judged. clones: manifests. Captions and the default config are those of the checkout.
+    judged. clones: manifests. losses, ngrams: as of `generators.sentences`.
+    Captions and the default config are those of the checkout.
     Raises `ArtifactError` for a file that is missing, altered or not what it should be.
     """
     out = Path(out)
     report = CHECKOUT / "workflow" / "report"
     default = yaml.safe_load((CHECKOUT / "config" / "config.yaml").read_text("utf-8"))
     judged = scorecard.read(claims)
+    known = chains.known(clones)
     environment = Environment(
         loader=FileSystemLoader(report),
         autoescape=True,
@@ -67,7 +71,8 @@ def write(
         figures=shown,
         measured=scorecard.measured,
         expected=scorecard.expected,
-        chains=chains.known(clones),
+        chains=known,
+        generators=generators.sentences(config, known, losses, ngrams),
         rhat=RHAT,
         forgotten=f"{FORGOTTEN:.0%}",
         twins=[row for figure in shown for row in figure["rows"] if TWINS in row["claim"]],
