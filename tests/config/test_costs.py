@@ -110,13 +110,13 @@ def test_every_job_of_the_demo_was_measured_and_figures_are_light():
     assert costs.estimated(costs.described(config, "plot_figure/potts.fig2")) == costs.LIGHT
 
 
-STAGES = ["train_model", "sample_clones", "evaluate_model", "compute_theory"]
+STAGES = ["train_model", "sample_clones", "evaluate_model"]
 
 
 @pytest.mark.parametrize("unit", ["seconds", "megabytes"])
 @pytest.mark.parametrize("stage", STAGES)
 def test_stages_of_another_run_of_the_demo_took_what_is_estimated(stage, unit):
-    """A run that is not the one in `costs.json`, on two cores of its own."""
+    """A run that is not the one in `costs.json`."""
     measured = pd.read_csv(DOCS / "costs-demo.csv").set_index("log").filter(like=stage, axis=0)
     assert len(measured) > 2
     jobs = [costs.described(load(), log) for log in measured.index]
