@@ -131,7 +131,7 @@ def cube(
         part = bits[begin : begin + model.batch]
         tokens = np.tile(start, (len(part), 1))
         tokens[:, chosen] = np.where(part, other[chosen], start[chosen])
-        yield part.sum(1), ask(model, tokens, np.broadcast_to(targets, (len(part), len(targets))))
+        yield part.sum(1), ask(model, tokens, np.tile(targets, (len(part), 1)))
 
 
 def walsh_weights(logits: Tensor, mu: np.ndarray) -> np.ndarray:

@@ -31,7 +31,7 @@ from manybody.runtime.seeds import spawn
 LAWS = ("text", "unigram", "model")
 PILOT = 64  # draws that measure the profile of influence against distance
 REPLICATES = 400  # of the bootstrap
-BELIEVED = 2  # chunks of draws before an error is believed
+BELIEVED = 4  # chunks of draws before an error is believed
 NONE = 1e-8  # share of the reference variance below which there is no spectrum yet
 HELD = 2**27  # logits of a cube held at a time
 COLUMNS = (
@@ -210,8 +210,8 @@ class Draws:
             self.profile = np.eye(bins)[place]
             rng = np.random.default_rng(spawn(self.seed, "pilot", place))
             numbers = place * (PILOT // bins) + np.arange(max(1, PILOT // bins))
-            pilot.append(self._sample_sets(1, numbers, rng, uniform=0))
-        rows = pd.concat(pilot)
+            pilot += self._sample_sets(1, numbers, rng, uniform=0)
+        rows = _frame(pilot)
         rows = rows[(rows["weight"] > 0) & (rows["order"] == 1)]
         squares = rows["value"].pow(2).groupby(flips.octaves(rows["span"])).mean()
         found = np.sqrt(squares.reindex(range(bins)).to_numpy())
@@ -221,13 +221,13 @@ class Draws:
     def sets(self, order: int, number: int) -> pd.DataFrame:
         """Chunk `number` of draws of M_k, and of Var g with those of k = 1."""
         rng = np.random.default_rng(spawn(self.seed, f"order {order}", number))
-        return self._sample_sets(order, number * self.chunk + np.arange(self.chunk), rng)
+        return _frame(self._sample_sets(order, number * self.chunk + np.arange(self.chunk), rng))
 
     def cubes(self, size: int, number: int) -> pd.DataFrame:
         """Chunk `number` of draws that flip `size` positions in all ways: M_1 .. M_size, Var g."""
         rng = np.random.default_rng(spawn(self.seed, "cubes", number))
         numbers = number * self.chunk + np.arange(self.chunk)
-        return pd.concat([self._cube(size, draw, rng) for draw in numbers], ignore_index=True)
+        return _frame([part for draw in numbers for part in self._cube(size, draw, rng)])
 
     def context(self, blocks: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which positions (n, A, L) may be flipped for targets (n, A), and which of them differ."""
@@ -247,7 +247,7 @@ class Draws:
             kept = np.ones_like(targets, bool)
         return blocks, start, s + r - start, targets, kept
 
-    def _sample_sets(self, order, numbers, rng, uniform=flips.UNIFORM) -> pd.DataFrame:
+    def _sample_sets(self, order, numbers, rng, uniform=flips.UNIFORM) -> list[tuple]:
         blocks, start, other, targets, kept = self._begin(numbers, rng)
         every = np.arange(len(blocks))
         fresh = np.where(rng.random(start.shape) < 0.5, start, other)
@@ -277,13 +277,13 @@ class Draws:
             asked &= targets > last
         asked[~drawn, 0] = True  # a draw that finds nothing to flip counts, as 0
         counts = seen.sum(2), differ.sum(2)
-        frames = [self._rows(asked, numbers, targets, order, span, counts, weight, values[0])]
+        found = [self._rows(asked, numbers, targets, order, span, counts, weight, values[0])]
         if order == 1:
             mean = 1 / kept.sum(1)
-            frames.append(self._rows(kept, numbers, targets, 0, 0 * span, counts, mean, values[1]))
-        return pd.concat(frames, ignore_index=True)
+            found.append(self._rows(kept, numbers, targets, 0, 0 * span, counts, mean, values[1]))
+        return found
 
-    def _cube(self, size: int, number: int, rng: np.random.Generator) -> pd.DataFrame:
+    def _cube(self, size: int, number: int, rng: np.random.Generator) -> list[tuple]:
         numbers = np.array([number])
         blocks, start, other, targets, kept = self._begin(numbers, rng)
         fresh = np.where(rng.random(start.shape) < 0.5, start, other)
@@ -300,7 +300,7 @@ class Draws:
         asked = np.zeros_like(kept)
         asked[0, taken] = True
         counts = seen.sum(2), differ.sum(2)
-        among, frames = max(int(flipped.sum()), size), []
+        among, found = max(int(flipped.sum()), size), []
         for order in range(size + 1):
             values, factor = np.zeros(targets.shape), 1.0
             if order:
@@ -310,16 +310,15 @@ class Draws:
                 values[0, taken] = flips.norm(change, self.mu) / 2
             mean = np.array([factor / len(taken)])
             span = np.zeros_like(targets)
-            frames.append(self._rows(asked, numbers, targets, order, span, counts, mean, values))
-        return pd.concat(frames, ignore_index=True)
+            found.append(self._rows(asked, numbers, targets, order, span, counts, mean, values))
+        return found
 
-    def _rows(self, asked, numbers, targets, order, span, counts, weight, values) -> pd.DataFrame:
+    def _rows(self, asked, numbers, targets, order, span, counts, weight, values) -> tuple:
         draw, place = np.nonzero(asked)
         seen, differ = (count[draw, place] for count in counts)
         block = self.blocks[numbers[draw] % len(self.blocks)]
         columns = (block, numbers[draw], targets[draw, place], np.full(len(draw), order))
-        columns += (span[draw, place], seen, differ, weight[draw], values[draw, place])
-        return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
+        return *columns, span[draw, place], seen, differ, weight[draw], values[draw, place]
 
     def _replacement(self, law, s, others, kept, special, sweeps) -> np.ndarray:
         """r (n, L) of blocks s (n, L), of which the kept tokens are not special."""
@@ -349,6 +348,12 @@ class Draws:
         places = torch.from_numpy(rng.random(levels.shape[:-1])).to(levels.device)
         places = places[..., None] * levels[..., -1:]
         return torch.searchsorted(levels, places, right=True)[..., 0].cpu().numpy()
+
+
+def _frame(parts: list[tuple]) -> pd.DataFrame:
+    """The rows of all parts, tuples of columns."""
+    columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
 
 class _Blocks:
