@@ -24,6 +24,7 @@ from scipy.special import log_softmax
 
 from manybody.evaluation import flips
 from manybody.evaluation.flips import Conditionals
+from manybody.files.tables import SPECTRUM_SCHEMA
 from manybody.models.base import Model
 from manybody.runtime.refusal import Refusal
 from manybody.runtime.seeds import spawn
@@ -34,21 +35,11 @@ REPLICATES = 400  # of the bootstrap
 BELIEVED = 4  # chunks of draws before an error is believed
 NONE = 1e-8  # share of the reference variance below which there is no spectrum yet
 HELD = 2**27  # logits of a cube held at a time
-COLUMNS = (
-    "block",  # number of s among the sequences
-    "draw",  # number of the sample; one of a causal model has a row for each target
-    "target",
-    "order",  # k of M_k; 0 for Var g
-    "span",  # from the first to the last of the target and the flipped positions; 0 if undefined
-    "positions",  # of the context that may be flipped
-    "differing",  # how many of them differ between s and r
-    "weight",  # the mean over draws of the sum of weight x value is M_k
-    "value",
-)
+COLUMNS = SPECTRUM_SCHEMA.names
 
 
 class Spectrum(NamedTuple):
-    """`table` of results, `rows` of all draws from which they follow (`COLUMNS`)."""
+    """`table` of results, `rows` of the draws that they follow from (`tables.SPECTRUM_SCHEMA`)."""
 
     table: pd.DataFrame
     rows: pd.DataFrame
@@ -166,9 +157,10 @@ def _wanted(table: pd.DataFrame, degree: int | None, least: int) -> list[int]:
 
 
 class Draws:
-    """Blocks s, their r, and samples of flips in between: rows of `COLUMNS`."""
+    """Blocks s, their r, and samples of flips in between, as rows of `tables.SPECTRUM_SCHEMA`."""
 
-    def __init__(self, model, tokens, mu, law, special, sweeps, seed):
+    def __init__(self, model, tokens, mu, law, special, sweeps, seed, given=None):
+        """Arguments as of `spectrum`; given: a passage (L,) to be every s, and n others (n, L)."""
         tokens = np.asarray(tokens, np.int64)
         self.model, self.seed, self.profile = model, seed, None
         self.chunk = 16 if model.causal else 64
@@ -189,12 +181,15 @@ class Draws:
             raise Refusal(f"found shape {self.mu.shape}; expected (|V|,)", "mu")
         order = np.random.default_rng(spawn(seed, "blocks")).permutation(len(tokens))
         half = len(order) // 2
-        s, kept = tokens[order[:half]], ~np.isin(tokens[order[:half]], special)
-        r = self._replacement(law, s, tokens[order[half : 2 * half]], kept, special, sweeps)
+        s, others = tokens[order[:half]], tokens[order[half : 2 * half]]
+        if given is not None:
+            s, others = np.tile(given[0], (len(given[1]), 1)), given[1]
+        kept = ~np.isin(s, special)
+        r = self._replacement(law, s, others, kept, special, sweeps)
         self.targets = np.arange(1 if model.causal else 0, tokens.shape[1])
         # A block of special tokens alone asks for nothing.
         some = kept[:, self.targets].any(1)
-        self.blocks, self.s, self.free = order[:half][some], s[some], kept[some]
+        self.blocks, self.s, self.free = order[: len(s)][some], s[some], kept[some]
         self.r = np.where(self.free & ~np.isin(r[some], special), r[some], self.s)
         if len(self.blocks) < 2:
             raise Refusal(
@@ -422,3 +417,124 @@ def summary(
         result |= {"state": "no spectrum yet" if none else state}
         results.append(result)
     return pd.DataFrame(results)
+
+
+def ranges(rows: pd.DataFrame, order: int, seed: int = 0) -> pd.DataFrame:
+    """The share of M_order at each span, from the draws of `spectrum`: span, share, se.
+
+    The span of a pair (order 1) is the distance |i - j| of target and source; of a triple (order 2)
+    and of larger sets it is that of the first position from the last.
+    """
+    rows = rows[(rows["order"] == order) & (rows["span"] > 0)]
+    blocks, weighted = _Blocks(rows, seed), (rows["weight"] * rows["value"]).to_numpy()
+    span = rows["span"].to_numpy()
+    whole, results = blocks.sums(span > 0, weighted), []
+    for each in np.unique(span):
+        share = blocks.sums(span == each, weighted) / whole
+        results.append((int(each), float(share[0]), blocks.error(share)))
+    return pd.DataFrame(results, columns=["span", "share", "se"])
+
+
+@torch.no_grad()
+def influence_map(
+    model: Model | Conditionals,
+    tokens: np.ndarray,
+    passage: np.ndarray,
+    *,
+    mu: np.ndarray | None = None,
+    law: str = "text",
+    special: tuple[int, ...] = (),
+    sweeps: int = 1,
+    contexts: int = 16,
+    seed: int = 0,
+) -> np.ndarray:
+    """M_1 of one passage (L,) by target i (row) and source j (column): (L, L).
+
+    E |(g(m) - g(m flipped at j)) / 2|^2 over `contexts` random contexts, each with an r of its own:
+    of law `text`, from tokens (B, L). NaN where j is no context of i, or either is special. Takes
+    L^2 forwards a context for a masked model, L for a causal one.
+    """
+    model = model if isinstance(model, Conditionals) else flips.of_model(model)
+    others = tokens[np.random.default_rng(spawn(seed, "map")).permutation(len(tokens))[:contexts]]
+    draws = Draws(model, tokens, mu, law, special, sweeps, seed, (passage, others))
+    length, count = len(passage), len(others)
+    targets = draws.targets[draws.free[0, draws.targets]]
+    found = np.full((length, length), np.nan)
+    for group in targets[None] if model.causal else targets[:, None]:
+        seen, _ = draws.context(np.zeros(1, int), group[None])
+        found[group] = np.where(seen[0], 0.0, np.nan)
+    rng = np.random.default_rng(spawn(seed, "map", 1))
+    for block in range(count):
+        start = np.where(rng.random(length) < 0.5, draws.s[block], draws.r[block])
+        other = draws.s[block] + draws.r[block] - start
+        for group in draws.targets[None] if model.causal else targets[:, None]:
+            _, differ = draws.context(np.array([block]), group[None])
+            here = flips.ask(model, start[None], group[None])
+            sources = np.flatnonzero(differ[0].any(0))
+            for begin in range(0, len(sources), model.batch):
+                part = sources[begin : begin + model.batch]
+                flipped = np.tile(start, (len(part), 1))
+                flipped[np.arange(len(part)), part] = other[part]
+                change = flips.ask(model, flipped, np.tile(group, (len(part), 1))) - here
+                found[np.ix_(group, part)] += flips.norm(change, draws.mu).T / (4 * count)
+    return found
+
+
+@torch.no_grad()
+def anchored_loss(
+    model: Model | Conditionals,
+    tokens: np.ndarray,
+    *,
+    size: int = 8,
+    mu: np.ndarray | None = None,
+    law: str = "text",
+    special: tuple[int, ...] = (),
+    sweeps: int = 1,
+    targets: int = 256,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Loss on text of the logits cut at degree 0 .. size in `size` positions, the others at text.
+
+    Positions are drawn by the profile of influence; `targets` of them are asked in turn, each by
+    2^size forwards. Columns degree, loss and se (nats), excess and excess_se (over the uncut
+    logits, degree `size`); errors by a bootstrap over blocks. Raises as `spectrum` does.
+
+    The part of degree d at the text itself is 2^-q sum_m g(m) K_d(h), K the Krawtchouk polynomial
+    of the number h of flipped tokens, so that no table of all 2^q logits is needed.
+    """
+    model = model if isinstance(model, Conditionals) else flips.of_model(model)
+    draws = Draws(model, tokens, mu, law, special, sweeps, seed)
+    if not 1 <= size < tokens.shape[1]:
+        raise Refusal(f"found {size}, expected 1 to L - 1 = {tokens.shape[1] - 1}", "size")
+    draws.learn_profile()
+    degrees, rng = np.arange(size + 1), np.random.default_rng(spawn(seed, "anchored"))
+    kernel = torch.tensor([[_krawtchouk(size, d, h) for h in degrees] for d in degrees]).double()
+    losses = np.empty((targets, size + 1))
+    blocks = np.arange(targets) % len(draws.s)
+    for number, block in enumerate(blocks):
+        target = rng.choice(draws.targets[draws.free[block, draws.targets]])
+        at, asked = np.array([[target]]), draws.targets if model.causal else np.array([target])
+        _, differ = draws.context(np.array([block]), at)
+        chance = flips.chances(differ, at, draws.profile)[:, 0]
+        chosen = flips.draw_set(chance, size, rng)[0]
+        place, sums = int(np.flatnonzero(asked == target)[0]), 0
+        for flipped, logits in flips.cube(model, draws.s[block], draws.r[block], chosen, asked):
+            own = logits[:, place].cpu()
+            of_count = torch.from_numpy(np.eye(size + 1)[:, flipped])
+            sums = sums + of_count @ own
+        cut = (kernel @ sums / 2**size).cumsum(0).numpy()
+        losses[number] = -log_softmax(cut, axis=1)[:, draws.s[block, target]]
+    of_blocks, every, results = _Blocks(pd.DataFrame({"block": blocks}), seed), blocks >= 0, []
+    for degree in degrees:
+        result = [int(degree)]
+        for each in (losses[:, degree], losses[:, degree] - losses[:, -1]):
+            mean = of_blocks.sums(every, each) / of_blocks.sums(every)
+            result += [float(mean[0]), of_blocks.error(mean)]
+        results.append(result)
+    return pd.DataFrame(results, columns=["degree", "loss", "se", "excess", "excess_se"])
+
+
+def _krawtchouk(size: int, degree: int, flipped: int) -> int:
+    """sum_{|T| = degree} of chi_T(m), where `flipped` of the `size` bits of m are flipped."""
+    terms = range(degree + 1)
+    return sum((-1) ** j * comb(flipped, j) * comb(size - flipped, degree - j) for j in terms)
