@@ -5,8 +5,8 @@ With g(m) as in `flips`, N context positions and Walsh weights W_d of degree d,
     M_k = sum_d C(d, k) W_d = sum_T E |2^-k sum_{U in T} (-1)^|U| g(m flipped on U)|^2,  |T| = k
 
 (docs/science/controls.md, sections 6 and 9): unbiased, and exactly zero above the degree in the
-context, which is one less than the order of interaction. Var g = sum_{d > 0} W_d and the mean degree
-is M_1 / Var g. All are means over the targets of a block and over the blocks.
+context, which is one less than the order of interaction. Var g = sum_{d > 0} W_d, and M_1 / Var g
+is the mean degree. All are means over the targets of a block and over the blocks.
 
 Positions where r_j = s_j have no influence and are never drawn. A block s is paired with one r
 that no other block has, so that blocks are independent and errors are those of a bootstrap over
@@ -34,6 +34,7 @@ PILOT = 64  # draws that measure the profile of influence against distance
 REPLICATES = 400  # of the bootstrap
 BELIEVED = 4  # chunks of draws before an error is believed
 NONE = 1e-8  # share of the reference variance below which there is no spectrum yet
+LONGEST = 17  # L of sequences whose contexts are enumerated
 HELD = 2**27  # logits of a cube held at a time
 COLUMNS = SPECTRUM_SCHEMA.names
 
@@ -138,6 +139,31 @@ def spectrum(
     return Spectrum(table, rows)
 
 
+@torch.no_grad()
+def enumerated(
+    model: Model | Conditionals,
+    tokens: np.ndarray,
+    *,
+    mu: np.ndarray | None = None,
+    law: str = "text",
+    special: tuple[int, ...] = (),
+    sweeps: int = 1,
+    seed: int = 0,
+) -> Spectrum:
+    """The exact spectrum of short sequences, with the blocks s and r of `spectrum` and this `seed`:
+    every M_k and W_d, by 2^N forwards for each s and target (for each s alone, if causal).
+
+    Errors are those of the choice of blocks. `Refusal` for L above 17; else as of `spectrum`.
+    """
+    model = model if isinstance(model, Conditionals) else flips.of_model(model)
+    draws = Draws(model, tokens, mu, law, special, sweeps, seed)
+    length = draws.s.shape[1]
+    if length > LONGEST:
+        raise Refusal(f"found L = {length}; expected at most {LONGEST} to enumerate all contexts")
+    rows = _frame([part for number in range(len(draws.s)) for part in draws.whole(number)])
+    return Spectrum(summary(rows, degree=length - 1, seed=seed), rows)
+
+
 def _costs(largest: int, degree: int | None) -> dict[int, int]:
     """Forwards of a draw by its order; those of cubes count as order 1."""
     if degree is not None:
@@ -223,6 +249,24 @@ class Draws:
         rng = np.random.default_rng(spawn(self.seed, "cubes", number))
         numbers = number * self.chunk + np.arange(self.chunk)
         return _frame([part for draw in numbers for part in self._cube(size, draw, rng)])
+
+    def whole(self, number: int) -> list[tuple]:
+        """M_k and Var g of a block, exactly: each target with all flips of its context."""
+        block, targets = np.array([number]), self.targets[self.free[number, self.targets]]
+        found = []
+        for group in targets[None] if self.model.causal else targets[:, None]:
+            asked = self.targets if self.model.causal else group
+            seen, differ = self.context(block, asked[None])
+            given = self.s[number], self.r[number], np.flatnonzero(differ[0].any(0)), asked
+            logits = torch.cat([part for _, part in flips.cube(self.model, *given)])
+            kept, counts = np.isin(asked, group)[None], (seen.sum(2), differ.sum(2))
+            weights, span = flips.walsh_weights(logits, self.mu), np.zeros_like(asked[None])
+            for order in range(self.s.shape[1]):
+                binomials = [comb(d, order) - (order == 0) * (d == 0) for d in range(len(weights))]
+                given = asked[None], order, span, counts, np.array([1 / len(targets)])
+                values = (np.array(binomials) @ weights)[None]
+                found.append(self._rows(kept, block, *given, values))
+        return found
 
     def context(self, blocks: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which positions (n, A, L) may be flipped for targets (n, A), and which of them differ."""
