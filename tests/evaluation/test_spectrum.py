@@ -111,11 +111,11 @@ def test_enumeration_is_the_definition(causal):
     "options", [dict(orders=3), dict(orders=2, importance=False), dict(degree=3)]
 )
 def test_estimates_agree_with_enumeration_of_the_same_blocks(causal, options):
-    """Few blocks and many draws: what is left is the error of the draws, 1 % or so."""
+    """Few blocks and many draws: what is left is the error of the draws, some percent."""
     model, mu = tabulated.model(6, 4, 3, causal=causal), np.array([0.4, 0.3, 0.2, 0.1])
     tokens = random_tokens(8, 6, 4)
     exact = spectrum.enumerated(model, tokens, mu=mu, seed=1)
-    forwards = 40_000 if "orders" in options else 12_000
+    forwards = 20_000 if "orders" in options else 8_000
     given = dict(mu=mu, seed=1, forwards=forwards, **NEVER, **options)
     result = spectrum.spectrum(model, tokens, **given)
     variance = found(exact.table, "Var g", 0).value
@@ -124,7 +124,7 @@ def test_estimates_agree_with_enumeration_of_the_same_blocks(causal, options):
     for row in compared.itertuples():
         expected = found(exact.table, row.quantity, row.order).value
         scale = 1 if row.quantity == "mean degree" else variance
-        assert row.value == pytest.approx(expected, abs=0.04 * scale + 0.03 * expected), row
+        assert row.value == pytest.approx(expected, abs=0.03 * scale + 0.04 * expected), row
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
@@ -147,7 +147,7 @@ def test_a_factored_model_has_nothing_above_its_order(layers):
 
 def planted(length=8, vocabulary=4, order=4):
     """A Hamiltonian with terms of 1 to 4 bodies: its U is not centred."""
-    rng = np.random.default_rng(5)
+    rng = np.random.default_rng(6)
     couplings = vectors_tensor(rng.normal(size=(6, length)), order)
     places = np.indices(couplings.shape).reshape(order, -1)
     alike = (np.diff(np.sort(places, axis=0), axis=0) == 0).any(0).reshape(couplings.shape)
@@ -236,17 +236,16 @@ def test_importance_takes_a_third_of_the_forwards():
 
 def test_draws_are_added_until_the_errors_are_reached():
     model, tokens = decaying(16), random_tokens(100, 16, 4)
-    table = spectrum.spectrum(model, tokens, orders=2, first=0.05).table
+    table = spectrum.spectrum(model, tokens, orders=2, first=0.02).table
     pair = found(table, "M", 1)
     assert pair.reached
-    assert pair.se <= 0.05 * pair.value
+    assert pair.se <= 0.02 * pair.value
     assert pair.forwards == 3 * pair.draws
-    assert found(table, "M", 2).draws == 4 * 64  # at once, as they vanish
+    assert found(table, "M", 2).draws == 4 * 64  # no more, as it vanishes
     fewer = found(spectrum.spectrum(model, tokens, orders=1, first=0.2).table, "M", 1)
-    assert fewer.draws < pair.draws
-    capped = found(
-        spectrum.spectrum(model, tokens, orders=1, first=0.01, forwards=1000).table, "M", 1
-    )
+    assert fewer.draws == 4 * 64 < pair.draws
+    given = dict(orders=1, first=0.01, forwards=1000)
+    capped = found(spectrum.spectrum(model, tokens, **given).table, "M", 1)
     assert not capped.reached
     assert capped.forwards == 3 * 64 * 5  # whole chunks within the cap
     with pytest.raises(Refusal, match="forwards: found 100; expected at least"):
@@ -373,13 +372,10 @@ def test_states_of_results():
     assert set(table["state"]) == {"no spectrum yet"}
     model = decaying(6, 3)
     variance = found(spectrum.spectrum(model, tokens, orders=1).table, "Var g", 0).value
-    tiny = model._replace(logits=lambda *asked: 1e-5 * model.logits(*asked))
-    states = [
-        set(spectrum.spectrum(tiny, tokens, orders=1, variance=each * variance).table["state"])
-        for each in (0.01, 0.03)
-    ]
-    assert states == [{"measured"}, {"no spectrum yet"}] or "no spectrum yet" not in states[0]
-    assert states[1] == {"no spectrum yet"}
+    tiny = model._replace(logits=lambda *asked: 1e-5 * model.logits(*asked))  # 1e-10 of it
+    for reference, expected in ((0.002, "measured"), (0.05, "no spectrum yet")):
+        table = spectrum.spectrum(tiny, tokens, orders=1, variance=reference * variance).table
+        assert set(table["state"]) == {expected}
     rows = pd.DataFrame(
         [(b, b, 0, k, 0, 1, 1, 1.0, v) for b, v in enumerate([0, 0, 1.0, 0]) for k in (0, 1)]
     )
@@ -387,6 +383,8 @@ def test_states_of_results():
     assert found(spectrum.summary(rows), "M", 1).state == "upper bound"
     rows["value"] = 1 + 0.01 * rows["value"]
     assert found(spectrum.summary(rows), "M", 1).state == "measured"
+    rows.loc[rows["order"] == 1, "value"] = 1e-10  # what rounding leaves
+    assert found(spectrum.summary(rows), "M", 1).state == "upper bound"
 
 
 def test_errors_are_those_of_blocks_not_of_draws():
@@ -412,23 +410,19 @@ def test_errors_are_those_of_blocks_not_of_draws():
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_shares_by_span(causal):
-    """Pairs 1 and 2 apart with squared strengths 1 and 1/4, and products of two neighbours."""
+    """Sources 1 and 2 away, the latter with half the strength, a quarter of the influence."""
     length = 12
     values = torch.from_numpy(np.random.default_rng(0).normal(size=(4, 4)))
-
-    def at(tokens, target):
-        sources = [target - 1, target - 2] if causal else [(target - 1), (target + 2)]
-        inside = [j for j in sources if 0 <= j < length]
-        return sum(
-            ((0.5**n) * values[tokens[:, j]] for n, j in enumerate(inside)), torch.zeros(1, 4)
-        )
+    strength = torch.zeros(length, length).double()
+    strength[range(1, length), range(length - 1)] = 1
+    strength[range(2, length), range(length - 2)] = 0.5
 
     def masked(tokens, positions):
-        return torch.cat([at(t[None], int(p)).double() for t, p in zip(tokens, positions)])
+        return torch.einsum("nj,njv->nv", strength[positions], values[tokens])
 
     def next_tokens(tokens):
-        every = [at(tokens, place + 1).expand(len(tokens), 4) for place in range(tokens.shape[1])]
-        return torch.stack(every, dim=1).double()
+        size = tokens.shape[1]
+        return torch.einsum("ij,njv->niv", strength[1 : size + 1, :size], values[tokens])
 
     model = Conditionals(next_tokens if causal else masked, 4, causal)
     rows = spectrum.spectrum(
@@ -438,8 +432,9 @@ def test_shares_by_span(causal):
     assert shares["share"].sum() == pytest.approx(1)
     shares = shares.set_index("span")
     assert shares["share"].drop([1, 2]).abs().max() < 1e-20
-    if causal:  # 11 targets have one before, 10 have two
-        assert abs(shares["share"][2] - 2.5 / 13.5) < 4 * shares["se"][2] < 0.2
+    # 11 targets have a source one before, 10 have one two before.
+    assert shares["share"][2] == pytest.approx(2.5 / 13.5, abs=0.02)
+    assert 0 < shares["se"][2] < 0.02
 
 
 def test_a_triple_spans_from_its_first_to_its_last():

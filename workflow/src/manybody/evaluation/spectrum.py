@@ -33,6 +33,7 @@ LAWS = ("text", "unigram", "model")
 PILOT = 64  # draws that measure the profile of influence against distance
 REPLICATES = 400  # of the bootstrap
 BELIEVED = 4  # chunks of draws before an error is believed
+ROUNDING = 1e-9  # share of Var g that single precision may leave where M_k vanishes
 NONE = 1e-8  # share of the reference variance below which there is no spectrum yet
 LONGEST = 17  # L of sequences whose contexts are enumerated
 HELD = 2**27  # logits of a cube held at a time
@@ -86,8 +87,8 @@ def spectrum(
 
     The table: quantity (M, W, Var g, mean degree, M per differing, differing), order, value, se
     (standard error), share, share_se (of Var g), draws, forwards, reached (whether the asked error
-    is), state: `measured`, `upper bound` (value < 3 se; the bound is value + 3 se), or `no spectrum
-    yet`. `differing` is the share of positions where r_j != s_j.
+    is), state: `measured`, `upper bound` (value < 3 se, or below what rounding leaves; the bound is
+    value + 3 se), or `no spectrum yet`. `differing` is the share of positions where r_j != s_j.
 
     Raises `Refusal` for sequences that are too few, too short or of another vocabulary, and for an
     unknown law.
@@ -411,11 +412,12 @@ class _Blocks:
 
     def error(self, replicates: np.ndarray) -> float:
         """Standard error; the factor undoes that a resampled variance is (B - 1) / B of itself."""
-        if self.count < 2:
+        if self.count < 2 or np.isnan(replicates[0]):
             return float("nan")
         return float(np.nanstd(replicates[1:], ddof=1) * np.sqrt(self.count / (self.count - 1)))
 
 
+@np.errstate(divide="ignore", invalid="ignore")
 def summary(
     rows: pd.DataFrame,
     first: float = 0.03,
@@ -442,7 +444,7 @@ def summary(
     for d in range(1, largest + 1) if degree else ():
         parts = [(-1) ** (k - d) * comb(k, d) * means[k] for k in range(d, largest + 1)]
         values["W", d] = np.sum(parts, axis=0)
-    none = total[0] < NONE * variance
+    none = total[0] <= NONE * variance
     results = []
     for (quantity, k), each in values.items():
         value, error = float(each[0]), blocks.error(each)
@@ -455,7 +457,8 @@ def summary(
         draws = int((new & (order == drawn)).sum())
         asked = first * value if k == 1 else higher * total[0]
         believed = quantity not in ("M", "W") or error <= asked
-        state = "upper bound" if value < 3 * error else "measured"
+        least = max(3 * error, ROUNDING * total[0] if quantity in ("M", "W") else 0)
+        state = "upper bound" if value < least else "measured"
         result |= {"draws": draws, "forwards": draws * _costs(largest, degree)[drawn]}
         result |= {"reached": bool(believed)}
         result |= {"state": "no spectrum yet" if none else state}
