@@ -559,3 +559,14 @@ def test_krawtchouk_polynomials_are_sums_of_characters():
         expected = sum(np.prod(signs[list(chosen)]) for chosen in combinations(range(4), degree))
         assert spectrum._krawtchouk(4, degree, flipped) == expected
     assert spectrum._krawtchouk(4, 2, 0) == comb(4, 2)
+
+
+def test_the_error_of_few_blocks_is_not_too_small():
+    """The bootstrap's own variance of three blocks is two thirds of what it should be."""
+    values = np.array([4.0, 5.0, 7.0])
+    rows = pd.DataFrame(
+        [(b, b, 0, order, 0, 1, 1, 1.0, v) for b, v in enumerate(values) for order in (0, 1)],
+        columns=spectrum.COLUMNS,
+    )
+    expected = values.std(ddof=1) / np.sqrt(3)
+    assert found(spectrum.summary(rows), "M", 1).se == pytest.approx(expected, rel=0.1)
