@@ -9,7 +9,7 @@ from manybody.files.manifest import write_manifest
 from manybody.files.resume import Resume
 from manybody.files.sequences import Sequences
 from manybody.models.objectives import choose_masks, sequence_sums
-from manybody.models.pretrained import audit, layout, series
+from manybody.models.pretrained import audit, layout, marks, series
 from manybody.models.pretrained.network import Pretrained
 from manybody.runtime.progress import Progress
 from manybody.runtime.refusal import Refusal
@@ -44,11 +44,12 @@ def adopt(
     sequences = Sequences.open(validation)
     tokens = torch.from_numpy(sequences[:TESTED].astype("int64"))
     special = sequences.about.get("special", {})
-    with lease(where.parent / where.stem), lease(out):
+    kept = where.with_suffix("")
+    with lease(kept), lease(out):
         record = series.recorded(where, model["weights"], model.get("steps"), downloads)
         found = record["checkpoints"]
         faults: dict[int, list[str]] = {}
-        marks, rows, description = {}, [], None
+        taken, rows, description = {}, [], None
         with Progress(len(found), "checkpoints", f"read {about['model']}") as progress:
             for step in map(int, found):
                 try:
@@ -57,8 +58,9 @@ def adopt(
                         description = _description(
                             model, whole.config, sequences, special, folder, origin
                         )
-                        files = where.parent / where.stem
-                        marks[step] = audit.marks(folder, whole, found[str(step)]["files"], files)
+                        taken[step] = marks.take(
+                            folder, whole, description["config"], found[str(step)], kept
+                        )
                         network = Pretrained.read(folder, origin, description).to(device)
                 except layout.CheckpointError as error:
                     if not model.get("audit", True) or len(found) == 1:
@@ -71,7 +73,7 @@ def adopt(
                 progress.update(1, loss=rows[-1]["loss"])
         losses = {row["step"]: (row["loss"], row["loss_se"]) for row in rows}
         if model.get("audit", True):
-            for step, reasons in audit.suspects(marks, losses).items():
+            for step, reasons in audit.suspects(taken, losses).items():
                 faults.setdefault(step, []).extend(reasons)
         for step, reasons in sorted(faults.items()):
             print(f"{found[str(step)]['origin']} is left out: {'; '.join(reasons)}", flush=True)
@@ -93,7 +95,7 @@ def adopt(
             "seed": seed,
             "steps": steps,
             "suspects": {str(step): reasons for step, reasons in sorted(faults.items())},
-            "audit": audit.table(marks),
+            "audit": audit.table(taken),
             "series": record,
             "order": None,
             "final": {f"validation_{key}": last[key] for key in ("loss", "accuracy")},
