@@ -5,6 +5,7 @@ steps. Rules compare ratios of distances only, so that they hold for any rate an
 """
 
 from collections import Counter, defaultdict
+from itertools import combinations
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from manybody.models.pretrained.marks import Marks
 
 NEAR = 2  # checkpoints on either side of a pair that it is compared with
 TOLERANCE = 0.06  # of the logarithm of a ratio of distances
-SHARE = 0.75  # of the largest evidence against a checkpoint that makes another as bad
+JUMP, ERRORS = 0.25, 5  # of a loss: share of the span of all losses, and standard errors
 
 
 def suspects(
@@ -24,15 +25,47 @@ def suspects(
     marks: by step, ascending. losses: mean and standard error in nats, of the same tokens each.
     """
     found: dict[int, list[str]] = defaultdict(list)
-    for rule in (_unlike, _equal):
-        for step, reason in rule(marks):
-            found[step].append(reason)
-    return dict(found)
+    for step, reason in _unlike(marks):
+        found[step].append(reason)
+    alike = {step: mark for step, mark in marks.items() if step not in found}
+    steps = list(alike)
+    misplaced = {steps[row] for row in out_of_order(distances(list(alike.values())))}
+    for step in sorted(misplaced):
+        found[step].append("its weights lie elsewhere on the way from the first to the last")
+    for step, reason in [*_equal(alike, misplaced), *_jumps(losses)]:
+        found[step].append(reason)
+    return dict(sorted(found.items()))
 
 
 def table(marks: dict[int, Marks]) -> list[dict]:
-    """For each step the distance to the first, the last and the one before."""
-    return []
+    """For each step its distance to the first, the last, the step before and the one after, in
+    units in which the root of the mean square of all distances is 1."""
+    apart, steps = distances(list(marks.values())), list(marks)
+    places = {"first": lambda k: 0, "last": lambda k: -1}
+    places |= {"before": lambda k: max(k - 1, 0), "after": lambda k: min(k + 1, len(steps) - 1)}
+    return [
+        {"step": step, **{name: float(apart[k, place(k)]) for name, place in places.items()}}
+        for k, step in enumerate(steps)
+    ]
+
+
+def _jumps(losses: dict[int, tuple[float, float]]):
+    """Losses that are not finite, or above or below those of both neighbours by a large part of
+    what the whole series lowers them by."""
+    steps = [step for step, (loss, _) in losses.items() if np.isfinite(loss)]
+    for step in losses.keys() - set(steps):
+        yield step, "its loss is not finite"
+    values = [losses[step][0] for step in steps]
+    span = max(values, default=0.0) - min(values, default=0.0)
+    for k in range(1, len(steps) - 1):
+        apart = values[k] - values[k - 1], values[k] - values[k + 1]
+        jump = min(map(abs, apart))
+        if apart[0] * apart[1] > 0 and jump > JUMP * span + ERRORS * losses[steps[k]][1]:
+            yield (
+                steps[k],
+                f"its loss, {values[k]:.3f} nats, jumps from {values[k - 1]:.3f} and back to "
+                f"{values[k + 1]:.3f}",
+            )
 
 
 def _unlike(marks: dict[int, Marks]):
@@ -53,8 +86,9 @@ def _unlike(marks: dict[int, Marks]):
                 yield step, f"its {what} differ from those of {count} others ({keys[0]})"
 
 
-def _equal(marks: dict[int, Marks]):
-    """Files of weights that two steps share, but for tensors that never change."""
+def _equal(marks: dict[int, Marks], misplaced: set[int]):
+    """Files of weights that two steps share, but for tensors that never change. Where all of the
+    steps but one are out of order, that one is believed."""
     seen = defaultdict(set)
     for mark in marks.values():
         for tensor, digest in mark.digests.items():
@@ -71,7 +105,9 @@ def _equal(marks: dict[int, Marks]):
             if held:
                 holders[shard, to_json(held)].append(step)
     for (shard, _), steps in holders.items():
-        for step in steps if len(steps) > 1 else ():
+        believed = set(steps) - misplaced
+        doubted = misplaced if len(believed) == 1 else set(steps)
+        for step in (step for step in steps if len(steps) > 1 and step in doubted):
             others = ", ".join(str(other) for other in steps if other != step)
             yield step, f"its weights ({shard}) are those of step {others}, to the last bit"
 
@@ -97,48 +133,71 @@ def distances(marks: list[Marks]) -> np.ndarray:
     return np.sqrt(total / max(weights, 1))
 
 
-def out_of_order(distance: np.ndarray) -> dict[int, int]:
-    """The rows of `distance` (n, n) that are not where their order says, each with a row that it
-    should change sides with.
+def out_of_order(distance: np.ndarray) -> set[int]:
+    """The rows of `distance` (n, n) that are not where their order says.
 
     Of two checkpoints x before y, y should be farther from those before both, and x from those
-    after both. The evidence is the sum of the logarithms of the two ratios, each a mean over the
-    nearest `NEAR`. Those with the most pairs out of order are taken out, until none is left.
+    after both. The evidence is the sum of the logarithms of these two ratios, each a mean over the
+    nearest `NEAR`. The fewest checkpoints are taken out that leave no pair out of order: one, or
+    two that changed places, and so on. Where any of several would do, all of them are meant.
     """
-    kept, found = list(range(len(distance))), {}
-    while True:
-        pairs = _conflicts(distance, kept)
-        if not pairs:
-            return found
-        sums: dict[int, float] = defaultdict(float)
-        others = defaultdict(list)
-        for (x, y), weight in pairs.items():
-            for one, other in ((x, y), (y, x)):
-                sums[one] += weight
-                others[one].append((weight, other))
-        most = max(len(part) for part in others.values())
-        worst = [row for row, part in others.items() if len(part) == most]
-        if most > 1:  # two that changed places have as many; what lies between them has fewer
-            least = SHARE * max(sums[row] for row in worst)
-            worst = [row for row in worst if sums[row] >= least]
-        for row in worst:
-            found[row] = max(others[row])[1]
-            kept.remove(row)
+    positive = distance[distance > 0]
+    if not positive.size:
+        return set()
+    logs = np.log(np.maximum(distance, positive.min() / 2))
+    kept, found = list(range(len(distance))), set()
+    while (evidence := _against(logs, kept)).any():
+        groups = [(row,) for row in kept]
+        left = _left(logs, kept, groups)
+        if min(left):
+            pairs = list(combinations(kept, 2))
+            without = _left(logs, kept, pairs)
+            # A pair has to do more than one of it and the best other.
+            if min(without) == 0 or min(without) < min(left) / 2:
+                groups, left = pairs, without
+        best = [group for group, count in zip(groups, left, strict=True) if count == min(left)]
+        if len(best[0]) == 2:  # of two that changed places the evidence against both is largest
+            place = {row: number for number, row in enumerate(kept)}
+            best = [max(best, key=lambda pair: evidence[place[pair[0]], place[pair[1]]])]
+        gone = {row for group in best for row in group}
+        found |= gone
+        kept = [row for row in kept if row not in gone]
+    return found | _exchanged(logs, kept, found)
 
 
-def _conflicts(distance: np.ndarray, kept: list[int]) -> dict[tuple[int, int], float]:
-    """The pairs of `kept` that are out of order, with the evidence."""
-    logs = np.log(np.maximum(distance[np.ix_(kept, kept)], np.finfo(float).tiny))
-    count, pairs = len(kept), {}
-    for i in range(count):
-        before = logs[max(0, i - NEAR) : i]
-        for j in range(i + 1, count):
-            after = logs[j + 1 : j + 1 + NEAR]
-            evidence = 0.0
-            if len(before):
-                evidence += (before[:, j] - before[:, i]).mean()
-            if len(after):
-                evidence += (after[:, i] - after[:, j]).mean()
-            if evidence < -TOLERANCE:
-                pairs[kept[i], kept[j]] = -evidence
-    return pairs
+def _exchanged(logs: np.ndarray, kept: list[int], found: set[int]) -> set[int]:
+    """The rows of `kept` that have changed places with one that was taken out: with the two in each
+    other's place no pair is out of order."""
+    partners = set()
+    for row in found:
+        order = sorted([*kept, row])
+        places = {other: number for number, other in enumerate(order)}
+        for other in kept:
+            tried = list(order)
+            tried[places[row]], tried[places[other]] = other, row
+            if not _against(logs, tried).any():
+                partners.add(other)
+    return partners
+
+
+def _left(logs: np.ndarray, kept: list[int], groups: list[tuple[int, ...]]) -> list[int]:
+    """How many pairs are out of order without each of the groups."""
+    return [
+        np.count_nonzero(_against(logs, [row for row in kept if row not in group]))
+        for group in groups
+    ]
+
+
+def _against(logs: np.ndarray, kept: list[int]) -> np.ndarray:
+    """Evidence (n, n) against the order of each pair of `kept`, 0 where below `TOLERANCE`."""
+    logs = logs[np.ix_(kept, kept)]
+    count = len(kept)
+    total = np.zeros((count, count))
+    for k in range(count):
+        if k > 0:
+            near = logs[max(0, k - NEAR) : k].mean(0)
+            total[k, k + 1 :] += near[k] - near[k + 1 :]
+        if k < count - 1:
+            near = logs[k + 1 : k + 1 + NEAR].mean(0)
+            total[:k, k] += near[k] - near[:k]
+    return np.where(total > TOLERANCE, total, 0.0)
