@@ -273,6 +273,14 @@ def test_what_is_no_model_of_the_text_is_refused(case, bert, adopted):
         adopted({**MASKED, "weights": str(bert)})
 
 
+def test_text_of_a_tokenizer_that_was_trained_on_it_is_refused(bert, adopted, text):
+    """Also where |V| is the same by chance."""
+    own_models.word_piece(VOCABULARY).save_pretrained(bert)
+    write(text, tokens(40).numpy(), VOCABULARY, {"made": {"tokenizer": "sha256 of a file"}})
+    with pytest.raises(Refusal, match=r"with a tokenizer of 120 tokens that are not those of"):
+        adopted({**MASKED, "weights": str(bert)})
+
+
 def test_a_masked_model_needs_a_mask_token(bert, tmp_path, adopted, text):
     write(text, tokens(40).numpy(), VOCABULARY, {"special": {**SPECIAL, "mask": None}})
     with pytest.raises(Refusal, match=r"no mask token; expected one.*name in the source"):

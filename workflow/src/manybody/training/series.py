@@ -107,7 +107,8 @@ def adopt(
 def _description(model, config, sequences, special, folder, origin) -> dict:
     """What rebuilds the model, and refusals of a tokenizer that is not its own."""
     own = own_tokenizer.described(folder)
-    if own and special and own["tokens"] != special["tokens"]:
+    theirs = special.get("tokens") or sequences.about.get("made", {}).get("tokenizer")
+    if own and theirs and own["tokens"] != theirs:
         raise Refusal(
             f"found {origin}, with a tokenizer of {own['vocabulary']} tokens that are not those of "
             f"{sequences.path} (|V| = {sequences.vocabulary}); expected sequences of the model's "
