@@ -17,7 +17,7 @@ def config(model=MASKED, source=None, **clone):
     made["sources"]["theirs"] = {**TEXT, "tokenizer": "mine"} if source is None else source
     made["models"]["theirs"] = model
     settings = {"source": "theirs", "model": "theirs"}
-    if not model.get("objective") == "next-token":
+    if model["objective"] != "next-token":
         made["clones"]["theirs"] = {**made["clones"]["tiny"], **settings, **clone}
     test = {"test": {"split": "test", "sequences": 10}}
     made["evaluations"]["theirs"] = {**made["evaluations"]["tiny"], **settings, "targets": test}

@@ -13,7 +13,8 @@ from repository import ROOT
 import manybody as mb
 from manybody import public
 
-LONG = {"load_model", "sample_clones", "save_pretrained", "train_model", "two_layer_thresholds"}
+LONG = {"load_model", "load_pretrained", "sample_clones", "save_pretrained", "train_model"}
+LONG |= {"two_layer_thresholds"}
 
 
 @pytest.mark.parametrize(

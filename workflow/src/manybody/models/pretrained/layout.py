@@ -82,6 +82,12 @@ def read(folder: str | Path, origin: str) -> Layout:
     missing, cut short or lacks a tensor.
     """
     folder = Path(folder)
+    if not folder.is_dir():
+        raise Refusal(
+            f"found {origin}, which is no folder; expected one in save_pretrained layout; correct "
+            f"the path",
+            "weights",
+        )
     names = [path.name for path in folder.iterdir() if path.is_file()]
     small = small_files(names, origin)
     index = read_json(folder / INDEX) if INDEX in small else None
@@ -132,16 +138,35 @@ def check_class(config: dict, objective: str, origin: str) -> None:
             "objective",
         )
     # Some types have both classes, BERT for one: what was saved says which one was trained.
-    saved = " ".join(config.get("architectures") or [])
-    masked = "ForMaskedLM" in saved or "ForPreTraining" in saved
-    causal = "ForCausalLM" in saved or "LMHeadModel" in saved
-    if (masked and objective == "next-token") or (causal and objective == "masked"):
-        fit = "masked" if masked else "next-token"
+    fit, saved = _trained_for(config)
+    if fit not in (None, objective):
         raise Refusal(
             f"found {objective} for {origin}, which was saved as {saved}; expected {fit}, as it "
             f"was trained; set it; a causal model has no masked logits",
             "objective",
         )
+
+
+def objective(config: dict, origin: str) -> str:
+    """What a model was trained for, `masked` or `next-token`; `Refusal` where no one knows."""
+    fit, saved = _trained_for(config)
+    if fit is None:
+        raise Refusal(
+            f"found {origin}, which was saved as {saved or 'nothing'}; expected a masked or causal "
+            f"language model; say which it is",
+            "objective",
+        )
+    return fit
+
+
+def _trained_for(config: dict) -> tuple[str | None, str]:
+    """The objective of the class that a model was saved as, if it shows, and that class."""
+    saved = " ".join(config.get("architectures") or [])
+    if "ForMaskedLM" in saved or "ForPreTraining" in saved:
+        return "masked", saved
+    if "ForCausalLM" in saved or "LMHeadModel" in saved:
+        return "next-token", saved
+    return None, saved
 
 
 def essential(config: dict) -> dict:

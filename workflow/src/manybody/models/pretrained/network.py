@@ -17,6 +17,7 @@ from manybody.files.atomic import ArtifactError
 from manybody.models.base import Model
 from manybody.models.pretrained import layout, series
 from manybody.runtime.refusal import Refusal
+from manybody.sources import own_tokenizer
 
 PADDING, MULTIPLE = 512, 64  # output rows beyond |V| that are padding: fewer, up to a multiple
 TOLERANCE = 1e-4  # relative difference of logits by two ways through the library
@@ -177,6 +178,25 @@ class Pretrained(Model):
         """A checkpoint of the run whose manifest says `run`, its files compared with it."""
         with series.opened(run["series"], step) as (folder, origin):
             return cls.read(folder, origin, run["description"])
+
+    @classmethod
+    def open(cls, folder: str | Path, length: int, objective: str | None = None) -> "Pretrained":
+        """The model in a folder, for sequences of `length` tokens of the tokenizer beside it.
+
+        |V| is the model's where there is none. `objective`: what it was trained for, `masked` or
+        `next-token`; by default what config.json says.
+        """
+        config = layout.read(folder, str(folder)).config
+        said = own_tokenizer.described(folder) or {}
+        description = {
+            "vocabulary": said.get("vocabulary", config.get("vocab_size")),
+            "length": length,
+            "objective": objective or layout.objective(config, str(folder)),
+            "config": layout.essential(config),
+            "special": said.get("special", []),
+            "mask": said.get("mask", config.get("mask_token_id")),
+        }
+        return cls.read(folder, str(folder), description)
 
     @classmethod
     def read(cls, folder: str | Path, origin: str, description: dict) -> "Pretrained":
