@@ -141,6 +141,24 @@ def test_a_loss_that_jumps_is_named(series):
     assert "not finite" in audit.suspects(found, {**losses, step: (np.nan, 0.0)})[step][0]
 
 
+def test_numbers_that_are_not_finite_are_named_and_hide_no_other_fault(series):
+    found, losses = series
+    one, early, late = (list(found)[k] for k in (3, 5, 8))
+    spoilt = {**found[one].projections, "head.bias": np.full(40, np.nan)}
+    wrong = {one: found[one]._replace(projections=spoilt), early: found[late]}
+    named = audit.suspects({**found, **wrong}, losses)
+    assert "head.bias holds numbers that are not finite" in named[one][0]
+    assert set(named) == {one, early}
+
+
+def test_few_checkpoints_are_not_doubted(series):
+    found, losses = series
+    for count in (0, 1, 2, 3):
+        few = dict(list(found.items())[::4][:count])
+        assert audit.suspects(few, {step: losses[step] for step in few}) == {}
+        assert len(audit.table(few)) == count
+
+
 def test_projections_keep_distances():
     generator = torch.Generator().manual_seed(0)
     ratios = []

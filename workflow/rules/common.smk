@@ -194,6 +194,20 @@ def special_tokens(source):
     return f"{SEQUENCES}/special.json".format(source=source) if own_tokenizer(source) else []
 
 
+def weight_folders(model):
+    """The user's own folders that a model is read from, refused where they are not there."""
+    named = entry("models", model)["weights"]
+    folders = {str: [named], list: named}.get(type(named), [])
+    for folder in folders:
+        if not Path(folder).expanduser().is_dir():
+            refuse(
+                f"models.{model}.weights: found {folder}, which is no folder; expected one in "
+                f"save_pretrained layout, or of checkpoint-N (relative paths start at {Path.cwd()}), "
+                f"or {{hub: owner/name}}; correct the path"
+            )
+    return folders
+
+
 def alignment_file(source):
     """The user's own alignment that a source is read from."""
     expected = "an alignment, plain or gzip"

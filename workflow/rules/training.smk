@@ -101,6 +101,7 @@ rule read_series:
         gpu=min(1, config["compute"]["gpus"]),
     params:
         model=lambda wildcards: architecture(wildcards.model),
+        folders=lambda wildcards: weight_folders(wildcards.model),
         record=lambda wildcards: f"{RESULTS}/series/{wildcards.model}.json",
         downloads=f"{RESULTS}/downloads",
         device="cpu" if config["compute"]["device"] == "cpu" else "auto",

@@ -98,7 +98,9 @@ def adopt(
             "audit": audit.table(taken),
             "series": record,
             "order": None,
-            "final": {f"validation_{key}": last[key] for key in ("loss", "accuracy")},
+            "final": {f"validation_{key}": last[key] for key in ("loss", "accuracy")}
+            if math.isfinite(last["loss"])
+            else {},
         }
         write_manifest(out / "manifest.json", "model", ["model.json", "history.parquet"], told)
     return out / "manifest.json"

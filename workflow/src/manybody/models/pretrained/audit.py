@@ -69,7 +69,12 @@ def _jumps(losses: dict[int, tuple[float, float]]):
 
 
 def _unlike(marks: dict[int, Marks]):
-    """Checkpoints whose tensors or config are not those of most."""
+    """Checkpoints whose tensors or config are not those of most, or that hold no numbers."""
+    for step, mark in marks.items():
+        for tensor, part in mark.projections.items():
+            if not np.isfinite(part).all():
+                yield step, f"its tensor {tensor} holds numbers that are not finite"
+                break
     for what, of in (
         ("tensors", lambda mark: mark.shapes),
         ("config.json", lambda mark: mark.config),
@@ -117,7 +122,7 @@ def distances(marks: list[Marks]) -> np.ndarray:
     distance, and weighs as many as the numbers of its projection."""
     count = len(marks)
     total, weights = np.zeros((count, count)), 0
-    common = set.intersection(*(set(mark.projections) for mark in marks))
+    common = set.intersection(*(set(mark.projections) for mark in marks)) if marks else set()
     for tensor in sorted(common):
         parts = [mark.projections[tensor] for mark in marks]
         if len({part.size for part in parts}) > 1:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from manybody.files.atomic import read_json
+from manybody.files.atomic import read_json, sha256
 from manybody.files.lease import lease
 from manybody.models.pretrained import layout
 from manybody.runtime.refusal import Refusal
@@ -78,7 +78,11 @@ def record(checkpoint: dict, downloads: Path) -> dict:
     index = read_json(folder / layout.INDEX) if layout.INDEX in small else None
     listed = (index or {}).get("weight_map", {layout.WHOLE: layout.WHOLE})
     names = [*small, *sorted({str(name) for name in listed.values()} & set(there))]
-    return {name: {"bytes": there[name].bytes, "sha256": there[name].sha256} for name in names}
+    known = {name: sha256(folder / name) for name in small}
+    return {
+        name: {"bytes": there[name].bytes, "sha256": there[name].sha256 or known.get(name)}
+        for name in names
+    }
 
 
 @contextmanager
@@ -92,13 +96,17 @@ def opened(checkpoint: dict, downloads: Path) -> Iterator[Path]:
     files = checkpoint["files"]
     with lease(folder.parent):
         others = [path for path in folder.parent.iterdir() if path.is_dir() and path != folder]
-        whole = [path for path in others if any(path.glob("*.safetensors*"))]
+        whole = [path for path in others if {".safetensors", ".part"} & _endings(path)]
         whole.sort(key=lambda path: path.stat().st_mtime)
         for path in whole[: max(0, len(whole) - KEPT + 1)]:
             shutil.rmtree(path)
         known = {name: said["sha256"] for name, said in files.items()}
         hub.take(checkpoint["repository"], checkpoint["commit"], files, folder, known)
         yield folder
+
+
+def _endings(folder: Path) -> set[str]:
+    return {path.suffix for path in folder.iterdir()}
 
 
 def _folder(checkpoint: dict, downloads: Path) -> Path:

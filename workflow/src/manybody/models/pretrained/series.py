@@ -5,6 +5,7 @@ A record is a mapping:
     checkpoints   step -> origin (what it is called), folder or repository and commit, and files,
                   name -> bytes and sha256
     downloads     the folder for what has to be fetched
+    file          where the record lies
 
 What a record says is not asked again: a branch that has moved, or a file that has changed, does not
 change what is read.
