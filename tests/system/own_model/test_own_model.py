@@ -73,9 +73,12 @@ def test_a_masked_model_is_evaluated_on_text_and_on_its_clones(pipeline):
     assert set(losses["target"]) == {"test", "clone"}
     assert losses["predictions"].max() == 3  # a quarter of 12, without [CLS] and [SEP]
     clone = Manifest.read(pipeline.results / "clones/words/mine/manifest.json", "clones")
-    tokens = Sequences.open(clone.file("sweep-2.parquet")).tokens
+    tokens, starts = (
+        Sequences.open(clone.file(f"{name}.parquet")).tokens for name in ("sweep-2", "starts")
+    )
     assert (tokens[:, 0] == 2).all()
-    assert (tokens[:, 1:-1] > 4).mean() > 0.8
+    assert ((tokens <= 4) == (starts <= 4)).all()
+    assert (tokens != starts).mean() > 0.3
 
 
 def test_a_series_is_evaluated_but_for_what_the_audit_names(pipeline):
