@@ -354,7 +354,8 @@ def test_tokens_of_another_length_are_refused(description):
 
 
 def test_registry_names_every_architecture():
-    assert {description["architecture"] for description in DESCRIPTIONS} == set(ARCHITECTURES)
+    here = {description["architecture"] for description in DESCRIPTIONS}
+    assert here | {"pretrained"} == set(ARCHITECTURES)  # test_pretrained has that one
 
 
 def test_what_is_said_of_a_model_needs_neither_torch_nor_pydantic():
