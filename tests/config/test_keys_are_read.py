@@ -19,6 +19,7 @@ ROOMS = {
     "corpora": ["sources"],
     "sources": ["sources"],
     "models": ["models", "training"],
+    "manybody": ["models", "training"],  # blocks that the options of an architecture have in them
     "training": ["training"],
     "clones": ["sampling"],
     "evaluations": ["evaluation", "config/figures"],

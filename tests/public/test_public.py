@@ -14,8 +14,8 @@ import manybody as mb
 from manybody import public
 
 LONG = {
-    "load_model", "sample_clones", "save_dataset", "save_pretrained", "train_model",
-    "two_layer_thresholds",
+    "load_model", "load_pretrained", "sample_clones", "save_dataset", "save_pretrained",
+    "train_model", "two_layer_thresholds",
 }  # fmt: skip
 
 

@@ -104,7 +104,7 @@ def test_asked_blocks_are_the_first(stored, trained, tmp_path):
             r"length: found 16, .* makes \d+ sequences; expected at least 1000000; .* fewer blocks",
         ),
         ({"length": 10**6}, "length: found 1000000, .* makes 0 sequences; expected at least 1;"),
-        ({"end_of_document": "kept"}, "train it with end_of_document: kept"),
+        ({"end_of_document": "kept"}, "no token that ends a document"),
     ],
 )
 def test_what_cannot_be_cut_is_refused(stored, trained, tmp_path, changes, reason):

@@ -131,8 +131,8 @@ def theory_files(theory):
 
 
 def is_trained(model):
-    """Whether a model is trained, not given the parameters of its source."""
-    return "parameters" not in entry("models", model)
+    """Whether a model is trained here, not given the parameters of its source or weights."""
+    return not {"parameters", "weights"} & entry("models", model).keys()
 
 
 def is_fitted(model):
@@ -175,6 +175,39 @@ def tensor_files(source):
     ]
 
 
+def own_tokenizer(source):
+    """Whether the tokenizer of a text comes with a model."""
+    return "tokenizer" in entry("sources", source)
+
+
+def tokenizer_files(source):
+    """The user's own files that a tokenizer is read from."""
+    folder = entry("sources", source)["tokenizer"]
+    if not isinstance(folder, str):
+        return []
+    expected = "a tokenizer.json in a folder, as save_pretrained writes it"
+    return [own_file("sources", source, "tokenizer", f"{folder}/tokenizer.json", expected)]
+
+
+def special_tokens(source):
+    """What the special tokens of a text's own tokenizer are; nothing for a trained one."""
+    return f"{SEQUENCES}/special.json".format(source=source) if own_tokenizer(source) else []
+
+
+def weight_folders(model):
+    """The user's own folders that a model is read from, refused where they are not there."""
+    named = entry("models", model)["weights"]
+    folders = {str: [named], list: named}.get(type(named), [])
+    for folder in folders:
+        if not Path(folder).expanduser().is_dir():
+            refuse(
+                f"models.{model}.weights: found {folder}, which is no folder; expected one in "
+                f"save_pretrained layout, or of checkpoint-N (relative paths start at {Path.cwd()}), "
+                f"or {{hub: owner/name}}; correct the path"
+            )
+    return folders
+
+
 def alignment_file(source):
     """The user's own alignment that a source is read from."""
     expected = "an alignment, plain or gzip"
@@ -203,7 +236,7 @@ def refuse_small_text(source):
             f"sources.{source}.length: found {text['length']}; expected at most {most // 3}, {held} "
             f"and each of three splits needs a sequence; lower it, or give more text"
         )
-    if text["vocabulary"] > 256 + most:
+    if text.get("vocabulary", 0) > 256 + most:
         refuse(
             f"sources.{source}.vocabulary: found {text['vocabulary']}; expected less than "
             f"{257 + most}, {held}; lower it, or give more text"
@@ -533,7 +566,7 @@ def counted_sources():
 
 def advised_sources():
     """Sources of text that the figures' models are trained on, or all where no figure has one."""
-    text = sources_of("text")
+    text = [source for source in sources_of("text") if not own_tokenizer(source)]
     used = {config["evaluations"][name]["source"] for name, _ in figure_parts("runs")}
     return [source for source in text if source in used] or text
 

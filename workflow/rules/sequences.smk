@@ -3,7 +3,8 @@
 Needs   a corpus of the config: docstrings of installed packages, a download, the user's files;
         or a many-body model of the config, and the user's own interactions if it names any
 Makes   results/corpora/{corpus}/{train,validation,test}.parquet, the documents of each split
-        results/sequences/{source}/tokenizer.json, trained on the training split
+        results/sequences/{source}/tokenizer.json, trained on the training split, or that of a
+        model with special.json, what its special tokens are
         results/sequences/{source}/{train,validation,test}.parquet, the sequences
         results/sequences/{source}/overlap.json, the test blocks that stand in the training text
         results/sequences/{source}/hamiltonian.safetensors, J, U and beta of a many-body model
@@ -46,6 +47,8 @@ rule train_tokenizer:
         f"{RESULTS}/logs/train_tokenizer/{{source}}.log",
     benchmark:
         f"{RESULTS}/usage/train_tokenizer/{{source}}.jsonl"
+    wildcard_constraints:
+        source=named(source for source in sources_of("text") if not own_tokenizer(source)),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -62,10 +65,40 @@ rule train_tokenizer:
         "../scripts/train_tokenizer.py"
 
 
+rule take_tokenizer:
+    input:
+        files=lambda wildcards: tokenizer_files(wildcards.source),
+    output:
+        tokenizer=f"{SEQUENCES}/tokenizer.json",
+        special=f"{SEQUENCES}/special.json",
+    log:
+        f"{RESULTS}/logs/take_tokenizer/{{source}}.log",
+    benchmark:
+        f"{RESULTS}/usage/take_tokenizer/{{source}}.jsonl"
+    wildcard_constraints:
+        source=named(source for source in sources_of("text") if own_tokenizer(source)),
+    priority: SEQUENCES_FIRST
+    conda:
+        "../../envs/learning.yaml"
+    resources:
+        mem_mb=growing(2000),
+        runtime=growing(30),
+    params:
+        given=lambda wildcards: digests(tokenizer_files(wildcards.source)),
+        tokenizer=lambda wildcards: entry("sources", wildcards.source)["tokenizer"],
+        downloads=f"{RESULTS}/downloads",
+        code=lambda wildcards: code("take_tokenizer.py"),
+    message:
+        "Taking the tokenizer of {wildcards.source}"
+    script:
+        "../scripts/take_tokenizer.py"
+
+
 rule encode_sequences:
     input:
         documents=lambda wildcards: documents(wildcards.source, wildcards.split),
         tokenizer=f"{SEQUENCES}/tokenizer.json",
+        special=lambda wildcards: special_tokens(wildcards.source),
     output:
         sequences=f"{SEQUENCES}/{{split}}.parquet",
     log:

@@ -4,6 +4,8 @@ Needs   results/sequences/{source}/{train,validation}.parquet, and hamiltonian.s
         them for a model that takes its weights from there
 Makes   results/models/{source}/{model}/seed-{seed}/manifest.json, which lists model.json,
         step-{n}.safetensors and history.parquet beside it. resume/ holds an unfinished run's state.
+        Of a model that was trained elsewhere, the manifest says where its checkpoints are;
+        results/series/{model}.json has the digests of their files.
 """
 
 
@@ -63,7 +65,7 @@ rule adopt_weights:
     benchmark:
         f"{RESULTS}/usage/adopt_weights/{{source}}.{{model}}.seed-{{seed}}.jsonl"
     wildcard_constraints:
-        model=named(name for name in config["models"] if not is_trained(name)),
+        model=named(name for name in config["models"] if "parameters" in entry("models", name)),
     priority: urgency(MODEL, 30)  # short: figures come out sooner
     conda:
         "../../envs/learning.yaml"
@@ -77,3 +79,34 @@ rule adopt_weights:
         "Writing the conditionals of {wildcards.source} as the model {wildcards.model}"
     script:
         "../scripts/adopt_weights.py"
+
+
+rule read_series:
+    input:
+        validation=f"{SEQUENCES}/validation.parquet",
+    output:
+        manifest=MODEL,
+    log:
+        f"{RESULTS}/logs/read_series/{{source}}/{{model}}/seed-{{seed}}.log",
+    benchmark:
+        f"{RESULTS}/usage/read_series/{{source}}.{{model}}.seed-{{seed}}.jsonl"
+    wildcard_constraints:
+        model=named(name for name in config["models"] if "weights" in entry("models", name)),
+    priority: urgency(MODEL, 10)
+    conda:
+        "../../envs/learning.yaml"
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(240),
+        gpu=min(1, config["compute"]["gpus"]),
+    params:
+        model=lambda wildcards: architecture(wildcards.model),
+        folders=lambda wildcards: weight_folders(wildcards.model),
+        record=lambda wildcards: f"{RESULTS}/series/{wildcards.model}.json",
+        downloads=f"{RESULTS}/downloads",
+        device="cpu" if config["compute"]["device"] == "cpu" else "auto",
+        code=lambda wildcards: code("read_series.py", *model_modules(wildcards.model)),
+    message:
+        "Reading the checkpoints of {wildcards.model}, on text of {wildcards.source}"
+    script:
+        "../scripts/read_series.py"

@@ -4,8 +4,10 @@ from manybody.files.store import begin
 
 job = begin(snakemake)
 
+from manybody.files.atomic import read_json
 from manybody.sources.tokenizer import encode_split
 
+special = snakemake.input.special
 source, split = snakemake.params.source, snakemake.wildcards.split
 encode_split(
     snakemake.input.documents,
@@ -15,6 +17,7 @@ encode_split(
     {"source": snakemake.wildcards.source, "split": split, "corpus": source["corpus"]},
     source.get("blocks", {}).get(split),
     source["end_of_document"],
+    read_json(special) if special else None,
 )
 
 job.keep()

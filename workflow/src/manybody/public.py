@@ -23,6 +23,7 @@ __all__ = [
     "build_model",
     "fit_couplings",
     "load_model",
+    "load_pretrained",
     "losses",
     "read_alignment",
     "read_sequences",
@@ -339,6 +340,29 @@ def save_dataset(clone: str | Path, folder: str | Path, sequences: str | Path) -
     from manybody.page.card import save
 
     save(clone, folder, sequences)
+
+
+def load_pretrained(
+    folder: str | Path, length: int, objective: str | None = None, device: str = "cpu"
+) -> Model:
+    """A masked or causal language model of transformers' own classes, from a folder in its
+    `save_pretrained` layout, in eval mode; for sequences of L = `length` tokens of the tokenizer
+    that is there too.
+
+    `.special` are the tokens that are no text. Only safetensors are read, and no code of the
+    folder is run. `objective`, `masked` or `next-token`, is that of the saved class by default.
+    Raises `manybody.runtime.refusal.Refusal` for a folder that holds no such model.
+
+    >>> model = build_model("gpt", 20, 8, layers=1, heads=2, width=8, mlp=16)
+    >>> save_pretrained(model, "gpt")
+    >>> again = load_pretrained("gpt", length=8)
+    >>> tokens = np.arange(16).reshape(2, 8)
+    >>> bool(np.isclose(losses(again, tokens), losses(model, tokens)).all())
+    True
+    """
+    from manybody.models.pretrained.network import Pretrained
+
+    return Pretrained.open(folder, length, objective).to(device).eval()
 
 
 # --- Couplings -----------------------------------------------------------------------------------

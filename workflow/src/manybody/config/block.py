@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from manybody.models.block import Block as Options
+from manybody.models.block import Text as Text
 from manybody.models.block import number
 
 NAME = r"^[A-Za-z0-9_.-]+$"
@@ -34,7 +35,6 @@ NotNegative = number(ge=0)
 Inside = number(gt=0, lt=1)
 Several = Annotated[int, Field(ge=2)]
 Seed = Annotated[int, Field(ge=0)]
-Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern=NAME)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]

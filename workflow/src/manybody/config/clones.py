@@ -21,7 +21,7 @@ class LossOf(Block):
 
     def misfits(self, path, config):
         name = self.loss_of.model
-        if config.models[name].training is None:
+        if not config.models[name].evaluated:
             yield (
                 f"{path}.loss_of.model: found {name}, which is not trained; expected a model with "
                 f"a training; name one"
@@ -64,8 +64,8 @@ class Clone(Block):
 
     def misfits(self, path, config):
         model, source = config.models[self.model], config.sources[self.source]
-        if model.about.causal or model.training is None:
-            kind = "a causal model" if model.training else "which is not trained"
+        if model.about.causal or not model.evaluated:
+            kind = "a causal model" if model.evaluated else "which is not trained"
             yield (
                 f"{path}.model: found {self.model}, {kind}; expected a trained model with masked "
                 f"logits, as chains need them; take a factored or bert model"
@@ -90,7 +90,7 @@ class Clone(Block):
                 f"{path}.step: found {step}, but {self.model} is fitted and keeps its "
                 f"end only; expected last; set it"
             )
-        elif isinstance(self.step, int) and not model.training.keeps(self.step):
+        elif isinstance(self.step, int) and model.training and not model.training.keeps(self.step):
             yield (
                 f"{path}.step: found {self.step}; expected one of the checkpoints of "
                 f"{self.model}, up to {model.training.steps}, or last; take one, or list it under "

@@ -41,8 +41,11 @@ def jobs(config: dict, runs: list, clones: list) -> list[dict]:
     of a clone, `amount` (of work, to compare jobs of one stage), `arrays` (MB), `test` (sequences
     of the test split that it asks for).
     """
-    runs, clones = list(runs), [(name, config["clones"][name]) for name in clones]
     evaluations = config["evaluations"]
+    clones = [(name, config["clones"][name]) for name in clones]
+    # What is trained elsewhere is of any size.
+    runs = [run for run in runs if "training" in config["models"][evaluations[run[0]]["model"]]]
+    clones = [pair for pair in clones if "training" in config["models"][pair[1]["model"]]]
     trained = [(evaluations[name]["source"], evaluations[name]["model"], s) for name, s in runs]
     trained += [(clone["source"], clone["model"], clone["seed"]) for _, clone in clones]
     found = [_training(config, *run) for run in dict.fromkeys(trained)]

@@ -76,7 +76,7 @@ class Evaluation(Block):
 
     def misfits(self, path, config):
         model = config.models[self.model]
-        if model.training is None:
+        if not model.evaluated:
             yield (
                 f"{path}.model: found {self.model}, which is not trained; expected a model with a "
                 f"training; take another"

@@ -32,6 +32,17 @@ class Model(Block):
         return getattr(self, "parameters", None) is not None
 
     @property
+    def given(self) -> str | None:
+        """The key that says where the weights are from where nothing is trained."""
+        keys = ("parameters", "weights")
+        return next((name for name in keys if getattr(self, name, None) is not None), None)
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether it has runs to sample and to test: its own, or those of a training elsewhere."""
+        return self.training is not None or self.about.read
+
+    @property
     def fitted(self) -> bool:
         """Whether it is fitted to all sequences at once."""
         return self.training is not None and self.training.optimizer.name == "lbfgs"
@@ -40,13 +51,13 @@ class Model(Block):
         yield from super().problems()
         for name in ("init_seed", "training"):
             given = getattr(self, name)
-            if self.adopts and given is not None:
+            if self.given and given is not None:
                 yield (
                     name,
-                    f"found a value beside parameters {self.parameters}, which are not trained; "
-                    f"expected one of the two; leave one out",
+                    f"found a value beside {self.given} {getattr(self, self.given)}, which are not "
+                    f"trained; expected one of the two; leave one out",
                 )
-            if not self.adopts and given is None:
+            if not self.given and given is None:
                 yield (
                     name,
                     "missing; expected it for a model that is trained; give it, or take "
@@ -87,7 +98,7 @@ class Model(Block):
                 f"uses it; lower it or leave it out"
             )
         rank, order = getattr(self, "rank", None), getattr(self, "order", None)
-        if rank and rank > given.vocabulary:
+        if rank and given.vocabulary and rank > given.vocabulary:
             yield (
                 f"models.{name}.rank: found {rank}; expected at most the |V| = {given.vocabulary} "
                 f"of source {source}, on which {path} uses it; take rank <= {given.vocabulary}, or "
@@ -113,7 +124,7 @@ class Model(Block):
 def _entry(architecture: str) -> type[Model]:
     """The block of a model of an architecture: its options, its trainings, and what all have."""
     options = models.options(architecture)
-    default = None if "parameters" in options.model_fields else ...
+    default = None if {"parameters", "weights"} & set(options.model_fields) else ...
     training = training_of(*models.about({"architecture": architecture}).recipes)
     return create_model(
         architecture.title(),

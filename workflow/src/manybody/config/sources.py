@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.block import Block, Inside, Seed, Several, Text, nearest_of, refers
+from manybody.config.block import Block, Inside, Seed, Several, nearest_of, refers
 from manybody.config.corpora import Shares
-from manybody.models.block import Count, Positive, key, number
+from manybody.models.block import Count, Positive, Repository, Text, key, number
 
 
 class TensorFile(Block):
@@ -65,15 +65,29 @@ class Temperature(Block):
             )
 
 
+class HubTokenizer(Block):
+    """A tokenizer in a repository of the Hugging Face hub."""
+
+    hub: Repository = key("Its id, owner/name.")
+    revision: Text = key("Branch, tag or commit.", "main")
+
+
 class TextSource(Block):
     """A corpus cut into blocks of tokens."""
 
     kind: Literal["text"]
     corpus: refers("corpora") = key("Name of the corpus.")
     vocabulary: int = key(
-        "Number of tokens |V| of the byte-level BPE; at least the 256 bytes (and the marker).",
+        "Number of tokens |V| of a byte-level BPE that is trained on the corpus; at least the 256 "
+        "bytes (and the marker).",
+        None,
         ge=256,
         le=65536,
+    )
+    tokenizer: Text | HubTokenizer = key(
+        "A tokenizer that comes with a model, in place of vocabulary: a folder with "
+        "tokenizer.json, or a repository of the hub. Its special tokens count among the L.",
+        None,
     )
     length: Several = key("Tokens L in a sequence.")
     end_of_document: Literal["dropped", "kept"] = key(
@@ -82,7 +96,14 @@ class TextSource(Block):
     blocks: Blocks = key("Sequences to keep of each split; all of them by default.", None)
 
     def problems(self):
-        if self.end_of_document == "kept" and self.vocabulary < 257:
+        if (self.vocabulary is None) == (self.tokenizer is None):
+            found = "neither" if self.vocabulary is None else "both"
+            yield (
+                "vocabulary",
+                f"found {found} of vocabulary and tokenizer; expected one of them: the size of a "
+                f"tokenizer to be trained, or one that comes with a model; give it",
+            )
+        if self.end_of_document == "kept" and (self.vocabulary or 257) < 257:
             yield (
                 "vocabulary",
                 f"found {self.vocabulary} with end_of_document kept; expected at least 257, the "

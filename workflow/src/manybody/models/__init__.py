@@ -22,6 +22,7 @@ ARCHITECTURES = {
     "energy": "manybody.models.energy",
     "encoder": "manybody.models.encoder",
     "interpolated": "manybody.models.interpolated",
+    "pretrained": "manybody.models.pretrained",
 }
 
 
@@ -30,9 +31,17 @@ def build(description: dict):
 
     Raises `ValueError` for an architecture that is not in the registry.
     """
-    sizes = dict(description)
-    network = import_module(f"{_package(sizes.pop('architecture'))}.network")
-    return getattr(network, about(description).network)(**sizes)
+    sizes = {key: value for key, value in description.items() if key != "architecture"}
+    return network(description)(**sizes)
+
+
+def network(description: dict):
+    """The class of the model that `description` names, a `base.Model`.
+
+    Raises `ValueError` for an architecture that is not in the registry.
+    """
+    module = import_module(f"{_package(description['architecture'])}.network")
+    return getattr(module, about(description).network)
 
 
 def about(description: dict):

@@ -22,6 +22,9 @@ class Model(nn.Module):
     here, which a model overrides where it knows something faster.
     """
 
+    special: tuple[int, ...] = ()
+    """Tokens that are no text: they stay where they are, and are neither drawn nor predicted."""
+
     def __init__(self, architecture: str, vocabulary: int, length: int, **sizes):
         """Sizes that are whole numbers must be at least 1, or `ValueError` names the first."""
         super().__init__()

@@ -23,6 +23,8 @@ def _as_written(value, check):
 
 Count = Annotated[int, Field(ge=1)]
 Positive = number(gt=0)
+Text = Annotated[str, Field(min_length=1)]
+Repository = Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]  # of the Hugging Face hub
 
 
 class Block(BaseModel):

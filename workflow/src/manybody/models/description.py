@@ -22,6 +22,8 @@ class About:
     `bfloat16_copy_bytes`, `work_size` in bytes of a copy that is computed so."""
     maps: ClassVar[str | None] = None
     """Its attention maps: `fixed` parameters, or `averaged` over sequences; None without any."""
+    read: ClassVar[bool] = False
+    """Whether it was trained elsewhere and is read from files, by `read_step` of its network."""
     recipes: ClassVar[tuple[str, ...]] = ("recipe",)
     """How its weights can be found: `recipe` (steps on batches), `fit` (L-BFGS)."""
 

@@ -80,6 +80,8 @@ def sequence_sums(
 ) -> SequenceSums:
     """Test loss of each sequence (B, L): masked, or next-token for a causal model.
 
+    The model's `special` tokens are not predicted.
+
     positions: (B, m), the masks of each sequence; None for all L. `numbers` bounds the widest
     work array and so sets the batches, which may change the last bits of the result; by default
     it suits a core's cache, or fills an accelerator.
@@ -90,9 +92,11 @@ def sequence_sums(
     if numbers is None:
         numbers = 2**19 if device.type == "cpu" else 2**28
     size = max(1, numbers // (copies * model.activation_size))
-    losses, correct = [], []
+    losses, correct, predictions = [], [], []
+    special = torch.tensor(model.special, dtype=torch.long, device=device)
     for start in range(0, total, size):
         part = tokens[start : start + size].to(device).long()
+        targets = part[:, 1:] if model.about.causal else part
         if model.about.causal:
             loss, right = next_token_loss(model, part)
         elif positions is None:
@@ -101,10 +105,17 @@ def sequence_sums(
             masks = positions[start : start + size].to(device).long()
             rows = torch.arange(len(part), device=device).repeat_interleave(copies)
             loss, right = masked_loss(model, part, rows, masks.flatten())
-        losses.append(loss.view(len(part), -1).double().sum(1).cpu())
-        correct.append(right.view(len(part), -1).sum(1).cpu())
-    predictions = length - 1 if model.about.causal else copies
-    return SequenceSums(torch.cat(losses), torch.cat(correct), torch.full((total,), predictions))
+            targets = part.gather(1, masks)
+        loss, right = (values.view(len(part), -1) for values in (loss, right))
+        if model.special:
+            text = ~torch.isin(targets, special)
+            loss, right = loss.where(text, 0), right & text
+            predictions.append(text.sum(1).cpu())
+        else:
+            predictions.append(torch.full((len(part),), targets.shape[1]))
+        losses.append(loss.double().sum(1).cpu())
+        correct.append(right.sum(1).cpu())
+    return SequenceSums(torch.cat(losses), torch.cat(correct), torch.cat(predictions))
 
 
 def _cross_entropy(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

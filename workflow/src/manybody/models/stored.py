@@ -20,6 +20,8 @@ def load_model(manifest: str | Path | Manifest, step: int | str = "last", device
     run = as_manifest(manifest)
     steps = checkpoint_steps(run)
     step = steps[-1] if step == "last" else step
+    if "series" in run.about:
+        return _of_series(run, step).to(device).eval()
     if step not in steps:
         kept = ", ".join(map(str, steps))
         raise ArtifactError(f"{run.path}: step {step} was not kept; kept are {kept}")
@@ -28,6 +30,14 @@ def load_model(manifest: str | Path | Manifest, step: int | str = "last", device
         model = models.build(_description(run, path))
     load_into(path, model)
     return model.to(device).eval()
+
+
+def _of_series(run: Manifest, step: int):
+    """A checkpoint that was trained elsewhere; also one that the audit of its series left out."""
+    known = run.about["series"]["checkpoints"]
+    if str(step) not in known:
+        raise ArtifactError(f"{run.path}: there is no step {step}; there are {', '.join(known)}")
+    return models.network(run.about["description"]).read_step(run.about, step)
 
 
 def _description(run: Manifest, path: Path) -> dict:

@@ -23,7 +23,10 @@ SIGMAS = 8.0  # the margin in units of that error
 
 
 class MaskedChains:
-    """C chains at `tokens` (C, L); see `chains.Chains`. Caches take C L (d + 1) numbers."""
+    """C chains at `tokens` (C, L); see `chains.Chains`. Caches take C L (d + 1) numbers.
+
+    The model's `special` tokens stay where they are, are not drawn and add nothing to the energy.
+    """
 
     full_batches = True
 
@@ -32,6 +35,7 @@ class MaskedChains:
         self.norm = energy == "norm"
         self.mean_row = None if self.norm or gauge == "none" else _mean_row(model)
         self.positions = torch.arange(model.length, device=tokens.device)
+        self.special = torch.tensor(model.special, dtype=torch.long, device=tokens.device)
         self.work = COPIES.get(tokens.device.type, COPIES["cpu"])
         self.heads_at_once = max(1, self.work // (24 * model.vocabulary))
         self.rebuild()
@@ -42,7 +46,17 @@ class MaskedChains:
         self.features, self.scores = self._copies(self.tokens[chains], every)
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
-        return self.model.head(self.features[chains, positions])
+        return self._drawn(self.model.head(self.features[chains, positions]), chains, positions)
+
+    def _drawn(self, logits: Tensor, chains: Tensor, positions: Tensor) -> Tensor:
+        """The logits (n, |V|) that proposals are drawn from: a special token proposes itself."""
+        if not len(self.special):
+            return logits
+        current = self.tokens[chains, positions][:, None]
+        held = torch.isin(current, self.special)
+        logits = logits.index_fill(1, self.special, -torch.inf)
+        alone = torch.full_like(logits, -torch.inf).scatter_(1, current, 0.0)
+        return torch.where(held, alone, logits)
 
     def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         tokens = self.tokens[chains]
@@ -97,6 +111,13 @@ class MaskedChains:
 
     def _score(self, features: Tensor, tokens: Tensor) -> Tensor:
         """Scores, float64, of tokens (n, m) under the logits of features (n, m, d)."""
+        scores = self._any_score(features, tokens)
+        if len(self.special):
+            scores = scores.masked_fill(torch.isin(tokens, self.special), 0.0)
+        return scores
+
+    def _any_score(self, features: Tensor, tokens: Tensor) -> Tensor:
+        """The same without regard to special tokens."""
         if self.norm:
             size = self.heads_at_once
             pieces = zip(
@@ -140,7 +161,8 @@ class CoarseChains(MaskedChains):
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
         with self._own_type():
-            return self.model.head(self._some_copies(self.tokens[chains], positions[:, None]))
+            logits = self.model.head(self._some_copies(self.tokens[chains], positions[:, None]))
+            return self._drawn(logits, chains, positions)
 
     def refine(self, handle, which: Tensor) -> Tensor:
         """log alpha (n,) float64 of the moves `which` (n,) of a handle, in the model's own type."""

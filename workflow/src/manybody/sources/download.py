@@ -22,14 +22,24 @@ TRIES = 5  # tries in a row that bring no new byte
 TIMEOUT = 60.0  # seconds without a byte
 
 
-def fetch(url: str, path: Path, expected: str | None = None, patience: float = 2.0) -> Path:
+CORPUS = "name it under the corpus's `files` in the config"
+
+
+def fetch(
+    url: str,
+    path: Path,
+    expected: str | None = None,
+    patience: float = 2.0,
+    otherwise: str = CORPUS,
+) -> Path:
     """The file at `path`, downloaded from `url` if it is not there yet.
 
     The address has to name one file for good, as one at a commit does: what a killed download
     leaves (`path` + ".part") is its beginning, and is continued by an HTTP range request. The
     sha256 is compared with `expected` or, where none is known, with the one that the first download
     recorded beside the file. `patience`: seconds before the
-    second try, doubled each time. `SourceError` says what failed and how to do without a download.
+    second try, doubled each time. `SourceError` says what failed and, by `otherwise`, what to do
+    with a file that was fetched elsewhere.
     """
     record = path.with_name(f"{path.name}.json")
     with lease(path.parent):
@@ -40,7 +50,7 @@ def fetch(url: str, path: Path, expected: str | None = None, patience: float = 2
                 write_json(record, {"url": _public(url), "sha256": sha256(path)})
             return path
         part = path.with_name(f"{path.name}.part")
-        _download(url, part, patience)
+        _download(url, part, patience, otherwise)
         found = sha256(part)
         try:
             _compare(path, found, expected, recorded)
@@ -65,7 +75,7 @@ def _compare(path: Path, found: str, expected: str | None, recorded: dict) -> No
         )
 
 
-def _download(url: str, part: Path, patience: float) -> None:
+def _download(url: str, part: Path, patience: float, otherwise: str) -> None:
     """Completes `part` from `url`; what arrived stays on disk whatever happens."""
     failures = 0
     while True:
@@ -76,21 +86,21 @@ def _download(url: str, part: Path, patience: float) -> None:
             reason: object = "the connection ended early"
         except urllib.error.HTTPError as error:
             if error.code < 500 and error.code not in (408, 429):
-                raise _unreachable(url, part, error) from error
+                raise _unreachable(url, part, error, otherwise) from error
             reason = error
         except (OSError, http.client.HTTPException) as error:
             reason = error
         after = part.stat().st_size if part.is_file() else 0
         failures = 0 if after > before else failures + 1
         if failures == TRIES:
-            raise _unreachable(url, part, reason)
+            raise _unreachable(url, part, reason, otherwise)
         time.sleep(patience * 2**failures)
 
 
-def _unreachable(url: str, part: Path, reason: object) -> SourceError:
+def _unreachable(url: str, part: Path, reason: object, otherwise: str) -> SourceError:
     return SourceError(
         f"cannot download {_public(url)}: {reason}. Run again to go on with what is in {part}, or "
-        "fetch the file elsewhere and name it under the corpus's `files` in the config"
+        f"fetch the file elsewhere and {otherwise}"
     )
 
 

@@ -65,12 +65,17 @@ def train(
     trained_on = {"sha256": text.sha256, **text.about}
     text = bpe.to_str(pretty=True) + "\n"
     write_json(_documents_file(out), trained_on)
-    # For `load` and for sha256sum -c, as the library accepts most altered files.
-    with atomic(_digest_file(out)) as temporary:
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        temporary.write_text(f"{digest}  {Path(out).name}\n", encoding="utf-8")
+    write_digest(out, text)
     with atomic(out) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_digest(path: str | Path, text: str) -> None:
+    """Says beside a tokenizer what its file is to hold, for `load` and for sha256sum -c: the
+    library accepts most altered files."""
+    with atomic(_digest_file(path)) as temporary:
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        temporary.write_text(f"{digest}  {Path(path).name}\n", encoding="utf-8")
 
 
 def encode_split(
@@ -81,17 +86,30 @@ def encode_split(
     about: dict,
     blocks: int | None = None,
     end_of_document: str = "dropped",
+    special: dict | None = None,
 ) -> None:
     """Tokenises a documents file into the `Sequences` artifact `out`: blocks of L = `length`.
 
     `blocks`: how many to keep, from the start; all of them if None. `about` is completed with what
-    made the file. `SourceError` if there is no block at all, or fewer than asked.
+    made the file. `special` is what `own_tokenizer.describe` says of a tokenizer that comes with a
+    model: its tokens stand before and after the text of each block, among the L. `SourceError` if
+    there is no block at all, or fewer than asked.
     """
     bpe = load(tokenizer)
     text = Documents(documents)
-    vocabulary = bpe.get_vocab_size()
+    known = special or {"vocabulary": bpe.get_vocab_size(), "before": [], "after": []}
+    vocabulary, before, after = (known[key] for key in ("vocabulary", "before", "after"))
+    inner = length - len(before) - len(after)
+    if inner < 2:
+        raise SourceError(
+            f"found {length}, of which the tokenizer's special tokens take {length - inner}; "
+            f"expected at least 2 tokens of text; raise it",
+            "length",
+        )
+    if special:
+        about = {**about, "special": special}
     made = dict(
-        by="byte-level BPE, full-sentence blocks",
+        by=f"{'own tokenizer' if special else 'byte-level BPE'}, full-sentence blocks",
         end_of_document=end_of_document,
         documents={"sha256": text.sha256, **text.about},
         tokenizer=sha256(tokenizer),
@@ -100,15 +118,19 @@ def encode_split(
     )
     with sequences.writer(out, vocabulary, length, {**about, "made": made}) as writer:
         rest = np.empty(0, sequences.token_type(vocabulary))
-        for tokens in stream(text, bpe, end_of_document, f"tokenise {documents}"):
+        around = [np.array(tokens, rest.dtype) for tokens in (before, after)]
+        marker = known.get("end", bpe.token_to_id(MARKER))
+        label = f"tokenise {documents}"
+        for tokens in stream(text, bpe, end_of_document, label, marker, rest.dtype):
             rest = np.concatenate([rest, tokens])
-            whole = len(rest) // length
+            whole = len(rest) // inner
             if blocks is not None:
                 whole = min(whole, blocks - writer.added)
-            writer.add(rest[: whole * length].reshape(whole, length))
+            head, tail = (np.broadcast_to(part, (whole, len(part))) for part in around)
+            writer.add(np.hstack([head, rest[: whole * inner].reshape(whole, inner), tail]))
             if writer.added == blocks:
                 break
-            rest = rest[whole * length :]
+            rest = rest[whole * inner :]
         if not writer.added or (blocks is not None and writer.added < blocks):
             raise SourceError(
                 f"found {length}, at which {documents} ({text.characters} characters) makes "
@@ -119,15 +141,25 @@ def encode_split(
 
 
 def stream(
-    documents: Documents, bpe: Tokenizer, end_of_document: str, label: str
+    documents: Documents,
+    bpe: Tokenizer,
+    end_of_document: str,
+    label: str,
+    marker: int | None,
+    kind: np.dtype,
 ) -> Iterator[np.ndarray]:
-    """The tokens of a split, in order, batch by batch, as 1-d arrays of the artifact's type."""
-    kind = sequences.token_type(bpe.get_vocab_size())
-    marker = bpe.token_to_id(MARKER) if end_of_document == "kept" else None
+    """The tokens of a split, in order, batch by batch, as 1-d arrays of type `kind`.
+
+    `marker` is the token that ends a document where that is to be kept.
+    """
     if end_of_document == "kept" and marker is None:
         raise SourceError(
-            f"the tokenizer has no token {MARKER}: train it with end_of_document: kept"
+            f"found kept, but the tokenizer has no token that ends a document, such as {MARKER}; "
+            f"expected dropped, or another tokenizer; set it",
+            "end_of_document",
         )
+    if end_of_document == "dropped":
+        marker = None
     with (
         Progress(documents.characters, "characters", label) as progress,
         ThreadPoolExecutor(1) as ahead,

@@ -1,0 +1,315 @@
+"""A model trained elsewhere gives the library's own logits, and what is none is refused by name."""
+
+import json
+import shutil
+
+import numpy as np
+import own_models
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from manybody import models
+from manybody.evaluation.losses import evaluate
+from manybody.files import checkpoints
+from manybody.files.atomic import ArtifactError
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import Sequences, write
+from manybody.models import stored
+from manybody.models.objectives import sequence_sums
+from manybody.models.pretrained import layout
+from manybody.models.pretrained.network import Pretrained
+from manybody.runtime.refusal import Refusal
+from manybody.sampling.metropolis import sample
+from manybody.training.series import adopt
+
+VOCABULARY, LENGTH = 120, 12
+SPECIAL = {"special": [0, 1, 2, 3, 4], "mask": 4, "vocabulary": VOCABULARY, "tokens": "theirs"}
+MASKED = {"architecture": "pretrained", "objective": "masked", "audit": True}
+CAUSAL = {"architecture": "pretrained", "objective": "next-token", "audit": True}
+
+
+def tokens(count, seed=0):
+    """Sequences with a special token at either end."""
+    drawn = np.random.default_rng(seed).integers(5, VOCABULARY, (count, LENGTH))
+    drawn[:, 0], drawn[:, -1] = 2, 3
+    return torch.from_numpy(drawn)
+
+
+def described(objective, **changes):
+    sizes = {"vocabulary": VOCABULARY, "length": LENGTH, "objective": objective, "config": {}}
+    return {"architecture": "pretrained", **sizes, "special": [0, 1, 2, 3, 4], "mask": 4} | changes
+
+
+@pytest.fixture
+def text(tmp_path):
+    write(tmp_path / "text.parquet", tokens(40).numpy(), VOCABULARY, {"special": SPECIAL})
+    return tmp_path / "text.parquet"
+
+
+@pytest.fixture
+def adopted(tmp_path, text):
+    def of(entry, name="run"):
+        where = tmp_path / "series" / f"{name}.json"
+        about = {"source": "text", "model": name}
+        return adopt(entry, text, tmp_path / name, where, tmp_path / "downloads", 0, about)
+
+    return of
+
+
+@pytest.fixture
+def bert(tmp_path):
+    own_models.model().save_pretrained(tmp_path / "bert")
+    return tmp_path / "bert"
+
+
+# esm adds to the logits after its output layer, gemma2 bounds them.
+@pytest.mark.parametrize("kind", ["bert", "roberta", "esm"])
+def test_masked_logits_are_those_of_the_library(kind, tmp_path):
+    library = own_models.model(kind, **({"mask_token_id": 4} if kind == "esm" else {}))
+    library.save_pretrained(tmp_path / kind)
+    model = Pretrained.read(tmp_path / kind, kind, described("masked"))
+    given, rows = tokens(3), torch.tensor([0, 1, 2, 2])
+    positions = torch.tensor([1, 5, 7, 10])
+    hidden = given[rows].clone()
+    hidden[range(4), positions] = 4
+    with torch.no_grad():
+        expected = library(input_ids=hidden).logits[range(4), positions]
+        found = model.masked_logits(given, rows, positions)
+        features = model.masked_features(given, rows, positions)
+        chosen = model.head_rows(features, given[rows, positions])
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        chosen, expected[range(4), given[rows, positions]], rtol=1e-5, atol=1e-5
+    )
+    assert model.direct == (kind != "esm")
+
+
+@pytest.mark.parametrize("kind", ["gpt_neox", "llama", "gemma2"])
+def test_next_token_logits_are_those_of_the_library(kind, tmp_path):
+    sizes = {"num_key_value_heads": 1, "head_dim": 8, "final_logit_softcapping": 1.0}
+    sizes = sizes if kind == "gemma2" else {}
+    library = own_models.model(kind, 128, **sizes)  # 8 rows of padding
+    library.save_pretrained(tmp_path / kind)
+    model = Pretrained.read(tmp_path / kind, kind, described("next-token"))
+    with torch.no_grad():
+        expected = library(input_ids=tokens(3)).logits[..., :VOCABULARY]
+        torch.testing.assert_close(model(tokens(3)), expected, rtol=1e-5, atol=1e-5)
+    assert model.direct == (kind != "gemma2")
+    assert model.about.causal
+
+
+def test_special_tokens_are_not_predicted(bert):
+    model = Pretrained.read(bert, "bert", described("masked"))
+    sums = sequence_sums(model, tokens(4))
+    assert sums.predictions.tolist() == [LENGTH - 2] * 4
+    rows = torch.arange(4).repeat_interleave(LENGTH - 2)
+    places = torch.arange(1, LENGTH - 1).repeat(4)
+    with torch.no_grad():
+        logits = model.masked_logits(tokens(4), rows, places)
+    losses = torch.nn.functional.cross_entropy(logits, tokens(4)[rows, places], reduction="none")
+    expected = losses.view(4, -1).sum(1).double()
+    torch.testing.assert_close(sums.loss_sum, expected, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize(("energy", "gauge"), [("raw", "mean"), ("norm", "none")])
+def test_its_chains_leave_special_tokens_where_they_are(bert, tmp_path, energy, gauge):
+    model, starts = Pretrained.read(bert, "bert", described("masked")), tokens(6)
+    starts[:, 4] = 3
+    settings = {"energy": energy, "gauge": gauge, "sweeps": [3], "order": "permuted", "seed": 5}
+    sample(model, starts.numpy(), tmp_path / "clone", about={}, **settings)
+    clone = Manifest.read(tmp_path / "clone" / "manifest.json", "clones")
+    found = Sequences.open(clone.file("sweep-3.parquet")).tokens
+    held = np.isin(starts.numpy(), SPECIAL["special"])
+    assert (found[held] == starts.numpy()[held]).all()
+    assert not np.isin(found[~held], SPECIAL["special"]).any()
+    assert (found != starts.numpy()).mean() > 0.3
+
+
+def test_one_model_is_a_run_with_one_checkpoint(bert, adopted, text):
+    manifest = adopted({**MASKED, "weights": str(bert)})
+    run = Manifest.read(manifest, "model")
+    assert run.about["steps"] == [0]
+    assert run.about["suspects"] == {}
+    model = stored.load_model(manifest)
+    assert models.about(model.description).label == "Bert 2 × 16"
+    losses = evaluate(manifest, {"text": (text, 10)})
+    assert (losses["predictions"] == LENGTH - 2).all()
+    assert checkpoints.history(manifest)["loss"].notna().all()
+
+
+def series(folder, count=3, shards=False):
+    """Checkpoints 100, 200, ... of a causal model, with weights that go one way."""
+    one, other = (own_models.model("gpt_neox", VOCABULARY, seed) for seed in (0, 1))
+    ends = one.state_dict(), other.state_dict()
+    for number in range(count):
+        part = number / count
+        with torch.no_grad():
+            for name, value in one.named_parameters():
+                value.copy_((1 - part) * ends[0][name] + part * ends[1][name])
+        size = {"max_shard_size": "20KB"} if shards else {}
+        one.save_pretrained(folder / f"checkpoint-{100 * (number + 1)}", **size)
+    return folder
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_series_is_a_run_in_order_of_steps(tmp_path, adopted, text, listed):
+    folder = series(tmp_path / "runs", 3)
+    names = [str(folder / f"checkpoint-{step}") for step in (100, 200, 300)]
+    manifest = adopted({**CAUSAL, "weights": names if listed else str(folder)})
+    assert checkpoints.checkpoint_steps(manifest) == [100, 200, 300]
+    losses = evaluate(manifest, {"text": (text, 10)})
+    assert losses["step"].unique().tolist() == [100, 200, 300]
+    kept = json.loads((tmp_path / "series" / "run.json").read_text())["checkpoints"]
+    assert set(kept["200"]["files"]) >= {"config.json", "model.safetensors"}
+
+
+def test_a_later_change_is_refused_by_name(tmp_path, adopted):
+    entry = {**CAUSAL, "weights": str(series(tmp_path / "runs", 3))}
+    manifest = adopted(entry)
+    changed = tmp_path / "runs" / "checkpoint-200" / "model.safetensors"
+    tensors = load_file(changed)
+    tensors["embed_out.weight"] += 1
+    save_file(tensors, changed)
+    for again in (lambda: stored.load_model(manifest, 200), lambda: adopted(entry)):
+        with pytest.raises(
+            ArtifactError, match=r"checkpoint-200/model.safetensors has changed"
+        ) as e:
+            again()
+        assert "delete" in str(e.value)
+        assert "run.json" in str(e.value)
+    assert stored.load_model(manifest, 300).length == LENGTH
+
+
+def damage(folder, what):
+    shards = sorted(folder.glob("model-*.safetensors"))
+    if what == "missing":
+        shards[1].unlink()
+    elif what == "cut short":
+        shards[1].write_bytes(shards[1].read_bytes()[:-100])
+    else:
+        tensors = load_file(shards[1])
+        tensors.popitem()
+        save_file(tensors, shards[1])
+
+
+@pytest.mark.parametrize("what", ["missing", "cut short", "lacks the tensor"])
+def test_a_checkpoint_with_a_bad_shard_is_left_out(tmp_path, adopted, what):
+    folder = series(tmp_path / "runs", 4, shards=True)
+    damage(folder / "checkpoint-200", what)
+    entry = {**CAUSAL, "weights": str(folder)}
+    run = Manifest.read(adopted(entry), "model")
+    assert run.about["steps"] == [100, 300, 400]
+    assert what in run.about["suspects"]["200"][0]
+    assert "checkpoint-200" in run.about["suspects"]["200"][0]
+    with pytest.raises(Refusal, match=what):
+        adopted({**entry, "audit": False}, "all")
+
+
+def test_suspects_are_left_out_and_can_be_read(tmp_path, adopted, text):
+    folder = series(tmp_path / "runs", 6)
+    shutil.copy2(folder / "checkpoint-500/model.safetensors", folder / "checkpoint-200")
+    entry = {**CAUSAL, "weights": str(folder)}
+    manifest = adopted(entry)
+    run = Manifest.read(manifest, "model")
+    assert run.about["steps"] == [100, 300, 400, 500, 600]
+    assert "those of step 500" in " ".join(run.about["suspects"]["200"])
+    assert stored.load_model(manifest, 200).length == LENGTH
+    assert len(checkpoints.history(manifest)) == 6
+    everything = adopted({**entry, "audit": False}, "all")
+    assert checkpoints.checkpoint_steps(everything) == [100, 200, 300, 400, 500, 600]
+
+
+def pickled(folder):
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def incomplete(folder):
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["bert.encoder.layer.0.output.dense.weight"]
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+BAD = {
+    "no safetensors": (
+        pickled,
+        "has no model.safetensors but only pytorch_model.bin; expected safetensors",
+    ),
+    "remote code": (
+        lambda folder: own_models.edit(folder, auto_map={"AutoModelForMaskedLM": "mine.Mine"}),
+        "asks for code of its own .*mine.Mine.*never run; expected a class of transformers",
+    ),
+    "unknown type": (
+        lambda folder: own_models.edit(folder, model_type="mine"),
+        "model_type mine; expected a model that transformers has a class for",
+    ),
+    "another objective": (
+        lambda folder: own_models.edit(folder, architectures=["BertLMHeadModel"]),
+        "found masked for .*bert, which was saved as BertLMHeadModel; expected next-token",
+    ),
+    "a lost tensor": (incomplete, "1 tensors of BertForMaskedLM are missing"),
+    "no config": (lambda folder: (folder / "config.json").unlink(), "which has no config.json"),
+    "short positions": (
+        lambda folder: own_models.model(max_position_embeddings=8).save_pretrained(folder),
+        "at most 8 positions, but the sequences have length 12; expected at most 8; lower",
+    ),
+    "another |V|": (
+        lambda folder: own_models.model(vocabulary=90).save_pretrained(folder),
+        r"a model of 90 tokens, but the sequences are of \|V\| = 120; expected the same",
+    ),
+    "another tokenizer": (
+        lambda folder: own_models.word_piece(100).save_pretrained(folder),
+        "with a tokenizer of 100 tokens that are not those of .*own tokenizer; name its folder",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_no_model_of_the_text_is_refused(case, bert, adopted):
+    spoil, said = BAD[case]
+    spoil(bert)
+    with pytest.raises(Refusal, match=said):
+        adopted({**MASKED, "weights": str(bert)})
+
+
+def test_text_of_a_tokenizer_that_was_trained_on_it_is_refused(bert, adopted, text):
+    """Also where |V| is the same by chance."""
+    own_models.word_piece(VOCABULARY).save_pretrained(bert)
+    write(text, tokens(40).numpy(), VOCABULARY, {"made": {"tokenizer": "sha256 of a file"}})
+    with pytest.raises(Refusal, match=r"with a tokenizer of 120 tokens that are not those of"):
+        adopted({**MASKED, "weights": str(bert)})
+
+
+def test_a_masked_model_needs_a_mask_token(bert, tmp_path, adopted, text):
+    write(text, tokens(40).numpy(), VOCABULARY, {"special": {**SPECIAL, "mask": None}})
+    with pytest.raises(Refusal, match=r"no mask token; expected one.*name in the source"):
+        adopted({**MASKED, "weights": str(bert)})
+
+
+def test_a_causal_model_has_no_masked_logits(tmp_path):
+    own_models.model("gpt_neox").save_pretrained(tmp_path / "causal")
+    model = Pretrained.read(tmp_path / "causal", "causal", described("next-token"))
+    with pytest.raises(ValueError, match="predicts the next token and has no masked logits; exp"):
+        model.masked_logits(tokens(1), torch.tensor([0]), torch.tensor([3]))
+    with pytest.raises(
+        Refusal, match=r"found masked for gpt, of model_type gpt_neox; .*next-token"
+    ):
+        layout.check_class({"model_type": "gpt_neox"}, "masked", "gpt")
+
+
+def test_names_without_a_step_and_twice_the_same_are_refused(tmp_path, adopted):
+    folder = series(tmp_path / "runs", 2)
+    shutil.copytree(folder / "checkpoint-100", folder / "final")
+    shutil.copytree(folder / "checkpoint-100", folder / "step-100")
+    for names, said in (
+        (["checkpoint-100", "final"], "found final, whose name does not end in its step"),
+        (["checkpoint-100", "step-100"], "found 2 checkpoints of 1 steps"),
+        (["checkpoint-200", "checkpoint-100"], "expected folders in order of steps"),
+        (["checkpoint-300"], "which is no folder; expected one in save_pretrained layout"),
+    ):
+        with pytest.raises(Refusal, match=said):
+            adopted({**CAUSAL, "weights": [str(folder / name) for name in names]})
+    named = {"weights": [str(folder / name) for name in ("checkpoint-100", "final")]}
+    manifest = adopted({**CAUSAL, **named, "steps": [1, 2], "audit": False})
+    assert checkpoints.checkpoint_steps(manifest) == [1, 2]

@@ -1,0 +1,208 @@
+"""Whether the checkpoints of a series can be what their names say: rules on their weights.
+
+Published series hold wrong weights: the last ones under many early names, equal ones under several
+steps. Rules compare ratios of distances only, so that they hold for any rate and schedule.
+"""
+
+from collections import Counter, defaultdict
+from itertools import combinations
+
+import numpy as np
+
+from manybody.files.atomic import to_json
+from manybody.models.pretrained.marks import Marks
+
+NEAR = 2  # checkpoints on either side of a pair that it is compared with
+TOLERANCE = 0.06  # of the logarithm of a ratio of distances
+JUMP, ERRORS = 0.25, 5  # of a loss: share of the span of all losses, and standard errors
+
+
+def suspects(
+    marks: dict[int, Marks], losses: dict[int, tuple[float, float]]
+) -> dict[int, list[str]]:
+    """The steps that cannot hold what their names say, with reasons.
+
+    marks: by step, ascending. losses: mean and standard error in nats, of the same tokens each.
+    """
+    found: dict[int, list[str]] = defaultdict(list)
+    for step, reason in _unlike(marks):
+        found[step].append(reason)
+    alike = {step: mark for step, mark in marks.items() if step not in found}
+    steps = list(alike)
+    misplaced = {steps[row] for row in out_of_order(distances(list(alike.values())))}
+    for step in sorted(misplaced):
+        found[step].append("its weights lie elsewhere on the way from the first to the last")
+    for step, reason in [*_equal(alike, misplaced), *_jumps(losses)]:
+        found[step].append(reason)
+    return dict(sorted(found.items()))
+
+
+def table(marks: dict[int, Marks]) -> list[dict]:
+    """For each step its distance to the first, the last, the step before and the one after, in
+    units in which the root of the mean square of all distances is 1."""
+    apart, steps = distances(list(marks.values())), list(marks)
+    places = {"first": lambda k: 0, "last": lambda k: -1}
+    places |= {"before": lambda k: max(k - 1, 0), "after": lambda k: min(k + 1, len(steps) - 1)}
+    return [
+        {"step": step, **{name: float(apart[k, place(k)]) for name, place in places.items()}}
+        for k, step in enumerate(steps)
+    ]
+
+
+def _jumps(losses: dict[int, tuple[float, float]]):
+    """Losses that are not finite, or above or below those of both neighbours by a large part of
+    what the whole series lowers them by."""
+    steps = [step for step, (loss, _) in losses.items() if np.isfinite(loss)]
+    for step in losses.keys() - set(steps):
+        yield step, "its loss is not finite"
+    values = [losses[step][0] for step in steps]
+    span = max(values, default=0.0) - min(values, default=0.0)
+    for k in range(1, len(steps) - 1):
+        apart = values[k] - values[k - 1], values[k] - values[k + 1]
+        jump = min(map(abs, apart))
+        if apart[0] * apart[1] > 0 and jump > JUMP * span + ERRORS * losses[steps[k]][1]:
+            yield (
+                steps[k],
+                f"its loss, {values[k]:.3f} nats, jumps from {values[k - 1]:.3f} and back to "
+                f"{values[k + 1]:.3f}",
+            )
+
+
+def _unlike(marks: dict[int, Marks]):
+    """Checkpoints whose tensors or config are not those of most, or that hold no numbers."""
+    for step, mark in marks.items():
+        for tensor, part in mark.projections.items():
+            if not np.isfinite(part).all():
+                yield step, f"its tensor {tensor} holds numbers that are not finite"
+                break
+    for what, of in (
+        ("tensors", lambda mark: mark.shapes),
+        ("config.json", lambda mark: mark.config),
+    ):
+        said = {step: to_json(of(mark)) for step, mark in marks.items()}
+        usual, count = Counter(said.values()).most_common(1)[0] if said else ("", 0)
+        for step, text in said.items():
+            if text != usual:
+                one = next(other for other in marks if said[other] == usual)
+                mine, theirs = of(marks[step]), of(marks[one])
+                keys = sorted(
+                    key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key)
+                )
+                yield step, f"its {what} differ from those of {count} others ({keys[0]})"
+
+
+def _equal(marks: dict[int, Marks], misplaced: set[int]):
+    """Files of weights that two steps share, but for tensors that never change. Where all of the
+    steps but one are out of order, that one is believed."""
+    seen = defaultdict(set)
+    for mark in marks.values():
+        for tensor, digest in mark.digests.items():
+            seen[tensor].add(digest)
+    moving = {tensor for tensor, digests in seen.items() if len(digests) > 1}
+    holders = defaultdict(list)
+    for step, mark in marks.items():
+        for shard in sorted(set(mark.shards.values())):
+            held = {
+                tensor: digest
+                for tensor, digest in mark.digests.items()
+                if mark.shards[tensor] == shard and (tensor in moving or not moving)
+            }
+            if held:
+                holders[shard, to_json(held)].append(step)
+    for (shard, _), steps in holders.items():
+        believed = set(steps) - misplaced
+        doubted = misplaced if len(believed) == 1 else set(steps)
+        for step in (step for step in steps if len(steps) > 1 and step in doubted):
+            others = ", ".join(str(other) for other in steps if other != step)
+            yield step, f"its weights ({shard}) are those of step {others}, to the last bit"
+
+
+def distances(marks: list[Marks]) -> np.ndarray:
+    """Distances (n, n) between checkpoints. Each tensor is measured in units of its own mean square
+    distance, and weighs as many as the numbers of its projection."""
+    count = len(marks)
+    total, weights = np.zeros((count, count)), 0
+    common = set.intersection(*(set(mark.projections) for mark in marks)) if marks else set()
+    for tensor in sorted(common):
+        parts = [mark.projections[tensor] for mark in marks]
+        if len({part.size for part in parts}) > 1:
+            continue
+        rows = np.stack(parts).reshape(count, -1).astype(np.float64)
+        rows -= rows[-1]
+        norms = (rows**2).sum(1)
+        squares = np.maximum(norms[:, None] + norms - 2 * rows @ rows.T, 0)
+        mean = squares.mean()
+        if np.isfinite(mean) and mean > 0:
+            total += rows.shape[1] * squares / mean
+            weights += rows.shape[1]
+    return np.sqrt(total / max(weights, 1))
+
+
+def out_of_order(distance: np.ndarray) -> set[int]:
+    """The rows of `distance` (n, n) that are not where their order says.
+
+    Of two checkpoints x before y, y should be farther from those before both, and x from those
+    after both. The evidence is the sum of the logarithms of these two ratios, each a mean over the
+    nearest `NEAR`. The fewest checkpoints are taken out that leave no pair out of order: one, or
+    two that changed places, and so on. Where any of several would do, all of them are meant.
+    """
+    positive = distance[distance > 0]
+    if not positive.size:
+        return set()
+    logs = np.log(np.maximum(distance, positive.min() / 2))
+    kept, found = list(range(len(distance))), set()
+    while (evidence := _against(logs, kept)).any():
+        groups = [(row,) for row in kept]
+        left = _left(logs, kept, groups)
+        if min(left):
+            pairs = list(combinations(kept, 2))
+            without = _left(logs, kept, pairs)
+            # A pair has to do more than one of it and the best other.
+            if min(without) == 0 or min(without) < min(left) / 2:
+                groups, left = pairs, without
+        best = [group for group, count in zip(groups, left, strict=True) if count == min(left)]
+        if len(best[0]) == 2:  # of two that changed places the evidence against both is largest
+            place = {row: number for number, row in enumerate(kept)}
+            best = [max(best, key=lambda pair: evidence[place[pair[0]], place[pair[1]]])]
+        gone = {row for group in best for row in group}
+        found |= gone
+        kept = [row for row in kept if row not in gone]
+    return found | _exchanged(logs, kept, found)
+
+
+def _exchanged(logs: np.ndarray, kept: list[int], found: set[int]) -> set[int]:
+    """The rows of `kept` that have changed places with one that was taken out: with the two in each
+    other's place no pair is out of order."""
+    partners = set()
+    for row in found:
+        order = sorted([*kept, row])
+        places = {other: number for number, other in enumerate(order)}
+        for other in kept:
+            tried = list(order)
+            tried[places[row]], tried[places[other]] = other, row
+            if not _against(logs, tried).any():
+                partners.add(other)
+    return partners
+
+
+def _left(logs: np.ndarray, kept: list[int], groups: list[tuple[int, ...]]) -> list[int]:
+    """How many pairs are out of order without each of the groups."""
+    return [
+        np.count_nonzero(_against(logs, [row for row in kept if row not in group]))
+        for group in groups
+    ]
+
+
+def _against(logs: np.ndarray, kept: list[int]) -> np.ndarray:
+    """Evidence (n, n) against the order of each pair of `kept`, 0 where below `TOLERANCE`."""
+    logs = logs[np.ix_(kept, kept)]
+    count = len(kept)
+    total = np.zeros((count, count))
+    for k in range(count):
+        if k > 0:
+            near = logs[max(0, k - NEAR) : k].mean(0)
+            total[k, k + 1 :] += near[k] - near[k + 1 :]
+        if k < count - 1:
+            near = logs[k + 1 : k + 1 + NEAR].mean(0)
+            total[:k, k] += near[k] - near[:k]
+    return np.where(total > TOLERANCE, total, 0.0)

@@ -1,0 +1,254 @@
+"""A language model of transformers' own classes behind the methods of `base.Model`.
+
+Only what its output layer reads is asked of the library, so that |V| logits are computed for the
+positions that are asked about alone. Logits are those of the tokens that the tokenizer has: output
+rows beyond |V|, with which some models are padded, are left out.
+"""
+
+import logging
+from pathlib import Path
+
+import torch
+import transformers
+from torch import Tensor
+from torch.nn import functional
+
+from manybody.files.atomic import ArtifactError
+from manybody.models.base import Model
+from manybody.models.pretrained import layout, series
+from manybody.runtime.refusal import Refusal
+from manybody.sources import own_tokenizer
+
+PADDING, MULTIPLE = 512, 64  # output rows beyond |V| that are padding: fewer, up to a multiple
+TOLERANCE = 1e-4  # relative difference of logits by two ways through the library
+WIDTH, HIDDEN = ("hidden_size", "n_embd", "dim", "d_model"), ("intermediate_size", "n_inner")
+
+
+class Pretrained(Model):
+    """The model of `config`, transformers' config as a mapping, with random weights.
+
+    `special` are the numbers of tokens that are no text, `mask` that of the mask token.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        length: int,
+        objective: str,
+        config: dict,
+        special: list[int] = (),
+        mask: int | None = None,
+        library=None,
+    ):
+        super().__init__(
+            "pretrained",
+            vocabulary,
+            length,
+            objective=objective,
+            config=config,
+            special=list(special),
+            mask=mask,
+        )
+        self.special, self.mask = tuple(special), mask
+        self.library = library if library is not None else _random(config, objective)
+        self.output = self.library.get_output_embeddings()
+        self._check_sizes()
+        self._check_head()
+
+    @property
+    def activation_size(self) -> int:
+        config = self.library.config
+        width = max((getattr(config, key, None) or 0 for key in (*WIDTH, *HIDDEN)), default=0)
+        rows = self.vocabulary if self.about.causal else max(3, self.vocabulary // self.length)
+        return self.length * max(4 * width, rows)
+
+    @property
+    def feature_size(self) -> int:
+        return self.output.in_features if self.direct else self.vocabulary
+
+    @property
+    def work_size(self) -> int:
+        return 10 * self.length * max(self.feature_size, self.activation_size // self.length)
+
+    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Logits (B, T, |V|): of masked positions, or of the token after each; T <= L if causal."""
+        return self.head(self.features(tokens, mask))
+
+    def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        """What the output layer reads, (B, T, d), of tokens (B, T) with `mask` hidden."""
+        if self.about.causal:
+            if mask is not None:
+                raise ValueError(
+                    f"{self.about.display_name} predicts the next token and has no masked logits; "
+                    f"expected no mask; ask for next tokens, or take a masked model"
+                )
+            if tokens.shape[-1] > self.length:
+                self.check_tokens(tokens)
+        else:
+            self.check_tokens(tokens)
+        if mask is not None:
+            tokens = tokens.masked_fill(mask, self._mask_token())
+        return self._read(tokens)
+
+    def head(self, features: Tensor) -> Tensor:
+        if not self.direct:
+            return features
+        size, bias = self.vocabulary, self.output.bias
+        return functional.linear(
+            features, self.output.weight[:size], None if bias is None else bias[:size]
+        )
+
+    def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
+        if not self.direct:
+            return features.gather(-1, tokens[..., None])[..., 0]
+        rows = (features * functional.embedding(tokens, self.output.weight)).sum(-1)
+        return rows if self.output.bias is None else rows + self.output.bias[tokens]
+
+    def _mask_token(self) -> int:
+        if self.mask is None:
+            raise Refusal(
+                f"found {self.about.display_name}, whose tokenizer has no mask token; expected "
+                f"one, as a masked model hides tokens by it; name in the source the "
+                f"tokenizer that the model was trained with",
+                "weights",
+            )
+        return self.mask
+
+    def _read(self, tokens: Tensor) -> Tensor:
+        extra = {"use_cache": False} if self.about.causal else {}
+        return self.library(input_ids=tokens, **extra).logits[
+            ..., : None if self.direct else self.vocabulary
+        ]
+
+    def _check_sizes(self) -> None:
+        """`Refusal` where sequences of L tokens of a vocabulary of |V| do not fit."""
+        rows = self.output.weight.shape[0]
+        inputs = self.library.get_input_embeddings().weight.shape[0]
+        most = max([self.vocabulary - 1, *self.special, self.mask or 0])
+        padded = rows % MULTIPLE == 0 and 0 < rows - self.vocabulary < PADDING
+        if most >= inputs or not (rows == self.vocabulary or padded):
+            raise Refusal(
+                f"found a model of {rows} tokens, but the sequences are of |V| = "
+                f"{self.vocabulary}; expected the same, or up to {PADDING - 1} more to fill a "
+                f"multiple of {MULTIPLE}; make the sequences with the model's own "
+                f"tokenizer, as the key `tokenizer` of a source names it",
+                "weights",
+            )
+        most = getattr(self.library.config, "max_position_embeddings", None)
+        if most is not None and self.length > most:
+            raise Refusal(
+                f"found a model of at most {most} positions, but the sequences have length "
+                f"{self.length}; expected at most {most}; lower the length of the source",
+                "weights",
+            )
+        if not self.about.causal:
+            self._mask_token()
+
+    @torch.no_grad()
+    def _check_head(self) -> None:
+        """Whether the logits are the output layer of what it reads, and L tokens can be read.
+
+        Where something follows that layer, such as a bound on logits, features are logits.
+        """
+        self.direct = False
+        self.library.eval()
+        tokens = torch.arange(self.length)[None] % self.vocabulary
+        try:
+            whole = self._read(tokens)
+        except (IndexError, RuntimeError) as error:
+            raise Refusal(
+                f"found a model that cannot read {self.length} tokens ({error}); expected it to "
+                f"read sequences of the source's length; lower that",
+                "weights",
+            ) from error
+        if not isinstance(self.output, torch.nn.Linear):
+            return
+        self.output.forward, self.direct = _same, True
+        try:
+            parts = self.head(self._read(tokens))
+            apart = (parts - whole).abs().max().item()
+            self.direct = apart <= TOLERANCE * (1 + whole.abs().max().item())
+        except RuntimeError:  # what follows expects |V| numbers
+            self.direct = False
+        if not self.direct:
+            del self.output.forward
+
+    @classmethod
+    def read_step(cls, run: dict, step: int) -> "Pretrained":
+        """A checkpoint of the run whose manifest says `run`, its files compared with it."""
+        with series.opened(run["series"], step) as (folder, origin):
+            return cls.read(folder, origin, run["description"])
+
+    @classmethod
+    def open(cls, folder: str | Path, length: int, objective: str | None = None) -> "Pretrained":
+        """The model in a folder, for sequences of `length` tokens of the tokenizer beside it.
+
+        |V| is the model's where there is none. `objective`: what it was trained for, `masked` or
+        `next-token`; by default what config.json says.
+        """
+        config = layout.read(folder, str(folder)).config
+        said = own_tokenizer.described(folder) or {}
+        description = {
+            "vocabulary": said.get("vocabulary", config.get("vocab_size")),
+            "length": length,
+            "objective": objective or layout.objective(config, str(folder)),
+            "config": layout.essential(config),
+            "special": said.get("special", []),
+            "mask": said.get("mask", config.get("mask_token_id")),
+        }
+        return cls.read(folder, str(folder), description)
+
+    @classmethod
+    def read(cls, folder: str | Path, origin: str, description: dict) -> "Pretrained":
+        """The model in a folder of files, whose sequences `description` fits.
+
+        `Refusal` where it does not, or where weights are missing. `origin` is what the checkpoint
+        is called. Weights are widened to single precision.
+        """
+        settings = {key: value for key, value in description.items() if key != "architecture"}
+        layout.check_class(layout.read(folder, origin).config, settings["objective"], origin)
+        kind = getattr(transformers, layout.CLASSES[settings["objective"]])
+        with _quiet():
+            library, found = kind.from_pretrained(
+                Path(folder),
+                dtype=torch.float32,
+                trust_remote_code=False,
+                use_safetensors=True,
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
+            )
+        wrong = [*found["missing_keys"], *(str(part) for part in found["mismatched_keys"])]
+        if wrong:
+            raise ArtifactError(
+                f"{origin}: {len(wrong)} tensors of {type(library).__name__} are missing or have "
+                f"another shape, such as {sorted(wrong)[0]}; expected all of them in the "
+                f"checkpoint; save it from the class that it was trained as"
+            )
+        library.eval()
+        try:
+            return cls(**settings, library=library)
+        except Refusal as error:
+            raise Refusal(f"{origin}: {error}") from error
+
+
+def _random(config: dict, objective: str):
+    kind = getattr(transformers, layout.CLASSES[objective])
+    given = {key: value for key, value in config.items() if key != "model_type"}
+    return kind.from_config(transformers.AutoConfig.for_model(config["model_type"], **given))
+
+
+def _same(features: Tensor) -> Tensor:
+    return features
+
+
+class _quiet:
+    """The library's remarks about a checkpoint are not shown: what matters is refused."""
+
+    def __enter__(self):
+        self.before = logging.getLogger("transformers").level
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+
+    def __exit__(self, *_):
+        transformers.logging.set_verbosity(self.before)
