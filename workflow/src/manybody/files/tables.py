@@ -62,6 +62,23 @@ DISPLACEMENTS_SCHEMA = pa.schema(
     ]
 )
 
+SPECTRUM = "spectrum"
+# The rows of a draw: one of a masked model, one for each target of a causal one. The mean over
+# draws of the sum of weight x value is M_k of docs/science/controls.md, section 6.
+SPECTRUM_SCHEMA = pa.schema(
+    [
+        ("block", pa.int64()),  # number of s among the sequences
+        ("draw", pa.int64()),
+        ("target", pa.int64()),
+        ("order", pa.int64()),  # k of M_k; 0 for Var g
+        ("span", pa.int64()),  # from the first to the last of target and flips; 0 if undefined
+        ("positions", pa.int64()),  # of the context that are not special
+        ("differing", pa.int64()),  # how many of them differ between s and r
+        ("weight", pa.float64()),
+        ("value", pa.float64()),
+    ]
+)
+
 
 def write_losses(path: str | Path, losses: pd.DataFrame, about: dict) -> None:
     """Writes one run's table of losses and the JSON document `about`, atomically."""
@@ -134,6 +151,16 @@ def write_displacements(path: str | Path, displacements: pd.DataFrame, about: di
 def read_displacements(path: str | Path) -> pd.DataFrame:
     """A table written by `write_displacements`; `ArtifactError` names a file that is not one."""
     return _read(path, DISPLACEMENTS, DISPLACEMENTS_SCHEMA)[0]
+
+
+def write_spectrum(path: str | Path, rows: pd.DataFrame, about: dict) -> None:
+    """Writes the draws of an order spectrum and the JSON document `about`, atomically."""
+    _write(path, rows, SPECTRUM_SCHEMA, {"kind": SPECTRUM, "about": about})
+
+
+def read_spectrum(path: str | Path) -> tuple[pd.DataFrame, dict]:
+    """What `write_spectrum` wrote; `ArtifactError` names a file that is not such a table."""
+    return _read(path, SPECTRUM, SPECTRUM_SCHEMA)
 
 
 def _write(path: str | Path, frame: pd.DataFrame, schema: pa.Schema, document: dict) -> None:

@@ -1,0 +1,73 @@
+"""Models given by tables over a few context positions, and their spectrum by the definition."""
+
+from itertools import product
+from math import comb
+
+import numpy as np
+import torch
+from scipy.linalg import hadamard
+
+from manybody.evaluation.flips import Conditionals
+
+
+def model(length, vocabulary, degree, seed=0, causal=False, terms=8):
+    """Logits that are sums of Gaussian tables over 1 .. degree context positions.
+
+    Tables of more positions are larger, so that M_k of high order is no rare event.
+    """
+    rng = np.random.default_rng(seed)
+    tables = []
+    for target in range(length):
+        context = np.arange(target) if causal else np.delete(np.arange(length), target)
+        of_target = []
+        for size in range(1, min(degree, len(context)) + 1):
+            for _ in range(terms):
+                sites = rng.choice(context, size, replace=False)
+                table = 2 ** (size / 2) * rng.normal(size=(*[vocabulary] * size, vocabulary))
+                of_target.append((sites, table))
+        tables.append(of_target)
+
+    def at(tokens, target):
+        total = np.zeros((len(tokens), vocabulary))
+        for sites, table in tables[target]:
+            total += table[tuple(tokens[:, sites].T)]
+        return total
+
+    def masked(tokens, positions):
+        tokens, positions = tokens.numpy(), positions.numpy()
+        found = np.zeros((len(tokens), vocabulary))
+        for target in np.unique(positions):
+            found[positions == target] = at(tokens[positions == target], target)
+        return torch.from_numpy(found)
+
+    def next_tokens(tokens):
+        every = [at(tokens.numpy(), place + 1) for place in range(tokens.shape[1])]
+        return torch.from_numpy(np.stack(every, axis=1))
+
+    return Conditionals(next_tokens if causal else masked, vocabulary, causal, 4096)
+
+
+def walsh(model, s, r, target, mu):
+    """W_d, d = 0 .. L, of one target by the characters of all flips of the L positions."""
+    length = len(s)
+    bits = np.array(list(product((0, 1), repeat=length)))
+    tokens = torch.from_numpy(np.where(bits, r, s))
+    if model.causal:
+        logits = model.logits(tokens[:, :-1])[:, target - 1]
+    else:
+        logits = model.logits(tokens, torch.full((len(bits),), target))
+    g = logits.double().numpy()
+    g = g - (g @ mu)[:, None]
+    coefficients = hadamard(len(bits)) @ g / len(bits)
+    return np.bincount(bits.sum(1), (coefficients**2) @ mu, length + 1)
+
+
+def spectrum(weights):
+    """What `spectrum` calls the results that follow from W_d: (quantity, order) -> value."""
+    degrees = np.arange(len(weights))
+    variance = weights[1:].sum()
+    found = {("Var g", 0): variance, ("mean degree", 1): degrees @ weights / variance}
+    for k in degrees[1:]:
+        found["M", k] = sum(comb(d, k) * weights[d] for d in degrees)
+        found["W", k] = weights[k]
+    return found
