@@ -178,7 +178,7 @@ def from_tables(law, s, r, target, mu):
 def test_the_spectrum_of_a_planted_hamiltonian_is_that_of_its_tables():
     law = planted()
     assert (law.shares()[1:] > 0.1).all()  # of 2, 3 and 4 bodies
-    model, tokens = flips.of_law(law), random_tokens(60, 8, 4)
+    model, tokens = flips.of_law(law), random_tokens(40, 8, 4)
     mu = flips.unigram(tokens, 4)
     exact = spectrum.enumerated(model, tokens).table
     draws = spectrum.Draws(model, tokens, None, "text", (), 1, 0)
@@ -195,10 +195,10 @@ def test_the_spectrum_of_a_planted_hamiltonian_is_that_of_its_tables():
     for degree in range(4, 8):
         assert abs(found(exact, "W", degree).value) < 1e-12 * truth["Var g", 0]
     # Its blocks are those that were enumerated, so that errors are too large, if anything.
-    drawn = spectrum.spectrum(model, tokens, degree=3, forwards=9 * 1024, **NEVER).table
+    drawn = spectrum.spectrum(model, tokens, degree=3, forwards=9 * 1920, **NEVER).table
     for name, value, se, of in pairs(drawn, truth):
         assert abs(value - of) < 3 * se, name
-        assert se < 0.15 * of, name
+        assert se < 0.4 * of, name
 
 
 def decaying(length, vocabulary=4, causal=False):
@@ -235,7 +235,7 @@ def test_importance_takes_a_third_of_the_forwards():
 
 
 def test_draws_are_added_until_the_errors_are_reached():
-    model, tokens = decaying(16), random_tokens(100, 16, 4)
+    model, tokens = decaying(16), random_tokens(2000, 16, 4)
     table = spectrum.spectrum(model, tokens, orders=2, first=0.02).table
     pair = found(table, "M", 1)
     assert pair.reached
@@ -250,6 +250,14 @@ def test_draws_are_added_until_the_errors_are_reached():
     assert capped.forwards == 3 * 64 * 5  # whole chunks within the cap
     with pytest.raises(Refusal, match="forwards: found 100; expected at least"):
         spectrum.spectrum(model, tokens, orders=1, forwards=100)
+
+
+def test_draws_end_where_only_more_blocks_would_help():
+    model, tokens = decaying(16), random_tokens(40, 16, 4)
+    pair = found(spectrum.spectrum(model, tokens, orders=1, first=0.01).table, "M", 1)
+    assert not pair.reached
+    assert pair.forwards < 20_000  # of 100,000
+    assert pair.asked == 0.01 * pair.value < pair.floor < pair.se
 
 
 def test_saved_draws_go_on_as_if_nothing_had_stopped(tmp_path):
@@ -400,6 +408,8 @@ def test_errors_are_those_of_blocks_not_of_draws():
         columns=spectrum.COLUMNS,
     )
     table = spectrum.summary(rows)
+    pair = found(table, "M", 1)
+    assert pair.floor == pytest.approx(pair.se)  # nothing varies within blocks
     expected = values.std(ddof=1) / np.sqrt(10)
     assert found(table, "M", 1).value == pytest.approx(values.mean())
     assert found(table, "M", 1).se == pytest.approx(expected, rel=0.1)
@@ -549,3 +559,14 @@ def test_krawtchouk_polynomials_are_sums_of_characters():
         expected = sum(np.prod(signs[list(chosen)]) for chosen in combinations(range(4), degree))
         assert spectrum._krawtchouk(4, degree, flipped) == expected
     assert spectrum._krawtchouk(4, 2, 0) == comb(4, 2)
+
+
+def test_the_error_of_few_blocks_is_not_too_small():
+    """The bootstrap's own variance of three blocks is two thirds of what it should be."""
+    values = np.array([4.0, 5.0, 7.0])
+    rows = pd.DataFrame(
+        [(b, b, 0, order, 0, 1, 1, 1.0, v) for b, v in enumerate(values) for order in (0, 1)],
+        columns=spectrum.COLUMNS,
+    )
+    expected = values.std(ddof=1) / np.sqrt(3)
+    assert found(spectrum.summary(rows), "M", 1).se == pytest.approx(expected, rel=0.1)

@@ -78,16 +78,18 @@ def spectrum(
     own next token at every position. special: tokens that are never flipped, predicted or counted.
 
     Draws are added until SE(M_1) <= `first` M_1 and SE(M_k) (or SE(W_d)) <= `higher` Var g for
-    k >= 2, or until they have taken `forwards`, one sequence each, besides those of r and the
-    pilot. importance: draw flips by the profile of a pilot, not uniformly. variance: Var g to
-    compare with, that of the end of training; below 1e-8 of it there is no spectrum yet.
+    k >= 2, until only more blocks would help, or until they have taken `forwards`, one sequence
+    each, besides those of r and the pilot; if 0 is asked for they take them all. importance: draw
+    flips by the profile of a pilot, not uniformly. variance: Var g to compare with, that of the end
+    of training; below 1e-8 of it there is no spectrum yet.
 
     rows: of an earlier call with the same arguments, to go on from. save(rows) is called now and
     then; progress.update(n) counts forwards.
 
     The table: quantity (M, W, Var g, mean degree, M per differing, differing), order, value, se
-    (standard error), share, share_se (of Var g), draws, forwards, reached (whether the asked error
-    is), state: `measured`, `upper bound` (value < 3 se, or below what rounding leaves; the bound is
+    (standard error), floor (the error that endless draws on these blocks would leave), asked (the
+    asked error), share, share_se (of Var g), draws, forwards, reached (whether the asked error is),
+    state: `measured`, `upper bound` (value < 3 se, or below what rounding leaves; the bound is
     value + 3 se), or `no spectrum yet`. `differing` is the share of positions where r_j != s_j.
 
     Raises `Refusal` for sequences that are too few, too short or of another vocabulary, and for an
@@ -179,7 +181,9 @@ def _wanted(table: pd.DataFrame, degree: int | None, least: int) -> list[int]:
     asked = table["quantity"].isin(["M", "W"])
     if degree is not None:
         asked &= (table["quantity"] == "W") | (table["order"] == 1)
-    missed = table["order"][asked & (~table["reached"] | (table["draws"] < least))]
+    hopeless = (table["asked"] > 0) & (table["floor"] > table["asked"])
+    useful = ~table["reached"] & ~hopeless
+    missed = table["order"][asked & (useful | (table["draws"] < least))]
     return sorted(set(missed)) if degree is None else [1] * (len(missed) > 0)
 
 
@@ -410,6 +414,20 @@ class _Blocks:
         values = np.broadcast_to(values, which.shape)[which]
         return self.weights @ np.bincount(self.places[which], values, self.count)
 
+    def floor(self, error: float, draw: np.ndarray, which: np.ndarray, terms: np.ndarray) -> float:
+        """The standard error that endless draws on these blocks would leave; 0 while unknown.
+
+        It is `error` less what the draws within blocks vary by; draw (rows of `which`,) numbers.
+        """
+        sums, block = np.bincount(draw, terms[which]), np.zeros(draw.max() + 1, np.int64)
+        block[draw] = self.places[which]
+        counts, of_blocks = np.bincount(block), np.bincount(block, sums)
+        freedom = len(sums) - np.count_nonzero(counts)
+        if freedom < self.count:
+            return 0.0
+        within = (sums**2).sum() - (of_blocks**2 / np.maximum(counts, 1)).sum()
+        return float(np.sqrt(max(error**2 - within / freedom / len(sums), 0.0)))
+
     def error(self, replicates: np.ndarray) -> float:
         """Standard error; the factor undoes that a resampled variance is (B - 1) / B of itself."""
         if self.count < 2 or np.isnan(replicates[0]):
@@ -430,40 +448,40 @@ def summary(
     blocks, order = _Blocks(rows, seed), rows["order"].to_numpy()
     weighted = (rows["weight"] * rows["value"]).to_numpy()
     new = ~rows.duplicated(["order", "draw"]).to_numpy()
-    largest, every = order.max(), order == 0
-    means = [
-        blocks.sums(order == k, weighted) / blocks.sums(new & (order == k))
-        for k in range(largest + 1)
-    ]
-    total = means[0]
-    differing = blocks.sums(every, rows["differing"].to_numpy())
-    values = {("Var g", 0): total, ("mean degree", 1): means[1] / total}
-    values |= {("M", k): means[k] for k in range(1, largest + 1)}
-    values |= {("M per differing", 1): means[1] / differing * blocks.sums(every)}
-    values |= {("differing", 0): differing / blocks.sums(every, rows["positions"].to_numpy())}
-    for d in range(1, largest + 1) if degree else ():
-        parts = [(-1) ** (k - d) * comb(k, d) * means[k] for k in range(d, largest + 1)]
-        values["W", d] = np.sum(parts, axis=0)
+    every, largest = order == 0, order.max()
+    total = blocks.sums(every, weighted) / blocks.sums(new & every)
     none = total[0] <= NONE * variance
-    results = []
-    for (quantity, k), each in values.items():
-        value, error = float(each[0]), blocks.error(each)
-        known = ["quantity", "order", "value", "se"], [quantity, k, value, error]
-        result = dict(zip(*known, strict=True))
-        if quantity in ("M", "W"):
-            share = each / total
-            result |= {"share": share[0], "share_se": blocks.error(share)}
-        drawn = k if quantity == "M" and degree is None else 1
+    unit = np.eye(largest + 1)
+    parts = {("M", k): unit[k] for k in range(1, largest + 1)}
+    for d in range(1, largest + 1) if degree else ():
+        signs = [(-1) ** (k - d) * comb(k, d) for k in range(largest + 1)]
+        parts["W", d] = np.where(np.arange(largest + 1) < d, 0, signs)
+    results, means = [], {}
+    for (quantity, k), signs in parts.items():
+        drawn = k if degree is None else 1
+        which, terms = signs[order] != 0, signs[order] * weighted
         draws = int((new & (order == drawn)).sum())
-        asked = first * value if k == 1 else higher * total[0]
-        believed = quantity not in ("M", "W") or error <= asked
-        least = max(3 * error, ROUNDING * total[0] if quantity in ("M", "W") else 0)
-        state = "upper bound" if value < least else "measured"
-        result |= {"draws": draws, "forwards": draws * _costs(largest, degree)[drawn]}
-        result |= {"reached": bool(believed)}
-        result |= {"state": "no spectrum yet" if none else state}
-        results.append(result)
-    return pd.DataFrame(results)
+        mean = means[quantity, k] = blocks.sums(which, terms) / blocks.sums(new & (order == drawn))
+        error, share = blocks.error(mean), mean / total
+        floor = blocks.floor(error, rows["draw"].to_numpy()[which], which, terms)
+        asked = first * mean[0] if k == 1 else higher * total[0]
+        least = max(3 * error, ROUNDING * total[0])
+        known = dict(quantity=quantity, order=k, value=mean[0], se=error, floor=floor, asked=asked)
+        known |= dict(share=share[0], share_se=blocks.error(share), draws=draws)
+        known |= dict(forwards=draws * _costs(largest, degree)[drawn], reached=error <= asked)
+        results.append(known | {"state": "upper bound" if mean[0] < least else "measured"})
+    differing = blocks.sums(every, rows["differing"].to_numpy())
+    others = {
+        ("Var g", 0): total,
+        ("mean degree", 1): means["M", 1] / total,
+        ("M per differing", 1): means["M", 1] / differing * blocks.sums(every),
+        ("differing", 0): differing / blocks.sums(every, rows["positions"].to_numpy()),
+    }
+    for (quantity, k), value in others.items():
+        known = dict(quantity=quantity, order=k, value=value[0], se=blocks.error(value))
+        results.append(known | {"reached": True, "state": "measured"})
+    table = pd.DataFrame(results)
+    return table.assign(state="no spectrum yet") if none else table
 
 
 def ranges(rows: pd.DataFrame, order: int, seed: int = 0) -> pd.DataFrame:
