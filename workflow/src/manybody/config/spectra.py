@@ -69,6 +69,11 @@ class DrawnSpectrum(Spectrum):
         "model's own."
     )
     orders: Count = key("The largest k of M_k; M_k is 0 for a model of order k or less.")
+    bounded: bool = key(
+        "Whether the model is of order `orders` + 1 at most, so that the share of each order "
+        "follows too.",
+        False,
+    )
     first: Positive = key("Standard error of M_1 that is asked, as a share of M_1.")
     higher: Positive = key("Standard error of every other M_k, as a share of the variance.")
     forwards: Count = key("Sequences that a checkpoint is given at most for that.")

@@ -78,6 +78,7 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> pd
     except (ArtifactError, OSError):
         rows = None
     counted = _Counted(progress)
+    largest = "degree" if entry.get("bounded") else "orders"
     done = spectrum.spectrum(
         model,
         tokens,
@@ -85,7 +86,8 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> pd
         rows=rows,
         save=_saver(path, job),
         progress=counted,
-        **{name: entry[name] for name in ("law", "orders", "first", "higher", "forwards")},
+        **{largest: entry["orders"]},
+        **{name: entry[name] for name in ("law", "first", "higher", "forwards")},
     )
     tables.write_spectrum(path, done.rows, {"job": job})
     counted.update(entry["forwards"] - counted.done)

@@ -89,6 +89,8 @@ SPECTRA_SCHEMA = pa.schema(
         ("order", pa.int64()),  # k of M_k, degree of W_d and of a cut
         ("value", pa.float64()),
         ("se", pa.float64()),
+        ("floor", pa.float64()),  # the error that only more sequences would lower
+        ("asked", pa.float64()),
         ("share", pa.float64()),  # of Var g
         ("share_se", pa.float64()),
         ("draws", pa.int64()),
