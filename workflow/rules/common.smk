@@ -20,6 +20,7 @@ LOSSES = f"{RESULTS}/losses/{{evaluation}}/seed-{{seed}}.parquet"
 HAMILTONIAN = f"{SEQUENCES}/hamiltonian.safetensors"
 THEORY = f"{RESULTS}/theory/{{theory}}.parquet"
 CURVE = f"{RESULTS}/curves/{{curve}}.parquet"
+SPECTRUM = f"{RESULTS}/spectra/{{spectrum}}/seed-{{seed}}.parquet"
 DISPLACEMENTS = f"{RESULTS}/displacements/{{source}}/{{model}}.parquet"
 EQUATIONS = f"{RESULTS}/equations/{{paper}}/{{figure}}.parquet"
 MAPS = f"{RESULTS}/maps/{{source}}/{{model}}/seed-{{seed}}.parquet"
@@ -37,6 +38,7 @@ wildcard_constraints:
     model="[A-Za-z0-9_.-]+",
     clone="[A-Za-z0-9_.-]+",
     evaluation="[A-Za-z0-9_.-]+",
+    spectrum="[A-Za-z0-9_.-]+",
     figure="[A-Za-z0-9_]+",
     paper="[a-z-]+",
     seed="[0-9]+",
@@ -381,6 +383,11 @@ def target_file(source, target):
     return clone_path(target.get("clone", target.get("initial")))
 
 
+def spectrum_run(spectrum, seed):
+    """The run (source, model, seed) that a spectrum is measured of."""
+    return entry("spectra", spectrum)["source"], entry("spectra", spectrum)["model"], seed
+
+
 def figure_names(paper=None):
     """(paper, figure) of all figures of the config, or of one paper."""
     papers = config["figures"] if paper is None else [paper]
@@ -456,6 +463,7 @@ def figure_inputs(paper, figure, drawn=False):
         "runs": [evaluated_model(name, seed) for name, seed in needed["runs"]],
         "clones": [clone_path(name) for name in needed["clones"]],
         "models": [model_path(*run) for run in needed["models"]],
+        "spectra": [SPECTRUM.format(spectrum=name, seed=seed) for name, seed in needed["spectra"]],
         "displacements": [run_path(DISPLACEMENTS, run) for run in needed["displacements"]],
         "sequences": [
             f"{SEQUENCES}/validation.parquet".format(source=name)
@@ -498,6 +506,7 @@ def turns():
         files = {path for paths in inputs.values() for path in paths}
         files.update(map(clone_model, needed["clones"]))
         files.update(model_path(*run) for run in [*needed["contacts"], *needed["maps"]])
+        files.update(model_path(*spectrum_run(*run)) for run in needed["spectra"])
         for path in files:
             found.setdefault(path, turn)
     return found

@@ -2,6 +2,8 @@
 
 Needs   the run's manifest and the sets: clones, the sequences they started from, a split
 Makes   results/losses/{evaluation}/seed-{seed}.parquet, one row a target, step and sequence
+        results/spectra/{spectrum}/seed-{seed}.parquet, one row a step, quantity and order; the
+        draws of an unfinished job are in .seed-{seed}.parts/ beside it
         results/displacements/{source}/{model}.parquet, one row a seed, step and layer
         results/equations/{paper}/{figure}.parquet, one row a run of the figure and sequence: the
         loss by the equations of one-layer models
@@ -37,6 +39,38 @@ rule evaluate_model:
         "Evaluating {wildcards.evaluation}, seed {wildcards.seed}"
     script:
         "../scripts/evaluate_model.py"
+
+
+rule measure_spectrum:
+    input:
+        model=lambda wildcards: model_path(*spectrum_run(wildcards.spectrum, wildcards.seed)),
+        test=lambda wildcards: f"{SEQUENCES}/test.parquet".format(
+            source=entry("spectra", wildcards.spectrum)["source"]
+        ),
+    output:
+        spectra=SPECTRUM,
+    log:
+        f"{RESULTS}/logs/measure_spectrum/{{spectrum}}/seed-{{seed}}.log",
+    benchmark:
+        f"{RESULTS}/usage/measure_spectrum/{{spectrum}}.seed-{{seed}}.jsonl"
+    priority: urgency(SPECTRUM, 25)
+    conda:
+        "../../envs/learning.yaml"
+    resources:
+        mem_mb=growing(3000),
+        runtime=growing(60),
+        gpu=min(1, config["compute"]["gpus"]),
+    params:
+        entry=lambda wildcards: entry("spectra", wildcards.spectrum),
+        device="cpu" if config["compute"]["device"] == "cpu" else "auto",
+        code=lambda wildcards: code(
+            "measure_spectrum.py",
+            *model_modules(entry("spectra", wildcards.spectrum)["model"]),
+        ),
+    message:
+        "Measuring the orders of {wildcards.spectrum}, seed {wildcards.seed}"
+    script:
+        "../scripts/measure_spectrum.py"
 
 
 # All seeds in one job, which takes no longer than to start: a run is read in a tenth of a second.

@@ -18,12 +18,13 @@ from manybody.config.figures.simplicity import SimplicityFigures
 from manybody.config.models import AnyModel
 from manybody.config.sentences import nearest, sentences, shown
 from manybody.config.sources import Source
+from manybody.config.spectra import AnySpectrum
 from manybody.config.theory import Theory
 from manybody.models.block import key
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]+")
 Taken = Set[tuple[str, str]]
-NAMED = ("corpora", "sources", "models", "clones", "evaluations", "theory", "curves")
+NAMED = ("corpora", "sources", "models", "clones", "evaluations", "spectra", "theory", "curves")
 
 
 class Figures(Block):
@@ -52,6 +53,9 @@ class Config(Block):
     clones: dict[str, Clone] = key("Metropolis-Hastings chains of a trained model, by name.")
     evaluations: dict[str, Evaluation] = key(
         "A model's runs and the sequence sets that each checkpoint is tested on, by name."
+    )
+    spectra: dict[str, AnySpectrum] = key(
+        "Which orders of interaction a model's checkpoints use, by name."
     )
     theory: dict[str, Theory] = key("What is computed without data, by name.")
     curves: dict[str, AnyCurve] = key(
@@ -164,7 +168,8 @@ def _reference_problems(path: str, name: Reference, config: Config, taken: Taken
     elif name.kinds and entries[name].kind not in name.kinds:
         others = [other for other, entry in entries.items() if entry.kind in name.kinds]
         fix = f"take {' or '.join(others)}" if others else f"define one under {name.block}"
-        what = {"sources": "a source", "curves": "a curve"}.get(name.block, "a theory")
+        what = {"sources": "a source", "curves": "a curve", "spectra": "a spectrum"}
+        what = what.get(name.block, "a theory")
         yield (
             f"{path}: found {name}, of kind {entries[name].kind}; expected {what} of kind "
             f"{' or '.join(name.kinds)}; {fix}"

@@ -31,6 +31,7 @@ LIGHT = (4.0, 300)  # seconds and MB of a job of which none was measured: it dra
 # Where the entry of a job's name stands in the config, if its counts say how much work it is
 ENTRIES = {"collect_corpus": "corpora", "compute_theory": "theory", "fit_curve": "curves"}
 ENTRIES |= {"sample_potts": "sources", "sample_many_body": "sources"}
+ENTRIES |= {"measure_spectrum": "spectra"}
 
 
 def jobs(config: dict, runs: list, clones: list) -> list[dict]:

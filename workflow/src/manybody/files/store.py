@@ -30,6 +30,7 @@ VERSIONS = 3  # of an artifact, the latest, that stay
 BLOCKS = {
     "clone": "clones",
     "evaluation": "evaluations",
+    "spectrum": "spectra",
     "model": "models",
     "curve": "curves",
     "theory": "theory",

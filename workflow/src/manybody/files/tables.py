@@ -79,6 +79,27 @@ SPECTRUM_SCHEMA = pa.schema(
     ]
 )
 
+SPECTRA = "spectra"
+# What follows from the draws at each checkpoint, as `evaluation.spectrum` says it; the loss of
+# logits that are cut at a degree is `anchored loss`, its excess over that of all `anchored excess`.
+SPECTRA_SCHEMA = pa.schema(
+    [
+        ("step", pa.int64()),
+        ("quantity", pa.string()),
+        ("order", pa.int64()),  # k of M_k, degree of W_d and of a cut
+        ("value", pa.float64()),
+        ("se", pa.float64()),
+        ("floor", pa.float64()),  # the error that only more sequences would lower
+        ("asked", pa.float64()),
+        ("share", pa.float64()),  # of Var g
+        ("share_se", pa.float64()),
+        ("draws", pa.int64()),
+        ("forwards", pa.int64()),
+        ("reached", pa.bool_()),  # the error that was asked
+        ("state", pa.string()),
+    ]
+)
+
 
 def write_losses(path: str | Path, losses: pd.DataFrame, about: dict) -> None:
     """Writes one run's table of losses and the JSON document `about`, atomically."""
@@ -161,6 +182,16 @@ def write_spectrum(path: str | Path, rows: pd.DataFrame, about: dict) -> None:
 def read_spectrum(path: str | Path) -> tuple[pd.DataFrame, dict]:
     """What `write_spectrum` wrote; `ArtifactError` names a file that is not such a table."""
     return _read(path, SPECTRUM, SPECTRUM_SCHEMA)
+
+
+def write_spectra(path: str | Path, found: pd.DataFrame, about: dict) -> None:
+    """Writes the order spectra of a run's checkpoints and the JSON document `about`, atomically."""
+    _write(path, found, SPECTRA_SCHEMA, {"kind": SPECTRA, "about": about})
+
+
+def read_spectra(path: str | Path) -> tuple[pd.DataFrame, dict]:
+    """What `write_spectra` wrote; `ArtifactError` names a file that is not such a table."""
+    return _read(path, SPECTRA, SPECTRA_SCHEMA)
 
 
 def _write(path: str | Path, frame: pd.DataFrame, schema: pa.Schema, document: dict) -> None:

@@ -37,6 +37,7 @@ def inputs(
     runs: Iterable[tuple[str, int]] = (),
     clones: Iterable[str] = (),
     models: Iterable[RunKey] = (),
+    spectra: Iterable[tuple[str, int]] = (),
     displacements: Iterable[RunKey] = (),
     maps: Iterable[RunKey] = (),
     equations: Iterable[RunKey] = (),
@@ -51,7 +52,8 @@ def inputs(
     """What a figure is drawn from; rules make the files, and hand this on as `context`.
 
     `runs` are pairs of an evaluation and a seed: their losses, their histories, and all clones that
-    they are tested on, beside the figure's own `clones`. `models` are trained or adopted;
+    they are tested on, beside the figure's own `clones`. `spectra` are pairs of an entry of that
+    block and a seed. `models` are trained or adopted;
     `displacements` (of all seeds of a model), `maps`, `equations` and `contacts` are taken from
     trained models. `sources` come with sequences and Hamiltonian.
     `known` is a file of known contacts; `planted` are sources whose couplings are the contacts.
@@ -68,6 +70,7 @@ def inputs(
         "clones": sorted(clones),
         "targets": targets,
         "models": [list(run) for run in dict.fromkeys(models)],
+        "spectra": [list(run) for run in dict.fromkeys(spectra)],
         "displacements": [list(run) for run in dict.fromkeys(run[:2] for run in displacements)],
         "maps": [list(run) for run in dict.fromkeys(maps)],
         "equations": [list(run) for run in dict.fromkeys(equations)],

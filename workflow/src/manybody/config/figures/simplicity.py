@@ -346,6 +346,76 @@ class Table1(Figure):
                 )
 
 
+def of_seeds(names: list[str], config: dict) -> list[tuple[str, int]]:
+    """(spectrum, seed) of all runs of these spectra."""
+    return [(name, seed) for name in names for seed in config["spectra"][name]["seeds"]]
+
+
+class SpectrumFigure(Figure):
+    """Which orders generators and students use along training."""
+
+    generators: list[refers("spectra", "draws")] = key(
+        "Spectra of generators, from low to high order.", []
+    )
+    students: list[refers("spectra", "draws")] = key("Spectra of students.", min_length=1)
+    laws: list[refers("spectra", "draws")] = key(
+        "Spectra of the first student by other reference laws.", []
+    )
+
+    def inputs(self, config):
+        names = [*self.generators, *self.students, *self.laws]
+        return inputs(config, spectra=of_seeds(names, config))
+
+    def misfits(self, path, config):
+        """What is compared has the same orders, and the same student the same model."""
+        first = config.spectra[self.students[0]]
+        parts = {"generators": self.generators, "students": self.students, "laws": self.laws}
+        for name, found in [(part, one) for part, names in parts.items() for one in names]:
+            entry = config.spectra[found]
+            if entry.orders != first.orders:
+                yield (
+                    f"{path}.{name}: found {found}, orders {entry.orders}; expected those of "
+                    f"{self.students[0]}, {first.orders}; change spectra.{found}.orders"
+                )
+            if name == "laws" and (entry.source, entry.model) != (first.source, first.model):
+                yield (
+                    f"{path}.laws: found {found}, of {entry.model}; expected a spectrum of "
+                    f"{first.model}, as {self.students[0]}; take another"
+                )
+
+
+class SpectrumTruth(Figure):
+    """The spectrum of known conditionals, what the estimator says of it, and trained models."""
+
+    truth: refers("spectra", "enumeration") = key("Spectrum of the source's own conditionals.")
+    estimate: refers("spectra", "draws") = key("The same from draws.")
+    student: refers("spectra", "enumeration") = key("Spectrum of a model trained on the samples.")
+    pairs: refers("spectra", "enumeration") = key("Spectrum of a model of pairs alone.")
+
+    @property
+    def named(self) -> list[str]:
+        """All spectra, by their roles in this order."""
+        return [self.truth, self.estimate, self.student, self.pairs]
+
+    def inputs(self, config):
+        entries = {name: config["spectra"][name] for name in self.named}
+        runs = [(one["source"], one["model"], seed) for one in entries.values() for seed in one["seeds"]]
+        sources = [entries[self.truth]["source"]]
+        return inputs(config, spectra=of_seeds(self.named, config), models=runs, sources=sources)
+
+    def misfits(self, path, config):
+        truth = config.spectra[self.truth]
+        if not config.models[truth.model].adopts:
+            yield f"{path}.truth: found {self.truth}, of {truth.model}; {TRUE}"
+        for name in self.named[1:]:
+            entry = config.spectra[name]
+            if (entry.source, entry.sequences) != (truth.source, truth.sequences):
+                yield (
+                    f"{path}: found {name}, {entry.sequences} sequences of {entry.source}; expected "
+                    f"those of {self.truth}, {truth.sequences} of {truth.source}; change one"
+                )
+
+
 class SimplicityFigures(Block):
     """Figures of arXiv 2410.19637. Targets are those of the figure's evaluation."""
 
@@ -365,4 +435,6 @@ class SimplicityFigures(Block):
     fig5: SimplicityFig4 = key("As fig4, for a causal student.", None)
     headline: Headline = key("Does the order of interaction set the time?", None)
     gradient_flow: GradientFlowFigure = key("Section 3.1, the flow of two layers.", None)
+    spectrum: SpectrumFigure = key("Which orders a model uses along training.", None)
+    spectrum_truth: SpectrumTruth = key("The order spectrum against exact truth.", None)
     table1: Table1 = key("One passage, and what each generator makes of it.", None)

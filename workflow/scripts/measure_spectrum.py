@@ -1,0 +1,33 @@
+"""Measures which orders of interaction the checkpoints of one run use."""
+
+from pathlib import Path
+
+from manybody.files.store import begin
+
+job = begin(snakemake)
+
+from manybody.evaluation.spectra import measure
+from manybody.files.checkpoints import checkpoint_steps
+from manybody.files.tables import write_spectra
+from manybody.runtime.devices import pick
+from manybody.runtime.progress import Progress
+
+entry, inputs, output = snakemake.params.entry, snakemake.input, Path(snakemake.output.spectra)
+seed, steps = int(snakemake.wildcards.seed), entry["steps"]
+checkpoints = {"all": len(checkpoint_steps(inputs.model)), "last": 1}
+count = checkpoints[steps] if isinstance(steps, str) else len(steps)
+each, unit = entry.get("forwards", 1), "forwards" if "forwards" in entry else "checkpoints"
+with Progress(count * each, unit, f"spectrum {snakemake.wildcards.spectrum} seed {seed}") as bar:
+    found, about = measure(
+        inputs.model,
+        inputs.test,
+        entry,
+        output.with_name(f".{output.stem}.parts"),
+        job.version.name,
+        device=pick(snakemake.params.device),
+        progress=bar,
+    )
+about |= {"spectrum": snakemake.wildcards.spectrum, "entry": entry}
+write_spectra(output, found, about)
+
+job.keep()

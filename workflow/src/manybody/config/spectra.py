@@ -1,0 +1,103 @@
+"""The block `spectra`: which orders of interaction the checkpoints of a model use."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from manybody.config.block import Block, Seed, Seeds, Several, different, refers
+from manybody.models.block import Count, Positive, key
+
+# `evaluation.spectrum` has both, and imports torch.
+LONGEST = 17  # L of sequences whose contexts are enumerated
+FEWEST = 4  # sequences, two blocks and what their tokens are exchanged for
+
+
+class Anchored(Block):
+    """The loss of the last checkpoint's logits, cut at each degree in a few positions."""
+
+    size: Count = key("Positions q whose tokens are exchanged; a target takes 2^q forwards.")
+    targets: Several = key("Tokens that are predicted.")
+
+
+class Spectrum(Block):
+    """A model's runs, and the sequences that its contexts are made of."""
+
+    source: refers("sources") = key("Name of the source that the model was trained on.")
+    model: refers("models") = key("Name of the model.")
+    seeds: Seeds = key("Its runs.")
+    steps: Literal["all", "last"] | different(Seed) = key("all checkpoints, the last, or a list.")
+    sequences: int = key(
+        "The first so many of the test split: half are contexts, half what their tokens are "
+        "exchanged for.",
+        ge=FEWEST,
+    )
+
+    def misfits(self, path, config):
+        model, source = config.models[self.model], config.sources[self.source]
+        for step in self.steps if isinstance(self.steps, list) else ():
+            if model.training is None or not model.training.keeps(step):
+                yield (
+                    f"{path}.steps: found {step}; expected checkpoints of {self.model}; take "
+                    f"others, last or all, or list it under models.{self.model}.training.checkpoints"
+                )
+        most = source.available("test")
+        if most and self.sequences > most:
+            yield (
+                f"{path}.sequences: found {self.sequences}; expected at most {most}, the test "
+                f"split of source {self.source}; lower it"
+            )
+        yield from model.misfits_of(path, self.model, self.source, config)
+        length = getattr(source, "length", None)  # an alignment's is in its file
+        for name, found, most in self.lengths(length) if length else ():
+            if found > most:
+                yield (
+                    f"{path}.{name}: found {found}; expected at most {most} with "
+                    f"sources.{self.source}.length {length}; lower it"
+                )
+
+    def lengths(self, length: int):
+        """Numbers that the length of a sequence bounds: name, value, bound."""
+        return ()
+
+
+class DrawnSpectrum(Spectrum):
+    """Estimates from samples of contexts, whose errors are stated."""
+
+    kind: Literal["draws"]
+    law: Literal["text", "unigram", "model"] = key(
+        "What tokens are exchanged for: those of other sequences, draws of the unigram law, or the "
+        "model's own."
+    )
+    orders: Count = key("The largest k of M_k; M_k is 0 for a model of order k or less.")
+    bounded: bool = key(
+        "Whether the model is of order `orders` + 1 at most, so that the share of each order "
+        "follows too.",
+        False,
+    )
+    first: Positive = key("Standard error of M_1 that is asked, as a share of M_1.")
+    higher: Positive = key("Standard error of every other M_k, as a share of the variance.")
+    forwards: Count = key("Sequences that a checkpoint is given at most for that.")
+    anchored: Anchored | None = key("The loss of the last checkpoint by degree; null for none.", None)
+
+    def lengths(self, length):
+        yield "orders", self.orders, length - 1
+        if self.anchored:
+            yield "anchored.size", self.anchored.size, length - 1
+
+
+class EnumeratedSpectrum(Spectrum):
+    """All contexts, in double precision: exact but for the choice of sequences."""
+
+    kind: Literal["enumeration"]
+
+    def misfits(self, path, config):
+        yield from super().misfits(path, config)
+        length = getattr(config.sources[self.source], "length", 0)
+        if length > LONGEST:
+            yield (
+                f"{path}.kind: found enumeration with sources.{self.source}.length {length}; "
+                f"expected at most {LONGEST} positions, as there are 2^(L - 1) contexts; take draws"
+            )
+
+
+AnySpectrum = Annotated[DrawnSpectrum | EnumeratedSpectrum, Field(discriminator="kind")]

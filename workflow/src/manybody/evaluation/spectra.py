@@ -1,0 +1,135 @@
+"""The order spectrum of each checkpoint of a run: which orders it has learned, and when."""
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from manybody.evaluation import spectrum
+from manybody.files import checkpoints, tables
+from manybody.files.atomic import ArtifactError
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import Sequences
+from manybody.models import stored
+from manybody.runtime.devices import torch_threads
+from manybody.runtime.refusal import Refusal
+
+SAVED = 20.0  # seconds of draws that a job which is ended may lose
+
+
+def measure(
+    manifest: str | Path,
+    sequences: str | Path,
+    entry: dict,
+    parts: str | Path,
+    job: str,
+    device: str = "cpu",
+    progress=None,
+) -> tuple[pd.DataFrame, dict]:
+    """Spectra of a run's checkpoints, in the columns of `tables.SPECTRA_SCHEMA`, and its `about`.
+
+    manifest: that of the run. sequences: the test split. entry: as in the config's `spectra`. The
+    last checkpoint comes first, since its Var g says when there is a spectrum. All checkpoints and
+    runs are measured on the same blocks, so that the ratio of two has a smaller error than each.
+
+    parts: a folder that keeps the draws until all is done; a `job` of this very name goes on from
+    them. progress.update(n) counts forwards, and those of a checkpoint that it did not need.
+    """
+    run = Manifest.read(manifest, "model")
+    kept, asked = checkpoints.checkpoint_steps(run), entry["steps"]
+    steps = {"all": kept, "last": kept[-1:]}.get(asked) if isinstance(asked, str) else sorted(asked)
+    data = Sequences.open(sequences)
+    if entry["sequences"] > len(data):
+        raise Refusal(
+            f"found {entry['sequences']}; expected at most {len(data)}, as {sequences} holds no "
+            f"more; lower it, or give that split more data",
+            "sequences",
+        )
+    tokens, parts = data[: entry["sequences"]].astype("int64"), Path(parts)
+    parts.mkdir(parents=True, exist_ok=True)
+    found, variance = {}, 0.0
+    with torch_threads(1):
+        for step in [steps[-1], *steps[:-1]]:
+            model = stored.load_model(run, step, device)
+            if entry["kind"] == "enumeration":
+                table = spectrum.enumerated(model.double(), tokens).table
+            else:
+                path = parts / f"step-{step}.parquet"
+                table = _drawn(model, tokens, entry, variance, path, job, progress)
+            if step == steps[-1] and entry.get("anchored"):
+                table = pd.concat([table, _anchored(model, tokens, entry)], ignore_index=True)
+            found[step] = table.assign(step=step)
+            variance = variance or float(table["value"][table["quantity"] == "Var g"].iloc[0])
+            if progress is not None and entry["kind"] == "enumeration":
+                progress.update(1)
+    shutil.rmtree(parts)
+    every = pd.concat([found[step] for step in steps], ignore_index=True)
+    about = {name: run.about[name] for name in ("description", "source", "model", "seed")}
+    return every[tables.SPECTRA_SCHEMA.names], about
+
+
+def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> pd.DataFrame:
+    """The results of one checkpoint, from the draws in `path` on if they are of this job."""
+    try:
+        rows, about = tables.read_spectrum(path)
+        rows = rows if about == {"job": job} else None
+    except (ArtifactError, OSError):
+        rows = None
+    counted = _Counted(progress)
+    largest = "degree" if entry.get("bounded") else "orders"
+    done = spectrum.spectrum(
+        model,
+        tokens,
+        variance=variance,
+        rows=rows,
+        save=_saver(path, job),
+        progress=counted,
+        **{largest: entry["orders"]},
+        **{name: entry[name] for name in ("law", "first", "higher", "forwards")},
+    )
+    tables.write_spectrum(path, done.rows, {"job": job})
+    counted.update(entry["forwards"] - counted.done)
+    return done.table
+
+
+class _Counted:
+    """Hands progress on and counts it."""
+
+    def __init__(self, progress):
+        self.progress, self.done = progress, 0
+
+    def update(self, done: int) -> None:
+        self.done += done
+        if self.progress is not None:
+            self.progress.update(done)
+
+
+def _saver(path: Path, job: str) -> Callable[[pd.DataFrame], None]:
+    """Writes draws to `path` now and then."""
+    last = time.monotonic()
+
+    def save(rows: pd.DataFrame) -> None:
+        nonlocal last
+        if time.monotonic() - last > SAVED:
+            tables.write_spectrum(path, rows, {"job": job})
+            last = time.monotonic()
+
+    return save
+
+
+def _anchored(model, tokens, entry: dict) -> pd.DataFrame:
+    """Rows of the anchored loss, and of its excess over that of all degrees."""
+    asked = entry["anchored"]
+    losses = spectrum.anchored_loss(model, tokens, law=entry["law"], **asked)
+    same = dict(draws=asked["targets"], forwards=asked["targets"] * 2 ** asked["size"])
+    same |= dict(reached=True, state="measured")
+    return pd.concat(
+        [
+            pd.DataFrame({"order": losses["degree"], "value": losses[name]}).assign(
+                quantity=f"anchored {name}", se=losses[error], **same
+            )
+            for name, error in (("loss", "se"), ("excess", "excess_se"))
+        ]
+    )
