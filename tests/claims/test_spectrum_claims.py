@@ -45,7 +45,9 @@ def test_what_is_planted_otherwise_is_contradicted(tmp_path):
 
 def test_one_run_decides_nothing(tmp_path):
     files, block, context = make(tmp_path)
-    kept = [place for place, run in enumerate(context["spectra"]) if run[:1] != ("bert",) or not run[1]]
+    kept = [
+        place for place, run in enumerate(context["spectra"]) if run[:1] != ("bert",) or not run[1]
+    ]
     files = {"spectra": [files["spectra"][place] for place in kept]}
     context = {"spectra": [context["spectra"][place] for place in kept]}
     claims = spectrum.judge(files, block, context)

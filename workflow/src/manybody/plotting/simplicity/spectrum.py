@@ -36,13 +36,15 @@ def figure_of(generators: list[Spectra], students: list[Spectra], laws: list[Spe
     panels = figure.subplots(2, 3)
     tables = []
     followed = [one for one in generators if one.followed]
-    groups = [(one.short, [one]) for one in students[:2]]
-    groups.append(("generators", followed))
-    places = [panels[0, 0], panels[0, 1], panels[1, 0]]
-    for axes, letter, (name, group) in zip(places, "abd", groups, strict=False):
+    groups = {"a": students[:1], "b": students[1:2], "d": followed}
+    places = {"a": panels[0, 0], "b": panels[0, 1], "d": panels[1, 0]}
+    for letter, group in groups.items():
+        axes = places[letter]
+        name = "generators" if letter == "d" else "".join(one.short for one in group)
         tables += [_draw_growth(axes, letter, one, number) for number, one in enumerate(group)]
         runs = sum(len(one.runs) for one in group)
-        axes.set_title(f"({letter}) {name}, {runs} run{'s' if runs > 1 else ''}")
+        if group:
+            axes.set_title(f"({letter}) {name}, {runs} run{'s' if runs > 1 else ''}")
         axes.set(xscale="log", yscale="log", xlabel="training step", ylabel="$M_k$")
         style.plain_ticks(axes.xaxis, STEPS)
         if not group:
