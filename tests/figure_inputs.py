@@ -14,6 +14,8 @@ BLOCKS = (
     simplicity.Headline,
     simplicity.GradientFlowFigure,
     simplicity.Table1,
+    simplicity.SpectrumFigure,
+    simplicity.SpectrumTruth,
     potts.PottsFig2,
     potts.PottsFig3,
     potts.RecoveryFigure,

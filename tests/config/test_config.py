@@ -258,6 +258,7 @@ REFERRED = {
     "models": ("n2", "clones.n4-early.step.loss_of.model"),
     "clones": ("n2", "evaluations.bert.targets.order-3.clone"),
     "evaluations": ("gpt", "figures.simplicity.fig5.evaluation"),
+    "spectra": ("gpt", "figures.simplicity.spectrum.students[1]"),
     "theory": ("sgd", "figures.multi-index.fig2.theory.sgd"),
     "curves": ("recovery", "figures.potts.recovery.curve"),
 }

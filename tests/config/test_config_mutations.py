@@ -20,7 +20,7 @@ from manybody.config.check import ConfigError, check
 ROOT = Path(__file__).resolve().parents[2]
 # Mappings whose keys are names that the user gives.
 NAMES = re.compile(
-    r"|corpora|sources|models|clones|evaluations|theory|curves|figures(\.[^.]+)?"
+    r"|corpora|sources|models|clones|evaluations|spectra|theory|curves|figures(\.[^.]+)?"
     r"|evaluations\.[^.]+\.targets|corpora\.[^.]+\.(packages|files|sha256)"
     r"|theory\.docstrings\.questions\.packages|.*\.colours"
 )

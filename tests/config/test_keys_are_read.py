@@ -24,6 +24,7 @@ ROOMS = {
     "clones": ["sampling"],
     "evaluations": ["evaluation", "config/figures"],
     "curves": ["inverse_potts"],
+    "spectra": ["evaluation", "config/figures"],
     "figures": ["plotting", "claims", "config/figures"],
 }
 CHECKS = ("misfits", "problems", "_target_problems")

@@ -53,6 +53,22 @@ STATEMENTS: dict[str, dict[str, Statements]] = {
         "fig4_paper": {**NORM, **LEARNING},
         "fig5": {**NORM, **LEARNING},
         "headline": LEARNING,
+        "spectrum": {
+            "What is above a model's order vanishes": ("is zero",),
+            "Each order of interaction is learned before the next": ("to half its end",),
+            "Which orders the loss needs": ("the loss of all orders",),
+        },
+        "spectrum_truth": {
+            "The order spectrum is that of the known truth": (
+                "no share above",
+                "the draws give",
+            ),
+            "A network that learns the samples comes to the spectrum of the truth": (
+                "above the truth",
+                "less truth",
+            ),
+            "A model of pairs has another spectrum": ("are others",),
+        },
     },
     "potts": {
         "fig2": {

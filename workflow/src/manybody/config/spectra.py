@@ -38,7 +38,8 @@ class Spectrum(Block):
             if model.training is None or not model.training.keeps(step):
                 yield (
                     f"{path}.steps: found {step}; expected checkpoints of {self.model}; take "
-                    f"others, last or all, or list it under models.{self.model}.training.checkpoints"
+                    f"others, last or all, or list it under "
+                    f"models.{self.model}.training.checkpoints"
                 )
         most = source.available("test")
         if most and self.sequences > most:
@@ -77,7 +78,9 @@ class DrawnSpectrum(Spectrum):
     first: Positive = key("Standard error of M_1 that is asked, as a share of M_1.")
     higher: Positive = key("Standard error of every other M_k, as a share of the variance.")
     forwards: Count = key("Sequences that a checkpoint is given at most for that.")
-    anchored: Anchored | None = key("The loss of the last checkpoint by degree; null for none.", None)
+    anchored: Anchored | None = key(
+        "The loss of the last checkpoint by degree; null for none.", None
+    )
 
     def lengths(self, length):
         yield "orders", self.orders, length - 1

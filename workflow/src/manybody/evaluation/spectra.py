@@ -87,7 +87,10 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> pd
         save=_saver(path, job),
         progress=counted,
         **{largest: entry["orders"]},
-        **{name: entry[name] for name in ("law", "first", "higher", "forwards")},
+        law=entry["law"],
+        first=entry["first"],
+        higher=entry["higher"],
+        forwards=entry["forwards"],
     )
     tables.write_spectrum(path, done.rows, {"job": job})
     counted.update(entry["forwards"] - counted.done)
@@ -121,9 +124,10 @@ def _saver(path: Path, job: str) -> Callable[[pd.DataFrame], None]:
 
 def _anchored(model, tokens, entry: dict) -> pd.DataFrame:
     """Rows of the anchored loss, and of its excess over that of all degrees."""
-    asked = entry["anchored"]
-    losses = spectrum.anchored_loss(model, tokens, law=entry["law"], **asked)
-    same = dict(draws=asked["targets"], forwards=asked["targets"] * 2 ** asked["size"])
+    size, targets = entry["anchored"]["size"], entry["anchored"]["targets"]
+    law = entry["law"]
+    losses = spectrum.anchored_loss(model, tokens, law=law, size=size, targets=targets)
+    same = dict(draws=targets, forwards=targets * 2**size)
     same |= dict(reached=True, state="measured")
     return pd.concat(
         [

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import isotonic_regression
 
 from manybody import models
 from manybody.claims import labels
@@ -68,13 +69,18 @@ class Spectra:
         return table[table["quantity"] == "anchored excess"].sort_values("order")
 
     def half_time(self, seed: int, order: int, quantity: str = "M") -> HalfTime:
-        """NaN where checkpoints do not enclose it, or the last value is none but an upper bound."""
+        """Of the rising curve that is nearest to the values, as one that is too high is no half.
+
+        NaN where checkpoints do not enclose it, or the last value is none but an upper bound.
+        """
         curve = self.curve(seed, quantity, order)
-        steps, values, errors = (curve[name].to_numpy(float) for name in ("step", "value", "se"))
-        above = np.flatnonzero(values >= values[-1] / 2) if len(values) else []
-        if len(above) == 0 or above[0] == 0 or curve["state"].iloc[-1] != "measured":
+        if curve.empty or curve["state"].iloc[-1] != "measured":
             return HalfTime(math.nan, math.nan)
-        late = above[0]
+        steps, values, errors = (curve[name].to_numpy(float) for name in ("step", "value", "se"))
+        values = isotonic_regression(values, weights=1 / errors**2).x
+        late = np.flatnonzero(values >= values[-1] / 2)[0]
+        if late == 0:
+            return HalfTime(math.nan, math.nan)
         rise = (values[late] - values[late - 1]) / (steps[late] - steps[late - 1])
         step = steps[late - 1] + (values[-1] / 2 - values[late - 1]) / rise
         error = math.hypot(max(errors[late - 1 : late + 1]), errors[-1] / 2)

@@ -74,7 +74,7 @@ def losses(one: Spectra) -> list[dict]:
     pairs, triples = found.loc[1], found.loc[2]
     return [
         verdicts.gap(
-            f"spectrum, {one.short}: pairs alone (order 2) lose something of the loss of all orders",
+            f"spectrum, {one.short}: pairs alone miss some of the loss of all orders",
             pairs["value"],
             pairs["se"],
         ),

@@ -6,7 +6,6 @@ import pandas as pd
 
 from manybody.claims import training_runs, verdicts
 from manybody.claims.simplicity.spectra import Spectra, read
-from manybody.files import tables
 
 NEAR = 0.01  # nats per token above the true conditionals
 SHARES = 0.03  # of the variance
@@ -94,7 +93,9 @@ def claims(found: Truth) -> list[dict]:
         )
     student, excess = found.student.short, float(found.losses["excess"].iloc[-1])
     rows.append(
-        verdicts.bounded(f"spectrum, truth: loss of {student} above the truth", "<", excess, 0.0, NEAR)
+        verdicts.bounded(
+            f"spectrum, truth: loss of {student} above the truth", "<", excess, 0.0, NEAR
+        )
     )
     for d in found.degrees:
         apart = share(found.student, d) - share(found.truth, d)

@@ -399,7 +399,9 @@ class SpectrumTruth(Figure):
 
     def inputs(self, config):
         entries = {name: config["spectra"][name] for name in self.named}
-        runs = [(one["source"], one["model"], seed) for one in entries.values() for seed in one["seeds"]]
+        runs = [
+            (one["source"], one["model"], seed) for one in entries.values() for seed in one["seeds"]
+        ]
         sources = [entries[self.truth]["source"]]
         return inputs(config, spectra=of_seeds(self.named, config), models=runs, sources=sources)
 
@@ -411,8 +413,9 @@ class SpectrumTruth(Figure):
             entry = config.spectra[name]
             if (entry.source, entry.sequences) != (truth.source, truth.sequences):
                 yield (
-                    f"{path}: found {name}, {entry.sequences} sequences of {entry.source}; expected "
-                    f"those of {self.truth}, {truth.sequences} of {truth.source}; change one"
+                    f"{path}: found {name}, {entry.sequences} sequences of {entry.source}; "
+                    f"expected those of {self.truth}, {truth.sequences} of {truth.source}; "
+                    f"change one"
                 )
 
 

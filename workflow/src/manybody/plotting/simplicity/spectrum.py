@@ -16,13 +16,16 @@ from manybody.plotting.points import Drawing, drawn, points
 
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 FLOOR = 1e-5  # share of the variance below which nothing is drawn
-SMALLEST = 1e-3  # nats: below it the axis of losses is linear
+SMALLEST = 1e-2  # nats: below it the axis of losses is linear
 DEGREES = (0, 1, 2, 3)
+STEPS = [digit * 10**power for power in range(7) for digit in (1, 3)]  # that are labelled
 
 
 def draw(files, block: dict, context: dict) -> Drawing:
     """The figure and what is drawn, from files; see the package's docstring."""
-    parts = (read(files, block.get(role, []), context) for role in ("generators", "students", "laws"))
+    parts = (
+        read(files, block.get(role, []), context) for role in ("generators", "students", "laws")
+    )
     return figure_of(*parts)
 
 
@@ -33,14 +36,17 @@ def figure_of(generators: list[Spectra], students: list[Spectra], laws: list[Spe
     panels = figure.subplots(2, 3)
     tables = []
     followed = [one for one in generators if one.followed]
-    groups = [(one.short, [one]) for one in students[:2]]
-    groups.append(("generators", followed))
-    places = [panels[0, 0], panels[0, 1], panels[1, 0]]
-    for axes, letter, (name, group) in zip(places, "abd", groups, strict=False):
+    groups = {"a": students[:1], "b": students[1:2], "d": followed}
+    places = {"a": panels[0, 0], "b": panels[0, 1], "d": panels[1, 0]}
+    for letter, group in groups.items():
+        axes = places[letter]
+        name = "generators" if letter == "d" else "".join(one.short for one in group)
         tables += [_draw_growth(axes, letter, one, number) for number, one in enumerate(group)]
         runs = sum(len(one.runs) for one in group)
-        axes.set_title(f"({letter}) {name}, {runs} run{'s' if runs > 1 else ''}")
+        if group:
+            axes.set_title(f"({letter}) {name}, {runs} run{'s' if runs > 1 else ''}")
         axes.set(xscale="log", yscale="log", xlabel="training step", ylabel="$M_k$")
+        style.plain_ticks(axes.xaxis, STEPS)
         if not group:
             axes.axis("off")
     tables += _draw_half_times(panels[0, 2], [*students, *laws, *followed])
@@ -64,7 +70,11 @@ def _name(one: Spectra, models: list[Spectra]) -> str:
     """Generators of one label are told apart by their rank, a student from its like by its role."""
     alike = [other for other in models if other.label == one.label]
     rank = one.about["description"].get("rank")
-    return one.label if len(alike) == 1 else f"{one.label}, {f'rank {rank}' if rank else one.about['model']}"
+    return (
+        one.label
+        if len(alike) == 1
+        else f"{one.label}, {f'rank {rank}' if rank else one.about['model']}"
+    )
 
 
 def _draw_growth(axes: Axes, panel: str, one: Spectra, number: int) -> pd.DataFrame:
@@ -90,10 +100,14 @@ def _draw_half_times(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
             found, count = one.half_time(seed, k), len(one.runs)
             height = row + 0.5 * ((place // len(one.orders)) - (count - 1) / 2) / max(count, 2)
             looks = dict(color=style.ORDERS[k + 1], marker="o", linestyle="", elinewidth=0.8)
-            axes.errorbar(found.step, height, xerr=found.step * found.error, **looks)
-            tables.append(points("c", f"{one.short}: M_{k}", seed, [found.step], [row], found.error))
+            if found.step > 0:
+                axes.errorbar(found.step, height, xerr=found.step * found.error, **looks)
+            tables.append(
+                points("c", f"{one.short}: M_{k}", seed, [found.step], [row], found.error)
+            )
     axes.set_yticks(range(len(models)), names)
     axes.set(xscale="log", xlabel="half-time (steps)", ylim=(len(models) - 0.5, -0.5))
+    style.plain_ticks(axes.xaxis, STEPS)
     axes.tick_params(axis="y", length=0)
     axes.set_title("(c) half of the end is reached")
     return tables
@@ -107,12 +121,16 @@ def _draw_shares(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
         aside = 0.1 * (number - (len(models) - 1) / 2)
         for k in one.orders:
             end = one.end(seed, "M", k)
-            tables.append(points("e", _name(one, models), seed, [k], [end["share"]], end["share_se"]))
+            tables.append(
+                points("e", _name(one, models), seed, [k], [end["share"]], end["share_se"])
+            )
             if end["share"] < FLOOR:
                 continue
             colour = style.ORDERS[k + 1]
             face = colour if end["state"] == "measured" else "white"
-            looks = dict(color=colour, markerfacecolor=face, marker=tint, linestyle="", elinewidth=0.8)
+            looks = dict(
+                color=colour, markerfacecolor=face, marker=tint, linestyle="", elinewidth=0.8
+            )
             axes.errorbar(k + aside, end["share"], yerr=end["share_se"], **looks)
     orders = models[0].orders
     axes.set_xticks(orders, [f"$M_{k}$" for k in orders])
@@ -131,13 +149,15 @@ def _draw_losses(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
         found = one.excess(seed)
         found = found[found["order"].isin(DEGREES)]
         aside = 0.1 * (number - (len(models) - 1) / 2)
-        looks = dict(color="0.35", marker=MARKERS[number % len(MARKERS)], linestyle="", elinewidth=0.8)
+        looks = dict(
+            color="0.35", marker=MARKERS[number % len(MARKERS)], linestyle="", elinewidth=0.8
+        )
         axes.errorbar(found["order"] + 1 + aside, found["value"], yerr=found["se"], **looks)
         tables.append(
             points("f", _name(one, models), seed, found["order"] + 1, found["value"], found["se"])
         )
     axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
-    axes.set_yscale("symlog", linthresh=SMALLEST * 10)
+    axes.set_yscale("symlog", linthresh=SMALLEST)
     axes.set_xticks([degree + 1 for degree in DEGREES])
     axes.set(xlabel="orders up to", ylabel="loss above that of all (nats)")
     axes.set_title("(f) which orders the loss needs")

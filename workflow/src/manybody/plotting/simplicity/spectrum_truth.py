@@ -9,6 +9,7 @@ from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn, points
 
 BESIDE = 1.25  # steps of points beside the last, as a factor of it and of each other
+STEPS = [digit * 10**power for power in range(7) for digit in (1, 3)]  # that are labelled
 
 
 def draw(files, block: dict, context: dict) -> Drawing:
@@ -21,9 +22,14 @@ def figure_of(found: Truth) -> Drawing:
     """Shares of the orders, M_k with half-times, and the loss, all along training."""
     figure = style.new(2, 3.0)
     shares, growth, losses = figure.subplots(1, 3)
-    tables = [*_draw_shares(shares, found), *_draw_growth(growth, found), *_draw_losses(losses, found)]
+    tables = [
+        *_draw_shares(shares, found),
+        *_draw_growth(growth, found),
+        *_draw_losses(losses, found),
+    ]
     for axes in (shares, growth, losses):
         axes.set(xscale="log", xlabel="training step")
+        style.plain_ticks(axes.xaxis, STEPS)
     handles = [
         Line2D([], [], color=style.ORDERS[d + 1], label=f"order {d + 1} (b: $M_{d}$)")
         for d in found.degrees
@@ -45,7 +51,9 @@ def _draw_shares(axes: Axes, found: Truth) -> list[pd.DataFrame]:
         colour, curve = style.ORDERS[d + 1], found.student.curve(seed, "W", d)
         curve, true = curve[curve["step"] > 0], share(found.truth, d)
         last = curve["step"].iloc[-1]
-        drawn_, pairs = (one.end(next(iter(one.runs)), "W", d) for one in (found.estimate, found.pairs))
+        drawn_, pairs = (
+            one.end(next(iter(one.runs)), "W", d) for one in (found.estimate, found.pairs)
+        )
         axes.plot(curve["step"], curve["share"], color=colour)
         axes.axhline(true, color=colour, linestyle="--", linewidth=0.8, zorder=1)
         looks = dict(color=colour, linestyle="", elinewidth=0.8)
@@ -55,7 +63,9 @@ def _draw_shares(axes: Axes, found: Truth) -> list[pd.DataFrame]:
         tables += [
             points("a", f"{name}, {found.student.short}", seed, curve["step"], curve["share"]),
             points("a", f"{name}, truth", 0, [last], [true]),
-            points("a", f"{name}, truth from draws", 0, [last], [drawn_["share"]], drawn_["share_se"]),
+            points(
+                "a", f"{name}, truth from draws", 0, [last], [drawn_["share"]], drawn_["share_se"]
+            ),
             points("a", f"{name}, pairs", 0, [last], [pairs["share"]]),
         ]
     axes.set(title="(a) share of each order", ylabel="$W_d$ / Var g")
@@ -66,7 +76,10 @@ def _draw_growth(axes: Axes, found: Truth) -> list[pd.DataFrame]:
     seed, tables = next(iter(found.student.runs)), []
     for k in found.degrees:
         colour, curve = style.ORDERS[k + 1], found.student.curve(seed, "M", k)
-        curve, true = curve[curve["step"] > 0], found.truth.end(next(iter(found.truth.runs)), "M", k)
+        curve, true = (
+            curve[curve["step"] > 0],
+            found.truth.end(next(iter(found.truth.runs)), "M", k),
+        )
         axes.plot(curve["step"], curve["value"], color=colour)
         axes.axhline(true["value"], color=colour, linestyle="--", linewidth=0.8, zorder=1)
         half, height = found.student.half_time(seed, k), curve["value"].iloc[-1] / 2
