@@ -76,6 +76,16 @@ def test_bars_of_figure_4_lie_between_the_checkpoints_around_saturation():
     assert words.count("times the step of the other (95 %:") == 2
 
 
+def test_a_loss_that_never_falls_saturates_at_the_left_end_of_figure_4():
+    student = planted.student()
+    curves = student.curves
+    curves.loc[curves["target"] == BLOCK["ladder"][0], "loss"] = 3.0
+    figure, _ = fig4.figure_of(student)
+    times = figure.axes[0]
+    assert times.texts[0].get_text() == "step 0"
+    assert times.lines[0].get_xdata().tolist() == [times.get_xlim()[0]] * 2
+
+
 def test_figure_1_has_a_linear_axis_of_epochs():
     figure, drawn = fig1.figure_of(planted.student())
     assert faults(figure) == []

@@ -24,7 +24,7 @@ rule measure_ngrams:
         source=named(sources_of("text")),
     priority: 1  # short, and asked for by the page alone
     conda:
-        "../../envs/numerics.yaml"
+        "../../envs/learning.yaml"
     resources:
         mem_mb=growing(2000),
         runtime=growing(60),

@@ -93,11 +93,13 @@ def _draw_times(axes: Axes, losses: Axes, shown: list[Series]) -> None:
         if math.isnan(low):
             continue
         colour = series.looks["color"]
-        axes.plot([max(low, first), high], [row, row], "|-", color=colour, linewidth=2.5)
-        early = math.log(high / first) < 0.5 * math.log(last / first)
+        # Step 0, where a loss that never falls saturates, has no place on a log axis.
+        begin, end = max(low, first), max(high, first)
+        axes.plot([begin, end], [row, row], "|-", color=colour, linewidth=2.5)
+        early = math.log(end / first) < 0.5 * math.log(last / first)
         axes.annotate(
-            f"{low:g} to {high:g}",
-            (high if early else max(low, first), row),
+            f"{low:g} to {high:g}" if high else "step 0",
+            (end if early else begin, row),
             xytext=(5 if early else -5, 0),
             textcoords="offset points",
             ha="left" if early else "right",
