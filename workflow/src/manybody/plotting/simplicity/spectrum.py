@@ -49,7 +49,9 @@ def figure_of(generators: list[Spectra], students: list[Spectra], laws: list[Spe
         style.plain_ticks(axes.xaxis, STEPS)
         if not group:
             axes.axis("off")
-    tables += _draw_half_times(panels[0, 2], [*students, *laws, *followed])
+    rows = {one.short: one for one in [*students, *laws]}
+    rows |= {f"{one.short}, generator": one for one in followed}
+    tables += _draw_half_times(panels[0, 2], rows)
     models = [*generators, *students]
     tables += _draw_shares(panels[1, 1], models)
     tables += _draw_losses(panels[1, 2], models)
@@ -91,20 +93,17 @@ def _draw_growth(axes: Axes, panel: str, one: Spectra, number: int) -> pd.DataFr
     return pd.concat(tables, ignore_index=True)
 
 
-def _draw_half_times(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
+def _draw_half_times(axes: Axes, models: dict[str, Spectra]) -> list[pd.DataFrame]:
     """A row for each entry, a point for each run and order, with its error."""
-    tables, names = [], []
-    for row, one in enumerate(models):
-        names.append(one.short.replace(", ", ",\n"))
+    tables, names = [], [name.replace(", ", ",\n") for name in models]
+    for row, (name, one) in enumerate(models.items()):
         for place, (seed, k) in enumerate(itertools.product(one.runs, one.orders)):
             found, count = one.half_time(seed, k), len(one.runs)
             height = row + 0.5 * ((place // len(one.orders)) - (count - 1) / 2) / max(count, 2)
             looks = dict(color=style.ORDERS[k + 1], marker="o", linestyle="", elinewidth=0.8)
             if found.step > 0:
                 axes.errorbar(found.step, height, xerr=found.step * found.error, **looks)
-            tables.append(
-                points("c", f"{one.short}: M_{k}", seed, [found.step], [row], found.error)
-            )
+            tables.append(points("c", f"{name}: M_{k}", seed, [found.step], [row], found.error))
     axes.set_yticks(range(len(models)), names)
     axes.set(xscale="log", xlabel="half-time (steps)", ylim=(len(models) - 0.5, -0.5))
     style.plain_ticks(axes.xaxis, STEPS)
@@ -159,6 +158,7 @@ def _draw_losses(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
     axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     axes.set_yscale("symlog", linthresh=SMALLEST)
     axes.set_xticks([degree + 1 for degree in DEGREES])
+    axes.set_ylim(top=10)
     axes.set(xlabel="orders up to", ylabel="loss above that of all (nats)")
     axes.set_title("(f) which orders the loss needs")
     return tables
