@@ -94,7 +94,9 @@ def claims(found: Truth) -> list[dict]:
         )
     student, excess = found.student.short, float(found.losses["excess"].iloc[-1])
     rows.append(
-        verdicts.bounded(f"spectrum, truth: loss of {student} above the truth", "<", excess, 0.0, NEAR)
+        verdicts.bounded(
+            f"spectrum, truth: loss of {student} above the truth", "<", excess, 0.0, NEAR
+        )
     )
     for d in found.degrees:
         apart = share(found.student, d) - share(found.truth, d)

@@ -22,7 +22,9 @@ DEGREES = (0, 1, 2, 3)
 
 def draw(files, block: dict, context: dict) -> Drawing:
     """The figure and what is drawn, from files; see the package's docstring."""
-    parts = (read(files, block.get(role, []), context) for role in ("generators", "students", "laws"))
+    parts = (
+        read(files, block.get(role, []), context) for role in ("generators", "students", "laws")
+    )
     return figure_of(*parts)
 
 
@@ -37,38 +39,45 @@ def figure_of(generators: list[Spectra], students: list[Spectra], laws: list[Spe
     groups.append(("generators", followed))
     places = [panels[0, 0], panels[0, 1], panels[1, 0]]
     for axes, letter, (name, group) in zip(places, "abd", groups, strict=False):
-        tables += [_draw_growth(axes, letter, one, number) for number, one in enumerate(group)]
+        tables += [draw_growth(axes, letter, one, number) for number, one in enumerate(group)]
         runs = sum(len(one.runs) for one in group)
         axes.set_title(f"({letter}) {name}, {runs} run{'s' if runs > 1 else ''}")
         axes.set(xscale="log", yscale="log", xlabel="training step", ylabel="$M_k$")
         if not group:
             axes.axis("off")
-    tables += _draw_half_times(panels[0, 2], [*students, *laws, *followed])
+    tables += draw_half_times(panels[0, 2], [*students, *laws, *followed])
     models = [*generators, *students]
-    tables += _draw_shares(panels[1, 1], models)
-    tables += _draw_losses(panels[1, 2], models)
-    orders = students[0].orders
+    tables += draw_shares(panels[1, 1], "e", models)
+    tables += draw_losses(panels[1, 2], "f", models)
+    figure.legend(handles=handles_of(models), loc="outside lower center", ncols=4)
+    return figure, drawn(tables)
+
+
+def handles_of(models: list[Spectra]) -> list[Line2D]:
+    """What colours of orders and markers of models mean, for a legend."""
     handles = [
         Line2D([], [], color=style.ORDERS[k + 1], label=f"$M_{k}$: order {k + 1} and above")
-        for k in orders
+        for k in models[0].orders
     ]
-    handles += [
+    return handles + [
         Line2D([], [], linestyle="", color="0.3", marker=marker, label=_name(one, models))
         for marker, one in zip(itertools.cycle(MARKERS), models, strict=False)
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
-    return figure, drawn(tables)
 
 
 def _name(one: Spectra, models: list[Spectra]) -> str:
     """Generators of one label are told apart by their rank, a student from its like by its role."""
     alike = [other for other in models if other.label == one.label]
     rank = one.about["description"].get("rank")
-    return one.label if len(alike) == 1 else f"{one.label}, {f'rank {rank}' if rank else one.about['model']}"
+    return (
+        one.label
+        if len(alike) == 1
+        else f"{one.label}, {f'rank {rank}' if rank else one.about['model']}"
+    )
 
 
-def _draw_growth(axes: Axes, panel: str, one: Spectra, number: int) -> pd.DataFrame:
-    """A curve for each run and order, with a dot at its half-time."""
+def draw_growth(axes: Axes, panel: str, one: Spectra, number: int) -> pd.DataFrame:
+    """A curve for each run and order, a dot at its half-time; hollow what an audit doubts."""
     tables, line = [], ("-", "--", ":")[number % 3]
     for k, seed in itertools.product(one.orders, one.runs):
         curve, colour = one.curve(seed, "M", k), style.ORDERS[k + 1]
@@ -78,10 +87,16 @@ def _draw_growth(axes: Axes, panel: str, one: Spectra, number: int) -> pd.DataFr
         axes.plot(half, one.end(seed, "M", k)["value"] / 2, "o", color=colour, markersize=4)
         series = f"{one.short}: M_{k}"
         tables.append(points(panel, series, seed, curve["step"], curve["value"], curve["se"]))
+        doubted = one.suspects(seed, "M", k)
+        hollow = dict(color=colour, marker="s", markerfacecolor="white", linestyle="")
+        axes.plot(doubted["step"], doubted["value"], **hollow)
+        if len(doubted):
+            given = seed, doubted["step"], doubted["value"], doubted["se"]
+            tables.append(points(panel, f"{series}, suspect", *given))
     return pd.concat(tables, ignore_index=True)
 
 
-def _draw_half_times(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
+def draw_half_times(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
     """A row for each entry, a point for each run and order, with its error."""
     tables, names = [], []
     for row, one in enumerate(models):
@@ -91,7 +106,9 @@ def _draw_half_times(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
             height = row + 0.5 * ((place // len(one.orders)) - (count - 1) / 2) / max(count, 2)
             looks = dict(color=style.ORDERS[k + 1], marker="o", linestyle="", elinewidth=0.8)
             axes.errorbar(found.step, height, xerr=found.step * found.error, **looks)
-            tables.append(points("c", f"{one.short}: M_{k}", seed, [found.step], [row], found.error))
+            tables.append(
+                points("c", f"{one.short}: M_{k}", seed, [found.step], [row], found.error)
+            )
     axes.set_yticks(range(len(models)), names)
     axes.set(xscale="log", xlabel="half-time (steps)", ylim=(len(models) - 0.5, -0.5))
     axes.tick_params(axis="y", length=0)
@@ -99,7 +116,7 @@ def _draw_half_times(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
     return tables
 
 
-def _draw_shares(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
+def draw_shares(axes: Axes, panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
     """M_k over the variance at the last checkpoint; what is less than FLOOR has no point."""
     tables = []
     for number, one in enumerate(models):
@@ -107,21 +124,25 @@ def _draw_shares(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
         aside = 0.1 * (number - (len(models) - 1) / 2)
         for k in one.orders:
             end = one.end(seed, "M", k)
-            tables.append(points("e", _name(one, models), seed, [k], [end["share"]], end["share_se"]))
+            tables.append(
+                points(panel, _name(one, models), seed, [k], [end["share"]], end["share_se"])
+            )
             if end["share"] < FLOOR:
                 continue
             colour = style.ORDERS[k + 1]
             face = colour if end["state"] == "measured" else "white"
-            looks = dict(color=colour, markerfacecolor=face, marker=tint, linestyle="", elinewidth=0.8)
+            looks = dict(
+                color=colour, markerfacecolor=face, marker=tint, linestyle="", elinewidth=0.8
+            )
             axes.errorbar(k + aside, end["share"], yerr=end["share_se"], **looks)
     orders = models[0].orders
     axes.set_xticks(orders, [f"$M_{k}$" for k in orders])
     axes.set(yscale="log", ylim=(FLOOR, 3), xlim=(orders[0] - 0.5, orders[-1] + 0.5))
-    axes.set_title("(e) shares of the variance, last step")
+    axes.set_title(f"({panel}) shares of the variance, last step")
     return tables
 
 
-def _draw_losses(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
+def draw_losses(axes: Axes, panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
     """Excess of the loss of logits cut at each order over that of all orders."""
     tables, measured = [], [one for one in models if len(one.excess(next(iter(one.runs))))]
     for number, one in enumerate(models):
@@ -131,14 +152,16 @@ def _draw_losses(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
         found = one.excess(seed)
         found = found[found["order"].isin(DEGREES)]
         aside = 0.1 * (number - (len(models) - 1) / 2)
-        looks = dict(color="0.35", marker=MARKERS[number % len(MARKERS)], linestyle="", elinewidth=0.8)
+        looks = dict(
+            color="0.35", marker=MARKERS[number % len(MARKERS)], linestyle="", elinewidth=0.8
+        )
         axes.errorbar(found["order"] + 1 + aside, found["value"], yerr=found["se"], **looks)
         tables.append(
-            points("f", _name(one, models), seed, found["order"] + 1, found["value"], found["se"])
+            points(panel, _name(one, models), seed, found["order"] + 1, found["value"], found["se"])
         )
     axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     axes.set_yscale("symlog", linthresh=SMALLEST * 10)
     axes.set_xticks([degree + 1 for degree in DEGREES])
     axes.set(xlabel="orders up to", ylabel="loss above that of all (nats)")
-    axes.set_title("(f) which orders the loss needs")
+    axes.set_title(f"({panel}) which orders the loss needs")
     return tables
