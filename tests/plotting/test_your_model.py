@@ -1,4 +1,4 @@
-"""The figure of a series: curves, doubted checkpoints beside them, and one model without a series."""
+"""The figure of a series: curves, doubted checkpoints beside them; one model without a series."""
 
 import numpy as np
 import pandas as pd

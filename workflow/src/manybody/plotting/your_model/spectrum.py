@@ -58,6 +58,7 @@ def _draw_reach(axes: Axes, panel: str, models: list[Spectra]) -> list[pd.DataFr
         seed = next(iter(one.runs))
         for k in one.orders:
             found = one.spans(seed, k)
+            found = found[found["value"] > 0]
             looks = dict(color=style.ORDERS[k + 1], linewidth=1.0)
             axes.plot(found["order"], found["value"], LINES[number % len(LINES)], **looks)
             name = f"{one.about['model']}: M_{k}"
