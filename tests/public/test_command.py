@@ -43,12 +43,12 @@ CASES = {
     "no tokenizer": (lambda f: (f / "bert/tokenizer.json").unlink(), "no tokenizer.json"),
     "another tokenizer": (
         lambda f: own_models.byte_level(300).save_pretrained(f / "bert"),
-        "found a model of 120 tokens, but the sequences are of |V| = 300",
+        "tokens, but the sequences are of |V| = ",
     ),
     "no mask token": (without_mask, "whose tokenizer has no mask token"),
     "short text": (
-        lambda f: (f / "letters.txt").write_text("the spin turns the chain of the field again"),
-        "--text: found letters.txt, which makes 1 sequences of 12 tokens; expected at least 4",
+        lambda f: (f / "letters.txt").write_text("the spin turns the field again " * 4),
+        "sequences of 12 tokens; expected at least 4; give a longer text",
     ),
     "no text": (lambda f: (f / "letters.txt").unlink(), "--text[0]: found letters.txt"),
 }

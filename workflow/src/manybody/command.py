@@ -2,7 +2,6 @@
 
 import argparse
 import hashlib
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -73,6 +72,8 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     A hidden folder beside them keeps sequences, the audit and draws until all is done. `Refusal`
     says what of the model or the text cannot be used.
     """
+    import torch
+
     from manybody.claims.simplicity.spectra import Spectra
     from manybody.config.spectra import FEWEST
     from manybody.evaluation import spectra
@@ -118,14 +119,13 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
             kept = work / "series.json"
             adopt(weights, sequences, run.parent, kept, work, 0, about, device)
         entry = {"kind": "draws", "law": "text", "steps": "all", "orders": orders}
-        entry |= {"first": 0.03, "higher": 0.003, "forwards": forwards}
-        entry |= {"sequences": count}
+        entry |= {"first": 0.03, "higher": 0.003, "forwards": forwards, "sequences": count}
         targets = forwards // 2 // 2 ** ANCHORED["size"]
         if targets >= ANCHORED["least"] and length > ANCHORED["size"]:
             entry["anchored"] = {"size": ANCHORED["size"], "targets": targets}
-        whole_cost = sum(map(len, spectra.measured(run, "all"))) * forwards
-        with Progress(whole_cost, "forwards", f"spectrum of {whole.name}") as progress:
-            threads = len(os.sched_getaffinity(0))
+        cost = sum(map(len, spectra.measured(run, "all"))) * forwards
+        with Progress(cost, "forwards", f"spectrum of {whole.name}") as progress:
+            threads = torch.get_num_threads()
             measured = run, sequences, entry, work / "draws", job, device, progress, threads
             table, about = spectra.measure(*measured)
         found = Spectra({0: (table, about | {"spectrum": whole.name, "entry": entry})})
