@@ -11,6 +11,7 @@ import own_models
 import pandas as pd
 import pytest
 import repository
+import torch
 from configs import load
 
 from manybody.sources import pydocs
@@ -31,9 +32,14 @@ def followed(tmp_path_factory):
     """A checkout in which the page was followed, and what its parts printed."""
     folder = repository.copy(tmp_path_factory.mktemp("your-model"))
     sizes = dict(max_position_embeddings=64, hidden_size=32)
-    for seed, step in enumerate(STEPS):
+    first, last = (own_models.model("gpt_neox", 320, seed=seed, **sizes) for seed in (0, 1))
+    for part, step in zip((0, 0.2, 0.4, 0.7, 1), STEPS, strict=True):
         place = folder / f"runs/checkpoint-{step}"
-        own_models.model("gpt_neox", 320, seed=seed, **sizes).save_pretrained(place)
+        model = own_models.model("gpt_neox", 320, **sizes)
+        pairs = zip(first.parameters(), last.parameters(), strict=True)
+        for own, (begin, end) in zip(model.parameters(), pairs, strict=True):
+            own.data = torch.lerp(begin.data, end.data, part)
+        model.save_pretrained(place)
     own_models.byte_level(320).save_pretrained(place)
     shutil.copy2(place / "model.safetensors", folder / "runs/checkpoint-10")
     packages = load("tiny.yaml")["corpora"]["tiny"]["packages"]
