@@ -3,7 +3,6 @@
 import hashlib
 import re
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 from manybody.files.atomic import sha256, to_json
@@ -29,6 +28,7 @@ KNOWN = f"{RESULTS}/known_contacts/{{paper}}/{{figure}}.parquet"
 SAMPLED = ("many-body", "potts")  # kinds of sources with a Hamiltonian
 SPLITS = ("train", "validation", "test")
 SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
+CLAIMS = Path(workflow.basedir) / "workflow/src/manybody/claims"
 POTTS_COLOURS = Path(workflow.basedir) / "workflow/src/manybody/sources/potts_colours.json"
 
 
@@ -399,7 +399,7 @@ def judged_figures():
     return [
         pair
         for pair in figure_names()
-        if find_spec(f"manybody.claims.{'.'.join(pair).replace('-', '_')}")
+        if (CLAIMS / "/".join(pair).replace("-", "_")).with_suffix(".py").is_file()
     ]
 
 

@@ -6,16 +6,13 @@ from manybody.files.store import begin
 
 job = begin(snakemake)
 
-from manybody.evaluation.spectra import measure
-from manybody.files.checkpoints import checkpoint_steps
+from manybody.evaluation.spectra import measure, measured
 from manybody.files.tables import write_spectra
 from manybody.runtime.devices import pick
 from manybody.runtime.progress import Progress
 
 entry, inputs, output = snakemake.params.entry, snakemake.input, Path(snakemake.output.spectra)
-seed, steps = int(snakemake.wildcards.seed), entry["steps"]
-checkpoints = {"all": len(checkpoint_steps(inputs.model)), "last": 1}
-count = checkpoints[steps] if isinstance(steps, str) else len(steps)
+seed, count = int(snakemake.wildcards.seed), sum(map(len, measured(inputs.model, entry["steps"])))
 each, unit = entry.get("forwards", 1), "forwards" if "forwards" in entry else "checkpoints"
 with Progress(count * each, unit, f"spectrum {snakemake.wildcards.spectrum} seed {seed}") as bar:
     found, about = measure(

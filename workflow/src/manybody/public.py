@@ -27,6 +27,7 @@ __all__ = [
     "losses",
     "read_alignment",
     "read_sequences",
+    "read_text",
     "replica_loss",
     "sample_clones",
     "sample_potts",
@@ -34,6 +35,7 @@ __all__ = [
     "save_pretrained",
     "score_contacts",
     "sequence_weights",
+    "spectrum",
     "train_model",
     "two_layer_thresholds",
     "write_sequences",
@@ -57,6 +59,34 @@ def read_sequences(path: str | Path) -> Sequences:
     from manybody.files.sequences import Sequences
 
     return Sequences.open(path)
+
+
+def read_text(
+    path: str | Path, folder: str | Path, length: int, sequences: int = 1000
+) -> np.ndarray:
+    """Tokens (N, L) of a text file, or a folder of them, by the tokenizer.json in `folder`: the
+    first blocks of L = `length`, at most `sequences`.
+
+    The special tokens of a model's own tokenizer, such as [CLS], are part of each block. Raises
+    `manybody.sources.SourceError` for a text or a tokenizer that cannot be read.
+
+    >>> from tokenizers import Tokenizer, models
+    >>> Tokenizer(models.BPE(vocab={"a": 0, "b": 1}, merges=[])).save("tokenizer.json")
+    >>> _ = Path("letters.txt").write_text("abba" * 3)
+    >>> read_text("letters.txt", ".", length=4)
+    array([[0, 1, 1, 0],
+           [0, 1, 1, 0],
+           [0, 1, 1, 0]])
+    """
+    from tempfile import TemporaryDirectory
+
+    from manybody.files.sequences import Sequences
+    from manybody.sources.own_text import encode
+
+    with TemporaryDirectory() as made:
+        out = Path(made) / "text.parquet"
+        encode(path, folder, length, sequences, out)
+        return Sequences.open(out)[:sequences].astype(np.int64)
 
 
 def write_sequences(
@@ -254,6 +284,36 @@ def losses(model: Model, tokens: np.ndarray) -> np.ndarray:
 
     sums = sequence_sums(model, torch.from_numpy(np.asarray(tokens, np.int64)))
     return (sums.loss_sum / sums.predictions).numpy()
+
+
+def spectrum(
+    model: Model, tokens: np.ndarray, orders: int = 3, law: str = "text", **options
+) -> pd.DataFrame:
+    """Which orders of interaction the logits of a model use on tokens (B, L): a table.
+
+    A block s of the tokens and another r are mixed, token by token; M_k is what flips of k tokens
+    between the two do together (controls, section 6):
+
+        M_k = sum_T E |2^-k sum_{U in T} (-1)^|U| g(m flipped on U)|^2,   |T| = k
+
+    g: centred logits of a target. M_k is exactly 0 for a model of order k or less. Rows: M of each
+    `order` k <= `orders`, `Var g`, `mean degree` = M_1 / Var g, and what r differs in; `value`, its
+    standard error `se`, `share` of Var g, `state` (`measured`, or `upper bound`: below 3 se).
+
+    law: where r is from: another block of `text`, the `unigram` law, or the `model` itself.
+    options: `forwards`, a cap (100,000), `seed`, and others of `manybody.evaluation.spectrum`.
+    Raises `manybody.runtime.refusal.Refusal` for tokens that are too few or do not fit.
+
+    >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True).double()
+    >>> tokens = np.random.default_rng(0).integers(0, 20, (60, 8))
+    >>> found = spectrum(model, tokens, forwards=5000).set_index(["quantity", "order"])["value"]
+    >>> bool(found["M", 2] > 0), bool(found["M", 3] < 1e-9 * found["M", 1])  # of order 3
+    (True, True)
+    """
+    from manybody.evaluation.spectrum import spectrum as measure
+
+    options = {"special": model.special, **options}
+    return measure(model, np.asarray(tokens), orders=orders, law=law, **options).table
 
 
 def sample_clones(

@@ -15,6 +15,7 @@ from manybody.config.evaluations import Evaluation
 from manybody.config.figures.multi_index import MultiIndexFigures
 from manybody.config.figures.potts import PottsFigures
 from manybody.config.figures.simplicity import SimplicityFigures
+from manybody.config.figures.your_model import YourModelFigures
 from manybody.config.models import AnyModel
 from manybody.config.sentences import nearest, sentences, shown
 from manybody.config.sources import Source
@@ -34,6 +35,9 @@ class Figures(Block):
     potts: PottsFigures = key("Figures of arXiv 2304.07235.", None)
     multi_index: MultiIndexFigures = key(
         "Figures of the paper on sequence multi-index models.", None, alias="multi-index"
+    )
+    your_model: YourModelFigures = key(
+        "Figures of models that were trained elsewhere.", None, alias="your-model"
     )
 
 

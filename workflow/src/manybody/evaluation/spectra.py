@@ -27,19 +27,21 @@ def measure(
     job: str,
     device: str = "cpu",
     progress=None,
+    threads: int = 1,
 ) -> tuple[pd.DataFrame, dict]:
     """Spectra of a run's checkpoints, in the columns of `tables.SPECTRA_SCHEMA`, and its `about`.
 
     manifest: that of the run. sequences: the test split. entry: as in the config's `spectra`. The
     last checkpoint comes first, since its Var g says when there is a spectrum. All checkpoints and
     runs are measured on the same blocks, so that the ratio of two has a smaller error than each.
+    Where all are asked for, so are those that the audit of a series left out, if they can be read:
+    their state is `suspect`.
 
     parts: a folder that keeps the draws until all is done; a `job` of this very name goes on from
     them. progress.update(n) counts forwards, and those of a checkpoint that it did not need.
     """
     run = Manifest.read(manifest, "model")
-    kept, asked = checkpoints.checkpoint_steps(run), entry["steps"]
-    steps = {"all": kept, "last": kept[-1:]}.get(asked) if isinstance(asked, str) else sorted(asked)
+    steps, suspects = measured(run, entry["steps"])
     data = Sequences.open(sequences)
     if entry["sequences"] > len(data):
         raise Refusal(
@@ -50,27 +52,55 @@ def measure(
     tokens, parts = data[: entry["sequences"]].astype("int64"), Path(parts)
     parts.mkdir(parents=True, exist_ok=True)
     found, variance = {}, 0.0
-    with torch_threads(1):
-        for step in [steps[-1], *steps[:-1]]:
-            model = stored.load_model(run, step, device)
-            if entry["kind"] == "enumeration":
-                table = spectrum.enumerated(model.double(), tokens).table
-            else:
-                path = parts / f"step-{step}.parquet"
-                table = _drawn(model, tokens, entry, variance, path, job, progress)
+    with torch_threads(threads):
+        for step in [steps[-1], *steps[:-1], *suspects]:
+            try:
+                model = stored.load_model(run, step, device)
+                if entry["kind"] == "enumeration":
+                    special = model.special
+                    table = spectrum.enumerated(model.double(), tokens, special=special).table
+                else:
+                    path = parts / f"step-{step}.parquet"
+                    done = _drawn(model, tokens, entry, variance, path, job, progress)
+                    table = done.table
+            except (ValueError, OSError) as error:
+                if step not in suspects:
+                    raise
+                print(f"step {step} is not measured: {error}", flush=True)
+                continue
+            if step == steps[-1] and entry["kind"] == "draws" and not entry.get("bounded"):
+                table = pd.concat([table, _ranges(done.rows, entry)], ignore_index=True)
             if step == steps[-1] and entry.get("anchored"):
                 table = pd.concat([table, _anchored(model, tokens, entry)], ignore_index=True)
             found[step] = table.assign(step=step)
+            if step in suspects:
+                found[step]["state"] = "suspect"
             variance = variance or float(table["value"][table["quantity"] == "Var g"].iloc[0])
             if progress is not None and entry["kind"] == "enumeration":
                 progress.update(1)
+            del model  # one in memory at a time
     shutil.rmtree(parts)
-    every = pd.concat([found[step] for step in steps], ignore_index=True)
+    every = pd.concat([found[step] for step in sorted(found)], ignore_index=True)
     about = {name: run.about[name] for name in ("description", "source", "model", "seed")}
+    if suspects:
+        about["suspects"] = run.about["suspects"]
     return every[tables.SPECTRA_SCHEMA.names], about
 
 
-def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> pd.DataFrame:
+def measured(
+    manifest: str | Path | Manifest, asked: str | list[int]
+) -> tuple[list[int], list[int]]:
+    """The steps of a run that are measured, ascending, and the suspects among its other steps."""
+    run = checkpoints.as_manifest(manifest)
+    kept = checkpoints.checkpoint_steps(run)
+    if not isinstance(asked, str):
+        return sorted(asked), []
+    if asked == "last":
+        return kept[-1:], []
+    return kept, sorted(map(int, run.about.get("suspects", {})))
+
+
+def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> spectrum.Spectrum:
     """The results of one checkpoint, from the draws in `path` on if they are of this job."""
     try:
         rows, about = tables.read_spectrum(path)
@@ -82,6 +112,7 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> pd
     done = spectrum.spectrum(
         model,
         tokens,
+        special=model.special,
         variance=variance,
         rows=rows,
         save=_saver(path, job),
@@ -94,7 +125,7 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> pd
     )
     tables.write_spectrum(path, done.rows, {"job": job})
     counted.update(entry["forwards"] - counted.done)
-    return done.table
+    return done
 
 
 class _Counted:
@@ -122,12 +153,22 @@ def _saver(path: Path, job: str) -> Callable[[pd.DataFrame], None]:
     return save
 
 
+def _ranges(rows: pd.DataFrame, entry: dict) -> pd.DataFrame:
+    """Of each M_k the share at each span, as rows of `span k`, whose order is the span."""
+    parts = [
+        spectrum.ranges(rows, order).assign(quantity=f"span {order}")
+        for order in range(1, entry["orders"] + 1)
+    ]
+    found = pd.concat(parts, ignore_index=True).rename(columns={"span": "order", "share": "value"})
+    return found.assign(reached=True, state="measured")
+
+
 def _anchored(model, tokens, entry: dict) -> pd.DataFrame:
     """Rows of the anchored loss, and of its excess over that of all degrees."""
-    size, targets = entry["anchored"]["size"], entry["anchored"]["targets"]
-    law = entry["law"]
-    losses = spectrum.anchored_loss(model, tokens, law=law, size=size, targets=targets)
-    same = dict(draws=targets, forwards=targets * 2**size)
+    asked = entry["anchored"]
+    given = dict(law=entry["law"], special=model.special)
+    losses = spectrum.anchored_loss(model, tokens, **given, **asked)
+    same = dict(draws=asked["targets"], forwards=asked["targets"] * 2 ** asked["size"])
     same |= dict(reached=True, state="measured")
     return pd.concat(
         [

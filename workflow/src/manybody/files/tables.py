@@ -81,12 +81,13 @@ SPECTRUM_SCHEMA = pa.schema(
 
 SPECTRA = "spectra"
 # What follows from the draws at each checkpoint, as `evaluation.spectrum` says it; the loss of
-# logits that are cut at a degree is `anchored loss`, its excess over that of all `anchored excess`.
+# logits that are cut at a degree is `anchored loss`, its excess over that of all `anchored excess`;
+# `span k` is the share of M_k whose positions are so far apart.
 SPECTRA_SCHEMA = pa.schema(
     [
         ("step", pa.int64()),
         ("quantity", pa.string()),
-        ("order", pa.int64()),  # k of M_k, degree of W_d and of a cut
+        ("order", pa.int64()),  # k of M_k, degree of W_d and of a cut, a span
         ("value", pa.float64()),
         ("se", pa.float64()),
         ("floor", pa.float64()),  # the error that only more sequences would lower

@@ -53,11 +53,20 @@ class Spectra:
         return next(iter(self.runs.values()))["step"].nunique() > 1
 
     def curve(self, seed: int, quantity: str, order: int) -> pd.DataFrame:
-        """The rows of one quantity, by step; steps without a spectrum are left out."""
+        """The rows of one quantity, by step, without steps that have no spectrum yet, and those
+        that the audit of a series doubts."""
+        found = self._rows(seed, quantity, order)
+        return found[~found["state"].isin(["no spectrum yet", "suspect"])].reset_index(drop=True)
+
+    def suspects(self, seed: int, quantity: str, order: int) -> pd.DataFrame:
+        """The rows of the steps that the audit doubts."""
+        found = self._rows(seed, quantity, order)
+        return found[found["state"] == "suspect"]
+
+    def _rows(self, seed: int, quantity: str, order: int) -> pd.DataFrame:
         table = self.runs[seed]
         mine = (table["quantity"] == quantity) & (table["order"] == order)
-        mine &= table["state"] != "no spectrum yet"
-        return table[mine].sort_values("step").reset_index(drop=True)
+        return table[mine].sort_values("step")
 
     def end(self, seed: int, quantity: str, order: int) -> pd.Series:
         """The row of the last checkpoint."""
@@ -67,6 +76,11 @@ class Spectra:
         """Excess loss of the last checkpoint's logits cut at each degree (`order`), if measured."""
         table = self.runs[seed]
         return table[table["quantity"] == "anchored excess"].sort_values("order")
+
+    def spans(self, seed: int, order: int) -> pd.DataFrame:
+        """At the last checkpoint the share (`value`) of M_k, k = order, at each span (`order`)."""
+        table = self.runs[seed]
+        return table[table["quantity"] == f"span {order}"].sort_values("order")
 
     def half_time(self, seed: int, order: int, quantity: str = "M") -> HalfTime:
         """Of the rising curve that is nearest to the values, as one that is too high is no half.

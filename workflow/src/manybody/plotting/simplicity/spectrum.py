@@ -41,7 +41,7 @@ def figure_of(generators: list[Spectra], students: list[Spectra], laws: list[Spe
     for letter, group in groups.items():
         axes = places[letter]
         name = "generators" if letter == "d" else "".join(one.short for one in group)
-        tables += [_draw_growth(axes, letter, one, number) for number, one in enumerate(group)]
+        tables += [draw_growth(axes, letter, one, number) for number, one in enumerate(group)]
         runs = sum(len(one.runs) for one in group)
         if group:
             axes.set_title(f"({letter}) {name}, {runs} run{'s' if runs > 1 else ''}")
@@ -53,19 +53,22 @@ def figure_of(generators: list[Spectra], students: list[Spectra], laws: list[Spe
     rows |= {f"{one.short}, generator": one for one in followed}
     tables += _draw_half_times(panels[0, 2], rows)
     models = [*generators, *students]
-    tables += _draw_shares(panels[1, 1], models)
-    tables += _draw_losses(panels[1, 2], models)
-    orders = students[0].orders
+    tables += draw_shares(panels[1, 1], "e", models)
+    tables += draw_losses(panels[1, 2], "f", models)
+    figure.legend(handles=handles_of(models), loc="outside lower center", ncols=4)
+    return figure, drawn(tables)
+
+
+def handles_of(models: list[Spectra]) -> list[Line2D]:
+    """What colours of orders and markers of models mean, for a legend."""
     handles = [
         Line2D([], [], color=style.ORDERS[k + 1], label=f"$M_{k}$: order {k + 1} and above")
-        for k in orders
+        for k in models[0].orders
     ]
-    handles += [
+    return handles + [
         Line2D([], [], linestyle="", color="0.3", marker=marker, label=_name(one, models))
         for marker, one in zip(itertools.cycle(MARKERS), models, strict=False)
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
-    return figure, drawn(tables)
 
 
 def _name(one: Spectra, models: list[Spectra]) -> str:
@@ -79,8 +82,8 @@ def _name(one: Spectra, models: list[Spectra]) -> str:
     )
 
 
-def _draw_growth(axes: Axes, panel: str, one: Spectra, number: int) -> pd.DataFrame:
-    """A curve for each run and order, with a dot at its half-time."""
+def draw_growth(axes: Axes, panel: str, one: Spectra, number: int) -> pd.DataFrame:
+    """A curve for each run and order, a dot at its half-time; hollow what an audit doubts."""
     tables, line = [], ("-", "--", ":")[number % 3]
     for k, seed in itertools.product(one.orders, one.runs):
         curve, colour = one.curve(seed, "M", k), style.ORDERS[k + 1]
@@ -90,6 +93,12 @@ def _draw_growth(axes: Axes, panel: str, one: Spectra, number: int) -> pd.DataFr
         axes.plot(half, one.end(seed, "M", k)["value"] / 2, "o", color=colour, markersize=4)
         series = f"{one.short}: M_{k}"
         tables.append(points(panel, series, seed, curve["step"], curve["value"], curve["se"]))
+        doubted = one.suspects(seed, "M", k)
+        hollow = dict(color=colour, marker="s", markerfacecolor="white", linestyle="")
+        axes.plot(doubted["step"], doubted["value"], **hollow)
+        if len(doubted):
+            given = seed, doubted["step"], doubted["value"], doubted["se"]
+            tables.append(points(panel, f"{series}, suspect", *given))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -112,7 +121,7 @@ def _draw_half_times(axes: Axes, models: dict[str, Spectra]) -> list[pd.DataFram
     return tables
 
 
-def _draw_shares(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
+def draw_shares(axes: Axes, panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
     """M_k over the variance at the last checkpoint; what is less than FLOOR has no point."""
     tables = []
     for number, one in enumerate(models):
@@ -121,7 +130,7 @@ def _draw_shares(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
         for k in one.orders:
             end = one.end(seed, "M", k)
             tables.append(
-                points("e", _name(one, models), seed, [k], [end["share"]], end["share_se"])
+                points(panel, _name(one, models), seed, [k], [end["share"]], end["share_se"])
             )
             if end["share"] < FLOOR:
                 continue
@@ -134,11 +143,11 @@ def _draw_shares(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
     orders = models[0].orders
     axes.set_xticks(orders, [f"$M_{k}$" for k in orders])
     axes.set(yscale="log", ylim=(FLOOR, 3), xlim=(orders[0] - 0.5, orders[-1] + 0.5))
-    axes.set_title("(e) shares of the variance, last step")
+    axes.set_title(f"({panel}) shares of the variance, last step")
     return tables
 
 
-def _draw_losses(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
+def draw_losses(axes: Axes, panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
     """Excess of the loss of logits cut at each order over that of all orders."""
     tables, measured = [], [one for one in models if len(one.excess(next(iter(one.runs))))]
     for number, one in enumerate(models):
@@ -153,12 +162,12 @@ def _draw_losses(axes: Axes, models: list[Spectra]) -> list[pd.DataFrame]:
         )
         axes.errorbar(found["order"] + 1 + aside, found["value"], yerr=found["se"], **looks)
         tables.append(
-            points("f", _name(one, models), seed, found["order"] + 1, found["value"], found["se"])
+            points(panel, _name(one, models), seed, found["order"] + 1, found["value"], found["se"])
         )
     axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     axes.set_yscale("symlog", linthresh=SMALLEST)
     axes.set_xticks([degree + 1 for degree in DEGREES])
     axes.set_ylim(top=10)
     axes.set(xlabel="orders up to", ylabel="loss above that of all (nats)")
-    axes.set_title("(f) which orders the loss needs")
+    axes.set_title(f"({panel}) which orders the loss needs")
     return tables

@@ -1,0 +1,95 @@
+"""`manybody spectrum`: what it refuses, and that a stopped run goes on."""
+
+import own_models
+import pytest
+import torch
+
+from manybody import command
+from manybody.evaluation import flips, spectra
+from manybody.runtime.progress import Progress
+
+FEW = ["--length", "12", "--orders", "2", "--forwards", "1500"]
+
+
+@pytest.fixture
+def masked(tmp_path, monkeypatch):
+    """A masked model with its tokenizer in the folder `bert`, and a text."""
+    monkeypatch.chdir(tmp_path)
+    tokenizer = own_models.word_piece()
+    tokenizer.save_pretrained("bert")
+    own_models.model(vocabulary=len(tokenizer)).save_pretrained("bert")
+    (tmp_path / "letters.txt").write_text("\n\n".join(own_models.TEXT))
+    return tmp_path
+
+
+def pickled(folder):
+    torch.save({}, folder / "bert/pytorch_model.bin")
+    (folder / "bert/model.safetensors").unlink()
+
+
+def without_mask(folder):
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        if (folder / "bert" / name).exists():
+            own_models.edit(folder / "bert", name, mask_token=None)
+
+
+CASES = {
+    "no such folder": (lambda f: (f / "bert").rename(f / "brt"), "found bert, which is no folder"),
+    "pickled weights": (pickled, "no model.safetensors but only pytorch_model.bin"),
+    "code": (
+        lambda f: own_models.edit(f / "bert", auto_map={"AutoModelForMaskedLM": "m.M"}),
+        "asks for code of its own",
+    ),
+    "no tokenizer": (lambda f: (f / "bert/tokenizer.json").unlink(), "no tokenizer.json"),
+    "another tokenizer": (
+        lambda f: own_models.byte_level(300).save_pretrained(f / "bert"),
+        "tokens, but the sequences are of |V| = ",
+    ),
+    "no mask token": (without_mask, "whose tokenizer has no mask token"),
+    "short text": (
+        lambda f: (f / "letters.txt").write_text("the spin turns the field again " * 4),
+        "sequences of 12 tokens; expected at least 4; give a longer text",
+    ),
+    "no text": (lambda f: (f / "letters.txt").unlink(), "--text[0]: found letters.txt"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_cannot_be_used_is_refused_by_name(case, masked, capsys):
+    spoil, said = CASES[case]
+    spoil(masked)
+    assert command.main(["spectrum", "bert", "--text", "letters.txt", *FEW]) == 1
+    assert said in capsys.readouterr().err
+    assert not list(masked.glob("spectrum.*"))
+
+
+def test_a_stopped_run_goes_on_and_ends_with_the_same_numbers(masked, monkeypatch, capsys):
+    asked = []
+    ask, update = flips.ask, Progress.update
+
+    def counted(model, tokens, targets):
+        asked.append(len(tokens))
+        return ask(model, tokens, targets)
+
+    def stopped(bar, done, *rest, **figures):
+        update(bar, done, *rest, **figures)
+        if bar._unit == "forwards" and bar._done > 900:
+            raise KeyboardInterrupt
+
+    arguments = ["spectrum", "bert", "--text", "letters.txt", *FEW, "--out", "out/mine"]
+    monkeypatch.setattr(flips, "ask", counted)
+    assert command.main(arguments) == 0
+    whole = (masked / "out/mine.csv").read_bytes(), sum(asked)
+    asked.clear()
+    monkeypatch.setattr(spectra, "SAVED", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "update", stopped)
+        assert command.main(arguments) == 130
+    assert "the same command goes on from here" in capsys.readouterr().err
+    asked.clear()
+    assert command.main(arguments) == 0
+    assert (masked / "out/mine.csv").read_bytes() == whole[0]
+    assert sum(asked) < 0.8 * whole[1]
+    assert {path.name for path in (masked / "out").iterdir()} == {
+        "mine.csv", "mine.pdf", "mine.png",
+    }  # fmt: skip

@@ -1,0 +1,140 @@
+"""The command `manybody`: what can be asked of a model in a folder, without a config."""
+
+import argparse
+import hashlib
+import shutil
+import sys
+from pathlib import Path
+
+MOST = 1000  # sequences of a text, half of which are contexts
+ANCHORED = {"size": 8, "least": 16}  # positions that are exchanged, and the fewest targets
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command with `arguments`, those of the process by default; its exit status."""
+    parser = argparse.ArgumentParser(prog="manybody")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    one = commands.add_parser(
+        "spectrum",
+        help="which orders of interaction a language model uses, along its checkpoints",
+        description="Measures the order spectrum of a masked or causal language model on a text, "
+        "checkpoint by checkpoint, and draws it. Give the same command again after a stop: it goes "
+        "on. docs/your-model.md says how to read the figure.",
+    )
+    one.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a folder in save_pretrained layout, or a folder of checkpoint-N or step-N",
+    )
+    one.add_argument("--text", required=True, metavar="FILE", help="a text, or a folder of texts")
+    one.add_argument(
+        "--length", type=int, default=64, metavar="L", help="tokens of a sequence (%(default)s)"
+    )
+    one.add_argument(
+        "--orders",
+        type=int,
+        default=3,
+        choices=range(1, 5),
+        metavar="K",
+        help="the largest k of M_k, 1 to 4 (%(default)s)",
+    )
+    one.add_argument(
+        "--forwards",
+        type=int,
+        default=20_000,
+        metavar="N",
+        help="sequences that each checkpoint is given at most (%(default)s)",
+    )
+    one.add_argument(
+        "--out",
+        type=Path,
+        default=Path("spectrum"),
+        metavar="STEM",
+        help="of the files: STEM.pdf, .png and .csv (%(default)s)",
+    )
+    given = parser.parse_args(arguments)
+    from manybody.runtime.refusal import Refusal
+
+    try:
+        spectrum(given.model, given.text, given.length, given.orders, given.forwards, given.out)
+    except Refusal as error:
+        print(f"manybody: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("manybody: stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out: Path) -> None:
+    """Writes the figure of a model's order spectrum, and what is drawn: `out`.pdf, .png, .csv.
+
+    A hidden folder beside them keeps sequences, the audit and draws until all is done. `Refusal`
+    says what of the model or the text cannot be used.
+    """
+    import torch
+
+    from manybody.claims.simplicity.spectra import Spectra
+    from manybody.config.spectra import FEWEST
+    from manybody.evaluation import spectra
+    from manybody.files.atomic import read_json, to_json
+    from manybody.files.lease import lease
+    from manybody.files.sequences import Sequences
+    from manybody.models.pretrained import layout, series
+    from manybody.plotting import style
+    from manybody.plotting.your_model.spectrum import figure_of
+    from manybody.runtime.code_digest import code_digest
+    from manybody.runtime.devices import pick
+    from manybody.runtime.progress import Progress
+    from manybody.runtime.refusal import Refusal
+    from manybody.sources import given, own_text
+    from manybody.training.series import adopt
+
+    folders = [Path(found["folder"]) for found in series.found(model).values()]
+    for folder in folders:
+        layout.small_files([path.name for path in folder.iterdir()], str(folder))
+    last, whole = folders[-1], Path(model).expanduser()
+    objective = layout.objective(read_json(last / layout.CONFIG), str(last))
+    own = next((f for f in (last, whole) if (f / "tokenizer.json").is_file()), last)
+    files = {str(path): path.stat().st_mtime_ns for path in given.text_files([text], "--text")}
+    asked = [list(map(str, folders)), files, length, orders, forwards]
+    asked += [code_digest(Path(__file__), ("manybody.models.pretrained.network",))]
+    job = hashlib.sha256(to_json(asked).encode()).hexdigest()[:32]
+    parts = out.with_name(f".{out.name}.parts")
+    work, device = parts / job, pick("auto")
+    with lease(parts):
+        sequences, run = work / "text.parquet", work / "run" / "manifest.json"
+        if not sequences.is_file():
+            own_text.encode(text, own, length, MOST, sequences, "--text")
+        count = min(MOST, len(Sequences.open(sequences)))
+        if count < FEWEST:
+            raise Refusal(
+                f"found {text}, which makes {count} sequences of {length} tokens; expected at "
+                f"least {FEWEST}; give a longer text, or a smaller --length",
+                "--text",
+            )
+        if not run.is_file():
+            weights = {"architecture": "pretrained", "objective": objective, "weights": model}
+            about = {"source": Path(text).name, "model": whole.resolve().name}
+            kept = work / "series.json"
+            adopt(weights, sequences, run.parent, kept, work, 0, about, device)
+        entry = {"kind": "draws", "law": "text", "steps": "all", "orders": orders}
+        entry |= {"first": 0.03, "higher": 0.003, "forwards": forwards, "sequences": count}
+        targets = forwards // 2 // 2 ** ANCHORED["size"]
+        if targets >= ANCHORED["least"] and length > ANCHORED["size"]:
+            entry["anchored"] = {"size": ANCHORED["size"], "targets": targets}
+        cost = sum(map(len, spectra.measured(run, "all"))) * forwards
+        with Progress(cost, "forwards", f"spectrum of {whole.name}") as progress:
+            threads = torch.get_num_threads()
+            measured = run, sequences, entry, work / "draws", job, device, progress, threads
+            table, about = spectra.measure(*measured)
+        found = Spectra({0: (table, about | {"spectrum": whole.name, "entry": entry})})
+        style.save(*figure_of([found]), out)
+        shutil.rmtree(parts)
+    for step, reasons in about.get("suspects", {}).items():
+        print(f"step {step} is left out: {'; '.join(reasons)}")
+    print(f"{found.label}, step {table['step'].max()}, on {about['source']}:")
+    for k in found.orders:
+        end = found.end(0, "M", k)
+        print(f"  M_{k} / Var g = {end['share']:.3g} ± {end['share_se']:.1g} ({end['state']})")
+    print(", ".join(f"{out}.{ending}" for ending in ("pdf", "png", "csv")))

@@ -1,0 +1,31 @@
+"""Figures of models that were trained elsewhere."""
+
+from manybody.config.block import Block, refers
+from manybody.config.figures.base import Figure, inputs
+from manybody.config.figures.simplicity import of_seeds
+from manybody.models.block import key
+
+
+class SeriesSpectrum(Figure):
+    """Which orders of interaction models use along their checkpoints."""
+
+    spectra: list[refers("spectra", "draws")] = key("Spectra of up to seven models.", min_length=1)
+
+    def inputs(self, config):
+        return inputs(config, spectra=of_seeds(self.spectra, config))
+
+    def misfits(self, path, config):
+        first = self.spectra[0]
+        most = config.spectra[first].orders
+        for name in self.spectra:
+            if (found := config.spectra[name].orders) != most:
+                yield (
+                    f"{path}.spectra: found {name}, orders {found}; expected those of {first}, "
+                    f"{most}; change spectra.{name}.orders"
+                )
+
+
+class YourModelFigures(Block):
+    """Figures of models that were trained elsewhere."""
+
+    spectrum: SeriesSpectrum = key("Which orders they use along their checkpoints.", None)
