@@ -47,6 +47,7 @@ rule measure_spectrum:
         test=lambda wildcards: f"{SEQUENCES}/test.parquet".format(
             source=entry("spectra", wildcards.spectrum)["source"]
         ),
+        words=lambda wildcards: words_of(wildcards.spectrum),
     output:
         spectra=SPECTRUM,
     log:

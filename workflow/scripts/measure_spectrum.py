@@ -10,6 +10,7 @@ from manybody.evaluation.spectra import measure, measured
 from manybody.files.tables import write_spectra
 from manybody.runtime.devices import pick
 from manybody.runtime.progress import Progress
+from manybody.sources.tokenizer import decoder
 
 entry, inputs, output = snakemake.params.entry, snakemake.input, Path(snakemake.output.spectra)
 seed, count = int(snakemake.wildcards.seed), sum(map(len, measured(inputs.model, entry["steps"])))
@@ -23,6 +24,7 @@ with Progress(count * each, unit, f"spectrum {snakemake.wildcards.spectrum} seed
         job.version.name,
         device=pick(snakemake.params.device),
         progress=bar,
+        words=decoder(inputs.words) if inputs.words else None,
     )
 about |= {"spectrum": snakemake.wildcards.spectrum, "entry": entry}
 write_spectra(output, found, about)
