@@ -83,7 +83,7 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     from manybody.files.sequences import Sequences
     from manybody.models.pretrained import layout, series
     from manybody.plotting import style
-    from manybody.plotting.your_model import map
+    from manybody.plotting.your_model.map import figure_of as map_of
     from manybody.plotting.your_model.spectrum import figure_of
     from manybody.runtime.code_digest import code_digest
     from manybody.runtime.devices import pick
@@ -134,7 +134,7 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
             table, about = spectra.measure(*measured)
         found = Spectra({0: (table, about | {"spectrum": whole.name, "entry": entry})})
         style.save(*figure_of([found]), out)
-        style.save(*map.figure_of(found), passage)
+        style.save(*map_of(found), passage)
         shutil.rmtree(parts)
     for step, reasons in about.get("suspects", {}).items():
         print(f"step {step} is left out: {'; '.join(reasons)}")
