@@ -62,8 +62,9 @@ def without_head(model: Conditionals, mu: np.ndarray) -> tuple[Conditionals, np.
     law = torch.from_numpy(mu).to(rows)
     rows -= (rows @ law)[:, None]
     squares, axes = torch.linalg.eigh((rows * law) @ rows.T)
-    width = max(inner.activation_size // inner.vocabulary, inner.length * 4 * len(basis))
-    size = width if model.causal else inner.activation_size
+    # The widest of what a causal model computes for a sequence are its logits, or else an MLP.
+    size = inner.activation_size
+    size = min(size, 4 * len(basis) * inner.length) if model.causal else size
     root = axes * squares.clamp(min=0).sqrt()
     return _asked(inner, lambda features: features, len(basis), size), root
 
