@@ -84,6 +84,29 @@ def test_logits_of_another_shape_or_not_finite_are_refused(bad):
         flips.ask(model, random_tokens(2, vocabulary=3, length=4), np.zeros((2, 1), int))
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("architecture", ["bert", "gpt", "factored"])
+def test_norms_of_differences_of_features_are_those_of_logits(architecture):
+    """The output layer has a bias and rows that mu weighs unequally; d = 8 is below |V| = 30."""
+    own = dict(rank=8, bias=True) if architecture == "factored" else {}
+    size = SIZES if not own else dict(length=LENGTH, layers=2)
+    model = models.build({"architecture": architecture, **size, "vocabulary": 30, **own}).double()
+    for weight in model.parameters():
+        weight.add_(torch.randn(weight.shape, generator=torch.manual_seed(1)))
+    given, mu = flips.of_model(model), np.random.default_rng(2).dirichlet(np.full(30, 0.3))
+    inner, root = flips.without_head(given, mu)
+    assert inner.vocabulary == 8 < given.vocabulary
+    assert inner.batch >= given.batch
+    s, r = (random_tokens(3, seed, vocabulary=30) for seed in (0, 1))
+    targets = np.tile(np.arange(1, LENGTH), (3, 1)) if given.causal else np.full((3, 1), 2)
+    chosen = np.array([[0, 1], [1, 3], [4, 0]])
+    expected, _ = flips.alternating(given, s, r, chosen, targets)
+    found, _ = flips.alternating(inner, s, r, chosen, targets)
+    norms = flips.norm(expected, mu)
+    assert norms.max() > 1e-4
+    np.testing.assert_allclose(flips.norm(found, root), norms, rtol=1e-9, atol=1e-14)
+
+
 def test_alternating_sums_and_the_cube_follow_the_definition():
     model, mu = tabulated.model(6, 3, 4), np.array([0.5, 0.3, 0.2])
     s, r = random_tokens(2, vocabulary=3)

@@ -1,7 +1,7 @@
 """Benchmarks: every claim about speed, against its baseline in one run.
 
 The baselines are in workflow/benchmarks, beside what they are compared with; packages that only
-they need are listed in envs/benchmarks.txt. Not part of `all`: run
+they need are listed in envs/benchmarks.txt and envs/shapiq.txt. Not part of `all`: run
 `snakemake --cores 1 results/benchmarks/clones.csv` on a machine with nothing else to do.
 """
 
@@ -11,20 +11,27 @@ localrules:
     install_peers,
 
 
-PEERS = f"{RESULTS}/benchmarks/peers"
+PEERS = f"{RESULTS}/benchmarks/peers-{{peers}}"
+TOLD = {  # what a measurement is told: files, and the folder of packages for a process of its own
+    "recipes": [f"{SEQUENCES}/{split}.parquet".format(source="docs") for split in SPLITS[:2]],
+    "spectrum": [f"{RESULTS}/corpora/pydocs/train.parquet"],
+}
+TOLD["interactions"] = [*TOLD["recipes"], PEERS.format(peers="shapiq")]
 
 
 rule install_peers:
     input:
-        pins=Path(workflow.basedir) / "envs" / "benchmarks.txt",
+        pins=Path(workflow.basedir) / "envs" / "{peers}.txt",
     output:
         folder=directory(PEERS),
     log:
-        f"{RESULTS}/logs/install_peers.log",
+        f"{RESULTS}/logs/install_peers/{{peers}}.log",
+    wildcard_constraints:
+        peers="benchmarks|shapiq",
     conda:
         "../../envs/learning.yaml"
     message:
-        "Installing what the benchmarks compare with"
+        "Installing what the benchmarks compare with, of envs/{wildcards.peers}.txt"
     shell:
         "python -m pip install --no-deps --require-hashes --only-binary :all:"
         " --target {output.folder} --requirement {input.pins} > {log} 2>&1"
@@ -32,18 +39,17 @@ rule install_peers:
 
 rule benchmark_part:
     input:
-        peers=lambda wildcards: PEERS if wildcards.part == "potts" else [],
-        sequences=lambda wildcards: [
-            f"{SEQUENCES}/{split}.parquet".format(source="docs")
-            for split in ("train", "validation")
-            if wildcards.part == "recipes"
+        peers=lambda wildcards: [
+            PEERS.format(peers="benchmarks") for part in [wildcards.part] if part == "potts"
         ],
+        told=lambda wildcards: TOLD.get(wildcards.part, []),
     output:
         table=f"{RESULTS}/benchmarks/{{part}}.csv",
     log:
         f"{RESULTS}/logs/benchmark_part/{{part}}.log",
     wildcard_constraints:
-        part="sequences|training|clones|many-body|potts|multi-index|multi-index-coverage|recipes",
+        part="sequences|training|clones|many-body|potts|multi-index|multi-index-coverage|recipes|"
+        "spectrum|interactions",
     conda:
         "../../envs/learning.yaml"
     # More than any machine has, which snakemake cuts down to --cores: no other job may disturb the

@@ -403,9 +403,9 @@ def figure_names(paper=None):
 def judged_figures():
     """Those of which a paper says something: they have a module of claims."""
     return [
-        pair
-        for pair in figure_names()
-        if (CLAIMS / "/".join(pair).replace("-", "_")).with_suffix(".py").is_file()
+        (paper, figure)
+        for paper, figure in figure_names()
+        if (CLAIMS / paper.replace("-", "_") / f"{figure}.py").is_file()
     ]
 
 

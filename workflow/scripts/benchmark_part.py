@@ -11,7 +11,7 @@ log_to(snakemake.log[0])
 
 sys.path += snakemake.input.get("peers", [])
 part = snakemake.wildcards.part.replace("-", "_")
-rows = import_module(f"benchmarks.{part}").measure(*snakemake.input.get("sequences", []))
+rows = import_module(f"benchmarks.{part}").measure(*snakemake.input.get("told", []))
 with atomic(snakemake.output.table) as temporary, temporary.open("w", newline="") as opened:
     writer = csv.DictWriter(opened, rows[0].keys())
     writer.writeheader()

@@ -35,21 +35,53 @@ class Conditionals(NamedTuple):
     vocabulary: int
     causal: bool = False
     batch: int = 64  # sequences in a call
+    model: Model | None = None  # whose logits they are, a linear head of d < |V| features
 
 
 def of_model(model: Model) -> Conditionals:
     """The conditionals of a model of this package, in the batches that suit its device."""
+    asked = _asked(model, model.head, model.vocabulary, model.activation_size)
+    return asked._replace(model=model) if model.feature_size < model.vocabulary else asked
+
+
+def without_head(model: Conditionals, mu: np.ndarray) -> tuple[Conditionals, np.ndarray | Tensor]:
+    """What gives the features h (d,) of a model where it gave logits, and R (d, r) of their metric:
+
+        |g - g'|^2 = |(h - h') R|^2,   R R^T = sum_a mu_a w_a w_a^T,
+
+    w_a the output row of token a, less their mean under mu. So no difference of logits takes
+    anything |V| wide. Where the output layer is not known, the model itself and mu.
+    """
+    inner = model.model
+    if inner is None:
+        return model, mu
+    of = next(inner.parameters())
+    basis = torch.eye(inner.feature_size, dtype=of.dtype, device=of.device)
+    rows = inner.head(basis).double()
+    rows -= inner.head(torch.zeros_like(basis[:1])).double()
+    law = torch.from_numpy(mu).to(rows)
+    rows -= (rows @ law)[:, None]
+    squares, axes = torch.linalg.eigh((rows * law) @ rows.T)
+    # The widest of what a causal model computes for a sequence are its logits, or else an MLP.
+    size = inner.activation_size
+    size = min(size, 4 * len(basis) * inner.length) if model.causal else size
+    root = axes * squares.clamp(min=0).sqrt()
+    return _asked(inner, lambda features: features, len(basis), size), root
+
+
+def _asked(model: Model, head: Callable, numbers: int, size: int) -> Conditionals:
+    """A model's `head` of its features, `numbers` wide; `size` is that of a sequence's widest."""
     device = next(model.parameters()).device
-    numbers = 2**19 if device.type == "cpu" else 2**28
-    batch = max(1, numbers // model.activation_size)
+    batch = max(1, (2**19 if device.type == "cpu" else 2**28) // size)
     if model.about.causal:
-        return Conditionals(lambda tokens: model(tokens.to(device)), model.vocabulary, True, batch)
+        given = lambda tokens: head(model.features(tokens.to(device)))  # noqa: E731
+        return Conditionals(given, numbers, True, batch)
 
     def masked(tokens: Tensor, positions: Tensor) -> Tensor:
         rows = torch.arange(len(tokens), device=device)
-        return model.masked_logits(tokens.to(device), rows, positions.to(device))
+        return head(model.masked_features(tokens.to(device), rows, positions.to(device)))
 
-    return Conditionals(masked, model.vocabulary, False, batch)
+    return Conditionals(masked, numbers, False, batch)
 
 
 def of_law(law: Hamiltonian) -> Conditionals:
@@ -87,8 +119,13 @@ def ask(model: Conditionals, tokens: np.ndarray, targets: np.ndarray) -> Tensor:
     return found.double()
 
 
-def norm(logits: Tensor, mu: np.ndarray) -> np.ndarray:
-    """|g|^2 (...) of logits (..., |V|), which are centred under mu here and overwritten."""
+def norm(logits: Tensor, mu: np.ndarray | Tensor) -> np.ndarray:
+    """|g|^2 (...) of logits (..., |V|), which are centred under mu here and overwritten.
+
+    Of differences of features (..., d), with R of `without_head` for mu.
+    """
+    if isinstance(mu, Tensor):
+        return (logits @ mu).square_().sum(-1).cpu().numpy()
     law = torch.from_numpy(mu).to(logits.device)
     logits -= (logits @ law)[..., None]
     return (logits.square_() @ law).cpu().numpy()
@@ -134,7 +171,7 @@ def cube(
         yield part.sum(1), ask(model, tokens, np.tile(targets, (len(part), 1)))
 
 
-def walsh_weights(logits: Tensor, mu: np.ndarray) -> np.ndarray:
+def walsh_weights(logits: Tensor, mu: np.ndarray | Tensor) -> np.ndarray:
     """w_d, d = 0 .. q, of logits (2^q, A, |V|) on a cube: (q + 1, A), by the fast transform."""
     count = len(logits)
     size = count.bit_length() - 1

@@ -211,6 +211,8 @@ class Draws:
         self.mu = flips.unigram(tokens, model.vocabulary, special) if mu is None else mu
         if self.mu.shape != (model.vocabulary,):
             raise Refusal(f"found shape {self.mu.shape}; expected (|V|,)", "mu")
+        # What differences of logits are taken with.
+        self.inner, self.metric = flips.without_head(model, self.mu)
         order = np.random.default_rng(spawn(seed, "blocks")).permutation(len(tokens))
         half = len(order) // 2
         s, others = tokens[order[:half]], tokens[order[half : 2 * half]]
@@ -264,9 +266,9 @@ class Draws:
             asked = self.targets if self.model.causal else group
             seen, differ = self.context(block, asked[None])
             given = self.s[number], self.r[number], np.flatnonzero(differ[0].any(0)), asked
-            logits = torch.cat([part for _, part in flips.cube(self.model, *given)])
+            logits = torch.cat([part for _, part in flips.cube(self.inner, *given)])
             kept, counts = np.isin(asked, group)[None], (seen.sum(2), differ.sum(2))
-            weights, span = flips.walsh_weights(logits, self.mu), np.zeros_like(asked[None])
+            weights, span = flips.walsh_weights(logits, self.metric), np.zeros_like(asked[None])
             for order in range(self.s.shape[1]):
                 binomials = [comb(d, order) - (order == 0) * (d == 0) for d in range(len(weights))]
                 given = asked[None], order, span, counts, np.array([1 / len(targets)])
@@ -307,14 +309,14 @@ class Draws:
         drawn = can.any(1)
         weight = np.divide(1, mixed * kept.sum(1), out=np.zeros(len(blocks)), where=drawn)
         values = np.zeros((1 + (order == 1), *targets.shape))
-        for begin in range(0, len(blocks), self.model.batch):
-            part = slice(begin, begin + self.model.batch)
+        for begin in range(0, len(blocks), self.inner.batch):
+            part = slice(begin, begin + self.inner.batch)
             given = start[part], other[part], chosen[part], targets[part]
-            change, here = flips.alternating(self.model, *given)
-            values[0, part] = flips.norm(change, self.mu)
+            change, here = flips.alternating(self.inner, *given)
+            values[0, part] = flips.norm(change, self.metric)
             if order == 1:
-                here -= flips.ask(self.model, fresh[part], targets[part])
-                values[1, part] = flips.norm(here, self.mu) / 2
+                here -= flips.ask(self.inner, fresh[part], targets[part])
+                values[1, part] = flips.norm(here, self.metric) / 2
         first, last = chosen.min(1)[:, None], chosen.max(1)[:, None]
         span = np.maximum(targets, last) - np.minimum(targets, first)
         asked = kept & drawn[:, None]
@@ -336,12 +338,12 @@ class Draws:
         flipped = differ.any(1)
         chosen = flips.draw_set(flipped / max(flipped.sum(), 1), size, rng)[0]
         # What a cube of all targets does not fit into memory is left out at random.
-        most = max(1, HELD // (2**size * self.model.vocabulary))
+        most = max(1, HELD // (2**size * self.inner.vocabulary))
         taken = rng.permutation(np.flatnonzero(kept[0]))[:most]
-        outputs = flips.cube(self.model, start[0], other[0], chosen, targets[0])
+        outputs = flips.cube(self.inner, start[0], other[0], chosen, targets[0])
         logits = torch.cat([part[:, taken] for _, part in outputs])
-        change = logits[0] - flips.ask(self.model, fresh, targets)[0, taken]
-        weights = flips.walsh_weights(logits, self.mu)
+        change = logits[0] - flips.ask(self.inner, fresh, targets)[0, taken]
+        weights = flips.walsh_weights(logits, self.metric)
         asked = np.zeros_like(kept)
         asked[0, taken] = True
         counts = seen.sum(2), differ.sum(2)
@@ -352,7 +354,7 @@ class Draws:
                 values[0, taken] = sum(comb(d, order) * weights[d] for d in range(size + 1))
                 factor = comb(among, order) / comb(size, order)
             else:
-                values[0, taken] = flips.norm(change, self.mu) / 2
+                values[0, taken] = flips.norm(change, self.metric) / 2
             mean = np.array([factor / len(taken)])
             span = np.zeros_like(targets)
             found.append(self._rows(asked, numbers, targets, order, span, counts, mean, values))
@@ -542,19 +544,19 @@ def influence_map(
         sources = np.flatnonzero(differ[0].any(0))
         starts = draws.s[block], draws.r[block]
         flipped = rng.random((2, length)) < 0.5
-        for begin in range(0, len(sources), model.batch):
-            part = sources[begin : begin + model.batch]
-            changes = [_changes(model, *starts, m, part, group) for m in flipped]
-            sizes = [flips.norm(change.clone(), draws.mu).T for change in changes]
-            total = flips.norm(changes[0] + changes[1], draws.mu).T
+        for begin in range(0, len(sources), draws.inner.batch):
+            part = sources[begin : begin + draws.inner.batch]
+            changes = [_changes(draws.inner, *starts, m, part, group) for m in flipped]
+            sizes = [flips.norm(change.clone(), draws.metric).T for change in changes]
+            total = flips.norm(changes[0] + changes[1], draws.metric).T
             found[0][np.ix_(group, part)] += (sizes[0] + sizes[1]) / (2 * count)
             found[1][np.ix_(group, part)] += (total - sizes[0] - sizes[1]) / (2 * count)
     return found
 
 
 def _changes(model: Conditionals, start, other, flipped, sources, targets) -> torch.Tensor:
-    """D_j g (n, A, |V|), from `start` to `other`, for each j of sources (n,), where of the other
-    positions those that are `flipped` (L,) have the tokens of `other` (L,)."""
+    """D_j (n, A, .) of features or logits, from `start` to `other`, for each j of sources (n,),
+    where of the other positions those that are `flipped` (L,) have the tokens of `other` (L,)."""
     here = np.tile(np.where(flipped, other, start), (len(sources) + 1, 1))
     rows = np.arange(len(sources))
     here[rows, sources] = np.where(flipped, start, other)[sources]

@@ -1,0 +1,333 @@
+"""Forwards that the interactions of one target in one context take: ours against shapiq's.
+
+A BERT of 2 layers and width 64 is trained on the demo's text at L = 128. A triple is a target i in
+a block s of held-out text with 16 free positions, the 8 on either side, which hold the tokens of s
+or those of another block r; all others are text, i is masked. The truth of each of 20 triples
+are all 2^16 contexts, in single precision. Asked are, with ĝ(T) the Walsh coefficients of the
+centred logits g and |.| their norm under mu (docs/science/controls.md, section 6),
+
+    M_1 = sum_T |T| |ĝ(T)|^2,  M_2 = sum_T C(|T|, 2) |ĝ(T)|^2,  and |ĝ({j, k})|^2 of 120 pairs.
+
+The error is the relative L2 distance from the truth over all triples (and pairs), the root mean
+square over `REPEATS` repetitions, and forwards are those of one triple at which it is 1 %, read
+off a line through logarithms. A second row has the mean of M_k over the triples, which is what a
+spectrum of a text is.
+
+**Ours.** M_k: the draws of `evaluation.spectrum`, with importance by distance from the target, 3
+forwards a draw of M_1 (one of them is for Var g) and 4 of M_2. Pairs: `flips.alternating` of each
+pair in the same number n of random contexts; of the n vectors D, whose mean is ĝ up to a sign,
+|ĝ|^2 = (|sum D|^2 - sum |D|^2) / (n (n - 1)) without bias.
+
+**Theirs** are games v of 16 players with one number as payoff. The norm is a sum of squares of
+coordinates c of g in a basis that is orthonormal under mu; each of those that hold all but
+`DROPPED` of the variance of a triple is a game, and all games share the coalitions, so that a
+forward is counted once. From their indices: a player is present where m_j = 1, and with
+v(m) = sum_{S within m} a(S), the Moebius coefficients,
+
+    ĝ(T) = (-1)^|T| sum_{S contains T} 2^-|S| a(S).
+
+`RegressionFBII`, faithful Banzhaf interactions up to order k, gives a(S), |S| <= k, of the
+polynomial of degree k that is nearest to v over uniform coalitions. `ProxySPEX` gives the FBII of
+all orders, which are a(S) themselves, of a sparse Walsh transform that is found by boosted trees.
+`SVARMIQ` estimates the Banzhaf interaction index BII({j, k}) = 4 ĝ({j, k}) and has nothing beyond
+its largest order, so only pairs are asked of it. It documents no other way to uniform coalitions
+than `sampling_weights`, which are binomial here.
+
+shapiq runs in a process of its own with the packages of `envs/shapiq.txt`. Of it
+only what serves best at its best order is in the table.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch.nn import functional
+
+from manybody import models
+from manybody.evaluation import flips, spectrum
+from manybody.evaluation.flips import Conditionals
+from manybody.files.sequences import Sequences
+from manybody.runtime.progress import Progress
+
+LENGTH, FREE, TRIPLES = 128, 16, 20
+SIZES = dict(architecture="bert", layers=2, heads=4, width=64, mlp=128, length=LENGTH)
+STEPS, BATCH, RATE, MASKS = 4000, 32, 3e-3, 0.15
+PAIRS = list(combinations(range(FREE), 2))
+ERROR, DROPPED = 0.01, 1e-4
+REPEATS, CHUNKS, CONTEXTS = 8, (20, 80), (8, 32)  # of ours: chunks of 64 draws, contexts of a pair
+# Method, order, forwards, repetitions, triples. A fit of ProxySPEX takes up to a minute a game.
+LADDERS = [
+    *(("RegressionFBII", 2, budget, 2, TRIPLES) for budget in (256, 1024, 4096)),
+    *(("RegressionFBII", 3, budget, 2, TRIPLES) for budget in (1024, 2048, 4096, 8192)),
+    *(("RegressionFBII", 4, budget, 1, TRIPLES) for budget in (4096, 8192)),
+    *(("SVARMIQ", 2, budget, 1, TRIPLES) for budget in (1024, 4096)),
+    *(("ProxySPEX", 4, budget, 1, 2) for budget in (1024, 4096)),
+]
+
+
+def trained(tokens: np.ndarray, vocabulary: int, steps: int = STEPS, progress=None):
+    """A BERT of tokens (N, L), 15 % of them masked at once.
+
+    With one mask a copy, as the pipeline trains, L = 128 would take nineteen times as many
+    forwards. The embedding of positions starts as waves, so that what one position learns of its
+    neighbours serves the others.
+    """
+    torch.manual_seed(0)
+    model = models.build({**SIZES, "vocabulary": vocabulary})
+    rates = LENGTH ** -(torch.arange(SIZES["width"] // 2) / (SIZES["width"] // 2))
+    waves = torch.arange(LENGTH)[:, None] * rates
+    places = model.encoder.embeddings.position_embeddings.weight
+    places.data = torch.cat([waves.sin(), waves.cos()], dim=1) * places.std() * 2**0.5
+    optimizer = torch.optim.AdamW(model.parameters(), RATE, (0.9, 0.98), weight_decay=0.0)
+    rise = torch.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=100)
+    fall = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps - 100)
+    schedule = torch.optim.lr_scheduler.SequentialLR(optimizer, [rise, fall], [100])
+    rng = np.random.default_rng(0)
+    for _ in range(steps):
+        batch = torch.from_numpy(tokens[rng.integers(0, len(tokens), BATCH)].astype(np.int64))
+        mask = torch.from_numpy(rng.random(batch.shape) < MASKS)
+        features = model.features(batch, mask)[mask]
+        loss = functional.cross_entropy(model.head(features), batch[mask])
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        if progress is not None:
+            progress.update(1, loss=loss.item())
+    return model.eval()
+
+
+def contexts(model, s: np.ndarray, r: np.ndarray, target: int, metric) -> torch.Tensor:
+    """Coordinates (2^16, d) of g, whose squares add up to |g|^2, but for a constant vector: bit a
+    of a row says whether the a-th free position, by distance from the target, holds r's token."""
+    inner, root = metric
+    parts = flips.cube(inner, s, r, free(target), np.array([target]))
+    return torch.cat([(features[:, 0] @ root).float() for _, features in parts])
+
+
+def free(target: int) -> np.ndarray:
+    """The 16 positions next to a target, the nearest first."""
+    steps = np.arange(1, FREE // 2 + 1)
+    return np.stack([target - steps, target + steps], axis=1).ravel()
+
+
+def transformed(values: np.ndarray) -> np.ndarray:
+    """The Walsh coefficients (2^16, d) of `values`, by the subset in binary."""
+    shape = values.shape
+    for bit in range(FREE):
+        pairs = values.reshape(-1, 2, 2**bit, shape[1])
+        values = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
+    return values.reshape(shape) / len(values.reshape(shape))
+
+
+def answers(squares: np.ndarray) -> dict:
+    """M_1, M_2 and the squares of all pairs, of those of all coefficients (2^16,)."""
+    size = np.array([subset.bit_count() for subset in range(2**FREE)])
+    pairs = [squares[2**j + 2**k] for j, k in PAIRS]
+    return {"M_1": size @ squares, "M_2": (size * (size - 1) // 2) @ squares, "pairs": pairs}
+
+
+class Ours:
+    """The draws of the package on triples whose contexts are in a table (triples, 2^16, d).
+
+    A triple is a sequence of 17 tokens: the target, then the free positions by distance. Token
+    2 t + b is that of triple t, from its s (b = 0) or its r (b = 1).
+    """
+
+    def __init__(self, table: torch.Tensor, seed: int):
+        self.table, count = table, len(table)
+        asked = Conditionals(self._rows, table.shape[2], batch=4096)
+        s = np.tile(2 * np.arange(count)[:, None], FREE + 1)
+        made = Conditionals(self._rows, 2 * count)
+        self.draws = spectrum.Draws(made, np.vstack([s, s + 1]), None, "text", (), 1, seed)
+        self.draws.s, self.draws.r, self.draws.targets = s, s + 1, np.array([0])
+        self.draws.blocks, self.draws.free = np.arange(count), np.ones(s.shape, bool)
+        self.draws.inner = asked
+        self.draws.metric = torch.eye(table.shape[2], dtype=torch.float64)
+        self.draws.learn_profile()
+
+    def _rows(self, tokens: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        places = (tokens[:, 1:] & 1) @ 2 ** torch.arange(FREE)
+        return self.table[tokens[:, 0] // 2, places]
+
+    def orders(self, order: int, chunks: int) -> np.ndarray:
+        """M_k of every triple from `chunks` times 64 draws."""
+        rows = pd.concat([self.draws.sets(order, number) for number in range(chunks)])
+        rows = rows[rows["order"] == order]
+        sums = (rows["weight"] * rows["value"]).groupby(rows["block"]).sum()
+        draws = rows.groupby("block")["draw"].nunique()
+        return (sums / draws).to_numpy()
+
+    def pairs(self, number: int, rng: np.random.Generator) -> np.ndarray:
+        """Squares (triples, 120) of pairs, from `number` contexts of each."""
+        found = np.empty((len(self.table), len(PAIRS)))
+        targets = np.zeros((number, 1), int)
+        for triple in range(len(self.table)):
+            for place, pair in enumerate(PAIRS):
+                bits = rng.integers(0, 2, (number, FREE + 1))
+                start, chosen = 2 * triple + bits, np.tile(np.array(pair) + 1, (number, 1))
+                given = start, 2 * triple + 1 - bits, chosen, targets
+                d = flips.alternating(self.draws.inner, *given)[0][:, 0]
+                d *= torch.from_numpy((-1.0) ** bits[:, chosen[0]].sum(1))[:, None]
+                both = float((d.sum(0) ** 2).sum() - (d**2).sum())
+                found[triple, place] = both / (number * (number - 1))
+        return found
+
+
+def measure(train: str, validation: str, peers: str) -> list[dict]:
+    """Rows `what, ours, baseline, ratio, unit, threads`; `ratio` is baseline / ours.
+
+    train, validation: files of sequences of the demo's text, whose blocks follow one another;
+    peers: the folder with shapiq's packages.
+    """
+    model, vocabulary = None, Sequences.open(train).vocabulary
+    with Progress(STEPS, "steps", "BERT") as progress:
+        model = trained(_joined(train), vocabulary, progress=progress)
+    return compare(model, _joined(validation), peers)
+
+
+@torch.no_grad()
+def compare(
+    model, text: np.ndarray, peers: str, triples: int = TRIPLES, ladders=None
+) -> list[dict]:
+    """`measure` with a trained model, on blocks (N, 128) of held-out text."""
+    ladders = ladders or LADDERS
+    mu = flips.unigram(text, model.vocabulary)
+    metric = flips.without_head(flips.of_model(model), mu)
+    rng, tables = np.random.default_rng(1), []
+    blocks = text[rng.permutation(len(text))[: 2 * triples]].astype(np.int64)
+    begin = time.process_time()
+    with Progress(triples, "triples", "all contexts") as progress:
+        for s, r in zip(blocks[:triples], blocks[triples:], strict=True):
+            target = int(rng.integers(FREE // 2, LENGTH - FREE // 2))
+            tables.append(contexts(model, s, r, target, metric))
+            progress.update(1)
+    forward = (time.process_time() - begin) / triples / 2**FREE
+    table, truth = torch.stack(tables), []
+    for values in tables:
+        truth.append(answers((transformed(values.double().numpy()) ** 2).sum(1)))
+    truth = {name: np.array([each[name] for each in truth]) for name in truth[0]}
+    ours, theirs = _ours(table, truth), _theirs(table, truth, peers, ladders)
+    print(f"{forward:.3g} s a forward; M_2 / M_1 = {truth['M_2'].sum() / truth['M_1'].sum():.3f}")
+    print(pd.concat([ours, theirs]).to_string(), flush=True)
+    return _rows(ours, theirs, forward)
+
+
+def _joined(path: str) -> np.ndarray:
+    """Consecutive blocks of a text, joined to L = 128."""
+    data = Sequences.open(path)
+    count = LENGTH // data.length
+    return np.asarray(data[: len(data) // count * count]).reshape(-1, LENGTH)
+
+
+def _errors(name: str, found: list[np.ndarray], truth: np.ndarray) -> dict:
+    """Relative errors over all triples, and of their mean, root mean squares over repetitions."""
+    each = [np.linalg.norm(one - truth) / np.linalg.norm(truth) for one in found]
+    mean = [one.mean() / truth.mean() - 1 for one in found]
+    said = {"asked": name, "each": np.sqrt(np.mean(np.square(each)))}
+    return said | {"mean": np.sqrt(np.mean(np.square(mean)))}
+
+
+def _ours(table: torch.Tensor, truth: dict) -> pd.DataFrame:
+    """Errors at budgets (forwards a triple), and seconds beside the forwards."""
+    rows, count = [], len(table)
+    for name, order in (("M_1", 1), ("M_2", 2)):
+        for chunks in CHUNKS:
+            begin = time.process_time()
+            found = [Ours(table, seed).orders(order, chunks) for seed in range(REPEATS)]
+            spent = (time.process_time() - begin) / REPEATS / count
+            budget = (64 * chunks * (2**order + (order == 1)) + 3 * spectrum.PILOT) / count
+            rows.append(_errors(name, found, truth[name]) | dict(budget=budget, seconds=spent))
+    for number in CONTEXTS:
+        begin, rng = time.process_time(), np.random.default_rng(number)
+        found = [Ours(table, 0).pairs(number, rng)]
+        spent = (time.process_time() - begin) / count
+        errors = _errors("pairs", found, truth["pairs"])
+        rows.append(errors | dict(budget=4 * number * len(PAIRS), seconds=spent))
+    return pd.DataFrame(rows).assign(method="ours", order=0)
+
+
+def _theirs(table: torch.Tensor, truth: dict, peers: str, ladders: list) -> pd.DataFrame:
+    """The same of each of shapiq's ways."""
+    games, kept = {"asked": json.dumps(ladders)}, []
+    for number, values in enumerate(table.double().numpy()):
+        values -= values.mean(0)
+        squares, axes = np.linalg.eigh(values.T @ values / len(values))
+        left = np.cumsum(squares) > DROPPED * squares.sum()
+        games[f"triple{number}"] = values @ axes[:, left]
+        kept.append(int(left.sum()))
+    print(f"games a triple: {np.mean(kept):.1f}", flush=True)
+    with tempfile.TemporaryDirectory() as made:
+        path = Path(made) / "games.npz"
+        np.savez(path, **games)
+        program = Path(__file__).with_name("shapiq_peer.py")
+        given = os.environ | {"PYTHONPATH": peers}
+        said = subprocess.run(
+            [sys.executable, program, path],
+            check=True,
+            stdout=subprocess.PIPE,
+            env=given,
+            text=True,
+        ).stdout
+    every, rows = pd.DataFrame([json.loads(line) for line in said.splitlines()]), []
+    for (method, order, budget), part in every.groupby(["method", "order", "budget"]):
+        same = dict(method=method, order=order, budget=budget, seconds=part["seconds"].mean())
+        for name in ("pairs",) if method == "SVARMIQ" else ("M_1", "M_2", "pairs"):
+            runs = [run.sort_values("triple") for _, run in part.groupby("repeat")]
+            found = [np.array(run[name].to_list()) for run in runs]
+            rows.append(_errors(name, found, truth[name][: len(found[0])]) | same)
+    return pd.DataFrame(rows)
+
+
+def needed(budgets: np.ndarray, errors: np.ndarray, asked: float = ERROR) -> float:
+    """Forwards at which the error is `asked`, on lines between logarithms. Beyond the last budget
+    the error falls as the root of the forwards, at best: what is returned is not too large."""
+    x, y = np.log(budgets), np.log(np.maximum(errors, 1e-12))
+    below = np.flatnonzero(y <= np.log(asked))
+    if not len(below):
+        return float(np.exp(x[-1] + 2 * (y[-1] - np.log(asked))))
+    k = below[0]
+    if k == 0:
+        return float(budgets[0])
+    part = (y[k - 1] - np.log(asked)) / (y[k - 1] - y[k])
+    return float(np.exp(x[k - 1] + part * (x[k] - x[k - 1])))
+
+
+def _rows(ours: pd.DataFrame, theirs: pd.DataFrame, forward: float) -> list[dict]:
+    """Forwards and seconds of ours and of the way of theirs that takes the fewest forwards."""
+    rows = []
+    for name in ("M_1", "M_2", "pairs"):
+        for what in ("each", "mean"):
+            if (name, what) == ("pairs", "mean"):
+                continue
+            found = []
+            for (method, order), part in pd.concat([ours, theirs]).groupby(["method", "order"]):
+                part = part[part["asked"] == name].sort_values("budget")
+                if part.empty:
+                    continue
+                budgets = part["budget"].to_numpy(float)
+                count = needed(budgets, part[what].to_numpy())
+                own = np.interp(np.log(count), np.log(budgets), part["seconds"])
+                if count > budgets[-1]:
+                    own = part["seconds"].iloc[-1] * count / budgets[-1]
+                found.append((count, count * forward + own, method, order))
+            mine = next(each for each in found if each[2] == "ours")
+            best = min(each for each in found if each[2] != "ours")
+            title = f"{name} of {'each triple' if what == 'each' else 'all triples'}"
+            title += f", against {best[2]} of order {best[3]}"
+            for place, unit in enumerate(("forwards a triple", "seconds a triple")):
+                one, other = mine[place], best[place]
+                rows.append(
+                    dict(what=title, ours=one, baseline=other, ratio=other / one, unit=unit)
+                    | dict(threads=1)
+                )
+    return rows

@@ -1,0 +1,131 @@
+"""How long an order spectrum takes, and in how much memory.
+
+- `series`: M_1, M_2 and the mean degree of 20 checkpoints of a causal model of 4 layers, width 256,
+  |V| = 8,000 and L = 64, on text of the demo's corpus, to the errors that are the defaults. The
+  tokenizer is trained on that text. The checkpoints lie on a line between two models of random
+  weights, of which the second has the larger ones, so that M_1 grows.
+- `pythia`: M_1 and the mean degree of random weights in the shape of Pythia-160M, |V| = 50,304,
+  L = 128, both to 5 %. Sequences are draws of a law in which the token of rank n has the
+  probability 1 / n, but for a factor.
+
+Both are written as `save_pretrained` does and asked from Python as a user asks them; time counts
+from the first file that is read. Random weights know no text: their influence reaches over all
+positions, and draws vary less than those of a trained model.
+"""
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+
+import manybody as mb
+from manybody.sources import tokenizer
+from manybody.sources.documents import Documents
+
+SERIES = dict(hidden_size=256, num_hidden_layers=4, num_attention_heads=8, vocab_size=8000)
+PYTHIA = dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, vocab_size=50_304)
+STEPS, GROWTH = 20, 4.0  # checkpoints, and how much larger the weights of the last are
+CHARACTERS, SEQUENCES = 1_000_000, 1000
+
+
+def measure(documents: str) -> list[dict]:
+    """Rows `what, value, unit, threads`. documents: the file of a corpus.
+
+    Each case is a process of its own, so that its memory is its own.
+    """
+    rows = []
+    for case in CASES:
+        command = [sys.executable, "-m", __name__, case, documents]
+        said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        found = [line.split("\t") for line in said.splitlines() if line.count("\t") == 2]
+        threads = torch.get_num_threads()
+        rows += [
+            {"what": f"{case}: {what}", "value": value, "unit": unit, "threads": threads}
+            for what, value, unit in found
+        ]
+    return rows
+
+
+def series(documents: str, folder: Path) -> Iterator[dict]:
+    """The spectra of the series, one checkpoint after another, the last first."""
+    tokenizer.train(documents, SERIES["vocab_size"], folder / "tokenizer.json")
+    text = "\n".join(piece.text for piece in Documents(documents))[:CHARACTERS]
+    (folder / "text.txt").write_text(text, encoding="utf-8")
+    first, last = (_random(SERIES, 64, seed) for seed in (0, 1))
+    ends = [{name: x.clone() for name, x in end.state_dict().items()} for end in (first, last)]
+    for step in range(STEPS):
+        part = step / (STEPS - 1)
+        mixed = {
+            name: (1 - part) * x + GROWTH * part * ends[1][name] for name, x in ends[0].items()
+        }
+        first.load_state_dict(mixed)
+        first.save_pretrained(folder / f"step-{step}")
+    yield
+    tokens = mb.read_text(folder / "text.txt", folder, length=64, sequences=SEQUENCES)
+    for step in reversed(range(STEPS)):
+        model = mb.load_pretrained(folder / f"step-{step}", length=64)
+        yield mb.spectrum(model, tokens, orders=2, forwards=20_000)
+
+
+def pythia(documents: str, folder: Path) -> Iterator[dict]:
+    """The spectrum of one model, till M_1 is known to 5 %."""
+    _random(PYTHIA, 128, 0).save_pretrained(folder / "model")
+    yield
+    law = 1 / np.arange(1, PYTHIA["vocab_size"] + 1)
+    rng = np.random.default_rng(0)
+    tokens = rng.choice(len(law), (SEQUENCES, 128), p=law / law.sum())
+    model = mb.load_pretrained(folder / "model", length=128)
+    yield mb.spectrum(model, tokens, orders=1, first=0.05, forwards=20_000)
+
+
+CASES = {"series": series, "pythia": pythia}
+
+
+def _random(sizes: dict, length: int, seed: int):
+    """A causal model of random weights in the shape of GPT-NeoX, whose logits have a scale of 1."""
+    config = transformers.GPTNeoXConfig(
+        intermediate_size=4 * sizes["hidden_size"], max_position_embeddings=length, **sizes
+    )
+    torch.manual_seed(seed)
+    return transformers.GPTNeoXForCausalLM(config)
+
+
+def _largest(tables: list, quantity: str, order: int, unit: str | None = None) -> float:
+    """The largest standard error of a quantity in percent of it, or of `unit`."""
+    found = []
+    for table in tables:
+        row = table[(table["quantity"] == quantity) & (table["order"] == order)].iloc[0]
+        of = row if unit is None else table[table["quantity"] == unit].iloc[0]
+        found.append(100 * row["se"] / of["value"])
+    return max(found)
+
+
+def main(case: str, documents: str) -> None:
+    """Prints rows `what, value, unit` of one case."""
+    with tempfile.TemporaryDirectory() as made:
+        steps = CASES[case](documents, Path(made))
+        next(steps)
+        wall, busy = time.perf_counter(), time.process_time()
+        tables = list(steps)
+        wall, busy = time.perf_counter() - wall, time.process_time() - busy
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    drawn = [table["forwards"].sum() for table in tables]
+    rows = [("time", wall / 60, "min"), ("processor time", busy / 60, "min")]
+    rows += [("memory", memory, "GiB"), ("forwards of a checkpoint", np.mean(drawn), "sequences")]
+    rows += [("largest error of M_1", _largest(tables, "M", 1), "% of it")]
+    rows += [("largest error of the mean degree", _largest(tables, "mean degree", 1), "% of it")]
+    if case == "series":
+        rows += [("largest error of M_2", _largest(tables, "M", 2, "Var g"), "% of Var g")]
+    for what, value, unit in rows:
+        print(what, round(value, 3), unit, sep="\t")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
