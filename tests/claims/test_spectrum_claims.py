@@ -25,7 +25,7 @@ def one(folder, found):
 
 def test_what_is_planted_is_confirmed(tmp_path):
     claims = judged(tmp_path)
-    assert answer(claims, "M_3 / M_1 of n = 2", "is zero") == "confirmed"
+    assert answer(claims, "M_3 / M_1 of n2 (n = 2", "is zero") == "confirmed"
     assert answer(claims, "BERT:", "M_1 comes to half") == "yes"
     assert answer(claims, "BERT, unigram law", "M_1 comes to half") == "yes"
     assert answer(claims, "pairs alone") == "yes"

@@ -26,7 +26,7 @@ def vanishing(one: Spectra) -> list[dict]:
     """M_k = 0 for a model of order k or less."""
     return [
         verdicts.identity(
-            f"spectrum: M_{k} / M_1 of {one.label}, seed {seed}, is zero",
+            f"spectrum: M_{k} / M_1 of {one.about['model']} ({one.label}), seed {seed}, is zero",
             one.end(seed, "M", k)["value"] / one.end(seed, "M", 1)["value"],
             0.0,
             VANISHES,
