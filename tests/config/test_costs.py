@@ -44,6 +44,15 @@ def test_a_job_of_the_demo_takes_what_was_measured(config):
     assert 300 < megabytes < 800
 
 
+def test_a_model_that_was_trained_elsewhere_has_an_estimate_too():
+    config = load("own-text.yaml")
+    config["sources"]["docs"] = {"kind": "text", "corpus": "pydocs", "tokenizer": "theirs"}
+    config["models"]["bert"] = {"architecture": "pretrained", "objective": "masked"}
+    for job in ("evaluate_model/own-bert/seed-0", "take_tokenizer/docs", "read_series/docs/bert"):
+        seconds, _ = costs.estimated(costs.described(config, job))
+        assert 0 < seconds < 600
+
+
 def test_twice_the_steps_or_chains_take_twice_as_long(config):
     before = jobs(config)
     config = load("own-text.yaml")

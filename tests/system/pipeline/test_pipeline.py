@@ -221,8 +221,8 @@ def test_a_second_call_has_nothing_to_do(smoke):
 
 
 def test_every_rule_of_the_pipeline_ran(smoke):
-    """Benchmarks, their peers, a figure's own scorecard and advice are made on request; every other
-    rule that is not a target is part of the smoke run."""
+    """Benchmarks, their peers, a figure's own scorecard, advice and what reads models of others are
+    run on request; every other rule that is not a target is part of the smoke run."""
     smoke.run("--list-rules")
     rules = set(re.findall(r"^\w+$", smoke.output, re.MULTILINE))
     ran = set(smoke.counted("--forceall"))
@@ -231,6 +231,7 @@ def test_every_rule_of_the_pipeline_ran(smoke):
     targets |= {"generators", "clones", "students", "headline", "headline_models"}
     targets |= {"headline_clones", "advise"}
     asked = {"benchmark_part", "install_peers", "write_figure_scorecard", "write_advice"}
+    asked |= {"read_series", "take_tokenizer"}
     assert rules - ran == targets | asked
 
 

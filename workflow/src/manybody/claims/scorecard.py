@@ -19,10 +19,8 @@ ANSWERS = {
 
 PREAMBLE = """# Scorecard
 
-**yes** and **no** have evidence of 95 %; **undecided**: the data cannot tell. Of several statements
-the answer is **yes** if all say so, **no** if one does; the number is that of the one nearest to
-another answer. Gates compare our own numbers with what they must be; a contradicted one ends the
-run with an error. All rows: `claims/{paper}/{figure}.csv` and, folded, in `index.html`.
+**yes** and **no** have evidence of 95 %: all of several claims say yes, or one says no; the number
+is the one nearest to another answer. All rows: `claims/{paper}/{figure}.csv`, and in `index.html`.
 """
 NOT_RUN = "not run"
 GATES_ARE = "numbers against what they must be"

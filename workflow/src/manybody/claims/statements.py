@@ -63,11 +63,11 @@ STATEMENTS: dict[str, dict[str, Statements]] = {
                 "no share above",
                 "the draws give",
             ),
-            "A network that learns the samples comes to the spectrum of the truth": (
+            "A network comes to the spectrum of the truth that it learns, a model of pairs not": (
                 "above the truth",
                 "less truth",
+                "are others",
             ),
-            "A model of pairs has another spectrum": ("are others",),
         },
     },
     "potts": {

@@ -115,17 +115,24 @@ def _evaluation(config, name, seed) -> dict:
     return _job(config, "evaluate_model", name, model, source, amount, test=test)
 
 
+def _of_own_text(config, source) -> bool:
+    """Whether these are sequences of a text, by a tokenizer whose |V| the config says."""
+    entry = config["sources"].get(source, {})
+    return entry.get("kind") == "text" and "vocabulary" in entry
+
+
 def described(config: dict, log: str) -> dict:
     """A job as `estimated` takes it, by the path of its log below `logs/` without the ending."""
     stage, *names = log.split("/")
-    text = names and config["sources"].get(names[0], {}).get("kind") == "text"
+    text = names and _of_own_text(config, names[0])
     if stage == "train_model" and text:
         return _training(config, names[0], names[1], names[2].removeprefix("seed-"))
     if stage == "sample_clones" and text:
         return _sampling(config, names[1], config["clones"][names[1]])
     if stage == "evaluate_model":
-        source = config["evaluations"][names[0]]["source"]
-        if config["sources"][source]["kind"] == "text":
+        entry = config["evaluations"][names[0]]
+        trained = config["models"][entry["model"]].get("training")
+        if _of_own_text(config, entry["source"]) and trained:
             return _evaluation(config, names[0], names[1].removeprefix("seed-"))
     family, amount = "", 1
     if stage == "train_model":

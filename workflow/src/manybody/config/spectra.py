@@ -25,7 +25,10 @@ class Spectrum(Block):
     source: refers("sources") = key("Name of the source that the model was trained on.")
     model: refers("models") = key("Name of the model.")
     seeds: Seeds = key("Its runs.")
-    steps: Literal["all", "last"] | different(Seed) = key("all checkpoints, the last, or a list.")
+    steps: Literal["all", "last"] | Count | different(Seed) = key(
+        "all checkpoints, the last, so many at most, from a 15th of the last on and spread by "
+        "their logarithm, or a list."
+    )
     sequences: int = key(
         "The first so many of the test split: half are contexts, half what their tokens are "
         "exchanged for.",

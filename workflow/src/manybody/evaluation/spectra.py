@@ -18,6 +18,7 @@ from manybody.models import stored
 from manybody.runtime.devices import torch_threads
 from manybody.runtime.refusal import Refusal
 
+EARLY = 15  # the last step over the first, where a number of steps is asked for
 SAVED = 20.0  # seconds of draws that a job which is ended may lose
 
 
@@ -96,13 +97,17 @@ def measure(
 
 
 def measured(
-    manifest: str | Path | Manifest, asked: str | list[int]
+    manifest: str | Path | Manifest, asked: str | int | list[int]
 ) -> tuple[list[int], list[int]]:
     """The steps of a run that are measured, ascending, and the suspects among its other steps."""
     run = checkpoints.as_manifest(manifest)
     kept = checkpoints.checkpoint_steps(run)
-    if not isinstance(asked, str):
+    if isinstance(asked, list):
         return sorted(asked), []
+    if isinstance(asked, int):
+        wanted = np.geomspace(kept[-1], kept[-1] / EARLY, asked)
+        nearest = {int(np.abs(np.log(np.maximum(kept, 0.1) / at)).argmin()) for at in wanted}
+        return [kept[place] for place in sorted(nearest)], []
     if asked == "last":
         return kept[-1:], []
     return kept, sorted(map(int, run.about.get("suspects", {})))
