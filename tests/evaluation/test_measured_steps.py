@@ -1,5 +1,7 @@
 """Which checkpoints of a run have their spectrum measured."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -11,12 +13,10 @@ KEPT = [0, 1, 5, 20, 100, 110, 200, 300, 400, 500, 600, 700, 800, 900, 1000]
 
 @pytest.fixture
 def run(monkeypatch):
-    class Run:
-        about = {"suspects": {"5": ["why"], "110": ["why"]}}
-
+    about = {"suspects": {"5": ["why"], "110": ["why"]}}
     monkeypatch.setattr(checkpoints, "as_manifest", lambda run: run)
     monkeypatch.setattr(checkpoints, "checkpoint_steps", lambda run: KEPT)
-    return Run()
+    return SimpleNamespace(about=about)
 
 
 def test_all_come_with_suspects_others_without(run):
