@@ -95,7 +95,7 @@ def test_splits_and_their_losses(tmp_path):
         sequences=dict(train=500, validation=200, test=100),
     )  # fmt: skip
     out = {split: tmp_path / f"{split}.parquet" for split in cut.SPLITS}
-    cut.make(source, "toy", tmp_path / "hamiltonian.safetensors", out)
+    cut.make(source, "toy", [tmp_path / "hamiltonian.safetensors"], out)
     train = Sequences.open(out["train"])
     assert train.tokens.shape == (500, LENGTH)
     own, true = train.about["losses"]["own"], train.about["losses"]["planted"]
@@ -109,10 +109,10 @@ def test_orders_that_cut_nothing_and_too_many_states_are_refused(tmp_path, monke
     for order in (0, 3):
         with pytest.raises(ValueError, match=f"order {order}: expected 1 to 2"):
             Cut(planted(), order, "marginals")
-    monkeypatch.setattr(enumeration, "STATES", 100)
+    monkeypatch.setattr(cut, "STATES", 100)
     with pytest.raises(Refusal, match="243 states, expected at most 100"):
         Cut(planted(), 2, "marginals")
     planted().save(tmp_path / "hamiltonian.safetensors", {})
     source = dict(source="three-body", at=2, kept="marginals", seed=0)
     with pytest.raises(SourceError, match=r"source three-body has .* 243 states"):
-        cut.make(source, "toy", tmp_path / "hamiltonian.safetensors", {})
+        cut.make(source, "toy", [tmp_path / "hamiltonian.safetensors"], {})

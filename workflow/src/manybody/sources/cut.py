@@ -10,7 +10,7 @@ the first is 1: a product over sites has the order of its other factors, and is 
 other products.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from manybody.files import sequences
 from manybody.runtime.refusal import Refusal
-from manybody.sources import SourceError, enumeration
+from manybody.sources import STATES, SourceError, enumeration
 from manybody.sources.hamiltonian import Hamiltonian
 from manybody.sources.many_body import SPLITS, streams_of
 from manybody.sources.tree import mean_and_error
@@ -37,9 +37,9 @@ class Cut:
         if not 0 < order < hamiltonian.order:
             raise ValueError(f"order {order}: expected 1 to {hamiltonian.order - 1}")
         size = hamiltonian.vocabulary**hamiltonian.length
-        if size > enumeration.STATES:
+        if size > STATES:
             raise Refusal(
-                f"|V|^L = {size} states, expected at most {enumeration.STATES}, as they are "
+                f"|V|^L = {size} states, expected at most {STATES}, as they are "
                 "enumerated. Take fewer sites or colours"
             )
         shape = (hamiltonian.vocabulary,) * hamiltonian.length
@@ -163,13 +163,13 @@ def _normalised(logs: np.ndarray) -> np.ndarray:
     return p / p.sum()
 
 
-def make(source: dict, name: str, planted: str | Path, out: dict[str, str | Path]) -> None:
-    """Writes the splits of the source called `name`, a cut of the law of the file `planted`.
+def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> None:
+    """Writes the splits of the source called `name`, a cut of the law of the file `given[0]`.
 
     The document of a split has its `losses` of a masked token, in nats, with standard errors: of
     its `own` law, the least that is possible, and of the `planted` one.
     """
-    hamiltonian = Hamiltonian.load(planted)
+    hamiltonian = Hamiltonian.load(given[0])
     try:
         cut = Cut(hamiltonian, source["at"], source["kept"])
     except Refusal as error:

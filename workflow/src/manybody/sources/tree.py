@@ -11,13 +11,13 @@ Messages go up, u(a) = sum_bc M[a, b, c] u_left(b) u_right(c), and from the root
 derivative of p(x) by the message of a leaf is the leaf's law given all others.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save as as_bytes
 
 from manybody.files import sequences
-from manybody.files.atomic import ArtifactError, atomic
+from manybody.files.atomic import ArtifactError
 from manybody.sources import SourceError
 from manybody.sources.hamiltonian import read_tensor
 from manybody.sources.many_body import SPLITS
@@ -154,12 +154,13 @@ def of(source: dict) -> Tree:
         raise SourceError(f"{given.get('file')}: {error}", "rules.file") from error
 
 
-def make(source: dict, name: str, truth: str | Path, out: dict[str, str | Path]) -> None:
-    """Writes the rules of the source called `name` to `truth`, and its splits to `out`.
+def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> None:
+    """Writes the splits of the source called `name`; the file of rules, if any, is in its entry.
 
-    The document of a split has its `losses`: the `entropy` of its law in nats a sequence and the
-    best loss of a `masked` token in nats, by averages over the split, each with its standard
-    error; and `masked_by_level`, the loss under the same tree filtered at each level, 0 to l.
+    The document of a split has the `rules`; its `losses`, the `entropy` of its law in nats a
+    sequence and the best loss of a `masked` token in nats, by averages over the split, each with
+    its standard error; and `masked_by_level`, the latter under the same tree filtered at each
+    level, 0 to l.
     """
     tree = of(source)
     if tree.vocabulary != source["vocabulary"]:
@@ -168,8 +169,6 @@ def make(source: dict, name: str, truth: str | Path, out: dict[str, str | Path])
             f"{tree.vocabulary} symbols; expected the same; change one",
             "vocabulary",
         )
-    with atomic(truth) as temporary:
-        temporary.write_bytes(as_bytes({"rules": tree.rules}))
     streams = np.random.SeedSequence(source["seed"]).spawn(tree.depth + 1)
     splits = streams[tree.level].spawn(len(SPLITS))
     levels = [Tree(tree.rules, tree.depth, level) for level in range(tree.depth + 1)]
@@ -182,6 +181,7 @@ def make(source: dict, name: str, truth: str | Path, out: dict[str, str | Path])
             split=split,
             seed=source["seed"],
             level=tree.level,
+            rules=tree.rules.tolist(),
             losses={key: mean_and_error(values) for key, values in own.items()},
             masked_by_level=masked,
         )
