@@ -339,7 +339,9 @@ def clone_megabytes(clone):
     if config["compute"]["gpus"] and config["compute"]["device"] != "cpu":
         return footprint.FIXED
     clone = entry("clones", clone)
-    return footprint.job_megabytes(entry("models", clone["model"]), sizes_of(clone["source"]), clone)
+    return footprint.job_megabytes(
+        entry("models", clone["model"]), sizes_of(clone["source"]), clone
+    )
 
 
 def clone_reference(clone):
