@@ -3,8 +3,11 @@
 import pytest
 from configs import load, refusal
 
+from manybody.claims import labels
 from manybody.config.check import check
 from manybody.config.sources import sized
+from manybody.files.tables import read_targets
+from manybody.plotting import palette
 
 SEQUENCES = {"train": 20, "validation": 10, "test": 10}
 TRIGRAMS = {"kind": "n-gram-clone", "source": "docs", "order": 3, "smoothing": "kneser-ney"}
@@ -39,6 +42,14 @@ def test_an_evaluation_tests_on_a_source_of_the_same_sizes():
     assert "targets.trigrams.source: found nothing, but there is no sources.nothing" in refusal(
         config
     )
+
+
+def test_a_target_of_another_source_is_called_by_its_name():
+    targets = {"a": {"source": "trigrams", "split": "test"}, "b": {"split": "test"}}
+    found = read_targets(targets, {})
+    assert [labels.target(found[name]) for name in "ab"] == ["trigrams", "original text"]
+    assert [labels.short(found[name]) for name in "ab"] == ["trigrams", "original"]
+    assert palette.colour(found["a"]) == palette.colour(found["b"])
 
 
 @pytest.mark.parametrize(
