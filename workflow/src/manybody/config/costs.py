@@ -31,7 +31,7 @@ LIGHT = (4.0, 300)  # seconds and MB of a job of which none was measured: it dra
 # Where the entry of a job's name stands in the config, if its counts say how much work it is
 ENTRIES = {"collect_corpus": "corpora", "compute_theory": "theory", "fit_curve": "curves"}
 ENTRIES |= {"sample_potts": "sources", "sample_many_body": "sources"}
-ENTRIES |= {"measure_spectrum": "spectra"}
+ENTRIES |= {"measure_spectrum": "spectra", "draw_sequences": "sources"}
 
 
 def jobs(config: dict, runs: list, clones: list) -> list[dict]:
@@ -108,7 +108,8 @@ def _evaluation(config, name, seed) -> dict:
     for target in entry["targets"].values():
         clone = target.get("clone", target.get("initial"))
         sequences += config["clones"][clone]["chains"] if clone else target["sequences"]
-        test = max(test, target["sequences"] if target.get("split") == "test" else 0)
+        own = target.get("split") == "test" and "source" not in target
+        test = max(test, target["sequences"] if own else 0)
     power = 1 if _about(config, model, source).causal else 2
     amount = steps * sequences * length**power
     name = f"{name}.seed-{seed}"
