@@ -3,15 +3,25 @@
 import numpy as np
 import pytest
 import torch
-from test_metropolis import MODELS, build, states
+from enumerated import distance, floor
+from pyarrow import parquet
+from test_metropolis import MODELS, SMALL, build, numbers, states
 
 from benchmarks import naive
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import Sequences
+from manybody.models import build as build_model
 from manybody.models.base import Model
 from manybody.runtime.refusal import Refusal
+from manybody.sampling import combinations, metropolis
+from manybody.sampling.backends import open_chains
 from manybody.sampling.factored import parameters as factored_parameters
 from manybody.sampling.factored.by_order import OrderChains
+from manybody.sampling.metropolis import advance
 from manybody.sampling.paths import PathChains, mean_energy
-from manybody.sampling.reference import check_law, draw_paths, unigram
+from manybody.sampling.redraw import redraw
+from manybody.sampling.reference import Reference, check_law, draw_paths, unigram
+from manybody.sampling.temperature import Schedule, check_swaps
 
 TOLERANCE = 1e-12
 CLOSED = {
@@ -56,14 +66,6 @@ class Conditionals(Model):
         return features.gather(-1, tokens[..., None])[..., 0]
 
 
-class Shifted(Conditionals):
-    """The same conditionals in another gauge, where a missing token is the zero vector.
-
-    The pair table of (i, j) gains u_ij(a) and the one-body term loses it, which only a context
-    with tokens left out can show.
-    """
-
-
 def hamiltonian(vocabulary, length, order, seed):
     """H (|V|^L,) with random tables over all subsets of up to `order` positions."""
     from itertools import combinations
@@ -85,6 +87,48 @@ def law_of(energies):
 def apart(one, other):
     """Total variation of the laws of two energies."""
     return np.abs(law_of(np.asarray(one)) - law_of(np.asarray(other))).sum() / 2
+
+
+def tables(vocabulary, length, seed):
+    """One-body (L, |V|) and pair tables (L, L, |V|, |V|), pair (i, j) as i sees it."""
+    generator = np.random.default_rng(seed)
+    pairs = generator.normal(size=(length, length, vocabulary, vocabulary)) * 0.7
+    return generator.normal(size=(length, vocabulary)), pairs + pairs.transpose(1, 0, 3, 2)
+
+
+def test_zero_vectors_for_missing_tokens_depend_on_the_gauge():
+    """Tables of the same conditionals: u_ij(a) goes from the one-body term to the pair (i, j)."""
+    single, pairs = tables(3, 5, 0)
+    every = np.indices((3,) * 5).reshape(5, -1).T
+    off = ~np.eye(5, dtype=bool)
+    gauge = np.random.default_rng(1).normal(size=(5, 5, 3)) * 0.5 * off[..., None]
+
+    def zero(single, pairs):
+        """Pairs keep half of their weight in each of two positions, one-body terms all of it."""
+        places = np.arange(5)
+        seen = pairs[places[:, None], places, every[:, :, None], every[:, None, :]]
+        return single[places, every].sum(1) + (seen * off).sum((1, 2)) / 2
+
+    energies = zero(single, pairs)
+    shifted = zero(single - gauge.sum(1), pairs + gauge[..., None])
+    assert apart(shifted, energies) > 0.1
+    law = reference_law(3)
+    for one, two in ((single, pairs), (single - gauge.sum(1), pairs + gauge[..., None])):
+        model = Pairs(one, two, off)
+        assert apart(naive.reference_energies(model, law), energies) < TOLERANCE
+
+
+class Pairs(Conditionals):
+    """h_i[a] = - single_i[a] - sum_{j != i} pairs_ij(a, s_j)."""
+
+    def __init__(self, single, pairs, off):
+        super().__init__(np.zeros(3**5), 3, 5)
+        self.single, self.pairs, self.off = single, pairs, off
+
+    def features(self, tokens, mask=None):
+        places = np.arange(5)
+        seen = self.pairs[places[:, None], places, :, tokens.numpy()[:, None, :]]
+        return -torch.from_numpy(self.single + (seen * self.off[..., None]).sum(2))
 
 
 def reference_law(vocabulary, seed=0):
@@ -219,5 +263,142 @@ def test_a_law_without_full_support_is_refused():
         check_law(np.array([0.5, 0.0, 0.0, 0.5]), 4)
     with pytest.raises(Refusal, match=r"sums to 1\.5"):
         check_law(np.full(3, 0.5), 3)
-    with pytest.raises(Refusal, match="paths: found 3 paths .* at most the 2 validation"):
+    with pytest.raises(Refusal, match="paths: found 3, .* at most the 2 validation"):
         draw_paths(4, 3, 0, blocks=np.zeros((2, 4), dtype=int))
+
+
+@pytest.mark.parametrize("kind", ["heat-bath raw", "heat-bath", "mh closed", "mh brook"])
+def test_chains_sample_the_law_of_the_energy(kind):
+    """Within what as many independent draws show, and far from the same at another temperature."""
+    name = "bert" if kind == "mh brook" else "n=2"
+    model = build(SMALL[name], 0.6 if name == "bert" else 0.5)
+    every, law = states(model), reference_law(3)
+    paths = draw_paths(4, 2, 1, law=law)
+    given = Reference(law=law, paths=paths)
+    energy = {"heat-bath raw": "raw", "mh brook": "brook"}.get(kind, "reference")
+    sampler = kind.split()[0]
+    count, sweeps = 4000, 20
+    starts = torch.zeros(count, 4, dtype=torch.int64)
+    chains = open_chains(model, starts, energy, "none", sampler=sampler, reference=given)
+    step = redraw if sampler == "heat-bath" else advance
+    record = step(chains, *numbers(count, 4, sweeps), starts.numpy(), {sweeps})
+    if energy == "brook":
+        energies = naive.path_energy(model, every, paths).numpy()
+    elif energy == "raw":
+        energies = naive.energy(model, every).numpy()
+    else:
+        energies = naive.reference_energies(model, law)
+    weights, final = law_of(energies), record.tokens[sweeps]
+    assert distance(final, weights, 3) < 1.3 * floor(weights, count)
+    assert distance(final, law_of(0.6 * energies), 3) > 1.3 * floor(weights, count)
+    np.testing.assert_allclose(record.energies[-1], chains.energy(), rtol=0, atol=1e-9)
+    if sampler == "mh":  # the same at another inverse temperature
+        chains = open_chains(model, starts, energy, "none", sampler=sampler, reference=given)
+        betas = np.full(count, 0.6)
+        record = advance(chains, *numbers(count, 4, sweeps), starts.numpy(), {sweeps}, None, betas)
+        flat = law_of(0.6 * energies)
+        assert distance(record.tokens[sweeps], flat, 3) < 1.3 * floor(flat, count)
+
+
+@pytest.mark.parametrize("name", ["n=2", "bert"])
+def test_gibbs_draws_the_masked_conditionals(name):
+    """Of compatible conditionals that is their law; here the law that a sweep leaves alone."""
+    model = build(SMALL[name], 0.6)
+    every, count = states(model), 4000
+    index, powers = torch.arange(81), 3 ** torch.arange(4).flip(0)
+    sweep = torch.eye(81, dtype=torch.float64)
+    for position in range(4):
+        at = torch.full_like(index, position)
+        law = model.masked_logits(every, index, at).softmax(1)
+        number = index - every[:, position] * powers[position]
+        step = torch.zeros(81, 81, dtype=torch.float64)
+        for value in range(3):
+            step[index, number + value * powers[position]] = law[:, value]
+        sweep = sweep @ step
+    weights = torch.matrix_power(sweep, 64)[0].numpy()
+    starts = torch.zeros(count, 4, dtype=torch.int64)
+    chains = open_chains(model, starts, "raw", "none", sampler="gibbs")
+    moves = numbers(count, 4, 20, "left-to-right")
+    record = redraw(chains, *moves, starts.numpy(), {20})
+    assert distance(record.tokens[20], weights, 3) < 1.3 * floor(weights, count)
+    final = torch.from_numpy(record.tokens[20])
+    np.testing.assert_allclose(record.energies[-1], naive.energy(model, final), rtol=0, atol=1e-9)
+
+
+def test_ancestral_sampling_draws_from_the_next_token_law():
+    sizes = dict(layers=1, heads=1, width=8, mlp=8)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        model = build_model(dict(architecture="gpt", vocabulary=3, length=4) | sizes).double()
+        for weight in model.parameters():
+            weight += 0.5 * torch.randn_like(weight)
+    every, count = states(model), 4000
+    log_law = model(every)[:, :-1].log_softmax(2).gather(2, every[:, 1:, None]).sum((1, 2))
+    law = torch.where(every[:, 0] == 2, log_law.exp(), 0.0).numpy()
+    assert abs(law.sum() - 1) < 1e-12
+    starts = torch.full((count, 4), 2)
+    chains = open_chains(model, starts, "norm", "none", sampler="ancestral")
+    record = redraw(chains, *numbers(count, 4, 1, "left-to-right"), starts.numpy(), {1})
+    tokens = record.tokens[1]
+    assert (tokens[:, 0] == 2).all()
+    assert distance(tokens, law, 3) < 1.3 * floor(law, count)
+    numbers_of = np.ravel_multi_index(tokens.T, (3,) * 4)
+    np.testing.assert_allclose(record.energies[0], -log_law[numbers_of], rtol=0, atol=1e-9)
+
+
+def test_tempering_samples_the_target_and_says_what_swapped(tmp_path):
+    """A ladder whose swaps never happen is refused; a killed run goes on as it would have."""
+    model, law = build(SMALL["n=2"], 1.5), reference_law(3)
+    starts, about = np.zeros((1500, 4), dtype=np.int64), {}
+
+    def draw(name, ladder, **more):
+        return metropolis.sample(
+            model, starts, tmp_path / name, energy="reference", gauge="none", sweeps=[12],
+            order="permuted", seed=3, about=about, sampler="heat-bath",
+            reference=Reference(law=law), schedule=Schedule(None, ladder), **more,
+        )  # fmt: skip
+
+    manifest = draw("ladder", (1.0, 0.6, 0.3))
+    tokens = Sequences.open(tmp_path / "ladder" / "sweep-12.parquet").tokens
+    weights = law_of(naive.reference_energies(model, law))
+    assert distance(tokens, weights, 3) < 1.3 * floor(weights, 1500)
+    table = parquet.read_table(Manifest.read(manifest, "clones").file("tempering.parquet"))
+    table = table.to_pandas()
+    tried = table[table["swapped"].notna()]
+    assert len(table) == 36
+    assert sorted(set(tried["inverse_temperature"])) == [0.6, 1.0]
+    assert (tried["swapped"] > 0.2).all()
+    colder = table.groupby("inverse_temperature")["score"].mean()
+    assert colder.is_monotonic_increasing
+    small = metropolis.group_size(model, "reference", "none", sampler="heat-bath")
+    assert small > 1500
+    with pytest.raises(Refusal, match="inverse_temperatures: found no swap between 300 and 1"):
+        check_swaps(np.zeros((4, 1)), (300.0, 1.0))
+
+
+def test_annealing_ends_at_the_target():
+    schedule = Schedule((0.2, 4))
+    found = [float(schedule.betas(sweep, np.zeros(1, int))[0]) for sweep in range(1, 7)]
+    np.testing.assert_allclose(found, [0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("sampler", combinations.NEEDS)
+def test_every_combination_of_sampler_and_energy_opens(sampler):
+    model = build(MODELS["n=2"])
+    tokens = torch.randint(7, (3, 6), generator=torch.Generator().manual_seed(1))
+    law = reference_law(7)
+    if not combinations.suits(sampler, model.about):
+        assert sampler == "ancestral"
+        return
+    for energy in combinations.NEEDS[sampler][0]:
+        needed = combinations.takes_paths(energy, model.about)
+        given = Reference(law, draw_paths(6, 2, 0, law=law) if needed else None)
+        chains = open_chains(model, tokens, energy, "none", sampler=sampler, reference=given)
+        expected = {
+            "raw": lambda: naive.energy(model, tokens),
+            "norm": lambda: naive.energy(model, tokens, "norm"),
+            "brook": lambda given=given: naive.path_energy(model, tokens, given.paths),
+        }
+        if energy in expected:
+            torch.testing.assert_close(chains.energy(), expected[energy](), rtol=0, atol=1e-10)
+        assert hasattr(chains, "log_ratio" if sampler == "mh" else "conditionals")

@@ -1,5 +1,6 @@
 """What stands for a token that is left out: a reference law, or blocks along frozen paths."""
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,21 @@ class Paths:
 
     orders: np.ndarray
     blocks: np.ndarray
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What an energy compares with: a law mu (|V|,), or frozen paths."""
+
+    law: np.ndarray | None = None
+    paths: Paths | None = None
+
+    @property
+    def about(self) -> dict:
+        """JSON that says which: the digest of the law, the paths as they are."""
+        if self.paths is None:
+            return dict(law=hashlib.sha256(self.law.tobytes()).hexdigest())
+        return dict(orders=self.paths.orders.tolist(), blocks=self.paths.blocks.tolist())
 
 
 def unigram(tokens: np.ndarray, vocabulary: int) -> np.ndarray:
@@ -55,9 +71,27 @@ def draw_paths(
         return Paths(orders, generator.choice(len(law), (paths, length), p=law))
     if paths > len(blocks):
         raise Refusal(
-            f"found {paths} paths, each with a block of its own; expected at most the "
+            f"found {paths}, each with a block of its own; expected at most the "
             f"{len(blocks)} validation sequences; lower it",
             "paths",
         )
     rows = np.sort(generator.choice(len(blocks), paths, replace=False))
     return Paths(orders, np.asarray(blocks[rows], dtype=np.int64))
+
+
+def reference(
+    energy: str, paths: int | None, seed: int, model, train: np.ndarray, validation: np.ndarray
+) -> Reference | None:
+    """What `energy` compares with, of the training and validation tokens (N, L) of a clone.
+
+    mu is the unigram law of training; frozen paths of "reference" start from draws of it, those of
+    "brook" from validation sequences. None for energies that compare with nothing.
+    """
+    if energy in ("raw", "norm"):
+        return None
+    if energy == "brook":
+        return Reference(paths=draw_paths(model.length, paths, seed, blocks=validation))
+    law = unigram(train, model.vocabulary)
+    if paths is None:
+        return Reference(law=law)
+    return Reference(paths=draw_paths(model.length, paths, seed, law=law))

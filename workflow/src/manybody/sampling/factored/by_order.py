@@ -39,6 +39,7 @@ class OrderChains:
     """
 
     full_batches = False
+    targeted = True  # `conditionals` are those of the energy
 
     def __init__(
         self, parameters: Parameters, tokens: Tensor, energy: str, law: np.ndarray | None = None
