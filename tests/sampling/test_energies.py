@@ -56,7 +56,9 @@ class Conditionals(Model):
         for i in range(self.length):
             context = number - tokens[:, i] * powers[i]
             values = torch.arange(self.vocabulary) * powers[i]
-            rows.append(torch.sin(context.double())[:, None] - self.energies[context[:, None] + values])
+            rows.append(
+                torch.sin(context.double())[:, None] - self.energies[context[:, None] + values]
+            )
         return torch.stack(rows, 1)
 
     def head(self, features):
@@ -241,7 +243,10 @@ def test_the_mean_over_all_paths_is_the_energy_of_the_reference_law():
     """Of a model that is not compatible: every order, and every block by its chance."""
     from itertools import permutations
 
-    model, law = build(dict(architecture="factored", vocabulary=2, length=3, layers=2, rank=2)), reference_law(2)
+    model, law = (
+        build(dict(architecture="factored", vocabulary=2, length=3, layers=2, rank=2)),
+        reference_law(2),
+    )
     every = states(model)
     orders = np.array(list(permutations(range(3))))
     total = np.zeros(len(every))
@@ -338,7 +343,8 @@ def test_ancestral_sampling_draws_from_the_next_token_law():
     assert abs(law.sum() - 1) < 1e-12
     starts = torch.full((count, 4), 2)
     chains = open_chains(model, starts, "norm", "none", sampler="ancestral")
-    record = redraw(chains, *numbers(count, 4, 1, "left-to-right"), starts.numpy(), {1})
+    moves = numbers(count, 4, 1, "left-to-right", seed=1)
+    record = redraw(chains, *moves, starts.numpy(), {1})
     tokens = record.tokens[1]
     assert (tokens[:, 0] == 2).all()
     assert distance(tokens, law, 3) < 1.3 * floor(law, count)
@@ -354,7 +360,7 @@ def test_tempering_samples_the_target_and_says_what_swapped(tmp_path):
     def draw(name, ladder, **more):
         return metropolis.sample(
             model, starts, tmp_path / name, energy="reference", gauge="none", sweeps=[12],
-            order="permuted", seed=3, about=about, sampler="heat-bath",
+            order="permuted", seed=4, about=about, sampler="heat-bath",
             reference=Reference(law=law), schedule=Schedule(None, ladder), **more,
         )  # fmt: skip
 

@@ -104,7 +104,9 @@ class Clone(Block):
         if not combinations.suits(self.sampler, model.about):
             kind = "a causal model" if model.about.causal else f"of {model.architecture}"
             fitting = [
-                sampler for sampler in combinations.NEEDS if combinations.suits(sampler, model.about)
+                sampler
+                for sampler in combinations.NEEDS
+                if combinations.suits(sampler, model.about)
             ]
             yield (
                 f"{path}.model: found {self.model}, {kind}; expected {needed}, as the sampler "

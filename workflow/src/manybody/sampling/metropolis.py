@@ -308,9 +308,7 @@ def _walk(
                     records.append(step(*moves))
                 else:
                     rungs = run.rungs[rows]
-                    records.append(
-                        tempered(step, *moves, schedule, rungs, first, draws, part)
-                    )
+                    records.append(tempered(step, *moves, schedule, rungs, first, draws, part))
                     run.rungs[rows] = rungs
                 run.tokens[rows] = chains.tokens.cpu().numpy()
             run.add(np.concatenate(initial) if initial else None, records)
@@ -424,7 +422,12 @@ class _CloneFiles:
         table = pa.table({name: numbers(values) for name, values in columns.items()})
         with atomic(self.out / "trace.parquet") as temporary:
             parquet.write_table(table, temporary, write_page_checksum=True)
-        names = ["starts.parquet", "trace.parquet", *self._tempering(), *(self._file(n).name for n in self.saves)]
+        names = [
+            "starts.parquet",
+            "trace.parquet",
+            *self._tempering(),
+            *(self._file(n).name for n in self.saves),
+        ]
         if tokenizer is not None:
             with atomic(self.out / "samples.md") as temporary:
                 temporary.write_text(self._samples(tokenizer), encoding="utf-8")

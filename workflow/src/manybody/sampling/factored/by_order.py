@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from manybody.kernels import heat_bath as kernels
+from manybody.sampling.factored.copies import BATCH
 from manybody.sampling.factored.parameters import Parameters
 
 WEIGHTS = {"raw": (1.0, 1.0, 1.0), "reference": (1.0, 1 / 2, 1 / 3)}  # of F1, F2 and F3
@@ -119,12 +120,17 @@ class OrderChains:
         rho, g, *_ = self._exact
         mixing1, mixing2 = self._exact[5:7]
         shape = (*self.tokens.shape, len(rho))
-        precision = torch.from_numpy(self._g).dtype
-        w, s = (torch.empty(shape, dtype=precision) for _ in range(2))
-        for c, tokens in enumerate(self.tokens):
-            w[c] = (mixing1 @ g[tokens]).to(precision)
-            s[c] = (mixing2.T @ rho[tokens]).to(precision)
-        self._w, self._s, self._tokens = w.numpy(), s.numpy(), self.tokens.numpy()
+        w, s = (np.empty(shape, self._g.dtype) for _ in range(2))
+        for part in self._parts():
+            tokens = self.tokens[part]
+            w[part], s[part] = (mixing1 @ g[tokens]).numpy(), (mixing2.T @ rho[tokens]).numpy()
+        self._w, self._s, self._tokens = w, s, self.tokens.numpy()
+
+    def _parts(self) -> list[slice]:
+        """Chains whose rows of all tables fit into the cache of a processor."""
+        (count, length), vocabulary = self.tokens.shape, len(self._g)
+        step = max(1, BATCH // (8 * length * vocabulary))
+        return [slice(start, start + step) for start in range(0, count, step)]
 
     def orders(self) -> Tensor:
         """F1, F2 and F3 (C, 3) float64 of every chain, from its tokens."""
@@ -132,15 +138,18 @@ class OrderChains:
         every, loop, alone = self._corrections
         found = torch.empty(len(self.tokens), 3, dtype=torch.float64)
         places = torch.arange(self.tokens.shape[1])
-        for c, tokens in enumerate(self.tokens):
+        for part in self._parts():
+            tokens = self.tokens[part]
             r, h = rho[tokens], g[tokens]
-            others = mean * (linear @ h) + square @ (h.square() - spread)
-            pairs = (direct * (r[:, tokens] - (r @ mu)[:, None])).sum()
-            triples = ((mixing2.T @ r) * (mixing1 @ h).square()).sum()
-            triples -= (r * (every @ h.square())).sum() + 2 * (h * (loop @ (r * h))).sum()
-            triples += 2 * (alone[:, None] * r * h.square()).sum()
-            found[c, 0] = self.fields[places, tokens].sum()
-            found[c, 1], found[c, 2] = pairs + (r * others).sum(), triples
+            squares = h.square()
+            others = mean * (linear @ h) + square @ (squares - spread)
+            at = tokens[:, None, :].expand(-1, len(places), -1)
+            pairs = direct * (r.gather(2, at) - (r @ mu)[..., None])
+            triples = (mixing2.T @ r) * (mixing1 @ h).square() - r * (every @ squares)
+            triples += 2 * (alone[:, None] * r * squares - h * (loop @ (r * h)))
+            found[part, 0] = self.fields[places, tokens].sum(1)
+            found[part, 1] = pairs.sum((1, 2)) + (r * others).sum((1, 2))
+            found[part, 2] = triples.sum((1, 2))
         return found
 
     def energy(self) -> Tensor:
