@@ -1,5 +1,7 @@
 """Energies without the factor k, and what draws from them, against all states of small models."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -70,12 +72,10 @@ class Conditionals(Model):
 
 def hamiltonian(vocabulary, length, order, seed):
     """H (|V|^L,) with random tables over all subsets of up to `order` positions."""
-    from itertools import combinations
-
     generator = np.random.default_rng(seed)
     energies = np.zeros((vocabulary,) * length)
     for size in range(1, order + 1):
-        for chosen in combinations(range(length), size):
+        for chosen in itertools.combinations(range(length), size):
             shape = [vocabulary if axis in chosen else 1 for axis in range(length)]
             energies = energies + generator.normal(size=shape) * 0.7
     return energies.reshape(-1)
@@ -241,14 +241,13 @@ def test_path_chains_are_the_mean_of_the_paths_of_the_definition(name):
 
 def test_the_mean_over_all_paths_is_the_energy_of_the_reference_law():
     """Of a model that is not compatible: every order, and every block by its chance."""
-    from itertools import permutations
 
     model, law = (
         build(dict(architecture="factored", vocabulary=2, length=3, layers=2, rank=2)),
         reference_law(2),
     )
     every = states(model)
-    orders = np.array(list(permutations(range(3))))
+    orders = np.array(list(itertools.permutations(range(3))))
     total = np.zeros(len(every))
     for block in every.numpy():
         paths = draw_paths(3, len(orders), 0, law=law)
@@ -268,7 +267,7 @@ def test_a_law_without_full_support_is_refused():
         check_law(np.array([0.5, 0.0, 0.0, 0.5]), 4)
     with pytest.raises(Refusal, match=r"sums to 1\.5"):
         check_law(np.full(3, 0.5), 3)
-    with pytest.raises(Refusal, match="paths: found 3, .* at most the 2 validation"):
+    with pytest.raises(Refusal, match=r"paths: found 3, .* at most the 2 validation"):
         draw_paths(4, 3, 0, blocks=np.zeros((2, 4), dtype=int))
 
 

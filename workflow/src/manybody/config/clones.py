@@ -168,12 +168,11 @@ class Clone(Block):
                 f"{path}.paths: found {self.paths}, but energy {self.energy} of {self.model} is "
                 f"{form}; expected {'a number' if paths else 'nothing'}; {way}"
             )
-        if self.gauge != "none" and self.energy != "raw":
-            if self.energy != "norm":  # which is free of the gauge, and has been given either
-                yield (
-                    f"{path}.gauge: found {self.gauge} with energy {self.energy}, which is free of "
-                    f"the gauge; expected none; set it"
-                )
+        if self.gauge != "none" and self.energy in ("reference", "brook"):
+            yield (
+                f"{path}.gauge: found {self.gauge} with energy {self.energy}, which is free of the "
+                f"gauge; expected none; set it"
+            )
         if self._tempered and self.sampler not in combinations.TEMPERED:
             yield (
                 f"{path}.{self._tempered}: found one with sampler {self.sampler}, which draws from "

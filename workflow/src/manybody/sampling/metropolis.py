@@ -34,7 +34,7 @@ from manybody.sampling.footprint import MEMORY
 from manybody.sampling.record import Record
 from manybody.sampling.redraw import redraw
 from manybody.sampling.reference import Reference
-from manybody.sampling.temperature import Schedule, check_swaps, tempered
+from manybody.sampling.temperature import CONSTANT, Schedule, check_swaps, tempered
 from manybody.sources import overlap
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
@@ -217,7 +217,7 @@ def sample(
     stream: str = "",
     sampler: str = "mh",
     reference: Reference | None = None,
-    schedule: Schedule = Schedule(),
+    schedule: Schedule = CONSTANT,
 ) -> Path:
     """Draws clones of `model` from `initial` (C, L) into the folder `out`; returns its manifest.
 

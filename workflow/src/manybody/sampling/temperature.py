@@ -39,6 +39,9 @@ class Schedule:
         return np.full(rungs.shape, min(1.0, first + (1.0 - first) * (sweep - 1) / sweeps))
 
 
+CONSTANT = Schedule()
+
+
 def swap(
     energies: np.ndarray, rungs: np.ndarray, ladder: tuple[float, ...], sweep: int, uniforms
 ) -> np.ndarray:

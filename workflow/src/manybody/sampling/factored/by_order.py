@@ -96,13 +96,8 @@ class OrderChains:
 
         self._target, self._model = coefficients(self.weights), coefficients(WEIGHTS["raw"])
         _, second, third = self.weights
-        self._inward = tuple(
-            map(
-                given,
-                (second * direct, second * linear, second * every, 2 * third * loop)
-                + (2 * third * mixing1.T,),
-            )
-        )
+        inward = (second * direct, second * linear, second * every, 2 * third * loop)
+        self._inward = tuple(map(given, (*inward, 2 * third * mixing1.T)))
         self._mean, self._mixing = given(mean), (given(mixing1), given(mixing2))
         self._g, self._rho = given(g), given(rho)
         self._pairs = given(rho @ g.square().T)
