@@ -1,4 +1,4 @@
-"""Which sampler, energy and temperatures of a clone fit together, and what is said of the others."""
+"""Which sampler, energy and temperatures of a clone fit together, and what is said else."""
 
 import pytest
 from configs import load, refusal
@@ -39,7 +39,7 @@ def test_what_fits_together_passes(changes):
         ({"model": "gpt"}, ["model: found gpt, a causal model", "sampler: ancestral"]),
         (
             {"sampler": "ancestral"},
-            ["model: found n2", "a causal model", "mh or heat-bath or gibbs"],
+            ["found n2", "a causal model", "mh or heat-bath or gibbs"],
         ),
         ({"sampler": "heat-bath", "model": "n4"}, ["model: found n4", "one or two layers"]),
         ({"sampler": "heat-bath", "energy": "norm"}, ["energy: found norm", "raw or reference"]),

@@ -16,7 +16,7 @@ from manybody.models import build as build_model
 from manybody.models.base import Model
 from manybody.runtime.refusal import Refusal
 from manybody.sampling import combinations, metropolis
-from manybody.sampling.backends import open_chains
+from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.factored import parameters as factored_parameters
 from manybody.sampling.factored.by_order import OrderChains
 from manybody.sampling.metropolis import advance
@@ -351,34 +351,59 @@ def test_ancestral_sampling_draws_from_the_next_token_law():
     np.testing.assert_allclose(record.energies[0], -log_law[numbers_of], rtol=0, atol=1e-9)
 
 
+def temper(model, law, out, ladder=(1.0, 0.6, 0.3), **more):
+    """The manifest of a clone of 1500 chains under E*_mu, by heat bath, after 12 sweeps."""
+    return metropolis.sample(
+        model, np.zeros((1500, 4), dtype=np.int64), out, energy="reference", gauge="none",
+        sweeps=[12], order="permuted", seed=4, about={}, sampler="heat-bath",
+        reference=Reference(law=law), schedule=Schedule(None, ladder), **more,
+    )  # fmt: skip
+
+
 def test_tempering_samples_the_target_and_says_what_swapped(tmp_path):
-    """A ladder whose swaps never happen is refused; a killed run goes on as it would have."""
     model, law = build(SMALL["n=2"], 1.5), reference_law(3)
-    starts, about = np.zeros((1500, 4), dtype=np.int64), {}
-
-    def draw(name, ladder, **more):
-        return metropolis.sample(
-            model, starts, tmp_path / name, energy="reference", gauge="none", sweeps=[12],
-            order="permuted", seed=4, about=about, sampler="heat-bath",
-            reference=Reference(law=law), schedule=Schedule(None, ladder), **more,
-        )  # fmt: skip
-
-    manifest = draw("ladder", (1.0, 0.6, 0.3))
-    tokens = Sequences.open(tmp_path / "ladder" / "sweep-12.parquet").tokens
+    manifest = temper(model, law, tmp_path)
+    tokens = Sequences.open(tmp_path / "sweep-12.parquet").tokens
     weights = law_of(naive.reference_energies(model, law))
     assert distance(tokens, weights, 3) < 1.3 * floor(weights, 1500)
-    table = parquet.read_table(Manifest.read(manifest, "clones").file("tempering.parquet"))
-    table = table.to_pandas()
+    listed = Manifest.read(manifest, "clones")
+    assert listed.about["inverse_temperatures"] == [1.0, 0.6, 0.3]
+    table = parquet.read_table(listed.file("tempering.parquet")).to_pandas()
     tried = table[table["swapped"].notna()]
     assert len(table) == 36
     assert sorted(set(tried["inverse_temperature"])) == [0.6, 1.0]
     assert (tried["swapped"] > 0.2).all()
-    colder = table.groupby("inverse_temperature")["score"].mean()
-    assert colder.is_monotonic_increasing
-    small = metropolis.group_size(model, "reference", "none", sampler="heat-bath")
-    assert small > 1500
-    with pytest.raises(Refusal, match="inverse_temperatures: found no swap between 300 and 1"):
-        check_swaps(np.zeros((4, 1)), (300.0, 1.0))
+    assert table.groupby("inverse_temperature")["score"].mean().is_monotonic_increasing
+
+
+def test_a_ladder_without_swaps_is_refused(tmp_path):
+    model, law = build(SMALL["n=2"], 30.0), reference_law(3)
+    with pytest.raises(Refusal, match=r"inverse_temperatures: found no swap between 1 and 0\.001"):
+        temper(model, law, tmp_path, (1.0, 1e-3))
+    check_swaps(np.ones((4, 1)), (1.0, 0.5))
+
+
+def test_a_killed_run_of_a_ladder_writes_the_same_files(tmp_path, monkeypatch):
+    """In groups of chains, whose replicas stay together."""
+    model, law = build(SMALL["n=2"], 1.5), reference_law(3)
+    shared, each = bytes_needed(model, "reference", "none", sampler="heat-bath")
+    memory = shared + 2000 * each
+    temper(model, law, tmp_path / "whole", memory=memory)
+    add, calls = metropolis._CloneFiles.add, []
+
+    def killed(self, *given):
+        calls.append(add(self, *given))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(metropolis._CloneFiles, "add", killed)
+    with pytest.raises(KeyboardInterrupt):
+        temper(model, law, tmp_path / "killed", memory=memory)
+    manifest = temper(model, law, tmp_path / "killed", memory=memory)
+    assert len(calls) == 3
+    for name in Manifest.read(manifest, "clones").names():
+        one, other = (tmp_path / folder / name for folder in ("whole", "killed"))
+        assert one.read_bytes() == other.read_bytes()
 
 
 def test_annealing_ends_at_the_target():

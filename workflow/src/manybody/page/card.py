@@ -15,13 +15,13 @@ from manybody.files.atomic import ArtifactError, atomic, sha256
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences, Symbols
 from manybody.page.chains import known
+from manybody.sampling.combinations import TEMPERED
 from manybody.sources.published import REPOSITORIES
 from manybody.sources.tokenizer import load
 
 SCORES = {
     "raw": "E(s) = -sum_i h_i(s_i), h_i the logits of position i where it alone is masked",
-    "norm": "E(s) = -sum_i h_i(s_i), h_i the log-probabilities of position i where it alone is "
-    "masked",
+    "norm": "E(s) = -sum_i h_i(s_i), h_i the log-probabilities of position i, it alone masked",
     "reference": "E*_mu, which counts each interaction once, mu the unigram law of the training "
     "tokens",
     "brook": "the mean over frozen Brook paths from validation sequences, which counts each "
@@ -33,6 +33,7 @@ SAMPLERS = {
     "gibbs": "each position drawn from the model's masked conditional, whatever the energy",
     "ancestral": "token by token from the next-token law; the score is log p, given the first",
 }
+TEMPERATURE = "1: a sequence s is drawn with probability proportional to exp(-E(s))"
 # As huggingface.co names them, of the repositories that texts are downloaded from.
 LICENCES = {"tinystories": ["cdla-sharing-1.0"], "wikitext103": ["cc-by-sa-3.0", "gfdl"]}
 
@@ -103,6 +104,7 @@ def _card(manifest: Path, about: dict, started: Sequences, saved: list[str]) -> 
         "Order of interaction": order if order is not None else "bounded by L alone",
         "Sampler": SAMPLERS[sampler],
         "Score": f"{about['energy']}: {SCORES[about['energy']]}",
+        **({"Temperature": TEMPERATURE} if sampler in TEMPERED else {}),
         "Chains": f"{about['chains']}, one a row; start: {chains['start']}; seed "
         f"{about['chain_seed']}; positions {about['order']}",
         "Sweeps": f"{', '.join(map(str, about['sweeps']))}; a sweep visits each of the L positions",
