@@ -351,10 +351,10 @@ def test_ancestral_sampling_draws_from_the_next_token_law():
     np.testing.assert_allclose(record.energies[0], -log_law[numbers_of], rtol=0, atol=1e-9)
 
 
-def temper(model, law, out, ladder=(1.0, 0.6, 0.3), **more):
-    """The manifest of a clone of 1500 chains under E*_mu, by heat bath, after 12 sweeps."""
+def temper(model, law, out, ladder=(1.0, 0.6, 0.3), count=1500, **more):
+    """The manifest of a clone under E*_mu, by heat bath, after 12 sweeps."""
     return metropolis.sample(
-        model, np.zeros((1500, 4), dtype=np.int64), out, energy="reference", gauge="none",
+        model, np.zeros((count, model.length), dtype=int), out, energy="reference", gauge="none",
         sweeps=[12], order="permuted", seed=4, about={}, sampler="heat-bath",
         reference=Reference(law=law), schedule=Schedule(None, ladder), **more,
     )  # fmt: skip
@@ -377,9 +377,9 @@ def test_tempering_samples_the_target_and_says_what_swapped(tmp_path):
 
 
 def test_a_ladder_without_swaps_is_refused(tmp_path):
-    model, law = build(SMALL["n=2"], 30.0), reference_law(3)
+    model, law = build(MODELS["n=2"], 30.0), reference_law(7)
     with pytest.raises(Refusal, match=r"inverse_temperatures: found no swap between 1 and 0\.001"):
-        temper(model, law, tmp_path, (1.0, 1e-3))
+        temper(model, law, tmp_path, (1.0, 1e-3), count=4)
     check_swaps(np.ones((4, 1)), (1.0, 0.5))
 
 
