@@ -39,7 +39,12 @@ generator = {
     "nominal": model.about.nominal,
 }
 paths, annealing = clone.get("paths"), clone.get("annealing")
-text = {name: Sequences.open(snakemake.input[name]).tokens for name in ("train", "validation")}
+
+
+def tokens(split):
+    return Sequences.open(snakemake.input[split]).tokens
+
+
 sample(
     model,
     initial,
@@ -52,7 +57,7 @@ sample(
     stream=snakemake.wildcards.clone,
     precision=clone["precision"],
     sampler=clone.get("sampler", "mh"),
-    reference=reference(clone["energy"], paths, clone["chain_seed"], model, **text),
+    reference=reference(clone["energy"], paths, clone["chain_seed"], model, tokens),
     schedule=Schedule(
         annealing and (annealing["start"], annealing["sweeps"]),
         tuple(clone.get("inverse_temperatures") or [1.0]),

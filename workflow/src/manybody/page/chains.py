@@ -30,7 +30,7 @@ def _known(path: Path) -> dict:
         "source": about["source"],
         "generator": labels.target({"original": False, **about}, rank=True),
         "start": about["chain_init"],
-        "score": about["energy"],
+        "score": ", ".join(about[key] for key in ("energy", "sampler") if key in about),
         "chains": about["chains"],
         "sweeps": int(last["sweep"]),
         "accepted": float(last["accepted"]),

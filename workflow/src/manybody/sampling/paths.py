@@ -109,14 +109,6 @@ class PathChains(MaskedChains):
     def energy(self) -> Tensor:
         return -self.scores.sum((1, 2)) / len(self.orders)
 
-    def spread(self) -> Tensor:
-        """Standard deviation (C,) of the energy over the paths: 0 if conditionals are compatible.
-
-        A constant that a path adds to all states does not count.
-        """
-        energies = -self.scores.sum(2)
-        return (energies - energies.mean(0)).std(1, correction=0)
-
     def _terms(self, tokens: Tensor, path: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
         """Features (n, d) and scores (n,), float64, of terms of tokens (n, L)."""
         positions = self.orders[path, place]

@@ -1,6 +1,7 @@
 """What stands for a token that is left out: a reference law, or blocks along frozen paths."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +69,7 @@ def draw_paths(
     generator = np.random.default_rng(spawn(seed, "paths"))
     orders = generator.permuted(np.tile(np.arange(length), (paths, 1)), axis=1)
     if law is not None:
+        law = check_law(law, len(law))
         return Paths(orders, generator.choice(len(law), (paths, length), p=law))
     if paths > len(blocks):
         raise Refusal(
@@ -80,9 +82,9 @@ def draw_paths(
 
 
 def reference(
-    energy: str, paths: int | None, seed: int, model, train: np.ndarray, validation: np.ndarray
+    energy: str, paths: int | None, seed: int, model, tokens: Callable[[str], np.ndarray]
 ) -> Reference | None:
-    """What `energy` compares with, of the training and validation tokens (N, L) of a clone.
+    """What `energy` compares with; `tokens` reads those (N, L) of a split of the model's source.
 
     mu is the unigram law of training; frozen paths of "reference" start from draws of it, those of
     "brook" from validation sequences. None for energies that compare with nothing.
@@ -90,8 +92,8 @@ def reference(
     if energy in ("raw", "norm"):
         return None
     if energy == "brook":
-        return Reference(paths=draw_paths(model.length, paths, seed, blocks=validation))
-    law = unigram(train, model.vocabulary)
+        return Reference(paths=draw_paths(model.length, paths, seed, blocks=tokens("validation")))
+    law = unigram(tokens("train"), model.vocabulary)
     if paths is None:
         return Reference(law=law)
     return Reference(paths=draw_paths(model.length, paths, seed, law=law))

@@ -29,6 +29,7 @@ from torch import Tensor
 from manybody.kernels import heat_bath as kernels
 from manybody.sampling.factored.copies import BATCH
 from manybody.sampling.factored.parameters import Parameters
+from manybody.sampling.reference import check_law
 
 WEIGHTS = {"raw": (1.0, 1.0, 1.0), "reference": (1.0, 1 / 2, 1 / 3)}  # of F1, F2 and F3
 
@@ -36,7 +37,8 @@ WEIGHTS = {"raw": (1.0, 1.0, 1.0), "reference": (1.0, 1 / 2, 1 / 3)}  # of F1, F
 class OrderChains:
     """C chains on a CPU under "raw" or "reference", whose `law` is mu; see `chains.Chains`.
 
-    Caches, tables and sums are of the model's own precision, energies are double.
+    Caches, tables and sums are of the model's own precision, energies are double. Raises `Refusal`
+    for a law without full support.
     """
 
     full_batches = False
@@ -50,7 +52,7 @@ class OrderChains:
         vocabulary, precision = parameters.vocabulary, parameters.precision
         mu = torch.zeros(vocabulary, dtype=torch.float64)
         if energy == "reference":
-            mu = torch.from_numpy(np.asarray(law, dtype=np.float64))
+            mu = torch.from_numpy(check_law(law, vocabulary))
         mixing2 = parameters.mixing[-1]
         if parameters.layers == 1:
             mixing1 = torch.zeros_like(mixing2)
