@@ -43,7 +43,7 @@ rule benchmark_part:
     log:
         f"{RESULTS}/logs/benchmark_part/{{part}}.log",
     wildcard_constraints:
-        part="sequences|training|clones|many-body|potts|multi-index|multi-index-coverage|recipes",
+        part="sequences|training|clones|energies|many-body|potts|multi-index|multi-index-coverage|recipes",
     conda:
         "../../envs/learning.yaml"
     # More than any machine has, which snakemake cuts down to --cores: no other job may disturb the

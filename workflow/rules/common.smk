@@ -341,7 +341,8 @@ def training_threads(model):
 def sizes_of(source):
     """|V| and L of a source where the config says them."""
     given = sized(source, checked)
-    return {key: getattr(given, key) for key in ("vocabulary", "length") if hasattr(given, key)}
+    sizes = {key: getattr(given, key, None) for key in ("vocabulary", "length")}
+    return {key: size for key, size in sizes.items() if size}
 
 
 def drawn_from(source):

@@ -81,7 +81,10 @@ def _training(config, source, model, seed) -> dict:
 def _sampling(config, name, clone) -> dict:
     model, source = clone["model"], clone["source"]
     about, length = _about(config, model, source), config["sources"][source]["length"]
-    shared, each = footprint.group_bytes(about, clone["energy"])
+    sampler, paths = clone.get("sampler", "mh"), clone.get("paths") or 0
+    shared, each = footprint.group_bytes(about, clone["energy"], sampler=sampler, paths=paths)
+    replicas = len(clone.get("inverse_temperatures") or [1])
+    work = clone["energy"] if sampler == "mh" else sampler
     power = 2 if about.closed_form else 3
     return _job(
         config,
@@ -89,9 +92,9 @@ def _sampling(config, name, clone) -> dict:
         f"{source}.{name}",
         model,
         source,
-        clone["chains"] * max(clone["sweeps"]) * length**power,
-        arrays=min(shared + clone["chains"] * each, footprint.MEMORY) // 10**6,
-        energy=clone["energy"],
+        clone["chains"] * replicas * max(paths, 1) * max(clone["sweeps"]) * length**power,
+        arrays=min(shared + clone["chains"] * replicas * each, footprint.MEMORY) // 10**6,
+        energy=work,
         test=clone["chains"] if clone["chain_init"] == "test" else 0,
     )
 
