@@ -4,8 +4,8 @@ Heat bath and our own compiled Metropolis-Hastings chains draw from the same tar
 a two-layer model with random weights; what is compared is effective samples of E a second, each
 sampler started where heat bath has forgotten its start. `SPREAD` nats of variation of the logits
 and beta make a disordered target in which more than half of the real moves are refused; the log
-says how many. Chains of frozen paths are compared with chains that compute all L terms of each path for
-a proposal, and make the same moves.
+says how many. Chains of frozen paths are compared with chains that compute all L terms of each path
+for a proposal, and make the same moves.
 """
 
 import logging
