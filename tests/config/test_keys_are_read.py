@@ -80,8 +80,8 @@ def readers(block: type[Block]) -> frozenset[str]:
             path = f"claims/identities/{kind.removesuffix('_exact')}.py"
         return reads(PACKAGE / path) | {"kind"}
     if block.__name__.endswith("Figures"):  # each key is a figure, which a module draws
-        name = {"SimplicityFigures": "simplicity", "PottsFigures": "potts"}.get(block.__name__)
-        drawn = (PACKAGE / "plotting" / (name or "multi_index")).glob("*.py")
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", block.__name__.removesuffix("Figures")).lower()
+        drawn = (PACKAGE / "plotting" / name).glob("*.py")
         return frozenset(path.stem for path in drawn)
     found = frozenset()
     if block.__name__.endswith("Theory"):  # tables by their part are parameters of a panel
