@@ -191,17 +191,18 @@ def _interval(axes: Axes, value: float, half: float, height: float, number: int)
 def _draw_noise(axes: Axes, design: Crossed) -> list[pd.DataFrame]:
     """Mean loss of the students on text and on text with noise."""
     curves, parts = tables.learning_curves(design.student.losses), []
-    curves = curves[curves["step"] > 0]
+    curves, ends = curves[curves["step"] > 0], []
     names = [design.block["control"], *design.block["noise"]]
     for colour, name, words in zip(NOISES, names, design.changes, strict=False):
         mine = curves[curves["target"] == name].groupby("step")["loss"].agg(["mean", "std"])
-        axes.plot(mine.index, mine["mean"], color=colour, label=words)
+        axes.plot(mine.index, mine["mean"], color=colour)
+        ends.append((words, mine["mean"].iloc[-1], colour))
         parts.append(points("noise", words, "mean", mine.index, mine["mean"], mine["std"]))
     axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
     axes.set_xlim(left=curves["step"].max() / 100)
     style.plain_ticks(axes.xaxis, STEPS)
     axes.set_title("(e) text, and text with random tokens")
-    axes.legend(fontsize=style.SMALL, loc="lower left")
+    style.label_right(axes, ends, 0.1)
     return parts
 
 
