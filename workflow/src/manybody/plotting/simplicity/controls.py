@@ -38,7 +38,7 @@ RATIOS = {
     "quality at equal order": "quality, pairs of one order",
 }
 NOISES = ("#8C8C8C", "#B0743C", "#7A3E9D", "#C2185B")
-STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]
+STEPS = [digit * 10**power for power in range(7) for digit in (1, 1.5, 2, 3, 5, 7)]
 
 
 def draw(files, block: dict, context: dict) -> Drawing:
@@ -171,7 +171,7 @@ def _draw_ratios(axes: Axes, design: Crossed) -> list[pd.DataFrame]:
     axes.axvline(0, color="0.6", linewidth=0.8, zorder=0)
     limits = max((abs(x) for _, found in entries for x, _ in found.values()), default=1.0)
     axes.set(ylim=(len(entries) - 0.5, -0.5), xlim=(-1.6 * limits - 0.2, 1.6 * limits + 0.2))
-    axes.set_xlabel("log of a ratio of times; grey: within log 1.25")
+    axes.set_xlabel("log of a ratio of times")
     axes.set_title("(e) order and quality apart")
     axes.tick_params(axis="y", length=0)
     return parts
@@ -210,7 +210,7 @@ def _draw_noise(axes: Axes, design: Crossed) -> list[pd.DataFrame]:
         parts.append(points("noise", words, "mean", mine.index, mine["mean"], mine["std"]))
     axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
     axes.set_xlim(left=curves["step"].max() / 100)
-    style.plain_ticks(axes.xaxis, STEPS)
+    style.plain_ticks(axes.xaxis, STEPS[::2])
     axes.set_title("(d) text, and text with random tokens")
     style.label_right(axes, ends, 0.1)
     return parts
@@ -229,8 +229,10 @@ def _draw_half_times(axes: Axes, design: Crossed) -> list[pd.DataFrame]:
             x = k + 0.4 * ((place + 0.5) / len(one.runs) - 0.5)
             axes.errorbar(x, found.step, yerr=found.step * found.error, **looks)
     axes.set_xticks(one.orders, [f"$M_{k}$" for k in one.orders])
-    axes.set(yscale="log", ylabel="half-time (steps)", xlim=(min(one.orders) - 0.5, None))
-    axes.set_xlabel("the students' own spectrum: order k + 1 and above")
+    axes.set(
+        yscale="log", ylabel="half-time (steps)", xlim=(one.orders[0] - 0.5, one.orders[-1] + 0.5)
+    )
+    axes.set_xlabel("order k + 1 and above")
     style.plain_ticks(axes.yaxis, STEPS)
     axes.set_title("(f) without clones: half-times")
     return parts
