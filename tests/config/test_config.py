@@ -91,6 +91,51 @@ def test_a_mistake_in_the_headline_is_named(path, value, expected):
 @pytest.mark.parametrize(
     ("path", "value", "expected"),
     [
+        ("spectrum", "n4", "controls.spectrum: found n4, of n4; expected one of the student, bert"),
+        ("late", [600, 2999], "controls.late: found 2999; expected checkpoints of bert"),
+        ("noise", ["original"], "controls.noise: found original; expected targets of a source"),
+        ("twins", [["original", "raw-n2"]], "controls.twins: found original; expected first"),
+        ("generators", ["generator-n2"], "controls.series: found raw-n1, a clone of run 0 of n1"),
+        ("series.targets", ["noise-10"], "controls.series: found noise-10; expected clones, or"),
+        ("series.targets", ["raw-n9"], "series[0].targets[0]: found raw-n9; expected one of"),
+    ],
+)
+def test_a_mistake_in_the_crossed_design_is_named(path, value, expected):
+    config = load("controls.yaml")
+    block = config["figures"]["simplicity"]["controls"]
+    if path == "series.targets":
+        block["series"][0]["targets"] = value
+    else:
+        block[path] = value
+    assert expected in refusal(config)
+
+
+def test_the_crossed_design_is_crossed():
+    """17 generators, of at least two orders at each of three losses; 9 or more from 5 trainings."""
+    config = load("controls.yaml")
+    block = config["figures"]["simplicity"]["controls"]
+    targets = config["evaluations"]["controls"]["targets"]
+    raw, gibbs = (part["targets"] for part in block["series"][:2])
+    assert [name.replace("raw", "gibbs") for name in raw] == gibbs
+    made = [config["clones"][targets[name]["clone"]] for name in raw]
+    trainings = [one["model"] for one in made]
+    many = sorted(map(trainings.count, set(trainings)), reverse=True)[:5]
+    assert sum(many) >= 9
+    grams = block["series"][3]["targets"]
+    assert len(made) + len(grams) >= 15
+
+    for level in ("n2", "n4", "bert-generator"):
+        same = {
+            one["model"] for one in made if one["step"] == {"loss_of": {"model": level, "seed": 0}}
+        }
+        assert len(same | {level}) >= 2
+    assert len({tuple(pair) for pair in block["twins"]}) == 12
+    assert len(config["evaluations"]["controls"]["seeds"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
         ("models.n2.rnk", 3, ["models.n2.rnk", "did you mean rank"]),
         ("models.n2.training.stepps", 3, ["models.n2.training.stepps", "did you mean steps"]),
         ("sourcs", {}, ["sourcs", "did you mean sources"]),

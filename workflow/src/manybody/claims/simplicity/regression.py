@@ -62,6 +62,8 @@ class Estimate(NamedTuple):
         return self.value + self.half
 
     def __str__(self) -> str:
+        if not math.isfinite(self.half):
+            return f"{self.value:.2f}, no interval"
         return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
