@@ -201,6 +201,31 @@ CASES = [
         )
     ],
     *[
+        ("sources", "tree", change)
+        for change in (
+            {"depth": 0},
+            {"level": 5},
+            {"level": -1},
+            {"vocabulary": 1},
+            {"rules": {"deviation": -1.0}},
+            {"rules": "random"},
+        )
+    ],
+    *[
+        ("sources", "cut", change)
+        for change in ({"at": 0}, {"at": 4}, {"kept": "pairs"}, {"source": "docs"})
+    ],
+    *[
+        ("sources", "trigrams", change)
+        for change in (
+            {"order": 0},
+            {"order": 8},
+            {"source": "family"},
+            {"source": "trigrams"},
+            {"smoothing": "none"},
+        )
+    ],
+    *[
         ("sources", "family", change)
         for change in (
             {"identity": 0.0},
@@ -211,6 +236,12 @@ CASES = [
         )
     ],
 ]
+COUNTS = {"train": 20, "validation": 10, "test": 10}
+EXACT = {
+    "tree": {"kind": "tree", "depth": 4, "level": 0, "vocabulary": 4, "rules": {"deviation": 1.0}},
+    "cut": {"kind": "cut", "source": "small", "at": 2, "kept": "marginals"},
+    "trigrams": {"kind": "n-gram-clone", "source": "docs", "order": 3, "smoothing": "kneser-ney"},
+}
 FAMILY = {
     "kind": "alignment",
     "file": "family.fasta",
@@ -225,7 +256,11 @@ FAMILY = {
 @pytest.mark.parametrize(("block", "name", "change"), CASES)
 def test_a_bad_entry_is_refused_by_key_and_value(block, name, change):
     config = load()
-    config["sources"]["family"] = FAMILY
+    config["sources"] |= {
+        name: {**made, "sequences": COUNTS, "seed": 0} for name, made in EXACT.items()
+    }
+    config["sources"] |= {"family": FAMILY}
+    config["sources"]["small"] = config["sources"]["many-body"] | {"length": 6}
     config[block][name] = config[block][name] | change
     key = [*change][-1]  # or what is in it
     lines = [line.strip() for line in refusal(config).split("\n")]

@@ -30,6 +30,7 @@ def put(config, path, value):
         (["smoke.yaml"], {"simplicity", "potts", "multi-index"}),
         (["paper.yaml"], {"simplicity", "potts", "multi-index"}),
         (["headline.yaml"], None),
+        (["controls.yaml"], None),
         (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5"}),
         (["lab.yaml", "lab-wikitext.yaml"], {"fig1"}),
     ],
@@ -42,7 +43,7 @@ def test_shipped_configs_pass_and_draw_their_figures(overlays, figures):
     assert figures in (None, drawn.keys(), drawn["simplicity"].keys())
 
 
-@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml", "headline.yaml"])
+@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml", "headline.yaml", "controls.yaml"])
 def test_scales_never_mix(overlay):
     assert load(overlay)["results"] != load()["results"]
 
@@ -85,6 +86,51 @@ def test_a_mistake_in_the_headline_is_named(path, value, expected):
     config = load("headline.yaml")
     config["figures"]["simplicity"]["headline"]["corpora"][0][path] = value
     assert expected in refusal(config)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("spectrum", "n4", "controls.spectrum: found n4, of n4; expected one of the student, bert"),
+        ("late", [600, 2999], "controls.late: found 2999; expected checkpoints of bert"),
+        ("noise", ["original"], "controls.noise: found original; expected targets of a source"),
+        ("twins", [["original", "raw-n2"]], "controls.twins: found original; expected first"),
+        ("generators", ["generator-n2"], "controls.series: found raw-n1, a clone of run 0 of n1"),
+        ("series.targets", ["noise-10"], "controls.series: found noise-10; expected clones, or"),
+        ("series.targets", ["raw-n9"], "series[0].targets[0]: found raw-n9; expected one of"),
+    ],
+)
+def test_a_mistake_in_the_crossed_design_is_named(path, value, expected):
+    config = load("controls.yaml")
+    block = config["figures"]["simplicity"]["controls"]
+    if path == "series.targets":
+        block["series"][0]["targets"] = value
+    else:
+        block[path] = value
+    assert expected in refusal(config)
+
+
+def test_the_crossed_design_is_crossed():
+    """17 generators, of at least two orders at each of three losses; 9 or more from 5 trainings."""
+    config = load("controls.yaml")
+    block = config["figures"]["simplicity"]["controls"]
+    targets = config["evaluations"]["controls"]["targets"]
+    raw, gibbs = (part["targets"] for part in block["series"][:2])
+    assert [name.replace("raw", "gibbs") for name in raw] == gibbs
+    made = [config["clones"][targets[name]["clone"]] for name in raw]
+    trainings = [one["model"] for one in made]
+    many = sorted(map(trainings.count, set(trainings)), reverse=True)[:5]
+    assert sum(many) >= 9
+    grams = block["series"][3]["targets"]
+    assert len(made) + len(grams) >= 15
+
+    for level in ("n2", "n4", "bert-generator"):
+        same = {
+            one["model"] for one in made if one["step"] == {"loss_of": {"model": level, "seed": 0}}
+        }
+        assert len(same | {level}) >= 2
+    assert len({tuple(pair) for pair in block["twins"]}) == 12
+    assert len(config["evaluations"]["controls"]["seeds"]) == 5
 
 
 @pytest.mark.parametrize(
@@ -229,7 +275,8 @@ def test_what_the_schema_takes_is_what_the_check_takes():
     from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(document.schema())
-    for overlay in ([], ["smoke.yaml"], ["paper.yaml"], ["lab.yaml"], ["headline.yaml"]):
+    overlays = ("smoke.yaml", "paper.yaml", "lab.yaml", "headline.yaml", "controls.yaml")
+    for overlay in ([], *([name] for name in overlays)):
         validator.validate(load(*overlay))
     config = load()
     for block in NAMED:

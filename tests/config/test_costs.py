@@ -132,3 +132,13 @@ def test_stages_of_another_run_of_the_demo_took_what_is_estimated(stage, unit):
     now = pd.DataFrame(map(costs.estimated, jobs), columns=["seconds", "megabytes"])[unit]
     total = {"seconds": "sum", "megabytes": "max"}[unit]
     assert 1 / 1.5 < now.agg(total) / measured[unit].agg(total) < 1.5
+
+
+def test_chains_of_an_energy_that_was_not_measured_take_what_others_took():
+    job = {"stage": "sample_clones", "family": "bert", "layers": 2, "size": 64, "amount": 10}
+    known = [
+        job | {"energy": energy, "seconds": seconds, "megabytes": 500}
+        for energy, seconds in (("raw", 60.0), ("norm", 90.0))
+    ]
+    assert costs.estimated(job | {"energy": "norm"}, known)[0] == pytest.approx(90.0)
+    assert costs.estimated(job | {"energy": "gibbs"}, known)[0] == pytest.approx(60.0)

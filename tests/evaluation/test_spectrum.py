@@ -250,6 +250,9 @@ def test_draws_are_added_until_the_errors_are_reached():
     assert capped.forwards == 3 * 64 * 5  # whole chunks within the cap
     with pytest.raises(Refusal, match="forwards: found 100; expected at least"):
         spectrum.spectrum(model, tokens, orders=1, forwards=100)
+    # Enough for the first order alone: the others would have no draws.
+    with pytest.raises(Refusal, match="forwards: found 500; expected at least"):
+        spectrum.spectrum(model, tokens, orders=3, forwards=500)
 
 
 def test_draws_end_where_only_more_blocks_would_help():

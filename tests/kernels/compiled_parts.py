@@ -83,6 +83,31 @@ def factored_chains() -> list:
     return found
 
 
+def heat_bath() -> list:
+    """Conditionals and energies of chains by order (sampling.factored.by_order)."""
+    import torch
+
+    from manybody.models.factored.network import Factored
+    from manybody.sampling.backends import open_chains
+    from manybody.sampling.reference import Reference
+
+    found, law = [], np.arange(1, 20) / 190
+    for layers, rank, dtype in [(1, 3, torch.float32), (2, 3, torch.float32), (2, None, None)]:
+        draw = torch.Generator().manual_seed(layers)
+        model = Factored(19, 11, layers, rank=rank, bias=True).eval().to(dtype or torch.float64)
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.copy_(torch.randn(weight.shape, generator=draw) / 3)
+        tokens, every = torch.randint(19, (13, 11), generator=draw), torch.arange(13)
+        chains = open_chains(model, tokens, "reference", reference=Reference(law=law))
+        for _ in range(8):
+            sites = torch.randint(11, (13,), generator=draw)
+            found += [chains.logits(every, sites), chains.conditionals(every, sites)]
+            chains.replace(every, sites, torch.randint(19, (13,), generator=draw))
+            found.append(chains.energy())
+    return found
+
+
 def gibbs() -> list:
     """Gibbs samples of orders 2 to 4 (sampling.gibbs_loops)."""
     from manybody.sources import gibbs
@@ -158,7 +183,7 @@ def descent() -> list:
 PARTS = {
     part.__name__: part
     for part in (
-        energy_model, factored_model, factored_chains, gibbs, potts, pseudolikelihood,
+        energy_model, factored_model, factored_chains, heat_bath, gibbs, potts, pseudolikelihood,
         channels, descent,
     )
 }  # fmt: skip

@@ -5,6 +5,9 @@ of explicitly masked copies a proposal, the cancelled ratio, the scores of the c
 b = a skipped, one output row scored a copy. It knows nothing of what copies share.
 """
 
+from itertools import combinations
+from math import comb
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -35,6 +38,47 @@ def long_log_ratio(
     forth = _masked_logits(model, tokens, positions).log_softmax(dim=1)
     change = energy(model, tokens, kind, gauge) - energy(model, changed, kind, gauge)
     return change + back[chains, tokens[chains, positions]] - forth[chains, proposals]
+
+
+def reference_energies(model: Model, law: np.ndarray) -> np.ndarray:
+    """E*_mu (|V|^L,) of all states, first position slowest, by every subset and replacement.
+
+    Eq. 2 of controls: a subset K of the other L - 1 positions weighs 1 / (L C(L - 1, |K|)).
+    """
+    length, vocabulary = model.length, model.vocabulary
+    states = np.indices((vocabulary,) * length).reshape(length, -1).T
+
+    def mean(values: np.ndarray, axis: int) -> np.ndarray:
+        return np.expand_dims(np.tensordot(values, law, (axis, 0)), axis)
+
+    total = np.zeros((vocabulary,) * length)
+    for i in range(length):
+        at = torch.full((len(states),), i)
+        logits = _masked_logits(model, torch.from_numpy(states), at).numpy()
+        own = np.take(logits.reshape(*total.shape, vocabulary), 0, axis=i)
+        own = np.moveaxis(own, -1, i)
+        own = own - mean(own, i)
+        others = [axis for axis in range(length) if axis != i]
+        for kept in range(length):
+            for chosen in combinations(others, kept):
+                part = own
+                for axis in set(others) - set(chosen):
+                    part = mean(part, axis)
+                total -= part / (length * comb(length - 1, kept))
+    return total.reshape(-1)
+
+
+def path_energy(model: Model, tokens: Tensor, paths) -> Tensor:
+    """The mean (C,) of E_{pi,r} of tokens (C, L) over frozen paths, all L terms of each anew."""
+    total = torch.zeros(len(tokens), dtype=torch.float64, device=tokens.device)
+    for order, block in zip(paths.orders, paths.blocks, strict=True):
+        state = torch.from_numpy(block).to(tokens.device).expand_as(tokens).clone()
+        for i in order.tolist():
+            logits = _masked_logits(model, state, torch.full_like(tokens[:, 0], i))
+            rows = torch.arange(len(tokens), device=tokens.device)
+            total -= logits[rows, tokens[:, i]] - logits[rows, state[:, i]]
+            state[:, i] = tokens[:, i]
+    return total / len(paths.orders)
 
 
 def _all_scores(model: Model, tokens: Tensor, kind: str, gauge: str) -> Tensor:

@@ -48,8 +48,8 @@ rule benchmark_part:
     log:
         f"{RESULTS}/logs/benchmark_part/{{part}}.log",
     wildcard_constraints:
-        part="sequences|training|clones|many-body|potts|multi-index|multi-index-coverage|recipes|"
-        "spectrum|interactions",
+        part="sequences|training|clones|energies|many-body|potts|multi-index|multi-index-coverage|"
+        "recipes|spectrum|interactions",
     conda:
         "../../envs/learning.yaml"
     # More than any machine has, which snakemake cuts down to --cores: no other job may disturb the

@@ -1,9 +1,10 @@
-"""Clones: Metropolis-Hastings chains of a trained model.
+"""Clones: sequences drawn from a trained model.
 
-Needs   a model's manifest, results/sequences/{source}/{train,test}.parquet and, of a text, its
+Needs   a model's manifest, results/sequences/{source}/{train,validation,test}.parquet and, of a text, its
         tokenizer.json and overlap.json
 Makes   results/clones/{source}/{clone}/manifest.json, which lists sweep-{n}.parquet,
-        starts.parquet, trace.parquet and samples.md beside it.
+        starts.parquet, trace.parquet and samples.md beside it, and tempering.parquet of chains
+        with several temperatures.
 """
 
 
@@ -12,6 +13,7 @@ rule sample_clones:
         model=lambda wildcards: clone_model(wildcards.clone),
         reference=lambda wildcards: clone_reference(wildcards.clone),
         train=f"{SEQUENCES}/train.parquet",
+        validation=f"{SEQUENCES}/validation.parquet",
         test=f"{SEQUENCES}/test.parquet",
         tokenizer=lambda wildcards: of_text(wildcards.source, "tokenizer.json"),
         overlap=lambda wildcards: of_text(wildcards.source, "overlap.json"),

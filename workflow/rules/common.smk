@@ -5,6 +5,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+from manybody.config.sources import sized
 from manybody.files.atomic import sha256, to_json
 from manybody.models import ARCHITECTURES
 from manybody.runtime.code_digest import code_digest
@@ -169,7 +170,8 @@ def corpus_modules(corpus):
 
 def tensor_files(source):
     """The user's own tensors that a source is made of."""
-    parts = {key: entry("sources", source).get(key) for key in ("couplings", "colours", "fields")}
+    keys = ("couplings", "colours", "fields", "rules")
+    parts = {key: entry("sources", source).get(key) for key in keys}
     return [
         own_file("sources", source, f"{key}.file", part["file"], f"a safetensors file with {key}")
         for key, part in parts.items()
@@ -342,6 +344,31 @@ def training_threads(model):
     return entry("models", model)["training"]["threads"] * training_processes(model)
 
 
+def sizes_of(source):
+    """|V| and L of a source where the config says them."""
+    given = sized(source, checked)
+    sizes = {key: getattr(given, key, None) for key in ("vocabulary", "length")}
+    return {key: size for key, size in sizes.items() if size}
+
+
+def drawn_from(source):
+    """What the sequences of a source are made of that are drawn exactly."""
+    made = entry("sources", source)
+    if made["kind"] == "tree":
+        return tensor_files(source)
+    names = {
+        "cut": ["hamiltonian.safetensors"],
+        "n-gram-clone": ["train.parquet", "test.parquet"],
+        "noisy": [f"{split}.parquet" for split in SPLITS],
+    }
+    return [f"{SEQUENCES.format(source=made['source'])}/{name}" for name in names[made["kind"]]]
+
+
+def exact_module(source):
+    """The module that draws the sequences of such a source."""
+    return f"manybody.sources.{entry('sources', source)['kind'].replace('-', '_')}"
+
+
 def sampling_threads(source):
     """Several where each has enough chains to outweigh what the others then wait for."""
     return 4 if sum(entry("sources", source)["sequences"].values()) > 2000 else 1
@@ -358,8 +385,9 @@ def clone_megabytes(clone):
     if config["compute"]["gpus"] and config["compute"]["device"] != "cpu":
         return footprint.FIXED
     clone = entry("clones", clone)
-    sizes = entry("models", clone["model"]), entry("sources", clone["source"])
-    return footprint.job_megabytes(*sizes, clone)
+    return footprint.job_megabytes(
+        entry("models", clone["model"]), sizes_of(clone["source"]), clone
+    )
 
 
 def clone_reference(clone):
@@ -385,7 +413,7 @@ def evaluated_targets(evaluation):
 
 def target_file(source, target):
     if "split" in target:
-        return f"{SEQUENCES.format(source=source)}/{target['split']}.parquet"
+        return f"{SEQUENCES.format(source=target.get('source', source))}/{target['split']}.parquet"
     return clone_path(target.get("clone", target.get("initial")))
 
 

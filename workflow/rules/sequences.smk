@@ -8,6 +8,7 @@ Makes   results/corpora/{corpus}/{train,validation,test}.parquet, the documents 
         results/sequences/{source}/{train,validation,test}.parquet, the sequences
         results/sequences/{source}/overlap.json, the test blocks that stand in the training text
         results/sequences/{source}/hamiltonian.safetensors, J, U and beta of a many-body model
+        A tree, a cut Hamiltonian, n-grams and text with noise are drawn exactly, by one rule.
 """
 
 
@@ -205,6 +206,34 @@ rule sample_potts:
         "Sampling {wildcards.source}"
     script:
         "../scripts/sample_potts.py"
+
+
+rule draw_sequences:
+    input:
+        given=lambda wildcards: drawn_from(wildcards.source),
+    output:
+        **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
+    log:
+        f"{RESULTS}/logs/draw_sequences/{{source}}.log",
+    benchmark:
+        f"{RESULTS}/usage/draw_sequences/{{source}}.jsonl"
+    wildcard_constraints:
+        source=named(sources_of("tree", "cut", "n-gram-clone", "noisy")),
+    priority: SEQUENCES_FIRST
+    conda:
+        "../../envs/numerics.yaml"
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(120),
+    params:
+        given=lambda wildcards: digests(tensor_files(wildcards.source)),
+        source=lambda wildcards: entry("sources", wildcards.source),
+        module=lambda wildcards: exact_module(wildcards.source),
+        code=lambda wildcards: code("draw_sequences.py", exact_module(wildcards.source)),
+    message:
+        "Drawing {wildcards.source}"
+    script:
+        "../scripts/draw_sequences.py"
 
 
 rule read_alignment:

@@ -1,4 +1,4 @@
-"""Draws Metropolis-Hastings clones of one trained model."""
+"""Draws clones of one trained model."""
 
 from manybody.files.store import begin
 
@@ -12,6 +12,8 @@ from manybody.files.sequences import Sequences, Symbols
 from manybody.models.stored import load_model
 from manybody.runtime.devices import pick
 from manybody.sampling.metropolis import choose_initial, sample
+from manybody.sampling.reference import reference
+from manybody.sampling.temperature import Schedule
 from manybody.sources.overlap import shares
 from manybody.sources.tokenizer import load
 
@@ -36,6 +38,13 @@ generator = {
     "order": model.about.order,
     "nominal": model.about.nominal,
 }
+paths, annealing = clone.get("paths"), clone.get("annealing")
+
+
+def tokens(split):
+    return Sequences.open(snakemake.input[split]).tokens
+
+
 sample(
     model,
     initial,
@@ -47,6 +56,12 @@ sample(
     seed=clone["chain_seed"],
     stream=snakemake.wildcards.clone,
     precision=clone["precision"],
+    sampler=clone.get("sampler", "mh"),
+    reference=reference(clone["energy"], paths, clone["chain_seed"], model, tokens),
+    schedule=Schedule(
+        annealing and (annealing["start"], annealing["sweeps"]),
+        tuple(clone.get("inverse_temperatures") or [1.0]),
+    ),
     about={
         "source": clone["source"],
         "generator": generator,

@@ -10,6 +10,7 @@ from pyarrow import parquet
 from manybody.files.atomic import sha256
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
+from manybody.sampling.reference import Reference, unigram
 from manybody.sources import tokenizer
 from manybody.sources.documents import Documents
 
@@ -105,7 +106,9 @@ clones:
     chain_seed: 4
     precision: float32
     threads: 1
+  spins-heat: {{<<: *few, energy: reference, sampler: heat-bath}}
   quartets: {{<<: *few, source: quartets, model: pairs}}
+  quartets-paths: {{<<: *few, source: quartets, model: small-bert, energy: brook, paths: 2}}
   quartets-bert: {{<<: *few, source: quartets, model: small-bert, precision: bfloat16}}
   family: {{<<: *few, source: family, model: sites}}
 evaluations:
@@ -139,8 +142,8 @@ figures:
     table1: {{clones: [family], sweep: 3, passages: [0, 1]}}
 """
 CLONES = {
-    "spins": ["spins"],
-    "quartets": ["quartets", "quartets-bert"],
+    "spins": ["spins", "spins-heat"],
+    "quartets": ["quartets", "quartets-bert", "quartets-paths"],
     "family": ["family"],
 }
 SPLITS = ("train", "validation", "test")
@@ -194,6 +197,20 @@ def test_chains_start_at_the_source_s_test_sequences(results, source, clone):
     assert manifest.about["split"] == "test"
     assert np.array_equal(starts.tokens, test.tokens[manifest.about["rows"]])
     assert manifest.about["stream"] == clone
+
+
+def test_energies_compare_with_the_sources_own_splits(results):
+    """The law of training tokens, and validation sequences that frozen paths come from."""
+    names = ("spins/spins-heat", "quartets/quartets-paths")
+    listed = (Manifest.read(results / f"clones/{name}/manifest.json", "clones") for name in names)
+    heat, paths = (manifest.about for manifest in listed)
+    assert heat["sampler"] == "heat-bath"
+    law = unigram(Sequences.open(results / "sequences/spins/train.parquet").tokens, 11)
+    assert heat["reference"] == Reference(law=law).about
+    validation = Sequences.open(results / "sequences/quartets/validation.parquet").tokens.tolist()
+    assert len(paths["reference"]["blocks"]) == 2
+    assert all(block in validation for block in paths["reference"]["blocks"])
+    assert [sorted(order) for order in paths["reference"]["orders"]] == [list(range(6))] * 2
 
 
 @pytest.mark.parametrize(("source", "clone"), EVERY)

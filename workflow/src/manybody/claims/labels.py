@@ -17,6 +17,8 @@ def target(document: dict, rank: bool = False) -> str:
     """A target's label: its generator, and what sets it apart from a clone as in the paper."""
     if document["original"]:
         return "original text"
+    if "generator" not in document:
+        return document["source"]
     made = document["generator"]
     text = generator(made["description"])
     if rank and "rank" in made["description"]:
@@ -30,6 +32,8 @@ def short(document: dict) -> str:
     """The order alone, for an axis of clones."""
     if document["original"]:
         return "original"
+    if "generator" not in document:
+        return document["source"]
     about = models.about(document["generator"]["description"])
     if about.order is None:
         return about.display_name

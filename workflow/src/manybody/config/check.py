@@ -54,7 +54,7 @@ class Config(Block):
         "name."
     )
     models: dict[str, AnyModel] = key("Architectures with their training recipes, by name.")
-    clones: dict[str, Clone] = key("Metropolis-Hastings chains of a trained model, by name.")
+    clones: dict[str, Clone] = key("Sequences drawn from a trained model, by name.")
     evaluations: dict[str, Evaluation] = key(
         "A model's runs and the sequence sets that each checkpoint is tested on, by name."
     )

@@ -31,7 +31,7 @@ LIGHT = (4.0, 300)  # seconds and MB of a job of which none was measured: it dra
 # Where the entry of a job's name stands in the config, if its counts say how much work it is
 ENTRIES = {"collect_corpus": "corpora", "compute_theory": "theory", "fit_curve": "curves"}
 ENTRIES |= {"sample_potts": "sources", "sample_many_body": "sources"}
-ENTRIES |= {"measure_spectrum": "spectra"}
+ENTRIES |= {"measure_spectrum": "spectra", "draw_sequences": "sources"}
 
 
 def jobs(config: dict, runs: list, clones: list) -> list[dict]:
@@ -81,7 +81,10 @@ def _training(config, source, model, seed) -> dict:
 def _sampling(config, name, clone) -> dict:
     model, source = clone["model"], clone["source"]
     about, length = _about(config, model, source), config["sources"][source]["length"]
-    shared, each = footprint.group_bytes(about, clone["energy"])
+    sampler, paths = clone.get("sampler", "mh"), clone.get("paths") or 0
+    shared, each = footprint.group_bytes(about, clone["energy"], sampler=sampler, paths=paths)
+    replicas = len(clone.get("inverse_temperatures") or [1])
+    work = clone["energy"] if sampler == "mh" else sampler
     power = 2 if about.closed_form else 3
     return _job(
         config,
@@ -89,9 +92,9 @@ def _sampling(config, name, clone) -> dict:
         f"{source}.{name}",
         model,
         source,
-        clone["chains"] * max(clone["sweeps"]) * length**power,
-        arrays=min(shared + clone["chains"] * each, footprint.MEMORY) // 10**6,
-        energy=clone["energy"],
+        clone["chains"] * replicas * max(paths, 1) * max(clone["sweeps"]) * length**power,
+        arrays=min(shared + clone["chains"] * replicas * each, footprint.MEMORY) // 10**6,
+        energy=work,
         test=clone["chains"] if clone["chain_init"] == "test" else 0,
     )
 
@@ -108,7 +111,8 @@ def _evaluation(config, name, seed) -> dict:
     for target in entry["targets"].values():
         clone = target.get("clone", target.get("initial"))
         sequences += config["clones"][clone]["chains"] if clone else target["sequences"]
-        test = max(test, target["sequences"] if target.get("split") == "test" else 0)
+        own = target.get("split") == "test" and "source" not in target
+        test = max(test, target["sequences"] if own else 0)
     power = 1 if _about(config, model, source).causal else 2
     amount = steps * sequences * length**power
     name = f"{name}.seed-{seed}"
@@ -169,9 +173,10 @@ def estimated(job: dict, measured: list[dict] | None = None) -> tuple[float, int
     known = [
         other
         for other in (_measured() if measured is None else measured)
-        if (other["stage"], other.get("energy")) == (job["stage"], job.get("energy"))
-        and ("layers" in other) == sized
+        if other["stage"] == job["stage"] and ("layers" in other) == sized
     ]
+    # Chains of an energy or a sampler that none was measured of are like any others.
+    known = [other for other in known if other.get("energy") == job.get("energy")] or known
     if not known:
         return LIGHT
     keys = ("layers", "size", "amount") if sized else ("amount",)

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from manybody.config.block import Block, Seeds, Several, nearest_of, refers
 from manybody.config.corpora import Split
+from manybody.config.sources import sized
 from manybody.config.training import Fraction
 from manybody.models.block import Count, key
 
@@ -36,18 +37,40 @@ class InitialTarget(Block):
 
 
 class SplitTarget(Block):
-    """Sequences of a split of the source."""
+    """Sequences of a split of the source, or of another one."""
 
     split: Split = key("The split.")
     sequences: Several = key("The first so many of the split.")
+    source: refers("sources") = key(
+        "A source of the same |V| and L, such as a cut or n-grams of the model's; by default that "
+        "which the model was trained on.",
+        None,
+    )
 
     def problems_of(self, path, source, config):
+        if self.source is not None and _sizes(self.source, config) != _sizes(source, config):
+            found, expected = (_shown(_sizes(name, config)) for name in (self.source, source))
+            yield (
+                f"{path}.source: found {self.source} with {found}; expected {expected}, as those "
+                f"of source {source}, which the model is trained on; take another"
+            )
+        source = self.source or source
         most = config.sources[source].available(self.split)
         if most and self.sequences > most:
             yield (
                 f"{path}.sequences: found {self.sequences}; expected at most {most}, the "
                 f"{self.split} split of source {source}; lower it"
             )
+
+
+def _sizes(source, config) -> tuple | None:
+    """|V| and L; None of an alignment, whose file says them."""
+    given = sized(source, config)
+    return None if given.kind == "alignment" else (given.vocabulary, given.length)
+
+
+def _shown(sizes) -> str:
+    return "those of its file" if sizes is None else "|V| = {}, L = {}".format(*sizes)
 
 
 def _of_source(path, clone, source, config):

@@ -8,6 +8,7 @@ from pydantic import Field, create_model
 
 from manybody import models
 from manybody.config.block import Block, Seed
+from manybody.config.sources import PLANTED, sized
 from manybody.config.training import training_of
 from manybody.models.block import key
 
@@ -82,7 +83,7 @@ class Model(Block):
 
     def misfits_of(self, path: str, name: str, source: str, config):
         """Whether the model `name` can be built for a source, on which `path` uses it."""
-        recipe, given = self.training, config.sources[source]
+        recipe, given, sizes = self.training, config.sources[source], sized(source, config)
         if given.kind == "alignment":
             return  # its |V| and L are in the file
         if getattr(recipe, "sequence_weights", None) is not None:
@@ -98,26 +99,26 @@ class Model(Block):
                 f"uses it; lower it or leave it out"
             )
         rank, order = getattr(self, "rank", None), getattr(self, "order", None)
-        if rank and given.vocabulary and rank > given.vocabulary:
+        if rank and sizes.vocabulary and rank > sizes.vocabulary:
             yield (
-                f"models.{name}.rank: found {rank}; expected at most the |V| = {given.vocabulary} "
-                f"of source {source}, on which {path} uses it; take rank <= {given.vocabulary}, or "
+                f"models.{name}.rank: found {rank}; expected at most the |V| = {sizes.vocabulary} "
+                f"of source {source}, on which {path} uses it; take rank <= {sizes.vocabulary}, or "
                 f"null for full values"
             )
-        if order and order > given.length:
+        if order and order > sizes.length:
             yield (
-                f"models.{name}.order: found {order}; expected at most the L = {given.length} of "
+                f"models.{name}.order: found {order}; expected at most the L = {sizes.length} of "
                 f"source {source}, on which {path} uses it; lower it"
             )
-        true_order = getattr(given, "order", None)
+        true_order = given.order if given.kind in PLANTED else None
         if self.adopts and order != true_order:
             yield (
                 f"models.{name}.order: found {order}, but source {source}, whose weights {path} "
-                f"takes, is of order {true_order or 'none: it is a text'}; expected the same; "
-                f"change one"
+                f"takes, is of order {true_order or 'none: it has no Hamiltonian'}; expected the "
+                f"same; change one"
             )
         if recipe:
-            for what, said in recipe.batch_problems(source, given.length):
+            for what, said in recipe.batch_problems(source, sizes.length):
                 yield f"models.{name}.training.{what}: {said}"
 
 

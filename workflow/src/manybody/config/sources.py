@@ -4,9 +4,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.block import Block, Inside, Seed, Several, nearest_of, refers
+from manybody.config.block import (
+    Block,
+    Inside,
+    NotNegative,
+    Seed,
+    Several,
+    nearest_of,
+    refers,
+)
 from manybody.config.corpora import Shares
 from manybody.models.block import Count, Positive, Repository, Text, key, number
+from manybody.sources import STATES
+
+PLANTED = ("many-body", "potts")  # kinds with a Hamiltonian
 
 
 class TensorFile(Block):
@@ -38,7 +49,7 @@ class Blocks(Block):
 
 
 class Sequences(Block):
-    """Sequences of each split, one chain each."""
+    """How many sequences each split has."""
 
     train: Several = key("Of the training split.")
     validation: Several = key("Of the validation split.")
@@ -115,16 +126,21 @@ class TextSource(Block):
         return getattr(self.blocks, split, None)
 
 
-class Sampled(Block):
+class Drawn(Block):
+    """What all sources have of which any number of sequences can be drawn."""
+
+    sequences: Sequences = key("Sequences of each split.")
+
+    def available(self, split: str) -> int:
+        return getattr(self.sequences, split)
+
+
+class Sampled(Drawn):
     """What samples of any Hamiltonian have."""
 
     length: Several = key("Sites L, at least the order of the interaction.")
     vocabulary: int = key("Colours |V|.", ge=2, le=64)
-    sequences: Sequences = key("Sequences of each split, one chain each.")
     seed: Seed = key("Draws J, its signs or U, and the chains.")
-
-    def available(self, split: str) -> int:
-        return getattr(self.sequences, split)
 
 
 class ManyBodySource(Sampled):
@@ -190,6 +206,107 @@ class PottsSource(Sampled):
             )
 
 
+class RandomRules(Block):
+    """Rules of a tree that are drawn: each pair of children has one parent."""
+
+    deviation: NotNegative = key("Standard deviation of the logits of a parent's pairs.")
+
+
+class TreeSource(Drawn):
+    """Leaves of a binary tree, exact: the whole tree, or one filtered at a level."""
+
+    kind: Literal["tree"]
+    depth: int = key("Depth l; the L = 2^l leaves are the sequence.", ge=1, le=12)
+    level: Seed = key(
+        "Level k of the filter: the nodes at depth k are independent given the root; 0 is the "
+        "whole tree."
+    )
+    vocabulary: int = key("Symbols q = |V|, of leaves and other nodes.", ge=2, le=16)
+    rules: nearest_of(RandomRules, TensorFile) = key(
+        "Probabilities of the pairs of children of each symbol (q, q, q), random or of a file."
+    )
+    seed: Seed = key("Draws the rules, and the sequences of each level.")
+
+    @property
+    def length(self) -> int:
+        return 2**self.depth
+
+    def problems(self):
+        if self.level > self.depth:
+            yield (
+                "level",
+                f"found {self.level}; expected at most the depth {self.depth}, at which the "
+                f"leaves are independent given the root; lower it",
+            )
+
+
+class CutSource(Drawn):
+    """A planted Hamiltonian without the interactions above an order, exact, by enumeration."""
+
+    kind: Literal["cut"]
+    source: refers("sources", *PLANTED) = key("Source with the Hamiltonian.")
+    at: Count = key("Largest order of interaction that is left.")
+    kept: Literal["interactions", "marginals"] = key(
+        "interactions: the terms of that order and below, in the zero-sum gauge; marginals: the "
+        "law of that order with the marginals of the planted one on so many sites."
+    )
+    seed: Seed = key("Draws the sequences.")
+
+    def misfits(self, path, config):
+        planted = config.sources[self.source]
+        if self.at >= planted.order:
+            yield (
+                f"{path}.at: found {self.at}; expected less than the {planted.order} of source "
+                f"{self.source}, above which there is nothing to cut; lower it"
+            )
+        if planted.vocabulary**planted.length > STATES:
+            yield (
+                f"{path}.source: found {self.source} with |V|^L = "
+                f"{planted.vocabulary}^{planted.length}; expected at most {STATES} states, as all "
+                f"are enumerated; take one of fewer sites or colours"
+            )
+
+
+class NGramSource(Drawn):
+    """A clone of known order without training: n-grams of another source, drawn exactly."""
+
+    kind: Literal["n-gram-clone"]
+    source: refers("sources", "text", *PLANTED, "tree") = key(
+        "Source whose training sequences n-grams are counted in."
+    )
+    order: int = key("Order n: a token depends on the n - 1 before it.", ge=1, le=8)
+    smoothing: Literal["kneser-ney", "maximum-entropy"] = key(
+        "kneser-ney is interpolated and gives every sequence some probability; maximum-entropy is "
+        "the law of largest entropy with the frequencies of the training blocks' n-grams and of "
+        "their beginnings."
+    )
+    seed: Seed = key("Draws the sequences.")
+
+    def misfits(self, path, config):
+        text = config.sources[self.source]
+        if self.order > text.length:
+            yield (
+                f"{path}.order: found {self.order}; expected at most the L = {text.length} of "
+                f"source {self.source}, since n-grams are runs within a block; lower it"
+            )
+        elif (text.vocabulary or 1) ** self.order >= 2**63:
+            yield (
+                f"{path}.order: found {self.order} with the |V| = {text.vocabulary} of source "
+                f"{self.source}; expected |V|^n below 2^63, as n-grams are numbered; lower it"
+            )
+
+
+class NoisySource(Drawn):
+    """A text in which some tokens are noise, beside which clones are read."""
+
+    kind: Literal["noisy"]
+    source: refers("sources", "text") = key("Source whose sequences they are, the first of each.")
+    share: Inside = key(
+        "Share of the tokens that are replaced, by draws of the training text's unigram law."
+    )
+    seed: Seed = key("Draws which, and by what.")
+
+
 class AlignmentShares(Shares):
     """Shares of the sequences, which sum to 1, and what is held out together."""
 
@@ -225,5 +342,20 @@ class AlignmentSource(Block):
 
 
 Source = Annotated[
-    TextSource | ManyBodySource | PottsSource | AlignmentSource, Field(discriminator="kind")
+    TextSource
+    | ManyBodySource
+    | PottsSource
+    | AlignmentSource
+    | TreeSource
+    | CutSource
+    | NGramSource
+    | NoisySource,
+    Field(discriminator="kind"),
 ]
+
+
+def sized(name: str, config) -> Source:
+    """The source that says |V| and L of the one called `name`: its own, or that it is made from."""
+    source = config.sources[name]
+    made = isinstance(source, CutSource | NGramSource | NoisySource)
+    return config.sources[source.source] if made else source

@@ -105,6 +105,12 @@ def spectrum(
             "orders" if degree is None else "degree",
         )
     costs = _costs(largest, degree)
+    if forwards < (least := sum(costs.values()) * draws.chunk):
+        raise Refusal(
+            f"found {forwards}; expected at least {least}, which {draws.chunk} draws of each order "
+            f"take",
+            "forwards",
+        )
     if degree is None and importance:
         draws.learn_profile()
     rows = pd.DataFrame(columns=COLUMNS) if rows is None else rows
@@ -134,12 +140,6 @@ def spectrum(
         if not added:
             break
         rows = pd.concat([rows, *added] if len(rows) else added, ignore_index=True)
-    if table is None:
-        raise Refusal(
-            f"found {forwards}; expected at least {sum(costs.values()) * draws.chunk}, which "
-            f"{draws.chunk} draws of each order take",
-            "forwards",
-        )
     return Spectrum(table, rows)
 
 

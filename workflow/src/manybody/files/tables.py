@@ -296,12 +296,14 @@ def read_targets(targets: Mapping[str, dict], clones: Mapping[str, str | Path]) 
     targets: the evaluation's, as in the config. clones: name -> path of the manifest. A clone's
     document holds `generator` (model, seed, step, whether it is the last, description), `energy`,
     `chain_init`, `rows` (which test sequences its chains started from; None for noise), `sweep` and
-    `length` (L); that of original text holds only `original: True`.
+    `length` (L); that of original text holds only `original: True`, that of another source its name
+    as `source`.
     """
     documents = {}
     for name, target in targets.items():
         if "clone" not in target:
-            documents[name] = {"original": True}
+            other = target.get("source")
+            documents[name] = {"original": False, "source": other} if other else {"original": True}
             continue
         about = Manifest.read(clones[target["clone"]], "clones").about
         documents[name] = {

@@ -15,13 +15,25 @@ from manybody.files.atomic import ArtifactError, atomic, sha256
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences, Symbols
 from manybody.page.chains import known
+from manybody.sampling.combinations import TEMPERED
 from manybody.sources.published import REPOSITORIES
 from manybody.sources.tokenizer import load
 
 SCORES = {
-    "raw": "h_i the logits of position i where it alone is masked",
-    "norm": "h_i the log-probabilities of position i where it alone is masked",
+    "raw": "E(s) = -sum_i h_i(s_i), h_i the logits of position i where it alone is masked",
+    "norm": "E(s) = -sum_i h_i(s_i), h_i the log-probabilities of position i, it alone masked",
+    "reference": "E*_mu, which counts each interaction once, mu the unigram law of the training "
+    "tokens",
+    "brook": "the mean over frozen Brook paths from validation sequences, which counts each "
+    "interaction once",
 }
+SAMPLERS = {
+    "mh": "Metropolis-Hastings, proposals by the masked logits",
+    "heat-bath": "heat bath, each position drawn from the energy's own conditional",
+    "gibbs": "each position drawn from the model's masked conditional, whatever the energy",
+    "ancestral": "token by token from the next-token law; the score is log p, given the first",
+}
+TEMPERATURE = "1: a sequence s is drawn with probability proportional to exp(-E(s))"
 # As huggingface.co names them, of the repositories that texts are downloaded from.
 LICENCES = {"tinystories": ["cdla-sharing-1.0"], "wikitext103": ["cc-by-sa-3.0", "gfdl"]}
 
@@ -76,25 +88,26 @@ def _card(manifest: Path, about: dict, started: Sequences, saved: list[str]) -> 
     head = {
         "pretty_name": f"{chains['name']}, a clone of {about['source']}",
         **({"license": licence} if licence else {}),
-        "tags": ["synthetic", "metropolis-hastings", "masked-language-model", "manybody"],
+        "tags": ["synthetic", "markov-chain-monte-carlo", "language-model", "manybody"],
         "configs": [
             {"config_name": name, "data_files": f"{name}.parquet"}
             | ({"default": True} if name == saved[0] else {})
             for name in [*saved, "starts"]
         ],
     }
+    sampler = about.get("sampler", "mh")
     made, order = about["generator"], about["generator"]["order"]
     sizes = ", ".join(f"{key} {value}" for key, value in sorted(made["description"].items()))
     facts = {
         "Generator": f"{chains['generator']} ({sizes}), model {made['model']} of seed "
         f"{made['seed']} at step {made['step']}{' (the last)' if made['last'] else ''}",
         "Order of interaction": order if order is not None else "bounded by L alone",
-        "Score": f"{about['energy']}: E(s) = -sum_i h_i(s_i), {SCORES[about['energy']]}",
-        "Temperature": "1: a sequence s is drawn with probability proportional to exp(-E(s))",
+        "Sampler": SAMPLERS[sampler],
+        "Score": f"{about['energy']}: {SCORES[about['energy']]}",
+        **({"Temperature": TEMPERATURE} if sampler in TEMPERED else {}),
         "Chains": f"{about['chains']}, one a row; start: {chains['start']}; seed "
         f"{about['chain_seed']}; positions {about['order']}",
-        "Sweeps": f"{', '.join(map(str, about['sweeps']))}; a sweep proposes a token at each of "
-        "the L positions",
+        "Sweeps": f"{', '.join(map(str, about['sweeps']))}; a sweep visits each of the L positions",
         f"After {chains['sweeps']} sweeps": f"{chains['accepted']:.0%} of the proposals of another "
         f"token accepted, {chains['kept']:.0%} of the positions as at the start, split R-hat of "
         f"the score {chains['rhat']:.3f}, effective samples {chains['effective']:.0f}: "

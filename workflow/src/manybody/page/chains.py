@@ -34,7 +34,7 @@ def _known(path: Path) -> dict:
         "run": (about["source"], made["model"], made["seed"]),
         "step": made["step"],
         "start": about["chain_init"],
-        "score": about["energy"],
+        "score": ", ".join(about[key] for key in ("energy", "sampler") if key in about),
         "chains": about["chains"],
         "sweeps": int(last["sweep"]),
         "accepted": float(last["accepted"]),

@@ -5,8 +5,8 @@ from manybody.plotting import style
 
 
 def colour(document: dict) -> str:
-    """Blue to red from low to high order, grey for original text."""
-    if document["original"]:
+    """Blue to red from low to high order, grey for original text and for other sources."""
+    if "generator" not in document:
         return style.ORIGINAL
     return generator_colour(document["generator"]["description"])
 

@@ -3,8 +3,9 @@
 from torch import Tensor
 
 from manybody.models.base import Model
-from manybody.sampling import footprint
+from manybody.sampling import combinations, footprint
 from manybody.sampling.chains import Chains
+from manybody.sampling.reference import Reference
 
 
 def open_chains(
@@ -13,13 +14,46 @@ def open_chains(
     energy: str = "raw",
     gauge: str = "none",
     precision: str = "float32",
+    sampler: str = "mh",
+    reference: Reference | None = None,
 ) -> Chains:
     """The fastest exact backend for `model`, started at `tokens` (C, L).
+
+    The energies "reference" and "brook" need their `reference`. Chains of `sampler` other than "mh"
+    are those that `redraw.redraw` moves.
 
     `precision="bfloat16"` (BERT) computes ratios in bfloat16 and those near their threshold again
     in the model's own type: the same moves, faster on a GPU. The block `clones` of the config
     refuses what does not fit a model.
     """
+    if sampler == "ancestral":
+        from manybody.sampling.redraw import Causal
+
+        return Causal(model, tokens)
+    if combinations.by_order(sampler, energy, model.about):
+        from manybody.sampling import factored
+
+        law = None if reference is None else reference.law
+        chains = factored.open_by_order(model, tokens, energy, gauge, law)
+        if sampler != "gibbs":
+            return chains
+        from manybody.sampling.redraw import FactoredGibbs
+
+        return FactoredGibbs(model, chains)
+    if sampler == "gibbs":
+        from manybody.sampling.masked import MaskedChains
+        from manybody.sampling.redraw import MaskedGibbs
+
+        scored = (
+            MaskedChains(model, tokens, energy, gauge)
+            if energy in ("raw", "norm")
+            else open_chains(model, tokens, energy, gauge, reference=reference)
+        )
+        return MaskedGibbs(model, scored)
+    if energy in ("reference", "brook"):
+        from manybody.sampling.paths import PathChains
+
+        return PathChains(model, tokens, reference.paths)
     if precision == "bfloat16":
         from manybody.sampling.masked import CoarseChains
 
@@ -34,13 +68,19 @@ def open_chains(
 
 
 def bytes_needed(
-    model: Model, energy: str, gauge: str, precision: str = "float32"
+    model: Model,
+    energy: str,
+    gauge: str,
+    precision: str = "float32",
+    sampler: str = "mh",
+    paths: int = 0,
 ) -> tuple[int, int]:
     """Bytes of tables shared by all chains, and bytes for each chain (caches and work space).
 
     In bfloat16 the weights stand beside their own type a second time while copies are computed.
     """
-    shared, each = footprint.group_bytes(model, energy, *_numbers(model))
+    number, device = _numbers(model)
+    shared, each = footprint.group_bytes(model, energy, number, device, sampler, paths)
     if precision == "bfloat16":
         shared += 2 * sum(weight.numel() for weight in model.parameters())
     return shared, each

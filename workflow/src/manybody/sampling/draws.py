@@ -29,6 +29,10 @@ class Draws:
             visits = np.argsort(keys, axis=1, kind="stable")
         return visits, uniforms
 
+    def swaps(self, number: int, pairs: int) -> np.ndarray:
+        """Uniforms (C, pairs) for swaps after sweep `number`."""
+        return self._stream(number, 2).random((self.chains, pairs))
+
     def _stream(self, number: int, purpose: int) -> np.random.Generator:
         entropy = np.random.SeedSequence(self.seed, spawn_key=(*self.stream, number, purpose))
         return np.random.Generator(np.random.Philox(entropy))

@@ -8,6 +8,7 @@ its caches and how many chains move together.
 from dataclasses import dataclass
 
 from manybody import models
+from manybody.sampling import combinations
 
 MEMORY = 12 << 30  # bytes for tables, caches and work space of the chains that move together
 COPIES = {"cpu": 256 << 20, "cuda": 4 << 30}  # bytes of activations of masked copies at once
@@ -57,23 +58,39 @@ def job_megabytes(model: dict, source: dict, clone: dict) -> int:
     about = models.about({**model, **sizes})
     if about.work_size is None:
         return FIXED
-    shared, each = group_bytes(about, clone["energy"])
-    group = min(shared + clone["chains"] * each, MEMORY)
+    sampler, paths = clone.get("sampler", "mh"), clone.get("paths") or 0
+    shared, each = group_bytes(about, clone["energy"], sampler=sampler, paths=paths)
+    chains = clone["chains"] * len(clone.get("inverse_temperatures") or [1])
+    group = min(shared + chains * each, MEMORY)
     return PROCESS + -(-(group + (SINGLE + DOUBLE) * about.weights) // 10**6)
 
 
-def group_bytes(model, energy: str, number: int = SINGLE, device: str = "cpu") -> tuple[int, int]:
+def group_bytes(
+    model,
+    energy: str,
+    number: int = SINGLE,
+    device: str = "cpu",
+    sampler: str = "mh",
+    paths: int = 0,
+) -> tuple[int, int]:
     """Bytes that all chains share, and bytes for each chain (caches and work space).
 
-    `model` is a model or its `About`, `number` the bytes of one of its numbers.
+    `model` is a model or its `About`, `number` the bytes of one of its numbers, `paths` how many
+    frozen paths its energy has.
     """
-    if incremental(model, energy, number, device):
+    about = models.about(model.description)
+    if sampler == "ancestral":
+        return COPIES["cpu"], DOUBLE * 2 * (about.description["vocabulary"] + 8)
+    if combinations.by_order(sampler, energy, about):
+        return order_bytes(Sizes.of(model.description), number)
+    plain = sampler == "mh" and not paths
+    if plain and incremental(model, energy, number, device):
         return incremental_bytes(Sizes.of(model.description), energy, number, device)
     length, vocabulary = model.description["length"], model.description["vocabulary"]
     work = max(COPIES.get(device, COPIES["cpu"]), length * model.work_size * number)
     # Cached, proposed, and both again while they are gathered or concatenated.
-    features = 4 * length * model.feature_size * number
-    scores = DOUBLE * length * 10
+    features = 4 * length * max(paths, 1) * model.feature_size * number
+    scores = DOUBLE * length * (10 + 2 * paths * length)
     proposal = vocabulary * (3 * DOUBLE + number)
     return 2 * work, features + scores + proposal
 
@@ -124,6 +141,13 @@ def incremental_bytes(
         shared += DOUBLE * (layers - 1) ** 2 * rank**3
         shared += min(score_bytes(sizes), TABLES) if energy == "raw" else 0
     return shared, DOUBLE * (2 * length**2 * width + 2 * length * (rank + 2))
+
+
+def order_bytes(sizes: Sizes, number: int = SINGLE) -> tuple[int, int]:
+    """The same of `factored.by_order`: rho, g and the pairs; W and S; the sums of one proposal."""
+    length, vocabulary = sizes.length, sizes.vocabulary
+    shared = (2 * DOUBLE + 3 * number) * vocabulary**2 + DOUBLE * 2 * length * vocabulary
+    return shared, (2 * length + 8) * vocabulary * number + 4 * DOUBLE * vocabulary
 
 
 def proposal_bytes(sizes: Sizes, energy: str) -> int:

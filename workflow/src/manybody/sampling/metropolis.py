@@ -31,26 +31,16 @@ from manybody.sampling.chains import Chains
 from manybody.sampling.diagnostics import trace
 from manybody.sampling.draws import Draws, propose
 from manybody.sampling.footprint import MEMORY
+from manybody.sampling.record import Record
+from manybody.sampling.redraw import redraw
+from manybody.sampling.reference import Reference
+from manybody.sampling.temperature import CONSTANT, Schedule, check_swaps, tempered
 from manybody.sources import overlap
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
 SHOWN = 5  # chains in samples.md
 STATE = ("tokens", "energies", "same", "accepted", "changed")  # arrays that a run goes on from
-
-
-class Record:
-    """What C chains did in some sweeps: arrays with one row a sweep.
-
-    `energies` (nats) and `changed` (positions that differ from the start) hold at the end of each
-    sweep, `same` and `accepted` count proposals; `tokens[n]` (C, L) is the state after sweep n.
-    """
-
-    def __init__(self, sweeps: int, chains: int):
-        self.energies = np.zeros((sweeps, chains))
-        self.same = np.zeros((sweeps, chains), dtype=np.int64)
-        self.accepted = np.zeros((sweeps, chains), dtype=np.int64)
-        self.changed = np.zeros((sweeps, chains), dtype=np.int64)
-        self.tokens: dict[int, np.ndarray] = {}
+LADDER = ("rungs", "levels", "swaps")  # and, with several temperatures
 
 
 def advance(
@@ -60,12 +50,14 @@ def advance(
     initial: np.ndarray,
     keep: set[int] = frozenset(),
     report: Callable[[int, Record], None] | None = None,
+    betas: np.ndarray | None = None,
 ) -> Record:
     """Moves every chain through its steps.
 
     `visits` (C, S, L) are the positions of S sweeps and `uniforms` (C, S, L, 2) the numbers for
     proposing and accepting; `initial` (C, L) is what `changed` compares with; `keep` names sweeps
     (1..S) after which the tokens are recorded; `report` hears after each batch the steps done.
+    `betas` (C,) are inverse temperatures of the target, 1 by default; not with coarse arithmetic.
     """
     count, sweeps, length = visits.shape
     last = sweeps * length
@@ -131,15 +123,19 @@ def advance(
         )
         thresholds = accepting[place]
         ratios = ratios.cpu().numpy()
+        rises = ratios + gains[moving]
+        if betas is not None:  # the proposals' own law stays as it is
+            ratios = betas[moving] * rises - gains[moving]
         if margin:  # coarse arithmetic does not decide within it
             (doubtful,) = (np.abs(ratios - thresholds) < margin).nonzero()
             if doubtful.size:
                 ratios[doubtful] = chains.refine(handle, _indices(doubtful, device)).cpu().numpy()
+                rises = ratios + gains[moving]
         accepted = thresholds < ratios
         chains.accept(handle, torch.from_numpy(accepted).to(device))
         taken = moving[accepted]
         tokens[taken, positions[accepted]] = proposals[taken]
-        energies[taken] -= ratios[accepted] + gains[taken]
+        energies[taken] -= rises[accepted]
         record.accepted[at[accepted] // length, taken] += 1
         ready[moving] = False
         finish(moving)
@@ -155,13 +151,19 @@ def _indices(values: np.ndarray, device: torch.device) -> Tensor:
 
 
 def group_size(
-    model: Model, energy: str, gauge: str, memory: int = MEMORY, precision: str = "float32"
+    model: Model,
+    energy: str,
+    gauge: str,
+    memory: int = MEMORY,
+    precision: str = "float32",
+    sampler: str = "mh",
+    paths: int = 0,
 ) -> int:
     """How many chains fit into `memory` bytes at once, from the sizes of their caches.
 
     Raises `MemoryError` when not even one does.
     """
-    shared, each = bytes_needed(model, energy, gauge, precision)
+    shared, each = bytes_needed(model, energy, gauge, precision, sampler, paths)
     if shared + each > memory:
         raise MemoryError(
             f"one chain of this model needs {(shared + each) / 2**30:.2f} GiB (tables "
@@ -213,6 +215,9 @@ def sample(
     interval: int = INTERVAL,
     precision: str = "float32",
     stream: str = "",
+    sampler: str = "mh",
+    reference: Reference | None = None,
+    schedule: Schedule = CONSTANT,
 ) -> Path:
     """Draws clones of `model` from `initial` (C, L) into the folder `out`; returns its manifest.
 
@@ -222,9 +227,13 @@ def sample(
     sweeps the caches are rebuilt and the state is saved under `resume/`: a run killed at any moment
     and started again with the same arguments writes the same bytes on a CPU. Of one `seed`, two
     names `stream` give chains with unrelated random numbers. `memory` (bytes) bounds the chains
-    that move together, `precision` is that of `open_chains`.
+    that move together, `precision`, `sampler` and `reference` are those of `open_chains`.
+    With a ladder of temperatures the sequences are the coldest replicas', and `tempering.parquet`
+    holds the mean score and the share of swaps with the next hotter one for each temperature and
+    sweep.
 
-    Raises `ValueError` for starts that do not fit the model.
+    Raises `ValueError` for starts that do not fit the model, and `Refusal` for a ladder without
+    swaps.
     """
     initial = np.ascontiguousarray(initial, dtype=np.int64)
     about = about | dict(
@@ -239,42 +248,70 @@ def sample(
         threads=threads,
         precision=precision,
     )
-    group = group_size(model, energy, gauge, memory, precision)
+    if sampler != "mh":
+        about |= dict(sampler=sampler)
+    if reference is not None:
+        about |= dict(reference=reference.about)
+    if not schedule.constant:
+        about |= dict(annealing=schedule.annealing, inverse_temperatures=schedule.ladder)
+    paths = 0 if reference is None or reference.paths is None else len(reference.paths.orders)
+    group = group_size(model, energy, gauge, memory, precision, sampler, paths)
+    group = max(1, group // schedule.replicas)
     out = Path(out)
     with torch_threads(threads), lease(out), torch.no_grad():
-        run = _CloneFiles(out, model, initial, sorted(set(sweeps)), about)
-        _walk(run, model, Draws(seed, len(initial), model.length, order, stream), group)
+        run = _CloneFiles(out, model, initial, sorted(set(sweeps)), about, schedule.ladder)
+        draws = Draws(seed, len(run.tokens), model.length, order, stream)
+        _walk(run, model, draws, group, sampler, reference, schedule)
         return run.close(tokenizer)
 
 
-def _walk(run: "_CloneFiles", model: Model, draws: Draws, group: int) -> None:
+def _walk(
+    run: "_CloneFiles",
+    model: Model,
+    draws: Draws,
+    group: int,
+    sampler: str,
+    reference: Reference | None,
+    schedule: Schedule,
+) -> None:
     device = next(model.parameters()).device
     energy, gauge = run.about["energy"], run.about["gauge"]
-    count, length = run.initial.shape
+    count, replicas = len(run.initial), schedule.replicas
+    step = advance if sampler == "mh" else redraw
     parts = np.array_split(np.arange(count), -(-count // group))
     chains = None
-    total, done = (sweeps * count * length for sweeps in (run.saves[-1], run.done))
+    total, done = (sweeps * run.tokens.size for sweeps in (run.saves[-1], run.done))
     with Progress(total, "steps", f"clones {run.out.name}", done) as progress:
         while run.done < run.saves[-1]:
-            block = range(run.done + 1, min(run.done + run.about["interval"], run.saves[-1]) + 1)
+            first = run.done + 1
+            block = range(first, min(run.done + run.about["interval"], run.saves[-1]) + 1)
             visits, uniforms = zip(*(draws.sweep(number) for number in block), strict=True)
             visits, uniforms = np.stack(visits, axis=1), np.stack(uniforms, axis=1)
             keep = {number - run.done for number in run.saves if number in block}
             initial, records = [], []
             for part in parts:
+                rows = (part[:, None] * replicas + np.arange(replicas)).reshape(-1)
                 if len(parts) > 1 or chains is None:
                     chains = None  # the caches of the group before must go first
-                    tokens = torch.from_numpy(run.tokens[part]).to(device)
-                    chains = open_chains(model, tokens, energy, gauge, run.about["precision"])
+                    tokens = torch.from_numpy(run.tokens[rows]).to(device)
+                    chains = open_chains(
+                        model, tokens, energy, gauge, run.about["precision"], sampler, reference
+                    )
                 else:
                     chains.rebuild()
-                initial.append(chains.energy().cpu().numpy())
-                report = _Report(progress, len(part))
-                records.append(
-                    advance(chains, visits[part], uniforms[part], run.initial[part], keep, report)
-                )
-                run.tokens[part] = chains.tokens.cpu().numpy()
-            run.add(np.concatenate(initial), records)
+                if run.done == 0:
+                    initial.append(chains.energy().cpu().numpy()[::replicas])
+                report = _Report(progress, len(rows))
+                starts = np.repeat(run.initial[part], replicas, axis=0)
+                moves = (chains, visits[rows], uniforms[rows], starts, keep, report)
+                if schedule.constant:
+                    records.append(step(*moves))
+                else:
+                    rungs = run.rungs[rows]
+                    records.append(tempered(step, *moves, schedule, rungs, first, draws, part))
+                    run.rungs[rows] = rungs
+                run.tokens[rows] = chains.tokens.cpu().numpy()
+            run.add(np.concatenate(initial) if initial else None, records)
 
 
 class _Report:
@@ -295,8 +332,18 @@ class _Report:
 class _CloneFiles:
     """The files of a clone and what of them is done."""
 
-    def __init__(self, out: Path, model: Model, initial: np.ndarray, saves: list[int], about: dict):
+    def __init__(
+        self,
+        out: Path,
+        model: Model,
+        initial: np.ndarray,
+        saves: list[int],
+        about: dict,
+        ladder: tuple[float, ...] = (1.0,),
+    ):
         self.out, self.initial, self.saves, self.about = out, initial, saves, about
+        self.ladder, replicas = ladder, len(ladder)
+        self.state = STATE + LADDER if replicas > 1 else STATE
         self.vocabulary = model.vocabulary
         identity = about | dict(
             sweeps=saves,
@@ -304,7 +351,10 @@ class _CloneFiles:
             parameters=_digest(part.detach().cpu().numpy() for part in model.state_dict().values()),
         )
         self.resume = Resume(out / "resume", identity)
-        self.tokens = initial.copy()
+        self.tokens = np.repeat(initial, replicas, axis=0)
+        self.rungs = np.tile(np.arange(replicas), len(initial))
+        self.levels = np.zeros((0, replicas))
+        self.swaps = np.zeros((0, replicas - 1), dtype=np.int64)
         count = len(initial)
         self.energies = np.zeros((0, count))
         self.same, self.accepted, self.changed = (
@@ -313,7 +363,7 @@ class _CloneFiles:
         self._tidy()
         found = self.resume.load()
         if found and all(self._file(n).exists() for n in saves if n <= found[1]["step"]):
-            for name in STATE:
+            for name in self.state:
                 setattr(self, name, found[0][name].numpy().copy())
 
     def _tidy(self) -> None:
@@ -333,7 +383,7 @@ class _CloneFiles:
     def _file(self, sweep: int) -> Path:
         return self.out / f"sweep-{sweep}.parquet"
 
-    def add(self, initial: np.ndarray, records: list[Record]) -> None:
+    def add(self, initial: np.ndarray | None, records: list[Record]) -> None:
         """Takes over what all groups did since the last time, writes saved sweeps and the state."""
         before = self.done
         if before == 0:
@@ -342,11 +392,18 @@ class _CloneFiles:
         for name in STATE[1:]:
             new = np.concatenate([getattr(record, name) for record in records], axis=1)
             setattr(self, name, np.concatenate([getattr(self, name), new]))
+        if len(self.ladder) > 1:
+            shares = [len(record.energies[0]) / len(self.initial) for record in records]
+            levels = sum(
+                share * record.levels for share, record in zip(shares, records, strict=True)
+            )
+            self.levels = np.concatenate([self.levels, levels])
+            self.swaps = np.concatenate([self.swaps, sum(record.swaps for record in records)])
         for sweep in sorted(records[0].tokens):
             tokens = np.concatenate([record.tokens[sweep] for record in records])
             about = self.about | dict(sweep=before + sweep) | self._shares(before + sweep)
             sequences.write(self._file(before + sweep), tokens, self.vocabulary, about)
-        tensors = {name: torch.from_numpy(getattr(self, name)) for name in STATE}
+        tensors = {name: torch.from_numpy(getattr(self, name)) for name in self.state}
         self.resume.save(self.done, tensors, {})
 
     def _shares(self, sweeps: int) -> dict[str, float]:
@@ -365,7 +422,12 @@ class _CloneFiles:
         table = pa.table({name: numbers(values) for name, values in columns.items()})
         with atomic(self.out / "trace.parquet") as temporary:
             parquet.write_table(table, temporary, write_page_checksum=True)
-        names = ["starts.parquet", "trace.parquet", *(self._file(n).name for n in self.saves)]
+        names = [
+            "starts.parquet",
+            "trace.parquet",
+            *self._tempering(),
+            *(self._file(n).name for n in self.saves),
+        ]
         if tokenizer is not None:
             with atomic(self.out / "samples.md") as temporary:
                 temporary.write_text(self._samples(tokenizer), encoding="utf-8")
@@ -375,6 +437,27 @@ class _CloneFiles:
         write_manifest(manifest, "clones", names, about)
         self.resume.clear()
         return manifest
+
+    def _tempering(self) -> list[str]:
+        """Writes what the replicas of a ladder did, one row a sweep and temperature."""
+        if len(self.ladder) == 1:
+            return []
+        sweeps, pairs = self.swaps.shape
+        shares = np.full((sweeps, pairs + 1), np.nan)
+        for sweep in range(sweeps):
+            tried = slice(sweep % 2, pairs, 2)  # see `temperature.swap`
+            shares[sweep, tried] = self.swaps[sweep, tried] / len(self.initial)
+        columns = dict(
+            sweep=np.arange(1, sweeps + 1).repeat(pairs + 1),
+            inverse_temperature=np.tile(np.array(self.ladder), sweeps),
+            score=-self.levels.reshape(-1) / self.initial.shape[1],
+            swapped=shares.reshape(-1),
+        )
+        table = pa.table({name: numbers(values) for name, values in columns.items()})
+        with atomic(self.out / "tempering.parquet") as temporary:
+            parquet.write_table(table, temporary, write_page_checksum=True)
+        check_swaps(self.swaps, self.ladder)
+        return ["tempering.parquet"]
 
     def _samples(self, tokenizer) -> str:
         """A few chains as text, at the start and after each saved sweep."""

@@ -12,7 +12,10 @@ numbers of k-grams with c = 1 and c = 2, D_k = n_1 / (n_1 + 2 n_2), and 1/2 wher
 
 import numpy as np
 
+from manybody.kernels.ngrams import interpolated
+
 COPIES = 2**22  # windows looked up at once
+UNIFORMS = 2**24  # random numbers drawn at once
 
 
 class KneserNey:
@@ -27,72 +30,105 @@ class KneserNey:
         if len(stream) < order:
             raise ValueError(f"a text of {len(stream)} tokens has no run of {order} tokens")
         self.vocabulary, self.order = vocabulary, order
-        windows = np.lib.stride_tricks.sliding_window_view(np.asarray(stream, np.int64), order)
-        grams, counts = np.unique(_keys(windows, vocabulary), return_counts=True)
+        stream = np.asarray(stream)
+        grams, counts = _counted(numbered(stream, vocabulary, order))
         levels = [_Level(grams, counts, vocabulary)]
         for k in range(order - 1, 0, -1):
             # Of each k-gram, how many different (k + 1)-grams end with it.
             if k < order - 1:
-                shorter = np.lib.stride_tricks.sliding_window_view(np.asarray(stream), k + 1)
-                grams = np.unique(_keys(shorter.astype(np.int64), vocabulary))
-            ends, counts = np.unique(grams % vocabulary**k, return_counts=True)
-            levels.append(_Level(ends, counts, vocabulary))
+                grams, _ = _counted(numbered(stream, vocabulary, k + 1))
+            levels.append(_Level(*_counted(grams % vocabulary**k), vocabulary))
         self._levels = levels[::-1]
 
     def probability(self, windows: np.ndarray) -> np.ndarray:
         """p of the last token of each row of `windows` (..., n), given those before it: (...)."""
-        windows = np.asarray(windows, np.int64)
         found = np.full(windows.shape[:-1], 1 / self.vocabulary)
         for k, level in enumerate(self._levels, start=1):
-            found = level.interpolated(_keys(windows[..., -k:], self.vocabulary), found)
+            found = level.interpolated(
+                numbered(windows[..., -k:], self.vocabulary, k)[..., 0], found
+            )
         return found
+
+    def draw(self, tokens: np.ndarray, first: int, stop: int, random: np.random.Generator):
+        """Fills the places `first` to `stop` of `tokens` (N, L) int64; those before are filled."""
+        size = max(1, UNIFORMS // ((stop - first) * (self.order + 1)))
+        for start in range(0, len(tokens), size):
+            part = tokens[start : start + size]
+            uniforms = random.random((len(part), stop - first, self.order + 1))
+            levels = tuple(level.arrays for level in self._levels)
+            discounts = np.array([level.discount for level in self._levels])
+            interpolated(part, first, stop, self.vocabulary, uniforms, levels, discounts)
 
 
 class _Level:
     """Counts of k-grams, as sorted keys, and of their contexts."""
 
     def __init__(self, grams: np.ndarray, counts: np.ndarray, vocabulary: int):
-        self._grams, self._counts, self._vocabulary = grams, counts, vocabulary
+        self._vocabulary = vocabulary
         once, twice = (int((counts == number).sum()) for number in (1, 2))
         self.discount = once / (once + 2 * twice) if once else 0.5
-        self._contexts, start = np.unique(grams // vocabulary, return_index=True)
-        self._totals = np.add.reduceat(counts, start)
-        self._types = np.diff(np.append(start, len(grams)))
+        sums = np.zeros(len(grams) + 1, np.int64)
+        np.cumsum(counts, out=sums[1:])
+        contexts = grams // vocabulary
+        starts = np.append(_firsts(contexts), len(grams))
+        self.arrays = grams, sums, contexts[starts[:-1]], starts
 
-    def interpolated(self, grams: np.ndarray, lower: np.ndarray) -> np.ndarray:
+    def interpolated(self, keys: np.ndarray, lower: np.ndarray) -> np.ndarray:
         """p_k from p_{k-1}, for k-grams by their keys."""
-        count = _looked_up(self._grams, self._counts, grams)
-        context = grams // self._vocabulary
-        total = _looked_up(self._contexts, self._totals, context)
-        types = _looked_up(self._contexts, self._types, context)
-        own = np.maximum(count - self.discount, 0) + self.discount * types * lower
-        return np.where(total > 0, own / np.maximum(total, 1), lower)
+        grams, sums, contexts, starts = self.arrays
+        place, known = looked_up(grams, keys)
+        count = np.where(known, sums[place + 1] - sums[place], 0)
+        place, known = looked_up(contexts, keys // self._vocabulary)
+        low, high = starts[place], starts[place + 1]
+        total = sums[high] - sums[low]
+        own = np.maximum(count - self.discount, 0) + self.discount * (high - low) * lower
+        return np.where(known, own / total, lower)
 
 
-def _keys(windows: np.ndarray, vocabulary: int) -> np.ndarray:
-    """One number for each row of tokens; the first token counts most."""
-    keys = np.zeros(windows.shape[:-1], np.int64)
-    for place in range(windows.shape[-1]):
-        keys = keys * vocabulary + windows[..., place]
+def numbered(tokens: np.ndarray, vocabulary: int, order: int) -> np.ndarray:
+    """One number for each run of `order` tokens, of which the first counts most.
+
+    tokens: (..., T). Returns (..., T - order + 1).
+    """
+    count = tokens.shape[-1] - order + 1
+    keys = np.zeros((*tokens.shape[:-1], count), np.int64)
+    for place in range(order):
+        keys *= vocabulary
+        keys += tokens[..., place : place + count]
     return keys
 
 
-def _looked_up(known: np.ndarray, values: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """The value of each key, 0 where it is not `known` (sorted)."""
-    place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return np.where(known[place] == keys, values[place], 0)
+def _counted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Different keys in order, and how often each is there; `keys` are sorted in place."""
+    keys.sort()
+    first = _firsts(keys)
+    return keys[first], np.diff(first, append=len(keys))
 
 
-class NGrams:
-    """Sequences of L tokens, each token given the n - 1 before it in its sequence, or all if fewer.
+def _firsts(ordered: np.ndarray) -> np.ndarray:
+    """Where each value of a sorted array stands first."""
+    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
 
-    A token with m < n - 1 tokens before it has p of the model of order m + 1, with counts of its
-    own, so that the probabilities of all sequences of L tokens sum to 1.
-    """
 
-    def __init__(self, stream: np.ndarray, vocabulary: int, order: int):
-        self.vocabulary, self.order = vocabulary, order
-        self._models = [KneserNey(stream, vocabulary, k) for k in range(1, order + 1)]
+def looked_up(ordered: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The place of each key among sorted ones, and whether it is there."""
+    place = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    return place, ordered[place] == keys
+
+
+class Ancestral:
+    """A law of sequences of L tokens, each given the n - 1 before it in its sequence."""
+
+    vocabulary: int
+    order: int
+
+    def draw(self, count: int, length: int, random: np.random.Generator) -> np.ndarray:
+        """Sequences (count, L) int64, drawn exactly, token by token."""
+        raise NotImplementedError
+
+    def _log(self, rows: np.ndarray, place: int) -> np.ndarray:
+        """log p of the tokens at `place` of rows (..., L), given those before them: (...)."""
+        raise NotImplementedError
 
     def next_token(self, rows: np.ndarray) -> np.ndarray:
         """log p of each token given those before it in its row, in nats: (N, L) to (N, L)."""
@@ -101,7 +137,10 @@ class NGrams:
         return np.stack(found, axis=1)
 
     def masked(self, rows: np.ndarray) -> np.ndarray:
-        """log p of each token given all others of its row, in nats: (N, L) to (N, L)."""
+        """log p of each token given all others of its row, in nats: (N, L) to (N, L).
+
+        Not a number where no token makes the row possible.
+        """
         count, length = rows.shape
         found = np.empty(rows.shape)
         step = max(1, COPIES // (self.vocabulary * self.order))
@@ -112,12 +151,31 @@ class NGrams:
                 copies[..., place] = np.arange(self.vocabulary)
                 last = min(place + self.order, length)
                 scores = sum(self._log(copies, later) for later in range(place, last))
-                scores -= np.logaddexp.reduce(scores, axis=1, keepdims=True)
+                with np.errstate(invalid="ignore"):
+                    scores -= np.logaddexp.reduce(scores, axis=1, keepdims=True)
                 own = scores[np.arange(len(part)), part[:, place]]
                 found[first : first + step, place] = own
         return found
 
+
+class NGrams(Ancestral):
+    """Each token given the n - 1 before it in its sequence, or all if fewer, by Kneser-Ney.
+
+    A token with m < n - 1 tokens before it has p of the model of order m + 1, with counts of its
+    own, so that the probabilities of all sequences of L tokens sum to 1.
+    """
+
+    def __init__(self, stream: np.ndarray, vocabulary: int, order: int):
+        self.vocabulary, self.order = vocabulary, order
+        self._models = [KneserNey(stream, vocabulary, k) for k in range(1, order + 1)]
+
+    def draw(self, count: int, length: int, random: np.random.Generator) -> np.ndarray:
+        tokens = np.empty((count, length), np.int64)
+        for place, model in enumerate(self._models[:length]):
+            stop = length if model.order == self.order else place + 1
+            model.draw(tokens, place, stop, random)
+        return tokens
+
     def _log(self, rows: np.ndarray, place: int) -> np.ndarray:
-        """log p of the tokens at `place` of rows (..., L), given those before them: (...)."""
         model = self._models[min(place, self.order - 1)]
         return np.log(model.probability(rows[..., place + 1 - model.order : place + 1]))

@@ -27,9 +27,9 @@ def overlap(train: Sequences, test: Sequences) -> dict:
         )
     blocks = test.tokens
     run = min(RUN, test.length)
-    whole = _found(train, blocks)
+    whole = stand_in(train, blocks)
     parts = np.lib.stride_tricks.sliding_window_view(blocks, run, axis=1)
-    shared = _found(train, parts.reshape(-1, run)).reshape(parts.shape[:2]).any(axis=1)
+    shared = stand_in(train, parts.reshape(-1, run)).reshape(parts.shape[:2]).any(axis=1)
     return {
         "blocks": len(blocks),
         "verbatim": np.flatnonzero(whole).tolist(),
@@ -66,8 +66,8 @@ def sentence(shares: dict) -> str:
     return f"{text}."
 
 
-def _found(train: Sequences, wanted: np.ndarray) -> np.ndarray:
-    """Which rows of `wanted` (n, w) are w tokens in a row of the training text."""
+def stand_in(train: Sequences, wanted: np.ndarray) -> np.ndarray:
+    """Which rows of `wanted` (n, w) are w tokens in a row of the training text: (n,) bool."""
     width = wanted.shape[1]
     rows, inverse = np.unique(wanted, axis=0, return_inverse=True)
     hashes = _hashes(rows)[:, 0]

@@ -56,7 +56,7 @@ def _energy_claims(quality: Quality) -> Iterator[dict]:
     """
     for run in quality.generators.values():
         for target, document in run.targets.items():
-            if document["original"] or document["energy"] != "norm":
+            if document.get("energy") != "norm":
                 continue
             made = document["generator"]
             if made["description"] != run.about["description"] or not made["last"]:

@@ -32,3 +32,13 @@ def open_chains(model: Model, tokens: Tensor, energy: str, gauge: str) -> Chains
     form = footprint.form(parameters, energy, device.type)
     chains = getattr(import_module(f"{__name__}.{form}"), CLASSES[form])
     return chains(parameters, tokens.to(device), energy)
+
+
+def open_by_order(model: Model, tokens: Tensor, energy: str, gauge: str, law) -> Chains:
+    """Chains of `by_order` at `tokens` (C, L), on the CPU whatever the model's device."""
+    from copy import deepcopy
+
+    from manybody.sampling.factored.by_order import OrderChains
+
+    parameters = factored_parameters.read(deepcopy(model).cpu(), gauge)
+    return OrderChains(parameters, tokens.cpu(), energy, law)

@@ -1,0 +1,76 @@
+"""Trees, cuts and n-gram clones: how they fit to the sources they are made of."""
+
+import pytest
+from configs import load, refusal
+
+from manybody.claims import labels
+from manybody.config.check import check
+from manybody.config.sources import sized
+from manybody.files.tables import read_targets
+from manybody.plotting import palette
+
+SEQUENCES = {"train": 20, "validation": 10, "test": 10}
+TRIGRAMS = {"kind": "n-gram-clone", "source": "docs", "order": 3, "smoothing": "kneser-ney"}
+CUT = {"kind": "cut", "source": "many-body", "at": 2, "kept": "marginals"}
+TREE = {"kind": "tree", "depth": 4, "level": 0, "vocabulary": 4, "rules": {"deviation": 1.0}}
+
+
+def with_sources(**made):
+    config = load()
+    for name, source in made.items():
+        config["sources"][name] = {**source, "sequences": SEQUENCES, "seed": 0}
+    return config
+
+
+def test_sizes_are_those_of_the_source_that_is_behind():
+    checked = check(with_sources(trigrams=TRIGRAMS, tree=TREE))
+    assert sized("trigrams", checked) is checked.sources["docs"]
+    assert (sized("tree", checked).vocabulary, sized("tree", checked).length) == (4, 16)
+
+
+def test_an_evaluation_tests_on_a_source_of_the_same_sizes():
+    config = with_sources(trigrams=TRIGRAMS, tree=TREE)
+    targets = config["evaluations"]["bert"]["targets"]
+    targets["trigrams"] = {"source": "trigrams", "split": "test", "sequences": 10}
+    check(config)
+    targets["trigrams"]["sequences"] = 11
+    assert "trigrams.sequences: found 11; expected at most 10" in refusal(config)
+    targets["trigrams"] |= {"source": "tree", "sequences": 10}
+    said = refusal(config)
+    assert "targets.trigrams.source: found tree with |V| = 4, L = 16; expected |V| =" in said
+    targets["trigrams"]["source"] = "nothing"
+    assert "targets.trigrams.source: found nothing, but there is no sources.nothing" in refusal(
+        config
+    )
+
+
+def test_a_target_of_another_source_is_called_by_its_name():
+    targets = {"a": {"source": "trigrams", "split": "test"}, "b": {"split": "test"}}
+    found = read_targets(targets, {})
+    assert [labels.target(found[name]) for name in "ab"] == ["trigrams", "original text"]
+    assert [labels.short(found[name]) for name in "ab"] == ["trigrams", "original"]
+    assert palette.colour(found["a"]) == palette.colour(found["b"])
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "said"),
+    [
+        ("cut", CUT | {"at": 4}, "cut.at: found 4; expected less than the 4 of source many-body"),
+        (
+            "cut",
+            CUT | {"source": "potts", "at": 1},
+            "cut.source: found potts with |V|^L = 20^20; expected at most 16777216 states",
+        ),
+        ("tree", TREE | {"level": 5}, "tree.level: found 5; expected at most the depth 4"),
+        ("trigrams", TRIGRAMS | {"order": 8}, "trigrams.order: found 8 with the |V| ="),
+    ],
+)
+def test_what_does_not_fit_is_refused(name, source, said):
+    assert f"sources.{said}" in refusal(with_sources(**{name: source}))
+
+
+def test_an_order_above_the_block_is_refused():
+    config = with_sources(trigrams=TRIGRAMS)
+    config["sources"]["docs"]["length"] = 2
+    said = refusal(config)
+    assert "sources.trigrams.order: found 3; expected at most the L = 2 of source docs" in said

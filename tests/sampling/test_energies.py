@@ -1,0 +1,434 @@
+"""Energies without the factor k, and what draws from them, against all states of small models."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from enumerated import distance, floor
+from pyarrow import parquet
+from test_metropolis import MODELS, SMALL, build, numbers, states
+
+from benchmarks import naive
+from manybody.files.manifest import Manifest
+from manybody.files.sequences import Sequences
+from manybody.models import build as build_model
+from manybody.models.base import Model
+from manybody.runtime.refusal import Refusal
+from manybody.sampling import combinations, metropolis
+from manybody.sampling.backends import bytes_needed, open_chains
+from manybody.sampling.factored import parameters as factored_parameters
+from manybody.sampling.factored.by_order import OrderChains
+from manybody.sampling.metropolis import advance
+from manybody.sampling.paths import PathChains, mean_energy
+from manybody.sampling.redraw import redraw
+from manybody.sampling.reference import Reference, check_law, draw_paths, unigram
+from manybody.sampling.temperature import Schedule, check_swaps
+
+TOLERANCE = 1e-12
+CLOSED = {
+    "4 of 4": dict(vocabulary=4, length=4, layers=2, rank=3),
+    "5 of 3, full": dict(vocabulary=3, length=5, layers=2, rank=None),
+    "one layer": dict(vocabulary=4, length=4, layers=1, rank=3),
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    previous = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        yield
+    torch.set_num_threads(previous)
+
+
+class Conditionals(Model):
+    """The exact conditionals of exp(-H), each shifted by a function of its context."""
+
+    def __init__(self, energies, vocabulary, length):
+        super().__init__("encoder", vocabulary, length)
+        self.energies = torch.nn.Parameter(torch.from_numpy(energies))
+
+    feature_size, work_size = property(lambda self: self.vocabulary), 10
+
+    def features(self, tokens, mask=None):
+        powers = self.vocabulary ** torch.arange(self.length).flip(0)
+        number = (tokens * powers).sum(1)
+        rows = []
+        for i in range(self.length):
+            context = number - tokens[:, i] * powers[i]
+            values = torch.arange(self.vocabulary) * powers[i]
+            rows.append(
+                torch.sin(context.double())[:, None] - self.energies[context[:, None] + values]
+            )
+        return torch.stack(rows, 1)
+
+    def head(self, features):
+        return features
+
+    def head_rows(self, features, tokens):
+        return features.gather(-1, tokens[..., None])[..., 0]
+
+
+def hamiltonian(vocabulary, length, order, seed):
+    """H (|V|^L,) with random tables over all subsets of up to `order` positions."""
+    generator = np.random.default_rng(seed)
+    energies = np.zeros((vocabulary,) * length)
+    for size in range(1, order + 1):
+        for chosen in itertools.combinations(range(length), size):
+            shape = [vocabulary if axis in chosen else 1 for axis in range(length)]
+            energies = energies + generator.normal(size=shape) * 0.7
+    return energies.reshape(-1)
+
+
+def law_of(energies):
+    weights = np.exp(-(energies - energies.min()))
+    return weights / weights.sum()
+
+
+def apart(one, other):
+    """Total variation of the laws of two energies."""
+    return np.abs(law_of(np.asarray(one)) - law_of(np.asarray(other))).sum() / 2
+
+
+def tables(vocabulary, length, seed):
+    """One-body (L, |V|) and pair tables (L, L, |V|, |V|), pair (i, j) as i sees it."""
+    generator = np.random.default_rng(seed)
+    pairs = generator.normal(size=(length, length, vocabulary, vocabulary)) * 0.7
+    return generator.normal(size=(length, vocabulary)), pairs + pairs.transpose(1, 0, 3, 2)
+
+
+def test_zero_vectors_for_missing_tokens_depend_on_the_gauge():
+    """Tables of the same conditionals: u_ij(a) goes from the one-body term to the pair (i, j)."""
+    single, pairs = tables(3, 5, 0)
+    every = np.indices((3,) * 5).reshape(5, -1).T
+    off = ~np.eye(5, dtype=bool)
+    gauge = np.random.default_rng(1).normal(size=(5, 5, 3)) * 0.5 * off[..., None]
+
+    def zero(single, pairs):
+        """Pairs keep half of their weight in each of two positions, one-body terms all of it."""
+        places = np.arange(5)
+        seen = pairs[places[:, None], places, every[:, :, None], every[:, None, :]]
+        return single[places, every].sum(1) + (seen * off).sum((1, 2)) / 2
+
+    energies = zero(single, pairs)
+    shifted = zero(single - gauge.sum(1), pairs + gauge[..., None])
+    assert apart(shifted, energies) > 0.1
+    law = reference_law(3)
+    for one, two in ((single, pairs), (single - gauge.sum(1), pairs + gauge[..., None])):
+        model = Pairs(one, two, off)
+        assert apart(naive.reference_energies(model, law), energies) < TOLERANCE
+
+
+class Pairs(Conditionals):
+    """h_i[a] = - single_i[a] - sum_{j != i} pairs_ij(a, s_j)."""
+
+    def __init__(self, single, pairs, off):
+        super().__init__(np.zeros(3**5), 3, 5)
+        self.single, self.pairs, self.off = single, pairs, off
+
+    def features(self, tokens, mask=None):
+        places = np.arange(5)
+        seen = self.pairs[places[:, None], places, :, tokens.numpy()[:, None, :]]
+        return -torch.from_numpy(self.single + (seen * self.off[..., None]).sum(2))
+
+
+def reference_law(vocabulary, seed=0):
+    return np.random.default_rng(seed).dirichlet(np.full(vocabulary, 3.0))
+
+
+@pytest.mark.parametrize(
+    ("length", "vocabulary", "order", "seed"),
+    [(5, 3, 2, 0), (5, 3, 2, 1), (5, 3, 3, 0), (4, 4, 3, 2)],
+)
+def test_reference_law_and_one_path_find_the_law_of_compatible_conditionals(
+    length, vocabulary, order, seed
+):
+    """And the raw and norm scores do not."""
+    energies = hamiltonian(vocabulary, length, order, seed)
+    model = Conditionals(energies, vocabulary, length)
+    every, law = states(model), reference_law(vocabulary, seed)
+    assert apart(naive.reference_energies(model, law), energies) < TOLERANCE
+    paths = draw_paths(length, 1, seed, law=law)
+    found = mean_energy(model, every.numpy(), paths)
+    start = energies[np.ravel_multi_index(paths.blocks[0], (vocabulary,) * length)]
+    np.testing.assert_allclose(found, energies - start, rtol=0, atol=TOLERANCE)
+    for kind in ("raw", "norm"):
+        assert apart(naive.energy(model, every, kind), energies) > 0.1
+
+
+def parameters(name):
+    model = build(dict(architecture="factored") | CLOSED[name])
+    return model, factored_parameters.read(model, "none")
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_the_closed_form_is_the_enumeration(name):
+    model, weights = parameters(name)
+    every, law = states(model), reference_law(model.vocabulary)
+    raw = OrderChains(weights, every, "raw")
+    torch.testing.assert_close(raw.energy(), naive.energy(model, every), rtol=0, atol=TOLERANCE)
+    expected = naive.reference_energies(model, law)
+    found = OrderChains(weights, every, "reference", law)
+    np.testing.assert_allclose(found.energy(), expected, rtol=0, atol=TOLERANCE)
+    assert apart(raw.energy(), expected) > 0.1
+    parts = found.orders()
+    assert parts[:, 1].abs().max() > 0.1
+    # F1, F2 and F3 are orthogonal under mu.
+    chance = np.prod(law[every.numpy()], axis=1)
+    products = (parts.numpy() * chance[:, None]).T @ parts.numpy()
+    assert np.abs(products - np.diag(np.diag(products))).max() < TOLERANCE
+
+
+@pytest.mark.parametrize("energy", ["raw", "reference"])
+@pytest.mark.parametrize("name", CLOSED)
+def test_all_values_of_a_position_are_those_of_the_enumeration(name, energy):
+    """Also after moves, which the caches follow."""
+    model, weights = parameters(name)
+    every, law = states(model), reference_law(model.vocabulary)
+    chains = OrderChains(weights, every, energy, law)
+    vocabulary, length = model.vocabulary, model.length
+    index, generator = torch.arange(len(every)), torch.Generator().manual_seed(2)
+    energies = chains.energy()
+    powers = vocabulary ** torch.arange(length).flip(0)
+    for _ in range(3):
+        for position in range(length):
+            at = torch.full_like(index, position)
+            number = (chains.tokens * powers).sum(1) - chains.tokens[:, position] * powers[position]
+            where = number[:, None] + torch.arange(vocabulary) * powers[position]
+            expected = -energies[where].log_softmax(1)
+            found = chains.conditionals(index, at)
+            difference = found.log_softmax(1) - (-energies[where]).log_softmax(1)
+            assert difference.abs().max() < TOLERANCE * 10
+            logits = model.masked_logits(chains.tokens, index, at)
+            difference = chains.logits(index, at).log_softmax(1) - logits.log_softmax(1)
+            assert difference.abs().max() < TOLERANCE * 10
+            proposals = torch.randint(vocabulary, (len(every),), generator=generator)
+            ratio, handle = chains.log_ratio(index, at, proposals)
+            current = chains.tokens[:, position]
+            expected = energies[where].gather(1, current[:, None])
+            expected = expected - energies[where].gather(1, proposals[:, None])
+            expected += logits.gather(1, current[:, None]) - logits.gather(1, proposals[:, None])
+            assert (ratio - expected[:, 0]).abs().max() < TOLERANCE * 10
+            chains.accept(handle, torch.rand(len(every), generator=generator) < 0.6)
+
+
+@pytest.mark.parametrize("name", ["bert", "n=3", "n=2, two heads"])
+def test_path_chains_are_the_mean_of_the_paths_of_the_definition(name):
+    model = build(MODELS[name])
+    generator = torch.Generator().manual_seed(5)
+    tokens = torch.randint(model.vocabulary, (9, model.length), generator=generator)
+    paths = draw_paths(model.length, 3, 4, law=reference_law(model.vocabulary))
+    chains = PathChains(model, tokens, paths)
+    for _ in range(8):
+        some = torch.randperm(9, generator=generator)[:5]
+        at = torch.randint(model.length, (5,), generator=generator)
+        new = torch.randint(model.vocabulary, (5,), generator=generator)
+        before, rows = chains.tokens.clone(), torch.arange(5)
+        logits = model.masked_logits(before[some], rows, at)
+        after = before[some].clone()
+        after[rows, at] = new
+        one, other = (naive.path_energy(model, part, paths) for part in (before[some], after))
+        expected = one - other + logits[rows, before[some, at]] - logits[rows, new]
+        if new[0] % 2:  # the driver has asked for the same copies before
+            torch.testing.assert_close(chains.logits(some, at), logits, rtol=0, atol=TOLERANCE)
+        ratio, handle = chains.log_ratio(some, at, new)
+        torch.testing.assert_close(ratio, expected, rtol=0, atol=TOLERANCE)
+        chains.accept(handle, torch.rand(5, generator=generator) < 0.7)
+        expected = naive.path_energy(model, chains.tokens, paths)
+        torch.testing.assert_close(chains.energy(), expected, rtol=0, atol=TOLERANCE)
+
+
+def test_the_mean_over_all_paths_is_the_energy_of_the_reference_law():
+    """Of a model that is not compatible: every order, and every block by its chance."""
+
+    model, law = (
+        build(dict(architecture="factored", vocabulary=2, length=3, layers=2, rank=2)),
+        reference_law(2),
+    )
+    every = states(model)
+    orders = np.array(list(itertools.permutations(range(3))))
+    total = np.zeros(len(every))
+    for block in every.numpy():
+        paths = draw_paths(3, len(orders), 0, law=law)
+        paths = type(paths)(orders, np.tile(block, (len(orders), 1)))
+        total += np.prod(law[block]) * mean_energy(model, every.numpy(), paths)
+    expected = naive.reference_energies(model, law)
+    difference = total - expected
+    np.testing.assert_allclose(difference, difference[0], rtol=0, atol=TOLERANCE)
+    one = mean_energy(model, every.numpy(), draw_paths(3, 1, 0, law=law))
+    assert np.ptp(one - expected) > 0.01
+
+
+def test_a_law_without_full_support_is_refused():
+    law = unigram(np.array([[0, 0, 1]]), 4)
+    np.testing.assert_allclose(law, np.array([2.5, 1.5, 0.5, 0.5]) / 5)
+    with pytest.raises(Refusal, match="law: found 2 tokens without a share, the first is 1"):
+        check_law(np.array([0.5, 0.0, 0.0, 0.5]), 4)
+    with pytest.raises(Refusal, match=r"sums to 1\.5"):
+        check_law(np.full(3, 0.5), 3)
+    with pytest.raises(Refusal, match=r"paths: found 3, .* at most the 2 validation"):
+        draw_paths(4, 3, 0, blocks=np.zeros((2, 4), dtype=int))
+
+
+@pytest.mark.parametrize("kind", ["heat-bath raw", "heat-bath", "mh closed", "mh brook"])
+def test_chains_sample_the_law_of_the_energy(kind):
+    """Within what as many independent draws show, and far from the same at another temperature."""
+    name = "bert" if kind == "mh brook" else "n=2"
+    model = build(SMALL[name], 0.6 if name == "bert" else 0.5)
+    every, law = states(model), reference_law(3)
+    paths = draw_paths(4, 2, 1, law=law)
+    given = Reference(law=law, paths=paths)
+    energy = {"heat-bath raw": "raw", "mh brook": "brook"}.get(kind, "reference")
+    sampler = kind.split()[0]
+    count, sweeps = 4000, 20
+    starts = torch.zeros(count, 4, dtype=torch.int64)
+    chains = open_chains(model, starts, energy, "none", sampler=sampler, reference=given)
+    step = redraw if sampler == "heat-bath" else advance
+    record = step(chains, *numbers(count, 4, sweeps), starts.numpy(), {sweeps})
+    if energy == "brook":
+        energies = naive.path_energy(model, every, paths).numpy()
+    elif energy == "raw":
+        energies = naive.energy(model, every).numpy()
+    else:
+        energies = naive.reference_energies(model, law)
+    weights, final = law_of(energies), record.tokens[sweeps]
+    assert distance(final, weights, 3) < 1.3 * floor(weights, count)
+    assert distance(final, law_of(0.6 * energies), 3) > 1.3 * floor(weights, count)
+    np.testing.assert_allclose(record.energies[-1], chains.energy(), rtol=0, atol=1e-9)
+    if sampler == "mh":  # the same at another inverse temperature
+        chains = open_chains(model, starts, energy, "none", sampler=sampler, reference=given)
+        betas = np.full(count, 0.6)
+        record = advance(chains, *numbers(count, 4, sweeps), starts.numpy(), {sweeps}, None, betas)
+        flat = law_of(0.6 * energies)
+        assert distance(record.tokens[sweeps], flat, 3) < 1.3 * floor(flat, count)
+
+
+@pytest.mark.parametrize("name", ["n=2", "bert"])
+def test_gibbs_draws_the_masked_conditionals(name):
+    """Of compatible conditionals that is their law; here the law that a sweep leaves alone."""
+    model = build(SMALL[name], 0.6)
+    every, count = states(model), 4000
+    index, powers = torch.arange(81), 3 ** torch.arange(4).flip(0)
+    sweep = torch.eye(81, dtype=torch.float64)
+    for position in range(4):
+        at = torch.full_like(index, position)
+        law = model.masked_logits(every, index, at).softmax(1)
+        number = index - every[:, position] * powers[position]
+        step = torch.zeros(81, 81, dtype=torch.float64)
+        for value in range(3):
+            step[index, number + value * powers[position]] = law[:, value]
+        sweep = sweep @ step
+    weights = torch.matrix_power(sweep, 64)[0].numpy()
+    starts = torch.zeros(count, 4, dtype=torch.int64)
+    chains = open_chains(model, starts, "raw", "none", sampler="gibbs")
+    moves = numbers(count, 4, 20, "left-to-right")
+    record = redraw(chains, *moves, starts.numpy(), {20})
+    assert distance(record.tokens[20], weights, 3) < 1.3 * floor(weights, count)
+    final = torch.from_numpy(record.tokens[20])
+    np.testing.assert_allclose(record.energies[-1], naive.energy(model, final), rtol=0, atol=1e-9)
+
+
+def test_ancestral_sampling_draws_from_the_next_token_law():
+    sizes = dict(layers=1, heads=1, width=8, mlp=8)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        model = build_model(dict(architecture="gpt", vocabulary=3, length=4) | sizes).double()
+        for weight in model.parameters():
+            weight += 0.5 * torch.randn_like(weight)
+    every, count = states(model), 4000
+    log_law = model(every)[:, :-1].log_softmax(2).gather(2, every[:, 1:, None]).sum((1, 2))
+    law = torch.where(every[:, 0] == 2, log_law.exp(), 0.0).numpy()
+    assert abs(law.sum() - 1) < 1e-12
+    starts = torch.full((count, 4), 2)
+    chains = open_chains(model, starts, "norm", "none", sampler="ancestral")
+    moves = numbers(count, 4, 1, "left-to-right", seed=1)
+    record = redraw(chains, *moves, starts.numpy(), {1})
+    tokens = record.tokens[1]
+    assert (tokens[:, 0] == 2).all()
+    assert distance(tokens, law, 3) < 1.3 * floor(law, count)
+    numbers_of = np.ravel_multi_index(tokens.T, (3,) * 4)
+    np.testing.assert_allclose(record.energies[0], -log_law[numbers_of], rtol=0, atol=1e-9)
+
+
+def temper(model, law, out, ladder=(1.0, 0.6, 0.3), count=1500, **more):
+    """The manifest of a clone under E*_mu, by heat bath, after 12 sweeps."""
+    return metropolis.sample(
+        model, np.zeros((count, model.length), dtype=int), out, energy="reference", gauge="none",
+        sweeps=[12], order="permuted", seed=4, about={}, sampler="heat-bath",
+        reference=Reference(law=law), schedule=Schedule(None, ladder), **more,
+    )  # fmt: skip
+
+
+def test_tempering_samples_the_target_and_says_what_swapped(tmp_path):
+    model, law = build(SMALL["n=2"], 1.5), reference_law(3)
+    manifest = temper(model, law, tmp_path)
+    tokens = Sequences.open(tmp_path / "sweep-12.parquet").tokens
+    weights = law_of(naive.reference_energies(model, law))
+    assert distance(tokens, weights, 3) < 1.3 * floor(weights, 1500)
+    listed = Manifest.read(manifest, "clones")
+    assert listed.about["inverse_temperatures"] == [1.0, 0.6, 0.3]
+    table = parquet.read_table(listed.file("tempering.parquet")).to_pandas()
+    tried = table[table["swapped"].notna()]
+    assert len(table) == 36
+    assert sorted(set(tried["inverse_temperature"])) == [0.6, 1.0]
+    assert (tried["swapped"] > 0.2).all()
+    assert table.groupby("inverse_temperature")["score"].mean().is_monotonic_increasing
+
+
+def test_a_ladder_without_swaps_is_refused(tmp_path):
+    model, law = build(MODELS["n=2"], 30.0), reference_law(7)
+    with pytest.raises(Refusal, match=r"inverse_temperatures: found no swap between 1 and 0\.001"):
+        temper(model, law, tmp_path, (1.0, 1e-3), count=4)
+    check_swaps(np.ones((4, 1)), (1.0, 0.5))
+
+
+def test_a_killed_run_of_a_ladder_writes_the_same_files(tmp_path, monkeypatch):
+    """In groups of chains, whose replicas stay together."""
+    model, law = build(SMALL["n=2"], 1.5), reference_law(3)
+    shared, each = bytes_needed(model, "reference", "none", sampler="heat-bath")
+    memory = shared + 2000 * each
+    temper(model, law, tmp_path / "whole", memory=memory)
+    add, calls = metropolis._CloneFiles.add, []
+
+    def killed(self, *given):
+        calls.append(add(self, *given))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(metropolis._CloneFiles, "add", killed)
+    with pytest.raises(KeyboardInterrupt):
+        temper(model, law, tmp_path / "killed", memory=memory)
+    manifest = temper(model, law, tmp_path / "killed", memory=memory)
+    assert len(calls) == 3
+    for name in Manifest.read(manifest, "clones").names():
+        one, other = (tmp_path / folder / name for folder in ("whole", "killed"))
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_annealing_ends_at_the_target():
+    schedule = Schedule((0.2, 4))
+    found = [float(schedule.betas(sweep, np.zeros(1, int))[0]) for sweep in range(1, 7)]
+    np.testing.assert_allclose(found, [0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("sampler", combinations.NEEDS)
+def test_every_combination_of_sampler_and_energy_opens(sampler):
+    model = build(MODELS["n=2"])
+    tokens = torch.randint(7, (3, 6), generator=torch.Generator().manual_seed(1))
+    law = reference_law(7)
+    if not combinations.suits(sampler, model.about):
+        assert sampler == "ancestral"
+        return
+    for energy in combinations.NEEDS[sampler][0]:
+        needed = combinations.takes_paths(energy, model.about)
+        given = Reference(law, draw_paths(6, 2, 0, law=law) if needed else None)
+        chains = open_chains(model, tokens, energy, "none", sampler=sampler, reference=given)
+        expected = {
+            "raw": lambda: naive.energy(model, tokens),
+            "norm": lambda: naive.energy(model, tokens, "norm"),
+            "brook": lambda given=given: naive.path_energy(model, tokens, given.paths),
+        }
+        if energy in expected:
+            torch.testing.assert_close(chains.energy(), expected[energy](), rtol=0, atol=1e-10)
+        assert hasattr(chains, "log_ratio" if sampler == "mh" else "conditionals")

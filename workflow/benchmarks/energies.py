@@ -1,0 +1,151 @@
+"""Energies without the factor k: heat bath against Metropolis-Hastings, paths against all terms.
+
+Heat bath and our own compiled Metropolis-Hastings chains draw from the same target, exp(-beta E) of
+a two-layer model with random weights; what is compared is effective samples of E a second, each
+sampler started where heat bath has forgotten its start. `SPREAD` nats of variation of the logits
+and beta make a disordered target in which more than half of the real moves are refused; the log
+says how many. Chains of frozen paths are compared with chains that compute all L terms of each path
+for a proposal, and make the same moves.
+"""
+
+import logging
+import statistics
+import time
+
+import numpy as np
+import torch
+
+from benchmarks.clones import zipf
+from manybody import models
+from manybody.sampling.backends import open_chains
+from manybody.sampling.diagnostics import settled
+from manybody.sampling.draws import Draws
+from manybody.sampling.metropolis import advance
+from manybody.sampling.paths import PathChains
+from manybody.sampling.redraw import redraw
+from manybody.sampling.reference import Reference, draw_paths
+
+log = logging.getLogger(__name__)
+TWO_LAYERS = dict(architecture="factored", vocabulary=400, length=16, layers=2, rank=32)
+BERT = dict(
+    architecture="bert", vocabulary=400, length=16, layers=2, heads=4, width=64, mlp=128
+)  # fmt: skip
+AGREEMENT = 0.02  # how often two tokens of a text agree; see `clones.zipf`
+SPREAD = 1.5
+BETA = 0.5
+CHAINS, WARM, SWEEPS = 96, 20, 200
+PATHS, STEPS, BLOCKS = 4, 16, 5
+
+
+def measure(threads: int = 1) -> list[dict]:
+    """Rows `what, ours, baseline, ratio, unit, threads`."""
+    previous = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.no_grad():
+            rows = [*map(heat_bath, ("raw", "reference")), paths()]
+    finally:
+        torch.set_num_threads(previous)
+    return [row | dict(ratio=row["ours"] / row["baseline"], threads=threads) for row in rows]
+
+
+def heat_bath(energy: str, given=None) -> dict:
+    """Effective samples of E a second; `given` is a model, a law and starts to take instead."""
+    model, law, starts = given or two_layers(SPREAD)
+    reference = Reference(law=law)
+    betas = np.full(len(starts), BETA)
+
+    def run(sampler, step, tokens, sweeps, first):
+        chains = open_chains(model, tokens, energy, sampler=sampler, reference=reference)
+        visits, uniforms = _numbers(len(tokens), model.length, sweeps, first)
+        few = slice(0, 1)
+        step(chains, visits[:, few], uniforms[:, few], tokens.numpy(), betas=betas)  # compiled
+        chains = open_chains(model, tokens, energy, sampler=sampler, reference=reference)
+        begin = time.perf_counter()
+        record = step(chains, visits, uniforms, tokens.numpy(), betas=betas)
+        return record, chains.tokens, time.perf_counter() - begin
+
+    _, starts, _ = run("heat-bath", redraw, starts, WARM, 1)
+    rates = {}
+    for sampler, step in (("heat-bath", redraw), ("mh", advance)):
+        record, _, seconds = run(sampler, step, starts, SWEEPS, WARM + 1)
+        found = settled(record.energies)
+        rates[sampler] = found["effective_samples"] / (seconds / 2)
+        real = record.same.size * model.length - record.same.sum()
+        log.info(
+            "%s, %s: %.2f of the real moves accepted, tau %.1f sweeps, R-hat %.3f, %.2f ms a step",
+            energy, sampler, record.accepted.sum() / real, found["autocorrelation"],
+            found["rhat"], seconds * 1e3 / SWEEPS / model.length,
+        )  # fmt: skip
+    what = f"heat bath, n=2, {energy}"
+    return dict(
+        what=what, ours=rates["heat-bath"], baseline=rates["mh"], unit="effective samples/s"
+    )
+
+
+def paths() -> dict:
+    """Steps a second of chains of BERT under the mean of frozen paths, medians over blocks."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        model = models.build(BERT).eval()
+    law = zipf(BERT["vocabulary"], AGREEMENT)
+    model.output.bias.copy_(torch.from_numpy(np.log(law)))
+    generator = np.random.default_rng(7)
+    starts = torch.from_numpy(generator.choice(len(law), (8, model.length), p=law))
+    frozen = draw_paths(model.length, PATHS, 7, law=law)
+    rates: dict[type, list[float]] = {PathChains: [], AllTerms: []}
+    for block in range(BLOCKS + 1):
+        visits, uniforms = _numbers(8, model.length, 1, block + 1)
+        states = []
+        for kind, found in rates.items():
+            chains = kind(model, starts, frozen)
+            begin = time.perf_counter()
+            advance(chains, visits[..., :STEPS], uniforms[:, :, :STEPS], starts.numpy())
+            found.append(8 * STEPS / (time.perf_counter() - begin))
+            states.append(chains.tokens)
+        if not torch.equal(*states):
+            raise RuntimeError("paths: the samplers made different moves")
+    ours, baseline = (statistics.median(found[1:]) for found in rates.values())
+    return dict(what="paths, bert small", ours=ours, baseline=baseline, unit="chain-steps/s")
+
+
+class AllTerms(PathChains):
+    """The same moves with every term of every path computed anew for a proposal."""
+
+    def log_ratio(self, chains, positions, proposals):
+        tokens = self.tokens[chains]
+        current = tokens.gather(1, positions[:, None])[:, 0]
+        tokens.scatter_(1, positions[:, None], proposals[:, None])
+        shape = (len(chains), *self.orders.shape)
+        each = torch.arange(np.prod(shape))
+        of, rest = each // self.orders.numel(), each % self.orders.numel()
+        _, scores = self._terms(tokens[of], rest // shape[2], rest % shape[2])
+        rise = (scores.view(shape) - self.scores[chains]).sum((1, 2)) / shape[1]
+        here = self._copy(chains, positions)[:, None].expand(-1, 2, -1)
+        drawn = self.model.head_rows(here, torch.stack([current, proposals], 1)).double()
+        return rise + drawn[:, 0] - drawn[:, 1], (chains, tokens, scores.view(shape))
+
+    def accept(self, handle, accepted):
+        chains, tokens, scores = (part[accepted] for part in handle)
+        self.tokens[chains], self.scores[chains], self.asked[chains] = tokens, scores, -1
+
+
+def two_layers(spread: float):
+    """A model with random weights, the law in its bias, and starts drawn from it."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        model = models.build(TWO_LAYERS).eval()
+    law = zipf(model.vocabulary, AGREEMENT)
+    starts = np.random.default_rng(7).choice(len(law), (CHAINS, model.length), p=law)
+    starts = torch.from_numpy(starts)
+    places = torch.zeros(CHAINS, dtype=torch.int64)
+    logits = model.masked_logits(starts, torch.arange(CHAINS), places)
+    model.left[-1].mul_(spread / logits.std(dim=0).mean())
+    model.bias.copy_(torch.from_numpy(np.log(law)))
+    return model, law, starts
+
+
+def _numbers(count: int, length: int, sweeps: int, first: int):
+    draws = Draws(7, count, length, "permuted")
+    visits, uniforms = zip(*(draws.sweep(first + n) for n in range(sweeps)), strict=True)
+    return np.stack(visits, 1), np.stack(uniforms, 1)

@@ -1,0 +1,18 @@
+"""Draws the splits of a source exactly: of a tree, a cut Hamiltonian or n-grams."""
+
+from manybody.files.store import begin
+
+job = begin(snakemake)
+
+from importlib import import_module
+
+from manybody.sources.many_body import SPLITS
+
+import_module(snakemake.params.module).make(
+    snakemake.params.source,
+    snakemake.wildcards.source,
+    list(snakemake.input.given),
+    {split: snakemake.output[split] for split in SPLITS},
+)
+
+job.keep()

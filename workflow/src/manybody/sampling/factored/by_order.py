@@ -1,0 +1,216 @@
+"""Chains of one or two factored layers whose energy weighs the orders of interaction.
+
+docs/science/controls.md, sections 2 and 3. With a reference law mu (or mu = 0), R_a = V2[a, :],
+G_a = V1[:, a], rho and g the same less their means under mu, Gm that mean of G, v that of g^2:
+
+    -E = w1 F1 + w2 F2 + w3 F3     w = (1, 1, 1): raw (mu = 0)     w = (1, 1/2, 1/3): E*_mu
+
+    F1 = sum_i f_i[s_i]     F2 = sum_{i != j} rho_i . M_ij(s_j),
+    M_ij(b) = A2_ij (e_b - mu) + B1_ij Gm * g_b + B2_ij (g_b^2 - v)
+    F3 = sum_k S_k . W_k^2 - sum_ij B2_ij rho_i . g_j^2 - 2 sum_ij K_ij g_i . (rho_j * g_j)
+         + 2 sum_i c_i rho_i . g_i^2
+    W = A1 g    S = A2^T rho    alpha_k = sum_j A1_kj    c_i = sum_k A2_ik A1_ki^2
+    B1_ij = 2 sum_k A2_ik (alpha_k - A1_ki) A1_kj    B2_ij = sum_k A2_ik A1_kj^2
+    K_ij = sum_k A1_ki A2_jk A1_kj
+
+where rho_i, g_i are the rows of token s_i. All |V| values b of position i have, up to a constant,
+
+    -E(b) = base_i[b] + rho_b . o + c0[b] + c1 . g_b,
+
+o, c0 and c1 sums of O(L |V|) over the other tokens and the caches W and S with i taken out. So the
+conditional of the target is drawn at once (heat bath); the model's own masked logits are base and
+o with w = (1, 1, 1). A layer that is missing is one with A1 = 0.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from manybody.kernels import heat_bath as kernels
+from manybody.sampling.factored.copies import BATCH
+from manybody.sampling.factored.parameters import Parameters
+from manybody.sampling.reference import check_law
+
+WEIGHTS = {"raw": (1.0, 1.0, 1.0), "reference": (1.0, 1 / 2, 1 / 3)}  # of F1, F2 and F3
+
+
+class OrderChains:
+    """C chains on a CPU under "raw" or "reference", whose `law` is mu; see `chains.Chains`.
+
+    Caches, tables and sums are of the model's own precision, energies are double. Raises `Refusal`
+    for a law without full support.
+    """
+
+    full_batches = False
+    targeted = True  # `conditionals` are those of the energy
+
+    def __init__(
+        self, parameters: Parameters, tokens: Tensor, energy: str, law: np.ndarray | None = None
+    ):
+        self.tokens = tokens.clone()
+        self.weights = WEIGHTS[energy]
+        vocabulary, precision = parameters.vocabulary, parameters.precision
+        mu = torch.zeros(vocabulary, dtype=torch.float64)
+        if energy == "reference":
+            mu = torch.from_numpy(check_law(law, vocabulary))
+        mixing2 = parameters.mixing[-1]
+        if parameters.layers == 1:
+            mixing1 = torch.zeros_like(mixing2)
+            sent, sending = mixing2.new_zeros(vocabulary, vocabulary), None
+        else:
+            mixing1, sent = parameters.mixing[0], parameters.value_rows(0)
+            sending = (parameters.left[0], parameters.right[0])
+        read = parameters.score_rows()
+        rho, g, mean = read - mu @ read, sent - mu @ sent, mu @ sent
+        spread, bias = mu @ g.square(), parameters.score_bias - mu @ parameters.score_bias
+        alpha, squared = mixing1.sum(1), mixing1.square()
+        off = 1.0 - torch.eye(parameters.length, dtype=torch.float64)
+        direct = mixing2 * off
+        linear = 2.0 * (mixing2 * (alpha[:, None] - mixing1).T) @ mixing1 * off
+        every = mixing2 @ squared
+        loop = mixing1.T @ (mixing2.T * mixing1)
+        alone = (mixing2 * squared.T).sum(1)
+        seen = (mixing2 * (alpha[:, None] - mixing1).T.square()).sum(1)
+        self.fields = (
+            bias
+            + direct.sum(1)[:, None] * (rho @ mu)
+            + seen[:, None] * (rho @ mean.square())
+            + (every.sum(1) - every.diagonal())[:, None] * (rho @ spread)
+        )
+        self._exact = (rho, g, mean, spread, mu, mixing1, mixing2, direct, linear, every * off)
+        self._corrections = (every, loop, alone)
+        # For the loops: the weights in the coefficients, what is constant in the base.
+        fixed = direct.sum(1)[:, None] * (rho @ mu) + (every * off).sum(1)[:, None] * (rho @ spread)
+
+        def given(tensor: Tensor) -> np.ndarray:
+            return tensor.to(precision).contiguous().numpy()
+
+        def coefficients(weights):
+            first, second, third = weights
+            base = (first * self.fields - second * fixed).to(precision)
+            parts = (
+                second * direct,
+                second * linear,
+                (second - third) * every,
+                third * mixing2,
+            )
+            return base, tuple(map(given, parts))
+
+        self._target, self._model = coefficients(self.weights), coefficients(WEIGHTS["raw"])
+        _, second, third = self.weights
+        inward = (second * direct, second * linear, second * every, 2 * third * loop)
+        self._inward = tuple(map(given, (*inward, 2 * third * mixing1.T)))
+        self._mean, self._mixing = given(mean), (given(mixing1), given(mixing2))
+        self._g, self._rho = given(g), given(rho)
+        self._pairs = given(rho @ g.square().T)
+        # rho_b . o and c1 . g_b for all b, through the ranks where there are any.
+        self._read, self._sent = [rho.to(precision).T], [g.to(precision).T]
+        if not parameters.full:
+            left = parameters.score_left - mu @ parameters.score_left
+            self._read = [parameters.right[-1].to(precision), left.to(precision).T]
+            if sending:
+                left, right = sending
+                self._sent = [left.to(precision), (right - mu @ right).to(precision).T]
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        rho, g, *_ = self._exact
+        mixing1, mixing2 = self._exact[5:7]
+        shape = (*self.tokens.shape, len(rho))
+        w, s = (np.empty(shape, self._g.dtype) for _ in range(2))
+        for part in self._parts():
+            tokens = self.tokens[part]
+            w[part], s[part] = (mixing1 @ g[tokens]).numpy(), (mixing2.T @ rho[tokens]).numpy()
+        self._w, self._s, self._tokens = w, s, self.tokens.numpy()
+
+    def _parts(self) -> list[slice]:
+        """Chains whose rows of all tables fit into the cache of a processor."""
+        (count, length), vocabulary = self.tokens.shape, len(self._g)
+        step = max(1, BATCH // (8 * length * vocabulary))
+        return [slice(start, start + step) for start in range(0, count, step)]
+
+    def orders(self) -> Tensor:
+        """F1, F2 and F3 (C, 3) float64 of every chain, from its tokens."""
+        rho, g, mean, spread, mu, mixing1, mixing2, direct, linear, square = self._exact
+        every, loop, alone = self._corrections
+        found = torch.empty(len(self.tokens), 3, dtype=torch.float64)
+        places = torch.arange(self.tokens.shape[1])
+        for part in self._parts():
+            tokens = self.tokens[part]
+            r, h = rho[tokens], g[tokens]
+            squares = h.square()
+            others = mean * (linear @ h) + square @ (squares - spread)
+            at = tokens[:, None, :].expand(-1, len(places), -1)
+            pairs = direct * (r.gather(2, at) - (r @ mu)[..., None])
+            triples = (mixing2.T @ r) * (mixing1 @ h).square() - r * (every @ squares)
+            triples += 2 * (alone[:, None] * r * squares - h * (loop @ (r * h)))
+            found[part, 0] = self.fields[places, tokens].sum(1)
+            found[part, 1] = pairs.sum((1, 2)) + (r * others).sum((1, 2))
+            found[part, 2] = triples.sum((1, 2))
+        return found
+
+    def energy(self) -> Tensor:
+        return -self.orders() @ torch.tensor(self.weights, dtype=torch.float64)
+
+    def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
+        """The model's masked logits (n, |V|), less their mean under mu."""
+        base, outward = self._model
+        return base[positions] + self._through(self._read, self._outer(chains, positions, outward))
+
+    def conditionals(self, chains: Tensor, positions: Tensor) -> Tensor:
+        """-E (n, |V|), up to a constant a row, of all values of one position of each chain."""
+        base, outward = self._target
+        single, sent = self._inner(chains, positions)
+        found = self._through(self._read, self._outer(chains, positions, outward))
+        found += self._through(self._sent, sent)
+        return found.add_(single).add_(base[positions])
+
+    def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
+        """As `Chains.log_ratio`: E(s) - E(s') + h_i[a] - h_i[b]."""
+        base, outward = self._target
+        single, sent = self._inner(chains, positions)
+        outer = self._outer(chains, positions, outward)
+        rho, g = torch.from_numpy(self._rho), torch.from_numpy(self._g)
+        current = self.tokens[chains, positions]
+        plain, own = self._model
+        model = self._outer(chains, positions, own)
+        rows = torch.arange(len(chains))
+        rise = torch.zeros(len(chains), dtype=torch.float64)
+        change = rho[proposals] - rho[current]
+        for values in (base[positions] - plain[positions], single):
+            rise += (values[rows, proposals] - values[rows, current]).double()
+        rise += (change * (outer - model)).sum(1).double()
+        rise += ((g[proposals] - g[current]) * sent).sum(1).double()
+        return rise, (chains, positions, proposals)
+
+    def accept(self, handle, accepted: Tensor) -> None:
+        self.replace(*(part[accepted] for part in handle))
+
+    def replace(self, chains: Tensor, positions: Tensor, tokens: Tensor) -> None:
+        """Sets one token of each named chain."""
+        moves = (chains.numpy(), positions.numpy(), tokens.numpy())
+        caches = (self._tokens, self._w, self._s)
+        kernels.replace(*moves, *caches, *self._mixing, self._g, self._rho)
+
+    def _outer(self, chains: Tensor, positions: Tensor, coefficients) -> Tensor:
+        out = np.empty((len(chains), len(self._g)), self._g.dtype)
+        where = (chains.numpy(), positions.numpy(), self._tokens)
+        kernels.seen(
+            *where, self._w, self._mixing[0], *coefficients, self._mean, self._g, out
+        )  # fmt: skip
+        return torch.from_numpy(out)
+
+    def _inner(self, chains: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        single, sent = (np.empty((len(chains), len(self._g)), self._g.dtype) for _ in range(2))
+        where = (chains.numpy(), positions.numpy(), self._tokens)
+        kernels.shown(
+            *where, self._w, self._s, *self._mixing, *self._inward, self._mean, self._g,
+            self._rho, self._pairs, single, sent,
+        )  # fmt: skip
+        return torch.from_numpy(single), torch.from_numpy(sent)
+
+    @staticmethod
+    def _through(matrices: list[Tensor], vectors: Tensor) -> Tensor:
+        for matrix in matrices:
+            vectors = vectors @ matrix
+        return vectors

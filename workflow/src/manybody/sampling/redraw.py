@@ -1,0 +1,140 @@
+"""Samplers that draw a token anew, whatever it was: heat bath, masked Gibbs, ancestral sampling.
+
+All chains draw at once. What they draw from is exact, so there is nothing to accept.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from manybody.models.base import Model
+from manybody.sampling.draws import propose
+from manybody.sampling.footprint import COPIES
+from manybody.sampling.record import Record
+
+
+class MaskedGibbs:
+    """Chains that redraw a token from the model's masked conditional: one forward a step.
+
+    `scored`, chains of an energy at the same tokens, is asked for that energy after each sweep.
+    """
+
+    targeted = False
+
+    def __init__(self, model: Model, scored):
+        self.model, self.scored = model, scored
+
+    @property
+    def tokens(self) -> Tensor:
+        return self.scored.tokens
+
+    def conditionals(self, chains: Tensor, positions: Tensor) -> Tensor:
+        return self.model.masked_logits(
+            self.tokens[chains], torch.arange(len(chains), device=chains.device), positions
+        )
+
+    def replace(self, chains: Tensor, positions: Tensor, tokens: Tensor) -> None:
+        self.tokens[chains, positions] = tokens
+
+    def rebuild(self) -> None:
+        self.scored.rebuild()
+
+    def energy(self) -> Tensor:
+        self.scored.rebuild()
+        return self.scored.energy()
+
+
+class FactoredGibbs(MaskedGibbs):
+    """The same by the caches of `factored.by_order`."""
+
+    def conditionals(self, chains: Tensor, positions: Tensor) -> Tensor:
+        return self.scored.logits(chains, positions)
+
+    def replace(self, chains: Tensor, positions: Tensor, tokens: Tensor) -> None:
+        self.scored.replace(chains, positions, tokens)
+
+    def energy(self) -> Tensor:
+        return self.scored.energy()
+
+
+def redraw(
+    chains,
+    visits: np.ndarray,
+    uniforms: np.ndarray,
+    initial: np.ndarray,
+    keep: set[int] = frozenset(),
+    report: Callable[[int, Record], None] | None = None,
+    betas: np.ndarray | None = None,
+) -> Record:
+    """Draws every position of every chain anew, sweep by sweep; arguments as of `advance`.
+
+    `chains` has `conditionals` (n, |V|), up to a constant a row, `replace` and `energy`. The energy
+    follows what was drawn where the conditionals are its own, `chains.targeted`; else it is asked
+    for after each sweep.
+    """
+    count, sweeps, length = visits.shape
+    record = Record(sweeps, count)
+    device = chains.tokens.device
+    tokens = chains.tokens.cpu().numpy().copy()
+    energies = chains.energy().cpu().numpy().copy() if chains.targeted else None
+    every = torch.arange(count, device=device)
+    for sweep in range(sweeps):
+        for step in range(length):
+            positions = np.ascontiguousarray(visits[:, sweep, step])
+            where = torch.from_numpy(positions).to(device)
+            current = tokens[np.arange(count), positions]
+            law = chains.conditionals(every, where)
+            if betas is not None:
+                law = law * torch.from_numpy(betas).to(law)[:, None]
+            drawn, gain = propose(law, uniforms[:, sweep, step, 0].copy(), current)
+            chains.replace(every, where, torch.from_numpy(drawn).to(device))
+            tokens[np.arange(count), positions] = drawn
+            if energies is not None:
+                energies -= gain if betas is None else gain / betas
+            same = drawn == current
+            record.same[sweep] += same
+            record.accepted[sweep] += ~same
+            if report is not None:
+                report((sweep * length + step + 1) * count, record)
+        record.energies[sweep] = chains.energy().cpu().numpy() if energies is None else energies
+        record.changed[sweep] = (tokens != initial).sum(1)
+        if sweep + 1 in keep:
+            record.tokens[sweep + 1] = tokens.copy()
+    return record
+
+
+class Causal:
+    """Sequences of a causal model; the first token, which it does not predict, is the start's."""
+
+    targeted = False
+
+    def __init__(self, model: Model, tokens: Tensor):
+        self.model, self.tokens = model, tokens.clone()
+        self.at_once = max(1, COPIES["cpu"] // (8 * model.activation_size))
+
+    def rebuild(self) -> None:
+        """There are no caches."""
+
+    def conditionals(self, chains: Tensor, positions: Tensor) -> Tensor:
+        """Logits (n, |V|) of the token at a position, the same of all chains, after the first."""
+        place = int(positions[0])
+        if place == 0:
+            first = functional.one_hot(self.tokens[chains, 0], self.model.vocabulary).double()
+            return first.log()
+        parts = self.tokens[chains, :place].split(self.at_once)
+        return torch.cat([self.model.head(self.model.features(part)[:, -1]) for part in parts])
+
+    def replace(self, chains: Tensor, positions: Tensor, tokens: Tensor) -> None:
+        self.tokens[chains, positions] = tokens
+
+    def energy(self) -> Tensor:
+        """-log p (C,) of the tokens after the first, given the first."""
+        found = []
+        for part in self.tokens.split(self.at_once):
+            logits = self.model(part)[:, :-1].double()
+            losses = functional.cross_entropy(logits.mT, part[:, 1:], reduction="none")
+            found.append(losses.sum(1))
+        return torch.cat(found)

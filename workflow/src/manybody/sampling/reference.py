@@ -1,0 +1,99 @@
+"""What stands for a token that is left out: a reference law, or blocks along frozen paths."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from manybody.runtime.refusal import Refusal
+from manybody.runtime.seeds import spawn
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Orders (M, L) of the positions, and blocks (M, L) of tokens to start from: frozen paths."""
+
+    orders: np.ndarray
+    blocks: np.ndarray
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What an energy compares with: a law mu (|V|,), or frozen paths."""
+
+    law: np.ndarray | None = None
+    paths: Paths | None = None
+
+    @property
+    def about(self) -> dict:
+        """JSON that says which: the digest of the law, the paths as they are."""
+        if self.paths is None:
+            return dict(law=hashlib.sha256(self.law.tobytes()).hexdigest())
+        return dict(orders=self.paths.orders.tolist(), blocks=self.paths.blocks.tolist())
+
+
+def unigram(tokens: np.ndarray, vocabulary: int) -> np.ndarray:
+    """Frequencies (|V|,) of tokens (N, L), half a count added to each, so that none is 0."""
+    counts = np.bincount(np.asarray(tokens).reshape(-1), minlength=vocabulary) + 0.5
+    return counts / counts.sum()
+
+
+def check_law(law: np.ndarray, vocabulary: int) -> np.ndarray:
+    """`law` as probabilities (|V|,); `Refusal` unless it is one that gives every token a share."""
+    law = np.asarray(law, dtype=np.float64)
+    if law.shape != (vocabulary,) or not np.isfinite(law).all() or abs(law.sum() - 1) > 1e-6:
+        raise Refusal(
+            f"found a law of shape {law.shape} that sums to {law.sum():.6g}; expected one "
+            f"probability for each of {vocabulary} tokens; divide counts by their sum",
+            "law",
+        )
+    (missing,) = (law <= 0).nonzero()
+    if missing.size:
+        raise Refusal(
+            f"found {missing.size} tokens without a share, the first is {missing[0]}; expected "
+            f"probabilities above 0, as what these tokens say could not be told from what stands "
+            f"for them; add a count to each token",
+            "law",
+        )
+    return law / law.sum()
+
+
+def draw_paths(
+    length: int, paths: int, seed: int, *, law: np.ndarray | None = None, blocks=None
+) -> Paths:
+    """`paths` orders at random, and as many blocks: tokens of `law`, or rows of `blocks` (N, L).
+
+    A function of `seed`, so that all clones with one `chain_seed` have the same paths.
+    """
+    generator = np.random.default_rng(spawn(seed, "paths"))
+    orders = generator.permuted(np.tile(np.arange(length), (paths, 1)), axis=1)
+    if law is not None:
+        law = check_law(law, len(law))
+        return Paths(orders, generator.choice(len(law), (paths, length), p=law))
+    if paths > len(blocks):
+        raise Refusal(
+            f"found {paths}, each with a block of its own; expected at most the "
+            f"{len(blocks)} validation sequences; lower it",
+            "paths",
+        )
+    rows = np.sort(generator.choice(len(blocks), paths, replace=False))
+    return Paths(orders, np.asarray(blocks[rows], dtype=np.int64))
+
+
+def reference(
+    energy: str, paths: int | None, seed: int, model, tokens: Callable[[str], np.ndarray]
+) -> Reference | None:
+    """What `energy` compares with; `tokens` reads those (N, L) of a split of the model's source.
+
+    mu is the unigram law of training; frozen paths of "reference" start from draws of it, those of
+    "brook" from validation sequences. None for energies that compare with nothing.
+    """
+    if energy in ("raw", "norm"):
+        return None
+    if energy == "brook":
+        return Reference(paths=draw_paths(model.length, paths, seed, blocks=tokens("validation")))
+    law = unigram(tokens("train"), model.vocabulary)
+    if paths is None:
+        return Reference(law=law)
+    return Reference(paths=draw_paths(model.length, paths, seed, law=law))
