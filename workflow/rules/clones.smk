@@ -4,7 +4,8 @@ Needs   a model's manifest, results/sequences/{source}/{train,validation,test}.p
         tokenizer.json and overlap.json
 Makes   results/clones/{source}/{clone}/manifest.json, which lists sweep-{n}.parquet,
         starts.parquet, trace.parquet and samples.md beside it, and tempering.parquet of chains
-        with several temperatures.
+        with several temperatures;
+        results/cards/{source}.json, what is to be known of each clone of a source, n-grams too.
 """
 
 
@@ -41,3 +42,46 @@ rule sample_clones:
         "Sampling {wildcards.clone} of {wildcards.source}"
     script:
         "../scripts/sample_clones.py"
+
+
+# All clones of a source in one job: each takes seconds, and twins are compared.
+rule describe_clones:
+    input:
+        clones=lambda wildcards: [*map(clone_path, carded_clones()[wildcards.source][0])],
+        runs=lambda wildcards: [*map(clone_model, carded_clones()[wildcards.source][0])],
+        n_grams=lambda wildcards: [
+            f"{SEQUENCES}/test.parquet".format(source=name)
+            for name in carded_clones()[wildcards.source][1]
+        ],
+        train=f"{SEQUENCES}/train.parquet",
+        test=f"{SEQUENCES}/test.parquet",
+    output:
+        cards=CARDS,
+    log:
+        f"{RESULTS}/logs/describe_clones/{{source}}.log",
+    benchmark:
+        f"{RESULTS}/usage/describe_clones/{{source}}.jsonl"
+    wildcard_constraints:
+        source=named(carded_clones()),
+    priority: 1  # short, and asked for by the page alone
+    conda:
+        "../../envs/learning.yaml"
+    resources:
+        mem_mb=growing(3000),
+        runtime=growing(60),
+        gpu=min(1, config["compute"]["gpus"]),
+    params:
+        # on a cluster, a CPU where training has a GPU
+        device="cpu" if config["compute"]["device"] == "cpu" else "auto",
+        code=lambda wildcards: code(
+            "describe_clones.py",
+            *dict.fromkeys(
+                module
+                for clone in carded_clones()[wildcards.source][0]
+                for module in model_modules(entry("clones", clone)["model"])
+            ),
+        ),
+    message:
+        "Describing the clones of {wildcards.source}"
+    script:
+        "../scripts/describe_clones.py"

@@ -16,6 +16,7 @@ RESULTS = config["results"]
 SEQUENCES = f"{RESULTS}/sequences/{{source}}"
 MODEL = f"{RESULTS}/models/{{source}}/{{model}}/seed-{{seed}}/manifest.json"
 CLONE = f"{RESULTS}/clones/{{source}}/{{clone}}/manifest.json"
+CARDS = f"{RESULTS}/cards/{{source}}.json"
 LOSSES = f"{RESULTS}/losses/{{evaluation}}/seed-{{seed}}.parquet"
 HAMILTONIAN = f"{SEQUENCES}/hamiltonian.safetensors"
 THEORY = f"{RESULTS}/theory/{{theory}}.parquet"
@@ -448,6 +449,25 @@ def needs(paper, figure, drawn):
     if drawn:
         exact = config["figures"][paper][figure].get("exact")
         found["theory"] = [name for name in found["theory"] if name != exact]
+    return found
+
+
+def shown_clones(paper, figure):
+    """The states of clones that a figure shows, as its block names them."""
+    return getattr(getattr(checked.figures, paper.replace("-", "_")), figure).states(config)
+
+
+@cache
+def carded_clones():
+    """Of each source, the clones of the figures: chains by their names, n-grams by their source's."""
+    found = {}
+    for clone in figure_parts("clones"):
+        found.setdefault(entry("clones", clone)["source"], ([], []))[0].append(clone)
+    tested = (config["evaluations"][name]["targets"] for name, _ in figure_parts("runs"))
+    others = {target.get("source") for targets in tested for target in targets.values()}
+    for name in sources_of("n-gram-clone"):
+        if name in others:
+            found.setdefault(entry("sources", name)["source"], ([], []))[1].append(name)
     return found
 
 

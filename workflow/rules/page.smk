@@ -1,7 +1,7 @@
 """The page: one file that shows a run, and opens by itself.
 
 Needs   the figures, the claims and the clones of the config
-Makes   results/index.html: verdicts, figures with captions, chains, where the run comes from
+Makes   results/index.html: verdicts, figures with captions, cards of clones, where the run comes from
 """
 
 
@@ -10,6 +10,7 @@ rule write_page:
         figures=figure_files(),
         claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in judged_figures()],
         clones=[clone_path(clone) for clone in figure_parts("clones")],
+        cards=[CARDS.format(source=source) for source in carded_clones()],
         losses=tested_generators(),
         ngrams=counted_sources(),
     output:
@@ -24,6 +25,7 @@ rule write_page:
         runtime=growing(30),
     params:
         figures=figure_names(),
+        shown={"/".join(name): shown_clones(*name) for name in figure_names()},
         config=config_digest(),
         texts=lambda wildcards: page_texts(),
         code=lambda wildcards: code("write_page.py", figure=True),

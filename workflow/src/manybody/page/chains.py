@@ -4,12 +4,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from manybody.claims import labels
-from manybody.claims.verdicts import FORGOTTEN, RHAT
+from manybody.claims.verdicts import in_words
 from manybody.files import tables
 from manybody.files.manifest import Manifest
 
 SAMPLES = "samples.md"
-MET = "the chains agree, and have left their start"
 
 
 def known(manifests: Iterable[str | Path]) -> list[dict]:
@@ -41,16 +40,6 @@ def _known(path: Path) -> dict:
         "kept": kept,
         "rhat": rhat,
         "effective": float(last["effective_samples"]),
-        "verdict": verdict(rhat, kept),
+        "verdict": in_words(rhat, kept),
         "samples": manifest.file(SAMPLES).read_text("utf-8") if SAMPLES in manifest.names() else "",
     }
-
-
-def verdict(rhat: float, kept: float) -> str:
-    """Split R-hat of the score and the share of the start that is left, in words."""
-    if rhat != rhat:
-        return "too few sweeps to say whether the chains agree"
-    faults = ["the chains do not agree"] * (rhat >= RHAT) + ["part of the start is left"] * (
-        kept >= FORGOTTEN
-    )
-    return " and ".join(faults) or MET

@@ -1,0 +1,181 @@
+"""Cards of clones in words and lines, as the page and a data set show them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from manybody.claims import scorecard
+from manybody.files.cards import Card, Distance, Lacking, Measured, State
+from manybody.sources import COPIED, RUN
+
+WIDE, HIGH = 120, 36  # of a drawing, in its own units
+
+
+def number(value: Measured | float | Lacking, form: str = ".2f") -> str:
+    """A value rounded to two digits of its error, or in this form; a dash where there is none."""
+    if isinstance(value, Lacking):
+        return "–"
+    if isinstance(value, Measured):
+        return scorecard.measured({"value": value.value, "standard_error": value.error})
+    return format(value, form)
+
+
+def copies(state: State) -> bool:
+    """Whether so much of it stands in the training text that it is said to be a copy."""
+    return isinstance(state.copied, Distance) and state.copied.clone > COPIED
+
+
+def sentence(card: Card, sweep: int | None = None) -> str:
+    """What is to be known of a clone after a saved sweep, the last by default, in one sentence."""
+    state = next((one for one in card.states if one.sweep == sweep), card.states[-1])
+    energy = "" if isinstance(card.energy, Lacking) else f" by the {card.energy} score"
+    start = "" if isinstance(card.start, Lacking) else f" from {card.start}"
+    parts = [
+        f"{card.generator.label}: {state.called} ({card.sampler}{energy}{start})",
+        f"its generator loses {number(card.loss.text)} nats a token on text and "
+        f"{number(state.loss)} on the clone (ratio {number(state.ratio)})",
+        f"unigrams {_apart(state.unigram)}, bigrams {_apart(state.bigram)} from the training text",
+    ]
+    if not isinstance(card.rhat, Lacking):
+        parts.append(f"R-hat {card.rhat:.2f}, {number(card.effective, '.0f')} effective samples")
+    if copies(state):
+        parts.append(_copied(state.copied))
+    return "; ".join(parts) + "."
+
+
+def _apart(distance: Distance) -> str:
+    return f"{distance.clone:.2f} ({distance.text:.2f} for as much text)"
+
+
+def _copied(shares: Distance) -> str:
+    return (
+        f"{shares.clone:.0%} of its runs of {RUN} tokens stand in the training text ({shares.text:.0%} "
+        "of those of test text)"
+    )
+
+
+def rows(card: Card) -> list[tuple[str, str]]:
+    """All that a card holds but for its states, as names and words; why where a value lacks."""
+    text = {"masked": "given all others", "next": "given those before it"}[card.loss.task]
+    twins = card.twins
+    if not isinstance(twins, Lacking):
+        twins = (
+            f"{twins.name}, after {twins.sweep} sweeps: scores differ by {number(twins.score)}, "
+            f"own losses by {number(twins.loss)} nats a token; do they agree? {twins.agree}"
+        )
+    made = card.generator
+    return [
+        (name, f"none: {value.lacking}" if isinstance(value, Lacking) else str(value))
+        for name, value in (
+            ("what it is", f"{card.states[-1].called}: {card.why}"),
+            ("generator", f"{made.label}; model {made.model}"),
+            ("seed", made.seed),
+            ("step", made.step),
+            ("order of interaction", made.order),
+            ("sampler", card.sampler),
+            ("score", card.energy),
+            ("start", card.start),
+            ("sequences", card.sequences),
+            ("loss on text", _of(card.loss.text, f"nats a token {text}; {card.loss.on}")),
+            ("loss on text, masked", _of(card.loss.masked, "nats a token given all others")),
+            ("from text and from noise", twins),
+            ("R-hat", _of(card.rhat)),
+            ("effective samples", _of(card.effective, form=".0f")),
+            ("proposals accepted", _of(card.accepted, form=".0%")),
+            ("start left", _of(card.kept, form=".0%")),
+            ("swaps, the fewest", _of(card.swapped, form=".0%")),
+            ("score against sweeps", card.scores if isinstance(card.scores, Lacking) else "above"),
+        )
+    ]
+
+
+def _of(value: Measured | float | Lacking, words: str = "", form: str = ".2f"):
+    return value if isinstance(value, Lacking) else f"{number(value, form)} {words}".strip()
+
+
+def shown(card: Card, cards: Iterable[Card]) -> dict:
+    """A card as the page's template shows it."""
+    last, twins = card.states[-1], card.twins
+    cells = {
+        "generator": card.generator.label,
+        "what it is": last.called,
+        "loss on text": number(card.loss.text),
+        "on the clone": number(last.loss),
+        "ratio": number(last.ratio),
+        "unigrams off": _pair(last.unigram),
+        "bigrams off": _pair(last.bigram),
+        "copied": _pair(last.copied, ".0%"),
+        "text and noise": "–" if isinstance(twins, Lacking) else twins.agree,
+        "R-hat": number(card.rhat),
+        "effective": number(card.effective, ".0f"),
+    }
+    return {
+        "id": f"{card.source}-{card.name}",
+        "name": card.name,
+        "source": card.source,
+        "cells": cells,
+        "copies": copies(last),
+        "twins": getattr(twins, "agree", None),
+        "drawing": drawing(card, cards),
+        "rows": rows(card),
+        "states": [
+            (
+                number(state.sweep, "d"),
+                state.called,
+                number(state.loss),
+                number(state.ratio),
+                _pair(state.unigram),
+                _pair(state.bigram),
+                _pair(state.copied, ".0%"),
+            )
+            for state in card.states
+        ],
+    }
+
+
+def _pair(value: Distance | Lacking, form: str = ".2f") -> str:
+    """A clone's value, and in brackets the text's own."""
+    if isinstance(value, Lacking):
+        return "–"
+    return f"{value.clone:{form}} ({value.text:{form}})"
+
+
+def drawing(card: Card, cards: Iterable[Card]) -> dict | None:
+    """-E / L against sweeps: points of the clone's line and of its twin's, and both axes' ends."""
+    twin = next((one for one in cards if one.name == getattr(card.twins, "name", None)), None)
+    lines = [one.scores for one in (card, twin) if one and not isinstance(one.scores, Lacking)]
+    if isinstance(card.scores, Lacking):
+        return None
+    sweeps = max(line.sweep[-1] for line in lines)
+    low, high = (pick(value for line in lines for value in line.value) for pick in (min, max))
+    height = HIGH / (high - low or 1.0)
+    return {
+        "lines": [
+            " ".join(
+                f"{WIDE * sweep / sweeps:.1f},{(high - value) * height:.1f}"
+                for sweep, value in zip(line.sweep, line.value, strict=True)
+            )
+            for line in lines
+        ],
+        "low": f"{low:.2f}",
+        "high": f"{high:.2f}",
+        "sweeps": sweeps,
+        "twin": twin.name if len(lines) > 1 else None,
+    }
+
+
+def of_figures(
+    shown: Mapping[str, Sequence[tuple[str, int | None]]], cards: Iterable[Card]
+) -> dict[str, list[dict]]:
+    """For each figure the sentences of the clones that it shows, [name, sweep] each."""
+    known = {card.name: card for card in cards}
+    return {
+        figure: [
+            {
+                "id": f"{known[name].source}-{name}",
+                "name": name,
+                "text": sentence(known[name], sweep),
+            }
+            for name, sweep in states
+            if name in known
+        ]
+        for figure, states in shown.items()
+    }
