@@ -321,11 +321,8 @@ def _swapped(one: _Chains) -> float | Lacking:
 
 
 def _why(rhat: float, kept: float, twins: Twins | Lacking) -> str:
-    text = verdicts.in_words(rhat, kept)
-    if isinstance(twins, Lacking):
-        return f"{text}; {twins.lacking}"
-    said = {"yes": "agree", "no": "do not agree", "undecided": "may agree or not"}[twins.agree]
-    return f"{text}; chains from text and from noise {said}"
+    settled = verdicts.in_words(rhat, kept)
+    return f"{settled}; {twins.lacking if isinstance(twins, Lacking) else twins.words}"
 
 
 def _n_gram_card(path: Path) -> Card:

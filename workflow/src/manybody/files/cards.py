@@ -90,6 +90,11 @@ class Twins(Part):
     loss: Measured  # of the generator's own loss
     agree: Literal["yes", "undecided", "no"]
 
+    @property
+    def words(self) -> str:
+        said = {"yes": "agree", "no": "do not agree", "undecided": "may agree or not"}[self.agree]
+        return f"chains from text and from noise {said}"
+
 
 class Card(Part):
     """All that is to be known of a clone."""

@@ -25,30 +25,35 @@ def copies(state: State) -> bool:
 
 def sentence(card: Card, sweep: int | None = None) -> str:
     """What is to be known of a clone after a saved sweep, the last by default, in one sentence."""
-    state = next((one for one in card.states if one.sweep == sweep), card.states[-1])
+    state, text = _state(card, sweep), card.loss.text
     energy = "" if isinstance(card.energy, Lacking) else f" by the {card.energy} score"
     start = "" if isinstance(card.start, Lacking) else f" from {card.start}"
     parts = [
         f"{card.generator.label}: {state.called} ({card.sampler}{energy}{start})",
-        f"its generator loses {number(card.loss.text)} nats a token on text and "
-        f"{number(state.loss)} on the clone (ratio {number(state.ratio)})",
-        f"unigrams {_apart(state.unigram)}, bigrams {_apart(state.bigram)} from the training text",
+        f"its generator's loss is {number(text)} on text and {number(state.loss)} on the clone "
+        f"(ratio {number(state.ratio)})",
+        f"off the training text by {_pair(state.unigram)} in unigrams and {_pair(state.bigram)} in "
+        "bigrams",
     ]
-    if not isinstance(card.rhat, Lacking):
-        parts.append(f"R-hat {card.rhat:.2f}, {number(card.effective, '.0f')} effective samples")
+    if not isinstance(card.scores, Lacking):
+        parts.append(
+            f"in {card.scores.sweep[-1]} sweeps R-hat {number(card.rhat)} and "
+            f"{number(card.effective, '.0f')} effective samples"
+        )
+        parts.append(card.twins.lacking if isinstance(card.twins, Lacking) else card.twins.words)
     if copies(state):
         parts.append(_copied(state.copied))
     return "; ".join(parts) + "."
 
 
-def _apart(distance: Distance) -> str:
-    return f"{distance.clone:.2f} ({distance.text:.2f} for as much text)"
+def _state(card: Card, sweep: int | None) -> State:
+    return next((one for one in card.states if one.sweep == sweep), card.states[-1])
 
 
 def _copied(shares: Distance) -> str:
     return (
-        f"{shares.clone:.0%} of its runs of {RUN} tokens stand in the training text ({shares.text:.0%} "
-        "of those of test text)"
+        f"{shares.clone:.0%} of its runs of {RUN} tokens stand in the training text "
+        f"({shares.text:.0%} of those of test text)"
     )
 
 
@@ -82,7 +87,10 @@ def rows(card: Card) -> list[tuple[str, str]]:
             ("proposals accepted", _of(card.accepted, form=".0%")),
             ("start left", _of(card.kept, form=".0%")),
             ("swaps, the fewest", _of(card.swapped, form=".0%")),
-            ("score against sweeps", card.scores if isinstance(card.scores, Lacking) else "above"),
+            (
+                "score against sweeps",
+                card.scores if isinstance(card.scores, Lacking) else "drawn above",
+            ),
         )
     ]
 
@@ -164,18 +172,33 @@ def drawing(card: Card, cards: Iterable[Card]) -> dict | None:
 
 def of_figures(
     shown: Mapping[str, Sequence[tuple[str, int | None]]], cards: Iterable[Card]
-) -> dict[str, list[dict]]:
-    """For each figure the sentences of the clones that it shows, [name, sweep] each."""
-    known = {card.name: card for card in cards}
-    return {
-        figure: [
-            {
-                "id": f"{known[name].source}-{name}",
-                "name": name,
-                "text": sentence(known[name], sweep),
+) -> dict[str, dict]:
+    """For each figure what its clones are: a `summary`, and of each, [name, sweep], a sentence."""
+    known, found = {card.name: card for card in cards}, {}
+    for figure, states in shown.items():
+        picked = [(known[name], _state(known[name], sweep)) for name, sweep in states]
+        if picked:
+            found[figure] = {
+                "summary": _summary([state for _, state in picked]),
+                "clones": [
+                    {
+                        "id": f"{card.source}-{card.name}",
+                        "name": card.name,
+                        "text": sentence(card, state.sweep),
+                    }
+                    for card, state in picked
+                ],
             }
-            for name, sweep in states
-            if name in known
-        ]
-        for figure, states in shown.items()
-    }
+    return found
+
+
+def _summary(states: Sequence[State]) -> str:
+    samples = sum(state.called == "a sample" for state in states)
+    ratios = [state.ratio.value for state in states if isinstance(state.ratio, Measured)]
+    text = f"{samples} of {len(states)} are samples, the others states that sweeps have left"
+    if ratios:
+        text += (
+            f"; the generators' losses on them are {min(ratios):.2f} to {max(ratios):.2f} of those "
+            "on text"
+        )
+    return text

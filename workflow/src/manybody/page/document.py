@@ -65,7 +65,7 @@ def write(
             "caption": caption(
                 report / paper / f"{figure}.rst", config, config["figures"][paper][figure]
             ),
-            "clones": said.get(f"{paper}/{figure}", []),
+            "clones": said.get(f"{paper}/{figure}"),
             **_judged(paper, figure, judged.get((paper, figure), [])),
         }
         for (paper, figure), picture in zip(figures, pictures, strict=True)

@@ -26,12 +26,16 @@ class Figure(Block):
     def states(self, config: dict) -> list[list]:
         """The clones that the figure shows: [clone, sweep], of n-grams [source, None].
 
-        Of its evaluations the targets that the block names, or all where it names none; chains that
-        it names themselves, after its `sweep`, or after the last (None).
+        Of its evaluations the targets that the block names, or all where it names none; clones that
+        it names themselves, after its `sweep`, or after their last.
         """
         names = [name for _, name in inside("", self) if isinstance(name, Reference)]
-        sweep = getattr(self, "sweep", None)
-        found = [[str(name), sweep] for name in names if name.block == "clones"]
+        found = [
+            [str(name), getattr(self, "sweep", max(config["clones"][name]["sweeps"]))]
+            for name in names
+            if name.block == "clones"
+        ]
+        kinds = {name: source["kind"] for name, source in config["sources"].items()}
         picked = {name for name in names if name.block in ("targets", "clone targets")}
         for evaluation in (name for name in names if name.block == "evaluations"):
             for name, target in config["evaluations"][evaluation]["targets"].items():
@@ -39,7 +43,7 @@ class Figure(Block):
                     continue
                 if "clone" in target:
                     found.append([target["clone"], target["sweep"]])
-                elif target.get("source"):
+                elif kinds.get(target.get("source")) == "n-gram-clone":
                     found.append([target["source"], None])
         return [state for place, state in enumerate(found) if state not in found[:place]]
 
