@@ -135,8 +135,8 @@ def _measured(manifest: Path, about: dict) -> dict[str, str]:
     """The clone's card, where it lies beside the clones of its run and is of this clone."""
     stored = manifest.parents[3] / "cards" / f"{about['source']}.json"
     given = cards.read(stored) if stored.is_file() else []
-    digest = sha256(manifest)
-    return {"Card": sentence(card) for card in given if card.digest == digest}
+    mine = [card for card in given if card.digest == sha256(manifest)]
+    return {"Card": sentence(mine[0])} if mine else {}
 
 
 def _origin(about: dict) -> tuple[list[str] | str | None, str]:
