@@ -351,7 +351,11 @@ def drawn_from(source):
     made = entry("sources", source)
     if made["kind"] == "tree":
         return tensor_files(source)
-    names = {"cut": ["hamiltonian.safetensors"], "n-gram-clone": ["train.parquet", "test.parquet"]}
+    names = {
+        "cut": ["hamiltonian.safetensors"],
+        "n-gram-clone": ["train.parquet", "test.parquet"],
+        "noisy": [f"{split}.parquet" for split in SPLITS],
+    }
     return [f"{SEQUENCES.format(source=made['source'])}/{name}" for name in names[made["kind"]]]
 
 

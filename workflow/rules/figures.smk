@@ -49,23 +49,31 @@ for paper, figure in figure_names():
             "../scripts/plot_figure.py"
 
 
-# config/headline.yaml: claim 11 in three pieces, of which each needs the one before.
-if ("simplicity", "headline") in figure_names():
+# Figures with a config of their own, in three pieces, of which each needs the one before: models,
+# clones, and the figure with its claims.
+for own in ("headline", "controls"):
+    if ("simplicity", own) not in figure_names():
+        continue
 
-    localrules:
-        headline_models,
-        headline_clones,
-        headline,
-
-    rule headline_models:
+    rule:
+        name:
+            f"{own}_models"
         input:
-            figure_inputs("simplicity", "headline")["runs"],
+            figure_inputs("simplicity", own)["runs"],
+        localrule: True
 
-    rule headline_clones:
+    rule:
+        name:
+            f"{own}_clones"
         input:
-            figure_inputs("simplicity", "headline")["clones"],
+            figure_inputs("simplicity", own)["clones"],
+            figure_inputs("simplicity", own)["sequences"],
+        localrule: True
 
-    rule headline:
+    rule:
+        name:
+            own
         input:
-            [f"{RESULTS}/figures/simplicity/headline.{ending}" for ending in ("pdf", "png", "csv")],
-            f"{RESULTS}/scorecards/simplicity/headline.md",
+            [f"{RESULTS}/figures/simplicity/{own}.{ending}" for ending in ("pdf", "png", "csv")],
+            f"{RESULTS}/scorecards/simplicity/{own}.md",
+        localrule: True

@@ -8,7 +8,7 @@ Makes   results/corpora/{corpus}/{train,validation,test}.parquet, the documents 
         results/sequences/{source}/{train,validation,test}.parquet, the sequences
         results/sequences/{source}/overlap.json, the test blocks that stand in the training text
         results/sequences/{source}/hamiltonian.safetensors, J, U and beta of a many-body model
-        A tree, a cut Hamiltonian and n-grams are drawn exactly, by one rule.
+        A tree, a cut Hamiltonian, n-grams and text with noise are drawn exactly, by one rule.
 """
 
 
@@ -218,7 +218,7 @@ rule draw_sequences:
     benchmark:
         f"{RESULTS}/usage/draw_sequences/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("tree", "cut", "n-gram-clone")),
+        source=named(sources_of("tree", "cut", "n-gram-clone", "noisy")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"

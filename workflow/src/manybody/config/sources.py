@@ -296,6 +296,17 @@ class NGramSource(Drawn):
             )
 
 
+class NoisySource(Drawn):
+    """A text in which some tokens are noise, beside which clones are read."""
+
+    kind: Literal["noisy"]
+    source: refers("sources", "text") = key("Source whose sequences they are, the first of each.")
+    share: Inside = key(
+        "Share of the tokens that are replaced, by draws of the training text's unigram law."
+    )
+    seed: Seed = key("Draws which, and by what.")
+
+
 class AlignmentShares(Shares):
     """Shares of the sequences, which sum to 1, and what is held out together."""
 
@@ -337,7 +348,8 @@ Source = Annotated[
     | AlignmentSource
     | TreeSource
     | CutSource
-    | NGramSource,
+    | NGramSource
+    | NoisySource,
     Field(discriminator="kind"),
 ]
 
@@ -345,4 +357,5 @@ Source = Annotated[
 def sized(name: str, config) -> Source:
     """The source that says |V| and L of the one called `name`: its own, or that it is made from."""
     source = config.sources[name]
-    return config.sources[source.source] if isinstance(source, CutSource | NGramSource) else source
+    made = isinstance(source, CutSource | NGramSource | NoisySource)
+    return config.sources[source.source] if made else source

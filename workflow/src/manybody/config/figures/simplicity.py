@@ -6,7 +6,7 @@ from pydantic import Field
 
 from manybody.config.block import Block, Name, Reference, Seed, different, inside, refers
 from manybody.config.figures.base import TRUE, Figure, SeededModel, inputs
-from manybody.models.block import Count, key
+from manybody.models.block import Count, Text, key
 
 Evaluation = refers("evaluations")
 Target = refers("targets")  # of the block's own evaluation
@@ -195,14 +195,18 @@ class SimplicityFig4(Drawn):
     def misfits(self, path, config):
         yield from super().misfits(path, config)
         student = config.evaluations[self.evaluation].model
-        model = config.models[student]
-        for step in self.late_steps if model.training and not model.fitted else ():
-            if not model.training.keeps(step):
-                yield (
-                    f"{path}.late_steps: found {step}; expected checkpoints of {student}, up to "
-                    f"{model.training.steps}; take others, or list it under "
-                    f"models.{student}.training.checkpoints"
-                )
+        yield from _kept(f"{path}.late_steps", self.late_steps, student, config.models[student])
+
+
+def _kept(path, steps, name, model):
+    """Whether a model keeps checkpoints of these steps."""
+    for step in steps if model.training and not model.fitted else ():
+        if not model.training.keeps(step):
+            yield (
+                f"{path}: found {step}; expected checkpoints of {name}, up to "
+                f"{model.training.steps}; take others, or list it under "
+                f"models.{name}.training.checkpoints"
+            )
 
 
 class Comparison(Block):
@@ -234,6 +238,86 @@ class Headline(Figure):
 
     def inputs(self, config):
         return inputs(config, runs=runs(self.corpora, config))
+
+
+class Series(Block):
+    """Clones of several generators that are drawn in one way."""
+
+    label: Text = key("What they are called.")
+    targets: different(Target, 2) = key("Targets, each of a generator of its own.")
+
+
+class Controls(Student, Figure):
+    """Is a time set by the order of a generator, or by its quality? Clones of many generators."""
+
+    generators: list[Evaluation] = key("Evaluations of the generators at all their checkpoints.")
+    test: Name = key("Target of test text in the generators' evaluations.")
+    series: list[Series] = key(
+        "Clones by the way they are drawn: each is a regression of its own.", min_length=1
+    )
+    twins: list[Pair] = key("Pairs of targets of one generator, from text and from noise.", [])
+    noise: Targets = key("Targets of text with noise.", [])
+    spectrum: refers("spectra", "draws") = key("Spectrum of the student along its training.")
+    late: Annotated[list[Seed], Field(min_length=2, max_length=2)] = key(
+        "Two checkpoints of the student, between which a loss rises or falls late."
+    )
+
+    def inputs(self, config):
+        targets = config["evaluations"][self.evaluation]["targets"].values()
+        drawn = dict.fromkeys(target["source"] for target in targets if "source" in target)
+        return inputs(
+            config,
+            runs=runs([self], config),
+            spectra=of_seeds([self.spectrum], config),
+            sources=drawn,
+        )
+
+    def misfits(self, path, config):
+        yield from super().misfits(path, config)
+        evaluation = config.evaluations[self.evaluation]
+        model, spectrum = config.models[evaluation.model], config.spectra[self.spectrum]
+        if (spectrum.source, spectrum.model) != (evaluation.source, evaluation.model):
+            yield (
+                f"{path}.spectrum: found {self.spectrum}, of {spectrum.model}; expected one of the "
+                f"student, {evaluation.model}; take another"
+            )
+        yield from _kept(f"{path}.late", self.late, evaluation.model, model)
+        found = [config.evaluations[name] for name in self.generators]
+        tested = {(one.model, seed) for one in found if one.steps == "all" for seed in one.seeds}
+        targets = evaluation.targets
+        known = {getattr(targets.get(n), "clone", None) for one in self.series for n in one.targets}
+        for where, names in (
+            ("noise", self.noise),
+            ("series", [name for one in self.series for name in one.targets]),
+            ("twins", [text for text, _ in self.twins]),
+        ):
+            for name in names:
+                yield from self._unfit(f"{path}.{where}", where, name, known, tested, config)
+
+    def _unfit(self, path, where, name, known, tested, config):
+        """Whether a target is what it is named for."""
+        target = config.evaluations[self.evaluation].targets.get(name)
+        if target is None:
+            return  # said already
+        kind = config.sources[target.source].kind if getattr(target, "source", None) else None
+        clone = config.clones[target.clone] if hasattr(target, "clone") else None
+        if where == "noise" and kind != "noisy":
+            yield f"{path}: found {name}; expected targets of a source of kind noisy; take others"
+        if where == "twins" and (clone is None or target.clone not in known):
+            yield (
+                f"{path}: found {name}; expected first a target of a clone that one of the series "
+                f"has; take another, or add it there"
+            )
+        if where == "series" and clone is None and kind != "n-gram-clone":
+            yield (
+                f"{path}: found {name}; expected clones, or targets of a source of kind "
+                f"n-gram-clone, whose order is known; take others"
+            )
+        if where == "series" and clone and (clone.model, clone.seed) not in tested:
+            yield (
+                f"{path}: found {name}, a clone of run {clone.seed} of {clone.model}, of which "
+                f"{path[:-7]}.generators has no evaluation of all steps; add one there"
+            )
 
 
 class Staircase(Figure):
@@ -437,6 +521,7 @@ class SimplicityFigures(Block):
     fig4_paper: SimplicityFig4 = key("As fig4, for clones of generators of variant paper.", None)
     fig5: SimplicityFig4 = key("As fig4, for a causal student.", None)
     headline: Headline = key("Does the order of interaction set the time?", None)
+    controls: Controls = key("Order or quality of the generator, in clones of many kinds?", None)
     gradient_flow: GradientFlowFigure = key("Section 3.1, the flow of two layers.", None)
     spectrum: SpectrumFigure = key("Which orders a model uses along training.", None)
     spectrum_truth: SpectrumTruth = key("The order spectrum against exact truth.", None)
