@@ -5,7 +5,8 @@ Needs   a model's manifest, results/sequences/{source}/{train,validation,test}.p
 Makes   results/clones/{source}/{clone}/manifest.json, which lists sweep-{n}.parquet,
         starts.parquet, trace.parquet and samples.md beside it, and tempering.parquet of chains
         with several temperatures;
-        results/cards/{source}.json, what is to be known of each clone of a source, n-grams too.
+        results/cards/{source}.json, what is to be known of each clone of a source, n-grams too;
+        results/cards/{paper}.{figure}.{source}.json for a figure that has a page of its own.
 """
 
 
@@ -47,22 +48,26 @@ rule sample_clones:
 # All clones of a source in one job: each takes seconds, and twins are compared.
 rule describe_clones:
     input:
-        clones=lambda wildcards: [*map(clone_path, carded_clones()[wildcards.source][0])],
-        runs=lambda wildcards: [*map(clone_model, carded_clones()[wildcards.source][0])],
+        clones=lambda wildcards: [*map(clone_path, carded()[wildcards.cards][1])],
+        runs=lambda wildcards: [*map(clone_model, carded()[wildcards.cards][1])],
         n_grams=lambda wildcards: [
             f"{SEQUENCES}/test.parquet".format(source=name)
-            for name in carded_clones()[wildcards.source][1]
+            for name in carded()[wildcards.cards][2]
         ],
-        train=f"{SEQUENCES}/train.parquet",
-        test=f"{SEQUENCES}/test.parquet",
+        train=lambda wildcards: f"{SEQUENCES}/train.parquet".format(
+            source=carded()[wildcards.cards][0]
+        ),
+        test=lambda wildcards: f"{SEQUENCES}/test.parquet".format(
+            source=carded()[wildcards.cards][0]
+        ),
     output:
         cards=CARDS,
     log:
-        f"{RESULTS}/logs/describe_clones/{{source}}.log",
+        f"{RESULTS}/logs/describe_clones/{{cards}}.log",
     benchmark:
-        f"{RESULTS}/usage/describe_clones/{{source}}.jsonl"
+        f"{RESULTS}/usage/describe_clones/{{cards}}.jsonl"
     wildcard_constraints:
-        source=named(carded_clones()),
+        cards=named(carded()),
     priority: 1  # short, and asked for by the page alone
     conda:
         "../../envs/learning.yaml"
@@ -77,11 +82,11 @@ rule describe_clones:
             "describe_clones.py",
             *dict.fromkeys(
                 module
-                for clone in carded_clones()[wildcards.source][0]
+                for clone in carded()[wildcards.cards][1]
                 for module in model_modules(entry("clones", clone)["model"])
             ),
         ),
     message:
-        "Describing the clones of {wildcards.source}"
+        "Describing the clones of {wildcards.cards}"
     script:
         "../scripts/describe_clones.py"
