@@ -257,6 +257,15 @@ def test_twins_that_disagree_are_no_samples(run, wrong, monkeypatch):
     assert found[0].states[-1].called == "the state after 40 sweeps"
 
 
+def test_twins_that_are_too_few_to_tell_do_not_agree(run, monkeypatch):
+    monkeypatch.setattr(made, "CLOSE", 1e-4)
+    ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
+    found = made.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
+    assert [card.twins.agree for card in found] == ["undecided", "undecided"]
+    assert found[0].states[-1].called == "the state after 40 sweeps"
+    assert "may agree or not" in found[0].why
+
+
 def test_chains_of_another_generator_or_score_are_no_twins(run):
     assert isinstance(run.cards["norm"].twins, Lacking)
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]

@@ -30,6 +30,7 @@ from manybody.sources.likeness import Text
 
 SEQUENCES = 1000  # of a set, the first ones, that losses and copies are looked for in
 PREDICTIONS = 2**13  # masked tokens of a set that a loss is the mean of, about
+CLOSE = 0.1  # of the generator's own loss: how far apart twins that agree may be
 POINTS = 60  # sweeps of which a card has the score
 EXACT = "it is drawn exactly"
 SHORT = Lacking(lacking=f"its sequences are shorter than the {RUN} tokens that count as copied")
@@ -77,6 +78,10 @@ class _Chains:
     def sampler(self) -> str:
         return self.about.get("sampler", "mh")
 
+    @property
+    def exact(self) -> bool:
+        return self.sampler == "ancestral"
+
     def tokens(self, sweep: int) -> np.ndarray:
         return Sequences.open(self.manifest.file(f"sweep-{sweep}.parquet")).tokens
 
@@ -108,23 +113,25 @@ def describe(
     """
     chains = [_Chains(Path(path), Path(run)) for path, run in clones]
     given, test = Text(Sequences.open(train)), Sequences.open(test)
-    states = [(one, sweep) for one in chains for sweep in one.about["sweeps"]]
-    texts = {one.name: _text(one.about, test) for one in chains}
-    losses = dict(_losses(chains, texts, device))
-    sets = [one.tokens(sweep)[:SEQUENCES] for one, sweep in states]
-    sets += [texts[one.name][0][:SEQUENCES] for one in chains]
-    copies = given.copied(sets)
-    ends = [(one.name, None) for one in chains]
-    shares = dict(zip([(one.name, sweep) for one, sweep in states] + ends, copies, strict=True))
-    cards = []
+    sets = {}  # (clone, saved sweep, or None for the text beside it) -> tokens
     for one in chains:
-        near = {order: given.distance(texts[one.name][0], order) for order in (1, 2)}
-        twins = _twins(one, chains, losses)
-        found = [
-            _state(one, sweep, losses, shares, given, near, twins) for sweep in one.about["sweeps"]
-        ]
-        cards.append(_card(one, texts[one.name][1], losses[one.name, None], found, twins))
-    return [*cards, *(_n_gram_card(Path(path)) for path in n_grams)]
+        sets[one.name, None] = _text(one.about, test)[0]
+        sets |= {(one.name, sweep): one.tokens(sweep) for sweep in one.about["sweeps"]}
+    copies = given.copied([tokens[:SEQUENCES] for tokens in sets.values()])
+    measured = {
+        key: {
+            "unigram": given.distance(tokens, 1),
+            "bigram": given.distance(tokens, 2),
+            "copied": copied,
+        }
+        for (key, tokens), copied in zip(sets.items(), copies, strict=True)
+    }
+    losses = dict(_losses(chains, sets, device))
+    found = [
+        _card(one, _text(one.about, test)[1], losses, measured, _twins(one, chains, losses))
+        for one in chains
+    ]
+    return [*found, *(_n_gram_card(Path(path)) for path in n_grams)]
 
 
 def _text(about: dict, test: Sequences) -> tuple[np.ndarray, str]:
@@ -135,24 +142,21 @@ def _text(about: dict, test: Sequences) -> tuple[np.ndarray, str]:
     return test[:count], f"the first {count} test sequences"
 
 
-def _losses(chains: list[_Chains], texts: dict, device: str):
-    """(name, saved sweep, or None for the text) -> the generator's loss; each model read once."""
+def _losses(chains: list[_Chains], sets: dict, device: str):
+    """The generator's loss on each of `sets`, with the same keys; each model is read once."""
     from manybody.models.stored import load_model
     from manybody.runtime.devices import pick
 
     for generator in sorted({one.generator for one in chains}):
         model = load_model(*generator, pick(device))
-        known: dict[bytes, Measured] = {}
+        known: dict[bytes, Measured] = {}  # clones with one chain_seed have the same text
         for one in chains:
-            if one.generator != generator:
-                continue
-            text = texts[one.name][0]
-            key = text.tobytes()  # clones with one chain_seed have the same
-            if key not in known:
-                known[key] = _loss(model, text)
-            yield (one.name, None), known[key]
-            for sweep in one.about["sweeps"]:
-                yield (one.name, sweep), _loss(model, one.tokens(sweep))
+            for sweep in (None, *one.about["sweeps"]) if one.generator == generator else ():
+                tokens = sets[one.name, sweep]
+                key = tokens.tobytes()
+                if key not in known:
+                    known[key] = _loss(model, tokens)
+                yield (one.name, sweep), known[key]
 
 
 def _loss(model, tokens: np.ndarray) -> Measured:
@@ -172,25 +176,23 @@ def _loss(model, tokens: np.ndarray) -> Measured:
     return Measured(value=value, error=error)
 
 
-def _state(one: _Chains, sweep: int, losses, shares, given: Text, near, twins) -> State:
-    tokens = one.tokens(sweep)
-    clone, text = losses[one.name, sweep], losses[one.name, None]
-    copied, of_text = shares[one.name, sweep], shares[one.name, None]
+def _state(one: _Chains, sweep: int, losses: dict, measured: dict, twins: Twins | Lacking) -> State:
+    loss, own, text = losses[one.name, sweep], measured[one.name, sweep], measured[one.name, None]
     settled = (
         isinstance(twins, Twins)
         and twins.agree == "yes"
         and sweep >= twins.sweep
         and 1 - one.last("changed") < verdicts.FORGOTTEN
     )
-    exact = one.sampler == "ancestral"
     return State(
-        sweep=Lacking(lacking=EXACT) if exact else sweep,
-        loss=clone,
-        ratio=_ratio(clone, text),
-        unigram=Distance(clone=given.distance(tokens, 1), text=near[1]),
-        bigram=Distance(clone=given.distance(tokens, 2), text=near[2]),
-        copied=SHORT if copied is None else Distance(clone=copied, text=of_text),
-        called="a sample" if exact or settled else f"the state after {sweep} sweeps",
+        sweep=Lacking(lacking=EXACT) if one.exact else sweep,
+        loss=loss,
+        ratio=_ratio(loss, losses[one.name, None]),
+        called="a sample" if one.exact or settled else f"the state after {sweep} sweeps",
+        **{
+            name: SHORT if own[name] is None else Distance(clone=own[name], text=text[name])
+            for name in own
+        },
     )
 
 
@@ -202,7 +204,7 @@ def _ratio(clone: Measured, text: Measured) -> Measured:
 
 def _twins(one: _Chains, chains: list[_Chains], losses: dict) -> Twins | Lacking:
     """How chains from text and from noise compare, after the most sweeps that both have saved."""
-    if one.sampler == "ancestral":
+    if one.exact:
         return Lacking(lacking=f"{EXACT}, whatever its start")
     others = [other for other in chains if one.twin_of(other)]
     start = {"test": "noise", "unigram": "text"}[one.about["chain_init"]]
@@ -217,22 +219,19 @@ def _twins(one: _Chains, chains: list[_Chains], losses: dict) -> Twins | Lacking
     if other is None:
         return Lacking(lacking=f"{others[0].name} from {start} has saved none of the same sweeps")
     pair = (one, other) if start == "noise" else (other, one)
-    found = verdicts.agreement(
-        [each.trace for each in pair],
-        [(losses[each.name, sweep].value, losses[each.name, sweep].error) for each in pair],
-        sweep,
-        min(each.about["chains"] for each in pair),
-    )
-    measured = {
-        name: Measured(value=value, error=error)
-        for name, (value, error) in (("score", found.score), ("loss", found.loss))
-    }
-    return Twins(name=other.name, sweep=sweep, agree=found.holds, **measured)
+    count = min(each.about["chains"] for each in pair)
+    own = [(losses[each.name, sweep].value, losses[each.name, sweep].error) for each in pair]
+    found = verdicts.agreement([each.trace for each in pair], own, sweep, count)
+    score, loss = (Measured(value=value, error=error) for value, error in found[:2])
+    agree, most = found.holds, CLOSE * losses[one.name, sweep].value
+    if agree == "yes" and abs(loss.value) + verdicts.margin(loss.error, count) > most:
+        agree = "undecided"  # as much evidence as against
+    return Twins(name=other.name, sweep=sweep, score=score, loss=loss, agree=agree)
 
 
-def _card(one: _Chains, on: str, text: Measured, states: list[State], twins) -> Card:
+def _card(one: _Chains, on: str, losses: dict, measured: dict, twins: Twins | Lacking) -> Card:
     about, made = one.about, one.about["generator"]
-    exact = one.sampler == "ancestral"
+    exact, text = one.exact, losses[one.name, None]
     kept = 1 - one.last("changed")
     every = "every token is drawn anew, none is refused"
     few = "there are too few sweeps, or its score does not move"
@@ -257,7 +256,7 @@ def _card(one: _Chains, on: str, text: Measured, states: list[State], twins) -> 
             masked=Lacking(lacking="its model predicts no masked token") if exact else text,
             on=on,
         ),
-        states=states,
+        states=[_state(one, sweep, losses, measured, twins) for sweep in about["sweeps"]],
         energy=Lacking(lacking="it is drawn from no energy") if exact else about["energy"],
         scores=Lacking(lacking=f"{EXACT}, without sweeps") if exact else _scores(one.trace),
         twins=twins,
