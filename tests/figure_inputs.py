@@ -12,6 +12,7 @@ BLOCKS = (
     simplicity.Staircase,
     simplicity.Fig2Literal,
     simplicity.Headline,
+    simplicity.Controls,
     simplicity.GradientFlowFigure,
     simplicity.Table1,
     simplicity.SpectrumFigure,

@@ -30,6 +30,7 @@ def put(config, path, value):
         (["smoke.yaml"], {"simplicity", "potts", "multi-index"}),
         (["paper.yaml"], {"simplicity", "potts", "multi-index"}),
         (["headline.yaml"], None),
+        (["controls.yaml"], None),
         (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5"}),
         (["lab.yaml", "lab-wikitext.yaml"], {"fig1"}),
     ],
@@ -42,7 +43,7 @@ def test_shipped_configs_pass_and_draw_their_figures(overlays, figures):
     assert figures in (None, drawn.keys(), drawn["simplicity"].keys())
 
 
-@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml", "headline.yaml"])
+@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml", "headline.yaml", "controls.yaml"])
 def test_scales_never_mix(overlay):
     assert load(overlay)["results"] != load()["results"]
 
@@ -229,7 +230,8 @@ def test_what_the_schema_takes_is_what_the_check_takes():
     from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(document.schema())
-    for overlay in ([], ["smoke.yaml"], ["paper.yaml"], ["lab.yaml"], ["headline.yaml"]):
+    overlays = ("smoke.yaml", "paper.yaml", "lab.yaml", "headline.yaml", "controls.yaml")
+    for overlay in ([], *([name] for name in overlays)):
         validator.validate(load(*overlay))
     config = load()
     for block in NAMED:

@@ -53,6 +53,24 @@ STATEMENTS: dict[str, dict[str, Statements]] = {
         "fig4_paper": {**NORM, **LEARNING},
         "fig5": {**NORM, **LEARNING},
         "headline": LEARNING,
+        "controls": {
+            "Without a control: saturation follows the order of the generator": (
+                "without control",
+            ),
+            "The generator's order accounts for more of the times than its quality": (
+                "than the generator's loss",
+            ),
+            "At equal loss of the generators their order sets the time": (
+                "at equal loss",
+                "whatever draws the clones",
+            ),
+            "At equal order the better generator's clone saturates later": ("at equal order",),
+            "Times do not depend on what chains start from": ("twins",),
+            "Early times and late rises are signs of a low order": ("noise",),
+            "Without clones: each order of interaction is learned before the next": (
+                "to half its end",
+            ),
+        },
         "spectrum": {
             "What is above a model's order vanishes": ("is zero",),
             "Each order of interaction is learned before the next": ("to half its end",),

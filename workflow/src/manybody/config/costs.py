@@ -166,9 +166,10 @@ def estimated(job: dict, measured: list[dict] | None = None) -> tuple[float, int
     known = [
         other
         for other in (_measured() if measured is None else measured)
-        if (other["stage"], other.get("energy")) == (job["stage"], job.get("energy"))
-        and ("layers" in other) == sized
+        if other["stage"] == job["stage"] and ("layers" in other) == sized
     ]
+    # Chains of an energy or a sampler that none was measured of are like any others.
+    known = [other for other in known if other.get("energy") == job.get("energy")] or known
     if not known:
         return LIGHT
     keys = ("layers", "size", "amount") if sized else ("amount",)

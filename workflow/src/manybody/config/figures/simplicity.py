@@ -244,7 +244,7 @@ class Series(Block):
     """Clones of several generators that are drawn in one way."""
 
     label: Text = key("What they are called.")
-    targets: different(Target, 2) = key("Targets, each of a generator of its own.")
+    targets: different(Target) = key("Targets, each of a generator of its own.")
 
 
 class Controls(Student, Figure):

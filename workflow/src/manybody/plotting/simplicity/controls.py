@@ -38,7 +38,7 @@ RATIOS = {
     "quality at equal order": "quality, pairs of one order",
 }
 NOISES = ("#8C8C8C", "#B0743C", "#7A3E9D", "#C2185B")
-STEPS = [digit * 10**power for power in range(7) for digit in (1, 3)]
+STEPS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]
 
 
 def draw(files, block: dict, context: dict) -> Drawing:
@@ -50,16 +50,19 @@ def draw(files, block: dict, context: dict) -> Drawing:
 def figure_of(design: Crossed) -> Drawing:
     """Times against quality and order, what a regression and pairs say, noise, and the spectrum."""
     rows = len(design.series) * len(RATIOS) + len(design.twins)
-    heights = (2.1, max(1.8, 0.17 * rows + 0.5), 2.0)
-    figure = style.new(2, sum(heights) + 1.0)
-    panels = [["loss", "order"], ["shares", "d"], ["noise", "half"]]
-    axes = figure.subplot_mosaic(panels, height_ratios=heights)
+    heights = (2.1, 2.1, max(2.0, 0.15 * rows + 0.5))
+    figure = style.new(2, sum(heights) + 0.5)
+    # Rows of their own, as names beside intervals take more room than those of an axis.
+    first, second, third = figure.subfigures(3, height_ratios=heights)
+    left, right = first.subplots(1, 2)
+    shares, noise = second.subplots(1, 2)
+    ratios, halves = third.subplots(1, 2, width_ratios=(1.4, 1))
     parts = [
-        *_draw_times(axes["loss"], axes["order"], design),
-        *_draw_shares(axes["shares"], design),
-        *_draw_ratios(axes["d"], design),
-        *_draw_noise(axes["noise"], design),
-        *_draw_half_times(axes["half"], design),
+        *_draw_times(left, right, design),
+        *_draw_shares(shares, design),
+        *_draw_noise(noise, design),
+        *_draw_ratios(ratios, design),
+        *_draw_half_times(halves, design),
     ]
     figure.legend(handles=_handles(design), loc="outside upper center", ncols=4)
     return figure, drawn(parts)
@@ -142,7 +145,7 @@ def _draw_shares(axes: Axes, design: Crossed) -> list[pd.DataFrame]:
     axes.set_yticks(range(rows), words)
     axes.axvline(0, color="0.6", linewidth=0.8, zorder=0)
     axes.set(xlim=(-0.05, 1.05), ylim=(rows - 0.5, -0.5), xlabel="share of the variance (R²)")
-    axes.set_title("(c) what accounts for the times", loc="right")
+    axes.set_title("(c) what accounts for the times")
     axes.tick_params(axis="y", length=0)
     return parts
 
@@ -156,7 +159,7 @@ def _draw_ratios(axes: Axes, design: Crossed) -> list[pd.DataFrame]:
             if math.isfinite(one.found[SATURATION[0]][name].value):
                 entries.append((f"{one.label}: {label}", _ratios(one, name)))
     entries += [
-        (f"{words}, noise to text", {share: (one.value, one.half) for share, one in found.items()})
+        (_brief(words), {share: (one.value, one.half) for share, one in found.items()})
         for words, found in design.twins.items()
     ]
     parts = []
@@ -169,9 +172,16 @@ def _draw_ratios(axes: Axes, design: Crossed) -> list[pd.DataFrame]:
     limits = max((abs(x) for _, found in entries for x, _ in found.values()), default=1.0)
     axes.set(ylim=(len(entries) - 0.5, -0.5), xlim=(-1.6 * limits - 0.2, 1.6 * limits + 0.2))
     axes.set_xlabel("log of a ratio of times; grey: within log 1.25")
-    axes.set_title("(d) order and quality apart", loc="right")
+    axes.set_title("(e) order and quality apart")
     axes.tick_params(axis="y", length=0)
     return parts
+
+
+def _brief(words: str) -> str:
+    """A twin's name without what its colour would say."""
+    series, _, label = words.partition(": ")
+    kept = [part for part in label.split(", ") if not part.startswith(("order", "any order"))]
+    return f"{series}: noise to text, {', '.join(kept).replace('stopped at ', '')}"
 
 
 def _ratios(one: Series, name: str) -> dict[float, tuple[float, float]]:
@@ -191,17 +201,18 @@ def _interval(axes: Axes, value: float, half: float, height: float, number: int)
 def _draw_noise(axes: Axes, design: Crossed) -> list[pd.DataFrame]:
     """Mean loss of the students on text and on text with noise."""
     curves, parts = tables.learning_curves(design.student.losses), []
-    curves = curves[curves["step"] > 0]
+    curves, ends = curves[curves["step"] > 0], []
     names = [design.block["control"], *design.block["noise"]]
     for colour, name, words in zip(NOISES, names, design.changes, strict=False):
         mine = curves[curves["target"] == name].groupby("step")["loss"].agg(["mean", "std"])
-        axes.plot(mine.index, mine["mean"], color=colour, label=words)
+        axes.plot(mine.index, mine["mean"], color=colour)
+        ends.append((words, mine["mean"].iloc[-1], colour))
         parts.append(points("noise", words, "mean", mine.index, mine["mean"], mine["std"]))
     axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
     axes.set_xlim(left=curves["step"].max() / 100)
     style.plain_ticks(axes.xaxis, STEPS)
-    axes.set_title("(e) text, and text with random tokens")
-    axes.legend(fontsize=style.SMALL, loc="lower left")
+    axes.set_title("(d) text, and text with random tokens")
+    style.label_right(axes, ends, 0.1)
     return parts
 
 
@@ -220,6 +231,6 @@ def _draw_half_times(axes: Axes, design: Crossed) -> list[pd.DataFrame]:
     axes.set_xticks(one.orders, [f"$M_{k}$" for k in one.orders])
     axes.set(yscale="log", ylabel="half-time (steps)", xlim=(min(one.orders) - 0.5, None))
     axes.set_xlabel("the students' own spectrum: order k + 1 and above")
-    style.plain_ticks(axes.yaxis, [2 * 10**2, 5 * 10**2, 10**3, 2 * 10**3, *STEPS])
+    style.plain_ticks(axes.yaxis, STEPS)
     axes.set_title("(f) without clones: half-times")
     return parts
