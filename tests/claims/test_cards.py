@@ -156,7 +156,8 @@ def test_a_card_has_every_value_or_says_why_not(run, name):
     assert (shown["drawing"] is None) == (name in (*COUNTED, "ancestral"))
     said = clone_cards.sentence(card)
     assert f"{card.states[-1].called} (" in said
-    assert f"loss is {clone_cards.number(card.loss.text)} on text" in said
+    tokens = " of next tokens" if name in (*COUNTED, "ancestral") else ""
+    assert f"loss{tokens} is {clone_cards.number(card.loss.text)} on text" in said
     assert ("R-hat" in said) == (name not in (*COUNTED, "ancestral"))
 
 

@@ -28,12 +28,14 @@ def sentence(card: Card, sweep: int | None = None) -> str:
     state, text = _state(card, sweep), card.loss.text
     energy = "" if isinstance(card.energy, Lacking) else f" by the {card.energy} score"
     start = "" if isinstance(card.start, Lacking) else f" from {card.start}"
+    tokens = " of next tokens" if card.loss.task == "next" else ""
     parts = [
         f"{card.generator.label}: {state.called} ({card.sampler}{energy}{start})",
-        f"its generator's loss is {number(text)} on text and {number(state.loss)} on the clone "
-        f"(ratio {number(state.ratio)})",
-        f"off the training text by {_pair(state.unigram)} in unigrams and {_pair(state.bigram)} in "
-        "bigrams",
+        f"its generator's loss{tokens} is {number(text)} on text and {number(state.loss)} on the "
+        f"clone (ratio {number(state.ratio)})",
+        f"off the training text by {state.unigram.clone:.2f} in unigrams and "
+        f"{state.bigram.clone:.2f} in bigrams (as much test text by {state.unigram.text:.2f} and "
+        f"{state.bigram.text:.2f})",
     ]
     if not isinstance(card.scores, Lacking):
         parts.append(
@@ -101,11 +103,13 @@ def _of(value: Measured | float | Lacking, words: str = "", form: str = ".2f"):
 
 def shown(card: Card, cards: Iterable[Card]) -> dict:
     """A card as the page's template shows it."""
-    last, twins = card.states[-1], card.twins
+    last, twins, on_text = card.states[-1], card.twins, number(card.loss.text)
+    if card.loss.task == "next":
+        on_text += f" next, {number(card.loss.masked)} masked"
     cells = {
         "generator": card.generator.label,
         "what it is": last.called,
-        "loss on text": number(card.loss.text),
+        "loss on text": on_text,
         "on the clone": number(last.loss),
         "ratio": number(last.ratio),
         "unigrams off": _pair(last.unigram),
