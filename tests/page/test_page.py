@@ -143,7 +143,8 @@ def test_a_caption_says_what_the_figures_clones_are(page):
         "n2, n = 2, order 3, rank 8: the state after 2 sweeps (Metropolis-Hastings by the raw "
         "score from test sequences); its generator's loss is 2.987 ± 0.065 on text and 1.213 ± "
         "0.025 on the clone (ratio 0.406 ± 0.012); off the training text by 0.51 in "
-        "unigrams and 0.80 in bigrams (as much test text by 0.11 and 0.55); in 20 sweeps R-hat 3.06 and 217 effective samples; "
+        "unigrams and 0.80 in bigrams (as much test text by 0.11 and 0.55); in 20 sweeps R-hat "
+        "3.06 and 217 effective samples; "
         "chains from text and from noise do not agree; 7% of its runs of 8 tokens stand in the "
         "training text (19% of those of test text).",
         "trigrams, n = 2, order 3, rank 8: a sample (Metropolis-Hastings); its",
