@@ -55,7 +55,7 @@ def card(name="n2", **changes) -> cards.Card:
             "label": "n = 2, order 3, rank 8",
             "order": 3,
         },
-        "sampler": "Metropolis-Hastings",
+        "sampler": "Metropolis-Hastings by the raw score",
         "start": "test sequences",
         "sequences": 8,
         "loss": {

@@ -161,6 +161,21 @@ def test_a_card_has_every_value_or_says_why_not(run, name):
     assert ("R-hat" in said) == (name not in (*COUNTED, "ancestral"))
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("raw", "Metropolis-Hastings by the raw score"),
+        ("reference", "heat bath by the reference score"),
+        ("gibbs", "masked-conditional Gibbs, of no energy"),
+        ("annealed", "score, 2 sweeps of annealing from inverse temperature 0.5"),
+        ("tempered", "score, 2 inverse temperatures down to 0.6"),
+        ("ancestral", "token by token"),
+    ],
+)
+def test_samplers_are_said_in_words(run, name, said):
+    assert run.cards[name].sampler.endswith(said)
+
+
 def test_no_card_is_missing(run):
     assert list(run.cards) == [*CHAINED, *COUNTED]
 

@@ -147,7 +147,7 @@ def test_a_caption_says_what_the_figures_clones_are(page):
         "3.06 and 217 effective samples; "
         "chains from text and from noise do not agree; 7% of its runs of 8 tokens stand in the "
         "training text (19% of those of test text).",
-        "trigrams, n = 2, order 3, rank 8: a sample (Metropolis-Hastings); its",
+        "trigrams, n = 2, order 3, rank 8: a sample (Metropolis-Hastings by the raw score); its",
     ):
         assert said in text
 

@@ -35,8 +35,8 @@ POINTS = 60  # sweeps of which a card has the score
 EXACT = "it is drawn exactly"
 SHORT = Lacking(lacking=f"its sequences are shorter than the {RUN} tokens that count as copied")
 SAMPLERS = {
-    "mh": "Metropolis-Hastings",
-    "heat-bath": "heat bath",
+    "mh": "Metropolis-Hastings by the {energy} score",
+    "heat-bath": "heat bath by the {energy} score",
     "gibbs": "masked-conditional Gibbs, of no energy",
     "ancestral": "token by token",
 }
@@ -284,7 +284,7 @@ def _order(made: dict) -> int | Lacking:
 
 
 def _sampler(one: _Chains) -> str:
-    text = SAMPLERS[one.sampler]
+    text = SAMPLERS[one.sampler].format(energy=one.about["energy"])
     if one.about.get("annealing"):
         first, sweeps = one.about["annealing"]
         text += f", {sweeps} sweeps of annealing from inverse temperature {first:g}"

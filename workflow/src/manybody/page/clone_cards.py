@@ -26,11 +26,10 @@ def copies(state: State) -> bool:
 def sentence(card: Card, sweep: int | None = None) -> str:
     """What is to be known of a clone after a saved sweep, the last by default, in one sentence."""
     state, text = _state(card, sweep), card.loss.text
-    energy = "" if isinstance(card.energy, Lacking) else f" by the {card.energy} score"
     start = "" if isinstance(card.start, Lacking) else f" from {card.start}"
     tokens = " of next tokens" if card.loss.task == "next" else ""
     parts = [
-        f"{card.generator.label}: {state.called} ({card.sampler}{energy}{start})",
+        f"{card.generator.label}: {state.called} ({card.sampler}{start})",
         f"its generator's loss{tokens} is {number(text)} on text and {number(state.loss)} on the "
         f"clone (ratio {number(state.ratio)})",
         f"off the training text by {state.unigram.clone:.2f} in unigrams and "
@@ -38,10 +37,10 @@ def sentence(card: Card, sweep: int | None = None) -> str:
         f"{state.bigram.text:.2f})",
     ]
     if not isinstance(card.scores, Lacking):
-        parts.append(
-            f"in {card.scores.sweep[-1]} sweeps R-hat {number(card.rhat)} and "
-            f"{number(card.effective, '.0f')} effective samples"
-        )
+        known = f"R-hat {number(card.rhat)} and {number(card.effective, '.0f')} effective samples"
+        if isinstance(card.rhat, Lacking):
+            known = f"no R-hat, as {card.rhat.lacking}"
+        parts.append(f"in {card.scores.sweep[-1]} sweeps {known}")
         parts.append(card.twins.lacking if isinstance(card.twins, Lacking) else card.twins.words)
     if copies(state):
         parts.append(_copied(state.copied))
