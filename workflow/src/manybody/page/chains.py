@@ -12,7 +12,7 @@ SAMPLES = "samples.md"
 
 
 def known(manifests: Iterable[str | Path]) -> list[dict]:
-    """For each clone what its manifest, trace and samples say, as the page's template shows it.
+    """For each clone what its manifest, trace and samples say.
 
     `accepted` is the share of proposals of another token that the last sweep took, `kept` the
     share of positions that hold the token they started from; NaN where not known.
@@ -33,8 +33,6 @@ def _known(path: Path) -> dict:
         "run": (about["source"], made["model"], made["seed"]),
         "step": made["step"],
         "start": about["chain_init"],
-        "score": ", ".join(about[key] for key in ("energy", "sampler") if key in about),
-        "chains": about["chains"],
         "sweeps": int(last["sweep"]),
         "accepted": float(last["accepted"]),
         "kept": kept,
