@@ -1,6 +1,7 @@
 """A clone saved as a data set: what it holds is the clone's, and the card says what it is."""
 
 import numpy as np
+import planted_page
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -8,6 +9,7 @@ import yaml
 from tokenizers import Tokenizer, models
 
 import manybody as mb
+from manybody.files import cards
 from manybody.files.atomic import ArtifactError, sha256
 from manybody.page import card
 from manybody.sampling import metropolis
@@ -74,6 +76,18 @@ def test_a_card_says_what_the_clone_is(kind, tmp_path):
         assert said in words
     assert "/home" not in words
     assert ("mpmath" in words, "b" * 40 in words) == (kind == "pydocs", kind == "wikitext103")
+
+
+def test_the_card_of_a_run_goes_with_its_clone_and_no_other(tmp_path):
+    manifest, source = draw(tmp_path, {"made": {"documents": {"corpus": CORPORA["file"]}}})
+    said = []
+    for digest in (sha256(manifest), "0" * 64):
+        one = planted_page.card("tiny", digest=digest)
+        cards.write(tmp_path / "cards" / "letters.json", [one])
+        mb.save_dataset(manifest, tmp_path / "saved", source)
+        words = head(tmp_path / "saved")[1]
+        said.append("**Card**: n = 2, order 3, rank 8: the state after 20 sweeps" in words)
+    assert said == [True, False]
 
 
 def test_a_data_set_holds_the_tokens_and_their_text(tmp_path):

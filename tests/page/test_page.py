@@ -1,5 +1,6 @@
 """The page of a run: it holds what it shows, asks for nothing else, and can be read everywhere."""
 
+import html
 import itertools
 import json
 import random
@@ -12,6 +13,7 @@ import pytest
 from configs import load
 from PIL import Image
 
+from manybody.claims import verdicts
 from manybody.page import chains, document, images, provenance
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -26,7 +28,8 @@ class Page(HTMLParser):
     def __init__(self, path: Path):
         super().__init__()
         self.tags, self.open, self.scrolled, self.sections, self.text = [], [], [], [], ""
-        self.feed(path.read_text(encoding="utf-8"))
+        self.source = path.read_text(encoding="utf-8")
+        self.feed(self.source)
         assert self.open == []
 
     def handle_starttag(self, tag, attrs):
@@ -78,8 +81,8 @@ def test_every_figure_is_there_with_picture_files_and_rows(page, folder):
     assert all((one["width"], one["height"]) == ("400", "300") for one in pictures)
 
 
-def test_verdicts_come_first_then_claims_figures_chains_and_provenance(page):
-    assert page.sections == ["verdicts", "claims", "figures", "chains", "provenance"]
+def test_verdicts_come_first_then_claims_figures_clones_and_provenance(page):
+    assert page.sections == ["verdicts", "claims", "figures", "clones", "provenance"]
 
 
 def test_links_lead_somewhere(page, folder):
@@ -106,11 +109,47 @@ def test_nothing_is_asked_of_any_other_file(page):
     assert not re.search(r"url\(|@import|@font-face", style)
 
 
-def test_chains_and_passages_are_shown_as_text(page):
-    assert "n = 2, order 3, rank 8, stopped at step 10" in page.text
-    assert "the chains agree, and have left their start" in page.text
+def test_cards_and_passages_are_shown_as_text(page):
+    assert "n = 2, order 3, rank 8" in page.text
+    assert "the chains do not agree" in page.text
     assert "> a <b> c & d" in page.text
     assert "No clone is good enough yet to say something of the text" in page.text
+
+
+def test_a_card_is_one_row_that_leads_to_all_of_it(page):
+    (table,) = re.findall(r'<table class="cards">.*?</table>', page.source, re.S)
+    rows = [re.sub(r"<[^>]*>|\s+", " ", row) for row in re.findall(r"<tr>.*?</tr>", table, re.S)]
+    assert len(rows) == 4
+    for value in ("2.987 ± 0.065", "1.213 ± 0.025", "0.406 ± 0.012", "0.51 (0.11)", "0.80 (0.55)",
+                  "7% (19%)", "no", "3.06", "217", "the state after 20 sweeps"):  # fmt: skip
+        assert value in rows[1]
+    assert "a sample" in rows[3]
+    assert [table.count("<polyline"), page.source.count("<polyline")] == [4, 8]
+    for name in ("n2", "n2-noise", "trigrams"):
+        assert f"#clone-docs-{name}" in page.values("href")
+        assert f"clone-docs-{name}" in page.values("id")
+    for text in ("n2-noise, after 20 sweeps", "−E / L, from -3.00 to 3.00 nats a token, over 20",
+                 "test sequences <that> its chains", "the state after 2 sweeps",
+                 "none: it is drawn exactly, without chains"):  # fmt: skip
+        assert text in " ".join(page.text.split())
+
+
+def test_a_caption_says_what_the_figures_clones_are(page):
+    (caption,) = re.findall(r"<strong>Its clones.*?</details>", page.source, re.S)
+    text = html.unescape(" ".join(re.sub(r"<[^>]*>", "", caption).split()))
+    for said in (
+        "1 of 2 are samples, the others states that sweeps have left; the generators' losses on "
+        "them are 0.41 to 0.41 of those on text.",
+        "n2, n = 2, order 3, rank 8: the state after 2 sweeps (Metropolis-Hastings by the raw "
+        "score from test sequences); its generator's loss is 2.987 ± 0.065 on text and 1.213 ± "
+        "0.025 on the clone (ratio 0.406 ± 0.012); off the training text by 0.51 in "
+        "unigrams and 0.80 in bigrams (as much test text by 0.11 and 0.55); in 20 sweeps R-hat "
+        "3.06 and 217 effective samples; "
+        "chains from text and from noise do not agree; 7% of its runs of 8 tokens stand in the "
+        "training text (19% of those of test text).",
+        "trigrams, n = 2, order 3, rank 8: a sample (Metropolis-Hastings by the raw score); its",
+    ):
+        assert said in text
 
 
 def test_what_differs_from_the_default_is_listed_by_key(page):
@@ -228,7 +267,7 @@ def test_the_share_of_a_picture_leaves_room_for_the_text():
     ],
 )
 def test_what_is_known_of_chains_is_said_in_words(rhat, kept, said):
-    assert chains.verdict(rhat, kept) == said
+    assert verdicts.in_words(rhat, kept) == said
 
 
 def test_a_clone_without_passages_is_known_as_well(tmp_path):

@@ -4,7 +4,9 @@ Needs   a model's manifest, results/sequences/{source}/{train,validation,test}.p
         tokenizer.json and overlap.json
 Makes   results/clones/{source}/{clone}/manifest.json, which lists sweep-{n}.parquet,
         starts.parquet, trace.parquet and samples.md beside it, and tempering.parquet of chains
-        with several temperatures.
+        with several temperatures;
+        results/cards/{source}.json, what is to be known of each clone of a source, n-grams too;
+        results/cards/{paper}.{figure}.{source}.json for a figure that has a page of its own.
 """
 
 
@@ -41,3 +43,50 @@ rule sample_clones:
         "Sampling {wildcards.clone} of {wildcards.source}"
     script:
         "../scripts/sample_clones.py"
+
+
+# All clones of a source in one job: each takes seconds, and twins are compared.
+rule describe_clones:
+    input:
+        clones=lambda wildcards: [*map(clone_path, carded()[wildcards.cards][1])],
+        runs=lambda wildcards: [*map(clone_model, carded()[wildcards.cards][1])],
+        n_grams=lambda wildcards: [
+            f"{SEQUENCES}/test.parquet".format(source=name)
+            for name in carded()[wildcards.cards][2]
+        ],
+        train=lambda wildcards: f"{SEQUENCES}/train.parquet".format(
+            source=carded()[wildcards.cards][0]
+        ),
+        test=lambda wildcards: f"{SEQUENCES}/test.parquet".format(
+            source=carded()[wildcards.cards][0]
+        ),
+    output:
+        cards=CARDS,
+    log:
+        f"{RESULTS}/logs/describe_clones/{{cards}}.log",
+    benchmark:
+        f"{RESULTS}/usage/describe_clones/{{cards}}.jsonl"
+    wildcard_constraints:
+        cards=named(carded()),
+    priority: 1  # short, and asked for by the page alone
+    conda:
+        "../../envs/learning.yaml"
+    resources:
+        mem_mb=growing(3000),
+        runtime=growing(60),
+        gpu=min(1, config["compute"]["gpus"]),
+    params:
+        # on a cluster, a CPU where training has a GPU
+        device="cpu" if config["compute"]["device"] == "cpu" else "auto",
+        code=lambda wildcards: code(
+            "describe_clones.py",
+            *dict.fromkeys(
+                module
+                for clone in carded()[wildcards.cards][1]
+                for module in model_modules(entry("clones", clone)["model"])
+            ),
+        ),
+    message:
+        "Describing the clones of {wildcards.cards}"
+    script:
+        "../scripts/describe_clones.py"

@@ -16,6 +16,7 @@ RESULTS = config["results"]
 SEQUENCES = f"{RESULTS}/sequences/{{source}}"
 MODEL = f"{RESULTS}/models/{{source}}/{{model}}/seed-{{seed}}/manifest.json"
 CLONE = f"{RESULTS}/clones/{{source}}/{{clone}}/manifest.json"
+CARDS = f"{RESULTS}/cards/{{cards}}.json"
 LOSSES = f"{RESULTS}/losses/{{evaluation}}/seed-{{seed}}.parquet"
 HAMILTONIAN = f"{SEQUENCES}/hamiltonian.safetensors"
 THEORY = f"{RESULTS}/theory/{{theory}}.parquet"
@@ -429,25 +430,26 @@ def figure_names(paper=None):
 
 
 def judged_figures():
-    """Those of which a paper says something: they have a module of claims."""
-    return [
-        (paper, figure)
-        for paper, figure in figure_names()
-        if (CLAIMS / paper.replace("-", "_") / f"{figure}.py").is_file()
-    ]
+    """Those of which a paper says something."""
+    return [name for name in figure_names() if is_judged(*name)]
+
+
+def is_judged(paper, figure):
+    """Whether a figure has a module of claims."""
+    return (CLAIMS / f"{paper}/{figure}".replace("-", "_")).with_suffix(".py").is_file()
 
 
 def figure_files(paper=None):
-    return [
-        f"{RESULTS}/figures/{name}/{figure}.{ending}"
-        for name, figure in figure_names(paper)
-        for ending in ("pdf", "png", "csv")
-    ]
+    return [path for name in figure_names(paper) for path in files_of(*name)]
 
 
-def figure_parts(kind):
-    """What all figures of the config need of one kind (see `needs`), each once."""
-    named = [part for name in figure_names() for part in needs(*name, drawn=False)[kind]]
+def files_of(paper, figure):
+    return [f"{RESULTS}/figures/{paper}/{figure}.{ending}" for ending in ("pdf", "png", "csv")]
+
+
+def figure_parts(kind, names=None):
+    """What figures, by default all of the config, need of one kind (see `needs`), each once."""
+    named = [part for name in names or figure_names() for part in needs(*name, drawn=False)[kind]]
     return [part for number, part in enumerate(named) if part not in named[:number]]
 
 
@@ -459,6 +461,50 @@ def needs(paper, figure, drawn):
         exact = config["figures"][paper][figure].get("exact")
         found["theory"] = [name for name in found["theory"] if name != exact]
     return found
+
+
+def shown_clones(paper, figure):
+    """The states of clones that a figure shows, as its block names them."""
+    return getattr(getattr(checked.figures, paper.replace("-", "_")), figure).states(config)
+
+
+def own_figures():
+    """Figures with a config of their own: they have targets of their own, and a page."""
+    own = [("simplicity", "headline"), ("simplicity", "controls")]
+    return [name for name in own if name in figure_names()]
+
+
+@cache
+def carded():
+    """Of each file of cards its source, chains and n-grams: of all figures, or of an own one's."""
+    found = {}
+    own = {".".join(name) + ".": [name] for name in own_figures()}
+    for prefix, names in {"": figure_names(), **own}.items():
+        runs = [config["evaluations"][run] for run, _ in figure_parts("runs", names)]
+        targets = [target for run in runs for target in run["targets"].values()]
+        tested = {target.get("source") for target in targets}
+        for name in figure_parts("clones", names):
+            source = entry("clones", name)["source"]
+            found.setdefault(prefix + source, (source, [], []))[1].append(name)
+        for name in tested.intersection(sources_of("n-gram-clone")):
+            source = entry("sources", name)["source"]
+            found.setdefault(prefix + source, (source, [], []))[2].append(name)
+    return {
+        key: (source, chains, sorted(n_grams)) for key, (source, chains, n_grams) in found.items()
+    }
+
+
+def page_inputs(names, prefix=""):
+    """What a page of figures shows; `prefix` is that of its files of cards."""
+    cards = [key for key, (source, *_) in carded().items() if key == prefix + source]
+    return {
+        "figures": [path for name in names for path in files_of(*name)],
+        "claims": [f"{RESULTS}/claims/{'/'.join(name)}.csv" for name in names if is_judged(*name)],
+        "clones": [clone_path(clone) for clone in figure_parts("clones", names)],
+        "cards": [CARDS.format(cards=key) for key in cards],
+        "losses": tested_generators(names),
+        "ngrams": counted_sources(names),
+    }
 
 
 def equation_runs(wildcards):
@@ -580,20 +626,20 @@ def config_digest():
     return hashlib.sha256(to_json(config).encode()).hexdigest()[:16]
 
 
-def page_texts():
-    """sha256 of what the page's job reads of the checkout: template, captions, default config."""
-    captions = [f"workflow/report/{paper}/{figure}.rst" for paper, figure in figure_names()]
+def page_texts(names):
+    """sha256 of what a page's job reads of the checkout: template, captions, default config."""
+    captions = [f"workflow/report/{paper}/{figure}.rst" for paper, figure in names]
     texts = [f"workflow/report/{name}" for name in ("page.html", "workflow.rst", "scorecard.rst")]
     root = Path(workflow.basedir)
     return {name: sha256(root / name) for name in ("config/config.yaml", *texts, *captions)}
 
 
-def tested_generators():
+def tested_generators(names=None):
     """Losses of the clones' generators, from the figures' evaluations with the test split."""
-    clones = [entry("clones", clone) for clone in figure_parts("clones")]
+    clones = [entry("clones", clone) for clone in figure_parts("clones", names)]
     generators = [(clone["source"], clone["model"], clone["seed"]) for clone in clones]
     found = []
-    for name, seed in figure_parts("runs"):
+    for name, seed in figure_parts("runs", names):
         evaluation = entry("evaluations", name)
         test = any(target.get("split") == "test" for target in evaluation["targets"].values())
         if test and (evaluation["source"], evaluation["model"], seed) in generators:
@@ -601,9 +647,9 @@ def tested_generators():
     return found
 
 
-def counted_sources():
+def counted_sources(names=None):
     """Losses of n-grams of the texts that clones are made of."""
-    sources = {entry("clones", clone)["source"] for clone in figure_parts("clones")}
+    sources = {entry("clones", clone)["source"] for clone in figure_parts("clones", names)}
     return [of_text(source, "ngrams.json") for source in sources_of("text") if source in sources]
 
 

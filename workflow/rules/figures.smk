@@ -51,9 +51,7 @@ for paper, figure in figure_names():
 
 # Figures with a config of their own, in three pieces, of which each needs the one before: models,
 # clones, and the figure with its claims.
-for own in ("headline", "controls"):
-    if ("simplicity", own) not in figure_names():
-        continue
+for _, own in own_figures():
 
     rule:
         name:
@@ -76,4 +74,5 @@ for own in ("headline", "controls"):
         input:
             [f"{RESULTS}/figures/simplicity/{own}.{ending}" for ending in ("pdf", "png", "csv")],
             f"{RESULTS}/scorecards/simplicity/{own}.md",
+            f"{RESULTS}/simplicity-{own}.html",
         localrule: True

@@ -1,17 +1,14 @@
 """The page: one file that shows a run, and opens by itself.
 
-Needs   the figures, the claims and the clones of the config
-Makes   results/index.html: verdicts, figures with captions, chains, where the run comes from
+Needs   the figures, the claims and the clones of the config, or of one figure
+Makes   results/index.html: verdicts, figures with captions, cards of clones, where the run comes
+        from; results/{paper}-{figure}.html, the same of a figure with a config of its own
 """
 
 
 rule write_page:
     input:
-        figures=figure_files(),
-        claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in judged_figures()],
-        clones=[clone_path(clone) for clone in figure_parts("clones")],
-        losses=tested_generators(),
-        ngrams=counted_sources(),
+        **page_inputs(figure_names()),
     output:
         page=report(f"{RESULTS}/index.html", caption="../report/scorecard.rst", category="page"),
     log:
@@ -24,10 +21,40 @@ rule write_page:
         runtime=growing(30),
     params:
         figures=figure_names(),
+        shown={"/".join(name): shown_clones(*name) for name in figure_names()},
         config=config_digest(),
-        texts=lambda wildcards: page_texts(),
+        texts=lambda wildcards: page_texts(figure_names()),
         code=lambda wildcards: code("write_page.py", figure=True),
     message:
         "Writing the page of the run"
     script:
         "../scripts/write_page.py"
+
+
+for paper, figure in own_figures():
+
+    rule:
+        name:
+            f"write_page_of_{figure}"
+        input:
+            **page_inputs([(paper, figure)], f"{paper}.{figure}."),
+        output:
+            page=f"{RESULTS}/{paper}-{figure}.html",
+        log:
+            f"{RESULTS}/logs/write_page.{paper}.{figure}.log",
+        localrule: True
+        conda:
+            "../../envs/figures.yaml"
+        resources:
+            mem_mb=growing(1000),
+            runtime=growing(30),
+        params:
+            figures=[(paper, figure)],
+            shown={f"{paper}/{figure}": shown_clones(paper, figure)},
+            config=config_digest(),
+            texts=lambda wildcards, name=(paper, figure): page_texts([name]),
+            code=lambda wildcards: code("write_page.py", figure=True),
+        message:
+            f"Writing the page of {paper} {figure}"
+        script:
+            "../scripts/write_page.py"

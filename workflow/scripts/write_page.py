@@ -11,6 +11,8 @@ document.write(
     snakemake.params.figures,
     snakemake.input.claims,
     snakemake.input.clones,
+    snakemake.input.cards,
+    snakemake.params.shown,
     snakemake.input.losses,
     snakemake.input.ngrams,
 )

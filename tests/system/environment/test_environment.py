@@ -24,6 +24,7 @@ BY_NAME = {
     "adopt_weights": ("models",),
     "compute_theory": ("claims.identities", "theory"),
     "benchmark_part": ("benchmarks", "models"),
+    "describe_clones": ("models",),
     "evaluate_model": ("models",),
     "plot_figure": ("plotting",),
     "sample_clones": ("models",),

@@ -7,6 +7,7 @@ import pytest
 from pipelines import ROOT, Pipeline
 from pyarrow import parquet
 
+from manybody.files import cards, tables
 from manybody.files.atomic import sha256
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences
@@ -29,6 +30,13 @@ sources:
     logit_scale: 2.0
     sweeps: 20
     sequences: {{train: 300, validation: 60, test: 60}}
+    seed: 0
+  pairs:
+    kind: n-gram-clone
+    source: quartets
+    order: 2
+    smoothing: kneser-ney
+    sequences: {{train: 12, validation: 12, test: 12}}
     seed: 0
   family:
     kind: alignment
@@ -128,6 +136,7 @@ evaluations:
     targets:
       two: {{clone: quartets, sweep: 3}}
       own: {{clone: quartets-bert, sweep: 3}}
+      pairs: {{source: pairs, split: test, sequences: 12}}
       original: {{initial: quartets}}
   family:
     <<: *all
@@ -138,7 +147,7 @@ evaluations:
       original: {{initial: family}}
 figures:
   simplicity:
-    fig1: {{evaluation: quartets, ladder: [two, own], control: original}}
+    fig1: {{evaluation: quartets, ladder: [two, own, pairs], control: original}}
     table1: {{clones: [family], sweep: 3, passages: [0, 1]}}
 """
 CLONES = {
@@ -157,6 +166,7 @@ def results(tmp_path_factory):
     targets = [f"clones/{source}/{clone}/manifest.json" for source, clone in EVERY]
     targets += [f"losses/{source}/seed-0.parquet" for source in CLONES]
     targets += ["figures/simplicity/fig1.csv", "figures/simplicity/table1.csv"]
+    targets += ["cards/quartets.json", "cards/family.json"]
     targets += [f"models/spins/tiny/seed-{seed}/manifest.json" for seed in SEEDS]
     targets += [f"sequences/text/{split}.parquet" for split in SPLITS]
     pipeline = Pipeline(tmp_path_factory.mktemp("sources"), OVERLAY, targets)
@@ -247,7 +257,8 @@ def test_samples_are_shown_as_letters_of_the_alphabet_or_as_numbers(results, sou
 def test_models_are_tested_on_such_clones(results, source):
     losses = parquet.read_table(results / f"losses/{source}/seed-0.parquet").to_pandas()
     last = losses[losses["step"] == losses["step"].max()]
-    assert set(last["target"]) == {"own", "original"} | ({"two"} if source == "quartets" else set())
+    others = {"two", "pairs"} if source == "quartets" else set()
+    assert set(last["target"]) == {"own", "original"} | others
     assert set(last["target"].value_counts()) == {12}
     assert (last["loss_sum"] > 0).all()
 
@@ -262,6 +273,25 @@ def test_figures_are_drawn_of_such_clones(results):
     drawn = (results / "figures/simplicity/fig1.csv").read_text()
     assert "energy model, order 2" in drawn
     assert "BERT, any order" in drawn
+
+
+def test_clones_of_figures_have_cards(results):
+    quartets, family = (
+        {card.name: card for card in cards.read(results / f"cards/{source}.json")}
+        for source in ("quartets", "family")
+    )
+    assert list(quartets) == ["quartets", "quartets-bert", "pairs"]
+    assert list(family) == ["family"]
+    losses = tables.read_losses({0: results / "losses/quartets/seed-0.parquet"})
+    curves = tables.learning_curves(losses)
+    last = curves[curves["step"] == curves["step"].max()].set_index("target")["loss"]
+    bert = quartets["quartets-bert"]
+    assert bert.states[-1].loss.value == pytest.approx(last["own"], abs=1e-5)
+    assert bert.loss.text.value == pytest.approx(last["original"], abs=1e-5)
+    assert quartets["pairs"].states[0].called == "a sample"
+    assert "too few sweeps" in family["family"].why
+    path = results / "clones/family/family/manifest.json"
+    assert family["family"].digest == sha256(path)
 
 
 def test_the_precision_asked_for_is_the_one_that_was_taken(results):

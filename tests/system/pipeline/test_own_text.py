@@ -54,6 +54,7 @@ def test_at_most_five_lines_plan_the_figures_of_the_text_and_nothing_else(tmp_pa
         "measure_overlap": 1,
         "train_model": 8,
         "sample_clones": 3,
+        "describe_clones": 1,
         "evaluate_model": 8,
         **drawn,
         "write_scorecard": 1,

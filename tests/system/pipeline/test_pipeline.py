@@ -17,6 +17,7 @@ from configs import load
 from pipelines import Pipeline
 
 from manybody.claims import scorecard
+from manybody.files import cards
 from manybody.files.atomic import sha256
 from manybody.files.checkpoints import read_tensors
 from manybody.files.manifest import Manifest
@@ -184,6 +185,18 @@ def test_page_and_scorecard_gather_every_claim_and_figure(smoke):
     assert len((smoke.results / "scorecard.md").read_text(encoding="utf-8").splitlines()) <= 60
 
 
+def test_every_clone_has_its_card_on_the_page_and_in_captions(smoke):
+    page = (smoke.results / "index.html").read_text(encoding="utf-8")
+    known = [card for path in (smoke.results / "cards").iterdir() for card in cards.read(path)]
+    manifests = (smoke.results / "clones").rglob("manifest.json")
+    clones = {f"{path.parts[-3]}-{path.parts[-2]}" for path in manifests}
+    assert clones <= {f"{card.source}-{card.name}" for card in known}
+    for card in known:
+        assert f'id="clone-{card.source}-{card.name}"' in page
+    fig4 = page.partition('id="simplicity-fig4"')[2].partition("</article>")[0]
+    assert fig4.count('href="#clone-docs-') >= 3
+
+
 def test_no_gate_fails(smoke):
     """Identities and statistical rows hold at any scale; what the papers claim need not."""
     assert scorecard.gates((smoke.results / "claims").rglob("*.csv")) == []
@@ -231,13 +244,14 @@ def test_every_rule_of_the_pipeline_ran(smoke):
     targets |= {"generators", "clones", "students", "headline", "headline_models"}
     targets |= {"headline_clones", "advise"}
     asked = {"benchmark_part", "install_peers", "write_figure_scorecard", "write_advice"}
-    asked |= {"read_series", "take_tokenizer"}
+    asked |= {"read_series", "take_tokenizer", "draw_sequences", "write_page_of_headline"}
     assert rules - ran == targets | asked
 
 
 def test_few_jobs_import_torch(smoke):
     counts = smoke.counted("--forceall")
-    heavy = sum(counts[rule] for rule in ("train_model", "sample_clones", "evaluate_model"))
+    with_torch = ("train_model", "sample_clones", "describe_clones", "evaluate_model")
+    heavy = sum(counts[rule] for rule in with_torch)
     assert 0 < heavy <= 45
 
 

@@ -19,6 +19,7 @@ table in nlp-clones, section 10. Rules of decision, once:
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -441,6 +442,40 @@ def mixed(claim: str, trace: pd.DataFrame) -> dict:
     )
 
 
+class Agreement(NamedTuple):
+    """How chains from text and from noise compare: noise less text, with standard errors.
+
+    `score` is -E / L and `loss` their generator's own loss, in nats a token; `holds` is the answer.
+    """
+
+    score: tuple[float, float]
+    loss: tuple[float, float]
+    rhats: list[float]
+    holds: str
+
+
+def agreement(
+    traces: Sequence[pd.DataFrame], losses: Sequence[tuple[float, float]], sweep: int, chains: int
+) -> Agreement:
+    """Whether chains from text and from noise have come to one law, that of their model.
+
+    traces: of the twins, text first. losses: their generator's own losses on the state after
+    `sweep` sweeps, with standard errors. It holds if the mean scores and the own losses agree
+    within their margins (Student, over chains) and R-hat of both is below 1.05; it fails if any of
+    them does not.
+    """
+    text, noise = (trace.set_index("sweep").loc[sweep] for trace in traces)
+    score = noise["score"] - text["score"], math.hypot(text["score_se"], noise["score_se"])
+    loss = losses[1][0] - losses[0][0], math.hypot(losses[0][1], losses[1][1])
+    rhats = [float(trace["rhat"].iloc[-1]) for trace in traces]
+    parts = [(abs(value), margin(error, chains)) for value, error in (score, loss)]
+    parts += [(rhat, RHAT) for rhat in rhats]
+    # A comparison with NaN is neither.
+    within_all = all(value <= bound for value, bound in parts)
+    holds = decided(within_all, any(value > bound for value, bound in parts))
+    return Agreement(score, loss, rhats, holds)
+
+
 def sample(
     claim: str,
     traces: tuple[pd.DataFrame, pd.DataFrame],
@@ -448,33 +483,29 @@ def sample(
     sweep: int,
     chains: int,
 ) -> dict:
-    """Whether chains from text and from noise have come to one law, that of their model.
-
-    traces: of the twins. losses: their generator's own losses on the state after `sweep` sweeps,
-    as `tables.select` gives them. Holds if the mean scores and the own losses agree within their
-    margins (Student, over chains) and R-hat of both is below 1.05; fails if any of them does not.
-    The row reports the difference of the own losses (nats per token), noise less text.
-    """
-    scores = [trace.set_index("sweep").loc[sweep] for trace in traces]
-    apart = scores[1]["score"] - scores[0]["score"]
-    error = math.hypot(scores[0]["score_se"], scores[1]["score_se"])
-    (text, text_se), (noise, noise_se) = (
+    """The row of `agreement`; losses as `tables.select` gives them. Its value is that of the own
+    losses (nats per token)."""
+    own = [
         tables.ratio(one["loss_sum"].to_numpy(float), one["predictions"].to_numpy(float))
         for one in losses
-    )
-    difference, loss_error = noise - text, math.hypot(text_se, noise_se)
-    rhats = [float(trace["rhat"].iloc[-1]) for trace in traces]
+    ]
+    (apart, error), (difference, loss_error), rhats, holds = agreement(traces, own, sweep, chains)
     claim = (
         f"{claim} [scores differ by {apart:.3g} ± {error:.2g}, own losses by {difference:.3g} ± "
         f"{loss_error:.2g}, R-hat {rhats[0]:.3g} and {rhats[1]:.3g}]"
     )
     width = margin(loss_error, chains)
-    parts = [
-        (abs(apart), margin(error, chains)),
-        (abs(difference), width),
-        *((rhat, RHAT) for rhat in rhats),
-    ]
-    # A comparison with NaN is neither.
-    within_all = all(value <= bound for value, bound in parts)
-    holds = decided(within_all, any(value > bound for value, bound in parts))
     return row(claim, "paper", holds, difference, loss_error, 0, width)
+
+
+MET = "the chains agree, and have left their start"
+
+
+def in_words(rhat: float, kept: float) -> str:
+    """Split R-hat of the score and the share of the start that is left, in words."""
+    if rhat != rhat:
+        return "too few sweeps to say whether the chains agree"
+    faults = ["the chains do not agree"] * (rhat >= RHAT) + ["part of the start is left"] * (
+        kept >= FORGOTTEN
+    )
+    return " and ".join(faults) or MET

@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from manybody.files import cards
 from manybody.files.atomic import ArtifactError, atomic, sha256
 from manybody.files.manifest import Manifest
 from manybody.files.sequences import Sequences, Symbols
 from manybody.page.chains import known
+from manybody.page.clone_cards import sentence
 from manybody.sampling.combinations import TEMPERED
 from manybody.sources.published import REPOSITORIES
 from manybody.sources.tokenizer import load
@@ -115,6 +117,7 @@ def _card(manifest: Path, about: dict, started: Sequences, saved: list[str]) -> 
         "Tokens": f"whole numbers below |V| = {started.vocabulary}, L = {started.length} a row"
         + ("; `tokenizer.json` is their byte-level BPE" if about["tokenizer"] else ""),
         "Source": origin,
+        **_measured(manifest, about),
     }
     return (
         f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n# {head['pretty_name']}\n\n"
@@ -126,6 +129,14 @@ def _card(manifest: Path, about: dict, started: Sequences, saved: list[str]) -> 
         + "\nMade with `manybody` by the method of Rende, Gerace, Laio and Goldt "
         "(arXiv 2410.19637).\n"
     )
+
+
+def _measured(manifest: Path, about: dict) -> dict[str, str]:
+    """The clone's card, where it lies beside the clones of its run and is of this clone."""
+    stored = manifest.parents[3] / "cards" / f"{about['source']}.json"
+    given = cards.read(stored) if stored.is_file() else []
+    mine = [card for card in given if card.digest == sha256(manifest)]
+    return {"Card": sentence(mine[0])} if mine else {}
 
 
 def _origin(about: dict) -> tuple[list[str] | str | None, str]:

@@ -4,16 +4,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from manybody.claims import labels
-from manybody.claims.verdicts import FORGOTTEN, RHAT
+from manybody.claims.verdicts import in_words
 from manybody.files import tables
 from manybody.files.manifest import Manifest
 
 SAMPLES = "samples.md"
-MET = "the chains agree, and have left their start"
 
 
 def known(manifests: Iterable[str | Path]) -> list[dict]:
-    """For each clone what its manifest, trace and samples say, as the page's template shows it.
+    """For each clone what its manifest, trace and samples say.
 
     `accepted` is the share of proposals of another token that the last sweep took, `kept` the
     share of positions that hold the token they started from; NaN where not known.
@@ -34,23 +33,11 @@ def _known(path: Path) -> dict:
         "run": (about["source"], made["model"], made["seed"]),
         "step": made["step"],
         "start": about["chain_init"],
-        "score": ", ".join(about[key] for key in ("energy", "sampler") if key in about),
-        "chains": about["chains"],
         "sweeps": int(last["sweep"]),
         "accepted": float(last["accepted"]),
         "kept": kept,
         "rhat": rhat,
         "effective": float(last["effective_samples"]),
-        "verdict": verdict(rhat, kept),
+        "verdict": in_words(rhat, kept),
         "samples": manifest.file(SAMPLES).read_text("utf-8") if SAMPLES in manifest.names() else "",
     }
-
-
-def verdict(rhat: float, kept: float) -> str:
-    """Split R-hat of the score and the share of the start that is left, in words."""
-    if rhat != rhat:
-        return "too few sweeps to say whether the chains agree"
-    faults = ["the chains do not agree"] * (rhat >= RHAT) + ["part of the start is left"] * (
-        kept >= FORGOTTEN
-    )
-    return " and ".join(faults) or MET

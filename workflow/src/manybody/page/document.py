@@ -1,6 +1,6 @@
 """One HTML file that shows a run: it holds its pictures, and asks nothing of any other file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,15 +8,16 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from manybody.claims import scorecard
-from manybody.claims.verdicts import FORGOTTEN, RHAT
+from manybody.claims.verdicts import RHAT
+from manybody.files import cards as stored
 from manybody.files.atomic import atomic
-from manybody.page import chains, generators, images, provenance
+from manybody.page import chains, clone_cards, generators, images, provenance
 from manybody.page.captions import caption
+from manybody.sources import RUN
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 TEMPLATE = "page.html"
 ANSWERS = ("yes", "undecided", "no", scorecard.NOT_RUN)
-TWINS = "is a sample of its model"  # in the claim that compares chains from text and from noise
 
 
 def write(
@@ -25,13 +26,16 @@ def write(
     figures: Sequence[tuple[str, str]],
     claims: Iterable[str | Path],
     clones: Iterable[str | Path],
+    cards: Iterable[str | Path] = (),
+    states: Mapping[str, Sequence[tuple[str, int | None]]] | None = None,
     losses: Iterable[str | Path] = (),
     ngrams: Iterable[str | Path] = (),
 ) -> None:
     """Writes the page of a run in its folder of results.
 
     figures: (paper, figure), drawn in `figures/` beside `out`. claims: tables of those that are
-    judged. clones: manifests. losses, ngrams: as of `generators.sentences`.
+    judged. clones: manifests. cards: of these clones and of those by n-grams. states: of each
+    figure, `paper/figure`, the clones that it shows. losses, ngrams: as of `generators.sentences`.
     Captions and the default config are those of the checkout.
     Raises `ArtifactError` for a file that is missing, altered or not what it should be.
     """
@@ -40,6 +44,8 @@ def write(
     default = yaml.safe_load((CHECKOUT / "config" / "config.yaml").read_text("utf-8"))
     judged = scorecard.read(claims)
     known = chains.known(clones)
+    carded = [card for path in cards for card in stored.read(path)]
+    said = clone_cards.of_figures(states or {}, carded)
     environment = Environment(
         loader=FileSystemLoader(report),
         autoescape=True,
@@ -59,6 +65,7 @@ def write(
             "caption": caption(
                 report / paper / f"{figure}.rst", config, config["figures"][paper][figure]
             ),
+            "clones": said.get(f"{paper}/{figure}"),
             **_judged(paper, figure, judged.get((paper, figure), [])),
         }
         for (paper, figure), picture in zip(figures, pictures, strict=True)
@@ -71,11 +78,11 @@ def write(
         figures=shown,
         measured=scorecard.measured,
         expected=scorecard.expected,
-        chains=known,
+        cards=[clone_cards.shown(card, carded) for card in carded],
+        passages={f"{one['source']}-{one['name']}": one["samples"] for one in known},
         generators=generators.sentences(config, known, losses, ngrams),
         rhat=RHAT,
-        forgotten=f"{FORGOTTEN:.0%}",
-        twins=[row for figure in shown for row in figure["rows"] if TWINS in row["claim"]],
+        run=RUN,
         changes=list(provenance.differences(default, config)),
         facts={
             "Written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",

@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from manybody import models
-from manybody.claims.verdicts import DEVIATIONS, FORGOTTEN, RHAT
+from manybody.claims.verdicts import DEVIATIONS, FORGOTTEN, MET, RHAT
 from manybody.files import parquet, tables
 from manybody.files.atomic import read_json
-from manybody.page import chains
 
 BETTER, ALIKE, WORSE = "better than", "as good as", "worse than"
 NAMES = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
@@ -63,7 +62,7 @@ def _summary(clones: list[dict], tested: dict, ngrams: dict) -> str:
         if curve is None or clone["step"] not in curve.index or clone["source"] not in ngrams:
             continue
         held = _standing(curve.loc[clone["step"]], ngrams[clone["source"]])
-        if 2 in held[BETTER] and clone["verdict"] == chains.MET:
+        if 2 in held[BETTER] and clone["verdict"] == MET:
             good.append(clone["name"])
     needed = (
         "a generator better than bigrams, and chains that agree (split R-hat below "

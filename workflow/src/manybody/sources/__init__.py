@@ -12,6 +12,8 @@ class SourceError(Refusal):
 
 SHARES = {"train": 0.9, "validation": 0.05, "test": 0.05}  # of a corpus that gives none
 STATES = 2**24  # of a Hamiltonian, at most so many are enumerated, in less than 1 GiB
+RUN = 8  # tokens in a row that count as copied from the training text
+COPIED = 0.05  # share of them there above which a clone is said to be a copy
 PACKED = 200  # largest ratio of unpacked to packed size that is accepted; 5 to 60 are common
 SMALL = 2**26  # bytes of unpacked data up to which any ratio is accepted
 

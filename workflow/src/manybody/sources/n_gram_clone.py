@@ -8,18 +8,15 @@ import numpy as np
 
 from manybody.files import sequences
 from manybody.files.sequences import Sequences
-from manybody.sources import SourceError
+from manybody.sources import COPIED, RUN, SourceError
 from manybody.sources.inspection import LOOKUPS
+from manybody.sources.likeness import Text
 from manybody.sources.many_body import SPLITS, streams_of
 from manybody.sources.maximum_entropy import MaximumEntropy
-from manybody.sources.ngrams import Ancestral, NGrams, numbered
-from manybody.sources.overlap import stand_in
+from manybody.sources.ngrams import Ancestral, NGrams
 from manybody.sources.tree import mean_and_error
 
 log = logging.getLogger(__name__)
-
-RUN = 8  # tokens in a row that count as copied
-COPIED = 0.05  # share of them in the training text above which a clone is said to be a copy
 
 
 def fitted(train: Sequences, order: int, smoothing: str) -> Ancestral:
@@ -51,16 +48,16 @@ def card(law: Ancestral, clone: np.ndarray, train: Sequences, test: Sequences) -
         masked=_mean(-law.masked(rows[possible][:few]).mean(axis=1)),
         impossible=float(1 - possible.mean()),
     )
-    text, both = loss["text"], {"clone": clone, "text": rows}
-    long = clone.shape[1] >= RUN
+    text, given = loss["text"], Text(train)
+    both = {"clone": clone, "text": rows}
     return dict(
         loss=loss,
         ratio=loss["clone"][0] / text[0] if text else None,
         distance={
-            order: {key: _distance(tokens, train, number) for key, tokens in both.items()}
+            order: {key: given.distance(tokens, number) for key, tokens in both.items()}
             for number, order in enumerate(("unigram", "bigram"), start=1)
         },
-        copied={key: _share(train, tokens) if long else None for key, tokens in both.items()},
+        copied=dict(zip(both, given.copied(list(both.values())), strict=True)),
         error=getattr(law, "error", None),
         state="a sample",
     )
@@ -103,18 +100,3 @@ def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> Non
 
 def _mean(values: np.ndarray) -> list[float] | None:
     return mean_and_error(values) if len(values) > 1 else None
-
-
-def _distance(tokens: np.ndarray, train: Sequences, order: int) -> float:
-    """Total variation between the pooled n-grams of tokens (N, L) and of the training text."""
-    grams = [numbered(rows, train.vocabulary, order).ravel() for rows in (tokens, train.tokens)]
-    _, places = np.unique(np.concatenate(grams), return_inverse=True)
-    parts = np.split(places, [len(grams[0])])
-    counts = [np.bincount(part, minlength=places.max() + 1) / len(part) for part in parts]
-    return float(np.abs(counts[0] - counts[1]).sum() / 2)
-
-
-def _share(train: Sequences, tokens: np.ndarray) -> float:
-    """The share of the runs of `RUN` tokens of (N, L) that stand in the training text."""
-    windows = np.lib.stride_tricks.sliding_window_view(tokens, RUN, axis=1)
-    return float(stand_in(train, windows.reshape(-1, RUN)).mean())

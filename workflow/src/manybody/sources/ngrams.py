@@ -31,13 +31,13 @@ class KneserNey:
             raise ValueError(f"a text of {len(stream)} tokens has no run of {order} tokens")
         self.vocabulary, self.order = vocabulary, order
         stream = np.asarray(stream)
-        grams, counts = _counted(numbered(stream, vocabulary, order))
+        grams, counts = counted(numbered(stream, vocabulary, order))
         levels = [_Level(grams, counts, vocabulary)]
         for k in range(order - 1, 0, -1):
             # Of each k-gram, how many different (k + 1)-grams end with it.
             if k < order - 1:
-                grams, _ = _counted(numbered(stream, vocabulary, k + 1))
-            levels.append(_Level(*_counted(grams % vocabulary**k), vocabulary))
+                grams, _ = counted(numbered(stream, vocabulary, k + 1))
+            levels.append(_Level(*counted(grams % vocabulary**k), vocabulary))
         self._levels = levels[::-1]
 
     def probability(self, windows: np.ndarray) -> np.ndarray:
@@ -98,7 +98,7 @@ def numbered(tokens: np.ndarray, vocabulary: int, order: int) -> np.ndarray:
     return keys
 
 
-def _counted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def counted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Different keys in order, and how often each is there; `keys` are sorted in place."""
     keys.sort()
     first = _firsts(keys)

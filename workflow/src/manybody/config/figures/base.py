@@ -23,6 +23,30 @@ class Figure(Block):
         tables = {block: [n for n in names if n.block == block] for block in ("theory", "curves")}
         return inputs(config, **tables)
 
+    def states(self, config: dict) -> list[list]:
+        """The clones that the figure shows: [clone, sweep], of n-grams [source, None].
+
+        Of its evaluations the targets that the block names, or all where it names none; clones that
+        it names themselves, after its `sweep`, or after their last.
+        """
+        names = [name for _, name in inside("", self) if isinstance(name, Reference)]
+        found = [
+            [str(name), getattr(self, "sweep", max(config["clones"][name]["sweeps"]))]
+            for name in names
+            if name.block == "clones"
+        ]
+        kinds = {name: source["kind"] for name, source in config["sources"].items()}
+        picked = {name for name in names if name.block in ("targets", "clone targets")}
+        for evaluation in (name for name in names if name.block == "evaluations"):
+            for name, target in config["evaluations"][evaluation]["targets"].items():
+                if picked and name not in picked:
+                    continue
+                if "clone" in target:
+                    found.append([target["clone"], target["sweep"]])
+                elif kinds.get(target.get("source")) == "n-gram-clone":
+                    found.append([target["source"], None])
+        return [state for place, state in enumerate(found) if state not in found[:place]]
+
 
 class SeededModel(Block):
     """Runs of one model."""

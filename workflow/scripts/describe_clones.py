@@ -1,0 +1,20 @@
+"""Writes the cards of all clones of a source."""
+
+from manybody.files.store import begin
+
+job = begin(snakemake)
+
+from manybody.claims.cards import describe
+from manybody.files import cards
+
+given = snakemake.input
+found = describe(
+    list(zip(given.clones, given.runs, strict=True)),
+    given.n_grams,
+    given.train,
+    given.test,
+    snakemake.params.device,
+)
+cards.write(snakemake.output.cards, found)
+
+job.keep()
