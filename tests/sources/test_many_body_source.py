@@ -6,7 +6,7 @@ from enumerated import all_states, boltzmann, distance, floor
 from spin_sources import MANY_BODY, check_splits, own_files, run
 
 from manybody.files.sequences import Sequences
-from manybody.sources import SourceError, enumeration, equilibrium, gibbs
+from manybody.sources import SourceError, equilibrium, gibbs
 from manybody.sources.hamiltonian import Hamiltonian, read_about
 from manybody.sources.many_body import SPLITS, draw, refuse_unequal, self_test
 
@@ -75,7 +75,7 @@ def test_trapped_chains_obey_every_conditional_and_are_refused(
     law = boltzmann(model, all_states(3, 6))
     assert distance(tokens, law, 3) > floor(law, 20_000) + least
     if not counted:
-        monkeypatch.setattr(enumeration, "STATES", 1)
+        monkeypatch.setattr(equilibrium, "STATES", 1)
     said = r"trapped near their start: .*lower logit_scale \(S = "
     with pytest.raises(SourceError, match=said) as caught:
         run(source, tmp_path)
@@ -87,7 +87,7 @@ def test_trapped_chains_obey_every_conditional_and_are_refused(
 def test_chains_that_move_between_valleys_pass(tmp_path, monkeypatch, counted):
     """The Hamiltonian of the trapped chains, so warm that they are not."""
     if not counted:
-        monkeypatch.setattr(enumeration, "STATES", 1)
+        monkeypatch.setattr(equilibrium, "STATES", 1)
     files = run({**GLASSY, "logit_scale": 0.5, "seed": 1, "sweeps": 20}, tmp_path)
     found = read_about(files["hamiltonian"])["equilibrium"]
     assert found["method"] == ("exact" if counted else "starts")
@@ -99,7 +99,7 @@ def test_valleys_that_a_renaming_of_colours_makes_equal_are_one(monkeypatch):
     strong = dict(vectors=20, variables="signs", probability=0.8)
     source = {**GLASSY, "length": 8, "couplings": strong, "colours": "potts", "logit_scale": 8.0}
     model, _ = draw(source)
-    monkeypatch.setattr(enumeration, "STATES", 1)
+    monkeypatch.setattr(equilibrium, "STATES", 1)
     found = equilibrium.measure(model, np.empty((0, 8), np.int64), 15, np.random.SeedSequence(0))
     equilibrium.refuse_trapped(found, 15, "")
     assert found["cold"]["hamming"] == pytest.approx(2 / 3, abs=0.01)

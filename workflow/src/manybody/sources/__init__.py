@@ -11,6 +11,7 @@ class SourceError(Refusal):
 
 
 SHARES = {"train": 0.9, "validation": 0.05, "test": 0.05}  # of a corpus that gives none
+STATES = 2**24  # of a Hamiltonian, at most so many are enumerated, in less than 1 GiB
 PACKED = 200  # largest ratio of unpacked to packed size that is accepted; 5 to 60 are common
 SMALL = 2**26  # bytes of unpacked data up to which any ratio is accepted
 

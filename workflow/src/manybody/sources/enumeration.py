@@ -9,7 +9,6 @@ from scipy.special import chdtrc
 
 from manybody.sources.hamiltonian import Hamiltonian
 
-STATES = 2**24  # at most so many are enumerated, in less than 1 GiB
 EXPECTED = 10.0  # samples in a cell, enough that their number is nearly normal
 
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from manybody.sources import SourceError, enumeration, gibbs
+from manybody.sources import STATES, SourceError, enumeration, gibbs
 from manybody.sources.hamiltonian import Hamiltonian
 
 CHECKED = 10_000  # chains of each start
@@ -38,7 +38,7 @@ def measure(
     """
     hot, cooled, cold, colours = stream.spawn(4)
     chains, _ = gibbs.sample(model, CHECKED, sweeps, hot, threads, "hot starts")
-    if model.vocabulary**model.length <= enumeration.STATES:
+    if model.vocabulary**model.length <= STATES:
         found = enumeration.numbers(np.concatenate([tokens, chains]), model.vocabulary)
         probabilities = enumeration.probabilities(model)
         return dict(

@@ -1,0 +1,185 @@
+"""Multi-order interactions of pairs of context tokens (Zhang et al.; Deng et al., ICLR 2022).
+
+With f(S) the log-odds log p / (1 - p) of the true token at a target, where the context positions
+S have their own tokens s and all others those of a reference block r, and N context positions,
+
+    I^(m)(j, k) = mean over sets S of m others of f(S + jk) - f(S + j) - f(S + k) + f(S)
+    J^(m)       = mean over targets, pairs and blocks of |I^(m)(j, k)|,   m = 0 .. N - 2
+
+(docs/science/controls.md, section 9). The authors compare J^(m) over its sum over m: m is how much
+context a pair is seen in, not a degree, so that a model of pairs has interactions at every m.
+
+Blocks, their r and the targets are those of `spectrum`; of a causal model the target is the last
+token, so that all contexts have one size. A position where r_j = s_j has no interactions.
+"""
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.special import logsumexp
+
+from manybody.evaluation import flips
+from manybody.evaluation.flips import Conditionals
+from manybody.evaluation.spectrum import LONGEST, Draws
+from manybody.models.base import Model
+from manybody.runtime.refusal import Refusal
+from manybody.runtime.seeds import spawn
+
+HELD = 2**14  # contexts built at once
+
+
+def log_odds(logits: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+    """log p / (1 - p) of each of tokens (n,), in nats, by logits (n, |V|): (n,)."""
+    own = np.arange(len(tokens)), tokens
+    others = logits.astype(float)
+    others[own] = -np.inf
+    return logits[own] - logsumexp(others, axis=1)
+
+
+def of_cube(values: np.ndarray) -> np.ndarray:
+    """I^(m) (pairs, N - 1) of all pairs, from f (2,)*N on all sets: index 1 of an axis is own."""
+    size = values.ndim
+    counts = np.indices((2,) * (size - 2)).sum(0).ravel()
+    found = []
+    for pair in combinations(range(size), 2):
+        part = np.moveaxis(values, pair, (0, 1))
+        change = (part[1, 1] - part[1, 0] - part[0, 1] + part[0, 0]).ravel()
+        found.append(np.bincount(counts, change) / np.bincount(counts))
+    return np.array(found)
+
+
+@torch.no_grad()
+def enumerated(
+    model: Model | Conditionals,
+    tokens: np.ndarray,
+    *,
+    law: str = "text",
+    special: tuple[int, ...] = (),
+    seed: int = 0,
+) -> pd.DataFrame:
+    """J^(m) of all m by all sets, pairs and targets of sequences tokens (B, L): size, value, se.
+
+    Takes 2^(L - 1) forwards a block and target. law, special and seed as of `spectrum.spectrum`.
+    Errors are those of the choice of blocks. `Refusal` for L below 3 or above 17.
+    """
+    model = model if isinstance(model, Conditionals) else flips.of_model(model)
+    draws = _draws(model, tokens, law, special, seed)
+    if tokens.shape[1] > LONGEST:
+        raise Refusal(
+            f"found L = {tokens.shape[1]}; expected at most {LONGEST} to enumerate all contexts"
+        )
+    blocks, found = [], []
+    for block, targets in enumerate(_targets(draws)):
+        for target in targets:
+            context = np.delete(np.arange(tokens.shape[1]), target)
+            given = draws.r[block], draws.s[block], context, _asked(draws, target)
+            logits = torch.cat([part[:, -1] for _, part in flips.cube(model, *given)]).cpu()
+            truth = np.full(len(logits), draws.s[block, target])
+            values = log_odds(logits.numpy(), truth).reshape((2,) * len(context))
+            blocks.append(block)
+            found.append(np.abs(of_cube(values)).mean(0))
+    return _means(range(len(found[0])), np.array(blocks), np.array(found))
+
+
+@torch.no_grad()
+def drawn(
+    model: Model | Conditionals,
+    tokens: np.ndarray,
+    sizes: list[int],
+    *,
+    pairs: int,
+    contexts: int,
+    law: str = "text",
+    special: tuple[int, ...] = (),
+    seed: int = 0,
+) -> pd.DataFrame:
+    """J^(m) of the `sizes` m from `pairs` random targets and pairs, each in `contexts` sets S.
+
+    Columns as of `enumerated`; 4 x pairs x contexts forwards a size. The mean over few sets makes
+    |I| too large, by as much again with half of them: value is 2 |mean of all| less the mean of
+    |mean of each half|. Equal arguments draw the same sets, whatever the model.
+
+    Raises `Refusal` for a size above L - 3 and an odd number of contexts; else as `spectrum` does.
+    """
+    model = model if isinstance(model, Conditionals) else flips.of_model(model)
+    length = tokens.shape[1]
+    if max(sizes) > length - 3:
+        raise Refusal(f"found {max(sizes)}; expected at most L - 3 = {length - 3}", "sizes")
+    if contexts % 2:
+        raise Refusal(f"found {contexts}; expected an even number, for two halves", "contexts")
+    draws = _draws(model, tokens, law, special, seed)
+    targets, rng = _targets(draws), np.random.default_rng(spawn(seed, "interactions"))
+    blocks = np.resize([block for block, asked in enumerate(targets) if len(asked)], pairs)
+    found = np.zeros((pairs, len(sizes)))
+    step = max(1, HELD // (4 * contexts))
+    for begin in range(0, pairs, step):
+        part = blocks[begin : begin + step]
+        target = np.array([rng.choice(targets[block]) for block in part])
+        for place, size in enumerate(sizes):
+            # The context positions of each draw and set in random order: j, k, then S.
+            order = rng.random((len(part), contexts, length)).argsort(2)
+            order = order[order != target[:, None, None]].reshape(len(part), contexts, -1)
+            pair = order[:, :1, :2]
+            order = order[(order[..., None] != pair[:, :, None]).all(3)]
+            order = order.reshape(len(part), contexts, -1)[..., :size]
+            own = np.zeros((len(part), contexts, length), bool)
+            np.put_along_axis(own, order, True, axis=2)
+            found[begin : begin + step, place] = _size(model, draws, part, target, pair, own)
+    return _means(sizes, blocks, found)
+
+
+def _size(model, draws: Draws, blocks, targets, pair, own) -> np.ndarray:
+    """|I^(m)| (n,) of n draws, from sets own (n, K, L); pair (n, 1, 2)."""
+    states, count = [], own.shape[1]
+    for first, second in ((True, True), (True, False), (False, True), (False, False)):
+        here = own.copy()
+        np.put_along_axis(here, np.broadcast_to(pair[..., :1], (*own.shape[:2], 1)), first, axis=2)
+        np.put_along_axis(here, np.broadcast_to(pair[..., 1:], (*own.shape[:2], 1)), second, axis=2)
+        states.append(here)
+    states = np.stack(states, axis=2)  # (n, K, 4, L)
+    s, r = (block[blocks, None, None] for block in (draws.s, draws.r))
+    changed = (draws.s != draws.r)[blocks[:, None], pair[:, 0]].all(1)
+    # Pairs without interactions are not asked about.
+    given = np.where(states, s, r)[changed].reshape(-1, own.shape[2])
+    repeated = np.repeat(targets[changed], 4 * count)
+    values = np.empty(len(given))
+    for begin in range(0, len(given), model.batch):
+        part = slice(begin, begin + model.batch)
+        asked = repeated[part, None]
+        if model.causal:
+            asked = np.tile(draws.targets, (len(given[part]), 1))
+        logits = flips.ask(model, given[part], asked)[:, -1].cpu().numpy()
+        truth = np.repeat(draws.s[blocks, targets][changed], 4 * count)[part]
+        values[part] = log_odds(logits, truth)
+    change = values.reshape(-1, count, 4) @ np.array([1, -1, -1, 1])
+    halves = np.abs(change.reshape(len(change), 2, -1).mean(2)).mean(1)
+    found = np.zeros(len(blocks))
+    found[changed] = 2 * np.abs(change.mean(1)) - halves
+    return found
+
+
+def _draws(model: Conditionals, tokens: np.ndarray, law: str, special, seed: int) -> Draws:
+    if tokens.shape[1] < 3:
+        raise Refusal(f"found L = {tokens.shape[1]}; expected at least 3, a target and a pair")
+    return Draws(model, tokens, None, law, special, 1, seed)
+
+
+def _targets(draws: Draws) -> list[np.ndarray]:
+    """Of each block the targets that are asked; the last token alone of a causal model."""
+    last = draws.s.shape[1] - 1
+    asked = np.array([last]) if draws.model.causal else draws.targets
+    return [asked[free[asked]] for free in draws.free]
+
+
+def _asked(draws: Draws, target: int) -> np.ndarray:
+    """The targets that one forward is read off at, of which the last is `target`."""
+    return draws.targets if draws.model.causal else np.array([target])
+
+
+def _means(sizes, blocks: np.ndarray, values: np.ndarray) -> pd.DataFrame:
+    """Means of values (n, sizes), block by block, and their errors over blocks."""
+    of_blocks = pd.DataFrame(values).groupby(blocks).mean()
+    columns = {"size": list(sizes), "value": of_blocks.mean(), "se": of_blocks.sem()}
+    return pd.DataFrame(columns)
