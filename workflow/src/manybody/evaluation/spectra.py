@@ -122,7 +122,7 @@ def _exact(entry: dict, tokens, hamiltonian: Hamiltonian | None, train) -> Calla
         if entry["kind"] == "enumeration":
             return spectrum.enumerated(model, tokens, special=special).table
         given = dict(law=entry["law"], special=special)
-        if entry["drawn"]:
+        if entry.get("drawn"):
             found = interactions.drawn(model, tokens, entry["sizes"], **entry["drawn"], **given)
         else:
             found = interactions.enumerated(model, tokens, **given)
