@@ -89,8 +89,11 @@ def zeros_and_ones(length):
 
 @pytest.mark.parametrize("size", range(5))
 def test_a_triple_shows_up_with_its_third_token(size):
-    """f = w if three tokens are present: I^(m) = w m / (N - 2) for three pairs of C(N, 2). Blocks of
-    ones have -log-odds, and all three tokens absent: the same by symmetry, at N - 2 - m."""
+    """f = w if three tokens are present: I^(m) = w m / (N - 2) for three pairs of C(N, 2).
+
+    In blocks of ones the three are present where their own tokens are not: |I| is that at
+    N - 2 - m.
+    """
     length, weight = 7, 1.7
     model, tokens = of_products(length, {(1, 2, 4): weight}), zeros_and_ones(length)
     table = interactions.enumerated(model, tokens).set_index("size")
@@ -135,7 +138,9 @@ def test_special_tokens_stay_and_are_no_targets():
     tokens[:, 2] = 2
     table = interactions.enumerated(model, tokens, special=(2,))
     s, r, free = blocks(model, tokens, (2,))
-    assert (s[:, 2] == 2).all() and (r[:, 2] == 2).all() and not free[:, 2].any()
+    assert (s[:, 2] == 2).all()
+    assert (r[:, 2] == 2).all()
+    assert not free[:, 2].any()
     values = [
         np.mean([by_definition(model, *pair, t, 1) for t in (0, 1, 3, 4, 5)])
         for pair in zip(s, r, strict=True)

@@ -122,8 +122,9 @@ def _exact(entry: dict, tokens, hamiltonian: Hamiltonian | None, train) -> Calla
         if entry["kind"] == "enumeration":
             return spectrum.enumerated(model, tokens, special=special).table
         given = dict(law=entry["law"], special=special)
-        if entry.get("drawn"):
-            found = interactions.drawn(model, tokens, entry["sizes"], **entry["drawn"], **given)
+        if asked := entry.get("drawn"):
+            given |= dict(pairs=asked["pairs"], contexts=asked["contexts"])
+            found = interactions.drawn(model, tokens, entry["sizes"], **given)
         else:
             found = interactions.enumerated(model, tokens, **given)
             found = found[found["size"].isin(entry["sizes"])]

@@ -16,6 +16,7 @@ from manybody.claims.simplicity.evaluated import read_student
 from manybody.claims.simplicity.spectra import HalfTime, Spectra, read
 from manybody.files import tables
 
+ABSENT = 1e-8  # of the largest value: below it the truth counts as 0
 NEAR = 0.1  # of the largest value: how far the end may be from the truth
 
 
@@ -23,7 +24,8 @@ class Rung(NamedTuple):
     """One order of a definition.
 
     curves: of each run step, value, se. times: of each run when it is learned, with the standard
-    error of the logarithm. truth: the value of the true conditionals, NaN if it is not known.
+    error of the logarithm; none if it is known from the start. truth: the value of the true
+    conditionals, NaN if it is not known.
     """
 
     label: str
@@ -57,7 +59,7 @@ def _student(files, part: dict, context: dict) -> Student:
     found = []
     if part.get("clones"):
         found.append(_clones(files, part["clones"], context))
-    found.append(_definition("order spectrum", "spectrum", spectra, "M", "$M_{}$"))
+    found.append(_definition("order spectrum", "spectrum", spectra, "M", "M_{}"))
     if part.get("n_grams"):
         (divergences,) = read(files, [part["n_grams"]], context)
         for name in ("KL(p||q)", "KL(q||p)"):
@@ -79,8 +81,8 @@ def _clones(files, part: dict, context: dict) -> Definition:
         times = {seed: _saturated(run) for seed, run in runs.items()}
         document = student.targets[target]
         # A target that is no clone of a model is a law of its own, and has a name alone.
-        label = target if document["original"] else labels.short(document)
-        rungs.append(Rung(label.replace("\n", " "), runs, times))
+        label = target if document["original"] else labels.short(document).replace("\n", " ")
+        rungs.append(Rung(f"order {label}" if label[0].isdigit() else label, runs, times))
     return Definition("clones", "clones", rungs)
 
 
@@ -91,10 +93,12 @@ def _definition(
     rungs = []
     for order in sorted(first["order"][first["quantity"] == quantity].unique()):
         curves = {seed: spectra.curve(seed, quantity, order) for seed in spectra.runs}
-        times = {
-            seed: _saturated(curve) if falls else spectra.half_time(seed, order, quantity)
-            for seed, curve in curves.items()
-        }
+        if falls:
+            times = {seed: _saturated(curve) for seed, curve in curves.items()}
+            # What a run begins with at its least, as a uniform law may be, it does not learn.
+            times = {} if any(time.step == 0 for time in times.values()) else times
+        else:
+            times = {seed: spectra.half_time(seed, order, quantity) for seed in curves}
         truth = first["quantity"].eq(f"truth {quantity}") & first["order"].eq(order)
         value = float(first["value"][truth].iloc[0]) if truth.any() else math.nan
         rungs.append(Rung(label.format(order), curves, times, value))
@@ -103,15 +107,10 @@ def _definition(
     return Definition(name, key, [one for one in rungs if not one.truth < ABSENT * largest])
 
 
-ABSENT = 1e-8  # of the largest value, where the truth counts as 0
-
-
 def _saturated(curve: pd.DataFrame) -> HalfTime:
     """The checkpoint of saturation; the one before it sets the error."""
     step, spacing = saturation(curve["step"], curve["value"])
-    if not step > 0:
-        return HalfTime(math.nan, math.nan)
-    return HalfTime(step, spacing / math.sqrt(12) / step)
+    return HalfTime(step, spacing / math.sqrt(12) / step if step else math.nan)
 
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:
@@ -125,10 +124,10 @@ def claims(students: list[Student]) -> list[dict]:
     for student in students:
         answers = {}
         for definition in student.definitions:
-            rows += [*_truth(student, definition)]
             mine = _in_time(student, definition)
-            rows += mine
-            answers[definition.name] = mine[-1]["holds"]
+            rows += _truth(student, definition) + mine
+            if mine:  # the last is that of the lowest and the highest order
+                answers[definition.name] = mine[-1]["holds"]
         rows += _alike(student, answers)
     return rows
 
@@ -149,8 +148,8 @@ def _truth(student: Student, definition: Definition) -> list[dict]:
 
 def _in_time(student: Student, definition: Definition) -> list[dict]:
     """Each order is learned before the next, and last the lowest before the highest."""
-    rungs = definition.rungs
-    steps = [*pairwise(rungs), (rungs[0], rungs[-1])] if len(rungs) > 2 else [*pairwise(rungs)]
+    rungs = [rung for rung in definition.rungs if rung.times]
+    steps = [*pairwise(rungs)] + [(rungs[0], rungs[-1])] * (len(rungs) > 2)
     rows = []
     for low, high in steps:
         pairs = [(low.times[seed], high.times[seed]) for seed in low.times]

@@ -419,16 +419,16 @@ class SpectrumTruth(Figure):
                 )
 
 
-class Clones(Student):
+class StudentClones(Student):
     """A student's losses on clones."""
 
     ladder: Targets = key("Targets from low to high order.", min_length=2)
 
 
-class Judged(Block):
+class StudentDefinitions(Block):
     """A student by several definitions of order."""
 
-    clones: Clones | None = key("Its losses on clones.", None)
+    clones: StudentClones | None = key("Its losses on clones.", None)
     spectrum: refers("spectra", "draws", "enumeration") = key("Its order spectrum.")
     n_grams: refers("spectra", "n-grams") | None = key("Its divergences from n-grams.", None)
     interactions: refers("spectra", "interactions") | None = key(
@@ -457,7 +457,7 @@ class Judged(Block):
 class Definitions(Figure):
     """The same checkpoints by clones, order spectrum, n-grams and multi-order interactions."""
 
-    students: list[Judged] = key("Students, one a column of the figure.", min_length=1)
+    students: list[StudentDefinitions] = key("Students, one a column of the figure.", min_length=1)
 
     def inputs(self, config):
         clones = [one.clones for one in self.students if one.clones]

@@ -51,7 +51,9 @@ def figure_of(students: list[Student]) -> Drawing:
             for number, one in enumerate(mine):
                 tables += _draw_definition(axes, letter, one, ("-", ":")[number])
             if not mine:
-                axes.text(0.5, 0.5, "not defined", transform=axes.transAxes, ha="center", color="0.5")
+                axes.text(
+                    0.5, 0.5, "not defined", transform=axes.transAxes, ha="center", color="0.5"
+                )
                 axes.set_yticks([])
             if key == "spectrum":
                 axes.set_yscale("log")
@@ -95,8 +97,9 @@ def _legend(students: list[Student]) -> list[str]:
 def _joined(key: str, labels: list[str]) -> str:
     """`m = 2 or 6`; of clones `clone of order 3`."""
     if key == "clones":
-        shown = [f"order {label}" if label.isdigit() else label for label in labels]
-        return f"clone of {' or '.join(shown)}"
+        return f"clone of {' or '.join(labels)}"
+    if key == "spectrum":
+        return " or ".join(f"${label}$" for label in labels)
     return " or ".join([labels[0], *(label.removeprefix("m = ") for label in labels[1:])])
 
 
