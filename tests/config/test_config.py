@@ -30,6 +30,7 @@ def put(config, path, value):
         (["smoke.yaml"], {"simplicity", "potts", "multi-index"}),
         (["paper.yaml"], {"simplicity", "potts", "multi-index"}),
         (["headline.yaml"], None),
+        (["definitions.yaml"], None),
         (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5"}),
         (["lab.yaml", "lab-wikitext.yaml"], {"fig1"}),
     ],
@@ -229,7 +230,14 @@ def test_what_the_schema_takes_is_what_the_check_takes():
     from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(document.schema())
-    for overlay in ([], ["smoke.yaml"], ["paper.yaml"], ["lab.yaml"], ["headline.yaml"]):
+    for overlay in (
+        [],
+        ["smoke.yaml"],
+        ["paper.yaml"],
+        ["lab.yaml"],
+        ["headline.yaml"],
+        ["definitions.yaml"],
+    ):
         validator.validate(load(*overlay))
     config = load()
     for block in NAMED:

@@ -18,6 +18,7 @@ CONFIGS = (
     ("smoke.yaml",),
     ("tiny.yaml",),
     ("headline.yaml",),
+    ("definitions.yaml",),
     ("headline.yaml", "headline-second.yaml"),
     ("lab.yaml",),
     ("lab.yaml", "lab-wikitext.yaml"),
