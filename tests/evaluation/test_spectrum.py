@@ -469,7 +469,10 @@ def test_the_map_of_a_passage_is_its_pairs(causal):
     model, tokens = decaying(length, 3, causal)._replace(batch=2), random_tokens(7, length, 3)
     passage = random_tokens(1, length, 3, seed=9)[0]
     passage[4] = 2
-    found_ = spectrum.influence_map(model, tokens, passage, mu=mu, special=(2,), contexts=7, seed=1)
+    found_, pairs = spectrum.influence_map(
+        model, tokens, passage, mu=mu, special=(2,), contexts=7, seed=1
+    )
+    np.testing.assert_allclose(pairs, found_, atol=1e-12)
     targets = range(1, length) if causal else range(length)
     free = passage != 2
     for i, j in product(range(length), repeat=2):
@@ -485,6 +488,39 @@ def test_the_map_of_a_passage_is_its_pairs(causal):
             both = [flips.ask(model, each[None], asked) for each in (passage, alone)]
             expected.append(flips.norm((both[0] - both[1]) / 2, mu)[0, i - 1 if causal else 0])
         assert found_[i, j] == pytest.approx(np.mean(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_map_tells_pairs_from_higher_orders(causal):
+    """The mean over draws of contexts is that of the cube, for each pair and each of the two."""
+    length, mu = 4, np.full(3, 1 / 3)
+    model, tokens = tabulated.model(length, 3, 3, causal=causal), random_tokens(1, length, 3)
+    passage, few = (tokens[0] + 1) % 3, np.repeat(tokens, 4, axis=0)
+    draws = np.array(
+        [
+            spectrum.influence_map(model, few, passage, mu=mu, contexts=2, seed=seed)
+            for seed in range(400)
+        ]
+    )
+    targets = np.arange(1, length) if causal else np.array([2])
+    cube = flips.cube(model, passage, tokens[0], np.arange(length), targets)
+    logits = torch.cat([part for _, part in cube]).numpy()
+    logits = logits - (logits @ mu)[..., None]
+    bits = np.arange(2**length)[:, None] >> np.arange(length) & 1
+    for place, i in enumerate(targets):
+        for j in range(i) if causal else set(range(length)) - {i}:
+            change = (logits[:, place] * (1 - 2 * bits[:, [j]])).reshape(2**length, -1)
+            both = (change + change[np.arange(2**length) ^ (1 << j)]) / 2
+            every = (both**2 @ mu).mean(), both.mean(0) ** 2 @ mu
+            for found, expected in zip(draws[:, :, i, j].T, every, strict=True):
+                error = found.std(ddof=1) / 20
+                assert abs(found.mean() - expected) < 4 * error + 1e-12
+
+
+def test_a_map_of_few_targets_is_that_of_all():
+    model, tokens = tabulated.model(6, 3, 3), random_tokens(5, 6, 3)
+    few = spectrum.influence_map(model, tokens, tokens[0], contexts=2, targets=2)
+    assert np.flatnonzero(np.isfinite(few[0]).any(1)).tolist() == [0, 5]
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -4,9 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from legible import faults
+from matplotlib.colors import to_rgb
+from matplotlib.patches import Rectangle
 
 from manybody.claims.simplicity.spectra import Spectra
 from manybody.plotting import style
+from manybody.plotting.your_model import map as passage_map
 from manybody.plotting.your_model.spectrum import figure_of
 
 DESCRIPTION = {
@@ -60,3 +63,36 @@ def test_a_single_model_has_no_curves(losses, panels):
     figure, drawn = figure_of([planted([1000], losses=losses)])
     assert faults(figure) == []
     assert set(drawn["panel"]) == set(panels)
+
+
+def passage(length: int) -> Spectra:
+    """A causal model: each token is acted on by the one before, in pairs, and by the one two
+    before, with others; the first target that is asked is 1."""
+    rows = []
+    for target in range(1, length):
+        for source in range(target):
+            value = {1: 1.0, 2: 0.5}.get(target - source, 1e-5) * (1 + (target == 7))
+            share = 0.9 if target - source == 1 else 0.1
+            known = dict(step=10, order=source, state="measured")
+            rows.append(dict(known, quantity=f"influence on {target}", value=value))
+            rows.append(dict(known, quantity=f"pairs on {target}", value=value * share))
+    about = {"description": DESCRIPTION, "model": "mine", "entry": {"law": "text"}}
+    about["passage"] = [["a", " word", "\n", "", "."][i % 5] for i in range(length)]
+    return Spectra({0: (pd.DataFrame(rows), about)})
+
+
+@pytest.mark.parametrize("length", [16, 128])
+def test_the_map_shows_who_acts_on_whom_and_how(length):
+    found = passage(length)
+    figure, table = passage_map.figure_of(found)
+    assert faults(figure) == []
+    seventh = table[(table["panel"] == "a") & (table["series"] == "on token 7")]
+    assert seventh["y"].tolist() == pytest.approx([2e-5] * 5 + [1, 2])
+    assert set(table["panel"]) == {"a", "b"}
+    boxes = [box for box in figure.findobj(Rectangle) if box.get_height() == 0.9]
+    framed = [box for box in boxes if box.get_facecolor() == (1, 1, 1, 1)]
+    shades = {box.get_facecolor()[:3] for box in boxes} - {(1, 1, 1)}
+    # Two sources for each target: pairs, and more; on the first targets fewer act.
+    assert len(framed) == 3
+    assert len(boxes) == 3 * 3
+    assert shades == {to_rgb(passage_map.KINDS[kind][1]) for kind in ("pairs", "more")}

@@ -91,5 +91,5 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_numbers(masked, monkeypatc
     assert (masked / "out/mine.csv").read_bytes() == whole[0]
     assert sum(asked) < 0.8 * whole[1]
     assert {path.name for path in (masked / "out").iterdir()} == {
-        "mine.csv", "mine.pdf", "mine.png",
-    }  # fmt: skip
+        f"{stem}.{ending}" for stem in ("mine", "mine-map") for ending in ("csv", "pdf", "png")
+    }

@@ -258,6 +258,12 @@ def of_text(source, name):
     return f"{SEQUENCES.format(source=source)}/{name}"
 
 
+def words_of(spectrum):
+    """What decodes the passage of a spectrum; nothing where it has none, or is of no text."""
+    found = entry("spectra", spectrum)
+    return [] if found.get("passage") is None else of_text(found["source"], "tokenizer.json")
+
+
 def model_path(source, model, seed):
     entry("models", model)
     return MODEL.format(source=source, model=model, seed=seed)

@@ -49,6 +49,7 @@ rule measure_spectrum:
         ),
         law=lambda wildcards: spectrum_law(wildcards.spectrum),
         train=lambda wildcards: spectrum_text(wildcards.spectrum),
+        words=lambda wildcards: words_of(wildcards.spectrum),
     output:
         spectra=SPECTRUM,
     log:

@@ -10,6 +10,7 @@ from manybody.evaluation.spectra import measure, measured
 from manybody.files.tables import write_spectra
 from manybody.runtime.devices import pick
 from manybody.runtime.progress import Progress
+from manybody.sources.tokenizer import decoder
 
 entry, inputs, output = snakemake.params.entry, snakemake.input, Path(snakemake.output.spectra)
 seed, count = int(snakemake.wildcards.seed), sum(map(len, measured(inputs.model, entry["steps"])))
@@ -25,6 +26,7 @@ with Progress(count * each, unit, f"spectrum {snakemake.wildcards.spectrum} seed
         progress=bar,
         law=next(iter(inputs.law), None),
         train=next(iter(inputs.train), None),
+        words=decoder(inputs.words) if inputs.words else None,
     )
 about |= {"spectrum": snakemake.wildcards.spectrum, "entry": entry}
 write_spectra(output, found, about)

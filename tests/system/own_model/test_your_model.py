@@ -75,6 +75,7 @@ def test_the_command_names_suspects_and_leaves_the_figure_alone(followed):
     assert "step 10 is left out: its weights" in said
     assert "M_1 / Var g = " in said
     assert (folder / "spectrum.pdf").stat().st_size > 5000
+    assert (folder / "spectrum-map.pdf").stat().st_size > 5000
     assert not (folder / ".spectrum.parts").exists()
     drawn = pd.read_csv(folder / "spectrum.csv")
     curve = drawn[drawn["series"].str.fullmatch(r".*: M_1") & (drawn["panel"] == "a")]
@@ -88,6 +89,8 @@ def test_the_pipeline_draws_the_same_panels(followed):
     folder, _ = followed
     drawn = pd.read_csv(folder / "results/mine/figures/your-model/spectrum.csv")
     assert set(pd.read_csv(folder / "spectrum.csv")["panel"]) < set(drawn["panel"]) == set("abcd")
+    drawn = pd.read_csv(folder / "results/mine/figures/your-model/map.csv")
+    assert drawn["series"].nunique() == 63  # a causal model is asked for every token but the first
 
 
 def test_python_prints_the_table(followed):

@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         type=Path,
         default=Path("spectrum"),
         metavar="STEM",
-        help="of the files: STEM.pdf, .png and .csv (%(default)s)",
+        help="of the files: STEM.pdf, .png and .csv, and STEM-map of one passage (%(default)s)",
     )
     given = parser.parse_args(arguments)
     from manybody.runtime.refusal import Refusal
@@ -67,7 +67,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out: Path) -> None:
-    """Writes the figure of a model's order spectrum, and what is drawn: `out`.pdf, .png, .csv.
+    """Writes the figure of a model's order spectrum, and what is drawn: `out`.pdf, .png, .csv; of
+    one passage which token acts on which as `out`-map.
 
     A hidden folder beside them keeps sequences, the audit and draws until all is done. `Refusal`
     says what of the model or the text cannot be used.
@@ -82,12 +83,13 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     from manybody.files.sequences import Sequences
     from manybody.models.pretrained import layout, series
     from manybody.plotting import style
+    from manybody.plotting.your_model.map import figure_of as map_of
     from manybody.plotting.your_model.spectrum import figure_of
     from manybody.runtime.code_digest import code_digest
     from manybody.runtime.devices import pick
     from manybody.runtime.progress import Progress
     from manybody.runtime.refusal import Refusal
-    from manybody.sources import given, own_text
+    from manybody.sources import given, own_text, tokenizer
     from manybody.training.series import adopt
 
     folders = [Path(found["folder"]) for found in series.found(model).values()]
@@ -100,7 +102,7 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     asked = [list(map(str, folders)), files, length, orders, forwards]
     asked += [code_digest(Path(__file__), ("manybody.models.pretrained.network",))]
     job = hashlib.sha256(to_json(asked).encode()).hexdigest()[:32]
-    parts = out.with_name(f".{out.name}.parts")
+    parts, passage = out.with_name(f".{out.name}.parts"), out.with_name(f"{out.name}-map")
     work, device = parts / job, pick("auto")
     with lease(parts):
         sequences, run = work / "text.parquet", work / "run" / "manifest.json"
@@ -120,16 +122,19 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
             adopt(weights, sequences, run.parent, kept, work, 0, about, device)
         entry = {"kind": "draws", "law": "text", "steps": "all", "orders": orders}
         entry |= {"first": 0.03, "higher": 0.003, "forwards": forwards, "sequences": count}
+        entry["passage"] = 0
         targets = forwards // 2 // 2 ** ANCHORED["size"]
         if targets >= ANCHORED["least"] and length > ANCHORED["size"]:
             entry["anchored"] = {"size": ANCHORED["size"], "targets": targets}
         cost = sum(map(len, spectra.measured(run, "all"))) * forwards
         with Progress(cost, "forwards", f"spectrum of {whole.name}") as progress:
             threads = torch.get_num_threads()
-            measured = run, sequences, entry, work / "draws", job, device, progress, threads
+            words = tokenizer.decoder(work / "text.json")
+            measured = run, sequences, entry, work / "draws", job, device, progress, threads, words
             table, about = spectra.measure(*measured)
         found = Spectra({0: (table, about | {"spectrum": whole.name, "entry": entry})})
         style.save(*figure_of([found]), out)
+        style.save(*map_of(found), passage)
         shutil.rmtree(parts)
     for step, reasons in about.get("suspects", {}).items():
         print(f"step {step} is left out: {'; '.join(reasons)}")
@@ -137,4 +142,5 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     for k in found.orders:
         end = found.end(0, "M", k)
         print(f"  M_{k} / Var g = {end['share']:.3g} ± {end['share_se']:.1g} ({end['state']})")
-    print(", ".join(f"{out}.{ending}" for ending in ("pdf", "png", "csv")))
+    for stem in (out, passage):
+        print(", ".join(f"{stem}.{ending}" for ending in ("pdf", "png", "csv")))

@@ -98,6 +98,21 @@ class DrawnSpectrum(Spectrum):
         "The loss of the last checkpoint by degree; null for none.", None
     )
 
+    passage: int | None = key(
+        "Number of the test sequence of which the last checkpoint is asked which token acts on "
+        "which, by `forwards` more; null for none.",
+        None,
+        ge=0,
+    )
+
+    def misfits(self, path, config):
+        yield from super().misfits(path, config)
+        if self.passage is not None and self.passage >= self.sequences:
+            yield (
+                f"{path}.passage: found {self.passage}; expected a number below {path}.sequences "
+                f"{self.sequences}; lower it"
+            )
+
     def lengths(self, length):
         yield "orders", self.orders, length - 1
         if self.anchored:

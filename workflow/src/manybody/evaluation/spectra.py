@@ -1,11 +1,13 @@
 """What each checkpoint of a run has learned, by one definition: the order spectrum, multi-order
 interactions or divergences from n-grams."""
 
+import itertools
 import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from manybody.evaluation import divergences, flips, interactions, spectrum
@@ -33,10 +35,12 @@ def measure(
     threads: int = 1,
     law: str | Path | None = None,
     train: str | Path | None = None,
+    words: Callable[[list[int]], str] | None = None,
 ) -> tuple[pd.DataFrame, dict]:
     """Spectra of a run's checkpoints, in the columns of `tables.SPECTRA_SCHEMA`, and its `about`.
 
-    manifest: that of the run. sequences: the test split. entry: as in the config's `spectra`. The
+    manifest: that of the run. sequences: the test split. entry: as in the config's `spectra`.
+    words: the text of some tokens, for the `passage` in `about`; numbers by default. The
     last checkpoint comes first, since its Var g says when there is a spectrum. All checkpoints and
     runs are measured on the same blocks, so that the ratio of two has a smaller error than each.
     Where all are asked for, so are those that the audit of a series left out, if they can be read:
@@ -88,6 +92,8 @@ def measure(
                 table = pd.concat([table, truth], ignore_index=True)
             if step == steps[-1] and entry.get("anchored"):
                 table = pd.concat([table, _anchored(model, tokens, entry)], ignore_index=True)
+            if step == steps[-1] and entry.get("passage") is not None:
+                table = pd.concat([table, _influences(model, tokens, entry)], ignore_index=True)
             found[step] = table.assign(step=step)
             if step in suspects:
                 found[step]["state"] = "suspect"
@@ -101,6 +107,8 @@ def measure(
     about = {name: run.about[name] for name in ("description", "source", "model", "seed")}
     if suspects:
         about["suspects"] = run.about["suspects"]
+    if entry.get("passage") is not None:
+        about["passage"] = _parts(tokens[entry["passage"]].tolist(), words)
     return every.reindex(columns=tables.SPECTRA_SCHEMA.names), about
 
 
@@ -207,6 +215,36 @@ def _ranges(rows: pd.DataFrame, entry: dict) -> pd.DataFrame:
     ]
     found = pd.concat(parts, ignore_index=True).rename(columns={"span": "order", "share": "value"})
     return found.assign(reached=True, state="measured")
+
+
+def _influences(model, tokens, entry: dict) -> pd.DataFrame:
+    """Of the passage M_1 by target i and source (`order`), as rows of `influence on i`, and what
+    pairs alone make of it, as rows of `pairs on i`."""
+    length, targets = tokens.shape[1], None
+    contexts = max(entry["forwards"] // (2 * length), 2)
+    if not model.about.causal:
+        contexts = 8
+        targets = max(entry["forwards"] // (2 * length * contexts), 1)
+    asked = dict(law=entry["law"], special=model.special, contexts=contexts, targets=targets)
+    passage = tokens[entry["passage"]]
+    both = spectrum.influence_map(model, tokens, passage, **asked)
+    parts = []
+    for name, found in zip(("influence", "pairs"), both, strict=True):
+        for target in np.flatnonzero(np.isfinite(found).any(1)):
+            sources = np.flatnonzero(np.isfinite(found[target]))
+            part = pd.DataFrame({"order": sources, "value": found[target, sources]})
+            parts.append(part.assign(quantity=f"{name} on {target}"))
+    return pd.concat(parts, ignore_index=True).assign(
+        draws=2 * contexts, reached=True, state="measured"
+    )
+
+
+def _parts(passage: list[int], words: Callable[[list[int]], str] | None) -> list[str]:
+    """What each token adds to the text of those before it."""
+    if words is None:
+        return list(map(str, passage))
+    texts = [words(passage[:end]) for end in range(len(passage) + 1)]
+    return [after[len(before) :] for before, after in itertools.pairwise(texts)]
 
 
 def _anchored(model, tokens, entry: dict) -> pd.DataFrame:

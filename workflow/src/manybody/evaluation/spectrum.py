@@ -14,6 +14,7 @@ blocks, each with all its draws.
 """
 
 from collections.abc import Callable
+from itertools import product
 from math import comb
 from typing import NamedTuple
 
@@ -511,38 +512,55 @@ def influence_map(
     special: tuple[int, ...] = (),
     sweeps: int = 1,
     contexts: int = 16,
+    targets: int | None = None,
     seed: int = 0,
 ) -> np.ndarray:
-    """M_1 of one passage (L,) by target i (row) and source j (column): (L, L).
+    """How the tokens of one passage (L,) act on each other, by target i and source j: (2, L, L).
 
-    E |(g(m) - g(m flipped at j)) / 2|^2 over `contexts` random contexts, each with an r of its own:
-    of law `text`, from tokens (B, L). NaN where j is no context of i, or either is special. Takes
-    L^2 forwards a context for a masked model, L for a causal one.
+    First M_1(i, j) = E |D_j g|^2, D_j g = (g(m) - g(m flipped at j)) / 2; then what pairs alone
+    make of it, |E_m D_j g|^2, the part of degree 1. Means over `contexts` draws of r, of law `text`
+    from tokens (B, L), with two independent m each, whose product has no bias, so that the second
+    may be negative. At most `targets` targets of a masked model are asked, evenly spread; all by
+    default. NaN elsewhere, where j is no context of i, and where either is special. Takes up to
+    2 L forwards a context and target of a masked model, 2 L a context for a causal one.
     """
     model = model if isinstance(model, Conditionals) else flips.of_model(model)
     others = tokens[np.random.default_rng(spawn(seed, "map")).permutation(len(tokens))[:contexts]]
     draws = Draws(model, tokens, mu, law, special, sweeps, seed, (passage, others))
     length, count = len(passage), len(others)
-    targets = draws.targets[draws.free[0, draws.targets]]
-    found = np.full((length, length), np.nan)
-    for group in targets[None] if model.causal else targets[:, None]:
-        seen, _ = draws.context(np.zeros(1, int), group[None])
-        found[group] = np.where(seen[0], 0.0, np.nan)
+    asked = draws.targets[draws.free[0, draws.targets]]
+    if targets is not None and targets < len(asked):
+        asked = asked[np.linspace(0, len(asked) - 1, targets).round().astype(int)]
+    found = np.full((2, length, length), np.nan)
+    for target in asked:
+        seen, _ = draws.context(np.zeros(1, int), np.array([[target]]))
+        found[:, target] = np.where(seen[0, 0], 0.0, np.nan)
     rng = np.random.default_rng(spawn(seed, "map", 1))
-    for block in range(count):
-        start = np.where(rng.random(length) < 0.5, draws.s[block], draws.r[block])
-        other = draws.s[block] + draws.r[block] - start
-        for group in draws.targets[None] if model.causal else targets[:, None]:
-            _, differ = draws.context(np.array([block]), group[None])
-            here = flips.ask(model, start[None], group[None])
-            sources = np.flatnonzero(differ[0].any(0))
-            for begin in range(0, len(sources), model.batch):
-                part = sources[begin : begin + model.batch]
-                flipped = np.tile(start, (len(part), 1))
-                flipped[np.arange(len(part)), part] = other[part]
-                change = flips.ask(model, flipped, np.tile(group, (len(part), 1))) - here
-                found[np.ix_(group, part)] += flips.norm(change, draws.mu).T / (4 * count)
+    groups = draws.targets[None] if model.causal else asked[:, None]
+    for block, group in product(range(count), groups):
+        _, differ = draws.context(np.array([block]), group[None])
+        sources = np.flatnonzero(differ[0].any(0))
+        starts = draws.s[block], draws.r[block]
+        flipped = rng.random((2, length)) < 0.5
+        for begin in range(0, len(sources), model.batch):
+            part = sources[begin : begin + model.batch]
+            changes = [_changes(model, *starts, m, part, group) for m in flipped]
+            sizes = [flips.norm(change.clone(), draws.mu).T for change in changes]
+            total = flips.norm(changes[0] + changes[1], draws.mu).T
+            found[0][np.ix_(group, part)] += (sizes[0] + sizes[1]) / (2 * count)
+            found[1][np.ix_(group, part)] += (total - sizes[0] - sizes[1]) / (2 * count)
     return found
+
+
+def _changes(model: Conditionals, start, other, flipped, sources, targets) -> torch.Tensor:
+    """D_j g (n, A, |V|), from `start` to `other`, for each j of sources (n,), where of the other
+    positions those that are `flipped` (L,) have the tokens of `other` (L,)."""
+    here = np.tile(np.where(flipped, other, start), (len(sources) + 1, 1))
+    rows = np.arange(len(sources))
+    here[rows, sources] = np.where(flipped, start, other)[sources]
+    logits = flips.ask(model, here, np.tile(targets, (len(here), 1)))
+    sign = torch.from_numpy(np.where(flipped[sources], 0.5, -0.5)).to(logits.device)
+    return (logits[:-1] - logits[-1]) * sign[:, None, None]
 
 
 @torch.no_grad()

@@ -6,8 +6,9 @@ newline or, where the config keeps it, the end-of-document marker as one ordinar
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -176,6 +177,11 @@ def stream(
             progress.update(sum(len(piece.text) for piece in batch))
         if waiting is not None:
             yield _array(*waiting, marker, kind)
+
+
+def decoder(path: str | Path) -> Callable[[list[int]], str]:
+    """The text of some tokens of the tokenizer saved at `path`, special ones included."""
+    return partial(load(path).decode, skip_special_tokens=False)
 
 
 def load(path: str | Path) -> Tokenizer:

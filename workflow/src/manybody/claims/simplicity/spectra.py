@@ -82,6 +82,16 @@ class Spectra:
         table = self.runs[seed]
         return table[table["quantity"] == f"span {order}"].sort_values("order")
 
+    def influence(self, quantity: str) -> np.ndarray:
+        """Of the first run's passage `influence` or `pairs` by target and source: (L, L)."""
+        table = next(iter(self.runs.values()))
+        length = len(self.about["passage"])
+        found = np.full((length, length), np.nan)
+        parts = table["quantity"].str.extract(rf"^{quantity} on (\d+)$")[0]
+        mine = parts.notna()
+        found[parts[mine].astype(int), table["order"][mine]] = table["value"][mine]
+        return found
+
     def half_time(self, seed: int, order: int, quantity: str = "M") -> HalfTime:
         """Of the rising curve that is nearest to the values, as one that is too high is no half.
 

@@ -25,7 +25,25 @@ class SeriesSpectrum(Figure):
                 )
 
 
+class PassageMap(Figure):
+    """Which tokens of a passage act on which."""
+
+    spectrum: refers("spectra", "draws") = key("Spectrum that has a `passage`.")
+
+    def inputs(self, config):
+        entry = config["spectra"][self.spectrum]
+        return inputs(config, spectra=[(self.spectrum, entry["seeds"][0])])
+
+    def misfits(self, path, config):
+        if config.spectra[self.spectrum].passage is None:
+            yield (
+                f"{path}.spectrum: found {self.spectrum}, which has no passage; expected one that "
+                f"has; set spectra.{self.spectrum}.passage to 0, the first test sequence"
+            )
+
+
 class YourModelFigures(Block):
     """Figures of models that were trained elsewhere."""
 
     spectrum: SeriesSpectrum = key("Which orders they use along their checkpoints.", None)
+    map: PassageMap = key("Which tokens of a passage act on which.", None)

@@ -40,7 +40,10 @@ def figure_of(generators: list[Spectra], students: list[Spectra], laws: list[Spe
     places = {"a": panels[0, 0], "b": panels[0, 1], "d": panels[1, 0]}
     for letter, group in groups.items():
         axes = places[letter]
-        name = "generators" if letter == "d" else "".join(one.short for one in group)
+        name = ", ".join(
+            f"{one.short} ({line})" if len(group) > 1 else one.short
+            for one, line in zip(group, ("solid", "dashed", "dotted"), strict=False)
+        )
         tables += [draw_growth(axes, letter, one, number) for number, one in enumerate(group)]
         runs = sum(len(one.runs) for one in group)
         if group:

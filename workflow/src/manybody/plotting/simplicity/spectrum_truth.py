@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from manybody.claims.simplicity.spectrum_truth import NEAR, Truth, read_truth, share
+from manybody.claims.simplicity.spectrum_truth_runs import NEAR, Truth, read_truth, share
 from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn, points
 
