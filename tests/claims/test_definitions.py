@@ -60,7 +60,8 @@ def test_losses_on_clones_are_one_of_the_definitions(tmp_path):
     students = definitions.read_students(*make(tmp_path / "again"))
     clones = students[0].definitions[0]
     steps = [rung.times[0].step for rung in clones.rungs]
-    assert steps == sorted(steps) and steps[0] < steps[-1]
+    assert steps == sorted(steps)
+    assert steps[0] < steps[-1]
 
 
 def test_a_run_alone_answers_by_its_own_error(tmp_path):

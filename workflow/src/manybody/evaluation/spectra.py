@@ -33,9 +33,9 @@ def measure(
     device: str = "cpu",
     progress=None,
     threads: int = 1,
+    words: Callable[[list[int]], str] | None = None,
     law: str | Path | None = None,
     train: str | Path | None = None,
-    words: Callable[[list[int]], str] | None = None,
 ) -> tuple[pd.DataFrame, dict]:
     """Spectra of a run's checkpoints, in the columns of `tables.SPECTRA_SCHEMA`, and its `about`.
 
