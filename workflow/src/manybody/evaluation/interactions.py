@@ -14,6 +14,7 @@ token, so that all contexts have one size. A position where r_j = s_j has no int
 """
 
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pandas as pd
@@ -97,9 +98,10 @@ def drawn(
 ) -> pd.DataFrame:
     """J^(m) of the `sizes` m from `pairs` random targets and pairs, each in `contexts` sets S.
 
-    Columns as of `enumerated`; 4 x pairs x contexts forwards a size. The mean over few sets makes
-    |I| too large, by as much again with half of them: value is 2 |mean of all| less the mean of
-    |mean of each half|. Equal arguments draw the same sets, whatever the model.
+    Columns as of `enumerated`; at most 4 x pairs x contexts forwards a size. A size of which there
+    are no more sets than that is seen in all of them. Else the mean over few sets makes |I| too
+    large, by as much again with half of them: value is 2 |mean of all| less the mean of |mean of
+    each half|. Equal arguments draw the same pairs for all sizes, whatever the model.
 
     Raises `Refusal` for a size above L - 3 and an odd number of contexts; else as `spectrum` does.
     """
@@ -117,33 +119,41 @@ def drawn(
     for begin in range(0, pairs, step):
         part = blocks[begin : begin + step]
         target = np.array([rng.choice(targets[block]) for block in part])
+        keys = rng.random((len(part), length))
+        np.put_along_axis(keys, target[:, None], np.inf, axis=1)
+        order = keys.argsort(1)[:, :-1]  # of the context positions: j, k and the others
         for place, size in enumerate(sizes):
-            # The context positions of each draw and set in random order: j, k, then S.
-            order = rng.random((len(part), contexts, length)).argsort(2)
-            order = order[order != target[:, None, None]].reshape(len(part), contexts, -1)
-            pair = order[:, :1, :2]
-            order = order[(order[..., None] != pair[:, :, None]).all(3)]
-            order = order.reshape(len(part), contexts, -1)[..., :size]
-            own = np.zeros((len(part), contexts, length), bool)
-            np.put_along_axis(own, order, True, axis=2)
-            found[begin : begin + step, place] = _size(model, draws, part, target, pair, own)
+            sets = _sets(order[:, 2:], size, contexts, rng)
+            found[begin : begin + step, place] = _change(
+                model, draws, part, target, order[:, :2], sets, comb(length - 3, size) > contexts
+            )
     return _means(sizes, blocks, found)
 
 
-def _size(model, draws: Draws, blocks, targets, pair, own) -> np.ndarray:
-    """|I^(m)| (n,) of n draws, from sets own (n, K, L); pair (n, 1, 2)."""
-    states, count = [], own.shape[1]
-    for first, second in ((True, True), (True, False), (False, True), (False, False)):
-        here = own.copy()
-        np.put_along_axis(here, np.broadcast_to(pair[..., :1], (*own.shape[:2], 1)), first, axis=2)
-        np.put_along_axis(here, np.broadcast_to(pair[..., 1:], (*own.shape[:2], 1)), second, axis=2)
-        states.append(here)
-    states = np.stack(states, axis=2)  # (n, K, 4, L)
-    s, r = (block[blocks, None, None] for block in (draws.s, draws.r))
-    changed = (draws.s != draws.r)[blocks[:, None], pair[:, 0]].all(1)
+def _sets(others: np.ndarray, size: int, contexts: int, rng) -> np.ndarray:
+    """Sets (n, K, size) of the positions others (n, N - 2): all, or `contexts` random ones."""
+    count = others.shape[1]
+    if comb(count, size) <= contexts:
+        every = np.array(list(combinations(range(count), size)), int)
+        return others[:, every.reshape(comb(count, size), size)]
+    chosen = rng.random((len(others), contexts, count)).argsort(2)[..., :size]
+    return np.take_along_axis(others[:, None], chosen, axis=2)
+
+
+def _change(model, draws: Draws, blocks, targets, pairs, sets, few: bool) -> np.ndarray:
+    """|I^(m)| (n,) of n targets and pairs (n, 2), from sets (n, K, m); few: not all there are."""
+    own = np.zeros((*sets.shape[:2], 4, draws.s.shape[1]), bool)
+    np.put_along_axis(own, sets[:, :, None], True, axis=3)
+    for which, (first, second) in enumerate([(1, 1), (1, 0), (0, 1), (0, 0)]):
+        rows = np.arange(len(pairs))
+        own[rows, :, which, pairs[:, 0]] = first
+        own[rows, :, which, pairs[:, 1]] = second
+    s, r = draws.s[blocks], draws.r[blocks]
     # Pairs without interactions are not asked about.
-    given = np.where(states, s, r)[changed].reshape(-1, own.shape[2])
-    repeated = np.repeat(targets[changed], 4 * count)
+    changed = np.take_along_axis(s != r, pairs, axis=1).all(1)
+    given = np.where(own, s[:, None, None], r[:, None, None])[changed].reshape(-1, s.shape[1])
+    targets, each = targets[changed], own.shape[1] * 4
+    truth, repeated = s[changed, targets].repeat(each), targets.repeat(each)
     values = np.empty(len(given))
     for begin in range(0, len(given), model.batch):
         part = slice(begin, begin + model.batch)
@@ -151,12 +161,13 @@ def _size(model, draws: Draws, blocks, targets, pair, own) -> np.ndarray:
         if model.causal:
             asked = np.tile(draws.targets, (len(given[part]), 1))
         logits = flips.ask(model, given[part], asked)[:, -1].cpu().numpy()
-        truth = np.repeat(draws.s[blocks, targets][changed], 4 * count)[part]
-        values[part] = log_odds(logits, truth)
-    change = values.reshape(-1, count, 4) @ np.array([1, -1, -1, 1])
-    halves = np.abs(change.reshape(len(change), 2, -1).mean(2)).mean(1)
+        values[part] = log_odds(logits, truth[part])
+    change = values.reshape(-1, own.shape[1], 4) @ np.array([1, -1, -1, 1])
+    size = np.abs(change.mean(1))
+    if few:
+        size = 2 * size - np.abs(change.reshape(len(change), 2, -1).mean(2)).mean(1)
     found = np.zeros(len(blocks))
-    found[changed] = 2 * np.abs(change.mean(1)) - halves
+    found[changed] = size
     return found
 
 
