@@ -22,7 +22,7 @@ AXES = {
 }
 STEPS = [10**power for power in range(7)]  # that are labelled
 COLOURS = tuple(style.ORDERS.values())  # from low to high
-HEIGHTS = {"inches of a panel": 1.4, "of the times": 1.6, "of the legend": 0.8}
+PANEL, TIMES, LEGEND = 1.4, 1.6, 0.8  # inches of a panel, of the times, of the legend
 
 
 def draw(files, block: dict, context: dict) -> Drawing:
@@ -33,14 +33,15 @@ def draw(files, block: dict, context: dict) -> Drawing:
 @style.styled(style.RC)
 def figure_of(students: list[Student]) -> Drawing:
     """Every definition along training, and below when each says that an order is learned."""
-    used = {one.key for student in students for one in student.definitions}
-    keys = [key for key in AXES if key in used]
-    inches = [*[HEIGHTS["inches of a panel"]] * len(keys), HEIGHTS["of the times"]]
-    figure = style.new(2, sum(inches) + HEIGHTS["of the legend"])
+    every = [one for student in students for one in student.definitions]
+    keys = [key for key in AXES if key in {one.key for one in every}]
+    inches = [*[PANEL] * len(keys), TIMES]
+    figure = style.new(2, sum(inches) + LEGEND)
     panels = figure.subplots(
         len(inches), len(students), sharex="col", squeeze=False, height_ratios=inches
     )
-    names = list(dict.fromkeys(one.name for s in students for one in s.definitions))
+    names = dict.fromkeys(one.name for one in sorted(every, key=lambda one: keys.index(one.key)))
+    names = list(names)
     tables = []
     for column, student in enumerate(students):
         letter = "abcdefg"[column]
@@ -51,9 +52,8 @@ def figure_of(students: list[Student]) -> Drawing:
             for number, one in enumerate(mine):
                 tables += _draw_definition(axes, letter, one, ("-", ":")[number])
             if not mine:
-                axes.text(
-                    0.5, 0.5, "not defined", transform=axes.transAxes, ha="center", color="0.5"
-                )
+                place = dict(transform=axes.transAxes, ha="center", color="0.5")
+                axes.text(0.5, 0.5, "not measured", **place)
                 axes.set_yticks([])
             if key == "spectrum":
                 axes.set_yscale("log")
@@ -68,11 +68,10 @@ def figure_of(students: list[Student]) -> Drawing:
         times.tick_params(axis="y", length=0)
     figure.align_ylabels(panels[:-1, 0])
     handles = [
-        Line2D([], [], color=colour, label=label)
-        for colour, label in zip(COLOURS, _legend(students), strict=False)
+        Line2D([], [], color=colour, label=label) for colour, label in _coloured(_legend(every))
     ]
     looks = dict(color="0.3", linewidth=0.8)
-    if any(one.truth == one.truth for s in students for d in s.definitions for one in d.rungs):
+    if not all(math.isnan(rung.truth) for one in every for rung in one.rungs):
         handles.append(Line2D([], [], linestyle="--", label="truth, enumerated", **looks))
     if "n_grams" in keys:
         handles.append(Line2D([], [], linestyle=":", label="KL(q‖p) in place of KL(p‖q)", **looks))
@@ -80,17 +79,21 @@ def figure_of(students: list[Student]) -> Drawing:
     return figure, drawn(tables)
 
 
-def _legend(students: list[Student]) -> list[str]:
+def _coloured(items: list) -> zip:
+    """Items from low to high order, each after its colour."""
+    return zip(itertools.cycle(COLOURS), items, strict=False)
+
+
+def _legend(every: list[Definition]) -> list[str]:
     """What the colours mean, from low to high: the orders of every definition."""
     found = []
-    for place in range(len(COLOURS)):
-        parts = {}
-        for one in itertools.chain(*(student.definitions for student in students)):
-            if place < len(one.rungs):
-                labels = parts.setdefault(one.key, [])
-                labels += [one.rungs[place].label] if one.rungs[place].label not in labels else []
-        if parts:
-            found.append(", ".join(_joined(key, parts[key]) for key in AXES if key in parts))
+    for place in range(max(len(one.rungs) for one in every)):
+        mine = [one for one in every if place < len(one.rungs)]
+        parts = {
+            key: list(dict.fromkeys(one.rungs[place].label for one in mine if one.key == key))
+            for key in AXES
+        }
+        found.append(", ".join(_joined(key, labels) for key, labels in parts.items() if labels))
     return found
 
 
@@ -106,7 +109,7 @@ def _joined(key: str, labels: list[str]) -> str:
 def _draw_definition(axes: Axes, panel: str, one: Definition, line: str) -> list[pd.DataFrame]:
     """A curve for each run and order; dashed what the true conditionals have."""
     tables = []
-    for colour, rung in zip(COLOURS, one.rungs, strict=False):
+    for colour, rung in _coloured(one.rungs):
         series = f"{one.name}: {rung.label}"
         for seed, curve in rung.curves.items():
             curve = curve[curve["step"] > 0]
@@ -125,7 +128,7 @@ def _draw_times(axes: Axes, student: Student, names: list[str]) -> list[pd.DataF
     tables = []
     for one in student.definitions:
         row = names.index(one.name)
-        for place, (colour, rung) in enumerate(zip(COLOURS, one.rungs, strict=False)):
+        for place, (colour, rung) in enumerate(_coloured(one.rungs)):
             height = row + 0.5 * ((place + 0.5) / len(one.rungs) - 0.5)
             for seed, (step, error) in rung.times.items():
                 if step > 0:
