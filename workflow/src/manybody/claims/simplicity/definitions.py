@@ -81,7 +81,7 @@ def _clones(files, part: dict, context: dict) -> Definition:
         times = {seed: _saturated(run) for seed, run in runs.items()}
         document = student.targets[target]
         # A target that is no clone of a model is a law of its own, and has a name alone.
-        label = target if document["original"] else labels.short(document).replace("\n", " ")
+        label = labels.short(document).replace("\n", " ") if "generator" in document else target
         rungs.append(Rung(f"order {label}" if label[0].isdigit() else label, runs, times))
     return Definition("clones", "clones", rungs)
 
