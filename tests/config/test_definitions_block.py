@@ -62,7 +62,7 @@ def test_long_contexts_are_drawn(config):
     ("part", "value", "said"),
     [
         ("interactions", "bert-interactions", "found spectra.bert-interactions of bert on docs"),
-        ("interactions", "gpt-n-grams", "students[1].interactions"),
+        ("interactions", "gpt-n-grams", "students[2].interactions"),
         ("n_grams", "planted-gpt-n-grams", "found spectra.planted-gpt-n-grams of planted-gpt"),
         ("clones", {"evaluation": "bert", "control": "original", "ladder": ["order-3", "bert"]},
          "found evaluations.bert of bert on docs; expected the gpt on docs of spectra.gpt"),
@@ -71,5 +71,5 @@ def test_long_contexts_are_drawn(config):
     ],
 )  # fmt: skip
 def test_all_of_one_student_is_of_one_model(config, part, value, said):
-    config["figures"]["simplicity"]["definitions"]["students"][1][part] = value
+    config["figures"]["simplicity"]["definitions"]["students"][2][part] = value
     assert said in refusal(config)

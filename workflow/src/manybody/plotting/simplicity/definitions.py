@@ -45,7 +45,7 @@ def figure_of(students: list[Student]) -> Drawing:
     tables = []
     for column, student in enumerate(students):
         letter = "abcdefg"[column]
-        panels[0, column].set_title(f"({letter}) {student.name}")
+        panels[0, column].set_title(f"({letter}) {student.name}".replace(" on ", "\non "))
         for row, key in enumerate(keys):
             axes = panels[row, column]
             mine = [one for one in student.definitions if one.key == key]
