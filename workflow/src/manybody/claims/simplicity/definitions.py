@@ -16,7 +16,7 @@ from manybody.claims.simplicity.evaluated import read_student
 from manybody.claims.simplicity.spectra import HalfTime, Spectra, read
 from manybody.files import tables
 
-ABSENT = 1e-8  # of the largest value: below it the truth counts as 0
+ABSENT = 1e-3  # of the largest value: an order that has less in the truth is not followed
 NEAR = 0.1  # of the largest value: how far the end may be from the truth
 
 
@@ -102,7 +102,7 @@ def _definition(
         truth = first["quantity"].eq(f"truth {quantity}") & first["order"].eq(order)
         value = float(first["value"][truth].iloc[0]) if truth.any() else math.nan
         rungs.append(Rung(label.format(order), curves, times, value))
-    # Of an order that the data have not, there is nothing to be learned.
+    # Of an order that the data hardly have, there is nothing to be learned.
     largest = max(rung.truth for rung in rungs)
     return Definition(name, key, [one for one in rungs if not one.truth < ABSENT * largest])
 
