@@ -31,6 +31,7 @@ def put(config, path, value):
         (["paper.yaml"], {"simplicity", "potts", "multi-index"}),
         (["headline.yaml"], None),
         (["controls.yaml"], None),
+        (["definitions.yaml"], None),
         (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5"}),
         (["lab.yaml", "lab-wikitext.yaml"], {"fig1"}),
     ],
@@ -275,8 +276,8 @@ def test_what_the_schema_takes_is_what_the_check_takes():
     from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(document.schema())
-    overlays = ("smoke.yaml", "paper.yaml", "lab.yaml", "headline.yaml", "controls.yaml")
-    for overlay in ([], *([name] for name in overlays)):
+    overlays = ("smoke", "paper", "lab", "headline", "controls", "definitions")
+    for overlay in ([], *([f"{name}.yaml"] for name in overlays)):
         validator.validate(load(*overlay))
     config = load()
     for block in NAMED:

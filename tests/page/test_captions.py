@@ -19,6 +19,7 @@ CONFIGS = (
     ("tiny.yaml",),
     ("headline.yaml",),
     ("controls.yaml",),
+    ("definitions.yaml",),
     ("headline.yaml", "headline-second.yaml"),
     ("lab.yaml",),
     ("lab.yaml", "lab-wikitext.yaml"),

@@ -87,6 +87,13 @@ STATEMENTS: dict[str, dict[str, Statements]] = {
                 "are others",
             ),
         },
+        "definitions": {
+            "What a network has learned of known data is what they hold, by each definition": (
+                "that of the truth",
+            ),
+            "Each definition says that low orders are learned before high ones": ("is learned",),
+            "All definitions order the learning alike": ("alike",),
+        },
     },
     "potts": {
         "fig2": {

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from manybody.models.base import Model
+from manybody.sources import enumeration
 from manybody.sources.hamiltonian import Hamiltonian
 
 UNIFORM = 0.1  # share of draws that ignore the profile, so that no weight exceeds 10 times the mean
@@ -92,6 +93,20 @@ def of_law(law: Hamiltonian) -> Conditionals:
         return torch.from_numpy(logs[np.arange(len(logs)), positions.numpy()])
 
     return Conditionals(masked, law.vocabulary, False, 1024)
+
+
+def of_prefixes(law: Hamiltonian) -> Conditionals:
+    """The true laws of the next token of a Boltzmann law, by enumeration of all its states."""
+    size, states = law.vocabulary, enumeration.probabilities(law)
+
+    def next_tokens(tokens: Tensor) -> Tensor:
+        found = []
+        for place in range(1, tokens.shape[1] + 1):
+            joint = states.reshape(size**place, size, -1).sum(2)
+            found.append(np.log(joint[enumeration.numbers(tokens[:, :place].numpy(), size)]))
+        return torch.from_numpy(np.stack(found, axis=1))
+
+    return Conditionals(next_tokens, size, True, 1024)
 
 
 def unigram(tokens: np.ndarray, vocabulary: int, special: tuple[int, ...] = ()) -> np.ndarray:

@@ -1,4 +1,5 @@
-"""The order spectrum of each checkpoint of a run: which orders it has learned, and when."""
+"""What each checkpoint of a run has learned, by one definition: the order spectrum, multi-order
+interactions or divergences from n-grams."""
 
 import itertools
 import shutil
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from manybody.evaluation import spectrum
+from manybody.evaluation import divergences, flips, interactions, spectrum
 from manybody.files import checkpoints, tables
 from manybody.files.atomic import ArtifactError
 from manybody.files.manifest import Manifest
@@ -17,6 +18,8 @@ from manybody.files.sequences import Sequences
 from manybody.models import stored
 from manybody.runtime.devices import torch_threads
 from manybody.runtime.refusal import Refusal
+from manybody.sources.hamiltonian import Hamiltonian
+from manybody.sources.inspection import STREAM
 
 EARLY = 15  # the last step over the first, where a number of steps is asked for
 SAVED = 20.0  # seconds of draws that a job which is ended may lose
@@ -32,6 +35,8 @@ def measure(
     progress=None,
     threads: int = 1,
     words: Callable[[list[int]], str] | None = None,
+    law: str | Path | None = None,
+    train: str | Path | None = None,
 ) -> tuple[pd.DataFrame, dict]:
     """Spectra of a run's checkpoints, in the columns of `tables.SPECTRA_SCHEMA`, and its `about`.
 
@@ -44,6 +49,11 @@ def measure(
 
     parts: a folder that keeps the draws until all is done; a `job` of this very name goes on from
     them. progress.update(n) counts forwards, and those of a checkpoint that it did not need.
+
+    law: the Hamiltonian that the sequences are samples of, if all its states can be enumerated; but
+    for kind `draws` what is measured is then measured of its true conditionals too, as rows of
+    the last step: `truth M` and so on. train: the training split, whose n-grams are counted where
+    there is no law.
     """
     run = Manifest.read(manifest, "model")
     steps, suspects = measured(run, entry["steps"])
@@ -57,13 +67,14 @@ def measure(
     tokens, parts = data[: entry["sequences"]].astype("int64"), Path(parts)
     parts.mkdir(parents=True, exist_ok=True)
     found, variance = {}, 0.0
+    drawn, hamiltonian = entry["kind"] == "draws", law and Hamiltonian.load(law)
+    exact = None if drawn else _exact(entry, tokens, hamiltonian, train)
     with torch_threads(threads):
         for step in [steps[-1], *steps[:-1], *suspects]:
             try:
                 model = stored.load_model(run, step, device)
-                if entry["kind"] == "enumeration":
-                    special = model.special
-                    table = spectrum.enumerated(model.double(), tokens, special=special).table
+                if exact is not None:
+                    table = exact(model if entry["kind"] == "n-grams" else model.double())
                 else:
                     path = parts / f"step-{step}.parquet"
                     done = _drawn(model, tokens, entry, variance, path, job, progress)
@@ -73,8 +84,13 @@ def measure(
                     raise
                 print(f"step {step} is not measured: {error}", flush=True)
                 continue
-            if step == steps[-1] and entry["kind"] == "draws" and not entry.get("bounded"):
+            if step == steps[-1] and drawn and not entry.get("bounded"):
                 table = pd.concat([table, _ranges(done.rows, entry)], ignore_index=True)
+            if step == steps[-1] and exact is not None and hamiltonian is not None:
+                of = flips.of_prefixes if model.about.causal else flips.of_law
+                truth = exact(of(hamiltonian))
+                truth["quantity"] = "truth " + truth["quantity"]
+                table = pd.concat([table, truth], ignore_index=True)
             if step == steps[-1] and entry.get("anchored"):
                 table = pd.concat([table, _anchored(model, tokens, entry)], ignore_index=True)
             if step == steps[-1] and entry.get("passage") is not None:
@@ -82,8 +98,9 @@ def measure(
             found[step] = table.assign(step=step)
             if step in suspects:
                 found[step]["state"] = "suspect"
-            variance = variance or float(table["value"][table["quantity"] == "Var g"].iloc[0])
-            if progress is not None and entry["kind"] == "enumeration":
+            if drawn and not variance:
+                variance = float(table["value"][table["quantity"] == "Var g"].iloc[0])
+            if progress is not None and not drawn:
                 progress.update(1)
             del model  # one in memory at a time
     shutil.rmtree(parts)
@@ -93,7 +110,36 @@ def measure(
         about["suspects"] = run.about["suspects"]
     if entry.get("passage") is not None:
         about["passage"] = _parts(tokens[entry["passage"]].tolist(), words)
-    return every[tables.SPECTRA_SCHEMA.names], about
+    return every.reindex(columns=tables.SPECTRA_SCHEMA.names), about
+
+
+def _exact(entry: dict, tokens, hamiltonian: Hamiltonian | None, train) -> Callable:
+    """What is measured of a model at once, as a function of it that returns a table."""
+    done = {"reached": True, "state": "measured"}
+    if entry["kind"] == "n-grams":
+        if hamiltonian is not None:
+            law = divergences.of_hamiltonian(hamiltonian)
+        else:
+            text = Sequences.open(train)
+            stream = text[: max(1, STREAM // text.length)].reshape(-1)
+            law = divergences.of_stream(stream, text.vocabulary, entry["orders"])
+        laws = divergences.references(law, tokens, entry["orders"])
+        return lambda model: divergences.divergences(model, tokens, laws).assign(**done)
+
+    def measure_one(model) -> pd.DataFrame:
+        special = getattr(model, "special", ())
+        if entry["kind"] == "enumeration":
+            return spectrum.enumerated(model, tokens, special=special).table
+        given = dict(law=entry["law"], special=special)
+        if asked := entry.get("drawn"):
+            given |= dict(pairs=asked["pairs"], contexts=asked["contexts"])
+            found = interactions.drawn(model, tokens, entry["sizes"], **given)
+        else:
+            found = interactions.enumerated(model, tokens, **given)
+            found = found[found["size"].isin(entry["sizes"])]
+        return found.rename(columns={"size": "order"}).assign(quantity="J", **done)
+
+    return measure_one
 
 
 def measured(
