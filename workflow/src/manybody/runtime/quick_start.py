@@ -7,7 +7,7 @@ median of five runs, by the library's way against this one:
     lean               training  3.5 against 2.0   torch's compiler
     without_numbers    loading   3.2 against 1.7   the same, and sympy
     numbers, strings   training  2.3 against 2.0   pandas
-    missing            drawing   4.8 against 3.6   scipy.stats
+    missing            drawing   5.6 against 3.5   scipy.stats
 
 A pipeline has hundreds of such jobs. Nothing but speed is lost where one of these goes.
 """
