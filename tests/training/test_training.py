@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import explicit
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -466,6 +467,8 @@ def test_a_diverging_run_stops_and_names_step_rate_and_last_good_checkpoint(tmp_
     assert f"learning rate {rate}" in message
     assert "run/step-20.safetensors" in message
     assert not (tmp_path / "run/manifest.json").exists()
+    history = pd.read_parquet(tmp_path / "run/resume/history.parquet")
+    assert history["step"].max() == 20
     for path in (tmp_path / "run").glob("**/*.safetensors"):
         assert all(t.double().isfinite().all() for t in checkpoints.read_tensors(path)[0].values())
 
@@ -500,7 +503,7 @@ class Stop(BaseException):
 
 @pytest.fixture
 def stopped(tmp_path, monkeypatch):
-    """The folder of a run stopped while it kept checkpoint 20, with states of 12 and before."""
+    """The folder of a run stopped after checkpoint 20, with states of 12 and before."""
     written = loop.write_history
 
     def write(path, rows):
@@ -511,7 +514,7 @@ def stopped(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(loop, "write_history", write)
         with pytest.raises(Stop):
-            run(tmp_path / "run")
+            run(tmp_path / "run", save_every=0.0)
     return tmp_path / "run"
 
 
@@ -521,7 +524,7 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_bytes(stopped, finished, c
     assert not (stopped / "history.parquet").exists()  # it is not whole yet
     assert payload(run(stopped)) == payload(finished)
     lines = (stopped / "timing.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [0, 1, 3, 12, 20, 40]
+    assert [json.loads(line)["step"] for line in lines] == [0, 1, 3, 12, 20, 20, 40]
     assert caplog.text == ""
     assert not (stopped / "resume").exists()
 
@@ -552,7 +555,7 @@ def test_a_damaged_state_is_passed_over_for_the_one_before(
     assert message in caplog.text
     assert "state-000000000012.safetensors" in caplog.text
     lines = (stopped / "timing.jsonl").read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [0, 1, 3, 12, 12, 20, 40]
+    assert [json.loads(line)["step"] for line in lines] == [0, 1, 3, 12, 20, 12, 20, 40]
 
 
 @pytest.mark.parametrize(
@@ -583,6 +586,14 @@ def test_a_new_run_leaves_nothing_of_an_old_one_behind(tmp_path):
     manifest = run(tmp_path / "run", {"checkpoints": {}})
     kept = sorted(path.name for path in manifest.parent.glob("step-*"))
     assert kept == ["step-0.safetensors", "step-40.safetensors"]
+
+
+@pytest.mark.parametrize(("save_every", "states"), [(60.0, 0), (0.0, 7)])
+def test_a_checkpoint_after_a_moment_takes_no_state(tmp_path, monkeypatch, save_every, states):
+    saved = []
+    monkeypatch.setattr(loop.Resume, "save", lambda self, step, *_: saved.append(step))
+    run(tmp_path / "run", save_every=save_every)
+    assert len(saved) == states
 
 
 def test_saving_the_state_changes_no_number(tmp_path, finished):

@@ -93,5 +93,6 @@ def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, ...]:
     prefixes = np.full((vocabulary + 1,) * (order - 2), bins, np.uint32)
     prefixes[(slice(vocabulary),) * (order - 2)] = numbers
     prefixes = prefixes.reshape((-1, vocabulary + 1) if order > 2 else (1, 1))
-    meets = wanted[:, prefixes].any(axis=2).astype(np.uint8)
+    # In one order of memory whatever the prefixes: loops are compiled anew for another.
+    meets = np.ascontiguousarray(wanted[:, prefixes].any(axis=2), np.uint8)
     return weights, prefixes, wanted, meets, table

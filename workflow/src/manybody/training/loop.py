@@ -38,6 +38,7 @@ from manybody.training.schedule import checkpoint_steps, learning_rate
 
 log = logging.getLogger(__name__)
 CHECK = 16  # steps between two looks at the losses: on a GPU each look waits for the device
+SOON = 0.1  # of the seconds between two states, from which on a checkpoint has one as well
 
 
 def train(
@@ -60,9 +61,9 @@ def train(
     the name `stream` set the order of the data, the masks and what a forward draws, and with
     `init_seed` = "each" the initial weights as well: the manifest says which number that was.
     Runs of one seed and one stream see the same batches, those of two streams unrelated ones.
-    `about` (JSON) is kept there. Every `save_every` seconds and at each checkpoint the state is
-    saved in `out/resume/`; it is taken up only by a run with the same arguments, data, `code` (a
-    digest of it) and torch.
+    `about` (JSON) is kept there. Every `save_every` seconds, or at a checkpoint after a tenth of
+    that, the state is saved in `out/resume/`; it is taken up only by a run with the same arguments,
+    data, `code` (a digest of it) and torch.
 
     `device` is auto, cpu or cuda. Started in several processes by accelerate, each takes its
     share of every batch, and the result is that of one process to rounding.
@@ -225,7 +226,7 @@ class TrainingRun:
         return seen[0][0] > 0
 
     def _checkpoint(self) -> None:
-        """Validates, then keeps weights, history and state."""
+        """Validates, then keeps the weights, and the state unless it was saved a moment ago."""
         if self.accelerator.device.type == "cuda":
             torch.cuda.synchronize(self.accelerator.device)
         seconds = time.monotonic() - self.clock
@@ -249,13 +250,11 @@ class TrainingRun:
         if self.accelerator.is_main_process:
             path = save_checkpoint(self.out, self.learner.model, self.taken, self.about)
             self.kept[self.taken] = sha256(path)
-            # The history so far lies in the resume folder, also after a run has diverged. It is
-            # written beside the checkpoints when the run is finished.
-            self.resume.folder.mkdir(exist_ok=True)
-            write_history(self.resume.folder / "history.parquet", self.rows)
             self._write_timing(seconds)
         self.kept.setdefault(self.taken, "")
-        self._save()
+        # The disk takes as long for a state as a small model for a hundred steps.
+        if time.monotonic() - self.saved >= SOON * self.save_every:
+            self._save()
         now = time.monotonic()
         self.checkpointing.append(now - self.clock - seconds)
         self.clock, self.since = now, self.taken
@@ -290,11 +289,18 @@ class TrainingRun:
 
     def _save(self) -> None:
         if self.accelerator.is_main_process:
+            self._write_history()
             progress = {"rows": self.rows, "sums": self.sums, "kept": self.kept}
             self.resume.save(self.taken, self.learner.state(), progress)
         self.saved = time.monotonic()
 
+    def _write_history(self) -> None:
+        """The history so far, in the resume folder: a finished run has it beside its weights."""
+        write_history(self.resume.folder / "history.parquet", self.rows)
+
     def _refuse(self, what: str, value: float, step: int) -> None:
+        if self.accelerator.is_main_process:
+            self._write_history()
         good = [kept for kept in self.kept if kept <= step]
         kept = f"{self.out}/step-{max(good)}.safetensors" if good else "none was reached"
         error = NonFiniteLoss(

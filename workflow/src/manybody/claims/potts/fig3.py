@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm, t
+from scipy.special import ndtr, stdtr, stdtrit
 
 from manybody.claims import verdicts
 from manybody.claims.potts.curves import SMALL, Logistic, read, window
@@ -186,8 +186,8 @@ def _agree(claim: str, differences: pd.DataFrame) -> dict:
     runs, count = differences.shape
     errors = differences.std(ddof=1) / math.sqrt(runs)
     largest = float((differences.mean() / errors).abs().max(skipna=False))
-    chance = -math.expm1(count * math.log1p(-2 * t.sf(verdicts.DEVIATIONS, runs - 1)))
-    rare = t.isf(norm.sf(verdicts.DEVIATIONS) / count, runs - 1)
+    chance = -math.expm1(count * math.log1p(-2 * stdtr(runs - 1, -verdicts.DEVIATIONS)))
+    rare = -stdtrit(runs - 1, ndtr(-verdicts.DEVIATIONS) / count)
     below, surely_above = largest < verdicts.DEVIATIONS, largest > rare
     claim += f" (largest of {count} in standard errors over {runs} realisations"
     claim += f"; by chance above 3 in {chance:.2g} of all cases)" if count > 1 else ")"

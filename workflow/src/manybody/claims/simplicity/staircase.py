@@ -11,7 +11,6 @@ from itertools import pairwise
 
 import pandas as pd
 from scipy.special import betaincinv
-from scipy.stats import hypergeom
 
 from manybody.claims import verdicts
 from manybody.claims.simplicity.staircase_runs import MOVED, ON_LINE, REACHED, Group, Part
@@ -256,7 +255,10 @@ def protocol_claims(part: Part, figure: str) -> list[dict]:
 
 def fisher(reached: int, seeds: int, other: int, others: int) -> float:
     """One-sided p value that so many of the first runs or more reached, if both shares are one."""
-    return float(hypergeom.sf(reached - 1, seeds + others, reached + other, seeds))
+    both = reached + other
+    more = range(reached, min(seeds, both) + 1)
+    ways = sum(math.comb(seeds, k) * math.comb(others, both - k) for k in more)
+    return ways / math.comb(seeds + others, both)
 
 
 def exact_interval(count: int, runs: int) -> tuple[float, float]:

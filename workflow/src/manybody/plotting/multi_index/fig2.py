@@ -5,7 +5,6 @@ docstrings name the quantities.
 """
 
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -14,6 +13,7 @@ from manybody.claims.multi_index import runs
 from manybody.claims.reading import Table
 from manybody.plotting import style
 from manybody.plotting.multi_index import drawing
+from manybody.plotting.statistical import seaborn
 
 
 @style.styled(style.RC)
@@ -88,9 +88,9 @@ def draw_descent(axes: Axes, table: Table) -> list[pd.DataFrame]:
 def _runs(axes: Axes, frame: pd.DataFrame, layer: int, name: str) -> list[pd.DataFrame]:
     """A thin line for each run, a thick one for the median."""
     looks = dict(data=frame, x="x", y="y", color=drawing.LAYER[layer], ax=axes)
-    sns.lineplot(**looks, units="seed", estimator=None, linewidth=0.7, alpha=0.45)
+    seaborn.lineplot(**looks, units="seed", estimator=None, linewidth=0.7, alpha=0.45)
     label = f"layer {layer}"
-    sns.lineplot(**looks, estimator="median", errorbar=None, linewidth=1.8, label=label)
+    seaborn.lineplot(**looks, estimator="median", errorbar=None, linewidth=1.8, label=label)
     middle = frame.groupby("x")["y"].median().reset_index()
     middle = drawing.named(middle.assign(y_err=float("nan")), f"{name}, median")
     return [drawing.named(frame, name), middle]

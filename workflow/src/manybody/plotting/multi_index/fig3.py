@@ -7,7 +7,6 @@ Their docstrings name the quantities.
 """
 
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -17,6 +16,7 @@ from manybody.claims.multi_index import public
 from manybody.claims.reading import BOUND, Table, channel
 from manybody.plotting import style
 from manybody.plotting.multi_index import drawing
+from manybody.plotting.statistical import seaborn
 
 ORDER = (3, 1, 2)  # in which the layers are learned
 ERRORS = {"all layers": "-", "last layer only": "--"}
@@ -145,7 +145,7 @@ def draw_questions(axes: Axes, table: Table) -> list[pd.DataFrame]:
         name, label = f"similarity {layer}", f"layer {layer}"
         found = table.get(name)
         looks = dict(color=drawing.LAYER[layer], label=label, err_kws=style.BAND, ax=axes)
-        sns.lineplot(found, x="x", y="y", errorbar="sd", **looks)
+        seaborn.lineplot(found, x="x", y="y", errorbar="sd", **looks)
         runs = reading.matrix(found)
         shown = pd.DataFrame({"y": runs.mean(), "y_err": runs.std(ddof=1)}).reset_index()
         parts.append(drawing.named(shown, f"{name}, mean and sd of runs"))

@@ -16,7 +16,6 @@ import math
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -27,6 +26,7 @@ from manybody.claims.potts.fig2_runs import FACTORED, Candidate, Data, Entry
 from manybody.evaluation import gauge
 from manybody.plotting import style
 from manybody.plotting.points import drawn, points
+from manybody.plotting.statistical import seaborn
 
 COLOURS = (
     style.ORDERS[2],
@@ -124,7 +124,7 @@ def draw_maps(part: Figure, data: Data) -> pd.DataFrame:
         apart = np.array(matrix, float)
         np.fill_diagonal(apart, np.nan)
         looks = dict(cmap=DIVERGING, vmin=-largest, vmax=largest, square=True, cbar=False)
-        sns.heatmap(apart, ax=axes, xticklabels=False, yticklabels=False, **looks)
+        seaborn.heatmap(apart, ax=axes, xticklabels=False, yticklabels=False, **looks)
         axes.set_facecolor("0.85")
         axes.set_title(f"{label}\n{words}", fontsize=style.SMALL)
         ticks, sites = [0.5, len(apart) - 0.5], [1, len(apart)]
@@ -173,7 +173,7 @@ def draw_ends(axes: Axes, data: Data) -> pd.DataFrame:
         found = _ends(entry, lambda run: data.coupling_error(run.last_map).error)
         shown[entry.label.replace(", ", "\n").replace(" attention", "")] = found
         parts.append(points("c end", entry.label, found.index, [number] * len(found), found))
-    sns.stripplot(pd.DataFrame(shown), palette=_palette(data), alpha=0.8, jitter=False, ax=axes)
+    seaborn.stripplot(pd.DataFrame(shown), palette=_palette(data), alpha=0.8, jitter=False, ax=axes)
     axes.tick_params(axis="x", labelsize=6)
     axes.tick_params(axis="y", labelleft=False)
     several = any(len(entry.runs) > 1 for entry in data.architectures)
@@ -266,7 +266,9 @@ def _line(
     mean, spread = joined.mean(axis=1) - zero, joined.std(axis=1, ddof=1)
     shown = (joined - zero).melt(ignore_index=False, value_name="y").reset_index(names="x")
     looks = dict(color=colour, marker="o", markeredgewidth=0, err_kws=style.BAND)
-    sns.lineplot(shown, x="x", y="y", errorbar="sd", label=label, legend=False, ax=axes, **looks)
+    seaborn.lineplot(
+        shown, x="x", y="y", errorbar="sd", label=label, legend=False, ax=axes, **looks
+    )
     return mean, spread
 
 

@@ -3,7 +3,6 @@
 import math
 
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
@@ -12,6 +11,7 @@ from manybody.claims.potts import curves as given
 from manybody.claims.potts.curves import Logistic
 from manybody.claims.reading import Table, matrix
 from manybody.plotting import style
+from manybody.plotting.statistical import seaborn
 
 LIMIT = "black"
 THEORY = style.ORDERS[6]
@@ -123,14 +123,14 @@ def draw_logistic(axes: Axes, logistic: Logistic) -> pd.DataFrame:
         label = f"λ = {fits.ridge:g}, peak at M/L = {top['x'] / logistic.length:.2g}"
         looks = dict(color=colour, label=label, err_kws=style.BAND, ax=axes, marker="o")
         looks |= dict(markeredgewidth=0, markersize=3)
-        sns.lineplot(fits.test.melt(value_name="y"), x="x", y="y", errorbar="se", **looks)
+        seaborn.lineplot(fits.test.melt(value_name="y"), x="x", y="y", errorbar="se", **looks)
         axes.plot(top["x"], top["y"], color=colour, marker="v", markersize=6, zorder=4)
         parts.append(test.assign(series=f"{name}, test", seed="all"))
         parts.append(over_realisations(fits.train).assign(series=f"{name}, training", seed="all"))
     lowest = logistic.fits[0]
     looks = dict(color=RIDGES[0], linestyle="--", linewidth=1.0, errorbar=None, ax=axes)
     label = f"training, λ = {lowest.ridge:g}"
-    sns.lineplot(lowest.train.melt(value_name="y"), x="x", y="y", label=label, **looks)
+    seaborn.lineplot(lowest.train.melt(value_name="y"), x="x", y="y", label=label, **looks)
     axes.axhline(logistic.optimum, color="black", linestyle=":", linewidth=1.0, label="optimum")
     window = "M/L from {:g} to {:g}".format(*given.WINDOW)
     axes.axvspan(*given.window(logistic), color="0.93", linewidth=0, zorder=0, label=window)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
@@ -11,6 +10,7 @@ from manybody.claims.potts import curves
 from manybody.claims.reading import Table
 from manybody.files import tables
 from manybody.plotting import style
+from manybody.plotting.statistical import seaborn
 
 POINTS, LINE, THEORY = style.ORDERS[2], "0.4", style.UNBOUNDED
 SCORES = style.ORDERS[4]
@@ -50,9 +50,9 @@ def _errors(axes: Axes, table: Table) -> list[pd.DataFrame]:
     level = np.log(found["y"]).mean() - power * np.log(found["x"]).mean()
     law = pd.DataFrame({"x": x, "y": np.exp(level) * x**power, "series": "fit", "seed": "all"})
     label = f"$M^{{s}}$, s = {power:.3f} ± {error:.3f}"
-    sns.lineplot(law, x="x", y="y", color=LINE, label=label, ax=axes)
+    seaborn.lineplot(law, x="x", y="y", color=LINE, label=label, ax=axes)
     label = f"{found['seed'].nunique()} samples"
-    sns.scatterplot(found, x="x", y="y", color=POINTS, alpha=0.7, label=label, ax=axes)
+    seaborn.scatterplot(found, x="x", y="y", color=POINTS, alpha=0.7, label=label, ax=axes)
     axes.set(
         yscale="log",
         ylabel="err$_J$ = |cA − J|² / |J|²",
@@ -66,7 +66,7 @@ def _correlations(axes: Axes, table: Table) -> list[pd.DataFrame]:
     found = [_named(table, name) for name in CORRELATIONS]
     shown = pd.concat(found).replace({"series": CORRELATIONS})
     looks = dict(hue="series", style="series", markers=["o", "D"], palette=[POINTS, SCORES])
-    sns.scatterplot(shown, x="x", y="y", ax=axes, **looks)
+    seaborn.scatterplot(shown, x="x", y="y", ax=axes, **looks)
     axes.set(ylabel="Pearson r", ylim=(None, 1.0), title="correlation with the true J")
     style.legend_below(axes, drop=0.62)
     return found

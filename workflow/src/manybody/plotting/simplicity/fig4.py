@@ -6,7 +6,6 @@ import textwrap
 
 import numpy as np
 import pandas as pd
-import seaborn
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
@@ -19,6 +18,7 @@ from manybody.claims.simplicity.learning import Student, read
 from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn
 from manybody.plotting.simplicity.learning import EARLY, WIDE, Series, band, draw_curve, ladder
+from manybody.plotting.statistical import seaborn
 
 LINE = 145  # characters of small type in two columns
 

@@ -5,7 +5,6 @@ carry the standard error over sequences.
 """
 
 import pandas as pd
-import seaborn
 from matplotlib.axes import Axes
 
 from manybody.claims import labels
@@ -13,6 +12,7 @@ from manybody.claims.saturation import SATURATION, saturations
 from manybody.claims.simplicity.learning import Student
 from manybody.plotting import palette
 from manybody.plotting.points import points
+from manybody.plotting.statistical import seaborn
 
 LADDER = {"linestyle": "-", "marker": "o"}
 CONTROL = {"linestyle": ":", "marker": ""}

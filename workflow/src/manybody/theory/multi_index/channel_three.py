@@ -114,7 +114,8 @@ def _indices(z, skip, h):
         first = switches(z[n, 0, 0], z[n, 0, 1])
         h1, h2 = apply(first, skip, z[n, 1, 0], z[n, 1, 1])
         w1, w2 = apply(first, skip, z[n, 2, 0], z[n, 2, 1])
-        h[n] = apply(switches(h1, h2), skip, w1, w2)
+        # One by one: compiling what numpy says of shapes that do not fit takes seconds.
+        h[n, 0], h[n, 1] = apply(switches(h1, h2), skip, w1, w2)
 
 
 def _checked(x, omega, variance, nodes):
