@@ -11,7 +11,8 @@ from manybody.runtime.quick_start import missing
 IMPORTS = """
 import importlib, pkgutil, sys, manybody.{room} as room
 for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
-    if ".identities" not in module.name:  # of theory
+    # identities compute theory, and cards measure clones
+    if not {{"identities", "cards"}} & set(module.name.split(".")):
         importlib.import_module(module.name)
 heavy = {{"torch", "transformers", "numba", "scipy.stats", "matplotlib"}}
 print(*sorted(heavy & sys.modules.keys()))
