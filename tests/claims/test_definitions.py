@@ -5,6 +5,7 @@ from planted_definitions import FALLS, SIZES, make, reversed_steps
 from planted_spectra import ENDS, HALVES
 
 from manybody.claims.simplicity import definitions
+from manybody.claims.simplicity.definitions_runs import read_students
 from manybody.files import tables
 
 
@@ -57,7 +58,7 @@ def test_losses_on_clones_are_one_of_the_definitions(tmp_path):
     assert of(found, "clones:", "order 3 is learned before order 9") in ("yes", "undecided")
     assert of(found, "clones:", "order 3 is learned before BERT") in ("yes", "undecided")
     assert of(found, "alike", "[clones ")
-    students = definitions.read_students(*make(tmp_path / "again"))
+    students = read_students(*make(tmp_path / "again"))
     clones = students[0].definitions[0]
     steps = [rung.times[0].step for rung in clones.rungs]
     assert steps == sorted(steps)
@@ -87,7 +88,7 @@ def test_orders_that_the_data_have_not_are_left_out(tmp_path):
 
 
 def test_times_are_those_planted(tmp_path):
-    (student,) = definitions.read_students(*make(tmp_path, clones=False))
+    (student,) = read_students(*make(tmp_path, clones=False))
     found = {one.name: [rung.times[0] for rung in one.rungs] for one in student.definitions}
     for time, half in zip(found["order spectrum"], HALVES.values(), strict=True):
         assert time.step == pytest.approx(half, rel=0.01)

@@ -19,7 +19,7 @@ from slurm import HOW, Slurm, missing
 LOCAL = {}  # artifacts of local runs, by their targets
 # Trainings of seconds made longer: to be met in the middle of their work, and to outlast SLURM's
 # shortest time limit, a minute, on a fast machine.
-STEPS = {"long": 6000, "longer": 40000}
+STEPS = {"long": 12000, "longer": 40000}
 
 
 @pytest.fixture(scope="session")
@@ -51,10 +51,12 @@ class Checkout(Pipeline):
         if self.compiled.exists():
             shutil.copytree(self.compiled, folder / "workflow" / "src", dirs_exist_ok=True)
         tiny = yaml.safe_load((folder / "config" / "tiny.yaml").read_text())["models"]["tiny"]
-        longer = {
-            name: {**tiny, "training": {**tiny["training"], "steps": steps}}
-            for name, steps in STEPS.items()
-        }
+        longer = {}
+        for name, steps in STEPS.items():
+            # States are saved at checkpoints, but for long times without one.
+            kept = {"logarithmic": 3, "listed": [*range(500, steps, 500)]}
+            training = {**tiny["training"], "steps": steps, "checkpoints": kept}
+            longer[name] = {**tiny, "training": training}
         overlay = {"compute": {"device": "auto", "gpus": 1}, "models": longer}
         super().__init__(folder, yaml.safe_dump(overlay), root=folder)
         self.environment = cluster.env

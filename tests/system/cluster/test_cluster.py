@@ -161,6 +161,9 @@ def test_a_node_that_fails_in_the_middle_loses_nothing(checkout):
     # SLURM itself holds the job back for two minutes now.
     assert checkout.finish(running) == 0, checkout.output[-6000:]
     assert sum(int(job["Restarts"]) for job in checkout.jobs("train_model")) >= 1
+    # What is told meanwhile: the whole run, and what the job says of itself on its node.
+    told = r"of \d+ jobs done, \d+% of the time; about .+ left, until .+: \d+/12000 steps"
+    assert re.search(told, checkout.output), checkout.output[-6000:]
     assert checkout.artifacts() == checkout.undisturbed(LONG)
 
 

@@ -97,7 +97,7 @@ class Clone(Block):
         if not model.evaluated:
             yield (
                 f"{path}.model: found {self.model}, which is not trained; expected a trained "
-                f"model; take one"
+                f"model; take a factored or bert model, or a causal one with sampler ancestral"
             )
             return
         energies, needed = combinations.NEEDS[self.sampler]

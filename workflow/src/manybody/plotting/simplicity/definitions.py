@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from manybody.claims.simplicity.definitions import Definition, Student, read_students
+from manybody.claims.simplicity.definitions_runs import Definition, Student, read_students
 from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn, points
 
