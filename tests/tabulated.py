@@ -5,7 +5,7 @@ from math import comb
 
 import numpy as np
 import torch
-from scipy.linalg import hadamard
+from scipy.linalg import hadamard, helmert
 
 from manybody.evaluation.flips import Conditionals
 
@@ -33,6 +33,40 @@ def model(length, vocabulary, degree, seed=0, causal=False, terms=8):
             total += table[tuple(tokens[:, sites].T)]
         return total
 
+    def next_tokens(tokens):
+        every = [at(tokens.numpy(), place + 1) for place in range(tokens.shape[1])]
+        return torch.from_numpy(np.stack(every, axis=1))
+
+    if causal:
+        return Conditionals(next_tokens, vocabulary, True, 4096)
+    return _masked(at, vocabulary)
+
+
+def dense(length, vocabulary, degree, seed=0):
+    """Logits that are Gaussian in every function of 1 .. degree of the L - 1 other positions.
+
+    On uniform contexts each degree has the same share of their variance.
+    """
+    rng, sites = np.random.default_rng(seed), length - 1
+    basis = np.sqrt(vocabulary) * helmert(vocabulary, full=True).T
+    degrees = (np.indices([vocabulary] * sites) > 0).sum(0)
+    scale = np.bincount(degrees.ravel())[degrees] ** -0.5 * ((degrees > 0) & (degrees <= degree))
+    logits = rng.normal(size=(length, vocabulary, *degrees.shape)) * scale
+    for _ in range(sites):
+        # The first site's axis goes last, so that after the loop all are in order again.
+        logits = np.tensordot(logits, basis, (2, 1))
+    places = vocabulary ** np.arange(sites)[::-1]
+    logits = logits.reshape(length, vocabulary, -1)
+
+    def at(tokens, target):
+        return logits[target][:, np.delete(tokens, target, axis=1) @ places].T
+
+    return _masked(at, vocabulary)
+
+
+def _masked(at, vocabulary):
+    """A masked model of the logits at(tokens, target) (n, |V|)."""
+
     def masked(tokens, positions):
         tokens, positions = tokens.numpy(), positions.numpy()
         found = np.zeros((len(tokens), vocabulary))
@@ -40,11 +74,7 @@ def model(length, vocabulary, degree, seed=0, causal=False, terms=8):
             found[positions == target] = at(tokens[positions == target], target)
         return torch.from_numpy(found)
 
-    def next_tokens(tokens):
-        every = [at(tokens.numpy(), place + 1) for place in range(tokens.shape[1])]
-        return torch.from_numpy(np.stack(every, axis=1))
-
-    return Conditionals(next_tokens if causal else masked, vocabulary, causal, 4096)
+    return Conditionals(masked, vocabulary, False, 4096)
 
 
 def walsh(model, s, r, target, mu):

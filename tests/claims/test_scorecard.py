@@ -79,6 +79,21 @@ def test_gates_have_one_line_a_figure(paths, tmp_path):
     ]
 
 
+def test_figures_of_gates_alone_share_the_last_line_of_their_paper(tmp_path):
+    paths = [tmp_path / "potts" / f"{figure}.csv" for figure in ("contacts", "fig2", "recovery")]
+    gate = dict(kind="exact", value=1.0, standard_error=0.0, expected="1", tolerance=0.1)
+    own = [dict(claim="number", holds="confirmed") | gate]
+    claim = dict(claim="higher", kind="paper", value=1.0, standard_error=0.1, expected="> 0")
+    tables_of = own * 2, [claim | dict(tolerance=0.2, holds="yes")], own
+    for path, rows in zip(paths, tables_of, strict=True):
+        tables.write_csv(verdicts.table(rows), path)
+    assert [cells[0] for cells in lines(paths, tmp_path)] == [
+        "potts fig2",
+        "potts contacts, recovery",
+    ]
+    assert lines(paths, tmp_path)[-1][1].startswith("3 numbers against")
+
+
 def test_only_exact_and_statistical_rows_are_gates(paths):
     (fault,) = scorecard.gates(paths)
     assert "potts/fig3.csv: 1: slope" in fault

@@ -78,7 +78,7 @@ def test_errors_are_those_of_estimates():
 @pytest.mark.parametrize("degree", [3, 4, 8])
 def test_pulls_of_200_estimates(degree, vocabulary):
     length = 9 if vocabulary > 2 else 13
-    model = tabulated.model(length, vocabulary, degree)
+    model = tabulated.dense(length, vocabulary, degree)
     each = pulls(model, vocabulary, 200, 300, orders=3, forwards=15 * 1280)
     summary = pd.DataFrame({"mean": each.mean(), "sd": each.std(), "most": each.abs().max()})
     print(summary.round(3))

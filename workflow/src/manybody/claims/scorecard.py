@@ -2,7 +2,9 @@
 
 import csv
 import math
+from collections import Counter
 from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +21,8 @@ ANSWERS = {
 
 PREAMBLE = """# Scorecard
 
-**yes** and **no** have evidence of 95 %: all of several claims say yes, or one says no; the number
-is the one nearest to another answer. All rows: `claims/{paper}/{figure}.csv`, and in `index.html`.
+**yes** and **no** have evidence of 95 %: all of several claims say yes, or one says no; the \
+number is the one nearest to another answer. All rows: `claims/{paper}/{figure}.csv`, and in `index.html`.
 """
 NOT_RUN = "not run"
 GATES_ARE = "numbers against what they must be"
@@ -99,17 +101,31 @@ def gate_counts(rows: list[dict]) -> dict[str, int]:
 
 def _first_page(found: dict[tuple[str, str], list[dict]]) -> list[str]:
     lines = [PREAMBLE, "| figure | claim | verdict | number |", "| --- | --- | --- | --- |"]
-    for (paper, figure), rows in found.items():
-        name = f"{paper} {figure}"
-        for verdict in verdicts(paper, figure, rows):
-            answer = verdict.answer if verdict.answer == NOT_RUN else f"**{verdict.answer}**"
-            answer += f" ({verdict.counts})" if verdict.counts else ""
-            cells = [name, verdict.statement, answer, verdict.number]
-            lines.append("| " + " | ".join(map(_cell, cells)) + " |")
-        if counts := gate_counts(rows):
-            answers = ", ".join(f"{count} {answer}" for answer, count in counts.items())
-            lines.append(f"| {name} | {sum(counts.values())} {GATES_ARE} | {answers} | |")
+    for paper, figures in groupby(found.items(), lambda item: item[0][0]):
+        numbers_alone: dict[str, Counter] = {}
+        for (_, figure), rows in figures:
+            found_here = verdicts(paper, figure, rows)
+            for verdict in found_here:
+                answer = verdict.answer if verdict.answer == NOT_RUN else f"**{verdict.answer}**"
+                answer += f" ({verdict.counts})" if verdict.counts else ""
+                cells = [f"{paper} {figure}", verdict.statement, answer, verdict.number]
+                lines.append("| " + " | ".join(map(_cell, cells)) + " |")
+            if not (counts := Counter(gate_counts(rows))):
+                continue
+            if found_here:
+                lines.append(_numbers(f"{paper} {figure}", counts))
+            else:
+                numbers_alone[figure] = counts
+        if numbers_alone:
+            name = f"{paper} {', '.join(numbers_alone)}"
+            lines.append(_numbers(name, sum(numbers_alone.values(), Counter())))
     return lines
+
+
+def _numbers(name: str, counts: Counter) -> str:
+    """The line of the gates of one figure, or of those of a paper that have nothing else."""
+    answers = ", ".join(f"{counts[answer]} {answer}" for answer in ANSWERS["exact"])
+    return f"| {name} | {counts.total()} {GATES_ARE} | {answers} | |"
 
 
 def _verdict(rows: list[dict]) -> tuple[str, str, str]:
