@@ -22,7 +22,8 @@ ANSWERS = {
 PREAMBLE = """# Scorecard
 
 **yes** and **no** have evidence of 95 %: all of several claims say yes, or one says no; the \
-number is the one nearest to another answer. All rows: `claims/{paper}/{figure}.csv`, and in `index.html`.
+number is the one nearest to another answer. All rows: `claims/{paper}/{figure}.csv`, and in \
+`index.html`.
 """
 NOT_RUN = "not run"
 GATES_ARE = "numbers against what they must be"
