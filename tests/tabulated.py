@@ -5,7 +5,7 @@ from math import comb
 
 import numpy as np
 import torch
-from scipy.linalg import hadamard, helmert
+from scipy.linalg import helmert
 
 from manybody.evaluation.flips import Conditionals
 
@@ -88,8 +88,12 @@ def walsh(model, s, r, target, mu):
         logits = model.logits(tokens, torch.full((len(bits),), target))
     g = logits.double().numpy()
     g = g - (g @ mu)[:, None]
-    coefficients = hadamard(len(bits)) @ g / len(bits)
-    return np.bincount(bits.sum(1), (coefficients**2) @ mu, length + 1)
+    coefficients = g.reshape([2] * length + [-1])
+    for place in range(length):
+        kept, flipped = np.split(coefficients, 2, place)
+        coefficients = np.concatenate([kept + flipped, kept - flipped], place) / 2
+    weights = coefficients.reshape(g.shape) ** 2 @ mu
+    return np.bincount(bits.sum(1), weights, length + 1)
 
 
 def spectrum(weights):
