@@ -85,7 +85,9 @@ def followed(tmp_path_factory):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     said = []
     for command in blocks("bash"):
-        command = command.replace("snakemake ", "snakemake -n " if "controls" in command else "snakemake ")
+        command = command.replace(
+            "snakemake ", "snakemake -n " if "controls" in command else "snakemake "
+        )
         call = subprocess.run(
             ["bash", "-c", command],
             cwd=folder,

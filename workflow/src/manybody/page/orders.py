@@ -7,7 +7,7 @@ for the sake of their order, if their generators learn no more than the trial ha
 
 A figure compares the losses of a student on two clones. From chance it tells differences above
 two standard errors: those of so many sequences each, whose losses vary as those of n-grams do, and
-those of two trainings that differ by their seed.
+those of the mean of as many students as there are trials, whose losses vary as the trials' do.
 """
 
 import math
@@ -26,6 +26,7 @@ from manybody.files import tables
 from manybody.files.atomic import read_json
 from manybody.files.checkpoints import history
 
+NOTHING = 0.0005  # nats, that three digits do not show
 Order = int | None  # None if only the length of a sequence bounds it
 
 
@@ -87,7 +88,8 @@ def smallest(runs: Sequence[pd.DataFrame], n_grams: list[dict], sequences: int) 
     spread = n_grams[-1]["error"] * math.sqrt(n_grams[-1]["sequences"])
     full = [run[run["quantity"] == "anchored loss"]["value"].iloc[-1] for run in runs]
     of_seeds = np.std(full, ddof=1) if len(full) > 1 else 0.0
-    return float(ERRORS * math.hypot(spread * math.sqrt(2 / sequences), of_seeds))
+    parts = spread * math.sqrt(2 / sequences), of_seeds / math.sqrt(len(full))
+    return float(ERRORS * math.hypot(*parts))
 
 
 def page(
@@ -107,16 +109,18 @@ def page(
     trial, counted = Spectra(read), read_json(*ngrams)
     runs, about = list(trial.runs.values()), trial.about
     cut, source = trial.entry["anchored"], about["source"]
+    label = models.about(about["description"]).label
     final = [_final(path) for path in manifests]
     loss, error = (float(np.mean(values)) for values in zip(*final, strict=True))
     rows = [
         f"| {row.order if row.order <= cut['size'] else 'all'} | {row.loss:.3f} ± "
         f"{row.loss_se:.3f} | {row.excess:.3f} ± {row.excess_se:.3f} |\n"
         for row in by_order(runs).itertuples()
+        if row.order > cut["size"] or abs(row.excess) + row.excess_se >= NOTHING
     ]
     said = [
         "## Which orders matter\n",
-        f"By trial models ({trial.label}, {len(runs)} trainings of {runs[0]['step'].max()} steps): "
+        f"By trial models ({label}, {len(runs)} trainings of {runs[0]['step'].max()} steps): "
         f"the loss in nats of {cut['targets']} masked tokens of the test text, where interactions "
         f"above an order are taken away among {cut['size']} tokens of the context, those of most "
         "influence; with the others, which stay as they are, a higher order can pass for a lower "
@@ -165,7 +169,7 @@ def _comparisons(config, names, source, runs, trial, n_grams) -> list[str]:
     sequences = min(clone["chains"] for clone in clones.values())
     visible = smallest(runs, n_grams, sequences)
     said = [
-        f"A figure of {sequences} sequences of each clone, and of such students, can see "
+        f"A figure of {sequences} sequences of each clone, and of {len(runs)} such students, can see "
         f"differences of {visible:.2g} nats and more.\n"
     ]
     for low, high in pairwise(orders):
