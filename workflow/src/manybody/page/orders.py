@@ -108,8 +108,7 @@ def page(
     read = {number: tables.read_spectra(path) for number, path in enumerate(spectra)}
     trial, counted = Spectra(read), read_json(*ngrams)
     runs, about = list(trial.runs.values()), trial.about
-    cut, source = trial.entry["anchored"], about["source"]
-    label = models.about(about["description"]).label
+    cut, label = trial.entry["anchored"], models.about(about["description"]).label
     final = [_final(path) for path in manifests]
     loss, error = (float(np.mean(values)) for values in zip(*final, strict=True))
     rows = [
@@ -127,7 +126,7 @@ def page(
         "one.\n",
         "| orders up to | loss | above that of all orders |\n| --- | --- | --- |\n" + "".join(rows),
         *_learned(loss, error, counted),
-        *_comparisons(config, clones, source, runs, (loss, error), counted),
+        *_comparisons(config, clones, about, runs, (loss, error), counted),
     ]
     return "\n".join(said)
 
@@ -156,21 +155,22 @@ def _learned(loss: float, error: float, n_grams: list[dict]) -> list[str]:
     ]
 
 
-def _comparisons(config, names, source, runs, trial, n_grams) -> list[str]:
+def _comparisons(config, names, about, runs, trial, n_grams) -> list[str]:
     """Of each order of the clones and the next one, whether the clones could differ by it."""
     clones = {name: config["clones"][name] for name in names}
-    clones = {name: clone for name, clone in clones.items() if clone["source"] == source}
+    clones = {name: clone for name, clone in clones.items() if clone["source"] == about["source"]}
     of_order: dict[Order, list[str]] = {}
     for name, clone in clones.items():
-        of_order.setdefault(_order(config, clone), []).append(name)
+        order = _order(config["models"][clone["model"]], about["description"])
+        of_order.setdefault(order, []).append(name)
     orders = sorted(of_order, key=lambda order: math.inf if order is None else order)
     if len(orders) < 2:
         return ["Clones of two orders are not among the figures of this config.\n"]
     sequences = min(clone["chains"] for clone in clones.values())
     visible = smallest(runs, n_grams, sequences)
     said = [
-        f"A figure of {sequences} sequences of each clone, and of {len(runs)} such students, can see "
-        f"differences of {visible:.2g} nats and more.\n"
+        f"A figure of {sequences} sequences of each clone, and of {len(runs)} such students, can "
+        f"see differences of {visible:.2g} nats and more.\n"
     ]
     for low, high in pairwise(orders):
         found = gain(runs, low, high, visible)
@@ -199,7 +199,6 @@ def _sentence(low: int, high: Order, clones: dict, found: Gain, unlearned: bool)
     return f"Clones of {between} {answers[answer]}{why}. The orders between are worth {worth}."
 
 
-def _order(config: dict, clone: dict) -> Order:
-    sizes = {key: config["sources"][clone["source"]][key] for key in ("vocabulary", "length")}
-    about = models.about({**config["models"][clone["model"]], **sizes})
+def _order(model: dict, sizes: dict) -> Order:
+    about = models.about({**model, **{key: sizes[key] for key in ("vocabulary", "length")}})
     return about.order if about.bounded and not about.nominal else None
