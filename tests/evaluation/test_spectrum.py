@@ -579,6 +579,7 @@ def test_a_causal_models_cube_may_leave_out_targets(monkeypatch):
         (dict(orders=6), "orders: found 6, expected 1 to L - 1 = 5"),
         (dict(degree=0), "degree: found 0, expected 1"),
         (dict(mu=np.ones(4) / 4), r"mu: found shape \(4,\)"),
+        (dict(mu=np.array([0.5, 0, 0.5])), "mu: found no share for 1 tokens of .*the first is 1"),
     ],
 )
 def test_what_cannot_be_done_is_refused(change, message):

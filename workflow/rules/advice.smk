@@ -3,7 +3,8 @@
 Needs   the documents and sequences of the texts that the figures are made from
 Makes   results/sequences/{source}/ngrams.json, losses of n-grams
         results/advice.md, which `snakemake -- advise` prints, with what is known of the clones and
-        generators that are there
+        generators that are there; `snakemake -- advise_orders` trains trial models first, and says
+        which orders matter
 """
 
 MEASURED = [Path(workflow.basedir) / "docs" / "recipes.csv"]
@@ -75,7 +76,7 @@ rule write_advice:
         "../scripts/write_advice.py"
 
 
-# Without an output: it prints each time, of clones and generators what is there.
+# Without an output: it prints each time, of clones, generators and trials what is there.
 rule advise:
     input:
         advice=rules.write_advice.output.advice,
@@ -88,7 +89,18 @@ rule advise:
     params:
         clones=[clone_path(clone) for clone in figure_parts("clones")],
         losses=tested_generators(),
+        trial=trial_files(),
     message:
         "The advice in {input.advice}:"
     script:
         "../scripts/print_advice.py"
+
+
+# As above, but trials are made: minutes, where advice takes less than one.
+use rule advise as advise_orders with:
+    input:
+        advice=rules.write_advice.output.advice,
+        ngrams=counted_sources(),
+        trial=lambda wildcards: needed_trial(),
+    log:
+        f"{RESULTS}/logs/advise_orders.log",

@@ -16,6 +16,7 @@ TOLD = {  # what a measurement is told: files, and the folder of packages for a 
     "recipes": [f"{SEQUENCES}/{split}.parquet".format(source="docs") for split in SPLITS[:2]],
     "spectrum": [f"{RESULTS}/corpora/pydocs/train.parquet"],
 }
+TOLD["ngrams"] = TOLD["spectrum"]
 TOLD["interactions"] = [*TOLD["recipes"], PEERS.format(peers="shapiq")]
 
 
@@ -49,7 +50,7 @@ rule benchmark_part:
         f"{RESULTS}/logs/benchmark_part/{{part}}.log",
     wildcard_constraints:
         part="sequences|training|clones|energies|many-body|potts|multi-index|multi-index-coverage|"
-        "recipes|spectrum|interactions",
+        "recipes|spectrum|interactions|ngrams",
     conda:
         "../../envs/learning.yaml"
     # More than any machine has, which snakemake cuts down to --cores: no other job may disturb the

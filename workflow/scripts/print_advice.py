@@ -2,13 +2,17 @@
 
 from pathlib import Path
 
-from manybody.page import chains, generators
+from manybody.page import chains, generators, orders
 
+params = snakemake.params
 print(Path(snakemake.input.advice).read_text(encoding="utf-8"), end="")
 clones, losses = (
-    [path for path in paths if Path(path).is_file()]
-    for paths in (snakemake.params.clones, snakemake.params.losses)
+    [path for path in paths if Path(path).is_file()] for paths in (params.clones, params.losses)
 )
+files = [Path(path) for paths in params.trial.values() for path in paths]
+if files and all(path.is_file() for path in files):
+    names = [Path(path).parent.name for path in params.clones]
+    print("\n" + orders.page(snakemake.config, **params.trial, clones=names), end="")
 known = chains.known(clones)
 said = generators.sentences(snakemake.config, known, losses, snakemake.input.ngrams)
 for clone in known:

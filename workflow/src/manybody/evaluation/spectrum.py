@@ -211,6 +211,14 @@ class Draws:
         self.mu = flips.unigram(tokens, model.vocabulary, special) if mu is None else mu
         if self.mu.shape != (model.vocabulary,):
             raise Refusal(f"found shape {self.mu.shape}; expected (|V|,)", "mu")
+        missing = np.setdiff1d(tokens[self.mu[tokens] <= 0], special)
+        if missing.size:
+            raise Refusal(
+                f"found no share for {missing.size} tokens of the sequences, the first is "
+                f"{missing[0]}; expected some for all that are not special, as what they say would "
+                f"not count; add a count to each token",
+                "mu",
+            )
         # What differences of logits are taken with.
         self.inner, self.metric = flips.without_head(model, self.mu)
         order = np.random.default_rng(spawn(seed, "blocks")).permutation(len(tokens))
