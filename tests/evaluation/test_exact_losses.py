@@ -1,5 +1,7 @@
 """Exact losses of the whole law on its own samples, on cuts and on other sequences."""
 
+from itertools import combinations, permutations
+
 import numpy as np
 import pytest
 
@@ -7,22 +9,21 @@ from manybody.evaluation import truths
 from manybody.files import sequences
 from manybody.sources import cut, enumeration, tree
 from manybody.sources.hamiltonian import Hamiltonian
+from manybody.sources.many_body import SPLITS
 
 
 @pytest.fixture
 def hamiltonian():
     random = np.random.default_rng(3)
     couplings = np.zeros((4, 4, 4))
-    for sites in ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)):
+    for sites in combinations(range(4), 3):
         value = random.normal()
-        for place in {
-            (a, b, c) for a in sites for b in sites for c in sites if len({a, b, c}) == 3
-        }:
+        for place in permutations(sites):
             couplings[place] = value
     colours = np.zeros((3, 3, 3))
     for a in range(3):
         colours[a, a, a] = 1.0
-    return Hamiltonian(couplings, colours, 0.8)
+    return Hamiltonian(couplings, colours, 0.15)
 
 
 def by_enumeration(probabilities, tokens):
@@ -31,7 +32,7 @@ def by_enumeration(probabilities, tokens):
     for row in tokens:
         total = 0.0
         for site in range(len(row)):
-            place = tuple(row[:site]) + (slice(None),) + tuple(row[site + 1 :])
+            place = (*row[:site], slice(None), *row[site + 1 :])
             total -= np.log(probabilities[place][row[site]] / probabilities[place].sum())
         found.append(total / len(row))
     return np.array(found)
@@ -41,7 +42,7 @@ def test_losses_on_a_cut_are_those_of_the_whole_law(tmp_path, hamiltonian):
     hamiltonian.save(tmp_path / "h.safetensors", {})
     source = dict(source="planted", at=2, kept="marginals", seed=0)
     source["sequences"] = {"train": 2, "validation": 2, "test": 30}
-    out = {split: tmp_path / f"{split}.parquet" for split in ("train", "validation", "test")}
+    out = {split: tmp_path / f"{split}.parquet" for split in SPLITS}
     cut.make(source, "cut", [tmp_path / "h.safetensors"], out)
     targets = {"cut": (out["test"], 30), "part": (out["test"], 20)}
     found, about = truths.evaluate(tmp_path / "h.safetensors", targets)
@@ -64,10 +65,7 @@ def test_losses_on_a_filtered_tree_are_those_of_the_whole_tree(tmp_path):
     for level in (0, 2):
         source = dict(depth=2, level=level, vocabulary=3, rules={"deviation": 1.0}, seed=2)
         source["sequences"] = {"train": 2, "validation": 2, "test": 25}
-        out = {
-            split: tmp_path / f"{level}-{split}.parquet"
-            for split in ("train", "validation", "test")
-        }
+        out = {split: tmp_path / f"{level}-{split}.parquet" for split in SPLITS}
         tree.make(source, f"tree-{level}", [], out)
         paths[level] = out["test"]
     targets = {"whole": (paths[0], None), "leaves": (paths[2], None)}

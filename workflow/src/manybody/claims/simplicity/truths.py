@@ -78,9 +78,7 @@ def ends(student: Student, ladder: Ladder) -> list[dict]:
         width = math.hypot(verdicts.margin(by_run, runs), verdicts.margin(rung.apart_error))
         bound = WHOLE if whole else CUT
         holds = verdicts.decided(abs(value) + width < bound, abs(value) - width > bound)
-        claim = (
-            f"truths, {student.name}, {where}: the last loss less that of the exact conditionals"
-        )
+        claim = f"truths, {student.name}, {where}: the last loss is that of the exact conditionals"
         error = math.hypot(by_run, rung.apart_error)
         rows.append(verdicts.row(claim, "paper", holds, value, error, 0, bound))
     return rows
@@ -90,8 +88,8 @@ def half_times(student: Student, low: int, high: int) -> dict:
     """M_k comes to half its end before M_l."""
     later, error = log_ratios(student.halves[low], student.halves[high])
     claim = (
-        f"truths, {student.name}: M_{low + 1} comes to half its end before M_{high + 1} (log of the "
-        f"ratio of steps, {len(later)} runs)"
+        f"truths, {student.name}: M_{low + 1} comes to half its end before M_{high + 1} (log of "
+        f"the ratio of steps, {len(later)} runs)"
     )
     return verdicts.positive(claim, later, error)
 

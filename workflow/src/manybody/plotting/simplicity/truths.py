@@ -2,7 +2,7 @@
 
 In the table panels a, b, ... are curves (y_err: over sequences), lines `exact` and `own law`; of
 panel `times` x is the half-time of M_k, y the time at which 5 % of the drop are left, and y_err the
-standard error of log(y).
+standard error of log(y); of panel `half-times` x is k, y the step and y_err that of log(y).
 """
 
 import itertools
@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from manybody.claims.simplicity.spectra import HalfTime
 from manybody.claims.simplicity.truths_runs import Ladder, Student, read_students
 from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn, points
@@ -57,23 +58,17 @@ def figure_of(students: list[Student]) -> Drawing:
 def _handles(students: list[Student]) -> list[Line2D]:
     """What colours, lines and markers mean; a colour is a rung of every ladder."""
     made = []
+    every = [ladder.rungs for one in students for ladder in one.ladders]
     rungs = [
-        [
-            ladder.rungs[place].label
-            for one in students
-            for ladder in one.ladders
-            if place < len(ladder.rungs)
-        ]
-        for place in range(max(len(one.halves) for one in students))
+        [found[place].label for found in every if place < len(found)]
+        for place in range(max(map(len, every)))
     ]
     for colour, place, words in zip(COLOURS, itertools.count(1), rungs, strict=False):
         label = f"rung {place}, $M_{place}$: {', '.join(dict.fromkeys(words))}"
         made.append(Line2D([], [], color=colour, label=label))
     looks = dict(color="0.3", linewidth=0.9)
-    made.append(
-        Line2D([], [], linestyle="--", label="exact conditionals of the whole law", **looks)
-    )
-    made.append(Line2D([], [], linestyle=":", label="of the set's own law", **looks))
+    made.append(Line2D([], [], linestyle="--", label="exact, of the whole law", **looks))
+    made.append(Line2D([], [], linestyle=":", label="exact, of the set's own law", **looks))
     labels = dict.fromkeys(ladder.label for one in students for ladder in one.ladders)
     for marker, label in zip(_markers(students).values(), labels, strict=True):
         made.append(Line2D([], [], linestyle="", marker=marker, color="0.3", label=label))
@@ -109,29 +104,28 @@ def _draw_losses(axes: Axes, panel: str, ladder: Ladder, name: str) -> list[pd.D
     return tables
 
 
+def _half(found: dict[int, HalfTime]) -> tuple[float, float]:
+    """The half-time of all runs, and the standard error of its log, by runs and contexts."""
+    logs = np.log([one.step for one in found.values()])
+    runs = logs.std(ddof=1) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0
+    return math.exp(logs.mean()), math.hypot(runs, max(one.error for one in found.values()))
+
+
 def _draw_times(axes: Axes, student: Student) -> list[pd.DataFrame]:
     """The time of each rung against the half-time of M_k, by ladder."""
-    tables, shown = [], []
+    halves, shown = [_half(found) for found in student.halves], []
+    name = f"{student.name}, M_k"
+    tables = [
+        points("half-times", name, "mean", [k], [half], error)
+        for k, (half, error) in enumerate(halves, 1)
+    ]
     for marker, ladder in zip(MARKERS, student.ladders, strict=False):
         for place, (colour, rung) in enumerate(zip(COLOURS, ladder.rungs, strict=False)):
-            halves = np.array([math.log(one.step) for one in student.halves[place].values()])
-            half = float(np.exp(halves.mean()))
-            runs = halves.std(ddof=1) / math.sqrt(len(halves)) if len(halves) > 1 else 0.0
-            beside = math.hypot(runs, max(one.error for one in student.halves[place].values()))
+            half, beside = halves[place]
             log, error = rung.time()
             time = math.exp(log)
             series = f"{student.name}, {ladder.label}: {rung.label}"
             tables.append(points("times", series, f"M_{place + 1}", [half], [time], error))
-            tables.append(
-                points(
-                    "half-times",
-                    f"{student.name}, M_{place + 1}",
-                    "mean",
-                    [place + 1],
-                    [half],
-                    beside,
-                )
-            )
             if math.isfinite(half * time):
                 axes.errorbar(
                     half,
