@@ -5,7 +5,7 @@ from legible import faults
 from planted_truths import CUTS, ENDS, HALVES, student
 
 from manybody.plotting import style
-from manybody.plotting.simplicity.truths import figure_of
+from manybody.plotting.simplicity.truths import _bar, figure_of
 
 
 def test_the_panels_hold_what_was_read():
@@ -22,6 +22,18 @@ def test_the_panels_hold_what_was_read():
     assert times["x"].to_numpy() == pytest.approx(list(HALVES.values()), rel=0.02)
     assert times["y"].to_numpy() == pytest.approx(list(CUTS.values()), rel=0.03)
     assert (times["y_err"] < 0.05).all()
+    below, above = _bar(100.0, 2.0)
+    assert (100 - below[0], 100 + above[0]) == pytest.approx((100 / 7.389, 738.9), rel=1e-3)
+
+
+def test_a_ladder_has_the_marker_of_the_legend():
+    one = student()
+    clones = one._replace(ladders=one.ladders[1:])
+    figure, _ = figure_of([one, clones])
+    second = figure.subfigs[-1].axes[1]
+    found = {line.get_marker() for line in second.lines} - {"None", ""}
+    (said,) = (line for line in figure.legends[0].legend_handles if line.get_label() == "clones")
+    assert said.get_marker() in found
 
 
 def test_a_student_without_clones_is_drawn():

@@ -50,7 +50,7 @@ def figure_of(students: list[Student]) -> Drawing:
         parts[-1].subplots(1, len(students), squeeze=False)[0], students, strict=True
     ):
         axes.set_title(f"({next(letters)}) {student.name}")
-        tables += _draw_times(axes, student)
+        tables += _draw_times(axes, student, _markers(students))
     figure.legend(handles=_handles(students), loc="outside lower center", ncols=3)
     return figure, drawn(tables)
 
@@ -104,6 +104,11 @@ def _draw_losses(axes: Axes, panel: str, ladder: Ladder, name: str) -> list[pd.D
     return tables
 
 
+def _bar(value: float, error: float) -> list[list[float]]:
+    """Below and above a value whose logarithm has this standard error."""
+    return [[value * (1 - math.exp(-error))], [value * (math.exp(error) - 1)]]
+
+
 def _half(found: dict[int, HalfTime]) -> tuple[float, float]:
     """The half-time of all runs, and the standard error of its log, by runs and contexts."""
     logs = np.log([one.step for one in found.values()])
@@ -111,7 +116,7 @@ def _half(found: dict[int, HalfTime]) -> tuple[float, float]:
     return math.exp(logs.mean()), math.hypot(runs, max(one.error for one in found.values()))
 
 
-def _draw_times(axes: Axes, student: Student) -> list[pd.DataFrame]:
+def _draw_times(axes: Axes, student: Student, markers: dict[str, str]) -> list[pd.DataFrame]:
     """The time of each rung against the half-time of M_k, by ladder."""
     halves, shown = [_half(found) for found in student.halves], []
     name = f"{student.name}, M_k"
@@ -119,7 +124,7 @@ def _draw_times(axes: Axes, student: Student) -> list[pd.DataFrame]:
         points("half-times", name, "mean", [k], [half], error)
         for k, (half, error) in enumerate(halves, 1)
     ]
-    for marker, ladder in zip(MARKERS, student.ladders, strict=False):
+    for ladder in student.ladders:
         for place, (colour, rung) in enumerate(zip(COLOURS, ladder.rungs, strict=False)):
             half, beside = halves[place]
             log, error = rung.time()
@@ -130,10 +135,10 @@ def _draw_times(axes: Axes, student: Student) -> list[pd.DataFrame]:
                 axes.errorbar(
                     half,
                     time,
-                    xerr=half * beside,
-                    yerr=time * error,
+                    xerr=_bar(half, beside),
+                    yerr=_bar(time, error),
                     color=colour,
-                    marker=marker,
+                    marker=markers[ladder.label],
                     markerfacecolor=colour if ladder.known else "white",
                     elinewidth=0.7,
                 )
