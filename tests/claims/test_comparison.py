@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from planted_losses import BERT, LENGTH, clone, factored
 
 from manybody.claims import verdicts
-from manybody.claims.saturation import SATURATION, saturation
+from manybody.claims.saturation import SATURATION, log_times, saturation
 from manybody.claims.simplicity import comparison, corpora, headline
 from manybody.claims.simplicity.comparison import BOUND, Interval, Kind
 from manybody.claims.simplicity.evaluated import Evaluated
@@ -35,7 +35,7 @@ def fall(time, steps=STEPS, rise=0.0):
 def test_a_time_is_interpolated_in_its_logarithm():
     steps = [0, 100, 1000, 10000]
     # Drop 4 to the minimum at 10000; 5 % of it is 0.2: between 1.4 (100) and 0.1 (1000) left.
-    found, width = comparison.log_times(steps, [5.0, 2.4, 1.1, 1.0], 0.05)
+    found, width = log_times(steps, [5.0, 2.4, 1.1, 1.0], 0.05)
     share = (1.4 - 0.2) / (1.4 - 0.1)
     assert found == pytest.approx(math.log(100) + share * math.log(10))
     assert width == pytest.approx(math.log(10))
@@ -46,7 +46,7 @@ def test_an_interpolated_time_lies_before_the_checkpoint_of_saturation():
     for _ in range(200):
         losses = rng.random(12) * np.linspace(3, 0.5, 12)
         step, spacing = saturation(range(12), losses, 0.05)
-        found, _ = comparison.log_times(range(12), losses, 0.05)
+        found, _ = log_times(range(12), losses, 0.05)
         if step - spacing > 0:
             assert math.log(step - spacing) <= found <= math.log(step)
         else:
@@ -55,15 +55,15 @@ def test_an_interpolated_time_lies_before_the_checkpoint_of_saturation():
 
 def test_a_curve_without_a_fall_has_no_time():
     for losses in ([1.0, 1.1, 1.2], [1.0, 1.0, 1.0]):
-        assert np.isnan(comparison.log_times([0, 10, 20], losses, 0.05)).all()
+        assert np.isnan(log_times([0, 10, 20], losses, 0.05)).all()
     # Between step 0 and the first checkpoint there is no logarithm to interpolate in.
-    assert math.isnan(comparison.log_times([0, 10, 20], [3.0, 1.0, 1.0], 0.05)[0])
+    assert math.isnan(log_times([0, 10, 20], [3.0, 1.0, 1.0], 0.05)[0])
 
 
 def test_many_curves_at_once_are_each_their_own():
     curves = np.stack([fall(200), fall(800), fall(400, rise=1.0)]).reshape(3, 1, -1)
-    together = comparison.log_times(STEPS, curves, 0.05)[0]
-    alone = [comparison.log_times(STEPS, curve[0], 0.05)[0] for curve in curves]
+    together = log_times(STEPS, curves, 0.05)[0]
+    alone = [log_times(STEPS, curve[0], 0.05)[0] for curve in curves]
     assert together.ravel().tolist() == pytest.approx([float(one) for one in alone])
     assert np.exp(together.ravel()[:2]).tolist() == pytest.approx([200, 800], rel=0.02)
 

@@ -32,6 +32,7 @@ def put(config, path, value):
         (["headline.yaml"], None),
         (["controls.yaml"], None),
         (["definitions.yaml"], None),
+        (["truths.yaml"], None),
         (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5"}),
         (["lab.yaml", "lab-wikitext.yaml"], {"fig1"}),
     ],
@@ -44,7 +45,9 @@ def test_shipped_configs_pass_and_draw_their_figures(overlays, figures):
     assert figures in (None, drawn.keys(), drawn["simplicity"].keys())
 
 
-@pytest.mark.parametrize("overlay", ["smoke.yaml", "paper.yaml", "headline.yaml", "controls.yaml"])
+@pytest.mark.parametrize(
+    "overlay", ["smoke.yaml", "paper.yaml", "headline.yaml", "controls.yaml", "truths.yaml"]
+)
 def test_scales_never_mix(overlay):
     assert load(overlay)["results"] != load()["results"]
 
@@ -276,7 +279,7 @@ def test_what_the_schema_takes_is_what_the_check_takes():
     from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(document.schema())
-    overlays = ("smoke", "paper", "lab", "headline", "controls", "definitions")
+    overlays = ("smoke", "paper", "lab", "headline", "controls", "definitions", "truths")
     for overlay in ([], *([f"{name}.yaml"] for name in overlays)):
         validator.validate(load(*overlay))
     config = load()

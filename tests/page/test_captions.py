@@ -20,6 +20,7 @@ CONFIGS = (
     ("headline.yaml",),
     ("controls.yaml",),
     ("definitions.yaml",),
+    ("truths.yaml",),
     ("headline.yaml", "headline-second.yaml"),
     ("lab.yaml",),
     ("lab.yaml", "lab-wikitext.yaml"),

@@ -19,6 +19,7 @@ MODEL = f"{RESULTS}/models/{{source}}/{{model}}/seed-{{seed}}/manifest.json"
 CLONE = f"{RESULTS}/clones/{{source}}/{{clone}}/manifest.json"
 CARDS = f"{RESULTS}/cards/{{cards}}.json"
 LOSSES = f"{RESULTS}/losses/{{evaluation}}/seed-{{seed}}.parquet"
+TRUTH = f"{RESULTS}/truths/{{evaluation}}.parquet"
 HAMILTONIAN = f"{SEQUENCES}/hamiltonian.safetensors"
 THEORY = f"{RESULTS}/theory/{{theory}}.parquet"
 CURVE = f"{RESULTS}/curves/{{curve}}.parquet"
@@ -413,6 +414,13 @@ def evaluated_targets(evaluation):
     return [target_file(evaluation["source"], target) for target in evaluation["targets"].values()]
 
 
+def true_law(source):
+    """The file that says the conditionals of a source: a Hamiltonian, or the rules of a tree."""
+    if entry("sources", source)["kind"] == "tree":
+        return f"{SEQUENCES}/test.parquet".format(source=source)
+    return HAMILTONIAN.format(source=source)
+
+
 def target_file(source, target):
     if "split" in target:
         return f"{SEQUENCES.format(source=target.get('source', source))}/{target['split']}.parquet"
@@ -568,6 +576,7 @@ def figure_inputs(paper, figure, drawn=False):
         "hamiltonians": [
             HAMILTONIAN.format(source=name) for name in sampled if name in sources_of(*SAMPLED)
         ],
+        "truths": [TRUTH.format(evaluation=name) for name in needed["truths"]],
         "theory": [THEORY.format(theory=name) for name in needed["theory"]],
         "curves": [CURVE.format(curve=name) for name in needed["curves"]],
         "maps": [run_path(MAPS, run) for run in needed["maps"]],

@@ -5,6 +5,8 @@ Makes   results/losses/{evaluation}/seed-{seed}.parquet, one row a target, step 
         results/spectra/{spectrum}/seed-{seed}.parquet, one row a step, quantity and order; the
         draws of an unfinished job are in .seed-{seed}.parts/ beside it
         results/displacements/{source}/{model}.parquet, one row a seed, step and layer
+        results/truths/{evaluation}.parquet, the loss of the source's own conditionals on the sets, one
+        row a target and sequence
         results/equations/{paper}/{figure}.parquet, one row a run of the figure and sequence: the
         loss by the equations of one-layer models
 """
@@ -39,6 +41,31 @@ rule evaluate_model:
         "Evaluating {wildcards.evaluation}, seed {wildcards.seed}"
     script:
         "../scripts/evaluate_model.py"
+
+
+rule evaluate_truth:
+    input:
+        truth=lambda wildcards: true_law(entry("evaluations", wildcards.evaluation)["source"]),
+        targets=lambda wildcards: evaluated_targets(wildcards.evaluation),
+    output:
+        losses=TRUTH,
+    log:
+        f"{RESULTS}/logs/evaluate_truth/{{evaluation}}.log",
+    benchmark:
+        f"{RESULTS}/usage/evaluate_truth/{{evaluation}}.jsonl"
+    priority: urgency(TRUTH, 30)
+    conda:
+        "../../envs/numerics.yaml"
+    resources:
+        mem_mb=growing(2000),
+        runtime=growing(60),
+    params:
+        targets=lambda wildcards: entry("evaluations", wildcards.evaluation)["targets"],
+        code=lambda wildcards: code("evaluate_truth.py"),
+    message:
+        "Losses of the true conditionals on the sets of {wildcards.evaluation}"
+    script:
+        "../scripts/evaluate_truth.py"
 
 
 rule measure_spectrum:

@@ -6,19 +6,9 @@ job = begin(snakemake)
 
 from manybody.evaluation.losses import evaluate
 from manybody.files.checkpoints import checkpoint_steps
-from manybody.files.manifest import Manifest
-from manybody.files.tables import write_losses
+from manybody.files.tables import place, write_losses
 from manybody.runtime.devices import pick
 from manybody.runtime.progress import Progress
-
-
-def place(target: dict, path: str) -> tuple:
-    """Where a target's sequences are, and how many of them to take."""
-    if "split" in target:
-        return path, target["sequences"]
-    name = f"sweep-{target['sweep']}.parquet" if "clone" in target else "starts.parquet"
-    return Manifest.read(path, "clones").file(name), None
-
 
 evaluation, run = snakemake.params.evaluation, snakemake.input.model
 targets = {

@@ -87,6 +87,19 @@ STATEMENTS: dict[str, dict[str, Statements]] = {
                 "are others",
             ),
         },
+        "truths": {
+            "Where a law is known, the student ends with the loss of its exact conditionals": (
+                "that of the exact conditionals",
+            ),
+            "Its losses on cuts of the law stop falling from low to high order": (
+                "stops falling before",
+            ),
+            "M_k comes to half its end from low to high order": ("half its end",),
+            "Cuts, clones and M_k put the orders in the same order": ("in the order of",),
+            "The loss on a clone stops falling with that on the cut that it stands for": (
+                "stops falling with",
+            ),
+        },
         "definitions": {
             "What a network has learned of known data is what they hold, by each definition": (
                 "that of the truth",

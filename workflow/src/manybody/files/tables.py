@@ -317,6 +317,14 @@ def read_targets(targets: Mapping[str, dict], clones: Mapping[str, str | Path]) 
     return documents
 
 
+def place(target: dict, path: str | Path) -> tuple[str | Path, int | None]:
+    """Where a target's sequences are, and how many of them to take; path: a split or a manifest."""
+    if "split" in target:
+        return path, target["sequences"]
+    name = f"sweep-{target['sweep']}.parquet" if "clone" in target else "starts.parquet"
+    return Manifest.read(path, "clones").file(name), None
+
+
 def write_csv(table: pd.DataFrame, path: str | Path) -> None:
     """Writes a table with fixed number formats, atomically."""
     with atomic(path) as temporary:

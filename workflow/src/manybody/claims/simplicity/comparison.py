@@ -28,14 +28,13 @@ difference, and checkpoints resolve the times.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from manybody.claims import labels, verdicts
-from manybody.claims.saturation import SATURATION
+from manybody.claims.saturation import BOOTSTRAPS, SATURATION, Kind, read_kinds
 from manybody.claims.simplicity.evaluated import Evaluated
 from manybody.claims.simplicity.learning import Student
 from manybody.files import tables
@@ -43,50 +42,6 @@ from manybody.files import tables
 BOUND = math.log(1.25)  # of log t: what counts as a difference
 EQUAL = 0.05  # nats per token, between generators that are to differ in order alone
 RESOLVED = BOUND + 1e-9  # log of the ratio of the two checkpoints between which t is interpolated
-BOOTSTRAPS = 1000
-SEED = 0  # of the bootstrap
-
-
-def log_times(
-    steps: Sequence[float], losses: np.ndarray, share: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """log t of curves (..., checkpoints), and the log of the ratio of the checkpoints around it.
-
-    t is where the drop that remains to the minimum falls below `share` of the total drop for good
-    (`saturation`), between two checkpoints by linear interpolation of the loss in log t.
-    NaN for a curve that does not fall, and where t lies before the first checkpoint above step 0.
-    """
-    steps, losses = np.asarray(steps, float), np.asarray(losses, float)
-    lowest = losses.argmin(axis=-1)[..., None]
-    remaining = losses - np.take_along_axis(losses, lowest, axis=-1)
-    bound = share * remaining[..., :1]
-    places = np.arange(len(steps))
-    above = (remaining >= bound) & (places < lowest)
-    last = np.where(above, places, -1).max(axis=-1, keepdims=True)
-    falls = last >= 0
-    last = np.maximum(last, 0)
-    following = np.minimum(last + 1, len(steps) - 1)
-    before, after = (np.take_along_axis(remaining, at, axis=-1) for at in (last, following))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(steps)
-        width = logs[following] - logs[last]
-        found = logs[last] + width * (before - bound) / (before - after)
-    known = falls & np.isfinite(found)
-    return np.where(known, found, np.nan)[..., 0], np.where(known, width, np.nan)[..., 0]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Clones of one kind of generator: log t (students, generators), and their bootstraps.
-
-    resampled: (bootstraps, students, generators). width: the largest log of the ratio of two
-    checkpoints between which a time was interpolated.
-    """
-
-    times: np.ndarray
-    resampled: np.ndarray
-    width: float
-    chains: int
 
 
 class Interval(NamedTuple):
@@ -112,59 +67,6 @@ class Interval(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
-
-
-def read_kinds(
-    losses: pd.DataFrame,
-    targets: dict,
-    kinds: Sequence[Sequence[str]],
-    share: float,
-    bootstraps: int = BOOTSTRAPS,
-) -> list[Kind]:
-    """Times of each kind, a list of targets, from a table of losses with seeds.
-
-    Clones whose chains started from the same sequences (equal `rows`) share the draws of a
-    bootstrap; others are drawn on their own.
-    """
-    draws: dict = {}
-    generator = np.random.default_rng(SEED)
-    found = []
-    for names in kinds:
-        times, resampled, widths, chains = [], [], [], []
-        for name in names:
-            steps, sums, counts = _cube(losses[losses["target"] == name])
-            start = targets[name].get("rows")
-            key = (tuple(start) if start else name, sums.shape[-1])
-            if key not in draws:
-                draws[key] = generator.multinomial(
-                    key[1], np.full(key[1], 1 / key[1]), size=bootstraps
-                ).T.astype(float)
-            weights = draws[key]
-            time, width = log_times(steps, sums.sum(axis=-1) / counts.sum(axis=-1), share)
-            curves = np.moveaxis((sums @ weights) / (counts @ weights), -1, 0)
-            times.append(time)
-            resampled.append(log_times(steps, curves, share)[0])
-            widths.append(width)
-            chains.append(sums.shape[-1])
-        found.append(
-            Kind(
-                np.stack(times, axis=-1),
-                np.stack(resampled, axis=-1),
-                float(np.max(widths)),
-                min(chains),
-            )
-        )
-    return found
-
-
-def _cube(losses: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Steps, and loss sums and predictions (students, checkpoints, chains), of one target."""
-    ordered = losses.sort_values(["seed", "step", "sequence"])
-    shape = tuple(ordered[key].nunique() for key in ("seed", "step", "sequence"))
-    sums, counts = (
-        ordered[key].to_numpy(float).reshape(shape) for key in ("loss_sum", "predictions")
-    )
-    return np.sort(ordered["step"].unique()), sums, counts
 
 
 def spread(kinds: Sequence[Kind]) -> tuple[float, int]:

@@ -67,6 +67,7 @@ def inputs(
     equations: Iterable[RunKey] = (),
     contacts: Iterable[RunKey] = (),
     sources: Iterable[str] = (),
+    truths: Iterable[str] = (),
     theory: Iterable[str] = (),
     curves: Iterable[str] = (),
     known: Iterable[str] = (),
@@ -80,6 +81,7 @@ def inputs(
     block and a seed. `models` are trained or adopted;
     `displacements` (of all seeds of a model), `maps`, `equations` and `contacts` are taken from
     trained models. `sources` come with sequences and Hamiltonian.
+    `truths` are evaluations on whose targets the source's own conditionals are tested.
     `known` is a file of known contacts; `planted` are sources whose couplings are the contacts.
     `elsewhere` is the figure that has the claims about the same runs, which are counted once.
 
@@ -100,6 +102,7 @@ def inputs(
         "equations": [list(run) for run in dict.fromkeys(equations)],
         "contacts": [list(run) for run in contacts],
         "sources": {name: config["sources"][name] for name in sources},
+        "truths": list(truths),
         "theory": list(theory),
         "curves": list(curves),
         "known": list(known),

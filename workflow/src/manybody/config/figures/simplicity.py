@@ -6,6 +6,7 @@ from pydantic import Field
 
 from manybody.config.block import Block, Name, Reference, Seed, different, inside, refers
 from manybody.config.figures.base import TRUE, Figure, SeededModel, inputs
+from manybody.config.sources import ManyBodySource, PottsSource, TreeSource
 from manybody.models.block import Count, Text, key
 
 Evaluation = refers("evaluations")
@@ -549,6 +550,72 @@ class Definitions(Figure):
         return inputs(config, runs=runs(clones, config), spectra=of_seeds(names, config))
 
 
+class Ladder(Block):
+    """Sets of sequences that hold more and more of a law."""
+
+    label: Text = key("What they are called.")
+    targets: different(Target, 2) = key("Targets from low to high order.")
+
+
+class KnownTruth(Student):
+    """A student of a source whose conditionals are known."""
+
+    spectrum: refers("spectra", "draws", "enumeration") = key("Order spectrum of the student.")
+    exact: list[Ladder] = key(
+        "Cuts of the source, or levels of a tree, each ladder with the source itself at its end.",
+        min_length=1,
+    )
+    clones: list[Ladder] = key(
+        "Clones of generators that were trained on the source, as many as a ladder of cuts has.", []
+    )
+
+    def misfits(self, path, config):
+        yield from super().misfits(path, config)
+        evaluation, spectrum = config.evaluations[self.evaluation], config.spectra[self.spectrum]
+        known = TreeSource, ManyBodySource, PottsSource
+        if not isinstance(config.sources[evaluation.source], known):
+            yield (
+                f"{path}.evaluation: found {self.evaluation}, of source {evaluation.source}; "
+                f"expected a Hamiltonian or a tree, whose conditionals are known; take one"
+            )
+        if evaluation.positions != "all" or config.models[evaluation.model].about.causal:
+            yield (
+                f"{path}.evaluation: found {self.evaluation}, of some positions or of the next "
+                f"token; expected every position masked in turn; set positions to all"
+            )
+        first = evaluation.source, evaluation.model, evaluation.seeds
+        if (spectrum.source, spectrum.model, spectrum.seeds) != first:
+            yield (
+                f"{path}.spectrum: found {self.spectrum}, of {spectrum.model} on "
+                f"{spectrum.source}, runs {spectrum.seeds}; expected {evaluation.model} on "
+                f"{evaluation.source}, runs {evaluation.seeds}, of evaluations.{self.evaluation}; "
+                f"change one"
+            )
+        rungs = len(self.exact[0].targets)
+        for number, one in enumerate([*self.exact, *self.clones]):
+            if len(one.targets) != rungs:
+                part, place = divmod(number, len(self.exact))
+                name = f"clones[{number - len(self.exact)}]" if part else f"exact[{place}]"
+                yield (
+                    f"{path}.{name}.targets: found {len(one.targets)}; expected {rungs}, as "
+                    f"{path}.exact[0] has, since rung is compared with rung; add or take away some"
+                )
+
+
+class Truths(Figure):
+    """Students of known laws on cuts of these, against the exact conditionals and clones."""
+
+    students: list[KnownTruth] = key("Students, one a row of the figure.", min_length=1)
+
+    def inputs(self, config):
+        return inputs(
+            config,
+            runs=runs(self.students, config),
+            spectra=of_seeds([one.spectrum for one in self.students], config),
+            truths=[one.evaluation for one in self.students],
+        )
+
+
 class SimplicityFigures(Block):
     """Figures of arXiv 2410.19637. Targets are those of the figure's evaluation."""
 
@@ -572,4 +639,5 @@ class SimplicityFigures(Block):
     spectrum: SpectrumFigure = key("Which orders a model uses along training.", None)
     spectrum_truth: SpectrumTruth = key("The order spectrum against exact truth.", None)
     definitions: Definitions = key("Four definitions of order on the same checkpoints.", None)
+    truths: Truths = key("Cuts of known laws, their exact losses, and clones.", None)
     table1: Table1 = key("One passage, and what each generator makes of it.", None)

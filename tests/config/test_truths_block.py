@@ -1,0 +1,76 @@
+"""The figure of students of known laws: what its block must fit together."""
+
+import pytest
+from configs import load, refusal
+
+from manybody.config.check import check
+
+
+@pytest.fixture
+def config():
+    return load("truths.yaml")
+
+
+def test_the_truth_is_asked_about_the_students_sets(config):
+    found = check(config).figures.simplicity.truths.inputs(config)
+    assert found["truths"] == ["planted-truths", "tree-truths"]
+    assert [tuple(run) for run in found["runs"]] == [tuple(run) for run in found["spectra"]]
+    assert len(found["runs"]) == 6
+    assert len(found["clones"]) == 7
+
+
+def test_the_demo_has_no_such_figure():
+    assert "truths" not in load()["figures"]["simplicity"]
+
+
+def student(number=0):
+    return lambda config: config["figures"]["simplicity"]["truths"]["students"][number]
+
+
+def rungs(config):
+    student()(config)["clones"][0]["targets"].pop()
+
+
+def other_spectrum(config):
+    student()(config)["spectrum"] = "tree-truths"
+
+
+def fewer_runs(config):
+    config["spectra"]["planted-truths"]["seeds"] = [0, 1]
+
+
+def some_positions(config):
+    config["evaluations"]["tree-truths"]["positions"] = 0.5
+
+
+def no_target(config):
+    student(1)(config)["exact"][0]["targets"][1] = "level-7"
+
+
+def no_law(config):
+    config["evaluations"]["of-text"] = {
+        "source": "docs", "model": "bert", "seeds": [0], "positions": "all", "steps": "all",
+        "targets": {"test": {"split": "test", "sequences": 20},
+                    "validation": {"split": "validation", "sequences": 20}},
+    }  # fmt: skip
+    student()(config).update(
+        evaluation="of-text",
+        exact=[{"label": "text", "targets": ["test", "validation"]}],
+        clones=[],
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (rungs, "students[0].clones[0].targets: found 2; expected 3, as"),
+        (other_spectrum, "students[0].spectrum: found tree-truths, of planted-bert on tree"),
+        (fewer_runs, "runs [0, 1]; expected planted-bert on planted, runs [0, 1, 2]"),
+        (some_positions, "students[1].evaluation: found tree-truths, of some positions"),
+        (no_target, "students[1].exact[0].targets[1]: found level-7; expected one of the targets"),
+        (no_law, "students[0].evaluation: found of-text, of source docs; expected a Hamiltonian"),
+    ],
+)
+def test_what_does_not_fit_is_named(config, change, said):
+    change(config)
+    assert said in refusal(config)

@@ -1,0 +1,109 @@
+"""Students of known laws that learn planted orders at planted steps, on cuts and on clones."""
+
+import numpy as np
+import pandas as pd
+import planted_spectra
+from planted_losses import clone, factored
+
+from manybody.claims.simplicity import truths_runs
+from manybody.claims.simplicity.spectra import Spectra
+from manybody.files import tables
+from manybody.theory.rows import rows
+
+STEPS = np.array([0, *np.unique(np.geomspace(10, 3000, 48).round())])
+SEQUENCES, LENGTH = 60, 8
+CUTS = {"cut-2": 60.0, "cut-3": 240.0, "test": 900.0}  # steps where 5 % of the drop are left
+CLONES = {"n1": 60.0, "n2": 240.0, "n3": 900.0}
+HALVES = {1: 100.0, 2: 400.0, 3: 1100.0}
+ENDS = {"cut-2": 1.3, "cut-3": 1.15, "test": 1.05}  # of the exact conditionals
+LAWS = {"cut-2": {"at": 2, "kept": "marginals"}, "cut-3": {"at": 3, "kept": "marginals"}}
+PART = {
+    "evaluation": "known",
+    "control": "test",
+    "spectrum": "known",
+    "exact": [{"label": "cuts", "targets": list(CUTS)}],
+    "clones": [{"label": "clones", "targets": list(CLONES)}],
+}
+TARGETS = {
+    "cut-2": {"original": False, "source": "cut-2"},
+    "cut-3": {"original": False, "source": "cut-3"},
+    "test": {"original": True},
+    **{name: clone(factored(int(name[1]), length=LENGTH), name) for name in CLONES},
+}
+
+
+def losses(times, apart, seeds=(0, 1, 2)):
+    """Losses of sequences, that fall to `apart` nats above the exact ones, and the exact table."""
+    difficulty = np.random.default_rng(1).normal(0, 0.3, SEQUENCES)
+    frames, truth = [], []
+    for name, time in times.items():
+        end = ENDS.get(name, 1.2)
+        truth.append(rows("truth", name, range(SEQUENCES), end + difficulty))
+        if name in LAWS:
+            truth.append(rows("own", name, [0], [end - 0.1], 0.01))
+        for seed in seeds:
+            noise = np.random.default_rng([seed, len(frames)])
+            late = time * np.exp(0.02 * (seed - 1))
+            left = 1 / (1 + 19 * (STEPS / late) ** 4)
+            level = end + apart.get(name, 0.0) + (1.6 - end) * left + 1e-3 * seed
+            each = level[:, None] + difficulty + noise.normal(0, 1e-3, (len(STEPS), SEQUENCES))
+            place, sequence = np.indices(each.shape)
+            frames.append(
+                pd.DataFrame(
+                    {
+                        "target": name,
+                        "seed": seed,
+                        "step": STEPS[place.ravel()].astype(int),
+                        "sequence": sequence.ravel(),
+                        "loss_sum": LENGTH * each.ravel(),
+                        "correct": 0,
+                        "predictions": LENGTH,
+                    }
+                )
+            )
+    return pd.concat(frames, ignore_index=True), pd.concat(truth, ignore_index=True)
+
+
+def spectrum(halves=HALVES, seeds=(0, 1, 2)):
+    about = dict(
+        description=planted_spectra.BERT | {"length": LENGTH}, source="known", entry={}, seed=0
+    )
+    table = planted_spectra.table(halves=halves, excess=())
+    return Spectra({seed: (table, about) for seed in seeds})
+
+
+def student(cuts=CUTS, clones=CLONES, halves=HALVES, apart=None, seeds=(0, 1, 2)):
+    """A student whose losses stop falling at these steps, `apart` nats from the exact ones."""
+    found, truth = losses({**cuts, **clones}, apart or {}, seeds)
+    laws = {name: LAWS.get(name, {}) for name in TARGETS}
+    return truths_runs.student_of(found, TARGETS, truth, laws, spectrum(halves, seeds), PART)
+
+
+def written(folder, write_run):
+    """Files, block and context of the student without clones; `write_run` writes a manifest."""
+    found, truth = losses(CUTS, {})
+    paths = {
+        "losses": [],
+        "runs": [],
+        "spectra": [],
+        "clones": [],
+        "truths": [folder / "t.parquet"],
+    }
+    laws = {name: LAWS.get(name, {}) for name in CUTS}
+    tables.write_theory(paths["truths"][0], truth, {"targets": laws})
+    for seed, mine in found.groupby("seed"):
+        paths["losses"].append(folder / f"losses-{seed}.parquet")
+        tables.write_losses(paths["losses"][-1], mine.drop(columns="seed"), {})
+        paths["runs"].append(write_run(folder / f"run-{seed}", seed))
+        paths["spectra"].append(folder / f"spectra-{seed}" / "s.parquet")
+        table = planted_spectra.table(halves=HALVES, excess=())
+        planted_spectra.write(paths["spectra"][-1], table, "known", seed)
+    runs = [["known", seed] for seed in range(3)]
+    targets = {
+        "cut-2": {"source": "cut-2", "split": "test", "sequences": SEQUENCES},
+        "cut-3": {"source": "cut-3", "split": "test", "sequences": SEQUENCES},
+        "test": {"split": "test", "sequences": SEQUENCES},
+    }
+    context = {"runs": runs, "spectra": runs, "clones": [], "truths": ["known"]}
+    block = {"students": [{key: value for key, value in PART.items() if key != "clones"}]}
+    return paths, block, context | {"targets": {"known": targets}}

@@ -1,0 +1,18 @@
+"""Makes the table of what true conditionals lose on the sequence sets of an evaluation."""
+
+from manybody.files.store import begin
+
+job = begin(snakemake)
+
+from manybody.evaluation.truths import evaluate
+from manybody.files.tables import place, write_theory
+
+targets = {
+    name: place(target, path)
+    for (name, target), path in zip(
+        snakemake.params.targets.items(), snakemake.input.targets, strict=True
+    )
+}
+write_theory(snakemake.output.losses, *evaluate(snakemake.input.truth, targets))
+
+job.keep()
