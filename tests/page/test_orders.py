@@ -12,6 +12,7 @@ import spin_sources
 import tabulated
 from configs import load
 from planted_spectra import BERT, rows
+from scipy.linalg import hadamard
 from scipy.special import log_softmax
 
 from manybody.evaluation import flips, spectrum
@@ -59,7 +60,7 @@ def enumerated_losses(law: Hamiltonian, tokens: np.ndarray) -> np.ndarray:
     """Loss of the logits cut at each degree: all targets of all blocks, all their contexts."""
     draws = spectrum.Draws(flips.of_law(law), tokens, None, "text", (), 1, 0)
     bits = np.array(list(product((0, 1), repeat=LENGTH)))
-    transform, losses = tabulated.hadamard(2**LENGTH) / 2**LENGTH, []
+    transform, losses = hadamard(2**LENGTH) / 2**LENGTH, []
     for s, r in zip(draws.s, draws.r, strict=True):
         logs = law.log_conditionals(np.where(bits, r, s))
         for target in range(LENGTH):
