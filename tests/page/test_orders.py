@@ -9,7 +9,6 @@ import pandas as pd
 import planted_runs
 import pytest
 import spin_sources
-import tabulated
 from configs import load
 from planted_spectra import BERT, rows
 from scipy.linalg import hadamard
