@@ -200,7 +200,6 @@ def compare(
     model, text: np.ndarray, peers: str, triples: int = TRIPLES, ladders=None
 ) -> list[dict]:
     """`measure` with a trained model, on blocks (N, 128) of held-out text."""
-    ladders = ladders or LADDERS
     mu = flips.unigram(text, model.vocabulary)
     metric = flips.without_head(flips.of_model(model), mu)
     rng, tables = np.random.default_rng(1), []
@@ -212,9 +211,12 @@ def compare(
             tables.append(contexts(model, s, r, target, metric))
             progress.update(1)
     forward = (time.process_time() - begin) / triples / 2**FREE
-    table, truth = torch.stack(tables), []
-    for values in tables:
-        truth.append(answers((transformed(values.double().numpy()) ** 2).sum(1)))
+    return against(torch.stack(tables), forward, peers, LADDERS)
+
+
+def against(table: torch.Tensor, forward: float, peers: str, ladders: list) -> list[dict]:
+    """`measure` of the contexts of triples (triples, 2^16, d); seconds of a forward."""
+    truth = [answers((transformed(each.double().numpy()) ** 2).sum(1)) for each in table]
     truth = {name: np.array([each[name] for each in truth]) for name in truth[0]}
     ours, theirs = _ours(table, truth), _theirs(table, truth, peers, ladders)
     print(f"{forward:.3g} s a forward; M_2 / M_1 = {truth['M_2'].sum() / truth['M_1'].sum():.3f}")
@@ -258,7 +260,8 @@ def _ours(table: torch.Tensor, truth: dict) -> pd.DataFrame:
 
 def _theirs(table: torch.Tensor, truth: dict, peers: str, ladders: list) -> pd.DataFrame:
     """The same of each of shapiq's ways."""
-    games, kept = {"asked": json.dumps(ladders)}, []
+    asked = [(*rest, min(triples, len(table))) for *rest, triples in ladders]
+    games, kept = {"asked": json.dumps(asked)}, []
     for number, values in enumerate(table.double().numpy()):
         values -= values.mean(0)
         squares, axes = np.linalg.eigh(values.T @ values / len(values))

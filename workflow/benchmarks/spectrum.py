@@ -97,14 +97,15 @@ def _random(sizes: dict, length: int, seed: int):
     return transformers.GPTNeoXForCausalLM(config)
 
 
-def _largest(tables: list, quantity: str, order: int, unit: str | None = None) -> float:
+def _row(table, quantity: str, order: int):
+    return table[(table["quantity"] == quantity) & (table["order"] == order)].iloc[0]
+
+
+def _largest(tables: list, quantity: str, order: int, unit: str | None = None, of=max) -> float:
     """The largest standard error of a quantity in percent of it, or of `unit`."""
-    found = []
-    for table in tables:
-        row = table[(table["quantity"] == quantity) & (table["order"] == order)].iloc[0]
-        of = row if unit is None else table[table["quantity"] == unit].iloc[0]
-        found.append(100 * row["se"] / of["value"])
-    return max(found)
+    rows = [_row(table, quantity, order) for table in tables]
+    units = rows if unit is None else [_row(table, unit, 0) for table in tables]
+    return float(of([100 * row["se"] / one["value"] for row, one in zip(rows, units, strict=True)]))
 
 
 def main(case: str, documents: str) -> None:
@@ -121,8 +122,12 @@ def main(case: str, documents: str) -> None:
     rows += [("memory", memory, "GiB"), ("forwards of a checkpoint", np.mean(drawn), "sequences")]
     rows += [("largest error of M_1", _largest(tables, "M", 1), "% of it")]
     rows += [("largest error of the mean degree", _largest(tables, "mean degree", 1), "% of it")]
+    for order in sorted(set(tables[0]["order"][tables[0]["quantity"] == "M"])):
+        reached = [bool(_row(table, "M", order)["reached"]) for table in tables]
+        rows += [(f"M_{order} is known as well as asked", sum(reached), f"of {len(reached)}")]
     if case == "series":
         rows += [("largest error of M_2", _largest(tables, "M", 2, "Var g"), "% of Var g")]
+        rows += [("its median", _largest(tables, "M", 2, "Var g", np.median), "% of Var g")]
     for what, value, unit in rows:
         print(what, round(value, 3), unit, sep="\t")
 
