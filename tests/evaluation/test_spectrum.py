@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import tabulated
 import torch
+from scipy.linalg import hadamard
 from scipy.special import log_softmax
 
 from manybody import models
@@ -544,7 +545,7 @@ def test_the_anchored_loss_is_that_of_logits_cut_by_degree(causal):
             logits = model.logits(given[:, :-1])[:, target - 1].numpy()
         else:
             logits = model.logits(given, torch.full((32,), target)).numpy()
-        coefficients = tabulated.hadamard(32) @ logits / 32
+        coefficients = hadamard(32) @ logits / 32
         for degree in range(5):
             cut = coefficients[bits.sum(1) <= degree].sum(0)
             expected[number, degree] = -log_softmax(cut)[s[target]]
