@@ -5,6 +5,7 @@ standard error of log(step) by the choice of contexts.
 """
 
 import itertools
+import textwrap
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -18,6 +19,7 @@ MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 FLOOR = 1e-5  # share of the variance below which nothing is drawn
 SMALLEST = 1e-2  # nats: below it the axis of losses is linear
 DEGREES = (0, 1, 2, 3)
+TITLE = 42  # letters of a line of a title
 STEPS = [digit * 10**power for power in range(7) for digit in (1, 3)]  # that are labelled
 
 
@@ -47,7 +49,8 @@ def figure_of(generators: list[Spectra], students: list[Spectra], laws: list[Spe
         tables += [draw_growth(axes, letter, one, number) for number, one in enumerate(group)]
         runs = sum(len(one.runs) for one in group)
         if group:
-            axes.set_title(f"({letter}) {name}, {runs} run{'s' if runs > 1 else ''}")
+            title = f"({letter}) {name}, {runs}\N{NO-BREAK SPACE}run{'s' if runs > 1 else ''}"
+            axes.set_title(textwrap.fill(title, TITLE))
         axes.set(xscale="log", yscale="log", xlabel="training step", ylabel="$M_k$")
         style.plain_ticks(axes.xaxis, STEPS)
         if not group:
