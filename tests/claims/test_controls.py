@@ -290,6 +290,17 @@ def test_times_that_follow_the_quality_are_not_read_as_order(by_quality):
     assert not any("n-grams" in claim for claim in found)  # one clone is no regression
 
 
+def test_numbers_without_an_interval_are_no_claims(by_quality):
+    raw = by_quality.series[0]
+    assert raw.interval("doubling")
+    found = {share: dict(raw.found[share]) for share in raw.found}
+    found[0.02]["doubling"] = found[0.02]["doubling"]._replace(half=math.nan)
+    one = raw._replace(found=found)
+    assert not one.interval("doubling")
+    assert len(controls.of_series(one)) == len(controls.of_series(raw)) - 1
+    assert controls.across([one, *by_quality.series[1:]]) == []
+
+
 def test_times_that_follow_the_order_are_found():
     found = answers(design_of(doubling=0.6, nat=0.0))
     for label in ("raw", "Gibbs"):

@@ -84,7 +84,7 @@ def of_series(one: Series) -> list[dict]:
     return [
         above(f"{count}, {claim}", by_share(name, scale), bound)
         for name, (claim, scale, bound) in asked.items()
-        if any(math.isfinite(found.value) for found in by_share(name).values())
+        if one.interval(name)
     ]
 
 
@@ -92,8 +92,8 @@ def across(series: list[Series]) -> list[dict]:
     """Whether the order matters at equal loss in all samplers alike, by regression."""
     answers = {}
     for one in series:
-        found = [one.found[share]["doubling"] for share in SATURATION]
-        if all(math.isfinite(each.error) for each in found):
+        if one.interval("doubling"):
+            found = [one.found[share]["doubling"] for share in SATURATION]
             scaled = [(TRIPLED * each.low, TRIPLED * each.high) for each in found]
             answers[one.label] = consistent(
                 [verdicts.decided(low > BOUND, high < BOUND) for low, high in scaled]

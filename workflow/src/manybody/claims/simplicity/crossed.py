@@ -41,6 +41,10 @@ class Series(NamedTuple):
     measured: dict[float | str, np.ndarray]
     found: dict[float | str, dict[str, Estimate]]
 
+    def interval(self, name: str) -> bool:
+        """Whether an estimate has an interval: n-grams are of one training, and decide nothing."""
+        return all(math.isfinite(self.found[share][name].half) for share in SATURATION)
+
 
 class Crossed(NamedTuple):
     """What a figure draws: twins and noise by their words, each by definition of saturation."""

@@ -131,7 +131,7 @@ def _draw_shares(axes: Axes, design: Crossed) -> list[pd.DataFrame]:
     """R^2 of each series and measure, with its interval; open what is of the 2 % or late."""
     parts, rows, words = [], 0, []
     for one in design.series:
-        if not math.isfinite(one.found[SATURATION[0]]["both"].value):
+        if not one.interval("both"):
             continue
         for name, label in SHARES.items():
             for number, measure in enumerate(crossed.MEASURES):
@@ -156,7 +156,7 @@ def _draw_ratios(axes: Axes, design: Crossed) -> list[pd.DataFrame]:
     entries: list[tuple[str, dict]] = []
     for one in design.series:
         for name, label in RATIOS.items():
-            if math.isfinite(one.found[SATURATION[0]][name].value):
+            if one.interval(name):
                 entries.append((f"{one.label}: {label}", _ratios(one, name)))
     entries += [
         (_brief(words), {share: (one.value, one.half) for share, one in found.items()})
