@@ -43,7 +43,7 @@ _FLAGS = {"contract", "nsz"}
 
 
 @intrinsic
-def _turn(typing, number, turns):
+def turn(typing, number, turns):
     """number * 2^n for lanes `turns` that hold ROUND + n."""
 
     def generate(context, builder, signature, arguments):
@@ -79,7 +79,7 @@ def exp_lanes(array, lanes):
     total = spread(array, _SERIES[0])
     for coefficient in _SERIES[1:]:
         total = total * rest + coefficient
-    return _turn(total, turns)
+    return turn(total, turns)
 
 
 @njit(nogil=True, cache=True)
