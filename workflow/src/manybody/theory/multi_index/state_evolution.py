@@ -121,17 +121,15 @@ def fixed_point(
         u, F, log_z = ask(Q, moving)
         if np.abs(F).max(initial=0) < TOLERANCE:
             return Fixed(Q, log_z, True, jacobian)
-        if jacobian is None or len(jacobian) != len(u):
-            jacobian, before = _jacobian(ask, Q, moving, F), None
-        elif before is not None:
+        if before is not None:
             du, dF = u - before[0], F - before[1]
             if (size := du @ du) > 0:
                 jacobian = jacobian + np.outer(dF - jacobian @ du, du) / size
-        inverse = np.linalg.pinv(-jacobian)
-        if (inverse < -1e-9).any():
+        inverse = _inverse(jacobian, len(u))
+        if inverse is None:
             jacobian = _jacobian(ask, Q, moving, F)
-            inverse = np.linalg.pinv(-jacobian)
-        step = F if (inverse < -1e-9).any() else inverse @ F
+            inverse = _inverse(jacobian, len(u))
+        step = F if inverse is None else inverse @ F
         before = u, F
         Q[moving] = np.minimum(expit(u + np.clip(step, -LONGEST, LONGEST)), 1 - FULL)
         for layer in np.flatnonzero(moving & (Q < NONE)):
@@ -139,18 +137,28 @@ def fixed_point(
             without[layer] = 0
             eigenvalue = averages(without, setting, normal).eigenvalue[layer]
             if alpha * eigenvalue < 1 or Q[layer] < NONE**2:
-                Q, jacobian = without, None
+                Q, jacobian, before = without, None, None
     return Fixed(Q, log_z, False, None)
 
 
+def _inverse(jacobian: np.ndarray | None, size: int) -> np.ndarray | None:
+    """That of -dF / dlogit Q, if there is one of `size` layers without negative entries."""
+    if jacobian is None or len(jacobian) != size:
+        return None
+    inverse = np.linalg.pinv(-jacobian)
+    return None if (inverse < -1e-9).any() else inverse
+
+
 def _jacobian(ask, Q, moving, F) -> np.ndarray:
-    """dF / dlogit Q of the moving layers, by differences downwards."""
+    """dF / dlogit Q of the moving layers, by differences downwards. Of two layers that hardly see
+    each other the samples may say that one hinders the other: that counts as 0."""
     columns = []
     for layer in np.flatnonzero(moving):
         shifted = Q.copy()
         shifted[layer] = expit(logit(Q[layer]) - DIFFERENCE)
         columns.append((F - ask(shifted, moving)[1]) / DIFFERENCE)
-    return np.column_stack(columns)
+    found = np.column_stack(columns)
+    return np.where(np.eye(len(found), dtype=bool), found, np.maximum(found, 0))
 
 
 def informed(
