@@ -61,7 +61,7 @@ def integrate_samples(x, omega, variance, skip, nodes, sums):
                     sums[n, half, number] += work[number, 0, lane]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def draw_points(x, omega, variance, skip, nodes, work):
     """Adds to `work` (MOMENTS, 1, LANES) what the points nodes (4, n), in standard deviations,
     contribute to one sample x (2,), omega (3, 2), variance (3,)."""
@@ -111,7 +111,7 @@ def draw_points(x, omega, variance, skip, nodes, work):
 # layer is its omega and variance. All but the latter are lanes.
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def mixing(array, u, v, skip):
     gap = u - v
     one = spread(array, 1.0)
@@ -128,14 +128,14 @@ def switches(u, v):
     return 1 / (1 + math.exp(u * gap)), 1 / (1 + math.exp(-v * gap))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def inverse_determinant(array, p, q, skip):
     least = spread(array, TINY)
     left = (p + q) * -1.0 + (1 + skip)
     return spread(array, 1 / (1 + skip)) / where_greater(least, left, least, left)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def guessed_mixing(array, layer, skip):
     """Near the mixing matrix of layer 1, between that of omega_1 and p = q = 1/4."""
     p, q, _, valid = mixing(array, spread(array, layer[0]), spread(array, layer[1]), skip)
@@ -144,7 +144,7 @@ def guessed_mixing(array, layer, skip):
     return p, q, inverse_determinant(array, p, q, skip), valid
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def mixing_between(array, w, x1, x2, skip):
     """A with A w = x, if softmax makes such; any other where it makes none."""
     zero, one, quarter = spread(array, 0.0), spread(array, 1.0), spread(array, 0.25)
@@ -160,7 +160,7 @@ def mixing_between(array, w, x1, x2, skip):
     return p, q, inverse_determinant(array, p, q, skip), valid
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def index_of(array, mix):
     """h, one of its two signs, of which A is the mixing matrix."""
     one = spread(array, 1.0)
@@ -170,14 +170,14 @@ def index_of(array, mix):
     return a * inverse, b * inverse * -1.0
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def apply(mix, skip, u, v):
     """A (u, v)."""
     gap = v - u
     return u * (1 + skip) + mix[0] * gap, v * (1 + skip) - mix[1] * gap
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def invert(mix, skip, u, v):
     """A^-1 (u, v)."""
     p, q, inverse, _ = mix
@@ -185,7 +185,7 @@ def invert(mix, skip, u, v):
     return (total[0] - (q * u + p * v)) * inverse, (total[1] - (p * v + q * u)) * inverse
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def lean(array, u, v, layer):
     """z = (u, v) with tanh(z.omega / V), its mean sign given |z|, and what `rarity` needs: the log
     of one over the larger of the Gaussian's densities at z and -z, and its share of the two."""
@@ -201,13 +201,13 @@ def lean(array, u, v, layer):
     return u, v, found, squares - size, share
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def rarity(array, z, layer):
     """1 / N_l: one over the sum of the Gaussian's densities at z and -z."""
     return exp_bounded(array, z[3]) * z[4] * (2 * math.pi * layer[2])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def stretch(mix, h, w):
     """J_l = |d z_3 / d z_l|."""
     p, q, inverse, _ = mix
@@ -215,7 +215,7 @@ def stretch(mix, h, w):
     return gap * gap * (p - p * p) * (q - q * q) * inverse * 2.0
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def add(given, mix1, mix2, h, w, z1, z2, z3):
     """Adds points. h = A_1 z_2 and w = A_1 z_3, each up to its sign."""
     work, skip, one, two, three, guess = given
@@ -236,7 +236,7 @@ def add(given, mix1, mix2, h, w, z1, z2, z3):
     add_layer(work, 6, 14, weight, three, z3)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def add_layer(work, first, second, weight, layer, z):
     """Adds E[z - omega] and E[(z - omega)(z - omega)^T] (tt, ss, ts) over the sign of z."""
     o1, o2 = layer[0], layer[1]
@@ -248,12 +248,12 @@ def add_layer(work, first, second, weight, layer, z):
     increase(work, second + 2, weight * (z[0] * z[1] - u * o2 - v * o1 + o1 * o2))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def increase(work, number, lanes):
     put(work, number, 0, get(work, number, 0) + lanes)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def exp_bounded(array, lanes):
     """exp of lanes, which count as FARTHEST above it."""
     most = spread(array, FARTHEST)
@@ -290,7 +290,7 @@ def root_lanes(typing, lanes):
     return lanes(lanes), generate
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def log_lanes(array, lanes):
     """log of lanes above 0, to 1e-13: 2 artanh((m - 1) / (m + 1)) + n log 2 of m 2^n."""
     exponent = _exponent(lanes)
