@@ -294,6 +294,15 @@ def test_a_fixed_point_is_the_same_wherever_it_was_started():
     assert logits[1] == pytest.approx(logits[0], abs=3 * deep.TOLERANCE)
 
 
+def test_a_layer_that_does_not_grow_is_not_learned_at_all():
+    """alpha = .15 is below the first threshold, .2: layer 3 decays, by little an iteration."""
+    drawn = deep.draws(128, np.random.SeedSequence(4))
+    fixed = deep.fixed_point(0.15, (0, 0, 0.3), deep.Setting(1.0), drawn)
+    assert fixed.converged
+    assert (fixed.overlaps == 0).all()
+    assert fixed.eigenvalues[2] == pytest.approx(1 / 0.205, rel=0.15)
+
+
 def test_all_layers_are_learned_where_data_are_enough():
     setting = deep.Setting(1.0, regulariser=1e-3)
     drawn = deep.draws(256, np.random.SeedSequence(2))
