@@ -285,6 +285,14 @@ def test_layers_may_start_together_and_one_that_is_not_found_is_no_number(
     assert (start.alphas[1] == start.alphas[0]) if together else math.isnan(start.alphas[1])
 
 
+@pytest.mark.parametrize("seed", [0, 2])
+def test_the_second_threshold_does_not_hang_on_where_the_first_layer_was_not_learned_yet(seed):
+    """At c = 1/4 the first guess is so close to alpha_1 that layer 1 goes to 0 there."""
+    setting, drawn = deep.Setting(0.25), deep.draws(256, np.random.SeedSequence(seed))
+    start = deep.onsets(deep.last_layer(setting, drawn), setting, drawn)
+    assert start.alphas[1] == pytest.approx(1.215, rel=0.06)
+
+
 def test_a_fixed_point_is_the_same_wherever_it_was_started():
     setting = deep.Setting(1.0, regulariser=1e-3)
     drawn = deep.draws(256, np.random.SeedSequence(2))
