@@ -100,7 +100,8 @@ def fixed_point(
     In logit Q, where an iteration adds F = log alpha G - logit Q and comes closer by a few percent,
     by Broyden's method, of steps not longer than LONGEST. As each layer helps the other and the
     iteration is stable, the inverse of -dF / dlogit Q has no negative entry; where that is lost its
-    differences are taken again, and where that does not help a step is the iteration's.
+    differences are taken again, and where that does not help a step is the iteration's, or LONGEST
+    down below NONE.
 
     A layer goes to 0 if it falls below NONE and alpha lambda < 1 at 0, or below NONE^2.
     fixed_layer: a layer that keeps its overlap; 1 - Q is held at FULL. jacobian: dF / dlogit Q to
@@ -129,7 +130,10 @@ def fixed_point(
         if inverse is None:
             jacobian = _jacobian(ask, Q, moving, F)
             inverse = _inverse(jacobian, len(u))
-        step = F if inverse is None else inverse @ F
+        if inverse is not None:
+            step = inverse @ F
+        else:  # the iteration's, of which a layer that is all but lost would take hundreds
+            step = np.where((Q[moving] < NONE) & (F < 0), -LONGEST, F)
         before = u, F
         Q[moving] = np.minimum(expit(u + np.clip(step, -LONGEST, LONGEST)), 1 - FULL)
         for layer in np.flatnonzero(moving & (Q < NONE)):
