@@ -77,6 +77,27 @@ def test_prose_is_what_the_docstrings_say_and_nothing_is_imported(package):
     assert "sample_text" not in sys.modules
 
 
+def test_docstrings_are_found_in_every_block_that_a_statement_can_have():
+    blocks = (
+        "if x:\n{}else:\n{}",
+        "for i in x:\n{}else:\n{}",
+        "while x:\n{}",
+        "with x:\n{}",
+        "try:\n{}except A:\n{}else:\n{}finally:\n{}",
+        "match x:\n case 1:\n{}",
+        "def f():\n{}",
+        "async def f():\n{}",
+        "class C:\n{}",
+    )
+    source, count = "", 0
+    for block in blocks:
+        names = range(count, count + block.count("{}"))
+        source += block.format(*(f'  def g():\n   """{name}"""\n' for name in names))
+        count += len(names)
+    found = [int(text) for text in pydocs.docstrings(source.encode())]
+    assert sorted(found) == list(range(count))
+
+
 def corpus(packages, seed):
     return pydocs.shuffled(pydocs.modules(packages), seed)
 

@@ -151,6 +151,23 @@ def test_an_even_integrand_is_the_limit_of_one_that_is_not():
     np.testing.assert_allclose(even.covariance, full.covariance, atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    ("activation", "skip", "overlap", "bound"),
+    [
+        ("softmax", 0.25, (0.3, 0.97), 1e-5),
+        ("softmax", 0.25, (0.0, 0.3), 1e-4),
+        ("softmax", 1.0, (0.8, 0.998), 1e-6),
+        ("linear", 0.25, (0.3, 0.97), 1e-6),
+    ],
+)
+def test_no_sample_stops_where_two_lattices_agree_by_chance(activation, skip, overlap, bound):
+    given = *draw(256, np.diag(overlap), skip, 11, activation), skip, activation
+    found, finer = channel.posterior(*given), channel.posterior(*given, extra=3)
+    np.testing.assert_allclose(found.log_z, finer.log_z, rtol=0, atol=bound)
+    scale = np.sqrt(np.diag(given[2]))[:, None]
+    np.testing.assert_allclose(found.mean / scale, finer.mean / scale, rtol=0, atol=bound)
+
+
 def test_output_far_from_the_means_is_integrated_where_its_weight_is():
     x, omega, variance = draw(3, np.diag([0.5, 0.9]), 1.0, 9)
     omega += 6.0

@@ -289,3 +289,20 @@ def test_a_fixed_point_is_reached_in_few_steps(alpha, monkeypatch):
     found = se.fixed_point(alpha, (0.9, 0.97), SETTING, normal)
     assert found.converged
     assert counted.call_count <= 30
+
+
+def test_noise_of_the_samples_in_a_slope_does_not_slow_the_iteration(monkeypatch):
+    """Layer 1 hardly helps layer 2, and the samples say that it hinders: that is no reason to go
+    on without slopes, nor to take them again where they were just taken."""
+    asked = []
+
+    def averages(Q, setting, normal):
+        asked.append(tuple(Q))
+        u = np.log(Q / (1 - Q))
+        image = np.array([0.9 * u[0] + 0.3 * u[1] - 1, -0.002 * u[0] + 0.8 * u[1] + 0.5])
+        return Mock(gain=np.diag(np.exp(image)), log_z=0.0)
+
+    monkeypatch.setattr(se, "averages", averages)
+    found = se.fixed_point(1.0, (0.5, 0.97), SETTING, None)
+    assert found.converged
+    assert len(set(asked)) == len(asked) < 15

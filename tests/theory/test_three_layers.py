@@ -285,6 +285,14 @@ def test_layers_may_start_together_and_one_that_is_not_found_is_no_number(
     assert (start.alphas[1] == start.alphas[0]) if together else math.isnan(start.alphas[1])
 
 
+@pytest.mark.parametrize("seed", [0, 2])
+def test_the_second_threshold_does_not_hang_on_where_the_first_layer_was_not_learned_yet(seed):
+    """At c = 1/4 the first guess is so close to alpha_1 that layer 1 goes to 0 there."""
+    setting, drawn = deep.Setting(0.25), deep.draws(256, np.random.SeedSequence(seed))
+    start = deep.onsets(deep.last_layer(setting, drawn), setting, drawn)
+    assert start.alphas[1] == pytest.approx(1.215, rel=0.06)
+
+
 def test_a_fixed_point_is_the_same_wherever_it_was_started():
     setting = deep.Setting(1.0, regulariser=1e-3)
     drawn = deep.draws(256, np.random.SeedSequence(2))
@@ -292,6 +300,15 @@ def test_a_fixed_point_is_the_same_wherever_it_was_started():
     assert all(fixed.converged for fixed in found)
     logits = [math.log(fixed.overlaps[2] / (1 - fixed.overlaps[2])) for fixed in found]
     assert logits[1] == pytest.approx(logits[0], abs=3 * deep.TOLERANCE)
+
+
+def test_a_layer_that_does_not_grow_is_not_learned_at_all():
+    """alpha = .15 is below the first threshold, .2: layer 3 decays, by little an iteration."""
+    drawn = deep.draws(128, np.random.SeedSequence(4))
+    fixed = deep.fixed_point(0.15, (0, 0, 0.3), deep.Setting(1.0), drawn)
+    assert fixed.converged
+    assert (fixed.overlaps == 0).all()
+    assert fixed.eigenvalues[2] == pytest.approx(1 / 0.205, rel=0.15)
 
 
 def test_all_layers_are_learned_where_data_are_enough():

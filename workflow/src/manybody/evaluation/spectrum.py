@@ -14,6 +14,7 @@ blocks, each with all its draws.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import product
 from math import comb
 from typing import NamedTuple
@@ -33,6 +34,7 @@ from manybody.runtime.seeds import spawn
 LAWS = ("text", "unigram", "model")
 PILOT = 64  # draws that measure the profile of influence against distance
 REPLICATES = 400  # of the bootstrap
+SIZES = 32  # numbers of blocks whose replicates are kept: each checkpoint goes through the same
 BELIEVED = 4  # chunks of draws before an error is believed
 ROUNDING = 1e-9  # share of Var g that single precision may leave where M_k vanishes
 NONE = 1e-8  # share of the reference variance below which there is no spectrum yet
@@ -411,14 +413,21 @@ def _frame(parts: list[tuple]) -> pd.DataFrame:
     return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
 
+@lru_cache(SIZES)
+def _resampled(count: int, seed: int) -> np.ndarray:
+    """How often each of `count` blocks is drawn, (1 + R, count): once, then as it happens."""
+    rng = np.random.default_rng(spawn(seed, "bootstrap"))
+    drawn = rng.multinomial(count, np.full(count, 1 / count), REPLICATES)
+    return np.vstack([np.ones(count), drawn])
+
+
 class _Blocks:
     """Sums over blocks: the first of the replicates is of all blocks, the others resample them."""
 
     def __init__(self, rows: pd.DataFrame, seed: int):
         names, self.places = np.unique(rows["block"], return_inverse=True)
-        rng, self.count = np.random.default_rng(spawn(seed, "bootstrap")), len(names)
-        drawn = rng.multinomial(self.count, np.full(self.count, 1 / self.count), REPLICATES)
-        self.weights = np.vstack([np.ones(self.count), drawn])
+        self.count = len(names)
+        self.weights = _resampled(self.count, seed)
 
     def sums(self, which: np.ndarray, values: np.ndarray | float = 1.0) -> np.ndarray:
         """Replicates (1 + R,) of the sum of values (rows,) over the rows `which` (rows, bool)."""

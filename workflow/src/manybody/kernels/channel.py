@@ -13,9 +13,11 @@ of weights exp(+-cross), are summed in closed form.
 
 Lattices have rows of constant d, and grow in stages: points at the centres of the cells of a square
 lattice, then those between neighbours, so that each stage doubles the points and uses all before.
-The error of the trapezoid rule is at least squared by two stages. Points, blocks and rows that
-provably weigh less than exp(-DROP) of the largest weight are left out: on a row (z_2)_d alone
-bounds |s| from above and below.
+The error of the trapezoid rule is at least squared by two stages. A sample has converged where its
+last difference is below the tolerance and the one before below the tolerance's square root: a small
+difference alone can be chance, and two allow the first lattice to be coarse. Points, blocks and
+rows that provably weigh less than exp(-DROP) of the largest weight are left out: on a row (z_2)_d
+alone bounds |s| from above and below.
 """
 
 import math
@@ -31,8 +33,7 @@ DROP = 23.0
 PROBE = 60.0  # exponent of the prior down to which the largest weight is looked for
 OVERFLOW = 300.0  # exponent beyond the expected largest at which a sample is begun again
 HALF = math.sqrt(0.5)
-WIDTH = 1.1  # of the first step, standard deviations
-LINEAR = 0.5  # variance of the first step, linear against softmax
+WIDTH, LINEAR = 4.4, 2.8  # of the first step in standard deviations: softmax, linear attention
 ROUND = 1.5 * 2.0**52  # adding it rounds to a whole number, in the low bits
 LN2_HIGH = 0.693359375  # ln 2 in two parts, the first short enough for exact products
 LN2_LOW = math.log(2) - 0.693359375
@@ -42,7 +43,7 @@ _FLAGS = {"contract", "nsz"}
 
 
 @intrinsic
-def _turn(typing, number, turns):
+def turn(typing, number, turns):
     """number * 2^n for lanes `turns` that hold ROUND + n."""
 
     def generate(context, builder, signature, arguments):
@@ -78,7 +79,7 @@ def exp_lanes(array, lanes):
     total = spread(array, _SERIES[0])
     for coefficient in _SERIES[1:]:
         total = total * rest + coefficient
-    return _turn(total, turns)
+    return turn(total, turns)
 
 
 @njit(nogil=True, cache=True)
@@ -89,7 +90,7 @@ def integrate_samples(
     (z_1 s, z_1 d, z_2 s, z_2 d); returns the number of points.
 
     spacing: step of the first lattice, 0 for one that depends on the sample; stages are added until
-    two agree to `tolerance`, at most `stages`, and `extra` more.
+    two agree to `tolerance` and the two before to its root, at most `stages`, and `extra` more.
     """
     work = np.zeros((16, 1, LANES))  # one to look into lanes, and the totals by lane
     ramp = np.arange(LANES, dtype=np.float64).reshape(1, 1, LANES)
@@ -98,6 +99,7 @@ def integrate_samples(
     totals, before = np.zeros(15), np.zeros(15)
     state = np.zeros(3)
     norm = math.log(4 * math.pi**2 * variance[0, 0] * rest * (1 + skip if softmax else skip))
+    root = math.sqrt(tolerance)
     points = 0.0
     for n in range(len(x)):
         o = omega[n]
@@ -120,7 +122,7 @@ def integrate_samples(
             h, area = first, first * first
             add_points(sample, softmax, even, h, 0.0, 0.0, 0.0, ramp, work, state)
             sum_lanes(work, even, totals)
-            more = -1
+            more, last = -1, np.inf
             for stage in range(stages + extra):
                 # Not by a slice: what numpy says of shapes takes seconds to compile.
                 for number in range(len(totals)):
@@ -133,9 +135,9 @@ def integrate_samples(
                     h *= 0.5
                 area *= 0.5
                 sum_lanes(work, even, totals)
-                if more < 0 and (
-                    difference(before, totals, variance) < tolerance or stage == stages - 1
-                ):
+                earlier, last = last, difference(before, totals, variance)
+                converged = last < tolerance and earlier < root
+                if more < 0 and (converged or stage == stages - 1):
                     more = extra
                 if more == 0:
                     break
@@ -150,11 +152,11 @@ def integrate_samples(
 
 @njit(nogil=True, cache=True)
 def first_step(sample, softmax):
-    """A standard deviation of the narrower index. Less where det B is small at points of weight:
-    it changes where d^2 is like 1 + c - p - q, which is |x_d / (z_2)_d| or more."""
+    """Some standard deviations of the narrower index. Less where det B is small at points of
+    weight: it changes where d^2 is like 1 + c - p - q, which is |x_d / (z_2)_d| or more."""
     narrow = min(sample[6], sample[8])
     if not softmax:
-        return math.sqrt(LINEAR * narrow)
+        return LINEAR * math.sqrt(narrow)
     largest = abs(sample[5]) + 4 * math.sqrt(sample[8]) + 1  # of (z_2)_d
     share = max(sample[9], 0.5 * abs(sample[1]) / largest, 1e-5)
     return WIDTH * math.sqrt(narrow * min(1.0, share))

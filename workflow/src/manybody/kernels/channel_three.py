@@ -21,178 +21,283 @@ sums of the Gaussians at both signs,
     ways N_1 N_2, N_1 N_3 J_2 and H |det A_1| N_3 J_1, with J_l = |d z_3 / d z_l| =
     2 (h_1 - h_2)^2 p (1 - p) q (1 - q) (w_1 - w_2)^2 / |det A_l| of h = B_{l-1} z_l, p, q of A_l
     and w with A_l w = +-x (l = 2) or A_l w = +-A_2^-1 x (l = 1).
+
+Points are LANES at a time (`lanes`); those of a way that does not lead to +-x get the weight 0.
 """
 
 import math
 
+import numpy as np
+from llvmlite import ir
 from numba import njit
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from manybody.kernels.channel import ROUND, any_greater, exp_lanes, turn
+from manybody.kernels.lanes import LANES, get, put, spread, where_greater
 
 MOMENTS = 17  # sums of a half-sample, in the order of `add`
 TINY = 1e-12  # least det of a mixing matrix; smaller at c = 0 alone, on a set of no weight
+FARTHEST = 690.0  # exponent at which a Gaussian counts as 0
+LARGEST = 1e290  # sum of the ways' densities, over the target's, of a point that has a weight
+_SQUARES = tuple(1 / n for n in range(17, 0, -2))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True)
 def integrate_samples(x, omega, variance, skip, nodes, sums):
     """Fills sums (n, 2, MOMENTS): weights, their squares, first and second moments of Z - omega.
 
-    x (n, 2), omega (n, 3, 2), variance (3,), nodes (n, 2, points, 4): standard normal numbers of
-    each half-sample, two for z_1 and two for z_2 or z_3.
+    x (n, 2), omega (n, 3, 2), variance (3,), nodes (n, 2, 4, points): standard normal numbers of
+    each half-sample, two for z_1 and two for z_2 or z_3; points a multiple of LANES.
     """
+    work = np.zeros((MOMENTS, 1, LANES))
     for n in range(len(x)):
         for half in range(2):
-            draw_points(x[n], omega[n], variance, skip, nodes[n, half], sums[n, half])
+            work[:] = 0
+            draw_points(x[n], omega[n], variance, skip, nodes[n, half], work)
+            for number in range(MOMENTS):
+                sums[n, half, number] = 0
+                for lane in range(LANES):
+                    sums[n, half, number] += work[number, 0, lane]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def draw_points(x, omega, variance, skip, nodes, sums):
-    """Adds to `sums` what the points nodes (n, 4), in standard deviations, contribute to one sample
-    x (2,), omega (3, 2), variance (3,)."""
-    one, two, three = omega[0], omega[1], omega[2]
-    v1, v2, v3 = variance[0], variance[1], variance[2]
-    sd1, sd2, sd3 = math.sqrt(v1), math.sqrt(v2), math.sqrt(v3)
-    guess = guessed_mixing(one, v1, skip)
-    centre = apply(guess, skip, two[0], two[1])
-    for k in range(len(nodes)):
-        z1 = lean((one[0] + sd1 * nodes[k, 0], one[1] + sd1 * nodes[k, 1]), one, v1)
-        mix1 = mixing(z1[0], z1[1], skip)
+@njit(nogil=True, cache=True, forceinline=True)
+def draw_points(x, omega, variance, skip, nodes, work):
+    """Adds to `work` (MOMENTS, 1, LANES) what the points nodes (4, n), in standard deviations,
+    contribute to one sample x (2,), omega (3, 2), variance (3,)."""
+    one = omega[0, 0], omega[0, 1], variance[0]
+    two = omega[1, 0], omega[1, 1], variance[1]
+    three = omega[2, 0], omega[2, 1], variance[2]
+    sd1, sd2, sd3 = math.sqrt(one[2]), math.sqrt(two[2]), math.sqrt(three[2])
+    x1, x2 = spread(work, x[0]), spread(work, x[1])
+    given = work, skip, one, two, three, guessed_mixing(work, one, skip)
+    guess = given[5]
+    centre = apply(guess, skip, spread(work, two[0]), spread(work, two[1]))
+    for k in range(0, nodes.shape[1], LANES):
+        a, b = get(nodes, 0, k), get(nodes, 1, k)
+        c, d = get(nodes, 2, k), get(nodes, 3, k)
+        z1 = lean(work, a * sd1 + one[0], b * sd1 + one[1], one)
+        mix1 = mixing(work, z1[0], z1[1], skip)
 
-        z2 = lean((two[0] + sd2 * nodes[k, 2], two[1] + sd2 * nodes[k, 3]), two, v2)
+        z2 = lean(work, c * sd2 + two[0], d * sd2 + two[1], two)
         h = apply(mix1, skip, z2[0], z2[1])
-        mix2 = mixing(h[0], h[1], skip)
-        w = invert(mix2, skip, x[0], x[1])
-        z3 = lean(invert(mix1, skip, w[0], w[1]), three, v3)
-        add(sums, omega, variance, skip, guess, mix1, mix2, h, w, z1, z2, z3)
+        mix2 = mixing(work, h[0], h[1], skip)
+        w = invert(mix2, skip, x1, x2)
+        v = invert(mix1, skip, w[0], w[1])
+        add(given, mix1, mix2, h, w, z1, z2, lean(work, v[0], v[1], three))
 
-        z3 = lean((three[0] + sd3 * nodes[k, 2], three[1] + sd3 * nodes[k, 3]), three, v3)
+        z3 = lean(work, c * sd3 + three[0], d * sd3 + three[1], three)
         w = apply(mix1, skip, z3[0], z3[1])
         for sign in (1.0, -1.0):
-            mix2 = mixing_between(w, sign * x[0], sign * x[1], skip)
-            if mix2[2] > 0:
-                h = index_of(mix2)
-                z2 = lean(invert(mix1, skip, h[0], h[1]), two, v2)
-                add(sums, omega, variance, skip, guess, mix1, mix2, h, w, z1, z2, z3)
+            mix2 = mixing_between(work, w, x1 * sign, x2 * sign, skip)
+            if any_greater(mix2[3], 0.0):
+                h = index_of(work, mix2)
+                v = invert(mix1, skip, h[0], h[1])
+                add(given, mix1, mix2, h, w, z1, lean(work, v[0], v[1], two), z3)
 
-        step = apply(guess, skip, sd2 * nodes[k, 0], sd2 * nodes[k, 1])
-        h = (centre[0] + step[0], centre[1] + step[1])
-        mix2 = mixing(h[0], h[1], skip)
-        w = invert(mix2, skip, x[0], x[1])
+        step = apply(guess, skip, a * sd2, b * sd2)
+        h = centre[0] + step[0], centre[1] + step[1]
+        mix2 = mixing(work, h[0], h[1], skip)
+        w = invert(mix2, skip, x1, x2)
         for sign in (1.0, -1.0):
-            mix1 = mixing_between((z3[0], z3[1]), sign * w[0], sign * w[1], skip)
-            if mix1[2] > 0:
-                z1 = lean(index_of(mix1), one, v1)
-                z2 = lean(invert(mix1, skip, h[0], h[1]), two, v2)
-                add(sums, omega, variance, skip, guess, mix1, mix2, h, w, z1, z2, z3)
+            mix1 = mixing_between(work, (z3[0], z3[1]), w[0] * sign, w[1] * sign, skip)
+            if any_greater(mix1[3], 0.0):
+                u, v = index_of(work, mix1), invert(mix1, skip, h[0], h[1])
+                z1 = lean(work, u[0], u[1], one)
+                add(given, mix1, mix2, h, w, z1, lean(work, v[0], v[1], two), z3)
 
 
-# A mixing matrix A(p, q) is a tuple of p, q and its determinant; the latter 0 stands for none.
+# A mixing matrix A(p, q) is a tuple of p, q, 1 / det A and 1; the last is 0 where there is none. A
+# layer is its omega and variance. All but the latter are lanes.
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def mixing(u, v, skip):
-    p, q = switches(u, v)
-    return p, q, (1 + skip) * max(1 + skip - p - q, TINY)
+@njit(nogil=True, cache=True, forceinline=True)
+def mixing(array, u, v, skip):
+    gap = u - v
+    one = spread(array, 1.0)
+    p = one / (exp_bounded(array, u * gap) + 1.0)
+    q = one / (exp_bounded(array, v * gap * -1.0) + 1.0)
+    return p, q, inverse_determinant(array, p, q, skip), one
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def guessed_mixing(omega, variance, skip):
-    """Near the mixing matrix of layer 1, between that of omega_1 and p = q = 1/4."""
-    p, q = switches(omega[0], omega[1])
-    share = min(variance, 1.0)
-    p, q = p + share * (0.25 - p), q + share * (0.25 - q)
-    return p, q, (1 + skip) * max(1 + skip - p - q, TINY)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def mixing_between(w, x1, x2, skip):
-    """A with A w = x, of determinant 0 if softmax makes no such."""
-    p = (x1 - (1 + skip) * w[0]) / (w[1] - w[0])
-    q = (x2 - (1 + skip) * w[1]) / (w[0] - w[1])
-    if p > 0 and q > 0 and p + q < 1:
-        return p, q, (1 + skip) * max(1 + skip - p - q, TINY)
-    return p, q, 0.0
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def index_of(mix):
-    """h, one of its two signs, of which A is the mixing matrix."""
-    a, b = math.log((1 - mix[0]) / mix[0]), math.log((1 - mix[1]) / mix[1])
-    gap = math.sqrt(max(a + b, 1e-300))
-    return a / gap, -b / gap
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def apply(mix, skip, u, v):
-    """A (u, v)."""
-    return (1 + skip - mix[0]) * u + mix[0] * v, mix[1] * u + (1 + skip - mix[1]) * v
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def invert(mix, skip, u, v):
-    """A^-1 (u, v)."""
-    p, q, det = mix
-    return ((1 + skip - q) * u - p * v) / det, ((1 + skip - p) * v - q * u) / det
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True)
 def switches(u, v):
-    """p = s(-u(u - v)) and q = s(-v(v - u)), the attention that the tokens pay to each other."""
+    """p = s(-u(u - v)) and q = s(-v(v - u)), the attention that the tokens pay to each other, of
+    single numbers."""
     gap = u - v
     return 1 / (1 + math.exp(u * gap)), 1 / (1 + math.exp(-v * gap))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def lean(z, omega, variance):
-    """z = (u, v) with tanh(z.omega / V), its mean sign given |z|: three numbers."""
-    cross = (z[0] * omega[0] + z[1] * omega[1]) / variance
-    other = math.exp(-2 * abs(cross))
-    found = (1 - other) / (1 + other)
-    return z[0], z[1], found if cross >= 0 else -found
+@njit(nogil=True, cache=True, forceinline=True)
+def inverse_determinant(array, p, q, skip):
+    least = spread(array, TINY)
+    left = (p + q) * -1.0 + (1 + skip)
+    return spread(array, 1 / (1 + skip)) / where_greater(least, left, least, left)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def rarity(z, omega, variance):
+@njit(nogil=True, cache=True, forceinline=True)
+def guessed_mixing(array, layer, skip):
+    """Near the mixing matrix of layer 1, between that of omega_1 and p = q = 1/4."""
+    p, q, _, valid = mixing(array, spread(array, layer[0]), spread(array, layer[1]), skip)
+    share = min(layer[2], 1.0)
+    p, q = p * (1 - share) + 0.25 * share, q * (1 - share) + 0.25 * share
+    return p, q, inverse_determinant(array, p, q, skip), valid
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def mixing_between(array, w, x1, x2, skip):
+    """A with A w = x, if softmax makes such; any other where it makes none."""
+    zero, one, quarter = spread(array, 0.0), spread(array, 1.0), spread(array, 0.25)
+    inverse = one / (w[1] - w[0])
+    p = (x1 - w[0] * (1 + skip)) * inverse
+    q = (w[1] * (1 + skip) - x2) * inverse
+    least = one - (p + q)  # of the three numbers that are above 0; no number if they are none
+    least = where_greater(least, p, p, least)
+    least = where_greater(least, q, q, least)
+    p = where_greater(least, zero, p, quarter)
+    q = where_greater(least, zero, q, quarter)
+    valid = where_greater(least, zero, one, zero)
+    return p, q, inverse_determinant(array, p, q, skip), valid
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def index_of(array, mix):
+    """h, one of its two signs, of which A is the mixing matrix."""
+    one = spread(array, 1.0)
+    a, b = log_lanes(array, one / mix[0] - 1.0), log_lanes(array, one / mix[1] - 1.0)
+    least = spread(array, 1e-300)
+    inverse = one / root_lanes(where_greater(a + b, least, a + b, least))
+    return a * inverse, b * inverse * -1.0
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def apply(mix, skip, u, v):
+    """A (u, v)."""
+    gap = v - u
+    return u * (1 + skip) + mix[0] * gap, v * (1 + skip) - mix[1] * gap
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def invert(mix, skip, u, v):
+    """A^-1 (u, v)."""
+    p, q, inverse, _ = mix
+    total = u * (1 + skip), v * (1 + skip)
+    return (total[0] - (q * u + p * v)) * inverse, (total[1] - (p * v + q * u)) * inverse
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def lean(array, u, v, layer):
+    """z = (u, v) with tanh(z.omega / V), its mean sign given |z|, and what `rarity` needs: the log
+    of one over the larger of the Gaussian's densities at z and -z, and its share of the two."""
+    half = 0.5 / layer[2]
+    cross = (u * layer[0] + v * layer[1]) * (2 * half)
+    back = cross * -1.0
+    size = where_greater(cross, back, cross, back)
+    share = spread(array, 1.0) / (exp_lanes(array, size * -2.0) + 1.0)
+    sign = share * 2.0 - 1.0
+    zero = spread(array, 0.0)
+    found = where_greater(zero, cross, sign * -1.0, sign)
+    squares = (u * u + v * v + (layer[0] * layer[0] + layer[1] * layer[1])) * half
+    return u, v, found, squares - size, share
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def rarity(array, z, layer):
     """1 / N_l: one over the sum of the Gaussian's densities at z and -z."""
-    sign = 1.0 if z[2] >= 0 else -1.0
-    a, b = sign * z[0] - omega[0], sign * z[1] - omega[1]
-    share = 0.5 * (1 + abs(z[2]))  # of the larger of the two
-    return 2 * math.pi * variance * share * math.exp(0.5 * (a * a + b * b) / variance)
+    return exp_bounded(array, z[3]) * z[4] * (2 * math.pi * layer[2])
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, cache=True, forceinline=True)
 def stretch(mix, h, w):
     """J_l = |d z_3 / d z_l|."""
-    p, q, det = mix
-    spread = (h[0] - h[1]) * (w[0] - w[1])
-    return 2 * spread * spread * p * (1 - p) * q * (1 - q) / det
+    p, q, inverse, _ = mix
+    gap = (h[0] - h[1]) * (w[0] - w[1])
+    return gap * gap * (p - p * p) * (q - q * q) * inverse * 2.0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def add(sums, omega, variance, skip, guess, mix1, mix2, h, w, z1, z2, z3):
-    """Adds a point. h = A_1 z_2 and w = A_1 z_3, each up to its sign."""
-    rare2, rare3 = rarity(z2, omega[1], variance[1]), rarity(z3, omega[2], variance[2])
+@njit(nogil=True, cache=True, forceinline=True)
+def add(given, mix1, mix2, h, w, z1, z2, z3):
+    """Adds points. h = A_1 z_2 and w = A_1 z_3, each up to its sign."""
+    work, skip, one, two, three, guess = given
+    rare1, rare2, rare3 = rarity(work, z1, one), rarity(work, z2, two), rarity(work, z3, three)
     ways = rare3 + stretch(mix2, h, w) * rare2
     # H |det A_1| / (N_1 N_2), with h in units of the guessed matrix
-    near = lean(invert(guess, skip, h[0], h[1]), omega[1], variance[1])
-    third = mix1[2] / (guess[2] * rarity(near, omega[1], variance[1]))
-    third *= rarity(z1, omega[0], variance[0]) * rare2
-    ways += stretch(mix1, z1, z3) * third
-    if not ways < math.inf:  # so far out that a Gaussian underflows
-        return
-    weight = 1 / (mix1[2] * mix2[2] * ways)
-    sums[0] += weight
-    sums[1] += weight * weight
-    add_layer(sums, 2, 8, weight, omega[0], z1)
-    add_layer(sums, 4, 11, weight, omega[1], z2)
-    add_layer(sums, 6, 14, weight, omega[2], z3)
+    v = invert(guess, skip, h[0], h[1])
+    near = rarity(work, lean(work, v[0], v[1], two), two)
+    third = guess[2] / (mix1[2] * near) * rare1 * rare2
+    ways = ways + stretch(mix1, z1, z3) * third
+    zero = spread(work, 0.0)
+    weight = mix1[2] * mix2[2] / ways * mix1[3] * mix2[3]
+    weight = where_greater(spread(work, LARGEST), ways, weight, zero)
+    increase(work, 0, weight)
+    increase(work, 1, weight * weight)
+    add_layer(work, 2, 8, weight, one, z1)
+    add_layer(work, 4, 11, weight, two, z2)
+    add_layer(work, 6, 14, weight, three, z3)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def add_layer(sums, one, two, weight, omega, z):
+@njit(nogil=True, cache=True, forceinline=True)
+def add_layer(work, first, second, weight, layer, z):
     """Adds E[z - omega] and E[(z - omega)(z - omega)^T] (tt, ss, ts) over the sign of z."""
+    o1, o2 = layer[0], layer[1]
     u, v = z[0] * z[2], z[1] * z[2]
-    sums[one] += weight * (u - omega[0])
-    sums[one + 1] += weight * (v - omega[1])
-    sums[two] += weight * (z[0] * z[0] - 2 * u * omega[0] + omega[0] * omega[0])
-    sums[two + 1] += weight * (z[1] * z[1] - 2 * v * omega[1] + omega[1] * omega[1])
-    cross = z[0] * z[1] - u * omega[1] - v * omega[0] + omega[0] * omega[1]
-    sums[two + 2] += weight * cross
+    increase(work, first, weight * (u - o1))
+    increase(work, first + 1, weight * (v - o2))
+    increase(work, second, weight * (z[0] * z[0] - u * (2 * o1) + o1 * o1))
+    increase(work, second + 1, weight * (z[1] * z[1] - v * (2 * o2) + o2 * o2))
+    increase(work, second + 2, weight * (z[0] * z[1] - u * o2 - v * o1 + o1 * o2))
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def increase(work, number, lanes):
+    put(work, number, 0, get(work, number, 0) + lanes)
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def exp_bounded(array, lanes):
+    """exp of lanes, which count as FARTHEST above it."""
+    most = spread(array, FARTHEST)
+    return exp_lanes(array, where_greater(lanes, most, most, lanes))
+
+
+@intrinsic
+def _exponent(typing, lanes):
+    """n of lanes m 2^n > 0 with m between sqrt(1/2) and sqrt 2."""
+
+    def generate(context, builder, signature, arguments):
+        whole = ir.VectorType(ir.IntType(64), LANES)
+        bits = builder.bitcast(arguments[0], whole)
+        begin = int(np.float64(math.sqrt(0.5)).view(np.int64))
+        above = builder.sub(bits, ir.Constant(whole, [begin] * LANES))
+        shifted = builder.ashr(above, ir.Constant(whole, [52] * LANES))
+        return builder.sitofp(shifted, arguments[0].type)
+
+    return lanes(lanes), generate
+
+
+@intrinsic
+def root_lanes(typing, lanes):
+    """Square root."""
+
+    def generate(context, builder, signature, arguments):
+        kind = arguments[0].type
+        name = f"llvm.sqrt.v{LANES}f64"
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(kind, [kind]), name
+        )
+        return builder.call(function, arguments)
+
+    return lanes(lanes), generate
+
+
+@njit(nogil=True, cache=True, forceinline=True)
+def log_lanes(array, lanes):
+    """log of lanes above 0, to 1e-13: 2 artanh((m - 1) / (m + 1)) + n log 2 of m 2^n."""
+    exponent = _exponent(lanes)
+    rest = turn(lanes, exponent * -1.0 + ROUND)
+    ratio = (rest - 1.0) / (rest + 1.0)
+    square = ratio * ratio
+    total = spread(array, _SQUARES[0])
+    for coefficient in _SQUARES[1:]:
+        total = total * square + coefficient
+    return total * ratio * 2.0 + exponent * math.log(2)

@@ -20,7 +20,7 @@ from manybody.kernels.channel import integrate_samples
 CHUNK = 64  # samples that a thread takes at a time
 ROTATION = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)  # of tokens; its own inverse
 TOLERANCE = 3e-6  # of two stages; the error of the later one is about its square
-STAGES = 14
+STAGES = 18
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,8 @@ def posterior(
 
 def share_out(run: Callable[[slice], None], count: int, chunk: int, threads: int) -> None:
     """Calls `run` on slices of `chunk` of `count` samples, `threads` at a time."""
+    if threads == 1:
+        return run(slice(0, count))
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(run, [slice(first, first + chunk) for first in range(0, count, chunk)]))
 

@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from manybody.kernels.channel_three import MOMENTS, apply, integrate_samples, switches
+from manybody.kernels.lanes import LANES
 from manybody.theory.multi_index.channel import share_out
 from manybody.theory.multi_index.samples import normals
 
@@ -42,11 +43,11 @@ class Posterior:
 
 
 def points(samples: int, count: int, seed: np.random.SeedSequence) -> np.ndarray:
-    """Standard normal points (samples, 2, count, 4) for `posterior`: each half-sample is a piece
+    """Standard normal points (samples, 2, 4, count) for `posterior`: each half-sample is a piece
     of one scrambled Sobol sequence, `count` (a power of 2) long."""
     whole = 2 ** math.ceil(math.log2(2 * samples * count))  # a balanced one
     pieces = normals(whole, 4, seed, EDGE)[: 2 * samples * count]
-    return pieces.reshape(samples, 2, count, 4)
+    return np.ascontiguousarray(pieces.reshape(samples, 2, count, 4).swapaxes(2, 3))
 
 
 def posterior(
@@ -76,7 +77,7 @@ def posterior(
     pairs = moments[..., 6:].reshape(len(x), 2, LAYERS, 3)
     second = pairs[..., [0, 2, 2, 1]].reshape(len(x), 2, LAYERS, TOKENS, TOKENS)
     return Posterior(
-        np.log(total / nodes.shape[2]),
+        np.log(total / nodes.shape[3]),
         moments[..., :6].reshape(len(x), 2, LAYERS, TOKENS),
         second,
         total**2 / sums[..., 1],
@@ -87,7 +88,7 @@ def _with_more_points(n, x, omega, variance, skip, nodes) -> np.ndarray:
     """Sums of sample n, which no point of its own comes near, by those of the next samples too."""
     for more in MORE:
         others = (n + np.arange(more)) % len(nodes)
-        wide = nodes[others].transpose(1, 0, 2, 3).reshape(1, 2, -1, nodes.shape[3])
+        wide = nodes[others].transpose(1, 2, 0, 3).reshape(1, 2, 4, -1)
         sums = np.zeros((1, 2, MOMENTS))
         own = slice(n, n + 1)
         integrate_samples(x[own], omega[own], variance, float(skip), wide, sums)
@@ -124,7 +125,7 @@ def _checked(x, omega, variance, nodes):
         "x": (x, ("n", 2)),
         "omega": (omega, (len(x), LAYERS, TOKENS)),
         "variance": (variance, (LAYERS,)),
-        "nodes": (nodes, (len(x), 2, "points", 4)),
+        "nodes": (nodes, (len(x), 2, 4, "points")),
     }
     for name, (values, shape) in expected.items():
         right = values.ndim == len(shape) and all(
@@ -138,6 +139,8 @@ def _checked(x, omega, variance, nodes):
             )
         if not np.isfinite(values).all():
             raise ValueError(f"{name}: found a number that is not finite")
+    if nodes.shape[3] % LANES:
+        raise ValueError(f"nodes: found {nodes.shape[3]} points, expected a multiple of {LANES}")
     if not (variance > 0).all():
         raise ValueError(
             f"variance: found {variance.tolist()}, expected numbers above 0; for a layer known "

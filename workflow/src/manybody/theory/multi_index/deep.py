@@ -46,13 +46,14 @@ DEPTH = 6  # steps of the iteration that a fit looks back
 FARTHEST = 1.0  # largest step of logit Q
 FAR = 3.0  # how far beyond the onset of one layer that of the next is looked for, ratio of alphas
 ONSET = 0.03  # overlap that a layer starts from, above its threshold
+NONE = 1e-3  # overlap below which a layer that does not grow is taken to be 0
 LEAST, MOST = 1e-5, 1 - 1e-4  # overlaps are kept between these
 
 
 @dataclass(frozen=True)
 class Draws:
     """What the samples of a scrambling are made of: normal (n, 2, 3, 2), for omega and for Z given
-    it, and the points of the channel, nodes (n, 2, INNER, 4)."""
+    it, and the points of the channel, nodes (n, 2, 4, INNER)."""
 
     normal: np.ndarray
     nodes: np.ndarray
@@ -130,15 +131,15 @@ class Fixed:
 
 
 def fixed_point(alpha: float, initial: Sequence[float], setting: Setting, drawn: Draws) -> Fixed:
-    """Fixed point of state evolution reached from Q = `initial` (3,); layers at 0 stay there."""
-    overlaps = np.array(initial, dtype=float)
-    active = overlaps > 0
+    """Fixed point of state evolution reached from Q = `initial` (3,); layers at 0 stay there, and
+    one that falls below NONE goes there if alpha lambda < 1: it would decay for ever."""
     low, high = logit([LEAST, MOST])
-    u = np.clip(logit(overlaps[active]), low, high)
+    overlaps = np.array(initial, dtype=float)
+    overlaps[overlaps > 0] = np.clip(overlaps[overlaps > 0], LEAST, MOST)
     places, images = [], []
-    eigenvalues, converged = np.full(3, math.nan), False
     for _ in range(ITERATIONS):
-        overlaps[active] = expit(u)
+        active = overlaps > 0
+        u = logit(overlaps[active])
         gains, eigenvalues = averages(overlaps, setting, drawn)
         image = np.clip(np.log(alpha * np.maximum(gains[active], 1e-9)), low, high)
         places, images = [*places, u][-DEPTH:], [*images, image][-DEPTH:]
@@ -146,10 +147,14 @@ def fixed_point(alpha: float, initial: Sequence[float], setting: Setting, drawn:
         change, residual = np.abs(move).max(initial=0), np.abs(image - u).max(initial=0)
         # A linear fit to as many points as it has coefficients says nothing of its error.
         fitted = len(places) > len(u) + 1 and change < TOLERANCE and residual < TOLERANCE
-        if converged := bool(fitted or residual < TOLERANCE / 20):
-            break
-        u = np.clip(u + move, low, high)
-    return Fixed(overlaps, eigenvalues, converged)
+        if fitted or residual < TOLERANCE / 20:
+            return Fixed(overlaps, eigenvalues, True)
+        overlaps[active] = expit(np.clip(u + move, low, high))
+        for layer in np.flatnonzero(active & (overlaps < NONE)):
+            without = np.where(np.arange(3) == layer, 0.0, overlaps)
+            if alpha * averages(without, setting, drawn)[1][layer] < 1:
+                overlaps, places, images = without, [], []
+    return Fixed(overlaps, eigenvalues, False)
 
 
 def _crossing_of(places: list[np.ndarray], images: list[np.ndarray]) -> np.ndarray:
@@ -226,6 +231,7 @@ def onsets(curve: LastLayer, setting: Setting, drawn: Draws) -> Onsets:
     def excess_beyond(log_alpha: float) -> float:
         fixed = fixed_point(math.exp(log_alpha), initial, setting, drawn)
         initial[:] = fixed.overlaps
+        initial[first] = max(initial[first], ONSET)  # it may start at the next alpha, not at this
         return math.log(max(math.exp(log_alpha) * fixed.eigenvalues[second], 1e-6))
 
     low = math.log(alphas[first])

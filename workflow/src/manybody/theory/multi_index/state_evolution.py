@@ -100,7 +100,8 @@ def fixed_point(
     In logit Q, where an iteration adds F = log alpha G - logit Q and comes closer by a few percent,
     by Broyden's method, of steps not longer than LONGEST. As each layer helps the other and the
     iteration is stable, the inverse of -dF / dlogit Q has no negative entry; where that is lost its
-    differences are taken again, and where that does not help a step is the iteration's.
+    differences are taken again, and where that does not help a step is the iteration's, or LONGEST
+    down below NONE.
 
     A layer goes to 0 if it falls below NONE and alpha lambda < 1 at 0, or below NONE^2.
     fixed_layer: a layer that keeps its overlap; 1 - Q is held at FULL. jacobian: dF / dlogit Q to
@@ -121,17 +122,18 @@ def fixed_point(
         u, F, log_z = ask(Q, moving)
         if np.abs(F).max(initial=0) < TOLERANCE:
             return Fixed(Q, log_z, True, jacobian)
-        if jacobian is None or len(jacobian) != len(u):
-            jacobian, before = _jacobian(ask, Q, moving, F), None
-        elif before is not None:
+        if before is not None:
             du, dF = u - before[0], F - before[1]
             if (size := du @ du) > 0:
                 jacobian = jacobian + np.outer(dF - jacobian @ du, du) / size
-        inverse = np.linalg.pinv(-jacobian)
-        if (inverse < -1e-9).any():
+        inverse = _inverse(jacobian, len(u))
+        if inverse is None:
             jacobian = _jacobian(ask, Q, moving, F)
-            inverse = np.linalg.pinv(-jacobian)
-        step = F if (inverse < -1e-9).any() else inverse @ F
+            inverse = _inverse(jacobian, len(u))
+        if inverse is not None:
+            step = inverse @ F
+        else:  # the iteration's, of which a layer that is all but lost would take hundreds
+            step = np.where((Q[moving] < NONE) & (F < 0), -LONGEST, F)
         before = u, F
         Q[moving] = np.minimum(expit(u + np.clip(step, -LONGEST, LONGEST)), 1 - FULL)
         for layer in np.flatnonzero(moving & (Q < NONE)):
@@ -139,18 +141,28 @@ def fixed_point(
             without[layer] = 0
             eigenvalue = averages(without, setting, normal).eigenvalue[layer]
             if alpha * eigenvalue < 1 or Q[layer] < NONE**2:
-                Q, jacobian = without, None
+                Q, jacobian, before = without, None, None
     return Fixed(Q, log_z, False, None)
 
 
+def _inverse(jacobian: np.ndarray | None, size: int) -> np.ndarray | None:
+    """That of -dF / dlogit Q, if there is one of `size` layers without negative entries."""
+    if jacobian is None or len(jacobian) != size:
+        return None
+    inverse = np.linalg.pinv(-jacobian)
+    return None if (inverse < -1e-9).any() else inverse
+
+
 def _jacobian(ask, Q, moving, F) -> np.ndarray:
-    """dF / dlogit Q of the moving layers, by differences downwards."""
+    """dF / dlogit Q of the moving layers, by differences downwards. Of two layers that hardly see
+    each other the samples may say that one hinders the other: that counts as 0."""
     columns = []
     for layer in np.flatnonzero(moving):
         shifted = Q.copy()
         shifted[layer] = expit(logit(Q[layer]) - DIFFERENCE)
         columns.append((F - ask(shifted, moving)[1]) / DIFFERENCE)
-    return np.column_stack(columns)
+    found = np.column_stack(columns)
+    return np.where(np.eye(len(found), dtype=bool), found, np.maximum(found, 0))
 
 
 def informed(
