@@ -114,7 +114,8 @@ def test_every_job_of_the_demo_was_measured_and_figures_are_light():
         if "name" not in measured:
             continue
         log = f"{measured['stage']}/{measured['name'].replace('.seed', '/seed')}"
-        log = log.replace("many-body.", "many-body/").replace("potts.", "potts/")
+        for source in ("many-body", "planted", "potts"):
+            log = log.replace(f"/{source}.", f"/{source}/")
         assert costs.estimated(costs.described(config, log))[0] == measured["seconds"], log
     assert costs.estimated(costs.described(config, "plot_figure/potts.fig2")) == costs.LIGHT
 

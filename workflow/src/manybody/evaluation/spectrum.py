@@ -34,7 +34,9 @@ from manybody.runtime.seeds import spawn
 LAWS = ("text", "unigram", "model")
 PILOT = 64  # draws that measure the profile of influence against distance
 REPLICATES = 400  # of the bootstrap
-SIZES = 32  # numbers of blocks whose replicates are kept: each checkpoint goes through the same
+# Replicates are kept for so many different numbers of blocks, each of which comes again with the
+# next checkpoint, up to so many blocks: 200 MB at most.
+KEPT, BLOCKS = 32, 2000
 BELIEVED = 4  # chunks of draws before an error is believed
 ROUNDING = 1e-9  # share of Var g that single precision may leave where M_k vanishes
 NONE = 1e-8  # share of the reference variance below which there is no spectrum yet
@@ -413,12 +415,14 @@ def _frame(parts: list[tuple]) -> pd.DataFrame:
     return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
 
 
-@lru_cache(SIZES)
 def _resampled(count: int, seed: int) -> np.ndarray:
-    """How often each of `count` blocks is drawn, (1 + R, count): once, then as it happens."""
+    """How often each replicate has each of `count` blocks, (1 + R, count); the first has all."""
     rng = np.random.default_rng(spawn(seed, "bootstrap"))
     drawn = rng.multinomial(count, np.full(count, 1 / count), REPLICATES)
     return np.vstack([np.ones(count), drawn])
+
+
+_kept = lru_cache(KEPT)(_resampled)
 
 
 class _Blocks:
@@ -427,7 +431,7 @@ class _Blocks:
     def __init__(self, rows: pd.DataFrame, seed: int):
         names, self.places = np.unique(rows["block"], return_inverse=True)
         self.count = len(names)
-        self.weights = _resampled(self.count, seed)
+        self.weights = (_kept if self.count <= BLOCKS else _resampled)(self.count, seed)
 
     def sums(self, which: np.ndarray, values: np.ndarray | float = 1.0) -> np.ndarray:
         """Replicates (1 + R,) of the sum of values (rows,) over the rows `which` (rows, bool)."""
