@@ -16,11 +16,12 @@ ROOTS = {"manybody": SOURCES, "benchmarks": SOURCES.parent}  # package -> the fo
 SILENT = {"manybody.runtime.logs", "manybody.runtime.progress", "manybody.files.store"}
 
 
+@cache
 def code_digest(script: str | Path, modules: tuple[str, ...] = (), plotting: bool = False) -> str:
     """Digest (16 hexadecimal digits) of `script` and its static import closure in our packages.
 
     `modules` names modules that are imported by name at run time, such as an architecture's.
-    Modules under `manybody.plotting` count only if `plotting` is true.
+    Modules under `manybody.plotting` count only if `plotting` is true. Read once in a process.
     """
     digest = hashlib.sha256(_syntax(Path(script)).encode())
     for module in import_closure(script, modules, plotting):
