@@ -5,10 +5,11 @@ import torch
 
 from benchmarks import naive
 from manybody.models.factored.network import Factored
-from manybody.sampling import footprint
+from manybody.sampling import factored, footprint
 from manybody.sampling.backends import open_chains
 from manybody.sampling.factored import any_depth, compiled, two_layers
 from manybody.sampling.factored import parameters as factored_parameters
+from manybody.sampling.factored.explicit import ExplicitChains
 from manybody.sampling.factored.squares import DirectSquare, TableSquare, cheaper
 
 TOLERANCE = 1e-10
@@ -32,8 +33,9 @@ def make_tokens(chains, length, vocabulary, seed=1):
     return torch.randint(vocabulary, (chains, length), generator=generator)
 
 
+@pytest.mark.parametrize("opened", [open_chains, factored.open_chains], ids=["explicit", "changes"])
 @pytest.mark.parametrize("energy", ["raw", "norm"])
-def test_six_layers_whose_squares_take_both_forms_equal_explicit_masking(energy):
+def test_six_layers_whose_squares_take_both_forms_equal_explicit_masking(energy, opened):
     """As at |V| = 500, L = 36, rank 64 (config/lab.yaml): tables, two squares without, tables."""
     model = make_model(6, 6, 16, 14)
     with torch.no_grad():
@@ -43,7 +45,8 @@ def test_six_layers_whose_squares_take_both_forms_equal_explicit_masking(energy)
     forms = [cheaper(weights, layer) for layer in range(1, 5)]
     assert forms == [TableSquare, DirectSquare, DirectSquare, TableSquare]
     assert model.about.order == 33
-    chains = open_chains(model, make_tokens(2, 14, 16), energy, "none")
+    chains = opened(model, make_tokens(2, 14, 16), energy, "none")
+    assert type(chains) is (ExplicitChains if opened is open_chains else any_depth.DeepChains)
     generator = torch.Generator().manual_seed(2)
     every = torch.arange(2)
     for _ in range(12):

@@ -35,7 +35,8 @@ def test_the_lab_s_deepest_clone_has_room_for_its_group():
     group = min(clone["chains"], metropolis.group_size(built, "raw", "none"))
     shared, each = backends.bytes_needed(built, "raw", "none")
     needed = (shared + group * each) / 1e6
-    assert 6000 < needed < 8000  # all 310 chains move together
+    assert group == clone["chains"]  # all 310 chains move together
+    assert needed < 1000
     assert needed + footprint.PROCESS < job(*jobs["lab-n6"]) < 1.1 * needed + footprint.PROCESS
     assert job(*jobs["lab-n2"]) < 3000
 

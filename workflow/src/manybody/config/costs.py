@@ -85,7 +85,7 @@ def _sampling(config, name, clone) -> dict:
     shared, each = footprint.group_bytes(about, clone["energy"], sampler=sampler, paths=paths)
     replicas = len(clone.get("inverse_temperatures") or [1])
     work = clone["energy"] if sampler == "mh" else sampler
-    power = 2 if about.closed_form else 3
+    power = 2 if footprint.incremental(about, clone["energy"]) else 3
     return _job(
         config,
         "sample_clones",

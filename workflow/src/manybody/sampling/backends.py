@@ -62,6 +62,10 @@ def open_chains(
         from manybody.sampling import factored
 
         return factored.open_chains(model, tokens, energy, gauge)
+    if model.about.closed_form:
+        from manybody.sampling.factored.explicit import ExplicitChains
+
+        return ExplicitChains(model, tokens, energy, gauge)
     from manybody.sampling.masked import MaskedChains
 
     return MaskedChains(model, tokens, energy, gauge)

@@ -99,9 +99,24 @@ def incremental(model, energy: str, number: int = SINGLE, device: str = "cpu") -
     """Whether a form of `sampling.factored` holds the chains; its tables must fit."""
     if not models.about(model.description).closed_form:
         return False
+    sizes = Sizes.of(model.description)
     # Of many layers the tables outgrow any machine: explicit masked copies then.
-    found = incremental_bytes(Sizes.of(model.description), energy, number, device)
-    return sum(found) <= MEMORY
+    fits = sum(incremental_bytes(sizes, energy, number, device)) <= MEMORY
+    return fits and not explicit_pays(sizes, energy, device)
+
+
+def explicit_pays(sizes: Sizes, energy: str, device: str = "cpu") -> bool:
+    """Whether computing all masked copies anew, in single precision, is faster than following what
+    a token changes: from five layers on, whose squares have too many targets.
+
+    The incremental form multiplies in double precision and in smaller products: three to five times
+    as long for an operation.
+    """
+    if form(sizes, energy, device) != "any_depth" or sizes.layers < 4:
+        return False
+    copies = sizes.length**2 * sizes.vocabulary * sizes.rank * (2 * sizes.layers - 3)
+    changes = sum(min(square_products(sizes, layer)) for layer in range(1, sizes.layers - 1))
+    return copies < 3 * changes
 
 
 def form(sizes: Sizes, energy: str, device: str = "cpu") -> str:
@@ -168,6 +183,12 @@ def has_tables(sizes: Sizes, layer: int) -> bool:
     """Whether a squared layer takes fewer operations for a proposal by tables that fit."""
     if sizes.full or table_bytes(sizes, layer) > SQUARES:
         return False
+    tables, direct = square_products(sizes, layer)
+    return tables < direct
+
+
+def square_products(sizes: Sizes, layer: int) -> tuple[int, int]:
+    """Multiplications for a proposal of a squared layer: by its tables, and through channels."""
     length, vocabulary, rank = sizes.length, sizes.vocabulary, sizes.rank
     targets, pairs = sizes.layers - 2 - layer, length**2
     if layer == 1:
@@ -178,7 +199,7 @@ def has_tables(sizes: Sizes, layer: int) -> bool:
         channels = pairs * vocabulary * rank
     tables = targets * between + pairs * rank**2 + length * rank**3
     direct = channels + (targets * pairs + length) * vocabulary * rank + 4 * pairs * vocabulary
-    return tables < direct
+    return tables, direct
 
 
 def table_bytes(sizes: Sizes, layer: int) -> int:

@@ -2,9 +2,9 @@
 
 Under the raw energy two layers have a closed form (`two_layers`), and with three the last square
 is free (`three_layers`). Every other depth, and the norm energy, follow what a token changes
-layer by layer (`any_depth`; in compiled loops `compiled`). The norm energy has no closed
-form, since each of its L terms is the log of a sum of |V| exponentials: it costs L |V| d
-multiplications more for each proposal.
+layer by layer (`any_depth`; in compiled loops `compiled`), unless it is less work to make all
+masked copies anew (`explicit`). The norm energy has no closed form, since each of its L terms is
+the log of a sum of |V| exponentials: it costs L |V| d multiplications more for each proposal.
 """
 
 from importlib import import_module

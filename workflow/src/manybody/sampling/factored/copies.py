@@ -18,14 +18,26 @@ def all_copies(parameters: Parameters, tokens: Tensor) -> tuple[Tensor, Tensor]:
     squares = max(parameters.layers - 2, 0)
     inputs = parameters.left[0].new_empty(squares, count, length, length, width)
     features = parameters.left[0].new_empty(count, length, width)
-    step = max(1, BATCH // (8 * length * parameters.vocabulary))
-    for start in range(0, count * length, step):
-        copies = torch.arange(start, min(start + step, count * length), device=tokens.device)
-        chains, masked = copies // length, copies % length
+    copies = torch.arange(count * length, device=tokens.device)
+    for some in copies.split(copies_at_once(parameters)):
+        chains, masked = some // length, some % length
         batch, features[chains, masked] = _copies(parameters, tokens[chains], masked)
         for kept, u in zip(inputs, batch, strict=True):
             kept[chains, masked] = u
     return inputs, features
+
+
+@torch.no_grad()
+def features(parameters: Parameters, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
+    """Features (N, d) at `positions` (N,) of sequences tokens[rows], that position masked."""
+    size = copies_at_once(parameters)
+    pieces = zip(rows.split(size), positions.split(size), strict=True)
+    return torch.cat([_copies(parameters, tokens[row], masked)[1] for row, masked in pieces])
+
+
+def copies_at_once(parameters: Parameters) -> int:
+    each = parameters.left[0].element_size() * parameters.length * parameters.vocabulary
+    return max(1, BATCH // each)
 
 
 def _copies(parameters: Parameters, tokens: Tensor, masked: Tensor) -> tuple[list[Tensor], Tensor]:

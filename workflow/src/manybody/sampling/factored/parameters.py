@@ -11,7 +11,8 @@ from manybody.sampling.footprint import Sizes
 
 @dataclass(frozen=True)
 class Parameters(Sizes):
-    """Double precision copies; layers count from 0, d is the rank, or |V| for full values.
+    """Copies in double precision, or what `read` was asked for; layers count from 0, d is the rank,
+    or |V| for full values.
 
     `mixing[l]` is A (L, L); `left[l]` is P (|V|, d); `right[l]` is Q^T (|V|, d): row s is what
     token s sends into layer l. For full values P = V and Q is the identity (`full`).
@@ -45,16 +46,16 @@ class Parameters(Sizes):
 
 
 @torch.no_grad()
-def read(model: Factored, gauge: str) -> Parameters:
+def read(model: Factored, gauge: str, precision: torch.dtype = torch.float64) -> Parameters:
     """The parameters of `model` with the raw score in `gauge` ("none" or "mean")."""
-    mixing = [model.mixing(layer).detach().double() for layer in range(model.layers)]
-    left = [p.detach().double() for p in model.left]
+    mixing = [model.mixing(layer).detach().to(precision) for layer in range(model.layers)]
+    left = [p.detach().to(precision) for p in model.left]
     if model.rank is None:
-        unit = torch.eye(model.vocabulary, dtype=torch.float64, device=left[0].device)
+        unit = torch.eye(model.vocabulary, dtype=precision, device=left[0].device)
         right = [unit] * len(left)
     else:
-        right = [q.detach().double().T.contiguous() for q in model.right]
-    bias = left[0].new_zeros(model.vocabulary) if model.bias is None else model.bias.double()
+        right = [q.detach().to(precision).T.contiguous() for q in model.right]
+    bias = left[0].new_zeros(model.vocabulary) if model.bias is None else model.bias.to(precision)
     score_left, score_bias = left[-1], bias
     if gauge == "mean":
         score_left = score_left - score_left.mean(0)
