@@ -47,9 +47,15 @@ def test_one_that_disagrees_is_named(tmp_path, change, name):
 
 
 def test_what_one_leaves_undecided_leaves_all_undecided(tmp_path):
-    found, _ = answers(tmp_path, clones=False, sizes={0: 800.0, 12: 801.0})
-    assert of(found, "interactions:", "m = 0") == "undecided"
+    found, _ = answers(tmp_path, clones=False, sizes={0: 800.0, 12: 1000.0})
+    assert of(found, "interactions:", "m = 0") == "yes"
     assert of(found, "alike", "interactions undecided") == "undecided"
+
+
+def test_orders_that_come_together_are_not_low_before_high(tmp_path):
+    found, _ = answers(tmp_path, clones=False, sizes={0: 800.0, 12: 801.0})
+    assert of(found, "interactions:", "m = 0") == "undecided"  # which of them is first
+    assert of(found, "alike", "interactions no") == "no"
 
 
 def test_losses_on_clones_are_one_of_the_definitions(tmp_path):
@@ -79,6 +85,28 @@ def test_the_end_is_held_against_the_truth(tmp_path):
     found, claims = answers(tmp_path / "other", clones=False, truth=ENDS | {2: 1.5})
     assert of(found, "that of the truth") == "no"
     assert claims["value"].iloc[0] == pytest.approx(1.0 / 4.0)
+
+
+@pytest.mark.parametrize(
+    ("spread", "error", "holds"), [(0.0, 0.001, "yes"), (0.05, 0.001, "undecided"), (0, 0.03, "no")]
+)
+def test_an_end_near_the_bound_is_decided_by_its_error(tmp_path, spread, error, holds):
+    """Three runs 8 % of the largest value from the truth, with errors; 20 % in the last case."""
+    files, block, context = make(tmp_path, clones=False, truth=ENDS)
+    away = 0.2 if holds == "no" else 0.08
+    for (name, seed), path in zip(context["spectra"], files["spectra"], strict=True):
+        if name == "one":
+            found, about = tables.read_spectra(path)
+            moved = (found["quantity"] == "M") & (found["order"] == 1)
+            apart = (away + spread * (seed - 1)) * ENDS[1]
+            found.loc[moved, "value"] *= 1 - apart / ENDS[1]
+            found["se"] = error * ENDS[1]
+            tables.write_spectra(path, found, about)
+    claims = definitions.judge(files, block, context)
+    row = claims[claims["claim"].str.contains("that of the truth")].iloc[0]
+    assert row["value"] == pytest.approx(away, rel=0.02)
+    assert row["standard_error"] > error
+    assert row["holds"] == holds
 
 
 def test_orders_that_the_data_have_not_are_left_out(tmp_path):

@@ -26,6 +26,7 @@ class Rung(NamedTuple):
     curves: dict[int, pd.DataFrame]
     times: dict[int, HalfTime]
     truth: float = math.nan
+    truth_error: float = 0.0
 
 
 class Definition(NamedTuple):
@@ -94,8 +95,8 @@ def _definition(
         else:
             times = {seed: spectra.half_time(seed, order, quantity) for seed in curves}
         truth = first["quantity"].eq(f"truth {quantity}") & first["order"].eq(order)
-        value = float(first["value"][truth].iloc[0]) if truth.any() else math.nan
-        rungs.append(Rung(label.format(order), curves, times, value))
+        known = first.loc[truth, ["value", "se"]].fillna(0.0).to_numpy(float).tolist()
+        rungs.append(Rung(label.format(order), curves, times, *(known[0] if known else ())))
     # Of an order that the data hardly have, there is nothing to be learned.
     largest = max(rung.truth for rung in rungs)
     return Definition(name, key, [one for one in rungs if not one.truth < ABSENT * largest])
