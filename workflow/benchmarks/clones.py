@@ -35,6 +35,9 @@ CASES = {
     "n=4": (
         dict(architecture="factored", vocabulary=2000, length=32, layers=4, rank=32), 4, 16, 5,
     ),
+    "n=6": (
+        dict(architecture="factored", vocabulary=500, length=36, layers=6, rank=64), 8, 18, 5,
+    ),
     "bert small": (
         dict(
             architecture="bert", vocabulary=400, length=16, layers=2, heads=4, width=64, mlp=128
