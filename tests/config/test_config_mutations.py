@@ -179,7 +179,7 @@ def wrong_types(value, path):
         yield from (value + 0.5, float(value))  # 2.0 is no number of layers
 
 
-ONE_OR_SEVERAL = re.compile(r"models\..*\.start")
+ONE_OR_SEVERAL = re.compile(r"models\..*\.start|spectra\.[^.]+\.steps")
 # Integers in the config where the schema takes any number.
 WHOLE_ENOUGH = re.compile(r"models\..*\.(a|learning_rate)|figures.*\.a|.*\.(skip|alpha|time)")
 

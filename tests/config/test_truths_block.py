@@ -16,7 +16,7 @@ def test_the_truth_is_asked_about_the_students_sets(config):
     assert found["truths"] == ["planted-truths", "tree-truths"]
     assert [tuple(run) for run in found["runs"]] == [tuple(run) for run in found["spectra"]]
     assert len(found["runs"]) == 6
-    assert len(found["clones"]) == 7
+    assert len(found["clones"]) == 14
 
 
 def test_the_demo_has_no_such_figure():
