@@ -26,8 +26,10 @@ def test_every_student_is_measured_at_its_own_runs(config):
         name for one in block.students for name in one.named
     }
     assert {tuple(run) for run in map(tuple, found["runs"])} == {
-        ("gpt", 0), ("gpt", 1), ("bert", 0), ("bert", 1), ("bert", 2)
-    }  # fmt: skip
+        (name, seed)
+        for name, seeds in {"gpt": 2, "bert": 3, "planted-bert": 3, "planted-gpt": 3}.items()
+        for seed in range(seeds)
+    }
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,8 @@ STEPS, BATCH, RATE, MASKS = 4000, 32, 3e-3, 0.15
 PAIRS = list(combinations(range(FREE), 2))
 ERROR, DROPPED = 0.01, 1e-4
 REPEATS, CHUNKS, CONTEXTS = 8, (20, 80), (8, 32)  # of ours: chunks of 64 draws, contexts of a pair
-# Method, order, forwards, repetitions, triples. A fit of order 4, or of ProxySPEX, takes up to a minute
-# a game.
+# Method, order, forwards, repetitions, triples. A fit of order 4, or of ProxySPEX, takes up to a
+# minute a game.
 LADDERS = [
     *(("RegressionFBII", 2, budget, 1, TRIPLES) for budget in (256, 1024, 4096)),
     *(("RegressionFBII", 3, budget, 1, TRIPLES) for budget in (1024, 2048, 4096, 8192)),
