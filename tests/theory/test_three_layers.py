@@ -293,6 +293,14 @@ def test_the_second_threshold_does_not_hang_on_where_the_first_layer_was_not_lea
     assert start.alphas[1] == pytest.approx(1.215, rel=0.06)
 
 
+def test_noise_does_not_lead_the_search_for_a_threshold_away_from_it():
+    """Fixed points are known to some percent, and two places near the root nearly agree."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        found = deep._secant(lambda x, rng=rng: x - 0.5 + rng.normal(0, 0.02), 0, 0.1, 5e-4, (0, 2))
+        assert found == pytest.approx(0.5, abs=0.1)
+
+
 def test_a_fixed_point_is_the_same_wherever_it_was_started():
     setting = deep.Setting(1.0, regulariser=1e-3)
     drawn = deep.draws(256, np.random.SeedSequence(2))

@@ -255,12 +255,15 @@ def _crossing(u: np.ndarray, values: np.ndarray) -> float:
 
 def _secant(function: Callable, a: float, b: float, tolerance: float, span: tuple) -> float:
     """A root near `a` and `b` by the secant rule within `span`; `function` was last called within
-    `tolerance` of it, unless it lies at an end of the span."""
+    `tolerance` of it, unless it lies at an end of the span. `function` may be noisy: between two
+    points of different sign the rule stays, however small their difference."""
     fa = function(a)
     for _ in range(12):
         fb = function(b)
         if fa == fb:
             break
+        if fa * fb < 0:
+            span = max(span[0], min(a, b)), min(span[1], max(a, b))
         step = float(np.clip(-fb * (b - a) / (fb - fa), -0.5, 0.5))
         a, fa = b, fb
         b = float(np.clip(b + step, *span))
