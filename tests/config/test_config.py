@@ -33,8 +33,8 @@ def put(config, path, value):
         (["controls.yaml"], None),
         (["definitions.yaml"], None),
         (["truths.yaml"], None),
-        (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5"}),
-        (["lab.yaml", "lab-wikitext.yaml"], {"fig1"}),
+        (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5", "headline"}),
+        (["lab.yaml", "lab-wikitext.yaml"], {"fig1", "headline"}),
     ],
 )
 def test_shipped_configs_pass_and_draw_their_figures(overlays, figures):

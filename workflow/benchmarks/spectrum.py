@@ -13,6 +13,7 @@ from the first file that is read. Random weights know no text: their influence r
 positions, and draws vary less than those of a trained model.
 """
 
+import os
 import resource
 import subprocess
 import sys
@@ -43,7 +44,13 @@ def measure(documents: str) -> list[dict]:
     rows = []
     for case in CASES:
         command = [sys.executable, "-m", __name__, case, documents]
-        said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        said = subprocess.run(
+            command,
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        ).stdout
         found = [line.split("\t") for line in said.splitlines() if line.count("\t") == 2]
         threads = torch.get_num_threads()
         rows += [
