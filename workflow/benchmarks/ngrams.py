@@ -8,12 +8,12 @@ the probabilities of all |V| tokens by `KneserNey.probability`.
 
 import resource
 import statistics
-import subprocess
 import sys
 import time
 
 import numpy as np
 
+from benchmarks import alone
 from manybody.sources.documents import Documents
 from manybody.sources.ngrams import KneserNey, NGrams
 
@@ -31,8 +31,7 @@ def measure(documents: str) -> list[dict]:
     """
     rows = []
     for vocabulary in VOCABULARIES:
-        command = [sys.executable, "-m", __name__, str(vocabulary), documents]
-        said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        said = alone.said(__name__, str(vocabulary), documents)
         for line in said.splitlines():
             what, ours, baseline, unit = line.split("\t")
             ratio = f"{float(baseline) / float(ours):.3g}" if baseline else ""

@@ -13,9 +13,7 @@ from the first file that is read. Random weights know no text: their influence r
 positions, and draws vary less than those of a trained model.
 """
 
-import os
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +25,7 @@ import torch
 import transformers
 
 import manybody as mb
+from benchmarks import alone
 from manybody.sources import tokenizer
 from manybody.sources.documents import Documents
 
@@ -43,14 +42,7 @@ def measure(documents: str) -> list[dict]:
     """
     rows = []
     for case in CASES:
-        command = [sys.executable, "-m", __name__, case, documents]
-        said = subprocess.run(
-            command,
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        ).stdout
+        said = alone.said(__name__, case, documents)
         found = [line.split("\t") for line in said.splitlines() if line.count("\t") == 2]
         threads = torch.get_num_threads()
         rows += [
