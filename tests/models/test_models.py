@@ -165,7 +165,8 @@ def test_start_scales_are_the_bounds_of_uniform_weights(init_scale, scales, head
 @pytest.mark.parametrize("variant", ["exact", "paper"])
 @pytest.mark.parametrize("layers", [2, 3, 4])
 def test_factored_blocks_change_nothing(layers, variant, kind, monkeypatch):
-    monkeypatch.setattr(factored, "BLOCK", 2 * LENGTH * VOCABULARY)
+    for bound in ("BLOCK", "CACHED"):
+        monkeypatch.setattr(factored, bound, 2 * LENGTH * VOCABULARY)
     monkeypatch.setattr(squares, "CACHED", 3 * LENGTH * VOCABULARY)
     compare(made(factored_model(layers, 4, variant)), kind, 1e-12)
     if variant == "exact":

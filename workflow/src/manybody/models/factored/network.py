@@ -26,6 +26,9 @@ from manybody.models.factored.squares import squares
 # Numbers in the arrays that the backward pass keeps, 128 MiB in single precision: more copies than
 # that are done in several blocks, and computed again on the way back.
 BLOCK = 2**25
+# The same where a LayerNorm makes every copy |V| wide, on a CPU: in arrays that its cache holds,
+# training is 1.7 to 2.1 times as fast, and features without gradients 2.4 times.
+CACHED = 2**19
 # A table of all |V| x |V| first-layer values is made where it saves work and is no larger.
 TABLE = 2**24
 # L * |V| up to which the compiled loops, which take one-hots as numbers, are faster.
@@ -264,9 +267,11 @@ class Factored(Model):
         """Features (B, m, d) of the copies of tokens (B, L) that mask positions (B, m) or all L.
 
         Computed for so many sequences, and within one for so many masks, that no array which the
-        backward pass keeps exceeds `BLOCK`; with more than one block it computes blocks again.
+        backward pass keeps exceeds `BLOCK`, or `CACHED`; with more than one block it computes
+        blocks again.
         """
         batch, length = tokens.shape
+        numbers = CACHED if self.norms and tokens.device.type == "cpu" else BLOCK
         if self.layers == 1:
             features = self._features(tokens, positions)
             if self.fields is None:
@@ -275,10 +280,10 @@ class Factored(Model):
             return torch.cat([features, own], -1)
         masks = length if positions is None else positions.shape[1]
         if self.layers == 2 and self.variant == "exact":
-            sequences, some = max(1, BLOCK // (length * self.vocabulary)), masks
+            sequences, some = max(1, numbers // (length * self.vocabulary)), masks
         else:
-            sequences = max(1, BLOCK // (masks * self.activation_size))
-            some = max(1, BLOCK // self.activation_size)
+            sequences = max(1, numbers // (masks * self.activation_size))
+            some = max(1, numbers // self.activation_size)
         if sequences >= batch and some >= masks:
             return self._features(tokens, positions)
         if positions is None and some < masks:
