@@ -64,7 +64,7 @@ def no_law(config):
     ("change", "said"),
     [
         (rungs, "students[0].clones[0].targets: found 2; expected 3, as"),
-        (other_spectrum, "students[0].spectrum: found tree-truths, of planted-bert on tree"),
+        (other_spectrum, "students[0].spectrum: found tree-truths, of tree-bert on tree"),
         (fewer_runs, "runs [0, 1]; expected planted-bert on planted, runs [0, 1, 2]"),
         (some_positions, "students[1].evaluation: found tree-truths, of some positions"),
         (no_target, "students[1].exact[0].targets[1]: found level-7; expected one of the targets"),
