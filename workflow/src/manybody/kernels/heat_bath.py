@@ -35,34 +35,58 @@ def seen(
 
 
 @njit(fastmath=_SUMS, nogil=True, cache=True)
-def shown(
-    chains, positions, tokens, w, s, mixing1, mixing2, direct, linear, square, loop, cross, mean,
-    g, rho, pairs, single, sent,
+def weigh(
+    chains, positions, tokens, w, s, mixing1, mixing2, weights, base, outward, inward, mean, g,
+    rho, products, pairs, single, out, sent,
 ):  # fmt: skip
-    """single, sent (n, |V|): c0, and c1, which multiplies g_b: how the others see value b.
+    """All that value b of positions[m] (n,) in chains[m] (n,) is weighed by: single, out and sent
+    (n, |V|), which are base_i + c0, o as of `seen`, and c1.
 
-    As `seen`; s (C, L, |V|), rho and pairs (|V|, |V|).
+    As `seen`; s (C, L, |V|), base (L, |V|), rho, products = rho * g and pairs (|V|, |V|); the
+    coefficients (L, L) in `outward` and `inward`, of which those that are 0 cost nothing.
     """
     length, vocabulary = w.shape[1], w.shape[2]
+    direct, linear, square, triple = outward
+    second, third = weights
     for m in range(len(chains)):
         c, i = chains[m], positions[m]
-        g_own, r_own, alone, total = g[tokens[c, i]], rho[tokens[c, i]], single[m], sent[m]
-        alone[:] = 0.0
-        total[:] = 0.0
+        g_own, r_own, s_own, read = g[tokens[c, i]], rho[tokens[c, i]], s[c, i], mixing2[i, i]
+        alone, seen_by, shown = single[m], out[m], sent[m]
+        for v in range(vocabulary):
+            alone[v] = base[i, v] + second * (s_own[v] - read * r_own[v])
+        seen_by[:] = 0.0
+        shown[:] = 0.0
+        for j in range(length):
+            if j == i:
+                continue
+            t = tokens[c, j]
+            x, y = linear[i, j], square[i, j]
+            if x != 0.0 or y != 0.0:
+                row = g[t]
+                for v in range(vocabulary):
+                    seen_by[v] += (x * mean[v] + y * row[v]) * row[v]
+            x, y, z = inward[0][j, i], inward[1][j, i], inward[2][i, j]
+            if y != 0.0 or z != 0.0:
+                row, pair = products[t], pairs[t]
+                for v in range(vocabulary):
+                    alone[v] += y * pair[v]
+                for v in range(vocabulary):
+                    shown[v] -= z * row[v]
+            if x != 0.0:
+                row = rho[t]
+                for v in range(vocabulary):
+                    shown[v] += x * mean[v] * row[v]
+        for k in range(length):
+            w_row, s_row = w[c, k], s[c, k]
+            back, read, weight = mixing1[k, i], mixing2[i, k], triple[i, k]
+            cross = third * back
+            for v in range(vocabulary):
+                value = w_row[v] - back * g_own[v]
+                seen_by[v] += weight * value * value
+                shown[v] += cross * (s_row[v] - read * r_own[v]) * value
         for j in range(length):
             if j != i:
-                t = tokens[c, j]
-                g_row, r_row, pair = g[t], rho[t], pairs[t]
-                a, x, y, z = direct[j, i], linear[j, i], square[j, i], loop[i, j]
-                for v in range(vocabulary):
-                    alone[v] += a * r_row[v] + y * pair[v]
-                for v in range(vocabulary):
-                    total[v] += (x * mean[v] - z * g_row[v]) * r_row[v]
-        for k in range(length):
-            w_row, s_row, weight = w[c, k], s[c, k], cross[i, k]
-            back, read = mixing1[k, i], mixing2[i, k]
-            for v in range(vocabulary):
-                total[v] += weight * (s_row[v] - read * r_own[v]) * (w_row[v] - back * g_own[v])
+                seen_by[tokens[c, j]] += direct[i, j]
 
 
 @njit(fastmath=_SUMS, nogil=True, cache=True)

@@ -85,12 +85,15 @@ class OrderChains:
         def given(tensor: Tensor) -> np.ndarray:
             return tensor.to(precision).contiguous().numpy()
 
+        # `linear` multiplies the mean of G alone.
+        with_mean = linear * mean.any()
+
         def coefficients(weights):
             first, second, third = weights
             base = (first * self.fields - second * fixed).to(precision)
             parts = (
                 second * direct,
-                second * linear,
+                second * with_mean,
                 (second - third) * every,
                 third * mixing2,
             )
@@ -98,11 +101,13 @@ class OrderChains:
 
         self._target, self._model = coefficients(self.weights), coefficients(WEIGHTS["raw"])
         _, second, third = self.weights
-        inward = (second * direct, second * linear, second * every, 2 * third * loop)
-        self._inward = tuple(map(given, (*inward, 2 * third * mixing1.T)))
+        inward = (second * with_mean, second * every, 2 * third * loop)
+        self._inward = tuple(map(given, inward))
         self._mean, self._mixing = given(mean), (given(mixing1), given(mixing2))
         self._g, self._rho = given(g), given(rho)
-        self._pairs = given(rho @ g.square().T)
+        number = self._g.dtype.type
+        self._inner_weights = (number(second), number(2 * third))
+        self._tables = (self._g, self._rho, given(rho * g), given(rho @ g.square().T))
         # rho_b . o and c1 . g_b for all b, through the ranks where there are any.
         self._read, self._sent = [rho.to(precision).T], [g.to(precision).T]
         if not parameters.full:
@@ -155,32 +160,25 @@ class OrderChains:
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
         """The model's masked logits (n, |V|), less their mean under mu."""
         base, outward = self._model
-        return base[positions] + self._through(self._read, self._outer(chains, positions, outward))
+        return self._through(self._read, self._outer(chains, positions, outward), base[positions])
 
     def conditionals(self, chains: Tensor, positions: Tensor) -> Tensor:
         """-E (n, |V|), up to a constant a row, of all values of one position of each chain."""
-        base, outward = self._target
-        single, sent = self._inner(chains, positions)
-        found = self._through(self._read, self._outer(chains, positions, outward))
-        found += self._through(self._sent, sent)
-        return found.add_(single).add_(base[positions])
+        single, outer, sent = self._weigh(chains, positions)
+        found = self._through(self._read, outer, single)
+        return self._through(self._sent, sent, found)
 
     def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         """As `Chains.log_ratio`: E(s) - E(s') + h_i[a] - h_i[b]."""
-        base, outward = self._target
-        single, sent = self._inner(chains, positions)
-        outer = self._outer(chains, positions, outward)
-        rho, g = torch.from_numpy(self._rho), torch.from_numpy(self._g)
-        current = self.tokens[chains, positions]
+        single, outer, sent = self._weigh(chains, positions)
         plain, own = self._model
-        model = self._outer(chains, positions, own)
-        rows = torch.arange(len(chains))
-        rise = torch.zeros(len(chains), dtype=torch.float64)
-        change = rho[proposals] - rho[current]
-        for values in (base[positions] - plain[positions], single):
-            rise += (values[rows, proposals] - values[rows, current]).double()
-        rise += (change * (outer - model)).sum(1).double()
-        rise += ((g[proposals] - g[current]) * sent).sum(1).double()
+        single -= plain[positions]
+        outer -= self._outer(chains, positions, own)
+        rows, current = torch.arange(len(chains)), self.tokens[chains, positions]
+        rise = (single[rows, proposals] - single[rows, current]).double()
+        for table, values in ((self._rho, outer), (self._g, sent)):
+            table = torch.from_numpy(table)
+            rise += ((table[proposals] - table[current]) * values).sum(1).double()
         return rise, (chains, positions, proposals)
 
     def accept(self, handle, accepted: Tensor) -> None:
@@ -193,24 +191,33 @@ class OrderChains:
         kernels.replace(*moves, *caches, *self._mixing, self._g, self._rho)
 
     def _outer(self, chains: Tensor, positions: Tensor, coefficients) -> Tensor:
-        out = np.empty((len(chains), len(self._g)), self._g.dtype)
+        (out,) = self._rows(chains, 1)
         where = (chains.numpy(), positions.numpy(), self._tokens)
         kernels.seen(
             *where, self._w, self._mixing[0], *coefficients, self._mean, self._g, out
         )  # fmt: skip
         return torch.from_numpy(out)
 
-    def _inner(self, chains: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        single, sent = (np.empty((len(chains), len(self._g)), self._g.dtype) for _ in range(2))
-        where = (chains.numpy(), positions.numpy(), self._tokens)
-        kernels.shown(
-            *where, self._w, self._s, *self._mixing, *self._inward, self._mean, self._g,
-            self._rho, self._pairs, single, sent,
+    def _weigh(self, chains: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
+        """base_i + c0, o and c1 (n, |V|) under the target."""
+        base, outward = self._target
+        found = self._rows(chains, 3)
+        kernels.weigh(
+            chains.numpy(), positions.numpy(), self._tokens, self._w, self._s, *self._mixing,
+            self._inner_weights, base.numpy(), outward, self._inward, self._mean, *self._tables,
+            *found,
         )  # fmt: skip
-        return torch.from_numpy(single), torch.from_numpy(sent)
+        return tuple(map(torch.from_numpy, found))
+
+    def _rows(self, chains: Tensor, count: int) -> list[np.ndarray]:
+        """Arrays (n, |V|) to be filled."""
+        shape = (len(chains), len(self._g))
+        return [np.empty(shape, self._g.dtype) for _ in range(count)]
 
     @staticmethod
-    def _through(matrices: list[Tensor], vectors: Tensor) -> Tensor:
-        for matrix in matrices:
+    def _through(matrices: list[Tensor], vectors: Tensor, rest: Tensor) -> Tensor:
+        """rest + the vectors through all matrices."""
+        *first, last = matrices
+        for matrix in first:
             vectors = vectors @ matrix
-        return vectors
+        return torch.addmm(rest, vectors, last)
