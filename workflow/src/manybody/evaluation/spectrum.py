@@ -38,6 +38,7 @@ REPLICATES = 400  # of the bootstrap
 # next checkpoint, up to so many blocks: 200 MB at most.
 KEPT, BLOCKS = 32, 2000
 BELIEVED = 4  # chunks of draws before an error is believed
+CLOSE = 1.1  # an error within this factor of what endless draws would leave is as good as that
 ROUNDING = 1e-9  # share of Var g that single precision may leave where M_k vanishes
 NONE = 1e-8  # share of the reference variance below which there is no spectrum yet
 LONGEST = 17  # L of sequences whose contexts are enumerated
@@ -83,8 +84,9 @@ def spectrum(
     own next token at every position. special: tokens that are never flipped, predicted or counted.
 
     Draws are added until SE(M_1) <= `first` M_1 and SE(M_k) (or SE(W_d)) <= `higher` Var g for
-    k >= 2, until only more blocks would help, or until they have taken `forwards`, one sequence
-    each, besides those of r and the pilot; if 0 is asked for they take them all. importance: draw
+    k >= 2, until only more blocks would help (the error is within a tenth of what endless draws on
+    these would leave), or until they have taken `forwards`, one sequence each, besides those of r
+    and the pilot; if 0 is asked for they take them all. importance: draw
     flips by the profile of a pilot, not uniformly. variance: Var g to compare with, that of the end
     of training; below 1e-8 of it there is no spectrum yet.
 
@@ -187,6 +189,7 @@ def _wanted(table: pd.DataFrame, degree: int | None, least: int) -> list[int]:
     if degree is not None:
         asked &= (table["quantity"] == "W") | (table["order"] == 1)
     hopeless = (table["asked"] > 0) & (table["floor"] > table["asked"])
+    hopeless &= table["se"] < CLOSE * table["floor"]
     useful = ~table["reached"] & ~hopeless
     missed = table["order"][asked & (useful | (table["draws"] < least))]
     return sorted(set(missed)) if degree is None else [1] * (len(missed) > 0)
