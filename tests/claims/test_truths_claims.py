@@ -88,13 +88,17 @@ def test_one_run_decides_nothing():
     assert set(found.values()) == {"undecided"}
 
 
-def test_checkpoints_that_are_too_few_decide_no_time(monkeypatch):
+@pytest.mark.parametrize(
+    ("each", "near", "far"),
+    [(6, ("undecided", "do not resolve"), ("yes", "2%")), (24, *[("undecided", "resolve")] * 2)],
+)
+def test_checkpoints_decide_no_time_nearer_than_they_are(monkeypatch, each, near, far):
     steps = planted_truths.STEPS
-    monkeypatch.setattr(planted_truths, "STEPS", np.append(steps[:-1:5], steps[-1]))
+    monkeypatch.setattr(planted_truths, "STEPS", np.append(steps[:-1:each], steps[-1]))
     found, _ = answers()
-    assert of(found, "cuts: the loss on orders up to 2", "orders up to 3 (", "do not resolve") == (
-        "undecided"
-    )
+    assert of(found, "cuts: the loss on orders up to 2", "orders up to 3 (", near[1]) == near[0]
+    assert of(found, "cuts: the loss on orders up to 2", "the whole law (", far[1]) == far[0]
+    assert of(found, "clone of order 2 (clones) stops falling with", "resolve") == "undecided"
     assert of(found, "M_1 comes to half its end before M_3") == "yes"
 
 
