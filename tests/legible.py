@@ -1,7 +1,9 @@
 """What of a figure a reader could not make out in print, at its own size."""
 
 import warnings
+from itertools import pairwise
 
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
@@ -11,7 +13,7 @@ SMALLEST = 6  # points
 
 
 def faults(figure):
-    """Another width than a column's, small type, legends over curves or off the page."""
+    """Another width than a column's, small type, labels or legends over others or off the page."""
     found = []
     if figure.get_figwidth() not in style.COLUMNS.values():
         found.append(f"{figure.get_figwidth()} inches wide")
@@ -21,6 +23,13 @@ def faults(figure):
     for text in figure.findobj(Text):
         if text.get_visible() and text.get_text().strip() and text.get_fontsize() < SMALLEST:
             found.append(f"{text.get_fontsize()} points: {text.get_text()!r}")
+    for axes in figure.findobj(Axes):
+        labels = [one for one in axes.get_xticklabels() if one.get_visible() and one.get_text()]
+        inside = [one for one in labels if axes.bbox.padded(1).containsx(_middle(one))]
+        level = [one for one in inside if one.get_rotation() % 90 == 0]
+        for one, other in pairwise(sorted(level, key=_middle)):
+            if one.get_window_extent().x1 > other.get_window_extent().x0:
+                found.append(f"{one.get_text()!r} runs into {other.get_text()!r}")
     for axes in figure.findobj(lambda part: hasattr(part, "get_legend")):
         legend = axes.get_legend()
         if legend is None:
@@ -36,3 +45,8 @@ def faults(figure):
         if not (page.fully_containsy(box.y0) and page.fully_containsy(box.y1)):
             found.append(f"the legend of {words!r} is cut off above or below")
     return found
+
+
+def _middle(label):
+    box = label.get_window_extent()
+    return (box.x0 + box.x1) / 2

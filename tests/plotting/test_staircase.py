@@ -64,6 +64,14 @@ def test_ends_lie_in_the_middle_of_their_column_but_for_those_that_would_cover_e
     assert len(set(many.values())) == 40
 
 
+@pytest.mark.parametrize("more", [0, 3])
+def test_names_of_columns_do_not_run_into_each_other(planted, more):
+    files, block, context = planted
+    protocols = block["protocols"] * (1 + more)
+    figure, _ = fig2.draw(files, {**block, "protocols": protocols}, context)
+    assert faults(figure) == []
+
+
 def test_the_literal_recipe_has_a_row_of_panels_for_each_part(planted):
     files, block, context = planted
     part = {key: block[key] for key in ("source", "networks", "lines", "truth")}

@@ -23,6 +23,7 @@ LAYERS = ((0, (1, 1)), (0, (4, 1.2)), "-")  # dashes from the first layer to the
 RING = dict(marker="o", color="black", markersize=8, markerfacecolor="none", markeredgewidth=0.9)
 BESIDE = 0.16  # of a column: points that would cover each other lie so far apart
 NEAR = 0.03  # of the axis of losses: points this close would cover each other
+WIDE = 4  # columns of ends whose names fit beside each other
 APART = 0.07  # smallest distance of two labels of lines, as a share of the axis
 
 
@@ -72,8 +73,9 @@ def draw_ends(axes: Axes, groups: list[Group], lines: Lines) -> pd.DataFrame:
             else:
                 at_top = axes.get_xaxis_transform()
                 axes.plot(place, 1.0, linestyle="", transform=at_top, clip_on=False, **looks)
-    names = [group.label.replace(", ", "\n") for group in groups]
-    axes.set_xticks(range(len(groups)), names)
+    wide = len(groups) <= WIDE
+    names = [group.label.replace(", ", "\n") if wide else group.label for group in groups]
+    axes.set_xticks(range(len(groups)), names, rotation=0 if wide else 90)
     axes.set(xlim=(-0.5, len(groups) - 0.5), ylim=_limits(lines))
     label_lines(axes, lines)
     return ends_table(groups, lines)
