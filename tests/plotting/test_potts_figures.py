@@ -67,6 +67,15 @@ def test_the_panels_hold_what_was_read(drawn):
     assert figure.axes[0].get_title(loc="left").startswith("(a) β = 1.707, optimum 0.6")
 
 
+def test_names_of_six_architectures_do_not_run_into_each_other(tmp_path):
+    more = [
+        {**run, "label": run["label"].replace("vanilla", "tutorial")} for run in BLOCK["runs"][2:]
+    ]
+    block = {"runs": [*BLOCK["runs"], *more]}
+    figure, _ = fig2.draw(*make(tmp_path, strengths={}).given(block))
+    assert faults(figure) == []
+
+
 def test_a_diverged_recipe_is_no_error(tmp_path):
     _, table = fig2.draw(*diverged(tmp_path / "one of two"))
     tried = table[table["panel"] == "candidates"]

@@ -37,6 +37,7 @@ COLOURS = (
     style.TIMES[1],
 )
 DIVERGING = "RdBu_r"
+BESIDE = 3  # names of architectures that fit beside each other below the narrow panel
 
 
 @style.styled(style.RC)
@@ -174,7 +175,8 @@ def draw_ends(axes: Axes, data: Data) -> pd.DataFrame:
         shown[entry.label.replace(", ", "\n").replace(" attention", "")] = found
         parts.append(points("c end", entry.label, found.index, [number] * len(found), found))
     seaborn.stripplot(pd.DataFrame(shown), palette=_palette(data), alpha=0.8, jitter=False, ax=axes)
-    axes.tick_params(axis="x", labelsize=6)
+    upright = len(shown) > BESIDE
+    axes.tick_params(axis="x", labelsize=6, labelrotation=90 if upright else 0)
     axes.tick_params(axis="y", labelleft=False)
     several = any(len(entry.runs) > 1 for entry in data.architectures)
     axes.set_title(f"at the end{', every seed' if several else ''}")

@@ -118,7 +118,7 @@ def _draw_late(axes: Axes, student: Student, controls: list[Series]) -> pd.DataF
     *rungs, original = ladder(student)
     others = [original, *controls]
     slots = [(series, place) for place, series in enumerate(rungs)]
-    slots += [(series, len(rungs) + 0.3 + place) for place, series in enumerate(others)]
+    slots += [(series, len(rungs) + 0.3 + 1.3 * place) for place, series in enumerate(others)]
     curves = [series.curve("late", "loss").assign(place=place) for series, place in slots]
     steps = student.block["late_steps"]
     late = pd.concat(
