@@ -35,7 +35,7 @@ figures: env ## every figure of the default configuration (minutes)
 	$(INSIDE) snakemake --cores all $(ARGS)
 
 resume: env ## go on after kill -9 or a power cut, unless something still runs
-	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.files.running '$(RESULTS)'
+	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.io.running '$(RESULTS)'
 	$(named)
 	$(INSIDE) snakemake --cores 1 --unlock $(ARGS)
 	$(INSIDE) snakemake --cores all $(ARGS)
@@ -44,7 +44,7 @@ why: env ## what would run, in groups, and what has changed since it last ran
 	@$(INSIDE) PYTHONPATH=workflow/src python workflow/why.py $(ARGS)
 
 prune: env ## what the store holds that no figure uses now; ARGS=--remove removes it
-	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.files.store '$(RESULTS)' $(ARGS)
+	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.io.store '$(RESULTS)' $(ARGS)
 
 test: env ## format, lint and the quick tests (3 minutes)
 	$(check)
@@ -67,7 +67,7 @@ audit: env ## licences and known vulnerabilities of the locked packages
 	$(INSIDE) python envs/audit.py
 
 # Of a config file that is not there snakemake would only show a traceback.
-named = @$(INSIDE) PYTHONPATH=workflow/src python -m manybody.config.named $(ARGS)
+named = @$(INSIDE) PYTHONPATH=workflow/src python -m manybody.pipeline.named $(ARGS)
 
 define check
 $(INSIDE) ruff check

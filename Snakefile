@@ -35,7 +35,7 @@ sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("sr
 refuse_missing_packages()
 
 from display import Display
-from manybody.config.check import ConfigError, check, take_away
+from manybody.pipeline.check import ConfigError, check, take_away
 from manybody.config.merge import in_order, typed
 
 update_config(config, typed(workflow.config_settings.config_args))

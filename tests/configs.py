@@ -8,7 +8,7 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from manybody.config.check import ConfigError, check
+from manybody.pipeline.check import ConfigError, check
 
 CONFIG = Path(__file__).resolve().parents[1] / "config"
 

@@ -1,7 +1,7 @@
 """Corpora of a test's own lines, and the documents that come out in each split."""
 
-from manybody.sources import text
-from manybody.sources.documents import Documents
+from manybody.data import text
+from manybody.data.documents import Documents
 
 SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 

@@ -4,8 +4,8 @@ from itertools import product
 
 import numpy as np
 
-from manybody.sources import enumeration
-from manybody.sources.hamiltonian import Hamiltonian
+from manybody.data import enumeration
+from manybody.data.hamiltonian import Hamiltonian
 
 
 def all_states(vocabulary: int, length: int) -> np.ndarray:

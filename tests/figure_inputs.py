@@ -2,8 +2,8 @@
 
 from pydantic import TypeAdapter
 
-from manybody.config.block import nearest_of
 from manybody.config.figures import potts, simplicity
+from manybody.io.options import nearest_of
 
 BLOCKS = (
     simplicity.SimplicityFig4,

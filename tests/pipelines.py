@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 from repository import ROOT
 
-from manybody.files.atomic import sha256
+from manybody.io.atomic import sha256
 
 PATIENCE = 4 * 3600.0  # seconds after which a call hangs, on however busy a machine
 # Logs, resources and times are outside the promise of equal bytes; saved states go.
@@ -99,7 +99,7 @@ class Pipeline:
     def resume(self) -> subprocess.CompletedProcess:
         """What `make resume` asks before it unlocks."""
         return subprocess.run(
-            [sys.executable, "-m", "manybody.files.running", "results"],
+            [sys.executable, "-m", "manybody.io.running", "results"],
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": str(self.root / "workflow" / "src")},
             capture_output=True,

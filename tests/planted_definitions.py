@@ -6,7 +6,7 @@ import planted_losses
 import planted_spectra
 from planted_spectra import ENDS, HALVES, STEPS, rise, rows
 
-from manybody.files import tables
+from manybody.io import tables
 
 FALLS = {1: 60.0, 2: 150.0, 3: 400.0}  # steps at which divergences have half fallen
 SIZES = {0: 500.0, 6: 900.0, 12: 1400.0}  # half-times of J

@@ -10,8 +10,8 @@ from figure_inputs import needs
 from manybody.claims.simplicity.evaluated import Evaluated
 from manybody.claims.simplicity.learning import Student
 from manybody.claims.simplicity.quality import Chains, Quality
-from manybody.files import sequences, tables
-from manybody.files.manifest import write_manifest
+from manybody.io import sequences, tables
+from manybody.io.manifest import write_manifest
 
 STEPS = [0, 1, 3, 10, 30, 100, 150, 200, 300, 400, 600, 800, 1000, 1400, 1800, 2200, 2600, 3000]
 SEQUENCES, LENGTH = 40, 16

@@ -10,7 +10,7 @@ from manybody.claims import reading
 from manybody.claims.multi_index import fig1, fig2, fig3, fig5, messages, public
 from manybody.claims.multi_index import runs as message_runs
 from manybody.claims.reading import Table
-from manybody.files import tables
+from manybody.io import tables
 
 COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
 ALPHAS = [round(0.05 * k, 2) for k in range(1, 33)]

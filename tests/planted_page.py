@@ -6,10 +6,10 @@ import pandas as pd
 from PIL import Image
 
 from manybody.claims import verdicts
-from manybody.files import cards, tables
-from manybody.files.cards import Lacking
-from manybody.files.manifest import write_manifest
-from manybody.page import document
+from manybody.io import cards, tables
+from manybody.io.cards import Lacking
+from manybody.io.manifest import write_manifest
+from manybody.report import document
 
 
 def clone(folder: Path, rhat=1.01, changed=0.95, samples=True) -> Path:

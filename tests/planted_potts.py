@@ -8,13 +8,13 @@ import pandas as pd
 import planted_runs
 
 from manybody.claims.potts import recovery
-from manybody.evaluation import equations
-from manybody.evaluation.contacts import write_scores
-from manybody.files import sequences, tables
+from manybody.data import pair_gibbs
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.potts import contact_map, stored_colours
+from manybody.io import sequences, tables
+from manybody.measure import equations
+from manybody.measure.contacts import write_scores
 from manybody.models.factored import equation
-from manybody.sources import pair_gibbs
-from manybody.sources.hamiltonian import Hamiltonian
-from manybody.sources.potts import contact_map, stored_colours
 from manybody.theory.rows import rows
 
 LENGTH, VOCABULARY, BETA, HELD_OUT, M = 20, 20, 1.707, 2000, 3000

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from manybody.files.checkpoints import write_tensors
-from manybody.files.manifest import write_manifest
+from manybody.io.checkpoints import write_tensors
+from manybody.io.manifest import write_manifest
 from manybody.training.run_files import write_history
 
 

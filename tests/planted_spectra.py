@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from manybody.files import tables
+from manybody.io import tables
 
 STEPS = [0, *np.unique(np.geomspace(50, 3000, 40).round().astype(int))]
 ENDS = {1: 4.0, 2: 0.5, 3: 0.05}

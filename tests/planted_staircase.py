@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import planted_runs
 
-from manybody.files import sequences, tables
-from manybody.sources.hamiltonian import Hamiltonian
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.io import sequences, tables
 
 LENGTH, VOCABULARY, HELD_OUT = 10, 5, 4096
 SOURCE = {

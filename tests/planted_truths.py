@@ -7,7 +7,7 @@ from planted_losses import clone, factored
 
 from manybody.claims.simplicity import truths_runs
 from manybody.claims.simplicity.spectra import Spectra
-from manybody.files import tables
+from manybody.io import tables
 from manybody.theory.rows import rows
 
 STEPS = np.array([0, *np.unique(np.geomspace(10, 3000, 48).round())])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from manybody.files.sequences import Sequences
-from manybody.sources import many_body, potts
-from manybody.sources.hamiltonian import Hamiltonian
+from manybody.data import many_body, potts
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.io.sequences import Sequences
 
 MANY_BODY = dict(
     kind="many-body", order=3, length=6, vocabulary=3, colours="potts", logit_scale=2.0,

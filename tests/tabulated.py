@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from scipy.linalg import helmert
 
-from manybody.evaluation.flips import Conditionals
+from manybody.measure.flips import Conditionals
 
 
 def model(length, vocabulary, degree, seed=0, causal=False, terms=8):

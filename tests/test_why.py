@@ -2,7 +2,7 @@
 
 import pytest
 
-from manybody.config.time_left import Plan
+from manybody.pipeline.time_left import Plan
 from why import FOLLOWS, differences, reasons, report, time_needed
 
 CHANGED = "Params have changed since last execution: Union of exclusive params before and now "

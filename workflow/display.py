@@ -12,9 +12,9 @@ from threading import Event, RLock, Thread
 
 from snakemake.logging import logger
 
-from manybody.config.time_left import Plan, expected
-from manybody.files.store import FETCHED
-from manybody.runtime.progress import last_lines, last_progress
+from manybody.io.progress import last_lines, last_progress
+from manybody.io.store import FETCHED
+from manybody.pipeline.time_left import Plan, expected
 
 EACH = 30.0  # seconds between two lines where there is no terminal
 JOBS, LINES = 8, 20  # running jobs that are shown; lines of the log of one that failed

@@ -16,7 +16,7 @@ from snakemake import cli, workflow
 from snakemake.logging import logger
 
 from display import planned, span
-from manybody.config.time_left import Plan
+from manybody.pipeline.time_left import Plan
 
 PARAMETERS = re.compile(r"before and now across all output: before: (.*?) now: (.*?) ?(?:;|$)")
 CODE = re.compile("[0-9a-f]{16}")

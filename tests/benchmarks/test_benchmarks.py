@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmarks import clones, energies, ngrams
-from manybody.sources.ngrams import KneserNey
+from manybody.data.ngrams import KneserNey
 
 
 def test_rates_of_clones_and_of_naive_chains_are_those_of_their_own_times(monkeypatch):

@@ -8,7 +8,7 @@ import torch
 
 from benchmarks import interactions
 from manybody import models
-from manybody.evaluation import flips
+from manybody.measure import flips
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ import torch
 
 import manybody as mb
 from manybody.claims import cards as made
-from manybody.files import cards
-from manybody.files.atomic import ArtifactError
-from manybody.files.cards import Lacking
-from manybody.page import clone_cards
+from manybody.data import n_gram_clone
+from manybody.io import cards
+from manybody.io.atomic import ArtifactError
+from manybody.io.cards import Lacking
+from manybody.report import clone_cards
 from manybody.sampling import combinations, metropolis
 from manybody.sampling.reference import reference
 from manybody.sampling.temperature import Schedule
-from manybody.sources import n_gram_clone
 
 VOCABULARY, LENGTH, CHAINS = 24, 9, 40
 BERT = dict(architecture="bert", layers=1, heads=2, width=8, mlp=16)

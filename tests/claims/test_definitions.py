@@ -6,7 +6,7 @@ from planted_spectra import ENDS, HALVES
 
 from manybody.claims.simplicity import definitions
 from manybody.claims.simplicity.definitions_runs import read_students
-from manybody.files import tables
+from manybody.io import tables
 
 
 def answers(folder, **planted):

@@ -31,11 +31,11 @@ from manybody.claims import verdicts
 from manybody.claims.identities import potts as identities
 from manybody.claims.potts import contacts, fig2, fig2_runs, fig3, recovery
 from manybody.claims.reading import Table
-from manybody.evaluation.contacts import write_known
-from manybody.evaluation.known_contacts import read_contacts
-from manybody.files import tables
-from manybody.sources import pair_gibbs
-from manybody.sources.hamiltonian import Hamiltonian
+from manybody.data import pair_gibbs
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.io import tables
+from manybody.measure.contacts import write_known
+from manybody.measure.known_contacts import read_contacts
 from manybody.theory import replica
 
 # --- Figure 2 ------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ import pytest
 
 from manybody.claims import scorecard, verdicts
 from manybody.claims.statements import statement
-from manybody.files import tables
-from manybody.files.atomic import ArtifactError, read_json
+from manybody.io import tables
+from manybody.io.atomic import ArtifactError, read_json
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ from scipy.stats import binomtest
 from manybody.claims.identities import many_body as many_body_identities
 from manybody.claims.simplicity import fig2, fig2_literal, fig2_seeds, staircase_runs
 from manybody.claims.simplicity import staircase as staircase_claims
-from manybody.files import tables
-from manybody.sources.hamiltonian import Hamiltonian
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.io import tables
 
 
 def lines(order=4, fits=LINES, truth=TRUTH, marginals=1.6090):

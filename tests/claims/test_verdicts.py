@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from manybody.claims import verdicts
 from manybody.claims.saturation import saturation
-from manybody.files import tables
+from manybody.io import tables
 
 STEPS = [0, 100, 200, 400, 800]
 

@@ -3,7 +3,7 @@
 import pytest
 from configs import load, refusal
 
-from manybody.config.check import check
+from manybody.pipeline.check import check
 
 PATHS = {"energy": "brook", "paths": 4}
 GPT = {"model": "gpt", "sampler": "ancestral", "energy": "norm", "sweeps": [1]}

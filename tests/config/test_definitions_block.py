@@ -3,8 +3,8 @@
 import pytest
 from configs import load, refusal
 
-from manybody.config.check import check
 from manybody.config.spectra import enumerable
+from manybody.pipeline.check import check
 
 
 @pytest.fixture

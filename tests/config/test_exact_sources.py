@@ -4,9 +4,9 @@ import pytest
 from configs import load, refusal
 
 from manybody.claims import labels
-from manybody.config.check import check
 from manybody.config.sources import sized
-from manybody.files.tables import read_targets
+from manybody.io.tables import read_targets
+from manybody.pipeline.check import check
 from manybody.plotting import palette
 
 SEQUENCES = {"train": 20, "validation": 10, "test": 10}

@@ -7,8 +7,8 @@ import pytest
 from configs import load
 from snakemake.utils import update_config
 
-from manybody.config.check import check
 from manybody.config.merge import in_order, typed
+from manybody.pipeline.check import check
 
 DEFAULT = load()
 

@@ -3,8 +3,8 @@
 import pytest
 from configs import load, refusal
 
-from manybody.config import costs
-from manybody.config.check import check
+from manybody.pipeline import costs
+from manybody.pipeline.check import check
 
 TEXT = {"kind": "text", "corpus": "tiny", "length": 16, "end_of_document": "dropped"}
 MASKED = {"architecture": "pretrained", "objective": "masked", "weights": "mine"}

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from manybody.files import checkpoints
-from manybody.files.manifest import Manifest
+from manybody.io import checkpoints
+from manybody.io.manifest import Manifest
+from manybody.io.seeds import torch_seed
 from manybody.models import build, stored
 from manybody.models.objectives import masked_loss
-from manybody.runtime.seeds import torch_seed
 from manybody.sampling.backends import open_chains
 from manybody.training import lbfgs
 from manybody.training.lbfgs import fit

@@ -9,13 +9,13 @@ import pytest
 import torch
 from enumerated import all_states, boltzmann
 
-from manybody.files import checkpoints
-from manybody.files.manifest import Manifest
-from manybody.files.sequences import write
+from manybody.data.hamiltonian import Hamiltonian, coincident, field_scale
+from manybody.io import checkpoints
+from manybody.io.manifest import Manifest
+from manybody.io.sequences import write
 from manybody.models import stored
 from manybody.models.energy.network import conditionals
 from manybody.models.objectives import sequence_sums
-from manybody.sources.hamiltonian import Hamiltonian, coincident, field_scale
 from manybody.training.lbfgs import adopt, fit
 
 RECIPE = {

@@ -8,7 +8,7 @@ import explicit
 import pytest
 import torch
 
-from manybody.kernels.lanes import LANES
+from manybody.data.vector_loops import LANES
 from manybody.models import build
 from manybody.models.objectives import choose_masks, masked_loss, sequence_sums
 

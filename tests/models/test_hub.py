@@ -10,13 +10,13 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from manybody.files import checkpoints
-from manybody.files.atomic import ArtifactError
-from manybody.files.sequences import write
+from manybody.data import own_tokenizer
+from manybody.io import checkpoints
+from manybody.io.atomic import ArtifactError
+from manybody.io.refusal import Refusal
+from manybody.io.sequences import write
 from manybody.models import stored
 from manybody.models.pretrained import hub
-from manybody.runtime.refusal import Refusal
-from manybody.sources import own_tokenizer
 from manybody.training.series import adopt
 
 server = http_server.server

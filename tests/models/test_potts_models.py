@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from manybody.evaluation import gauge, maps
-from manybody.files import checkpoints, sequences
+from manybody.data import gauge
+from manybody.io import checkpoints, sequences
+from manybody.measure import maps
 from manybody.models import build, stored
 from manybody.models.objectives import masked_loss, sequence_sums
 from manybody.training.batches import validation_set

@@ -10,16 +10,16 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from manybody import models
-from manybody.evaluation.losses import evaluate
-from manybody.files import checkpoints
-from manybody.files.atomic import ArtifactError
-from manybody.files.manifest import Manifest
-from manybody.files.sequences import Sequences, write
+from manybody.io import checkpoints
+from manybody.io.atomic import ArtifactError
+from manybody.io.manifest import Manifest
+from manybody.io.refusal import Refusal
+from manybody.io.sequences import Sequences, write
+from manybody.measure.losses import evaluate
 from manybody.models import stored
 from manybody.models.objectives import sequence_sums
 from manybody.models.pretrained import layout
 from manybody.models.pretrained.network import Pretrained
-from manybody.runtime.refusal import Refusal
 from manybody.sampling.metropolis import sample
 from manybody.training.series import adopt
 

@@ -9,9 +9,9 @@ import torch
 from safetensors import safe_open
 
 from manybody import models
-from manybody.files import checkpoints
-from manybody.files.atomic import ArtifactError, write_json
-from manybody.files.manifest import write_manifest
+from manybody.io import checkpoints
+from manybody.io.atomic import ArtifactError, write_json
+from manybody.io.manifest import write_manifest
 from manybody.models import stored
 from manybody.training.run_files import write_history
 

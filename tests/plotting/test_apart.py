@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from manybody.runtime.code_digest import SOURCES, import_closure
+from manybody.io.code_digest import SOURCES, import_closure
 
 JUDGES = {"manybody.claims.verdicts", "manybody.claims.multi_index.gates"}
 # They print the answer to claim 11.

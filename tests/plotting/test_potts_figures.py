@@ -24,8 +24,8 @@ from planted_potts import (
 
 from manybody.claims.potts.recovery import MEASURED
 from manybody.claims.reading import Table
-from manybody.evaluation.contacts import as_matrix, precision, read_scores
-from manybody.files import tables
+from manybody.io import tables
+from manybody.measure.contacts import as_matrix, precision, read_scores
 from manybody.plotting import style
 from manybody.plotting.potts import contacts, fig2, fig3, recovery
 from manybody.theory import replica

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from manybody import command
-from manybody.evaluation import flips, spectra
-from manybody.runtime.progress import Progress
+from manybody.io.progress import Progress
+from manybody.measure import flips, spectra
 
 FEW = ["--length", "12", "--orders", "2", "--forwards", "1500"]
 

@@ -57,7 +57,7 @@ def test_importing_the_package_imports_nothing_else():
 
 
 def test_clones_are_those_of_the_pipeline(tmp_path):
-    from manybody.files.manifest import Manifest
+    from manybody.io.manifest import Manifest
     from manybody.sampling import metropolis
 
     model = mb.build_model("factored", 12, 6, layers=2, rank=4, bias=True, seed=3)

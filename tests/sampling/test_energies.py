@@ -10,11 +10,11 @@ from pyarrow import parquet
 from test_metropolis import MODELS, SMALL, build, numbers, states
 
 from benchmarks import naive
-from manybody.files.manifest import Manifest
-from manybody.files.sequences import Sequences
+from manybody.io.manifest import Manifest
+from manybody.io.refusal import Refusal
+from manybody.io.sequences import Sequences
 from manybody.models import build as build_model
 from manybody.models.base import Model
-from manybody.runtime.refusal import Refusal
 from manybody.sampling import combinations, metropolis
 from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.factored import parameters as factored_parameters

@@ -12,9 +12,9 @@ from torch.utils._pytree import tree_leaves
 
 from benchmarks import naive
 from manybody import models
-from manybody.files import tables
-from manybody.files.manifest import Manifest
-from manybody.files.sequences import Sequences
+from manybody.io import tables
+from manybody.io.manifest import Manifest
+from manybody.io.sequences import Sequences
 from manybody.sampling import footprint, masked, metropolis
 from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.draws import Draws, invert_on_tensors, propose

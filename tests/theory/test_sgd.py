@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from manybody.kernels.sgd import derivatives, outputs, visit
 from manybody.theory.multi_index import sgd
+from manybody.theory.multi_index.sgd_loops import derivatives, outputs, visit
 
 ENTRY = {
     "skip": 1.0,

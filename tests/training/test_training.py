@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 import torch
 
-from manybody.files import checkpoints
-from manybody.files import lease as leases
-from manybody.files.atomic import ArtifactError
-from manybody.files.lease import lease
-from manybody.files.manifest import Manifest
+from manybody.io import checkpoints
+from manybody.io import lease as leases
+from manybody.io.atomic import ArtifactError
+from manybody.io.lease import lease
+from manybody.io.manifest import Manifest
 from manybody.models import build, stored
 from manybody.training import learner, loop
 from manybody.training.batches import Batches, validation_set

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from manybody import models
+from manybody.io.devices import accelerated
+from manybody.io.seeds import run_settings
 from manybody.models.base import Model
-from manybody.runtime.devices import accelerated
-from manybody.runtime.seeds import run_settings
 from manybody.sampling.backends import open_chains
 from manybody.sampling.draws import Draws
 from manybody.sampling.metropolis import advance

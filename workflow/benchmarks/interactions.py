@@ -52,10 +52,10 @@ import torch
 from torch.nn import functional
 
 from manybody import models
-from manybody.evaluation import flips, spectrum
-from manybody.evaluation.flips import Conditionals
-from manybody.files.sequences import Sequences
-from manybody.runtime.progress import Progress
+from manybody.io.progress import Progress
+from manybody.io.sequences import Sequences
+from manybody.measure import flips, spectrum
+from manybody.measure.flips import Conditionals
 
 LENGTH, FREE, TRIPLES = 128, 16, 20
 SIZES = dict(architecture="bert", layers=2, heads=4, width=64, mlp=128, length=LENGTH)

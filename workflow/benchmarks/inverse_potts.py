@@ -19,11 +19,11 @@ import time
 import numpy as np
 
 from benchmarks import pairwise, plm
-from manybody.evaluation import contacts
-from manybody.inverse_potts import pseudolikelihood as pl
-from manybody.sources import pair_gibbs
-from manybody.sources.hamiltonian import Hamiltonian
-from manybody.sources.potts import contact_map, stored_colours
+from manybody.data import pair_gibbs
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.potts import contact_map, stored_colours
+from manybody.measure import contacts
+from manybody.training import pseudolikelihood as pl
 
 BETA = 1.707
 LENGTH = COLOURS = 20

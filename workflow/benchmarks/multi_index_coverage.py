@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.stats import norm, t
 
-from manybody.runtime.progress import Progress
+from manybody.io.progress import Progress
 from manybody.theory.multi_index.samples import Setting, draws, mean_error
 from manybody.theory.multi_index.table import both, onset, onset_guess, single_layer, weak_recovery
 

@@ -14,8 +14,8 @@ import time
 import numpy as np
 
 from benchmarks import alone
-from manybody.sources.documents import Documents
-from manybody.sources.ngrams import KneserNey, NGrams
+from manybody.data.documents import Documents
+from manybody.data.ngrams import KneserNey, NGrams
 
 VOCABULARIES = (400, 50_304)
 TOKENS = 50_000_000

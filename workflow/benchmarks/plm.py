@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from scipy.optimize import minimize
 
-from manybody.inverse_potts.pseudolikelihood import (
+from manybody.training.pseudolikelihood import (
     HISTORY,
     Counted,
     Fit,
@@ -20,7 +20,7 @@ from manybody.inverse_potts.pseudolikelihood import (
     loss_and_gradients,
     split,
 )
-from manybody.kernels.pseudolikelihood import GROUP, SUMS, clear, site
+from manybody.training.pseudolikelihood_loops import GROUP, SUMS, clear, site
 
 
 @dataclass

@@ -12,9 +12,9 @@ import time
 import numpy as np
 import torch
 
-from manybody.sources import pair_gibbs
-from manybody.sources.hamiltonian import Hamiltonian
-from manybody.sources.potts import contact_map, stored_colours
+from manybody.data import pair_gibbs
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.potts import contact_map, stored_colours
 
 BETA = 1.707  # Hamming distance 0.3
 CHAINS = 5000

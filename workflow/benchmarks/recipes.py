@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from manybody.files.sequences import Sequences
-from manybody.files.tables import read_run
-from manybody.runtime.progress import Progress
+from manybody.io.progress import Progress
+from manybody.io.sequences import Sequences
+from manybody.io.tables import read_run
 from manybody.training import loop
 
 ADAM = dict(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody.files.sequences import Sequences
-from manybody.sources import documents, tokenizer
-from manybody.sources.documents import Documents, Piece
+from manybody.data import documents, tokenizer
+from manybody.data.documents import Documents, Piece
+from manybody.io.sequences import Sequences
 
 CHUNK = 1000  # documents that the baseline hands to the library at a time
 

@@ -26,8 +26,8 @@ import transformers
 
 import manybody as mb
 from benchmarks import alone
-from manybody.sources import tokenizer
-from manybody.sources.documents import Documents
+from manybody.data import tokenizer
+from manybody.data.documents import Documents
 
 SERIES = dict(hidden_size=256, num_hidden_layers=4, num_attention_heads=8, vocab_size=8000)
 PYTHIA = dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, vocab_size=50_304)

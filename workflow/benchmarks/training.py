@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.utils.data import IterableDataset
 
 from manybody import models
+from manybody.io.seeds import torch_seed
 from manybody.models import stored
-from manybody.runtime.seeds import torch_seed
 from manybody.training.batches import Batches
 from manybody.training.loop import train
 

@@ -8,7 +8,7 @@ Makes   results/sequences/{source}/ngrams.json, losses of n-grams
 """
 
 MEASURED = [Path(workflow.basedir) / "docs" / "recipes.csv"]
-MEASURED += [Path(workflow.basedir) / "workflow/src/manybody/config/costs.json"]
+MEASURED += [Path(workflow.basedir) / "workflow/src/manybody/pipeline/costs.json"]
 
 
 rule measure_ngrams:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from manybody.config.sources import sized
 from manybody.config.spectra import enumerable
-from manybody.files.atomic import sha256, to_json
+from manybody.io.atomic import sha256, to_json
 from manybody.models import ARCHITECTURES
-from manybody.runtime.code_digest import code_digest
+from manybody.io.code_digest import code_digest
 from manybody.sampling import footprint
-from manybody.sources import SourceError, given
+from manybody.data import SourceError, given
 
 RESULTS = config["results"]
 SEQUENCES = f"{RESULTS}/sequences/{{source}}"
@@ -33,7 +33,7 @@ SAMPLED = ("many-body", "potts")  # kinds of sources with a Hamiltonian
 SPLITS = ("train", "validation", "test")
 SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
 CLAIMS = Path(workflow.basedir) / "workflow/src/manybody/claims"
-POTTS_COLOURS = Path(workflow.basedir) / "workflow/src/manybody/sources/potts_colours.json"
+POTTS_COLOURS = Path(workflow.basedir) / "workflow/src/manybody/data/potts_colours.json"
 
 
 wildcard_constraints:
@@ -167,8 +167,8 @@ def corpus_files(corpus):
 
 def corpus_modules(corpus):
     kind = entry("corpora", corpus)["kind"]
-    modules = {"pydocs": ["manybody.sources.pydocs"], "file": []}
-    return modules.get(kind, ["manybody.sources.published"])
+    modules = {"pydocs": ["manybody.data.pydocs"], "file": []}
+    return modules.get(kind, ["manybody.data.published"])
 
 
 def tensor_files(source):
@@ -369,7 +369,7 @@ def drawn_from(source):
 
 def exact_module(source):
     """The module that draws the sequences of such a source."""
-    return f"manybody.sources.{entry('sources', source)['kind'].replace('-', '_')}"
+    return f"manybody.data.{entry('sources', source)['kind'].replace('-', '_')}"
 
 
 def sampling_threads(source):

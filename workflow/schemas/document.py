@@ -9,8 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from manybody.config.check import NAMED, Config
 from manybody.config.sentences import alternatives, expectation, written
+from manybody.pipeline.check import NAMED, Config
 
 FIRST = ("kind", "architecture", "name")  # keys that head a table
 SCHEMA, PAGE = Path("workflow/schemas/config.schema.json"), Path("docs/config.md")

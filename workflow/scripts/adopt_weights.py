@@ -1,6 +1,6 @@
 """Writes the conditionals of a source's Hamiltonian as a run of a model."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 

@@ -4,8 +4,8 @@ import csv
 import sys
 from importlib import import_module
 
-from manybody.files.atomic import atomic
-from manybody.runtime.logs import log_to
+from manybody.io.atomic import atomic
+from manybody.io.logs import log_to
 
 log_to(snakemake.log[0])
 

@@ -1,7 +1,7 @@
 """Collects the documents of one corpus and cuts them into three splits."""
 
-from manybody.runtime.logs import log_to
-from manybody.sources.text import collect
+from manybody.data.text import collect
+from manybody.io.logs import log_to
 
 log_to(snakemake.log[0], f"corpora.{snakemake.wildcards.corpus}")
 

@@ -1,12 +1,12 @@
 """Makes the table of one theoretical calculation."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
 from importlib import import_module
 
-from manybody.files.tables import write_theory
+from manybody.io.tables import write_theory
 
 module = import_module(snakemake.params.module)
 frame, about = module.compute(snakemake.params.entry)

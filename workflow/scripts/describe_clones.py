@@ -1,11 +1,11 @@
 """Writes the cards of all clones of a source."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
 from manybody.claims.cards import describe
-from manybody.files import cards
+from manybody.io import cards
 
 given = snakemake.input
 found = describe(

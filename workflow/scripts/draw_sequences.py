@@ -1,12 +1,12 @@
 """Draws the splits of a source exactly: of a tree, a cut Hamiltonian or n-grams."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
 from importlib import import_module
 
-from manybody.sources.many_body import SPLITS
+from manybody.data.many_body import SPLITS
 
 import_module(snakemake.params.module).make(
     snakemake.params.source,

@@ -1,11 +1,11 @@
 """Tokenises one split of a source and cuts it into blocks."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.files.atomic import read_json
-from manybody.sources.tokenizer import encode_split
+from manybody.data.tokenizer import encode_split
+from manybody.io.atomic import read_json
 
 special = snakemake.input.special
 source, split = snakemake.params.source, snakemake.wildcards.split

@@ -1,11 +1,11 @@
 """Makes the table of what one-layer models lose on each held-out sequence by their equations."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.evaluation.equations import evaluate
-from manybody.files.tables import write_theory
+from manybody.io.tables import write_theory
+from manybody.measure.equations import evaluate
 
 inputs = snakemake.input
 losses = evaluate(inputs.models, inputs.validation, inputs.hamiltonian)

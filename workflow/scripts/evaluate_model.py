@@ -1,14 +1,14 @@
 """Tests every checkpoint of one run on the sequence sets of an evaluation."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.evaluation.losses import evaluate
-from manybody.files.checkpoints import checkpoint_steps
-from manybody.files.tables import place, write_losses
-from manybody.runtime.devices import pick
-from manybody.runtime.progress import Progress
+from manybody.io.checkpoints import checkpoint_steps
+from manybody.io.devices import pick
+from manybody.io.progress import Progress
+from manybody.io.tables import place, write_losses
+from manybody.measure.losses import evaluate
 
 evaluation, run = snakemake.params.evaluation, snakemake.input.model
 targets = {

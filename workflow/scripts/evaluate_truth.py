@@ -1,11 +1,11 @@
 """Makes the table of what true conditionals lose on the sequence sets of an evaluation."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.evaluation.truths import evaluate
-from manybody.files.tables import place, write_theory
+from manybody.io.tables import place, write_theory
+from manybody.measure.truths import evaluate
 
 targets = {
     name: place(target, path)

@@ -1,13 +1,13 @@
 """Makes the table of one run's maps: A and V, or attention averaged over validation sequences."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.evaluation.maps import extract
-from manybody.files.checkpoints import checkpoint_steps
-from manybody.files.tables import write_maps
-from manybody.runtime.progress import Progress
+from manybody.io.checkpoints import checkpoint_steps
+from manybody.io.progress import Progress
+from manybody.io.tables import write_maps
+from manybody.measure.maps import extract
 
 inputs, params, wildcards = snakemake.input, snakemake.params, snakemake.wildcards
 checkpoints = len(checkpoint_steps(inputs.model)) if params.steps == "all" else 1

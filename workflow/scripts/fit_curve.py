@@ -1,14 +1,14 @@
 """Fits factored attention to many subsets of a source, and writes how good the fits are."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
 from pathlib import Path
 
-from manybody.files.lease import lease
-from manybody.files.tables import write_theory
-from manybody.inverse_potts import learning_curves
+from manybody.io.lease import lease
+from manybody.io.tables import write_theory
+from manybody.training import learning_curves
 
 table = Path(snakemake.output.table)
 resume = table.with_suffix(".resume")

@@ -1,12 +1,12 @@
 """Judges the claims about one figure."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
 from importlib import import_module
 
-from manybody.files.tables import write_csv
+from manybody.io.tables import write_csv
 
 params = snakemake.params
 module = import_module(f"manybody.claims.{params.paper}.{params.figure}".replace("-", "_"))

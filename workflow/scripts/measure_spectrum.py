@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.evaluation.spectra import measure, measured
-from manybody.files.tables import write_spectra
-from manybody.runtime.devices import pick
-from manybody.runtime.progress import Progress
-from manybody.sources.tokenizer import decoder
+from manybody.data.tokenizer import decoder
+from manybody.io.devices import pick
+from manybody.io.progress import Progress
+from manybody.io.tables import write_spectra
+from manybody.measure.spectra import measure, measured
 
 entry, inputs, output = snakemake.params.entry, snakemake.input, Path(snakemake.output.spectra)
 seed, count = int(snakemake.wildcards.seed), sum(map(len, measured(inputs.model, entry["steps"])))

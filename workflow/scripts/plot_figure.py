@@ -1,6 +1,6 @@
 """Draws one figure, and writes the numbers in it."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from manybody.page import chains, generators, orders
+from manybody.report import chains, generators, orders
 
 params = snakemake.params
 print(Path(snakemake.input.advice).read_text(encoding="utf-8"), end="")

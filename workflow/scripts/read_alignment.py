@@ -1,10 +1,10 @@
 """Reads an alignment, cuts it into three splits and weights its training sequences."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.sources.alignment import SPLITS, make
+from manybody.data.alignment import SPLITS, make
 
 make(
     snakemake.params.source,

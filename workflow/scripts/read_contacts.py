@@ -1,10 +1,10 @@
 """Reads which pairs of sites are known to be in contact."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.evaluation.known_contacts import make
+from manybody.measure.known_contacts import make
 
 make(
     snakemake.input.truth,

@@ -1,12 +1,12 @@
 """Reads the checkpoints of a model trained elsewhere, audits them, and writes them as a run."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
 from pathlib import Path
 
-from manybody.runtime.devices import pick
+from manybody.io.devices import pick
 from manybody.training.series import adopt
 
 wildcards, params = snakemake.wildcards, snakemake.params

@@ -1,21 +1,21 @@
 """Draws clones of one trained model."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
 from pathlib import Path
 
-from manybody.files.atomic import sha256
-from manybody.files.checkpoints import checkpoint_steps, chosen_step
-from manybody.files.sequences import Sequences, Symbols
+from manybody.data.overlap import shares
+from manybody.data.tokenizer import load
+from manybody.io.atomic import sha256
+from manybody.io.checkpoints import checkpoint_steps, chosen_step
+from manybody.io.devices import pick
+from manybody.io.sequences import Sequences, Symbols
 from manybody.models.stored import load_model
-from manybody.runtime.devices import pick
 from manybody.sampling.metropolis import choose_initial, sample
 from manybody.sampling.reference import reference
 from manybody.sampling.temperature import Schedule
-from manybody.sources.overlap import shares
-from manybody.sources.tokenizer import load
 
 clone, run = snakemake.params.clone, snakemake.input.model
 step = chosen_step(run, clone["step"], snakemake.input.reference or None)

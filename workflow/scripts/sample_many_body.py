@@ -1,10 +1,10 @@
 """Draws a many-body Hamiltonian and samples the three splits of its source."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.sources.many_body import SPLITS, make
+from manybody.data.many_body import SPLITS, make
 
 make(
     snakemake.params.source,

@@ -1,10 +1,10 @@
 """Finds the temperature of a Potts model and samples the three splits of its source."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.sources.potts import SPLITS, make
+from manybody.data.potts import SPLITS, make
 
 make(
     snakemake.params.source,

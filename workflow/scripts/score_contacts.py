@@ -1,10 +1,10 @@
 """Scores all pairs of sites by the couplings of one model."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.evaluation.contacts import read_scores, score_run, write_list, write_scores
+from manybody.measure.contacts import read_scores, score_run, write_list, write_scores
 
 scores, about = score_run(snakemake.input.model, snakemake.input.train)
 write_scores(snakemake.output.contacts, scores, about)

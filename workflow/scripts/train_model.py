@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 # The processes that `launch` starts import this file once more.
 if __name__ == "__main__":
     job = begin(snakemake)
-    from manybody.runtime.devices import launch
+    from manybody.io.devices import launch
     from manybody.training.recipes import train_files
 
     wildcards, params = snakemake.wildcards, snakemake.params

@@ -1,10 +1,10 @@
 """Trains the byte-level BPE of one source on its training documents."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.sources.tokenizer import train
+from manybody.data.tokenizer import train
 
 train(
     snakemake.input.documents,

@@ -1,10 +1,10 @@
 """Writes what a config's texts are made of, what to set for them, and what the run will take."""
 
-from manybody.files.store import begin
+from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.config import advice
+from manybody.pipeline import advice
 
 params, given = snakemake.params, snakemake.input
 splits = ("train", "validation", "test")

@@ -1,7 +1,7 @@
 """Writes the page of a run."""
 
-from manybody.page import document
-from manybody.runtime.logs import log_to
+from manybody.io.logs import log_to
+from manybody.report import document
 
 log_to(snakemake.log[0])
 

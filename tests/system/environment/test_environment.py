@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 import yaml
 
-from manybody.runtime import code_digest
+from manybody.io import code_digest
 
 ROOT = Path(__file__).resolve().parents[3]
 ENVS = ROOT / "envs"

@@ -22,7 +22,7 @@ NEEDS = {need.name: need for need in map(Requirement, PROJECT["dependencies"])}
 PROGRAM = """
 import sys, numpy as np, manybody as mb
 assert mb.__file__.startswith(sys.argv[1]), mb.__file__
-from manybody.sources.potts import stored_colours
+from manybody.data.potts import stored_colours
 U = stored_colours()
 tokens = mb.sample_potts([[0.0, 1.0], [1.0, 0.0]], -U, 1.0, sequences=50, sweeps=5)
 print(mb.fit_couplings(tokens, len(U), iterations=5).loss)

@@ -41,8 +41,8 @@ RECIPE = {
 NEEDED = {
     "training": ["manybody.training.loop", "torch._dynamo"],
     "sampling": ["manybody.sampling.metropolis"],
-    "tokenising": ["manybody.sources.text", "manybody.sources.tokenizer"],
-    "download": ["manybody.sources.download"],
+    "tokenising": ["manybody.data.text", "manybody.data.tokenizer"],
+    "download": ["manybody.data.download"],
 }
 
 
@@ -96,7 +96,7 @@ def sampling(job: dict) -> None:
 
 
 def tokenising(job: dict) -> None:
-    from manybody.sources import text, tokenizer
+    from manybody.data import text, tokenizer
 
     out = Path(job["out"])
     parts = dict(train=0.6, validation=0.2, test=0.2)
@@ -110,7 +110,7 @@ def tokenising(job: dict) -> None:
 
 
 def download(job: dict) -> None:
-    from manybody.sources.download import fetch
+    from manybody.data.download import fetch
 
     out = Path(job["out"])
     fetch(f"{job['url']}?{out.name}", out / "text.txt", patience=0.01)

@@ -9,7 +9,7 @@ import pytest
 from pipeline import RESULTS, Tiny
 from pipelines import Pipeline
 
-from manybody.files.lease import lease
+from manybody.io.lease import lease
 
 MODEL = "models/text/tiny/seed-0"
 TEXT = "sequences/text/test.parquet"

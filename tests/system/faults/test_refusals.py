@@ -9,15 +9,15 @@ import pytest
 from pipeline import RESULTS
 
 from manybody.claims import scorecard
-from manybody.files import checkpoints, tables
-from manybody.files.atomic import ArtifactError
-from manybody.files.manifest import Manifest
-from manybody.files.sequences import Sequences
+from manybody.data import SourceError
+from manybody.data.documents import Documents
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.tokenizer import load
+from manybody.io import checkpoints, tables
+from manybody.io.atomic import ArtifactError
+from manybody.io.manifest import Manifest
+from manybody.io.sequences import Sequences
 from manybody.models import stored
-from manybody.sources import SourceError
-from manybody.sources.documents import Documents
-from manybody.sources.hamiltonian import Hamiltonian
-from manybody.sources.tokenizer import load
 
 MODEL, CLONE = "models/text/tiny/seed-0", "clones/text/tiny"
 

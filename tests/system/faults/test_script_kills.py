@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from http_server import server
 
-from manybody.files import checkpoints
+from manybody.io import checkpoints
 
 __all__ = ["server"]  # a fixture
 KILLED = -signal.SIGKILL

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from manybody import models
-from manybody.files.checkpoints import history
-from manybody.files.manifest import Manifest
+from manybody.io.checkpoints import history
+from manybody.io.manifest import Manifest
 from manybody.models.objectives import choose_masks, masked_loss, next_token_loss
 from manybody.models.stored import load_model
 from manybody.sampling.backends import open_chains

@@ -35,12 +35,12 @@ READ = {
 CHILD = """
 import faulthandler, json, sys
 from pathlib import Path
-from manybody.files import checkpoints, sequences
+from manybody.io import checkpoints, sequences
 from manybody.models import stored
-from manybody.files.atomic import ArtifactError
-from manybody.sources.hamiltonian import Hamiltonian
+from manybody.io.atomic import ArtifactError
+from manybody.data.hamiltonian import Hamiltonian
 from manybody.models.factored import network as factored
-from manybody.sources import SourceError, alignment, documents, text, tokenizer
+from manybody.data import SourceError, alignment, documents, text, tokenizer
 
 def peak():
     status = Path("/proc/self/status").read_text()
@@ -106,7 +106,7 @@ def refused(how, path, reason="", most=100):
 
 def collected(tmp_path, *files):
     """The text of all documents of a corpus, each followed by a newline."""
-    from manybody.sources import documents, text
+    from manybody.data import documents, text
 
     out = {split: tmp_path / "out" / f"{split}.parquet" for split in text.SPLITS}
     corpus = {**CORPUS, "files": [str(file) for file in files], "boundary": "line"}
@@ -125,8 +125,8 @@ def test_control_characters_go_through_as_they_are(tmp_path):
 
 
 def test_every_character_is_tokenised_and_comes_back(tmp_path):
-    from manybody.files import sequences
-    from manybody.sources import documents, tokenizer
+    from manybody.data import documents, tokenizer
+    from manybody.io import sequences
 
     texts = ["".join(map(chr, range(start, start + 256))) for start in (0, 0x2000, 0xFF00, 0x1F600)]
     path = tmp_path / "train.parquet"
@@ -186,7 +186,7 @@ def test_100_mb_on_one_line_are_tokenised_in_bounded_memory(tmp_path):
     assert file.stat().st_size == 100 * 10**6
     code = f"""
 from pathlib import Path
-from manybody.sources import documents, text, tokenizer
+from manybody.data import documents, text, tokenizer
 path = Path({str(tmp_path)!r})
 with documents.writer(path / "train.parquet", {{}}) as writer:
     for piece in text.read_files([path / "line.txt"], "line", "", None, {{}}):
@@ -261,8 +261,8 @@ def test_a_refusal_names_a_file_that_no_terminal_can_show(tmp_path):
     file.write_bytes(b"\xff")
     log = tmp_path / "log"
     code = (
-        "import os, sys; from pathlib import Path; from manybody.runtime.logs import log_to; "
-        "from manybody.sources import text; log_to(sys.argv[1]); "
+        "import os, sys; from pathlib import Path; from manybody.io.logs import log_to; "
+        "from manybody.data import text; log_to(sys.argv[1]); "
         "list(text.read_files([Path(os.fsdecode(os.fsencode(sys.argv[2])))], 'line', '', None, {}))"
     )
     done = subprocess.run(
@@ -336,8 +336,8 @@ def test_an_energy_model_that_lies_about_its_length_is_refused(tmp_path, order):
     """One tensor is really that long; the model would need all sets of order - 1 sites."""
     import torch
 
-    from manybody.files import checkpoints
-    from manybody.files.manifest import write_manifest
+    from manybody.io import checkpoints
+    from manybody.io.manifest import write_manifest
 
     long = {"couplings": torch.zeros(10**6, 1), "colours": torch.zeros(5, 15)}
     checkpoints.write_tensors(tmp_path / "step-0.safetensors", long, {})
@@ -354,8 +354,8 @@ def test_a_model_without_description_is_refused(tmp_path, told):
 
 
 def test_a_model_json_that_differs_from_its_manifest_is_refused(tmp_path):
-    from manybody.files.atomic import write_json
-    from manybody.files.manifest import write_manifest
+    from manybody.io.atomic import write_json
+    from manybody.io.manifest import write_manifest
 
     description = forge_run(tmp_path, lambda told: told)
     assert read("model", tmp_path / "manifest.json")[0] == ""
@@ -370,9 +370,9 @@ def forge_run(folder, change):
     import torch
 
     from manybody import models
-    from manybody.files import checkpoints
-    from manybody.files.atomic import write_json
-    from manybody.files.manifest import write_manifest
+    from manybody.io import checkpoints
+    from manybody.io.atomic import write_json
+    from manybody.io.manifest import write_manifest
 
     description = dict(
         architecture="factored", vocabulary=5, length=4, layers=1, rank=3, bias=True,
@@ -402,8 +402,8 @@ ROWS = 12345
 
 
 def write_rows(path, how):
-    from manybody.files import sequences
-    from manybody.sources import documents
+    from manybody.data import documents
+    from manybody.io import sequences
 
     if how == "sequences":
         sequences.write(path, np.zeros((ROWS, 4), np.uint8), 5, {})
@@ -450,7 +450,7 @@ def test_a_parquet_with_a_huge_declared_length_is_refused(tmp_path, how, claimed
     ],
 )
 def test_a_document_that_lies_about_its_sequences_is_refused(tmp_path, lie):
-    from manybody.files import parquet
+    from manybody.io import parquet
 
     file = tmp_path / "lie.parquet"
     write_rows(file, "sequences")

@@ -7,9 +7,9 @@ import own_models
 import pytest
 from pipelines import Pipeline
 
-from manybody.files.manifest import Manifest
-from manybody.files.sequences import Sequences
-from manybody.files.tables import read_losses
+from manybody.io.manifest import Manifest
+from manybody.io.sequences import Sequences
+from manybody.io.tables import read_losses
 
 OVERLAY = """
 sources:

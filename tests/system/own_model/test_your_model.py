@@ -14,7 +14,7 @@ import repository
 import torch
 from configs import load
 
-from manybody.sources import pydocs
+from manybody.data import pydocs
 
 pytestmark = pytest.mark.long
 

@@ -7,13 +7,13 @@ import pytest
 from pipelines import ROOT, Pipeline
 from pyarrow import parquet
 
-from manybody.files import cards, tables
-from manybody.files.atomic import sha256
-from manybody.files.manifest import Manifest
-from manybody.files.sequences import Sequences
+from manybody.data import tokenizer
+from manybody.data.documents import Documents
+from manybody.io import cards, tables
+from manybody.io.atomic import sha256
+from manybody.io.manifest import Manifest
+from manybody.io.sequences import Sequences
 from manybody.sampling.reference import Reference, unigram
-from manybody.sources import tokenizer
-from manybody.sources.documents import Documents
 
 ALIGNED = ROOT / "tests" / "data" / "planted.fasta"
 OVERLAY = f"""

@@ -15,7 +15,7 @@ import pytest
 from pipelines import Pipeline
 from repository import ROOT
 
-from manybody.config.time_left import Plan
+from manybody.pipeline.time_left import Plan
 
 PLAN = """
 import dataclasses, json, sys

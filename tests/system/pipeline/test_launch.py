@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.multiprocessing import ProcessRaisedException
 
-from manybody.files import checkpoints, sequences
-from manybody.runtime.devices import launch, pick
+from manybody.io import checkpoints, sequences
+from manybody.io.devices import launch, pick
 from manybody.training.recipes import train_files
 
 SIZES = {"vocabulary": 12, "length": 8}

@@ -13,8 +13,8 @@ from configs import CONFIG, load
 from pipelines import Pipeline
 from snakemake.utils import update_config
 
-from manybody.config.check import check, take_away
-from manybody.sources import pydocs
+from manybody.data import pydocs
+from manybody.pipeline.check import check, take_away
 
 PAGE = repository.ROOT / "docs" / "your-corpus.md"
 SMALL = """

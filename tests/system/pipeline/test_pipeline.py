@@ -17,12 +17,12 @@ from configs import load
 from pipelines import Pipeline
 
 from manybody.claims import scorecard
-from manybody.files import cards
-from manybody.files.atomic import sha256
-from manybody.files.checkpoints import read_tensors
-from manybody.files.manifest import Manifest
-from manybody.files.sequences import Sequences
-from manybody.sources.documents import Documents
+from manybody.data.documents import Documents
+from manybody.io import cards
+from manybody.io.atomic import sha256
+from manybody.io.checkpoints import read_tensors
+from manybody.io.manifest import Manifest
+from manybody.io.sequences import Sequences
 from manybody.training.run_files import fingerprint
 
 ROOT = Path(__file__).resolve().parents[3]

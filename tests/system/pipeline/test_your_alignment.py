@@ -13,8 +13,8 @@ from Bio.PDB import MMCIFIO
 from Bio.PDB.StructureBuilder import StructureBuilder
 from repository import ROOT
 
-from manybody.sources import pair_gibbs
-from manybody.sources.hamiltonian import Hamiltonian
+from manybody.data import pair_gibbs
+from manybody.data.hamiltonian import Hamiltonian
 
 pytestmark = pytest.mark.long
 

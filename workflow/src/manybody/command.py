@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="of the files: STEM.pdf, .png and .csv, and STEM-map of one passage (%(default)s)",
     )
     given = parser.parse_args(arguments)
-    from manybody.runtime.refusal import Refusal
+    from manybody.io.refusal import Refusal
 
     try:
         spectrum(given.model, given.text, given.length, given.orders, given.forwards, given.out)
@@ -77,19 +77,19 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
 
     from manybody.claims.simplicity.spectra import Spectra
     from manybody.config.spectra import FEWEST
-    from manybody.evaluation import spectra
-    from manybody.files.atomic import read_json, to_json
-    from manybody.files.lease import lease
-    from manybody.files.sequences import Sequences
+    from manybody.data import given, own_text, tokenizer
+    from manybody.io.atomic import read_json, to_json
+    from manybody.io.code_digest import code_digest
+    from manybody.io.devices import pick
+    from manybody.io.lease import lease
+    from manybody.io.progress import Progress
+    from manybody.io.refusal import Refusal
+    from manybody.io.sequences import Sequences
+    from manybody.measure import spectra
     from manybody.models.pretrained import layout, series
     from manybody.plotting import style
     from manybody.plotting.your_model.map import figure_of as map_of
     from manybody.plotting.your_model.spectrum import figure_of
-    from manybody.runtime.code_digest import code_digest
-    from manybody.runtime.devices import pick
-    from manybody.runtime.progress import Progress
-    from manybody.runtime.refusal import Refusal
-    from manybody.sources import given, own_text, tokenizer
     from manybody.training.series import adopt
 
     folders = [Path(found["folder"]) for found in series.found(model).values()]

@@ -14,10 +14,10 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-    from manybody.files.sequences import Sequences
-    from manybody.inverse_potts.pseudolikelihood import Fit
+    from manybody.io.sequences import Sequences
     from manybody.models.base import Model
     from manybody.theory.multi_index.thresholds import Thresholds
+    from manybody.training.pseudolikelihood import Fit
 
 __all__ = [
     "build_model",
@@ -49,14 +49,14 @@ def read_sequences(path: str | Path) -> Sequences:
     """Sequences of the pipeline, or of `write_sequences`: `.tokens` (N, L), `.vocabulary` |V|,
     `.length` L, and `.about`, what made them. `sequences[:10]` reads the first ten alone.
 
-    Raises `manybody.files.parquet.Refused` for a file that is damaged or holds something else.
+    Raises `manybody.io.parquet.Refused` for a file that is damaged or holds something else.
 
     >>> write_sequences("few.parquet", [[0, 1, 2], [2, 1, 0]], vocabulary=3)
     >>> read_sequences("few.parquet").tokens
     array([[0, 1, 2],
            [2, 1, 0]], dtype=uint8)
     """
-    from manybody.files.sequences import Sequences
+    from manybody.io.sequences import Sequences
 
     return Sequences.open(path)
 
@@ -68,7 +68,7 @@ def read_text(
     first blocks of L = `length`, at most `sequences`.
 
     The special tokens of a model's own tokenizer, such as [CLS], are part of each block. Raises
-    `manybody.sources.SourceError` for a text or a tokenizer that cannot be read.
+    `manybody.data.SourceError` for a text or a tokenizer that cannot be read.
 
     >>> from tokenizers import Tokenizer, models
     >>> Tokenizer(models.BPE(vocab={"a": 0, "b": 1}, merges=[])).save("tokenizer.json")
@@ -80,8 +80,8 @@ def read_text(
     """
     from tempfile import TemporaryDirectory
 
-    from manybody.files.sequences import Sequences
-    from manybody.sources.own_text import encode
+    from manybody.data.own_text import encode
+    from manybody.io.sequences import Sequences
 
     with TemporaryDirectory() as made:
         out = Path(made) / "text.parquet"
@@ -100,7 +100,7 @@ def write_sequences(
     Traceback (most recent call last):
     ValueError: tokens range from 0 to 3, expected 0 to 2
     """
-    from manybody.files.sequences import write
+    from manybody.io.sequences import write
 
     write(path, np.asarray(tokens), vocabulary, about or {})
 
@@ -112,7 +112,7 @@ def read_alignment(
 
     The gap is 0; residues count from 1 in the order of their letters: 20 of `protein`, 4 of `rna`
     (ACGU) and of `dna`. A letter that stands for several is a gap. Raises
-    `manybody.sources.SourceError` for a file that is not such an alignment.
+    `manybody.data.SourceError` for a file that is not such an alignment.
 
     >>> _ = Path("three.fasta").write_text(">a\\nACGU\\n>b\\nAC-U\\n>c\\nGCNU\\n")
     >>> names, tokens = read_alignment("three.fasta", alphabet="rna")
@@ -123,7 +123,7 @@ def read_alignment(
            [1, 2, 0, 4],
            [3, 2, 0, 4]], dtype=uint8)
     """
-    from manybody.sources import alignment
+    from manybody.data import alignment
 
     names, rows = alignment.read(Path(path), format)
     tokens, _ = alignment.encode(Path(path), names, rows, alphabet)
@@ -138,7 +138,7 @@ def sequence_weights(tokens: np.ndarray, identity: float = 0.8) -> np.ndarray:
     >>> sequence_weights(np.array([[1, 2, 3, 4, 5], [1, 2, 3, 4, 9], [9, 9, 9, 9, 9]]))
     array([0.5, 0.5, 1. ])
     """
-    from manybody.sources.sequence_weights import neighbours
+    from manybody.data.sequence_weights import neighbours
 
     return 1 / neighbours(np.asarray(tokens), identity).counts
 
@@ -165,8 +165,8 @@ def sample_potts(
     >>> bool(0.93 < alike < 0.99)
     True
     """
-    from manybody.sources import pair_gibbs
-    from manybody.sources.hamiltonian import Hamiltonian
+    from manybody.data import pair_gibbs
+    from manybody.data.hamiltonian import Hamiltonian
 
     law = Hamiltonian(couplings, colours, beta)
     return pair_gibbs.sample(law, sequences, sweeps, np.random.SeedSequence(seed)).tokens
@@ -199,7 +199,7 @@ def build_model(architecture: str, vocabulary: int, length: int, seed: int = 0, 
 
 def load_model(manifest: str | Path, step: int | str = "last", device: str = "cpu") -> Model:
     """The model of a run, `results/models/{source}/{model}/seed-{n}/manifest.json`, at a checkpoint
-    that it kept, in eval mode. Raises `manybody.files.atomic.ArtifactError` if there is none.
+    that it kept, in eval mode. Raises `manybody.io.atomic.ArtifactError` if there is none.
 
     >>> tokens = np.zeros((4, 8), int)
     >>> sizes = dict(layers=1, rank=2, bias=True)
@@ -301,8 +301,8 @@ def spectrum(
     standard error `se`, `share` of Var g, `state` (`measured`, or `upper bound`: below 3 se).
 
     law: where r is from: another block of `text`, the `unigram` law, or the `model` itself.
-    options: `forwards`, a cap (100,000), `seed`, and others of `manybody.evaluation.spectrum`.
-    Raises `manybody.runtime.refusal.Refusal` for tokens that are too few or do not fit.
+    options: `forwards`, a cap (100,000), `seed`, and others of `manybody.measure.spectrum`.
+    Raises `manybody.io.refusal.Refusal` for tokens that are too few or do not fit.
 
     >>> model = build_model("factored", 20, 8, layers=2, rank=4, bias=True).double()
     >>> tokens = np.random.default_rng(0).integers(0, 20, (60, 8))
@@ -310,7 +310,7 @@ def spectrum(
     >>> bool(found["M", 2] > 0), bool(found["M", 3] < 1e-9 * found["M", 1])  # of order 3
     (True, True)
     """
-    from manybody.evaluation.spectrum import spectrum as measure
+    from manybody.measure.spectrum import spectrum as measure
 
     options = {"special": model.special, **options}
     return measure(model, np.asarray(tokens), orders=orders, law=law, **options).table
@@ -391,13 +391,13 @@ def save_dataset(clone: str | Path, folder: str | Path, sequences: str | Path) -
     clone: its manifest, `results/clones/{source}/{clone}/manifest.json`; sequences: the folder of
     its source, `results/sequences/{source}`. `load_dataset(folder, "sweep-20", split="train")`
     reads a saved sweep, and `starts` what the chains started from. Raises
-    `manybody.files.atomic.ArtifactError` for files that do not belong to the clone.
+    `manybody.io.atomic.ArtifactError` for files that do not belong to the clone.
 
     >>> save_dataset("no.json", "folder", "no")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    manybody.files.atomic.ArtifactError: no.json is not a readable JSON document: ...
+    manybody.io.atomic.ArtifactError: no.json is not a readable JSON document: ...
     """
-    from manybody.page.card import save
+    from manybody.report.card import save
 
     save(clone, folder, sequences)
 
@@ -411,7 +411,7 @@ def load_pretrained(
 
     `.special` are the tokens that are no text. Only safetensors are read, and no code of the
     folder is run. `objective`, `masked` or `next-token`, is that of the saved class by default.
-    Raises `manybody.runtime.refusal.Refusal` for a folder that holds no such model.
+    Raises `manybody.io.refusal.Refusal` for a folder that holds no such model.
 
     >>> model = build_model("gpt", 20, 8, layers=1, heads=2, width=8, mlp=16)
     >>> save_pretrained(model, "gpt")
@@ -452,7 +452,7 @@ def fit_couplings(
     >>> float(np.round(np.diag(J).mean() - J[~np.eye(3, dtype=bool)].mean()))  # 2 beta J_01
     2.0
     """
-    from manybody.inverse_potts.pseudolikelihood import Counted, fit_heads
+    from manybody.training.pseudolikelihood import Counted, fit_heads
 
     counted = Counted(tokens, vocabulary, sequence_weights)
     return fit_heads(counted, heads, ridge, fields=True, seed=seed, iterations=iterations)
@@ -472,7 +472,7 @@ def score_contacts(
     >>> score_contacts(A, np.eye(2)[None]).head(1)[["i", "j", "score"]].values.tolist()
     [[1.0, 4.0, 1.0]]
     """
-    from manybody.evaluation import contacts
+    from manybody.measure import contacts
 
     frame = contacts.pairs(contacts.frobenius(attention, values, gap))
     return frame.sort_values("apc", ascending=False, kind="stable", ignore_index=True)

@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 
 from manybody.claims import labels, verdicts
-from manybody.files import tables
-from manybody.files.atomic import sha256
-from manybody.files.cards import (
+from manybody.data import RUN
+from manybody.data.likeness import Text
+from manybody.io import tables
+from manybody.io.atomic import sha256
+from manybody.io.cards import (
     Card,
     Distance,
     Generator,
@@ -23,10 +25,8 @@ from manybody.files.cards import (
     State,
     Twins,
 )
-from manybody.files.manifest import Manifest
-from manybody.files.sequences import Sequences
-from manybody.sources import RUN
-from manybody.sources.likeness import Text
+from manybody.io.manifest import Manifest
+from manybody.io.sequences import Sequences
 
 SEQUENCES = 1000  # of a set, the first ones, that losses and copies are looked for in
 PREDICTIONS = 2**13  # masked tokens of a set that a loss is the mean of, about
@@ -144,8 +144,8 @@ def _text(about: dict, test: Sequences) -> tuple[np.ndarray, str]:
 
 def _losses(chains: list[_Chains], sets: dict, device: str):
     """The generator's loss on each of `sets`, with the same keys; each model is read once."""
+    from manybody.io.devices import pick
     from manybody.models.stored import load_model
-    from manybody.runtime.devices import pick
 
     for generator in sorted({one.generator for one in chains}):
         model = load_model(*generator, pick(device))
@@ -163,7 +163,7 @@ def _loss(model, tokens: np.ndarray) -> Measured:
     """The model's loss on tokens (N, L), in nats a token, with its error over sequences."""
     import torch
 
-    from manybody.evaluation.losses import masked_positions
+    from manybody.measure.losses import masked_positions
     from manybody.models.objectives import sequence_sums
 
     rows = torch.from_numpy(tokens[:SEQUENCES].astype(np.int64))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from manybody.files import tables
+from manybody.io import tables
 
 SAME = 1e-6  # relative difference of two x that are meant to be equal
 SMALLEST = 1e-12  # the same, absolute, at 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from manybody.claims.statements import statement
-from manybody.files.atomic import ArtifactError, atomic, write_json
+from manybody.io.atomic import ArtifactError, atomic, write_json
 
 COLUMNS = ["claim", "kind", "value", "standard_error", "expected", "tolerance", "holds"]
 GATES = ("exact", "statistical")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from manybody.files import tables
+from manybody.io import tables
 
 
 @dataclass

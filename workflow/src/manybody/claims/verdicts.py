@@ -27,7 +27,7 @@ from scipy.special import ndtr, stdtrit
 
 from manybody.claims.saturation import SATURATION, saturations
 from manybody.claims.scorecard import ANSWERS, COLUMNS, GATES
-from manybody.files import tables
+from manybody.io import tables
 
 KINDS = (*GATES, "paper")
 # What a rule of decision answers, and the word for it where it decides a gate.

@@ -3,8 +3,17 @@
 from typing import Literal
 
 from manybody import models
-from manybody.config.block import Block, Inside, Seed, Several, different, refers
-from manybody.models.block import Count, Positive, key
+from manybody.io.options import (
+    Block,
+    Count,
+    Inside,
+    Positive,
+    Seed,
+    Several,
+    different,
+    key,
+    refers,
+)
 from manybody.sampling import combinations
 
 Ladder = different(Positive, 2)

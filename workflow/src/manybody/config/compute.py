@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from manybody.config.block import Block, Seed
-from manybody.models.block import Count, key
+from manybody.io.options import Block, Count, Seed, key
 
 
 class Compute(Block):

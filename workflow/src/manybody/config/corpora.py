@@ -5,10 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.block import Block, Commit, Digest, Inside, Seed, Text
 from manybody.config.sentences import shown
-from manybody.models.block import key
-from manybody.sources import SHARES
+from manybody.data import SHARES
+from manybody.io.options import Block, Commit, Digest, Inside, Seed, Text, key
 
 SPLITS = ("train", "validation", "test")
 Split = Literal["train", "validation", "test"]

@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.block import Block, Seed, Several, different, refers
-from manybody.models.block import Count, Positive, key
+from manybody.io.options import Block, Count, Positive, Seed, Several, different, key, refers
 
 
 class InitScale(Block):

@@ -4,11 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.block import Block, Seeds, Several, nearest_of, refers
 from manybody.config.corpora import Split
 from manybody.config.sources import sized
 from manybody.config.training import Fraction
-from manybody.models.block import Count, key
+from manybody.io.options import Block, Count, Seeds, Several, key, nearest_of, refers
 
 
 class CloneTarget(Block):

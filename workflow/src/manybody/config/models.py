@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field, create_model
 
 from manybody import models
-from manybody.config.block import Block, Seed
 from manybody.config.sources import PLANTED, sized
 from manybody.config.training import training_of
-from manybody.models.block import key
+from manybody.io.options import Block, Seed, key
 
 INIT_SEED = (
     "Draws the initial weights, which all runs of the model share; each where the run's seed "

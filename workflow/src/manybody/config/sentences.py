@@ -8,7 +8,7 @@ from functools import cache
 
 from pydantic import BaseModel, ValidationError
 
-from manybody.config.block import distance
+from manybody.io.options import distance
 
 LONGEST = 80  # characters of a value that are shown
 

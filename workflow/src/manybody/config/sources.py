@@ -4,18 +4,23 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.block import (
+from manybody.config.corpora import Shares
+from manybody.data import STATES
+from manybody.io.options import (
     Block,
+    Count,
     Inside,
     NotNegative,
+    Positive,
+    Repository,
     Seed,
     Several,
+    Text,
+    key,
     nearest_of,
+    number,
     refers,
 )
-from manybody.config.corpora import Shares
-from manybody.models.block import Count, Positive, Repository, Text, key, number
-from manybody.sources import STATES
 
 PLANTED = ("many-body", "potts")  # kinds with a Hamiltonian
 

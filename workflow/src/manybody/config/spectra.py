@@ -4,10 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.block import Block, Seed, Seeds, Several, different, refers
 from manybody.config.sources import Sampled, TextSource
-from manybody.models.block import Count, Positive, key
-from manybody.sources import STATES
+from manybody.data import STATES
+from manybody.io.options import Block, Count, Positive, Seed, Seeds, Several, different, key, refers
 
 # `evaluation.spectrum` has both, and imports torch.
 LONGEST = 17  # L of sequences whose contexts are enumerated

@@ -4,9 +4,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.block import Block, Digest, Inside, NotNegative, Seed, Several, different
 from manybody.config.training import Decay, Fraction
-from manybody.models.block import Count, Positive, key, number
+from manybody.io.options import (
+    Block,
+    Count,
+    Digest,
+    Inside,
+    NotNegative,
+    Positive,
+    Seed,
+    Several,
+    different,
+    key,
+    number,
+)
 
 Length = Annotated[int, Field(ge=3)]
 Depth = Annotated[int, Field(ge=1, le=2)]

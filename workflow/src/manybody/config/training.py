@@ -4,8 +4,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.block import Block, Name, NotNegative, Seed, Several, nearest_of
-from manybody.models.block import Count, Positive, key, number
+from manybody.io.options import (
+    Block,
+    Count,
+    Name,
+    NotNegative,
+    Positive,
+    Seed,
+    Several,
+    key,
+    nearest_of,
+    number,
+)
 
 Fraction = number(gt=0, le=1)
 Decay = number(ge=0, lt=1)

@@ -6,10 +6,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from manybody import models
-from manybody.files.atomic import ArtifactError, read_json
-from manybody.files.checkpoints import as_manifest, checkpoint_steps, load_into, tensors
-from manybody.files.manifest import Manifest
-from manybody.runtime.quick_start import without_numbers
+from manybody.io.atomic import ArtifactError, read_json
+from manybody.io.checkpoints import as_manifest, checkpoint_steps, load_into, tensors
+from manybody.io.manifest import Manifest
+from manybody.io.quick_start import without_numbers
 
 
 def load_model(manifest: str | Path | Manifest, step: int | str = "last", device: str = "cpu"):

@@ -1,6 +1,6 @@
 """seaborn, without what it imports for densities and clusters, which no figure has."""
 
-from manybody.runtime.quick_start import missing
+from manybody.io.quick_start import missing
 
 with missing("scipy.stats", "scipy.cluster"):
     import seaborn

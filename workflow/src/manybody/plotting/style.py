@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from manybody.files.atomic import atomic
-from manybody.files.tables import write_csv
+from manybody.io.atomic import atomic
+from manybody.io.tables import write_csv
 
 RC = {
     "font.family": "DejaVu Sans",  # ships with matplotlib: the same glyphs everywhere

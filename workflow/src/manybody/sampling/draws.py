@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manybody.runtime.seeds import stream_key
+from manybody.io.seeds import stream_key
 
 
 class Draws:
@@ -45,7 +45,7 @@ def propose(
     if logits.device.type != "cpu":
         return invert_on_tensors(logits, uniforms, current)
     # Compiled loops: imported where they are used.
-    from manybody.kernels.draws import invert
+    from manybody.sampling.draw_loops import invert
 
     drawn, gains = np.empty_like(current), np.empty_like(uniforms)
     invert(logits.numpy(), uniforms, current, drawn, gains)

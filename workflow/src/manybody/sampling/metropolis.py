@@ -16,16 +16,17 @@ import torch
 from pyarrow import parquet
 from torch import Tensor
 
-from manybody.files import sequences
-from manybody.files.atomic import atomic
-from manybody.files.lease import lease
-from manybody.files.manifest import write_manifest
-from manybody.files.resume import Resume
+from manybody.data import overlap
+from manybody.io import sequences
+from manybody.io.atomic import atomic
+from manybody.io.devices import torch_threads
+from manybody.io.lease import lease
+from manybody.io.manifest import write_manifest
+from manybody.io.progress import Progress
+from manybody.io.quick_start import numbers
+from manybody.io.refusal import Refusal
+from manybody.io.resume import Resume
 from manybody.models.base import Model
-from manybody.runtime.devices import torch_threads
-from manybody.runtime.progress import Progress
-from manybody.runtime.quick_start import numbers
-from manybody.runtime.refusal import Refusal
 from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.chains import Chains
 from manybody.sampling.diagnostics import trace
@@ -35,7 +36,6 @@ from manybody.sampling.record import Record
 from manybody.sampling.redraw import redraw
 from manybody.sampling.reference import Reference
 from manybody.sampling.temperature import CONSTANT, Schedule, check_swaps, tempered
-from manybody.sources import overlap
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
 SHOWN = 5  # chains in samples.md

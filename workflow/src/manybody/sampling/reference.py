@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manybody.runtime.refusal import Refusal
-from manybody.runtime.seeds import spawn
+from manybody.io.refusal import Refusal
+from manybody.io.seeds import spawn
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manybody.runtime.refusal import Refusal
+from manybody.io.refusal import Refusal
 from manybody.sampling.draws import Draws
 from manybody.sampling.record import Record
 

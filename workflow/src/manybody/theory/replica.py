@@ -29,7 +29,7 @@ from scipy.linalg.blas import dtrsm
 from scipy.optimize import brentq, minimize_scalar
 from threadpoolctl import threadpool_limits
 
-from manybody.runtime.progress import Progress
+from manybody.io.progress import Progress
 from manybody.theory.matrices import symmetric
 from manybody.theory.rows import joined, rows
 

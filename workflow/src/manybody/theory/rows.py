@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from manybody.files.tables import THEORY_SCHEMA
+from manybody.io.tables import THEORY_SCHEMA
 
 COLUMNS = THEORY_SCHEMA.names
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manybody.io.refusal import Refusal
+from manybody.io.seeds import spawn, torch_seed
 from manybody.models.objectives import choose_masks, copies_per_sequence
-from manybody.runtime.refusal import Refusal
-from manybody.runtime.seeds import spawn, torch_seed
 
 
 @dataclass

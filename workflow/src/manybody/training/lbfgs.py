@@ -24,22 +24,17 @@ import torch
 from torch import Tensor
 
 from manybody import models
-from manybody.files.atomic import write_json
-from manybody.files.lease import lease
-from manybody.files.resume import Resume
-from manybody.files.sequences import Sequences
-from manybody.inverse_potts.pseudolikelihood import (
-    Counted,
-    Heads,
-    descend_to_zeros,
-    loss_and_gradients,
-)
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.io.atomic import write_json
+from manybody.io.devices import accelerated
+from manybody.io.lease import lease
+from manybody.io.progress import Progress
+from manybody.io.resume import Resume
+from manybody.io.seeds import initial_seed, run_settings
+from manybody.io.sequences import Sequences
 from manybody.models.objectives import masked_loss, sequence_sums
-from manybody.runtime.devices import accelerated
-from manybody.runtime.progress import Progress
-from manybody.runtime.seeds import initial_seed, run_settings
-from manybody.sources.hamiltonian import Hamiltonian
 from manybody.training.batches import training_set, validation_set
+from manybody.training.pseudolikelihood import Counted, Heads, descend_to_zeros, loss_and_gradients
 from manybody.training.run_files import (
     NonFiniteLoss,
     clear,

@@ -6,10 +6,10 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from manybody import models
-from manybody.files.checkpoints import copy_into, tensors
+from manybody.io.checkpoints import copy_into, tensors
+from manybody.io.quick_start import lean
+from manybody.io.seeds import initial_seed, torch_seed
 from manybody.models.objectives import masked_loss, next_token_loss
-from manybody.runtime.quick_start import lean
-from manybody.runtime.seeds import initial_seed, torch_seed
 from manybody.training.batches import Batch
 from manybody.training.schedule import learning_rate
 

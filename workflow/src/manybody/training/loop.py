@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from manybody.files.atomic import sha256, write_json
-from manybody.files.lease import lease
-from manybody.files.resume import Resume
+from manybody.io.atomic import sha256, write_json
+from manybody.io.devices import accelerated
+from manybody.io.lease import lease
+from manybody.io.progress import Progress
+from manybody.io.refusal import Refusal
+from manybody.io.resume import Resume
+from manybody.io.seeds import run_settings
 from manybody.models.objectives import sequence_sums
-from manybody.runtime.devices import accelerated
-from manybody.runtime.progress import Progress
-from manybody.runtime.refusal import Refusal
-from manybody.runtime.seeds import run_settings
 from manybody.training.batches import Batches, training_set, validation_set
 from manybody.training.learner import Learner
 from manybody.training.run_files import (

@@ -3,8 +3,8 @@
 from importlib import import_module
 from pathlib import Path
 
-from manybody.files.sequences import Sequences
-from manybody.sources import sequence_weights
+from manybody.data import sequence_weights
+from manybody.io.sequences import Sequences
 from manybody.training.loop import train
 
 

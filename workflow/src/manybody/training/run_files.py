@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody.files import checkpoints
-from manybody.files.atomic import atomic
-from manybody.files.manifest import write_manifest
-from manybody.files.resume import Resume
-from manybody.runtime.quick_start import numbers, strings
+from manybody.io import checkpoints
+from manybody.io.atomic import atomic
+from manybody.io.manifest import write_manifest
+from manybody.io.quick_start import numbers, strings
+from manybody.io.resume import Resume
 
 HISTORY = {
     "step": "int64",

@@ -3,17 +3,17 @@
 import math
 from pathlib import Path
 
-from manybody.files.atomic import write_json
-from manybody.files.lease import lease
-from manybody.files.manifest import write_manifest
-from manybody.files.resume import Resume
-from manybody.files.sequences import Sequences
+from manybody.data import own_tokenizer
+from manybody.io.atomic import write_json
+from manybody.io.lease import lease
+from manybody.io.manifest import write_manifest
+from manybody.io.progress import Progress
+from manybody.io.refusal import Refusal
+from manybody.io.resume import Resume
+from manybody.io.sequences import Sequences
 from manybody.models.objectives import choose_masks, sequence_sums
 from manybody.models.pretrained import audit, layout, marks, series
 from manybody.models.pretrained.network import Pretrained
-from manybody.runtime.progress import Progress
-from manybody.runtime.refusal import Refusal
-from manybody.sources import own_tokenizer
 from manybody.training.run_files import clear, remove_leftovers, write_history
 
 TESTED = 32  # validation sequences on which each checkpoint is tested, at most

@@ -20,10 +20,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from manybody.data import gibbs, many_body
+from manybody.data.hamiltonian import Hamiltonian
 from manybody.models import build
 from manybody.models.base import Model
-from manybody.sources import gibbs, many_body
-from manybody.sources.hamiltonian import Hamiltonian
 from manybody.training.batches import spawn, torch_seed
 
 DEPTHS = (1, 2, 3)

@@ -18,12 +18,12 @@ import pandas as pd
 import torch
 from torch.nn import functional
 
-from manybody.inverse_potts.pseudolikelihood import Heads, losses
+from manybody.data.hamiltonian import Hamiltonian
 from manybody.models import build
 from manybody.models.base import Model
 from manybody.models.objectives import sequence_sums
-from manybody.sources.hamiltonian import Hamiltonian
 from manybody.training.batches import spawn, torch_seed
+from manybody.training.pseudolikelihood import Heads, losses
 
 LENGTH, VOCABULARY = 20, 20
 SEQUENCES = 200

@@ -8,7 +8,7 @@ import pandas as pd
 from manybody.claims import verdicts
 from manybody.claims.potts import setting
 from manybody.claims.potts.scores import Data, read
-from manybody.evaluation import contacts
+from manybody.measure import contacts
 
 # How well the couplings of the default setting are found from 3000 sequences (potts, section 5).
 CORRELATION = 0.98  # of scores and |J|, at least

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from manybody.claims.reading import Table, matrix
-from manybody.files import tables
+from manybody.io import tables
 
 SMALL = 0.3  # alpha below which the independent teacher's curve is told from the true one
 WINDOW = (1.4, 3.0)  # M / L between which the logistic loss has its maximum

@@ -17,7 +17,7 @@ from manybody.claims.potts import fig2_runs, setting
 from manybody.claims.potts.fig2_runs import FACTORED, Data, Entry, of_kind
 from manybody.claims.reading import mean
 from manybody.claims.saturation import SATURATION, saturation
-from manybody.files import tables
+from manybody.io import tables
 
 MEASURED_BETA, BETA_TOLERANCE = 1.707, 0.005  # of the default setting
 BETA_SLOPE = 1.8  # by which the Hamming distance falls per unit of beta

@@ -14,11 +14,10 @@ import pandas as pd
 
 from manybody import models
 from manybody.claims import training_runs
-from manybody.evaluation import gauge
-from manybody.files import tables
-from manybody.files.sequences import Sequences
-from manybody.sources import hamiltonian
-from manybody.sources.hamiltonian import Hamiltonian
+from manybody.data import gauge, hamiltonian
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.io import tables
+from manybody.io.sequences import Sequences
 
 FACTORED = ("free", "softmax")  # the kinds of entries that are one layer of factored attention
 

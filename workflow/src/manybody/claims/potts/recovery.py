@@ -12,7 +12,7 @@ import pandas as pd
 from manybody.claims import verdicts
 from manybody.claims.potts import curves, setting
 from manybody.claims.reading import Table, mean
-from manybody.files import tables
+from manybody.io import tables
 
 SLOPE = (-1.0, 0.15)
 SLOPE_SPREAD = 0.011  # sd over samples

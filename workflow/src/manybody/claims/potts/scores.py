@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manybody.evaluation import contacts
-from manybody.sources.hamiltonian import Hamiltonian
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.measure import contacts
 
 
 @dataclass

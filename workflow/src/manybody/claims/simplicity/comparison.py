@@ -37,7 +37,7 @@ from manybody.claims import labels, verdicts
 from manybody.claims.saturation import BOOTSTRAPS, SATURATION, Kind, read_kinds
 from manybody.claims.simplicity.evaluated import Evaluated
 from manybody.claims.simplicity.learning import Student
-from manybody.files import tables
+from manybody.io import tables
 
 BOUND = math.log(1.25)  # of log t: what counts as a difference
 EQUAL = 0.05  # nats per token, between generators that are to differ in order alone

@@ -19,8 +19,8 @@ from manybody.claims.simplicity import comparison, regression, spectra
 from manybody.claims.simplicity.comparison import Interval
 from manybody.claims.simplicity.evaluated import Evaluated, read_evaluated, read_student
 from manybody.claims.simplicity.regression import Design, Estimate
-from manybody.files import tables
-from manybody.files.sequences import Sequences
+from manybody.io import tables
+from manybody.io.sequences import Sequences
 
 LATE = "late change"
 MEASURES = (*SATURATION, LATE)

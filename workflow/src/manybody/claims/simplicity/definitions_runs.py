@@ -9,7 +9,7 @@ from manybody.claims import labels
 from manybody.claims.saturation import saturation
 from manybody.claims.simplicity.evaluated import read_student
 from manybody.claims.simplicity.spectra import HalfTime, Spectra, read
-from manybody.files import tables
+from manybody.io import tables
 
 ABSENT = 1e-3  # of the largest value: an order that has less in the truth is not followed
 

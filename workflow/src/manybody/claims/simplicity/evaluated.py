@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from manybody.files import tables
-from manybody.files.manifest import Manifest
+from manybody.io import tables
+from manybody.io.manifest import Manifest
 
 
 class Evaluated(NamedTuple):

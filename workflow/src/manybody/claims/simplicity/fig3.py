@@ -8,7 +8,7 @@ import pandas as pd
 from manybody.claims import labels, verdicts
 from manybody.claims.simplicity.evaluated import Evaluated
 from manybody.claims.simplicity.quality import Chains, Quality, generator_label, read
-from manybody.files import tables
+from manybody.io import tables
 
 A_SAMPLE = "a clone is a sample of its model, not the state that sweeps have left"
 VERBATIM = 0.01  # share of test blocks that may stand in the training text

@@ -10,7 +10,7 @@ import pandas as pd
 
 from manybody.claims import verdicts
 from manybody.claims.reading import Table
-from manybody.files import tables
+from manybody.io import tables
 
 GRADIENTS = 1e-8  # per unit time: flow against numerical derivatives
 CLOSED_FORM = 1e-8  # ODE against (13)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from manybody.claims import labels
 from manybody.claims.simplicity.evaluated import Evaluated, read_evaluated, read_student
-from manybody.files import tables
+from manybody.io import tables
 
 
 class Student:

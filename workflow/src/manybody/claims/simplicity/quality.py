@@ -6,7 +6,7 @@ import pandas as pd
 
 from manybody.claims import labels
 from manybody.claims.simplicity.evaluated import Evaluated, clone_paths, read_evaluated
-from manybody.files import tables
+from manybody.io import tables
 
 
 class Chains(NamedTuple):

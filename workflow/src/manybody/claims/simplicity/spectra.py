@@ -13,7 +13,7 @@ from scipy.optimize import isotonic_regression
 
 from manybody import models
 from manybody.claims import labels
-from manybody.files import tables
+from manybody.io import tables
 
 LAWS = {"text": "", "unigram": ", unigram law", "model": ", its own draws"}
 

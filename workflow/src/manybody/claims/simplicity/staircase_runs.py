@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from manybody.claims import training_runs
-from manybody.files import tables
-from manybody.files.sequences import Sequences
-from manybody.sources import hamiltonian
+from manybody.data import hamiltonian
+from manybody.io import tables
+from manybody.io.sequences import Sequences
 
 ON_LINE = 0.004  # nats per token: a loss this near to a line is on it
 REACHED = 0.8  # share of the way from the line below to the true conditionals

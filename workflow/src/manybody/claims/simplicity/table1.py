@@ -5,7 +5,7 @@ import pandas as pd
 
 from manybody.claims import verdicts
 from manybody.claims.simplicity.evaluated import read_clones
-from manybody.files.sequences import Sequences
+from manybody.io.sequences import Sequences
 
 
 def judge(files, block: dict, context: dict) -> pd.DataFrame:

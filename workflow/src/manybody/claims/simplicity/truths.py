@@ -15,13 +15,7 @@ from manybody.claims.saturation import SATURATION
 from manybody.claims.simplicity import comparison
 from manybody.claims.simplicity.comparison import BOUND, RESOLVED, Interval
 from manybody.claims.simplicity.regression import consistent
-from manybody.claims.simplicity.truths_runs import (
-    Ladder,
-    Rung,
-    Student,
-    log_ratios,
-    read_students,
-)
+from manybody.claims.simplicity.truths_runs import Ladder, Rung, Student, log_ratios, read_students
 
 CUT = 0.02  # nats per token from the exact loss on a cut
 WHOLE = 0.01  # and on the law that the student is trained on

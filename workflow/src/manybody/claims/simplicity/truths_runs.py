@@ -17,7 +17,7 @@ from manybody.claims.saturation import SATURATION, Kind, read_kinds
 from manybody.claims.simplicity import spectra
 from manybody.claims.simplicity.evaluated import read_student
 from manybody.claims.simplicity.spectra import HalfTime, Spectra
-from manybody.files import tables
+from manybody.io import tables
 
 
 class Rung(NamedTuple):

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from manybody.config.block import Block, Reference, Seeds, inside, refers
-from manybody.models.block import key
+from manybody.io.options import Block, Reference, Seeds, inside, key, refers
 
 TRUE = "expected an energy model with parameters: source; take one"
 # One run: source, model, seed.

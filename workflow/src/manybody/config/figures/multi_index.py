@@ -1,8 +1,7 @@
 """Figures of the paper on sequence multi-index models, each with the theory that it draws."""
 
-from manybody.config.block import Block, refers
 from manybody.config.figures.base import Figure
-from manybody.models.block import key
+from manybody.io.options import Block, key, refers
 
 _KIND = "multi-index-"
 

@@ -5,9 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from manybody.config.block import Block, NotNegative, Seed, Seeds, Text, refers
 from manybody.config.figures.base import TRUE, Figure, inputs
-from manybody.models.block import Count, key
+from manybody.io.options import Block, Count, NotNegative, Seed, Seeds, Text, key, refers
 
 STRUCTURE = re.compile(r"\.(pdb|ent|cif|mmcif)(\.gz)?$")
 Candidates = Annotated[list[refers("models")], Field(min_length=1)]

@@ -4,10 +4,20 @@ from typing import Annotated
 
 from pydantic import Field
 
-from manybody.config.block import Block, Name, Reference, Seed, different, inside, refers
 from manybody.config.figures.base import TRUE, Figure, SeededModel, inputs
 from manybody.config.sources import ManyBodySource, PottsSource, TreeSource
-from manybody.models.block import Count, Text, key
+from manybody.io.options import (
+    Block,
+    Count,
+    Name,
+    Reference,
+    Seed,
+    Text,
+    different,
+    inside,
+    key,
+    refers,
+)
 
 Evaluation = refers("evaluations")
 Target = refers("targets")  # of the block's own evaluation

@@ -1,9 +1,8 @@
 """Figures of models that were trained elsewhere."""
 
-from manybody.config.block import Block, refers
 from manybody.config.figures.base import Figure, inputs
 from manybody.config.figures.simplicity import of_seeds
-from manybody.models.block import key
+from manybody.io.options import Block, key, refers
 
 
 class SeriesSpectrum(Figure):

@@ -2,7 +2,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from manybody.models.block import Transformer
+from manybody.models.transformer import Transformer
 
 
 class Options(Transformer):

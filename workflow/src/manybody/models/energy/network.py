@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from manybody.kernels import energy
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.tuples import colour_bins, site_tuples
 from manybody.models.base import Model
-from manybody.sources.hamiltonian import Hamiltonian
-from manybody.sources.tuples import colour_bins, site_tuples
+from manybody.models.energy import loops as energy
 
 ORDERS = (2, 3, 4)
 SCALE = 0.15  # of the random weights; 0.1 to 0.2 finds good minima of the bilinear form

@@ -2,7 +2,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from manybody.models.block import Block
+from manybody.io.options import Block
 
 
 class Options(Block):

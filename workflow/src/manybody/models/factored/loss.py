@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from manybody.kernels.factored_loss import CHUNK, WORK, do_chunks
-from manybody.kernels.lanes import LANES
+from manybody.data.vector_loops import LANES
+from manybody.models.factored.loss_loops import CHUNK, WORK, do_chunks
 
 
 def all_masked_loss(tokens: Tensor, attention, values, bias) -> tuple[Tensor, Tensor]:

@@ -3,7 +3,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.models.block import Block, Count, Positive
+from manybody.io.options import Block, Count, Positive
 
 
 class Options(Block):

@@ -1,4 +1,4 @@
-from manybody.models.block import Transformer
+from manybody.models.transformer import Transformer
 
 
 class Options(Transformer):

@@ -1,6 +1,6 @@
 from pydantic import Field
 
-from manybody.models.block import Block, number
+from manybody.io.options import Block, number
 
 
 class Options(Block):

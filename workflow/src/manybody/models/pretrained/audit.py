@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from manybody.files.atomic import to_json
+from manybody.io.atomic import to_json
 from manybody.models.pretrained.marks import Marks
 
 NEAR = 2  # checkpoints on either side of a pair that it is compared with

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from manybody.files.atomic import read_json, sha256
-from manybody.files.lease import lease
+from manybody.data import hub
+from manybody.io.atomic import read_json, sha256
+from manybody.io.lease import lease
+from manybody.io.refusal import Refusal
 from manybody.models.pretrained import layout
-from manybody.runtime.refusal import Refusal
-from manybody.sources import hub
 
 KEPT = 2  # checkpoints of a repository that stay on disk
 COMMIT = re.compile(r"[0-9a-f]{40}$")

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from safetensors import SafetensorError, safe_open
 
-from manybody.files.atomic import ArtifactError, read_json
-from manybody.runtime.refusal import Refusal
+from manybody.io.atomic import ArtifactError, read_json
+from manybody.io.refusal import Refusal
 
 CONFIG, WHOLE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 PICKLED = re.compile(r".*\.(bin|pt|pth|ckpt|pkl|pickle|msgpack|h5)$")

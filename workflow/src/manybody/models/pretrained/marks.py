@@ -14,10 +14,10 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from manybody.files.atomic import to_json
-from manybody.files.checkpoints import read_tensors, write_tensors
+from manybody.io.atomic import to_json
+from manybody.io.checkpoints import read_tensors, write_tensors
+from manybody.io.seeds import stream_key
 from manybody.models.pretrained.layout import Layout
-from manybody.runtime.seeds import stream_key
 
 SIZE = 4096
 CHUNK = 2**22  # numbers of a tensor that are projected at once

@@ -13,11 +13,11 @@ import transformers
 from torch import Tensor
 from torch.nn import functional
 
-from manybody.files.atomic import ArtifactError
+from manybody.data import own_tokenizer
+from manybody.io.atomic import ArtifactError
+from manybody.io.refusal import Refusal
 from manybody.models.base import Model
 from manybody.models.pretrained import layout, series
-from manybody.runtime.refusal import Refusal
-from manybody.sources import own_tokenizer
 
 PADDING, MULTIPLE = 512, 64  # output rows beyond |V| that are padding: fewer, up to a multiple
 TOLERANCE = 1e-4  # relative difference of logits by two ways through the library

@@ -2,7 +2,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.models.block import Block, Repository, Text, key
+from manybody.io.options import Block, Repository, Text, key
 
 
 class Hub(Block):

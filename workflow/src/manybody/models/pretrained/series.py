@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from manybody.files.atomic import ArtifactError, read_json, sha256, write_json
+from manybody.io.atomic import ArtifactError, read_json, sha256, write_json
+from manybody.io.refusal import Refusal
 from manybody.models.pretrained import hub, layout
-from manybody.runtime.refusal import Refusal
 
 STEP = re.compile(r"(?:^|.*[-_.]|.*step)(\d+)$")  # how a name ends that says a step
 NAMED = re.compile(r"(?:checkpoint|step)[-_]?\d+$")

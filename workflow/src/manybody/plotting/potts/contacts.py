@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from manybody.claims.potts.scores import Data, read
-from manybody.evaluation import contacts
+from manybody.measure import contacts
 from manybody.plotting import style
 from manybody.plotting.points import drawn, points
 

@@ -23,7 +23,7 @@ from matplotlib.ticker import MaxNLocator
 from manybody.claims import training_runs
 from manybody.claims.potts import fig2_runs
 from manybody.claims.potts.fig2_runs import FACTORED, Candidate, Data, Entry
-from manybody.evaluation import gauge
+from manybody.data import gauge
 from manybody.plotting import style
 from manybody.plotting.points import drawn, points
 from manybody.plotting.statistical import seaborn

@@ -8,7 +8,7 @@ from matplotlib.ticker import NullFormatter
 
 from manybody.claims.potts import curves
 from manybody.claims.reading import Table
-from manybody.files import tables
+from manybody.io import tables
 from manybody.plotting import style
 from manybody.plotting.statistical import seaborn
 

@@ -19,7 +19,7 @@ from manybody.claims.simplicity import crossed
 from manybody.claims.simplicity.comparison import BOUND
 from manybody.claims.simplicity.controls import TRIPLED
 from manybody.claims.simplicity.crossed import Crossed, Series
-from manybody.files import tables
+from manybody.io import tables
 from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn, points
 

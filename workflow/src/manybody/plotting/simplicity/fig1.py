@@ -2,7 +2,7 @@
 
 from manybody.claims import labels
 from manybody.claims.simplicity.learning import Student, read
-from manybody.files import tables
+from manybody.io import tables
 from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn
 from manybody.plotting.simplicity.learning import band, draw_curve, ladder

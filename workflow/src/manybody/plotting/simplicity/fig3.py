@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from manybody.claims import labels
 from manybody.claims.simplicity.quality import Quality, generator_label, read
-from manybody.files import tables
+from manybody.io import tables
 from manybody.plotting import palette, style
 from manybody.plotting.points import Drawing, drawn, points
 

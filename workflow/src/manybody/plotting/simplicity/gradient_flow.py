@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from manybody.claims.reading import Table
-from manybody.files import tables
+from manybody.io import tables
 from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn
 

@@ -15,7 +15,7 @@ from manybody.claims import labels
 from manybody.claims.saturation import SATURATION
 from manybody.claims.simplicity import comparison
 from manybody.claims.simplicity.corpora import Corpus, read
-from manybody.files import tables
+from manybody.io import tables
 from manybody.plotting import palette, style
 from manybody.plotting.points import Drawing, drawn, points
 from manybody.plotting.simplicity.learning import EARLY, LADDER, WIDE

@@ -8,8 +8,8 @@ import pandas as pd
 
 from manybody.claims import labels
 from manybody.claims.simplicity.evaluated import read_clones
-from manybody.files.manifest import Manifest
-from manybody.files.sequences import Sequences, Symbols
+from manybody.io.manifest import Manifest
+from manybody.io.sequences import Sequences, Symbols
 from manybody.plotting import style
 from manybody.plotting.points import Drawing
 
@@ -22,7 +22,7 @@ def draw(files, block: dict, context: dict) -> Drawing:
     """The table and its texts, from files; see the package's docstring."""
     clones = read_clones(files, block["clones"], context)
     if files["tokenizer"]:
-        from manybody.sources.tokenizer import load
+        from manybody.data.tokenizer import load
 
         words = load(files["tokenizer"])
     else:  # sequences that are no text

@@ -8,12 +8,7 @@ from matplotlib.axes import Axes
 from manybody.claims.simplicity.spectra import Spectra, read
 from manybody.plotting import style
 from manybody.plotting.points import Drawing, drawn, points
-from manybody.plotting.simplicity.spectrum import (
-    draw_growth,
-    draw_losses,
-    draw_shares,
-    handles_of,
-)
+from manybody.plotting.simplicity.spectrum import draw_growth, draw_losses, draw_shares, handles_of
 
 LINES = ("-", "--", ":")
 

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manybody.kernels import heat_bath as kernels
+from manybody.sampling.factored import heat_bath_loops as kernels
 from manybody.sampling.factored.copies import BATCH
 from manybody.sampling.factored.parameters import Parameters
 from manybody.sampling.reference import check_law

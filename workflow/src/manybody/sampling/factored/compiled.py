@@ -9,8 +9,8 @@ only accepted proposals need their features.
 import torch
 from torch import Tensor
 
-from manybody.kernels import deep_chains as kernels
 from manybody.sampling import footprint
+from manybody.sampling.factored import deep_loops as kernels
 from manybody.sampling.factored.any_depth import DeepChains, Proposals
 from manybody.sampling.factored.copies import all_copies
 from manybody.sampling.factored.parameters import Parameters

@@ -17,7 +17,7 @@ proposals only. Compiled, for the CPU.
 import torch
 from torch import Tensor
 
-from manybody.kernels import deep_chains as kernels
+from manybody.sampling.factored import deep_loops as kernels
 from manybody.sampling.factored.copies import all_copies
 from manybody.sampling.factored.parameters import Parameters
 from manybody.sampling.factored.squares import table

@@ -40,7 +40,7 @@ class PairedChains:
         self._head += [parameters.left[1].T.to(parameters.precision).contiguous()]
         self._steps, self._as_given = _OnTensors, lambda tensor: tensor
         if tokens.device.type == "cpu":
-            from manybody.kernels import two_layer_chains
+            from manybody.sampling.factored import two_layer_loops as two_layer_chains
 
             self._steps, self._as_given = two_layer_chains, Tensor.numpy
         self.rebuild()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manybody.kernels.channel import integrate_samples
+from manybody.theory.multi_index.channel_loops import integrate_samples
 
 CHUNK = 64  # samples that a thread takes at a time
 ROTATION = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)  # of tokens; its own inverse

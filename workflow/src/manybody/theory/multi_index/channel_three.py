@@ -15,9 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from manybody.kernels.channel_three import MOMENTS, apply, integrate_samples, switches
-from manybody.kernels.lanes import LANES
+from manybody.data.vector_loops import LANES
 from manybody.theory.multi_index.channel import share_out
+from manybody.theory.multi_index.channel_three_loops import (
+    MOMENTS,
+    apply,
+    integrate_samples,
+    switches,
+)
 from manybody.theory.multi_index.samples import normals
 
 CHUNK = 32  # samples that a thread takes at a time

@@ -29,7 +29,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from manybody.runtime.progress import Progress
+from manybody.io.progress import Progress
 from manybody.theory.multi_index import channel_three as channel
 from manybody.theory.multi_index.samples import Setting, controlled, mean_error, normals
 from manybody.theory.rows import joined, rows

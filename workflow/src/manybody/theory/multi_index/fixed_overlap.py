@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from manybody.runtime.progress import Progress
+from manybody.io.progress import Progress
 from manybody.theory.multi_index.samples import Setting, draws, mean_error
 from manybody.theory.multi_index.state_evolution import fixed_point
 from manybody.theory.rows import listed

@@ -26,14 +26,8 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from manybody.runtime.progress import Progress
-from manybody.theory.multi_index.channel import (
-    denoiser,
-    index,
-    jacobian,
-    outputs,
-    posterior,
-)
+from manybody.io.progress import Progress
+from manybody.theory.multi_index.channel import denoiser, index, jacobian, outputs, posterior
 from manybody.theory.multi_index.samples import controlled
 from manybody.theory.multi_index.samples import normals as sobol
 from manybody.theory.multi_index.sizes import SETS

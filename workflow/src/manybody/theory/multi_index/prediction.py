@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from manybody.kernels.sgd import last_index, logistic
 from manybody.theory.multi_index.samples import Setting, normals, overlap_matrix, root
+from manybody.theory.multi_index.sgd_loops import last_index, logistic
 
 NUMBERS = 12  # of a sample: omega and two independent Z - omega, each two layers by two tokens
 

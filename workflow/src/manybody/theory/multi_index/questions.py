@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from tokenizers import BertWordPieceTokenizer, Tokenizer
 
-from manybody.files.atomic import sha256
-from manybody.runtime.refusal import Refusal
-from manybody.sources import documents, pydocs
-from manybody.sources.tokenizer import MARKER, load, train
+from manybody.data import documents, pydocs
+from manybody.data.tokenizer import MARKER, load, train
+from manybody.io.atomic import sha256
+from manybody.io.refusal import Refusal
 
 CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 PADDING = "[PAD]"

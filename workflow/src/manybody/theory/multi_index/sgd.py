@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 
-from manybody.kernels.sgd import outputs, visit
-from manybody.runtime.progress import Progress
+from manybody.io.progress import Progress
+from manybody.theory.multi_index.sgd_loops import outputs, visit
 from manybody.theory.rows import joined, rows
 
 FINE = 5  # epochs at the start in which weights are looked at after every batch: layer 2 is fast

@@ -24,7 +24,7 @@ import pandas as pd
 from scipy.special import expit, logit
 from threadpoolctl import threadpool_limits
 
-from manybody.runtime.progress import Progress
+from manybody.io.progress import Progress
 from manybody.theory.multi_index import expected, plain, prediction
 from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
 from manybody.theory.multi_index.sizes import (

@@ -25,7 +25,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.optimize import brentq
 from threadpoolctl import threadpool_limits
 
-from manybody.runtime.progress import Progress
+from manybody.io.progress import Progress
 from manybody.theory.multi_index import expected
 from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
 from manybody.theory.multi_index.sizes import LEAST_SKIP, NEAR, NEAR_SCRAMBLES, near_points

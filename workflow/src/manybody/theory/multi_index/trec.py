@@ -29,9 +29,9 @@ import pandas as pd
 import torch
 from torch.nn.functional import cross_entropy, linear
 
-from manybody.runtime.devices import torch_threads
-from manybody.runtime.progress import Progress
-from manybody.runtime.quick_start import lean
+from manybody.io.devices import torch_threads
+from manybody.io.progress import Progress
+from manybody.io.quick_start import lean
 from manybody.theory.multi_index.questions import Questions, Tokens, of_packages, read, tokenise
 from manybody.theory.rows import COLUMNS, about, joined, rows
 

@@ -46,10 +46,10 @@ import pandas as pd
 from scipy.special import expit, logit
 from scipy.stats import norm, qmc
 
-from manybody.kernels.untied import average_at_zero, average_samples
-from manybody.runtime.progress import Progress
+from manybody.io.progress import Progress
 from manybody.theory.multi_index.channel import share_out
 from manybody.theory.multi_index.samples import controlled
+from manybody.theory.multi_index.untied_loops import average_at_zero, average_samples
 from manybody.theory.rows import listed
 
 SINGLE_LAYER = math.sqrt(5) - 2

@@ -1,0 +1,391 @@
+"""Alignments: the three formats, what is refused, weights and splits, and fits that use them."""
+
+import gzip
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from manybody import models
+from manybody.data import SourceError, alignment, sequence_weights
+from manybody.data.alignment import SPLITS, encode, make, read, reference
+from manybody.io.atomic import ArtifactError
+from manybody.io.manifest import Manifest
+from manybody.io.seeds import run_settings
+from manybody.io.sequences import Sequences
+from manybody.models.stored import load_model
+from manybody.training import lbfgs
+from manybody.training.recipes import train_files
+from manybody.training.run_files import NonFiniteLoss
+
+SHARES = dict(train=0.6, validation=0.2, test=0.2)
+SOURCE = dict(
+    kind="alignment", format="fasta", alphabet="protein", identity=0.8, split=SHARES, seed=0
+)
+RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
+RECIPE = dict(
+    objective="masked", masks="all", steps=10, restarts=1, validation=4, precision="float64",
+    threads=1, optimizer=dict(name="lbfgs", history=20, ridge=1e-3),
+)  # fmt: skip
+
+
+def family(sequences: int = 120, length: int = 70, seed: int = 0) -> np.ndarray:
+    """Tokens (N, L) of residues in groups of three that share most columns."""
+    rng = np.random.default_rng(seed)
+    tokens = np.repeat(rng.integers(1, 21, (sequences // 3, length)), 3, axis=0)
+    changed = rng.random(tokens.shape) < 0.12
+    tokens[changed] = rng.integers(0, 21, changed.sum())
+    return tokens
+
+
+def fasta(tokens: np.ndarray) -> str:
+    letters = np.array(list("-" + RESIDUES))
+    return "".join(f">s{n} made up\n{''.join(letters[row])}\n" for n, row in enumerate(tokens))
+
+
+def run(folder, text: str, **changes) -> dict:
+    folder.mkdir(exist_ok=True)
+    path = folder / "given"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    out = {split: folder / f"{split}.parquet" for split in SPLITS}
+    source = {**SOURCE, "file": str(path), **changes}
+    make(source, "toy", out, folder / "weights.parquet", source.pop("threads", 1))
+    return {**out, "sequence_weights": folder / "weights.parquet"}
+
+
+def agreement(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Numbers of equal columns of all pairs of rows."""
+    return (first[:, None].astype(int) == second[None]).sum(-1)
+
+
+# --- Reading -------------------------------------------------------------------------------------
+
+FORMATS = {
+    "fasta": "# a comment\n>a one\nAC-D\nE\n\n>b\nac.de\n>b\nWCXDE\n",
+    "a3m": "#5\t3\n>ss_pred\nHHHHH\n>a one\nAC-DE\n>b\nAC-ghiDE..\n>b\n.WCX.DEkl\n",
+    "stockholm": (
+        "# STOCKHOLM 1.0\n#=GF ID toy\na/1-5 AC-\nb     ac.\nc     WCX\n#=GC RF xxx\n\n"
+        "a/1-5 DE\nb     de\nc     DE\n#=GC RF xx\n//\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_all_formats_give_the_same_tokens(form, packed, tmp_path):
+    path = tmp_path / "given"
+    text = FORMATS[form].encode()
+    path.write_bytes(gzip.compress(text) if packed else text)
+    names, rows = read(path, form)
+    tokens, ambiguous = encode(path, names, rows, "protein")
+    assert tokens.tolist() == [[1, 2, 0, 3, 4], [1, 2, 0, 3, 4], [19, 2, 0, 3, 4]]
+    assert ambiguous == 1
+    assert names[0] == ("a/1-5" if form == "stockholm" else "a")
+
+
+@pytest.mark.parametrize(
+    ("kind", "letters", "expected"),
+    [
+        ("protein", "-" + RESIDUES, list(range(21))),
+        ("rna", "-ACGUTacgu.", [0, 1, 2, 3, 4, 4, 1, 2, 3, 4, 0]),
+        ("dna", "~ACGTUn", [0, 1, 2, 3, 4, 4, 0]),
+    ],
+)
+def test_colours_of_the_letters(kind, letters, expected, tmp_path):
+    tokens, _ = encode(tmp_path, ["a"], [letters], kind)
+    assert tokens[0].tolist() == expected
+
+
+def test_writes_splits_weights_and_what_they_are_of(tmp_path):
+    tokens = family()
+    files = run(tmp_path, fasta(tokens))
+    train = Sequences.open(files["train"])
+    assert (train.vocabulary, train.length) == (21, 70)
+    about = train.about
+    said = dict(alphabet="-" + RESIDUES, gap=0, identity=0.8, split_by="clusters", source="toy")
+    assert about.items() >= {**said, "split": "train", "records": 120}.items()
+    parts = {split: Sequences.open(files[split]).tokens for split in SPLITS}
+    assert {split: len(part) for split, part in parts.items()} == about["sequences"]
+    given = sorted(map(bytes, tokens.astype(np.uint8)))
+    assert sorted(map(bytes, np.concatenate(list(parts.values())))) == given
+    weights = sequence_weights.read(files["sequence_weights"], train)
+    alike = (agreement(train.tokens, train.tokens) >= 56).sum(1)  # 0.8 * 70, which rounds up
+    np.testing.assert_array_equal(weights, 1 / alike)
+    assert about["effective"] == weights.sum() < len(train)
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "name", "expected"),
+    [
+        ("fasta", "", None, ("a/1-5", "AC-DE", [1, 2, None, 3, 4])),  # 4 residues are not 5
+        ("fasta", "", "X/24-27", ("X/24-27", "A.cDE", [24, None, 25, 26, 27])),
+        ("fasta", "", "r/9-6", ("r/9-6", "-ACDE", [None, 9, 8, 7, 6])),
+        # Insertions of an A3M are no columns, but residues.
+        ("a3m", ">a\nACDE\n>b/3-8\n.A.CghDE\n", "b/3-8", ("b/3-8", "ACDE", [3, 4, 7, 8])),
+    ],
+)
+def test_the_reference_names_columns(form, text, name, expected, tmp_path):
+    text = text or ">a/1-5\nAC-DE\n>X/24-27 title\nA.cDE\n>r/9-6\n-ACDE\n"
+    (tmp_path / "given").write_text(text)
+    assert reference(tmp_path / "given", form, name) == expected
+
+
+REFUSED = {
+    "empty": ("", {}, "is empty"),
+    "no fasta": ("hello\n", {}, "starts with '>'"),
+    "comments only": ("# nothing\n", {}, "starts with '>'"),
+    "no stockholm": (">a\nAC\n>b\nAC\n", dict(format="stockholm"), "STOCKHOLM"),
+    "one sequence": (">a\nACD\n", {}, "1 sequences"),
+    "no letters": (">a\n\n>b\n\n", {}, "record a has no letters"),
+    "ragged": (">a\nACD\n>b\nACD\n>c\nAC\n", {}, "record c has 2 columns.*column 3"),
+    "insertions": (">a\nACD\n>b\nAcCD\n", {}, "record b has 4 columns.*format: a3m"),
+    "ragged a3m": (">a\nACD\n>b\nAcC\n", dict(format="a3m"), "record b has 2 columns"),
+    "ragged stockholm": (
+        "# STOCKHOLM 1.0\na ACD\nb ACD\nc AC\n//\n", dict(format="stockholm"),
+        "record c has 2 columns.*column 3",
+    ),
+    "two alignments": (
+        "# STOCKHOLM 1.0\na AC\nb AC\n//\n" * 2, dict(format="stockholm"), "2 alignments"
+    ),
+    "letter": (">a\nACD\n>b\nAC8\n", {}, "record b, column 3: '8' .*alphabet protein"),
+    "foreign letter": (">a\nACG\n>b\nAEG\n", dict(alphabet="rna"), "record b, column 2: 'E'"),
+    "not ascii": (">a\nACD\n>b\nAC\u00c4\n", {}, "record b, column 3: '\u00c4'"),
+    "gaps": (">a\nA-D\n>b\nAXD\n", {}, "1 of 3 columns.*column 2.*Delete"),
+    "cut gzip": (gzip.compress(FORMATS["fasta"].encode())[:-9], {}, "cannot be read"),
+    "reference": (
+        ">a1\nACD\n>b1\nACE\n" * 9, dict(reference="b"), "reference: found b, .*did you mean b1"
+    ),
+    "no file": ("", dict(file="nowhere.fasta"), r"no such file: nowhere\.fasta"),
+    "one cluster": (">a\nACDEF\n" * 30, {}, "1 clusters.*Raise `identity`.*by: random"),
+    "too few": (">a\nACD\n>b\nACE\n>c\nACE\n", {}, "3 sequences are too few"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refuses_by_name_and_writes_nothing(case, tmp_path):
+    text, changes, message = REFUSED[case]
+    with pytest.raises(SourceError, match=message) as caught:
+        run(tmp_path, text, **changes)
+    assert str(tmp_path / "given") in str(caught.value) or message.startswith(
+        ("1 clu", "3 seq", "no such")
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["given"]
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
+    def changing(path, form):
+        names, rows = read(path, form)
+        path.write_text(fasta(family(seed=1)))
+        return names, rows
+
+    monkeypatch.setattr(alignment, "read", changing)
+    with pytest.raises(SourceError, match="changed while it was read") as caught:
+        run(tmp_path, gzip.compress(fasta(family()).encode()))
+    assert str(tmp_path / "given") in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["given"]
+
+
+# --- Weights and splits --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [1, 8, 63, 64, 65, 200])
+@pytest.mark.parametrize("identity", [0.35, 0.8, 1.0])
+def test_neighbours_are_those_of_all_pairs_compared(length, identity):
+    rng = np.random.default_rng(length)
+    tokens = np.repeat(rng.integers(0, 128, (40, length)), 2, axis=0)
+    tokens[rng.random(tokens.shape) < 0.25 * (rng.random((80, 1)) < 0.7)] = 5
+    alike = agreement(tokens, tokens) >= sequence_weights.least_equal(identity, length)
+    found = sequence_weights.neighbours(tokens, identity)
+    np.testing.assert_array_equal(found.counts, alike.sum(1))
+    reached = np.linalg.matrix_power(alike.astype(float), 80) > 0
+    np.testing.assert_array_equal(found.clusters, reached.argmax(1))
+    again = sequence_weights.neighbours(tokens, identity, threads=3)
+    np.testing.assert_array_equal(again.counts, found.counts)
+    np.testing.assert_array_equal(again.clusters, found.clusters)
+
+
+@pytest.mark.parametrize(
+    ("identity", "length", "least"),
+    [
+        (0.8, 10, 8),
+        (0.7, 10, 7),  # 0.7 * 10 is 7.000000000000001 or 7
+        (0.29, 100, 29),  # 28.999999999999996
+        (0.07, 100, 7),  # 7.000000000000001
+        (0.81, 10, 9),
+    ],
+)
+def test_the_threshold_is_reached_by_a_product_that_rounds(identity, length, least):
+    assert sequence_weights.least_equal(identity, length) == least
+
+
+def test_no_held_out_sequence_has_a_near_copy_in_another_split(tmp_path):
+    files = run(tmp_path, fasta(family()))
+    parts = [Sequences.open(files[split]).tokens for split in SPLITS]
+    for first, second in ((0, 1), (0, 2), (1, 2)):
+        assert agreement(parts[first], parts[second]).max() < 56
+    assert [len(part) for part in parts] == [72, 24, 24]
+
+
+def test_a_random_split_takes_its_shares_of_one_cluster(tmp_path):
+    tokens = np.full((50, 5), 3)
+    files = run(tmp_path, fasta(tokens), split={**SHARES, "by": "random"})
+    assert [len(Sequences.open(files[split])) for split in SPLITS] == [30, 10, 10]
+    train = Sequences.open(files["train"])
+    assert train.about["split_by"] == "random"
+    assert train.about["effective"] == pytest.approx(1)
+
+
+def test_same_seed_same_bytes_for_any_threads(tmp_path):
+    text = fasta(family())
+    first = run(tmp_path / "one", text)
+    second = run(tmp_path / "one", text, threads=3)  # the path is in the documents
+    other = run(tmp_path / "two", text, seed=1)
+    kept = {name: path.read_bytes() for name, path in first.items()}
+    assert kept == {name: path.read_bytes() for name, path in second.items()}
+    assert not np.array_equal(*(Sequences.open(f["test"]).tokens for f in (first, other)))
+
+
+def test_weights_are_refused_for_other_sequences(tmp_path):
+    files = run(tmp_path, fasta(family()))
+    with pytest.raises(ArtifactError, match=r"weights.parquet .*not those of .*test.parquet"):
+        sequence_weights.read(files["sequence_weights"], Sequences.open(files["test"]))
+
+
+# --- Fits ----------------------------------------------------------------------------------------
+
+
+def fit_of(tokens, description: dict, folder, recipe: dict = RECIPE, **more) -> lbfgs.Fit:
+    data = {name: SimpleNamespace(tokens=tokens) for name in ("train", "validation")}
+    settings = run_settings({}, description, recipe, seed=0, init_seed=0, stream="m")
+    return lbfgs.Fit(settings, {**data, **more}, folder, torch.device("cpu"), "")
+
+
+def evaluate(fit: lbfgs.Fit, seed: int = 0) -> tuple:
+    generator = torch.Generator().manual_seed(seed)
+    size = sum(parameter.numel() for parameter in fit.parameters)
+    vector = torch.randn(size, generator=generator, dtype=torch.float64).requires_grad_()
+    objective, loss, _ = fit._evaluate(vector)
+    return objective, loss, vector.grad
+
+
+def describe(**sizes) -> dict:
+    usual = dict(vocabulary=4, length=6, layers=1, rank=None, bias=True, variant="exact", heads=1)
+    return {"architecture": "factored", **usual, **sizes}
+
+
+ONE_LAYER = [
+    dict(),
+    dict(bias=False, heads=3),
+    dict(bias="site", heads=2, rank=2),
+    dict(bias="site", attention="softmax"),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sizes", ONE_LAYER)
+def test_the_compiled_loss_of_one_layer_is_that_of_masked_copies(sizes, tmp_path):
+    rng = np.random.default_rng(0)
+    tokens, sequence_weights = rng.integers(0, 4, (40, 6)), rng.random(40) + 0.1
+    fit = fit_of(tokens, describe(**sizes), tmp_path, sequence_weights=sequence_weights)
+    assert fit.counted is not None
+    objective, loss, slopes = evaluate(fit)
+    fit.counted = None
+    by_copies = evaluate(fit)
+    assert (objective, loss) == pytest.approx(by_copies[:2], rel=1e-12)
+    torch.testing.assert_close(slopes, by_copies[2], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "description",
+    [describe(bias="site", heads=2), describe(layers=2), describe(layers=2, heads=2)],
+)
+def test_a_weight_counts_like_repeats_of_the_sequence(description, tmp_path):
+    rng = np.random.default_rng(1)
+    tokens, repeats = rng.integers(0, 4, (20, 6)), rng.integers(1, 4, 20)
+    weighted = evaluate(
+        fit_of(tokens, description, tmp_path, sequence_weights=repeats.astype(float))
+    )
+    repeated = evaluate(fit_of(np.repeat(tokens, repeats, 0), description, tmp_path))
+    assert weighted[:2] == pytest.approx(repeated[:2], rel=1e-12)
+    torch.testing.assert_close(weighted[2], repeated[2], rtol=1e-9, atol=1e-12)
+
+
+def test_a_recipe_with_weights_is_fitted_with_them(tmp_path):
+    repeats = np.random.default_rng(0).integers(1, 6, 60)
+    files = run(tmp_path, fasta(np.repeat(family(60, 12), repeats, axis=0)), identity=0.9)
+    kept = {}
+    for name, changes in {"with": dict(sequence_weights="identity"), "without": {}}.items():
+        manifest = train_files(
+            describe(bias="site"), files, recipe={**RECIPE, **changes}, out=tmp_path / name,
+            seed=0, init_seed=0, about={},
+        )  # fmt: skip
+        kept[name] = manifest.parent / "step-10.safetensors"
+    assert kept["with"].read_bytes() != kept["without"].read_bytes()
+
+
+def test_sparse_maps_are_where_their_penalty_is_at_its_least(tmp_path):
+    sparsity, ridge = 0.02, 1e-3
+    recipe = {**RECIPE, "steps": 400}
+    recipe["optimizer"] = dict(name="lbfgs", history=20, ridge=ridge, sparsity=sparsity)
+    tokens = np.random.default_rng(2).integers(0, 4, (200, 6))
+    tokens[:, 1] = np.where(np.random.default_rng(3).random(200) < 0.7, tokens[:, 0], tokens[:, 1])
+    fit = fit_of(tokens, describe(bias="site"), tmp_path, recipe=recipe)
+    fit.run()
+    model = load_model(tmp_path / "manifest.json")
+    maps = model.mixing(0).detach().double().reshape(6, 6)
+    apart = ~torch.eye(6, dtype=torch.bool)
+    zero = (maps == 0) & apart
+    assert zero.sum() >= 20
+    assert (maps[0, 1], maps[1, 0]) != (0, 0)
+    assert (maps.diagonal() == 0).all()
+    vector = torch.cat([p.detach().double().flatten() for p in model.parameters()])
+    fit._evaluate(vector.requires_grad_())
+    named = [(name, p.numel()) for name, p in model.named_parameters()]
+    own = torch.cat([torch.full((size,), "attention" in name) for name, size in named])
+    slopes = (vector.grad - ridge * vector.detach())[own].reshape(6, 6)  # of the loss alone
+    assert slopes[zero].abs().max() < sparsity * 1.001
+    kept = apart & ~zero
+    np.testing.assert_allclose(slopes[kept], -sparsity * maps[kept].sign(), rtol=0.02)
+    np.testing.assert_allclose(vector.grad[~own], 0, atol=3e-4)
+    rows = Manifest.read(tmp_path / "manifest.json", "model").about["steps"]
+    assert rows[0] > 10
+
+
+def test_a_loss_that_becomes_infinite_with_the_penalty_is_named(tmp_path, monkeypatch):
+    recipe = {**RECIPE, "optimizer": dict(name="lbfgs", history=20, ridge=1e-3, sparsity=0.02)}
+    fit = fit_of(np.random.default_rng(0).integers(0, 4, (20, 6)), describe(), tmp_path, recipe)
+    sparsify = fit._sparsify
+
+    def diverging(path):
+        monkeypatch.setattr(fit, "_site_by_site", lambda: (np.inf, None))
+        sparsify(path)
+
+    monkeypatch.setattr(fit, "_sparsify", diverging)
+    named = r"start 0: .* loss is inf after 0 iterations .*sparsity 0\.02; set it lower"
+    with pytest.raises(NonFiniteLoss, match=named):
+        fit.run()
+    assert not (tmp_path / "manifest.json").exists()
+
+
+# --- Fields --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("heads", "rank"), [(1, None), (1, 2), (3, None), (3, 2)])
+def test_each_position_has_its_own_bias(heads, rank):
+    torch.manual_seed(0)
+    model = models.build(describe(bias="site", heads=heads, rank=rank)).double()
+    plain = models.build(describe(bias=False, heads=heads, rank=rank)).double()
+    torch.nn.init.normal_(model.bias)
+    plain.load_state_dict({k: v for k, v in model.state_dict().items() if k != "bias"})
+    tokens = torch.randint(0, 4, (5, 6))
+    rows, positions = torch.tensor([0, 2, 2, 4]), torch.tensor([1, 5, 0, 3])
+    logits = model.masked_logits(tokens, rows, positions)
+    expected = plain.masked_logits(tokens, rows, positions) + model.bias[positions]
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-12)
+
+
+def test_fields_are_for_one_layer():
+    with pytest.raises(ValueError, match="bias 'site' is for one layer, but layers is 2"):
+        models.build(describe(layers=2, bias="site"))

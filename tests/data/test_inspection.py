@@ -1,0 +1,71 @@
+"""Counts of a text: words, look-alikes of boundaries, tokens, losses of n-grams, leaks."""
+
+import numpy as np
+import pytest
+
+from manybody.data import documents, inspection
+from manybody.data.documents import Piece
+from manybody.data.ngrams import NGrams
+from manybody.data.overlap import overlap
+from manybody.io import sequences
+from manybody.io.sequences import Sequences
+
+
+def written(path, texts):
+    with documents.writer(path, {}) as writer:
+        for text in texts:
+            writer.add(Piece(text, True))
+    return path
+
+
+@pytest.fixture
+def blocks(tmp_path):
+    """Training and test sequences of L = 4; some test blocks stand in the training text."""
+    train = np.random.default_rng(0).choice(5, (300, 4), p=[0.5, 0.3, 0.15, 0.05, 0.0])
+    test = np.random.default_rng(1).choice(5, (40, 4), p=[0.4, 0.3, 0.2, 0.0, 0.1])
+    for name, tokens in (("train", train), ("test", test)):
+        sequences.write(tmp_path / f"{name}.parquet", tokens, 5, {})
+    return [Sequences.open(tmp_path / f"{name}.parquet") for name in ("train", "test")]
+
+
+def test_words_and_lines_that_look_like_boundaries(tmp_path):
+    train = written(
+        tmp_path / "train", ["The cat sat.\n<|endoftext|>\nThe dog", " = Cats =", "a = b"]
+    )
+    test = written(tmp_path / "test", ["the bird and the cat"])
+    found = inspection.words({"train": train, "test": test})
+    assert found["train"] == {
+        "documents": 3,
+        "characters": 48,
+        "words": 9,  # the marker's is one
+        "types": 8,
+        "new": 0.0,
+        "markers": 1,
+        "headings": 1,
+    }
+    assert found["test"]["new"] == pytest.approx(2 / 5)
+
+
+def test_tokens_that_are_rare_and_those_that_are_not_there(blocks):
+    train, _ = blocks
+    counts = np.bincount(train.tokens.reshape(-1), minlength=5)
+    found = inspection.tokens(train)
+    assert (found["unseen"], counts[4]) == (1, 0)
+    assert counts[3] <= found["rare"] <= counts[2]
+
+
+def test_losses_are_those_of_the_n_grams(blocks):
+    train, test = blocks
+    found = inspection.ngram_losses(train, test)
+    assert [one["order"] for one in found] == [1, 2, 3]
+    model = NGrams(train.tokens.reshape(-1), 5, 2)
+    assert found[1]["next"] == pytest.approx(-model.next_token(test.tokens)[:, 1:].mean())
+    assert found[1]["masked"] == pytest.approx(-model.masked(test.tokens).mean())
+    assert found[1]["sequences"] == len(test)
+
+
+def test_leaks_at_another_length(blocks):
+    train, test = blocks
+    counts = overlap(train, test)
+    assert inspection.verbatim(train, test, 4) == len(counts["verbatim"]) / len(test) > 0
+    assert inspection.verbatim(train, test, 8) < inspection.verbatim(train, test, 4)

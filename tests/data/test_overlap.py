@@ -1,0 +1,82 @@
+"""How much of the test blocks stands in the training text, against strings searched in strings."""
+
+import json
+
+import numpy as np
+import pytest
+
+from manybody.data import overlap
+from manybody.io import sequences
+from manybody.io.sequences import Sequences
+
+
+def stored(path, tokens, vocabulary):
+    sequences.write(path, tokens, vocabulary, {})
+    return Sequences.open(path)
+
+
+def as_text(tokens):
+    return "".join(map(chr, tokens))
+
+
+@pytest.fixture
+def splits(tmp_path):
+    """Training and test blocks of 16 tokens; some test blocks are copied, from anywhere."""
+    random = np.random.default_rng(0)
+    train = random.integers(0, 40, (300, 16))
+    test = random.integers(0, 40, (100, 16))
+    text = train.reshape(-1)
+    for row in range(0, 30, 2):  # whole, at any offset, so that no block of training equals them
+        start = random.integers(0, len(text) - 16)
+        test[row] = text[start : start + 16]
+    test[0], test[2] = text[:16], text[-16:]
+    for row in range(31, 60, 3):  # in part
+        start, count = random.integers(0, len(text) - 16), random.integers(8, 16)
+        place = random.integers(0, 17 - count)
+        test[row, place : place + count] = text[start : start + count]
+    return stored(tmp_path / "train", train, 40), stored(tmp_path / "test", test, 40)
+
+
+@pytest.mark.parametrize("block", [2**20, 64, 16])
+def test_counts_are_those_of_a_search_in_the_text(splits, monkeypatch, block):
+    monkeypatch.setattr(overlap, "BLOCK", block)
+    train, test = splits
+    text = as_text(train.tokens.reshape(-1))
+    blocks = [as_text(row) for row in test.tokens]
+    found = overlap.overlap(train, test)
+    assert found["verbatim"] == [i for i, whole in enumerate(blocks) if whole in text]
+    assert found["runs"] == sum(
+        any(whole[i : i + 12] in text for i in range(5)) for whole in blocks
+    )
+    assert 15 <= len(found["verbatim"]) < found["runs"] < 30
+    assert found["blocks"] == 100
+    assert found["run"] == 12
+
+
+def test_equal_hashes_of_other_tokens_are_not_counted(splits, monkeypatch):
+    expected = overlap.overlap(*splits)
+    hashes = overlap._hashes
+    monkeypatch.setattr(overlap, "_hashes", lambda *given: hashes(*given) % np.uint64(5))
+    assert overlap.overlap(*splits) == expected
+
+
+def test_short_blocks_share_what_they_have(tmp_path):
+    train = stored(tmp_path / "train", np.array([[0, 1, 2], [3, 4, 5]]), 9)
+    test = stored(tmp_path / "test", np.array([[2, 3, 4], [4, 3, 2]]), 9)
+    found = {"blocks": 2, "verbatim": [0], "run": 3, "runs": 1}
+    assert overlap.overlap(train, test) == found
+    other = stored(tmp_path / "other", np.array([[0, 1, 2]]), 8)
+    with pytest.raises(ValueError, match=r"\|V\| is 9 in training and 8 in test"):
+        overlap.overlap(train, other)
+
+
+def test_shares_and_what_is_said_of_them(tmp_path):
+    path = tmp_path / "overlap.json"
+    path.write_text(json.dumps({"blocks": 50, "verbatim": [3, 7], "run": 12, "runs": 5}))
+    assert overlap.shares(path) == {"verbatim": 0.04, "run": 12, "runs": 0.1}
+    found = overlap.shares(path, [1, 3, 5, 8])
+    assert found["initial"] == 0.25
+    assert overlap.sentence(found) == (
+        "Of the test blocks 4.00% stand verbatim in the training text, 10.00% share 12 tokens in "
+        "a row with it; of the chains' starts 25.00% stand there whole."
+    )

@@ -1,0 +1,135 @@
+"""What sources of spins refuse, many-body and Potts: by the key, and nothing is written."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from spin_sources import MANY_BODY, POTTS, own_files, run, tensors
+
+from manybody.data import SourceError
+from manybody.data.many_body import draw
+
+SHORT = {
+    **MANY_BODY, "length": 8, "logit_scale": 4.0,
+    "sequences": dict(train=20_000, validation=200, test=100),
+}  # fmt: skip
+ALL = draw(MANY_BODY)[0]
+COUPLINGS, COLOURS, FIELDS = tensors(6, 3)
+
+
+def moved(tensor: np.ndarray, place: tuple, by: float) -> np.ndarray:
+    changed = tensor.copy()
+    changed[place] += by
+    return changed
+
+
+# The source, the user's own tensors, what the refusal begins with, and what it says.
+REFUSED = {
+    "J of three is not symmetric": (
+        MANY_BODY, dict(couplings=moved(ALL.couplings, (0, 1, 2), 0.5)),
+        "couplings.file: couplings.safetensors", ["couplings[0, 1, 2] = "],
+    ),
+    "J of three on one site": (
+        MANY_BODY, dict(couplings=moved(ALL.couplings, (1, 1, 1), 0.25)),
+        "couplings.file: couplings.safetensors",
+        ["[1, 1, 1] = 0.25: expected 0 where two sites coincide"],
+    ),
+    "J of three for fewer sites": (
+        MANY_BODY, dict(couplings=ALL.couplings[:5, :5, :5]),
+        "couplings.file: couplings.safetensors", ["shape (5, 5, 5), expected (6, 6, 6)"],
+    ),
+    "U of three is not symmetric": (
+        MANY_BODY, dict(colours=moved(ALL.colours, (0, 1, 1), 0.5)),
+        "colours.file: colours.safetensors", ["symmetric"],
+    ),
+    "U of three is infinite": (
+        MANY_BODY, dict(colours=moved(ALL.colours, (2, 2, 2), np.inf)),
+        "colours.file: colours.safetensors", ["colours[2, 2, 2] = inf, expected finite"],
+    ),
+    "a file of another tensor": (
+        MANY_BODY | {"couplings": {"file": "colours.safetensors"}}, dict(colours=ALL.colours),
+        "couplings.file: colours.safetensors", ["holds no tensor 'couplings'"],
+    ),
+    "no file": (
+        MANY_BODY | {"couplings": {"file": "absent"}}, {},
+        "couplings.file: absent", ["not a readable safetensors file"],
+    ),
+    "no two ones in a vector": (
+        MANY_BODY | {"couplings": dict(vectors=1, variables="bits", probability=1e-9)}, {},
+        "couplings, colours: ", ["zero variance"],
+    ),
+    "uniform chains": (
+        SHORT | {"sweeps": 0}, {}, "sweeps: ", ["after 0 sweeps the train split"]
+    ),
+    "chains of one sweep": (
+        SHORT | {"sweeps": 1}, {}, "sweeps: ", ["after 1 sweeps the train split"]
+    ),
+    "few sites": (
+        POTTS | {"length": 3}, {}, "length: ", ["found 3; expected at least 4 sites for a"]
+    ),
+    "other colours": (
+        POTTS | {"colours": "stored"}, {},
+        "colours: ", ["the stored U is that of 20 colours, but vocabulary is 3"],
+    ),
+    "J of two is not symmetric": (
+        POTTS, dict(couplings=COUPLINGS + np.eye(6, k=1) / 2),
+        "couplings.file: couplings.safetensors", ["expected a tensor that is symmetric"],
+    ),
+    "J of two on one site": (
+        POTTS, dict(couplings=moved(COUPLINGS, (2, 2), 0.25)),
+        "couplings.file: couplings.safetensors",
+        ["couplings[2, 2] = 0.25: expected 0 where two sites coincide"],
+    ),
+    "J of two for fewer sites": (
+        POTTS, dict(couplings=COUPLINGS[:5, :5]),
+        "couplings.file: couplings.safetensors", ["shape (5, 5), expected (6, 6)"],
+    ),
+    "no J": (
+        POTTS, dict(couplings=np.zeros((6, 6))),
+        "couplings, colours: ", ["H is the same for all sequences"],
+    ),
+    "U of two is not symmetric": (
+        POTTS, dict(colours=COLOURS + np.eye(3, k=1) / 2),
+        "colours.file: colours.safetensors", ["symmetric"],
+    ),
+    "U of two for more colours": (
+        POTTS, dict(colours=np.eye(4)),
+        "colours.file: colours.safetensors", ["shape (4, 4), expected (3, 3)"],
+    ),
+    "h the other way round": (
+        POTTS, dict(fields=FIELDS.T),
+        "fields.file: fields.safetensors", ["fields: shape (3, 6), expected (L, |V|) = (6, 3)"],
+    ),
+    "h is infinite": (
+        POTTS, dict(fields=np.full((6, 3), np.inf)),
+        "fields.file: fields.safetensors", ["fields[0, 0] = inf, expected finite"],
+    ),
+    # The colours of the standard model are alike: two samples order in different ones.
+    "a distance that no beta reaches": (
+        POTTS | {"colours": "standard", "temperature": {"hamming": 0.3}}, {},
+        "temperature.hamming: ", [
+            "hamming: no beta gives a mean Hamming", "from 0.667 at beta = 0 to 0.6",
+        ],
+    ),
+    "chains that remember their start": (
+        POTTS | {"length": 12, "temperature": {"beta": 40.0}}, {},
+        "couplings, colours: ", [
+            "J = contact-map and U = {'gaussian': 5} have no equilibrium",
+            "no equilibrium that chains find at beta = 40",
+            "from uniform starts and 0.0000 from ordered ones",
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("case", REFUSED)
+def test_refuses_by_key_and_file_and_writes_nothing(case, tmp_path, monkeypatch):
+    source, own, begins, words = REFUSED[case]
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SourceError) as caught:
+        run({**source, **own_files(Path(), **own)}, Path("out"))
+    assert str(caught.value).startswith(begins)
+    for said in words:
+        assert said in str(caught.value)
+    assert not Path("out").exists()

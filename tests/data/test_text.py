@@ -1,0 +1,319 @@
+"""Reading corpora: boundaries, encodings, files, Parquet columns and the cut into splits."""
+
+import hashlib
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from corpora import SHARES, collected, joined, lines_corpus
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from manybody.data import SourceError, Unchanged, documents, text
+from manybody.data.documents import PIECE, Cutter, Documents
+from manybody.data.given import text_files
+from manybody.io.progress import Progress
+
+
+@pytest.mark.parametrize(
+    ("content", "boundary", "expected"),
+    [
+        ("\n\none\n two\n \t\nthree\n\n\n\nfour", "blank-line", ["one\n two", "three", "four"]),
+        ("one\n\n two \nthree", "line", ["one", " two", "three"]),
+        ("one\n\ntwo\n\n\nthree\n\n", "file", ["one\n\ntwo\n\n\nthree"]),
+        ("one\n\ntwo ## two\n##\n \nthree\n ## \n##\n", "marker", ["one\n\ntwo ## two", "three"]),
+        (
+            " \n = First = \n \n text a = b = \n = = Section = = \n more\n \n = Second = \n end\n",
+            "heading",
+            [" = First = \n \n text a = b = \n = = Section = = \n more", " = Second = \n end"],
+        ),
+    ],
+)
+def test_documents_are_parted_at_their_boundary(content, boundary, expected):
+    assert joined(text.split_lines(content.splitlines(keepends=True), boundary, "##")) == expected
+
+
+@settings(max_examples=50, deadline=None)
+@example(["       a"])  # more space than a piece holds
+@given(st.lists(st.text("ab \n", max_size=30), max_size=8))
+def test_pieces_hold_every_character_of_a_document(parts):
+    limit, documents.PIECE = documents.PIECE, 7
+    try:
+        cutter = Cutter()
+        found = [piece for part in parts for piece in cutter.add(part)] + cutter.end()
+    finally:
+        documents.PIECE = limit
+    # Only parts that are blank before anything else are dropped, and the white space at the end.
+    while parts and not parts[0].strip():
+        parts = parts[1:]
+    assert "".join(piece.text for piece in found).rstrip() == "".join(parts).rstrip()
+    assert [piece.last for piece in found] == [False] * (len(found) - 1) + [True] * bool(found)
+    assert all(len(piece.text) <= 7 for piece in found[:-1])
+
+
+def test_a_line_longer_than_memory_should_hold_comes_in_pieces(tmp_path):
+    path = tmp_path / "long.txt"
+    content = "wörter " * 40_000
+    path.write_text(f"{content}\n##\nshort\n", encoding="utf-8")
+    with Progress(0, "bytes", "test") as progress:
+        found = list(text.split_lines(text.read_lines(path, progress), "marker", "##"))
+    assert max(len(piece.text) for piece in found) <= PIECE
+    assert joined(found) == [content.rstrip(), "short"]
+
+
+def read(path):
+    with Progress(0, "bytes", "test") as progress:
+        return "".join(text.read_lines(path, progress))
+
+
+@pytest.mark.parametrize("prefix", [0, 10, text.LINE - 1, text.LINE + 5, 3 * text.LINE])
+@pytest.mark.parametrize("bad", ["é".encode("latin-1") + b" et\n", "é".encode()[:1]])
+def test_text_that_is_not_utf8_is_refused_with_file_and_byte(tmp_path, prefix, bad):
+    """Another encoding, or a character that is cut off at the end."""
+    path = tmp_path / "latin.txt"
+    path.write_bytes(b"a" * prefix + "é".encode() + b"\n" + bad)
+    with pytest.raises(SourceError, match=rf"latin.txt is not UTF-8 .* byte {prefix + 3}\."):
+        read(path)
+
+
+def test_byte_order_mark_and_windows_line_ends_are_dropped(tmp_path):
+    path = tmp_path / "windows.txt"
+    path.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    assert read(path) == "one\ntwo\n"
+
+
+def test_folders_are_read_recursively_in_order_without_hidden_files(tmp_path):
+    for name in ("b.txt", "a/z.txt", "a/y.txt", ".hidden", ".git/config"):
+        path = tmp_path / "texts" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    found = [
+        str(path.relative_to(tmp_path)) for path in text_files([str(tmp_path / "texts")], "files")
+    ]
+    assert found == ["texts/a/y.txt", "texts/a/z.txt", "texts/b.txt"]
+
+
+def test_rows_of_a_parquet_column_are_documents(tmp_path):
+    stories = [f"story {i}\n\nwith a blank line\n" for i in range(200)]
+    path = tmp_path / "texts.parquet"
+    pq.write_table(pa.table({"story": stories, "id": range(200)}), path)
+    corpus = {"kind": "file", "files": [str(path)], "column": "story", "split": SHARES}
+    found = collected(tmp_path, {**corpus, "deduplicate": False})
+    everything = [story for stories in found.values() for story in stories]
+    assert sorted(everything) == sorted(story.rstrip() for story in stories)
+
+
+FILE = {"kind": "file", "boundary": "line", "column": "story", "split": SHARES}
+STORIES = {"kind": "tinystories", "split": SHARES}
+COLUMNS = {"words": ["a"], "holes": ["a", None], "numbers": [1, 2]}
+REFUSED = {
+    "no file": (
+        FILE | {"files": ["nowhere.txt"]},
+        r"files\[0\]: found nowhere\.txt, which does not exist",
+    ),
+    "no file in the folder": (
+        FILE | {"files": ["empty"]},
+        "found empty, a folder without any text",
+    ),
+    "too few documents": (
+        FILE | {"files": ["one.txt"]},
+        r"split: the (train|validation) split comes out empty",
+    ),
+    "null": (FILE | {"files": ["holes.parquet"]}, "null in row 1"),
+    "numbers": (FILE | {"files": ["numbers.parquet"]}, "which holds int64 in .*; expected strings"),
+    "other columns": (
+        FILE | {"files": ["words.parquet"], "column": "text"},
+        "column: found text; expected one of the columns of .*: story, id",
+    ),
+    "no column": (
+        FILE | {"files": ["words.parquet"], "column": None},
+        "column: missing; expected one of the columns",
+    ),
+    "no Parquet": (FILE | {"files": ["no.parquet"]}, "not a readable Parquet file"),
+    "another checksum": (
+        STORIES | {"files": {"train": ["one.txt"]}, "sha256": {"one.txt": "0" * 64}},
+        r"one.txt has sha256 \w+, the config's `sha256`",
+    ),
+    "no file of stories": (
+        STORIES | {"files": {"train": ["nowhere.txt"]}},
+        r"no such file: .*nowhere.txt",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_corpus_is_refused_and_leaves_nothing(case, tmp_path, monkeypatch):
+    corpus, reason = REFUSED[case]
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("one.txt").write_text("only one document\n")
+    Path("no.parquet").write_bytes(b"PAR1 or not")
+    for name, column in COLUMNS.items():
+        pq.write_table(pa.table({"story": column, "id": range(len(column))}), f"{name}.parquet")
+    with pytest.raises(SourceError, match=reason):
+        collected(tmp_path, corpus)
+    assert not list(Path("out").glob("*"))
+
+
+def test_the_cut_keeps_shares_and_order_and_never_parts_equal_documents(tmp_path):
+    lines = [f"document {i % 3000}" for i in range(4000)]
+    found = collected(tmp_path, lines_corpus(tmp_path, lines))
+    assert sum(map(len, found.values())) == len(lines)
+    sets = {name: set(stories) for name, stories in found.items()}
+    assert not sets["train"] & sets["test"]
+    assert not sets["train"] & sets["validation"]
+    assert not sets["validation"] & sets["test"]
+    for name, share in SHARES.items():
+        # 5 standard deviations of a binomial over the 3000 distinct documents
+        assert abs(len(sets[name]) / 3000 - share) < 5 * (share * (1 - share) / 3000) ** 0.5
+        assert found[name] == [line for line in lines if line in sets[name]]
+
+
+def test_a_document_s_split_depends_on_the_seed_and_on_no_other_document(tmp_path):
+    lines = [f"document {i}" for i in range(300)]
+    short = collected(tmp_path / "a", lines_corpus(tmp_path, lines[:200]))
+    long = collected(tmp_path / "b", lines_corpus(tmp_path, lines))
+    assert all(long[name][: len(short[name])] == short[name] for name in text.SPLITS)
+    other = collected(tmp_path / "c", lines_corpus(tmp_path, lines, seed=1))
+    assert other["test"] != long["test"]
+
+
+def replace(path):
+    """Another file under the name, with the size and times of the old one."""
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    new = path.with_name("new.txt")
+    new.write_text(path.read_text().swapcase())
+    os.utime(new, ns=times)
+    new.replace(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_text(path.read_text() + "one more document\n"),
+        lambda path: path.write_text(path.read_text().swapcase()),  # as many letters as before
+        replace,
+        Path.unlink,
+    ],
+    ids=["append", "rewrite", "replace", "unlink"],
+)
+@pytest.mark.parametrize("moment", ["while it is read", "when it was read", "when all is written"])
+def test_a_file_that_changes_is_refused_and_leaves_nothing(tmp_path, monkeypatch, change, moment):
+    corpus = lines_corpus(tmp_path, [f"document {i}" for i in range(300)])
+    first = Path(corpus["files"][0])
+    os.utime(first, (0, 0))
+    second = tmp_path / "second.txt"
+    second.write_text("".join(f"another {i}\n" for i in range(300)))
+    corpus["files"].append(str(second))
+    if moment == "when all is written":
+        check = Unchanged.check
+
+        def once(self):
+            check(self)
+            monkeypatch.undo()
+            change(first)
+
+        monkeypatch.setattr(Unchanged, "check", once)
+    else:
+        changing = first if moment == "while it is read" else second
+        lines = text.read_lines
+
+        def read(path, progress):
+            for number, line in enumerate(lines(path, progress)):
+                if number == 100 and path == changing:
+                    change(first)
+                yield line
+
+        monkeypatch.setattr(text, "read_lines", read)
+    with pytest.raises(SourceError, match=r"changed while it was read.*run the same") as refused:
+        collected(tmp_path, corpus)
+    assert str(first) in str(refused.value)
+    assert list((tmp_path / "out").iterdir()) == []
+    monkeypatch.undo()
+    if first.exists():
+        assert sum(map(len, collected(tmp_path, corpus).values())) >= 600
+
+
+def test_documents_carry_their_source(tmp_path):
+    corpus = lines_corpus(tmp_path, [f"document {i}" for i in range(100)])
+    found = collected(tmp_path, corpus)
+    stored = Documents(tmp_path / "out" / "test.parquet")
+    assert stored.about["corpus"] == corpus
+    assert stored.about["split"] == "test"
+    name = corpus["files"][0]
+    assert stored.about["inputs"] == {
+        name: hashlib.sha256((tmp_path / "lines.txt").read_bytes()).hexdigest()
+    }
+    content = "".join(f"{line}\n" for line in found["test"]).encode()
+    assert stored.documents == len(found["test"])
+    assert stored.bytes == len(content) - stored.documents
+    assert stored.sha256 == hashlib.sha256(content).hexdigest()
+
+
+def test_local_files_of_tinystories_with_the_published_split(tmp_path):
+    stories = [f"Story {i}.\n\nThe end.\n<|endoftext|>\n" for i in range(60)]
+    (tmp_path / "train.txt").write_text("".join(stories[:30]))
+    (tmp_path / "valid.txt").write_text("".join(stories[30:]))
+    files = {part: [str(tmp_path / f"{part[:5]}.txt")] for part in ("train", "validation")}
+    corpus = {"kind": "tinystories", "files": files, "split": "published"}
+    found = collected(tmp_path, corpus)
+    assert found["train"] == [f"Story {i}.\n\nThe end." for i in range(30)]
+    held_out = found["validation"] + found["test"]
+    assert sorted(held_out) == [f"Story {i}.\n\nThe end." for i in range(30, 60)]
+
+
+def test_wikitext_from_parquet_equals_wikitext_from_text(tmp_path):
+    rows = []
+    for i in range(80):
+        # As on the hub: a row is a line with its end, and a blank line is an empty string.
+        rows += ["", f" = Article {i} = \n", "", f" Some <unk> text {i} . \n", ""]
+    (tmp_path / "wiki.tokens").write_text("".join(row or "\n" for row in rows))
+    pq.write_table(pa.table({"text": rows}), tmp_path / "wiki.parquet")
+    first, second = (
+        collected(
+            tmp_path / kind,
+            {
+                "kind": "wikitext103",
+                "files": {"train": [str(tmp_path / f"wiki.{kind}")]},
+                "split": SHARES,
+            },
+        )
+        for kind in ("tokens", "parquet")
+    )
+    assert first == second
+    assert sum(map(len, first.values())) == 80
+
+
+def test_real_stories(data_folder, tmp_path):
+    path = data_folder / "tinystories" / "tinystories_train_sample_2MiB.txt"
+    corpus = {"kind": "tinystories", "files": {"train": [str(path)]}, "split": SHARES}
+    found = collected(tmp_path, corpus)
+    content = path.read_text(encoding="utf-8")
+    expected = [story.strip() for story in content.split("<|endoftext|>")]
+    stories = [story.strip() for stories in found.values() for story in stories]
+    assert sorted(stories) == sorted(story for story in expected if story)
+
+
+def test_real_articles(data_folder, tmp_path):
+    files = {
+        "train": [str(data_folder / "wikitext" / "wiki.test.tokens")],
+        "validation": [str(data_folder / "wikitext" / "wiki.valid.tokens")],
+    }
+    found = collected(tmp_path, {"kind": "wikitext103", "files": files, "split": SHARES})
+    articles = [article for articles in found.values() for article in articles]
+    assert len(articles) > 100  # 60 in each file, by the data set's own count
+    assert all(article.startswith(" = ") for article in articles)
+
+
+def test_progress_of_reading_ends_with_the_size_of_the_file(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"text": ["some words"] * 2500}), path)
+    told = []
+    progress = SimpleNamespace(update=told.append)
+    assert len(list(text.read_rows(path, "text", progress))) == 2500
+    assert len(told) == 3
+    assert sum(told) == path.stat().st_size
+    assert max(told) < 0.5 * sum(told)

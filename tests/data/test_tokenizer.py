@@ -1,0 +1,213 @@
+"""Byte-level BPE and blocks: exact text back, same bytes always, clear refusals."""
+
+import child
+import numpy as np
+import pytest
+from tokenizers import ByteLevelBPETokenizer
+
+from benchmarks import sequences as benchmark
+from manybody.data import SourceError, documents, tokenizer
+from manybody.data.documents import Cutter
+from manybody.io import sequences
+from manybody.io.sequences import Sequences
+
+TEXTS = [*benchmark.paragraphs(0.05, 0), "Grüße, 世界 🎉", "  spaces   and\n\n\nlines\t.", "x"]
+
+
+def store(path, texts):
+    with documents.writer(path, {}) as writer:
+        for text in texts:
+            cutter = Cutter()
+            for piece in [*cutter.add(text), *cutter.end()]:
+                writer.add(piece)
+    return path
+
+
+@pytest.fixture
+def stored(tmp_path):
+    return store(tmp_path / "train.parquet", TEXTS)
+
+
+@pytest.fixture
+def trained(stored, tmp_path):
+    tokenizer.train(stored, 300, tmp_path / "tokenizer.json")
+    return tmp_path / "tokenizer.json"
+
+
+def encode(stored, trained, folder, **changes):
+    out = folder / "out.parquet"
+    settings = {"length": 16, "about": {"source": "docs", "split": "train", "seed": 0}, **changes}
+    tokenizer.encode_split(stored, trained, out=out, **settings)
+    return Sequences.open(out)
+
+
+def test_blocks_hold_the_text_from_its_start_without_padding(stored, trained, tmp_path):
+    found = encode(stored, trained, tmp_path)
+    joined = "".join(f"{text}\n" for text in TEXTS)
+    whole = tokenizer.load(trained).encode(joined).ids
+    assert len(found) == len(whole) // 16
+    assert found.tokens.reshape(-1).tolist() == whole[: len(found) * 16]
+    text = tokenizer.load(trained).decode(found.tokens.reshape(-1).tolist())
+    assert joined.startswith(text.rstrip("\N{REPLACEMENT CHARACTER}"))
+    assert found.vocabulary == 300
+
+
+def test_the_library_class_gives_the_same_tokens(stored, trained):
+    library = ByteLevelBPETokenizer()
+    library.train_from_iterator(
+        [f"{text}\n" for text in TEXTS], vocab_size=300, min_frequency=2, show_progress=False
+    )
+    ours = tokenizer.load(trained)
+    for text in TEXTS:
+        assert ours.encode(text).tokens == library.encode(text).tokens
+
+
+def test_a_document_in_pieces_has_the_tokens_of_the_document(tmp_path, trained, monkeypatch):
+    monkeypatch.setattr(documents, "PIECE", 50)
+    texts = [" \n".join(TEXTS), "a  b\n c\n\n d's 12  3\n\ne " * 40]
+    cut = store(tmp_path / "cut.parquet", texts)
+    assert sum(1 for _ in documents.Documents(cut)) > 100
+    found = encode(cut, trained, tmp_path)
+    whole = tokenizer.load(trained).encode("".join(f"{text.rstrip()}\n" for text in texts)).ids
+    assert found.tokens.reshape(-1).tolist() == whole[: len(found) * 16]
+
+
+def test_a_kept_marker_is_one_ordinary_token_after_each_document(tmp_path, stored, monkeypatch):
+    path = tmp_path / "kept.json"
+    tokenizer.train(stored, 300, path, end_of_document="kept")
+    bpe = tokenizer.load(path)
+    assert bpe.token_to_id(tokenizer.MARKER) == 0
+    assert bpe.get_vocab_size() == 300
+    monkeypatch.setattr(documents, "PIECE", 100)
+    cut = store(tmp_path / "cut.parquet", TEXTS)
+    found = encode(cut, path, tmp_path, length=2, end_of_document="kept")
+    expected = [token for text in TEXTS for token in [*bpe.encode(text.rstrip()).ids, 0]]
+    assert found.tokens.reshape(-1).tolist() == expected[: 2 * len(found)]
+    assert (found.tokens == 0).sum() in (len(TEXTS), len(TEXTS) - 1)  # the tail may hold the last
+
+
+def test_a_dropped_marker_is_no_token(trained):
+    assert tokenizer.load(trained).token_to_id(tokenizer.MARKER) is None
+
+
+def test_asked_blocks_are_the_first(stored, trained, tmp_path):
+    everything = encode(stored, trained, tmp_path).tokens
+    few = encode(stored, trained, tmp_path, blocks=7)
+    np.testing.assert_array_equal(few.tokens, everything[:7])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (
+            {"blocks": 10**6},
+            r"length: found 16, .* makes \d+ sequences; expected at least 1000000; .* fewer blocks",
+        ),
+        ({"length": 10**6}, "length: found 1000000, .* makes 0 sequences; expected at least 1;"),
+        ({"end_of_document": "kept"}, "no token that ends a document"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused(stored, trained, tmp_path, changes, reason):
+    with pytest.raises(SourceError, match=reason):
+        encode(stored, trained, tmp_path, **changes)
+    assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "end", "reason"),
+    [
+        (255, "dropped", "vocabulary: found 255; expected at least 256"),
+        (256, "kept", "at least 257, .*end-of-document marker"),
+        (50_000, "dropped", r"vocabulary: found 50000; expected at most \d+, the tokens"),
+    ],
+)
+def test_a_vocabulary_that_cannot_be_is_refused(stored, tmp_path, vocabulary, end, reason):
+    with pytest.raises(SourceError, match=reason):
+        tokenizer.train(stored, vocabulary, tmp_path / "x.json", end)
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_the_byte_alphabet_alone_is_a_vocabulary(stored, tmp_path):
+    tokenizer.train(stored, 256, tmp_path / "bytes.json")
+    found = encode(stored, tmp_path / "bytes.json", tmp_path, length=2)
+    assert found.tokens.size == len("".join(f"{text}\n" for text in TEXTS).encode()) // 2 * 2
+
+
+def test_what_is_no_tokenizer_is_refused(tmp_path, stored):
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(SourceError, match=r"tokenizer.json is not a tokenizer"):
+        encode(stored, tmp_path / "tokenizer.json", tmp_path)
+
+
+def test_sequences_say_what_made_them(stored, trained, tmp_path):
+    about = encode(stored, trained, tmp_path).about
+    assert about["source"] == "docs"
+    digest = {"sha256": documents.Documents(stored).sha256}
+    assert about["made"]["documents"] == about["made"]["trained_on"] == digest
+    assert set(about["made"]["versions"]) == {"numpy", "pyarrow", "tokenizers"}
+    assert sequences.Sequences.open(tmp_path / "out.parquet").about == about
+
+
+def test_batches_leave_no_trace(stored, trained, tmp_path, monkeypatch):
+    encode(stored, trained, tmp_path)
+    first = (tmp_path / "out.parquet").read_bytes()
+    monkeypatch.setattr(tokenizer, "BATCH", 3)
+    monkeypatch.setattr(tokenizer, "BATCH_CHARACTERS", 500)
+    encode(stored, trained, tmp_path)
+    assert (tmp_path / "out.parquet").read_bytes() == first
+
+
+WORK = """
+import sys
+from manybody.data import tokenizer
+folder = sys.argv[1]
+stored = sys.argv[2]
+tokenizer.train(stored, 320, f"{folder}/tokenizer.json")
+tokenizer.encode_split(stored, f"{folder}/tokenizer.json", 16, f"{folder}/out.parquet", {})
+"""
+
+
+def test_same_bytes_in_other_processes_with_other_threads(stored, tmp_path):
+    found = set()
+    for threads in ("1", "2", "5"):
+        folder = tmp_path / threads
+        folder.mkdir()
+        child.run("-c", WORK, folder, stored, RAYON_NUM_THREADS=threads, PYTHONHASHSEED=threads)
+        found.add(tuple((folder / n).read_bytes() for n in ("tokenizer.json", "out.parquet")))
+    assert len(found) == 1
+
+
+TWO_GIGABYTES = """
+import sys
+from pathlib import Path
+from manybody.data import text, tokenizer
+folder = Path(sys.argv[1])
+out = {split: folder / f"{split}.documents.parquet" for split in text.SPLITS}
+corpus = {"kind": "file", "files": [str(folder / "text.txt")], "boundary": sys.argv[2],
+          "split": {"train": 0.98, "validation": 0.01, "test": 0.01}}
+text.collect(corpus, out, folder)
+tokenizer.train(out["train"], 10_000, folder / "tokenizer.json")
+tokenizer.encode_split(out["train"], folder / "tokenizer.json", 128, folder / "out.parquet", {})
+# Not getrusage's peak, which begins at that of the process that started this one.
+print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+"""
+
+
+@pytest.mark.slow
+def test_two_gigabytes_of_text_stay_below_four_of_memory(tmp_path):
+    # Every 16 MB bring 20,000 new words, as a growing corpus does.
+    size = 0
+    with (tmp_path / "text.txt").open("w") as out:
+        for seed in range(125):
+            size += out.write("\n".join(benchmark.paragraphs(16, seed)) + "\n")
+    assert size > 1.98e9
+    peak = int(child.run("-c", TWO_GIGABYTES, tmp_path, "line"))
+    print(f"\n{peak / 1024:.0f} MiB")
+    assert peak < 4 * 2**20  # KiB
+    assert len(Sequences.open(tmp_path / "out.parquet")) > 1e6
+
+
+@pytest.mark.slow
+def test_tokenising_keeps_pace_with_the_library():
+    (row,) = benchmark.measure(megabytes=64)
+    assert row["ratio"] >= 0.8, row

@@ -1,0 +1,81 @@
+"""Exact losses of the whole law on its own samples, on cuts and on other sequences."""
+
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+
+from manybody.data import cut, enumeration, tree
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.many_body import SPLITS
+from manybody.io import sequences
+from manybody.measure import truths
+
+
+@pytest.fixture
+def hamiltonian():
+    random = np.random.default_rng(3)
+    couplings = np.zeros((4, 4, 4))
+    for sites in combinations(range(4), 3):
+        value = random.normal()
+        for place in permutations(sites):
+            couplings[place] = value
+    colours = np.zeros((3, 3, 3))
+    for a in range(3):
+        colours[a, a, a] = 1.0
+    return Hamiltonian(couplings, colours, 0.15)
+
+
+def by_enumeration(probabilities, tokens):
+    """Mean over sites of -log p(x_i | rest), from all states (|V|,) * L."""
+    found = []
+    for row in tokens:
+        total = 0.0
+        for site in range(len(row)):
+            place = (*row[:site], slice(None), *row[site + 1 :])
+            total -= np.log(probabilities[place][row[site]] / probabilities[place].sum())
+        found.append(total / len(row))
+    return np.array(found)
+
+
+def test_losses_on_a_cut_are_those_of_the_whole_law(tmp_path, hamiltonian):
+    hamiltonian.save(tmp_path / "h.safetensors", {})
+    source = dict(source="planted", at=2, kept="marginals", seed=0)
+    source["sequences"] = {"train": 2, "validation": 2, "test": 30}
+    out = {split: tmp_path / f"{split}.parquet" for split in SPLITS}
+    cut.make(source, "cut", [tmp_path / "h.safetensors"], out)
+    targets = {"cut": (out["test"], 30), "part": (out["test"], 20)}
+    found, about = truths.evaluate(tmp_path / "h.safetensors", targets)
+    tokens = sequences.Sequences.open(out["test"]).tokens
+    law = enumeration.probabilities(hamiltonian).reshape((3,) * 4)
+    true = found[(found["quantity"] == "truth") & (found["series"] == "cut")]
+    assert true["y"].to_numpy() == pytest.approx(by_enumeration(law, tokens), abs=1e-12)
+    # Of the cut's own law the loss is another, known for the whole file only.
+    own = found[found["quantity"] == "own"]
+    exact = by_enumeration(cut.Cut(hamiltonian, 2, "marginals").probabilities, tokens)
+    assert own["series"].tolist() == ["cut"]
+    assert own["y"].item() == pytest.approx(exact.mean(), abs=1e-9)
+    assert abs(own["y"].item() - true["y"].mean()) > 1e-3
+    assert (found["series"] == "part").sum() == 20
+    assert about["targets"]["cut"] == {"at": 2, "kept": "marginals"}
+
+
+def test_losses_on_a_filtered_tree_are_those_of_the_whole_tree(tmp_path):
+    paths = {}
+    for level in (0, 2):
+        source = dict(depth=2, level=level, vocabulary=3, rules={"deviation": 1.0}, seed=2)
+        source["sequences"] = {"train": 2, "validation": 2, "test": 25}
+        out = {split: tmp_path / f"{level}-{split}.parquet" for split in SPLITS}
+        tree.make(source, f"tree-{level}", [], out)
+        paths[level] = out["test"]
+    targets = {"whole": (paths[0], None), "leaves": (paths[2], None)}
+    found, about = truths.evaluate(paths[0], targets)
+    states = np.stack(np.indices((3,) * 4), axis=-1).reshape(-1, 4)
+    law = np.exp(tree.of(source | {"level": 0}).log_probability(states)).reshape((3,) * 4)
+    for name, level in (("whole", 0), ("leaves", 2)):
+        tokens = sequences.Sequences.open(paths[level]).tokens
+        true = found[(found["quantity"] == "truth") & (found["series"] == name)]["y"].to_numpy()
+        assert true == pytest.approx(by_enumeration(law, tokens), abs=1e-12)
+    own = found[found["quantity"] == "own"].set_index("series")["y"]
+    assert own["leaves"] < found[found["series"] == "leaves"]["y"].iloc[:25].mean()
+    assert about["targets"] == {"whole": {"level": 0}, "leaves": {"level": 2}}

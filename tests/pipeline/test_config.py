@@ -1,0 +1,357 @@
+"""The shipped configs pass; each kind of mistake is answered with its path and the way out."""
+
+import copy
+import json
+
+import pytest
+from configs import CONFIG, load, refusal
+from snakemake.utils import update_config
+
+from manybody.pipeline.check import NAMED, check, take_away
+from schemas import document
+
+
+@pytest.fixture
+def config():
+    return load()
+
+
+def put(config, path, value):
+    *parents, last = path.split(".")
+    for key in parents:
+        config = config[key]
+    config[last] = value
+
+
+@pytest.mark.parametrize(
+    ("overlays", "figures"),
+    [
+        ([], {"simplicity", "potts", "multi-index"}),
+        (["smoke.yaml"], {"simplicity", "potts", "multi-index"}),
+        (["paper.yaml"], {"simplicity", "potts", "multi-index"}),
+        (["headline.yaml"], None),
+        (["controls.yaml"], None),
+        (["definitions.yaml"], None),
+        (["truths.yaml"], None),
+        (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5", "headline"}),
+        (["lab.yaml", "lab-wikitext.yaml"], {"fig1", "headline"}),
+    ],
+)
+def test_shipped_configs_pass_and_draw_their_figures(overlays, figures):
+    config = load(*overlays)
+    take_away(config)
+    check(config)
+    drawn = config["figures"]
+    assert figures in (None, drawn.keys(), drawn["simplicity"].keys())
+
+
+@pytest.mark.parametrize(
+    "overlay", ["smoke.yaml", "paper.yaml", "headline.yaml", "controls.yaml", "truths.yaml"]
+)
+def test_scales_never_mix(overlay):
+    assert load(overlay)["results"] != load()["results"]
+
+
+def test_the_second_corpus_is_given_by_path():
+    config = load("headline.yaml", "headline-second.yaml")
+    assert "corpora.second.files: missing" in refusal(config)
+    config["corpora"]["second"]["files"] = ["slice.txt"]
+    check(config)
+    config["corpora"]["second"] |= {"boundary": "marker", "marker": "<|endoftext|>"}
+    check(config)
+
+
+def test_the_headline_compares_runs_that_differ_in_start_and_data():
+    config = load("headline.yaml")
+    (part,) = config["figures"]["simplicity"]["headline"]["corpora"]
+    targets = config["evaluations"][part["evaluation"]]["targets"]
+    for pair in part["comparisons"]:
+        for kind in (pair["late"], pair["early"]):
+            clones = [config["clones"][targets[name]["clone"]] for name in kind]
+            assert [clone["seed"] for clone in clones] == [0, 1]
+            for clone in clones:
+                assert config["models"][clone["model"]]["init_seed"] == "each"
+    # Students are runs of one start, as in the paper.
+    assert config["models"][config["evaluations"]["headline"]["model"]]["init_seed"] != "each"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("comparisons", [{"late": ["bert-9"], "early": ["wide-0"]}], "comparisons[0].late"),
+        ("comparisons", [{"late": ["bert-0"], "early": ["original"]}], "comparisons[0].early"),
+        ("generators", ["generator-n9"], "corpora[0].generators"),
+        ("test", "tests", "corpora[0].test"),
+        ("control", "text", "corpora[0].control"),
+        ("evaluation", "student", "corpora[0].evaluation"),
+    ],
+)
+def test_a_mistake_in_the_headline_is_named(path, value, expected):
+    config = load("headline.yaml")
+    config["figures"]["simplicity"]["headline"]["corpora"][0][path] = value
+    assert expected in refusal(config)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("spectrum", "n4", "controls.spectrum: found n4, of n4; expected one of the student, bert"),
+        ("late", [600, 2999], "controls.late: found 2999; expected checkpoints of bert"),
+        ("noise", ["original"], "controls.noise: found original; expected targets of a source"),
+        ("twins", [["original", "raw-n2"]], "controls.twins: found original; expected first"),
+        ("generators", ["generator-n2"], "controls.series: found raw-n1, a clone of run 0 of n1"),
+        ("series.targets", ["noise-10"], "controls.series: found noise-10; expected clones, or"),
+        ("series.targets", ["raw-n9"], "series[0].targets[0]: found raw-n9; expected one of"),
+    ],
+)
+def test_a_mistake_in_the_crossed_design_is_named(path, value, expected):
+    config = load("controls.yaml")
+    block = config["figures"]["simplicity"]["controls"]
+    if path == "series.targets":
+        block["series"][0]["targets"] = value
+    else:
+        block[path] = value
+    assert expected in refusal(config)
+
+
+def test_the_crossed_design_is_crossed():
+    """17 generators, of at least two orders at each of three losses; 9 or more from 5 trainings."""
+    config = load("controls.yaml")
+    block = config["figures"]["simplicity"]["controls"]
+    targets = config["evaluations"]["controls"]["targets"]
+    raw, gibbs = (part["targets"] for part in block["series"][:2])
+    assert [name.replace("raw", "gibbs") for name in raw] == gibbs
+    made = [config["clones"][targets[name]["clone"]] for name in raw]
+    trainings = [one["model"] for one in made]
+    many = sorted(map(trainings.count, set(trainings)), reverse=True)[:5]
+    assert sum(many) >= 9
+    grams = block["series"][3]["targets"]
+    assert len(made) + len(grams) >= 15
+
+    for level in ("n2", "n4", "bert-generator"):
+        same = {
+            one["model"] for one in made if one["step"] == {"loss_of": {"model": level, "seed": 0}}
+        }
+        assert len(same | {level}) >= 2
+    assert len({tuple(pair) for pair in block["twins"]}) == 12
+    assert len(config["evaluations"]["controls"]["seeds"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("models.n2.rnk", 3, ["models.n2.rnk", "did you mean rank"]),
+        ("models.n2.training.stepps", 3, ["models.n2.training.stepps", "did you mean steps"]),
+        ("sourcs", {}, ["sourcs", "did you mean sources"]),
+        ("models.n2.layers", "two", ["models.n2.layers", "'two'", "integer"]),
+        ("models.n2.training.learning_rate", -1, ["models.n2.training.learning_rate", "-1"]),
+        ("models.bert.heads", 5, ["models.bert.heads", "5", "width 64"]),
+        ("models.n2.rank", 401, ["models.n2.rank", "401", "rank <= 400"]),
+        ("clones.n2.model", "n3", ["clones.n2.model", "models.n3", "did you mean n"]),
+        ("clones.n2.model", "gpt", ["clones.n2.model", "gpt", "causal"]),
+        ("clones.n2.step", 99999, ["clones.n2.step", "99999", "2500"]),
+        ("sources.docs.blocks", {"test": 50}, ["clones.n2.chains", "160", "the 50 of source docs"]),
+        ("clones.n2.precision", "bfloat16", ["clones.n2.precision", "factored", "float32"]),
+        ("clones.n2.energy", "rww", ["clones.n2.energy", "'rww'", "raw"]),
+        ("models.n2.training.checkpoints.listed", [9999], ["listed", "9999", "2500"]),
+        ("models.n2.training.warmup", 2500, ["warmup", "2500"]),
+        ("models.n2.training.batch", 1, ["models.n2.training.batch", "1 copies"]),
+        ("models.gpt.training.objective", "masked", ["models.gpt.training.objective", "next"]),
+        ("models.n2.training.optimizer", {"name": "lion"}, ["models.n2.training.optimizer"]),
+        ("sources.docs.corpus", "pydoc", ["sources.docs.corpus", "did you mean pydocs"]),
+        ("sources.docs.length", 1, ["sources.docs.length", "1"]),
+        ("sources.docs.vocabulary", 100, ["sources.docs.vocabulary", "100", "256"]),
+        ("sources.many-body.order", 5, ["sources.many-body.order", "5", "from 2 to 4"]),
+        ("sources.many-body.length", 3, ["sources.many-body.length", "3", "at least 4"]),
+        ("sources.many-body.vocabulary", 1, ["sources.many-body.vocabulary", "1"]),
+        ("sources.many-body.couplings.vectors", 0, ["sources.many-body.couplings.vectors", "0"]),
+        ("sources.many-body.couplings.probability", 1, ["couplings.probability", "1"]),
+        ("sources.many-body.logit_scale", 0, ["sources.many-body.logit_scale", "0"]),
+        (
+            "models.many-body-n3.init_scale",
+            [0.2, 0.4],
+            ["models.many-body-n3.init_scale", "2", "3 layers"],
+        ),
+        ("models.many-body-n3.rank", 3, ["models.many-body-n3.init_scale", "rank 3"]),
+        ("models.many-body-n3.training.hold", 20001, ["hold", "20001", "20000"]),
+        ("models.many-body-n3.training.batch", 2561, ["many-body-n3.training.batch", "take 2560"]),
+        ("models.many-body-true.order", 3, ["many-body-true.order", "3", "of order 4"]),
+        ("figures.simplicity.fig2.source", "docs", ["fig2.source", "docs", "many-body"]),
+        ("figures.simplicity.fig2.truth", "many-body-4", ["fig2.truth", "parameters: source"]),
+        ("figures.simplicity.fig2.lines", ["n2"], ["fig2.lines", "n2", "energy"]),
+        ("figures.simplicity.fig2.exact", "exact", ["fig2.exact", "theory.exact"]),
+        ("sources.potts.temperature", {"beta": -1}, ["sources.potts.temperature", "-1"]),
+        ("sources.potts.temperature", {"hamming": None}, ["temperature: found neither hamming"]),
+        ("sources.potts.couplings", "contacts", ["sources.potts.couplings", "'contacts'"]),
+        ("models.potts-free.training.subset", 200000, ["subset", "200000", "120000"]),
+        (
+            "models.potts-map.training.sequence_weights",
+            "identity",
+            ["weights", "potts source", "alignment"],
+        ),
+        ("models.potts-map.attention", "softmax", ["optimizer.sparsity", "0.0003", "free maps"]),
+        ("models.potts-map.layers", 2, ["models.potts-map.training.optimizer.sparsity", "0.0003"]),
+        ("curves.recovery.source", "docs", ["curves.recovery.source", "docs", "potts"]),
+        ("theory.replica.gamma", 2, ["theory.replica.gamma", "2"]),
+        ("theory.thresholds.tolerance_1", "7e-4", ["YAML reads as text", "tolerance_1: 0.0007"]),
+        (
+            "theory.thresholds.tolerance_1",
+            "7e-7",
+            ["'7e-7'", "write for example tolerance_1: 7.0e-07"],
+        ),
+        ("theory.thresholds.points", "1e3", ["'1e3'", "write for example points: 1000"]),
+        ("theory.state-evolution.skip", 0, ["theory.state-evolution.skip: found 0", "above 0"]),
+        (
+            "theory.layer-2-held.skip",
+            0,
+            ["layer-2-held.skip: found 0", "for example skip: 1"],
+        ),
+        ("theory.three-layers.skips", [0], ["three-layers.skips[0]: found 0", "above 0"]),
+        ("theory.gamp.activation", "relu", ["gamp.activation", "'relu'", "softmax, linear"]),
+        ("evaluations.bert.targets.wrong", {"clone": "n2", "sweep": 15}, ["wrong.sweep", "15"]),
+        *[
+            ("figures.simplicity.fig3.twins", [dict(noise="noise", **twins)], [said])
+            for twins, said in (
+                ({"evaluation": "n9", "text": "text"}, "twins[0].evaluation"),
+                ({"evaluation": "n4", "text": "test"}, "found test"),
+                ({"evaluation": "n4", "text": "own"}, "different sweeps"),
+            )
+        ],
+        ("figures.potts.fig2.optimum", "potts-free", ["fig2.optimum", "parameters: source"]),
+        ("figures.potts.fig3.curve", "separable", ["fig3.curve", "did you mean separability"]),
+        ("figures.potts.contacts.model", "potts-maps", ["contacts.model", "did you mean potts-m"]),
+        ("figures.potts.contacts.chain", "B", ["contacts.chain", "leave `chain` out"]),
+        (
+            "figures.potts.contacts.truth",
+            "a.cif",
+            ["contacts.truth", "a structure", "potts, of kind"],
+        ),
+        (
+            "figures.potts.contacts.truth",
+            {"hamiltonian": "potts"},
+            ["contacts.truth", "a structure"],
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_its_path(config, path, value, expected):
+    put(config, path, value)
+    said = refusal(config)
+    assert [part for part in expected if part not in said] == []
+
+
+def test_an_alignment_of_ones_own_inherits_nothing_known(config):
+    """Laid over the default it is scored without any contacts to compare with."""
+    source = load("smoke.yaml")["sources"]["family"]
+    mine = {"sources": {"mine": source}, "figures": {"potts": {"contacts": {"source": "mine"}}}}
+    update_config(config, mine)
+    found = check(config).figures.potts.contacts.inputs(config)
+    assert (found["known"], found["planted"]) == ([], [])
+    assert found["contacts"] == [["mine", "potts-map", 0]]
+
+
+def test_every_key_is_described():
+    """A schema without descriptions is no reference manual."""
+    schema = json.loads((CONFIG.parent / document.SCHEMA).read_text(encoding="utf-8"))
+    blocks = {"Config": schema, **schema["$defs"]}
+    assert len(blocks) > 60
+    found = [
+        f"{block}.{key}"
+        for block, about in blocks.items()
+        for key, entry in about["properties"].items()
+        # A block has a description of its own, the kind of a block says what it is.
+        if not any(
+            {"description", "$ref", "const", "enum"} & set(value)
+            for value in (entry, *entry.get("anyOf", []))
+        )
+    ]
+    found += [name for name, about in blocks.items() if not about.get("description")]
+    assert not found, f"no description: {found}"
+
+
+def test_the_schema_and_the_page_are_those_of_the_typed_blocks():
+    for path, text in document.files().items():
+        written = (CONFIG.parent / path).read_text(encoding="utf-8")
+        assert written == text, f"{path}: run `make config`"
+
+
+def test_what_the_schema_takes_is_what_the_check_takes():
+    """The schema for editors takes the shipped configs, nulls that take away included."""
+    from jsonschema import Draft202012Validator
+
+    validator = Draft202012Validator(document.schema())
+    overlays = ("smoke", "paper", "lab", "headline", "controls", "definitions", "truths")
+    for overlay in ([], *([f"{name}.yaml"] for name in overlays)):
+        validator.validate(load(*overlay))
+    config = load()
+    for block in NAMED:
+        config[block]["gone"] = None
+    validator.validate(config)
+    config["models"]["n2"]["layers"] = "two"
+    assert not validator.is_valid(config)
+
+
+def test_an_overlay_takes_the_other_temperature_back(config):
+    """Snakemake merges mappings: what an overlay leaves out is still there."""
+    update_config(config, {"sources": {"potts": {"temperature": {"beta": 1.0}}}})
+    said = refusal(config)
+    assert "temperature: found hamming and beta; expected one" in said
+    # The way out that is named is the one that works.
+    assert "null for the other" in said
+    assert "{hamming: null, beta: 1.0}" in said
+    update_config(config, {"sources": {"potts": {"temperature": {"hamming": None}}}})
+    check(config)
+
+
+# For each block an entry of the default, and who refers to it.
+REFERRED = {
+    "corpora": ("pydocs", "sources.docs.corpus"),
+    "sources": ("docs", "clones.n2.source"),
+    "models": ("n2", "clones.n4-early.step.loss_of.model"),
+    "clones": ("n2", "evaluations.bert.targets.order-3.clone"),
+    "evaluations": ("gpt", "figures.simplicity.fig5.evaluation"),
+    "spectra": ("gpt", "figures.simplicity.spectrum.students[1]"),
+    "theory": ("sgd", "figures.multi-index.fig2.theory.sgd"),
+    "curves": ("recovery", "figures.potts.recovery.curve"),
+}
+
+
+@pytest.mark.parametrize("block", NAMED)
+def test_null_takes_an_entry_away(config, block):
+    name, who = REFERRED[block]
+    config[block]["spare"] = copy.deepcopy(config[block][name])
+    without = load()
+    assert take_away(config) == set()
+    config[block]["spare"] = None
+    assert take_away(config) == {(block, "spare")}
+    assert config == without
+    check(config)
+    config[block][name] = None
+    said = f"{who}: found {name}, but there is no {block}.{name}, which null takes away; expected"
+    assert said in refusal(config, take_away(config))
+
+
+@pytest.mark.parametrize(
+    ("path", "gone"),
+    [("potts", "potts"), ("potts.fig3", "fig3"), ("simplicity.fig4.norm", "norm")],
+)
+def test_null_takes_a_paper_a_figure_or_a_key_of_one_away(config, path, gone):
+    put(config["figures"], path, None)
+    take_away(config)
+    check(config)
+    parent = config["figures"]
+    for key in path.split(".")[:-1]:
+        parent = parent[key]
+    assert gone not in parent
+
+
+def test_inside_an_entry_null_is_a_value(config):
+    assert config["models"]["potts-free"]["rank"] is None
+    put(config, "models.n2.rank", None)
+    take_away(config)
+    assert config["models"]["n2"]["rank"] is None
+    check(config)
+    for path in ("models.n2.layers", "models.n2.init_scale", "evaluations.bert.targets.order-3"):
+        changed = load()
+        put(changed, path, None)
+        take_away(changed)
+        assert f"{path}: found None; expected" in refusal(changed)

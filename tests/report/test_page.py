@@ -1,0 +1,314 @@
+"""The page of a run: it holds what it shows, asks for nothing else, and can be read everywhere."""
+
+import html
+import itertools
+import json
+import random
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import planted_page
+import pytest
+from configs import load
+from PIL import Image
+
+from manybody.claims import verdicts
+from manybody.report import chains, document, images, provenance
+
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+TEMPLATE = document.CHECKOUT / "workflow" / "report" / document.TEMPLATE
+READABLE = 4.5  # contrast of text with what it stands on (WCAG 2, AA)
+MOST = 10_000_000  # bytes of a page
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, ids, and of each table whether it is in a box that scrolls."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.tags, self.open, self.scrolled, self.sections, self.text = [], [], [], [], ""
+        self.source = path.read_text(encoding="utf-8")
+        self.feed(self.source)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.append((tag, attrs))
+        if tag == "table":
+            self.scrolled.append("scroll" in [kind for _, kind in self.open])
+        if tag == "section":
+            self.sections.append(attrs["id"])
+        if tag not in VOID:
+            self.open.append((tag, attrs.get("class")))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+    def values(self, name):
+        return [attrs[name] for _, attrs in self.tags if name in attrs]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("run")
+
+
+@pytest.fixture(scope="module")
+def page(folder):
+    config = load()
+    config["models"]["n2"]["training"]["learning_rate"] = 0.006
+    return Page(planted_page.run(folder, config))
+
+
+# --- What is there --------------------------------------------------------------------------------
+
+
+def test_every_figure_is_there_with_picture_files_and_rows(page, folder):
+    links = page.values("href")
+    pictures = [attrs for tag, attrs in page.tags if tag == "img"]
+    figures = [(paper, name) for paper, named in load()["figures"].items() for name in named]
+    assert len(pictures) == len(figures)
+    for paper, name in figures:
+        assert f"{paper}-{name}" in page.values("id")
+        for ending in ("pdf", "csv"):
+            assert f"figures/{paper}/{name}.{ending}" in links
+        assert f"6 ({name}): a < b & c" in page.text
+    assert all(one["src"].startswith("data:image/png;base64,") for one in pictures)
+    assert all((one["width"], one["height"]) == ("400", "300") for one in pictures)
+
+
+def test_verdicts_come_first_then_claims_figures_clones_and_provenance(page):
+    assert page.sections == ["verdicts", "claims", "figures", "clones", "provenance"]
+
+
+def test_links_lead_somewhere(page, folder):
+    ids = page.values("id")
+    assert len(ids) == len(set(ids))
+    for link in page.values("href"):
+        if link.startswith("#"):
+            assert link[1:] in ids
+        elif link != "data:,":
+            assert (folder / link).is_file()
+
+
+def test_nothing_is_asked_of_any_other_file(page):
+    assert not {"script", "iframe", "object", "embed", "video", "audio", "base", "form"} & {
+        tag for tag, _ in page.tags
+    }
+    for name in ("src", "srcset", "poster", "data", "action", "background"):
+        assert all(value.startswith("data:") for value in page.values(name))
+    assert [attrs["href"] for tag, attrs in page.tags if tag == "link"] == ["data:,"]
+    assert not any(name.startswith("on") for _, attrs in page.tags for name in attrs)
+    (policy,) = [attrs["content"] for _, attrs in page.tags if "http-equiv" in attrs]
+    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    style = "".join(re.findall(r"<style>.*?</style>", TEMPLATE.read_text("utf-8"), re.S))
+    assert not re.search(r"url\(|@import|@font-face", style)
+
+
+def test_cards_and_passages_are_shown_as_text(page):
+    assert "n = 2, order 3, rank 8" in page.text
+    assert "the chains do not agree" in page.text
+    assert "> a <b> c & d" in page.text
+    assert "No clone is good enough yet to say something of the text" in page.text
+
+
+def test_a_card_is_one_row_that_leads_to_all_of_it(page):
+    (table,) = re.findall(r'<table class="cards">.*?</table>', page.source, re.S)
+    rows = [re.sub(r"<[^>]*>|\s+", " ", row) for row in re.findall(r"<tr>.*?</tr>", table, re.S)]
+    assert len(rows) == 4
+    for value in ("2.987 ± 0.065", "1.213 ± 0.025", "0.406 ± 0.012", "0.51 (0.11)", "0.80 (0.55)",
+                  "7% (19%)", "no", "3.06", "217", "the state after 20 sweeps"):  # fmt: skip
+        assert value in rows[1]
+    assert "a sample" in rows[3]
+    assert [table.count("<polyline"), page.source.count("<polyline")] == [4, 8]
+    for name in ("n2", "n2-noise", "trigrams"):
+        assert f"#clone-docs-{name}" in page.values("href")
+        assert f"clone-docs-{name}" in page.values("id")
+    for text in ("n2-noise, after 20 sweeps", "−E / L, from -3.00 to 3.00 nats a token, over 20",
+                 "test sequences <that> its chains", "the state after 2 sweeps",
+                 "none: it is drawn exactly, without chains"):  # fmt: skip
+        assert text in " ".join(page.text.split())
+
+
+def test_a_caption_says_what_the_figures_clones_are(page):
+    (caption,) = re.findall(r"<strong>Its clones.*?</details>", page.source, re.S)
+    text = html.unescape(" ".join(re.sub(r"<[^>]*>", "", caption).split()))
+    for said in (
+        "1 of 2 are samples, the others states that sweeps have left; the generators' losses on "
+        "them are 0.41 to 0.41 of those on text.",
+        "n2, n = 2, order 3, rank 8: the state after 2 sweeps (Metropolis-Hastings by the raw "
+        "score from test sequences); its generator's loss is 2.987 ± 0.065 on text and 1.213 ± "
+        "0.025 on the clone (ratio 0.406 ± 0.012); off the training text by 0.51 in "
+        "unigrams and 0.80 in bigrams (as much test text by 0.11 and 0.55); in 20 sweeps R-hat "
+        "3.06 and 217 effective samples; "
+        "chains from text and from noise do not agree; 7% of its runs of 8 tokens stand in the "
+        "training text (19% of those of test text).",
+        "trigrams, n = 2, order 3, rank 8: a sample (Metropolis-Hastings by the raw score); its",
+    ):
+        assert said in text
+
+
+def test_what_differs_from_the_default_is_listed_by_key(page):
+    assert "models.n2.training.learning_rate" in page.text
+    assert "0.004" in page.text
+    assert "0.006" in page.text
+
+
+def test_a_run_of_one_figure_without_claims_and_clones_has_a_page(tmp_path):
+    config = load()
+    config["figures"] = {"simplicity": {"gradient_flow": {"theory": "gradient-flow"}}}
+    page = Page(planted_page.run(tmp_path, config, claims=False, clones=False))
+    assert page.sections == ["verdicts", "claims", "figures", "provenance"]
+    assert "judge no claim of a paper" in page.text
+    assert "figures.simplicity.fig4" in page.text  # of the default, and not here
+
+
+# --- How it looks ---------------------------------------------------------------------------------
+
+
+def schemes() -> list[dict[str, str]]:
+    """The colours of the light and the dark scheme, by name."""
+    text = TEMPLATE.read_text(encoding="utf-8")
+    blocks = re.findall(r":root \{(.*?)\}", text, re.S)
+    return [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block)) for block in blocks]
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of WCAG 2."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_contrast_is_that_of_the_guidelines():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+def test_text_is_readable_in_both_schemes():
+    light, dark = schemes()
+    assert light.keys() == dark.keys()
+    chips = [name.removeprefix("on-") for name in light if name.startswith("on-")]
+    pairs = [(f"on-{name}", name) for name in chips]
+    pairs += itertools.product(("text", "muted", "link"), ("page", "panel"))
+    for scheme in (light, dark):
+        low = {pair: contrast(*(scheme[name] for name in pair)) for pair in pairs}
+        assert {pair: ratio for pair, ratio in low.items() if ratio < READABLE} == {}
+    # Text has no other colours, and each chip's is that of its ground.
+    rules = re.findall(r"\{([^{}]*)\}", TEMPLATE.read_text("utf-8").partition("</style>")[0])
+    for rule in rules:
+        ground = re.search(r"background: var\(--([a-z]+)\)", rule)
+        drawn = re.search(r"(?<![-a-z])color: var\(--([a-z-]+)\)", rule)
+        assert ("color:" not in re.sub(r"[-a-z]+color:", "", rule)) or drawn
+        if drawn:
+            assert (drawn[1], ground[1] if ground else "page") in pairs
+
+
+def test_nothing_is_wider_than_a_phone(page):
+    style = TEMPLATE.read_text(encoding="utf-8").partition("</style>")[0]
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in [
+        attrs for tag, attrs in page.tags if tag == "meta"
+    ]
+    assert page.scrolled
+    assert all(page.scrolled)
+    assert ".scroll { overflow-x: auto; max-width: 100% }" in style
+    assert re.search(r"img \{[^}]*max-width: 100%; height: auto", style)
+    assert re.search(r"pre \{[^}]*white-space: pre-wrap; overflow-wrap: anywhere", style)
+    assert "grid-template-columns: minmax(0, 1fr)" in style
+    # What has a least width is a cell, and its table is in a box that scrolls.
+    plain = re.sub(r"@media [^{]*\{", "", style)
+    wide = re.findall(r"([^{}]*)\{[^{}]*(?<!max-)width:[^{}]*\}", plain)
+    assert {selector.split()[-1].partition(".")[0] for selector in wide} == {"td"}
+
+
+# --- Its parts ------------------------------------------------------------------------------------
+
+
+def noise(path: Path, side: int) -> Path:
+    """A picture that no format makes small."""
+    Image.frombytes("RGB", (side, side), random.Random(side).randbytes(3 * side**2)).save(path)
+    return path
+
+
+def test_large_pictures_are_made_smaller_and_others_are_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(images, "MOST", 60_000)
+    large = [noise(tmp_path / f"{side}.png", side) for side in (140, 150)]
+    small = noise(tmp_path / "small.png", 40)
+    assert sum(path.stat().st_size for path in large) > images.MOST
+    made = images.inline([*large, small])
+    assert sum(len(one["uri"]) for one in made) < images.MOST * 1.34
+    assert (made[0]["width"], made[0]["height"]) == (140, 140)
+    assert made[2] == images.inline([small])[0]
+
+
+def test_the_share_of_a_picture_leaves_room_for_the_text():
+    assert images.MOST * 4 / 3 <= MOST - 800_000
+
+
+@pytest.mark.parametrize(
+    ("rhat", "kept", "said"),
+    [
+        (1.01, 0.05, "the chains agree, and have left their start"),
+        (1.05, 0.05, "the chains do not agree"),
+        (1.01, 0.1, "part of the start is left"),
+        (3.0, 0.5, "the chains do not agree and part of the start is left"),
+        (float("nan"), 0.5, "too few sweeps to say whether the chains agree"),
+    ],
+)
+def test_what_is_known_of_chains_is_said_in_words(rhat, kept, said):
+    assert verdicts.in_words(rhat, kept) == said
+
+
+def test_a_clone_without_passages_is_known_as_well(tmp_path):
+    (known,) = chains.known([planted_page.clone(tmp_path / "n2", changed=0.75, samples=False)])
+    assert known["samples"] == ""
+    assert known["kept"] == pytest.approx(0.25)
+    assert known["sweeps"] == 2
+    assert known["accepted"] == 0.25
+
+
+def test_differences_are_keys_with_both_values():
+    default = {"a": {"b": 1, "c": [1, 2]}, "d": {"e": 1}}
+    config = {"f": None, "a": {"c": [1, 3], "b": 1}}
+    assert list(provenance.differences(default, config)) == [
+        ("a.c", "[1, 2]", "[1, 3]"),
+        ("d", "{e: 1}", "not there"),
+        ("f", "not there", "null"),
+    ]
+    assert list(provenance.differences(default, default)) == []
+    ((_, text, _),) = provenance.differences({"a": list(range(500))}, {"a": 1})
+    assert len(text) <= provenance.LONGEST
+
+
+def test_times_are_those_of_the_last_run_of_each_job(tmp_path):
+    for name, runs in {"a/one": [60, 120], "a/two": [60], "b/one": ["NA"], "c/one": []}.items():
+        path = tmp_path / f"{name}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        lines = [json.dumps({"s": s, "cpu_time": s, "max_rss": 512.0}) for s in runs]
+        path.write_text("".join(f"{line}\n" for line in lines))
+    first, second, third = provenance.times(tmp_path)
+    assert (first["rule"], first["jobs"], first["minutes"], first["memory"]) == ("a", 2, 3.0, 0.5)
+    assert (second["jobs"], second["minutes"]) == (1, 0.0)
+    assert third["jobs"] == 0
+    assert provenance.times(tmp_path / "none") == []
+
+
+def test_the_commit_is_that_of_the_code_or_not_known(tmp_path):
+    assert provenance.commit(tmp_path).startswith("not known")
+    assert re.match(r"[0-9a-f]{7,}|not known", provenance.commit(document.CHECKOUT))
+
+
+def test_versions_and_machine_are_said():
+    assert re.match(r"Python 3\.\d+\.\d+, ", provenance.versions())
+    assert re.search(r"\d+ cores, \d+ GB", provenance.machine())

@@ -1,0 +1,273 @@
+"""Pseudo-likelihood: its slopes, its weights, the masked loss, planted couplings, bad input."""
+
+import explicit
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from benchmarks import pairwise, plm
+from manybody.data import pair_gibbs
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.io import sequences, tables
+from manybody.models import build
+from manybody.training import learning_curves as curves
+from manybody.training import pseudolikelihood as pl
+
+LENGTH, COLOURS = 6, 4
+
+
+def tokens(count: int = 90, seed: int = 0) -> np.ndarray:
+    """Ordered sequences, so that some repeat and a colour is common; one colour never occurs."""
+    rng = np.random.default_rng(seed)
+    return rng.choice(COLOURS, size=(count, LENGTH), p=[0.7, 0.2, 0.1, 0.0])
+
+
+def heads(number: int = 2, seed: int = 1) -> pl.Heads:
+    rng = np.random.default_rng(seed)
+    attention = rng.standard_normal((number, LENGTH, LENGTH))
+    attention[:, np.arange(LENGTH), np.arange(LENGTH)] = 0
+    values = rng.standard_normal((number, COLOURS, COLOURS))
+    return pl.Heads(attention, values, rng.standard_normal((LENGTH, COLOURS)))
+
+
+def parts(model) -> list[np.ndarray]:
+    return list(vars(model).values())
+
+
+def direct(model, data: np.ndarray) -> np.ndarray:
+    """Loss of each site of each sequence (N, L), as the formula is written."""
+    couplings, found = model.couplings, np.empty(data.shape)
+    for n, s in enumerate(data):
+        for i in range(LENGTH):
+            logits = model.fields[i].copy()
+            for j in range(LENGTH):
+                if j != i:
+                    logits += couplings[i, j, :, s[j]]
+            found[n, i] = np.log(np.exp(logits).sum()) - logits[s[i]]
+    return found
+
+
+@pytest.mark.parametrize("model", [heads(1), heads(3)], ids=["head", "heads"])
+def test_losses_are_those_of_the_formula(model):
+    data = tokens()
+    expected = direct(model, data)
+    np.testing.assert_allclose(pl.losses(model, data), expected.mean(axis=1), rtol=0, atol=1e-13)
+    total, _ = pl.loss_and_gradients(pl.Counted(data, COLOURS), model)
+    assert total == pytest.approx(expected.sum(), rel=1e-13)
+
+
+@pytest.mark.parametrize("model", [heads(1), heads(3)], ids=["head", "heads"])
+def test_slopes_are_the_numerical_ones(model):
+    rng = np.random.default_rng(2)
+    counted = pl.Counted(tokens(), COLOURS, rng.random(90))
+    _, slopes = pl.loss_and_gradients(counted, model)
+    step = 1e-5
+    for number, slope in enumerate(parts(slopes)):
+        direction = rng.standard_normal(slope.shape)
+        if number == 0:  # a site is not coupled to itself
+            direction[:, range(LENGTH), range(LENGTH)] = 0
+            assert not slope[:, range(LENGTH), range(LENGTH)].any()
+        ends = []
+        for sign in (1, -1):
+            moved = [part.copy() for part in parts(model)]
+            moved[number] += sign * step * direction
+            ends.append(pl.loss_and_gradients(counted, type(model)(*moved))[0])
+        numerical = (ends[0] - ends[1]) / (2 * step)
+        assert (slope * direction).sum() == pytest.approx(numerical, rel=1e-7, abs=1e-7)
+
+
+def test_a_weight_is_a_number_of_repeats():
+    data, repeats = tokens(40), np.random.default_rng(3).integers(0, 4, 40)
+    weighted = pl.Counted(data, COLOURS, repeats)
+    repeated = pl.Counted(np.repeat(data, repeats, axis=0), COLOURS)
+    assert weighted.total == repeated.total == repeats.sum()
+    assert len(np.unique(data, axis=0)) == weighted.tokens.shape[1] < 40
+    (one, first), (two, second) = (
+        pl.loss_and_gradients(counted, heads()) for counted in (weighted, repeated)
+    )
+    assert one == pytest.approx(two, rel=1e-13)
+    for a, b in zip(parts(first), parts(second), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-11)
+
+
+def test_slopes_do_not_depend_on_the_number_of_threads():
+    counted = pl.Counted(tokens(), COLOURS)
+    one, slopes = pl.loss_and_gradients(counted, heads(), threads=1)
+    for threads in (2, 3):
+        other, others = pl.loss_and_gradients(counted, heads(), threads=threads)
+        assert one == other
+        for a, b in zip(parts(slopes), parts(others), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_pseudo_likelihood_is_the_masked_loss(number):
+    """Against the registry's model with every mask made explicitly, in double precision."""
+    data, wanted = tokens(), heads(number)
+    torch.manual_seed(0)
+    sizes = dict(vocabulary=COLOURS, length=LENGTH, layers=1, heads=number)
+    model = build(dict(architecture="factored", rank=None, bias=False, **sizes)).double()
+    with torch.no_grad():
+        for weight, given in (
+            (model.attention[0], wanted.attention),
+            (model.left[0], wanted.values),
+        ):
+            weight.copy_(torch.from_numpy(given if number > 1 else given[0]))
+    losses, _ = explicit.masked(model, torch.from_numpy(data))
+    expected = losses.detach().view(90, LENGTH).mean(1).numpy()
+    wanted.fields[:] = 0
+    np.testing.assert_allclose(pl.losses(wanted, data), expected, rtol=0, atol=1e-12)
+
+
+# --- Planted couplings ---------------------------------------------------------------------------
+
+
+def colours() -> np.ndarray:
+    rng = np.random.default_rng(5)
+    matrix = rng.standard_normal((COLOURS, COLOURS))
+    # Mostly attractive: -U would fit as well where the two signs are alike.
+    return (matrix + matrix.T) / np.sqrt(2) + 1.5 * np.eye(COLOURS)
+
+
+# J of a ring: doubly stochastic, two neighbours each.
+RING = (np.roll(np.eye(LENGTH), 1, axis=1) + np.roll(np.eye(LENGTH), -1, axis=1)) / 2
+LAW = Hamiltonian(RING, -colours() / 2, 1.0)
+
+
+def planted(count: int, seed: int) -> np.ndarray:
+    return pair_gibbs.sample(LAW, count, 40, np.random.SeedSequence(seed)).tokens
+
+
+def test_factored_attention_recovers_planted_couplings():
+    fit = pl.fit_heads(pl.Counted(planted(4000, 1), COLOURS), iterations=80)
+    found = dict(curves.errors(fit.model.attention[0], LAW))
+    assert found["pearson"] > 0.99
+    assert found["score correlation"] > 0.99
+    assert found["coupling error"] < 0.03
+    test = planted(2000, 2)
+    excess = (pl.losses(fit.model, test) - pl.losses(curves.true_conditionals(LAW), test)).mean()
+    assert -0.001 < excess < 0.004  # p / (2 M L) is 0.0009
+
+
+def test_true_conditionals_are_those_of_the_hamiltonian():
+    """At a temperature other than 1, with and without fields of the sites."""
+    data, own = tokens(), np.random.default_rng(3).standard_normal((LENGTH, COLOURS))
+    for alone in (None, own):
+        hamiltonian = Hamiltonian(RING, -colours() / 2, 0.37, alone)
+        logs = np.take_along_axis(hamiltonian.log_conditionals(data), data[:, :, None], axis=2)
+        expected = -logs[:, :, 0].mean(axis=1)
+        np.testing.assert_allclose(
+            pl.losses(curves.true_conditionals(hamiltonian), data), expected, rtol=1e-12
+        )
+
+
+# --- Curves --------------------------------------------------------------------------------------
+
+ENTRY = dict(
+    kind="recovery", source="ring", sizes=[500, 1000, 2000], ridge=1e-4, realisations=3, test=500,
+    iterations=40, init_scale=dict(attention=0.1, values=0.3), seed=0,
+)  # fmt: skip
+SEPARABILITY = dict(
+    kind="separability", source="ring", sizes=[2, 8], ridges=[1e-2, 1e-1], realisations=2, test=200,
+    iterations=40, init_scale=dict(attention=0.1, values=0.3), seed=0,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ring")
+    found = {split: folder / f"{split}.parquet" for split in ("train", "validation")}
+    found["hamiltonian"] = folder / "hamiltonian.safetensors"
+    sequences.write(found["train"], planted(6000, 3), COLOURS, {})
+    sequences.write(found["validation"], planted(500, 4), COLOURS, {})
+    LAW.save(found["hamiltonian"], {})
+    return found
+
+
+def test_the_coupling_error_falls_as_one_over_m(paths, tmp_path):
+    frame, _ = curves.compute(ENTRY, paths, tmp_path, threads=2)
+    slope = frame[frame["quantity"] == "mean slope"].iloc[0]
+    assert abs(slope["y"] + 1) < 0.3
+    assert frame["quantity"].value_counts()["coupling error"] == 9
+
+
+def test_a_killed_curve_goes_on_to_the_same_bytes(paths, tmp_path, monkeypatch):
+    whole, about = curves.compute(SEPARABILITY, paths, tmp_path / "whole")
+    tables.write_theory(tmp_path / "whole.parquet", whole, about)
+    fit, calls = pl.fit_heads, []
+
+    def interrupted(*arguments, **settings):
+        calls.append(settings)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return fit(*arguments, **settings)
+
+    monkeypatch.setattr(pl, "fit_heads", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        curves.compute(SEPARABILITY, paths, tmp_path / "resume")
+    finished = len(list((tmp_path / "resume").iterdir()))  # of four, of two fits each
+    assert 1 <= finished < 4
+    monkeypatch.setattr(pl, "fit_heads", lambda *a, **b: calls.append(b) or fit(*a, **b))
+    calls.clear()
+    frame, again = curves.compute(SEPARABILITY, paths, tmp_path / "resume", threads=2)
+    assert len(calls) == 2 * (4 - finished)
+    tables.write_theory(tmp_path / "again.parquet", frame, again)
+    assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    calls.clear()  # fits of other settings are not taken up
+    curves.compute({**SEPARABILITY, "iterations": 39}, paths, tmp_path / "resume")
+    assert len(calls) == 8
+    curves.forget(tmp_path / "resume")
+    assert not (tmp_path / "resume").exists()
+
+
+def test_a_curve_has_what_the_figure_reads(paths, tmp_path):
+    frame, about = curves.compute(SEPARABILITY, paths, tmp_path)
+    assert about["length"] == LENGTH
+    counts = frame.groupby(["quantity", "series"]).size()
+    for quantity in ("test loss", "training loss", "excess loss", "iterations"):
+        assert counts[quantity].to_dict() == {"0.01": 4, "0.1": 4}
+    values = frame.set_index(["quantity", "series", "seed", "x"])["y"]
+    optimum = frame.loc[frame["quantity"] == "optimum", "y"].item()
+    pd.testing.assert_series_equal(
+        values["test loss"] - optimum, values["excess loss"], check_names=False
+    )
+
+
+def test_a_penalty_sets_couplings_to_zero_that_are():
+    counted = pl.Counted(planted(2000, 1), COLOURS)
+    apart = (RING == 0) & ~np.eye(LENGTH, dtype=bool)
+    dense, sparse = pl.fit_heads(counted), plm.fit_sparse(counted, 1e-2)
+    assert (dense.model.attention[0][apart] != 0).all()
+    assert (sparse.model.attention[0][apart] == 0).sum() > 6
+    one, two = (dict(curves.errors(fit.model.attention[0], LAW)) for fit in (dense, sparse))
+    assert two["score correlation"] > one["score correlation"]
+    mean = pl.losses(sparse.model, planted(2000, 1)).mean()
+    assert sparse.loss == pytest.approx(mean, rel=1e-12)
+
+
+def test_gauges_do_not_change_the_loss():
+    data, model = tokens(), heads()
+    turned = pl.Heads(-2 * model.attention, model.values / -2, model.fields)
+    shifted = pl.Heads(model.attention, model.values + np.arange(COLOURS), model.fields)
+    for other in (turned, shifted):
+        np.testing.assert_allclose(pl.losses(other, data), pl.losses(model, data), atol=1e-12)
+
+
+def test_the_full_form_recovers_couplings_that_do_not_factorise():
+    rng = np.random.default_rng(8)
+    couplings = np.zeros((LENGTH, LENGTH, COLOURS, COLOURS))
+    for i in range(LENGTH - 1):
+        matrix = rng.standard_normal((COLOURS, COLOURS))
+        matrix -= matrix.mean(axis=0)
+        matrix -= matrix.mean(axis=1, keepdims=True)
+        couplings[i, i + 1], couplings[i + 1, i] = matrix, matrix.T
+    none = np.zeros((LENGTH, COLOURS))
+    counted = pl.Counted(
+        pairwise.sample(couplings, none, 8000, 40, np.random.SeedSequence(9)), COLOURS
+    )
+    found = plm.fit_full(counted, 1e-5, iterations=60).model.couplings
+    found = found - found.mean(axis=2, keepdims=True)
+    found = found - found.mean(axis=3, keepdims=True)
+    np.testing.assert_allclose(found, couplings, atol=0.35)
+    assert np.corrcoef(found.ravel(), couplings.ravel())[0, 1] > 0.98

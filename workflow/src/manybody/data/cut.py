@@ -1,0 +1,185 @@
+"""A planted Hamiltonian cut at order k, in two ways, by enumeration of all states.
+
+zero-sum: of log p, in the gauge in which each interaction sums to 0 over the colours of any of its
+sites, the terms of at most k sites. marginals: of all laws with interactions of at most k sites
+the one with the marginals of p on any k of them, which is also that of largest entropy. The first
+keeps the interactions that are left and changes the marginals; the second the other way round.
+
+Both are written in a basis of functions of one site, orthonormal under uniform colours, of which
+the first is 1: a product over sites has the order of its other factors, and is orthogonal to all
+other products.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
+
+from manybody.data import STATES, SourceError, enumeration
+from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.many_body import SPLITS, streams_of
+from manybody.data.tree import mean_and_error
+from manybody.io import sequences
+from manybody.io.refusal import Refusal
+
+TOLERANCE = 1e-11  # of the means of the basis' functions
+ROUNDS = 500
+
+
+class Cut:
+    """The Hamiltonian's law cut at `order`; `probabilities` of all states, (|V|,) * L.
+
+    `ValueError` for an order outside 1 ... k - 1, `Refusal` for too many states.
+    """
+
+    def __init__(self, hamiltonian: Hamiltonian, order: int, kept: str):
+        if not 0 < order < hamiltonian.order:
+            raise ValueError(f"order {order}: expected 1 to {hamiltonian.order - 1}")
+        size = hamiltonian.vocabulary**hamiltonian.length
+        if size > STATES:
+            raise Refusal(
+                f"|V|^L = {size} states, expected at most {STATES}, as they are "
+                "enumerated. Take fewer sites or colours"
+            )
+        shape = (hamiltonian.vocabulary,) * hamiltonian.length
+        logs = -hamiltonian.beta * enumeration.energies(hamiltonian).reshape(shape)
+        cut = {"interactions": interactions_kept, "marginals": marginals_kept}[kept]
+        self.probabilities = cut(logs, order)
+
+    def draw(self, count: int, random: np.random.Generator) -> np.ndarray:
+        """Sequences (count, L) int64, drawn exactly."""
+        sums = self.probabilities.ravel().cumsum()
+        wanted = random.random(count) * sums[-1]
+        numbers = np.searchsorted(sums, wanted, side="right")
+        return np.stack(np.unravel_index(numbers, self.probabilities.shape), axis=1)
+
+    def masked_losses(self, tokens: np.ndarray) -> np.ndarray:
+        """-log p(x_i | rest), mean over the sites, of tokens (N, L): (N,)."""
+        p, places = self.probabilities, tuple(tokens.T)
+        found = np.zeros(len(tokens))
+        for site in range(p.ndim):
+            found += np.log(p.sum(axis=site)[places[:site] + places[site + 1 :]])
+        return found / p.ndim - np.log(p[places])
+
+
+def interactions_kept(logs: np.ndarray, order: int) -> np.ndarray:
+    """The law of the terms of log p (|V|,) * L of at most `order` sites, in the zero-sum gauge."""
+    basis, low = _basis(logs.shape[0]), _low(logs.shape, order)
+    return _normalised(_turned(np.where(low, _turned(logs, basis) / logs.size, 0.0), basis.T))
+
+
+def marginals_kept(logs: np.ndarray, order: int) -> np.ndarray:
+    """The law of order `order` at most with the marginals of exp(logs) on that many sites.
+
+    Newton's method for the dual, log Z(t) - t . m, m the means of the basis' functions under p;
+    its derivative is the difference of the means, and is at most `TOLERANCE` at the end.
+    """
+    basis, low = _basis(logs.shape[0]), _low(logs.shape, order)
+    low.flat[0] = False  # the constant
+    means = _turned(_normalised(logs), basis)[low]
+    table = np.zeros(logs.shape)
+
+    def spread(values: np.ndarray) -> np.ndarray:
+        table[low] = values
+        return _turned(table, basis.T)
+
+    found = _turned(logs, basis)[low] / logs.size
+    dual, p, gradient = _dual(found, means, spread, low, basis)
+    for _ in range(ROUNDS):
+        if np.abs(gradient).max() <= TOLERANCE:
+            return p
+        step = _newton(gradient, p, spread, low, basis)
+        size, slope = 1.0, gradient @ step
+        tried = _dual(found + step, means, spread, low, basis)
+        # Near the end the dual is flat to rounding; the derivative still says what is better.
+        while (
+            tried[0] > dual + 1e-4 * size * slope
+            and np.abs(tried[2]).max() > np.abs(gradient).max()
+            and size > 1e-6
+        ):
+            size /= 2
+            tried = _dual(found + size * step, means, spread, low, basis)
+        found, (dual, p, gradient) = found + size * step, tried
+    raise Refusal(
+        f"the law of order {order} with the same marginals was not found: they differ by "
+        f"{np.abs(gradient).max():.2g}, expected {TOLERANCE:g}. Take a higher temperature"
+    )
+
+
+def _dual(
+    found: np.ndarray, means: np.ndarray, spread: Callable, low: np.ndarray, basis: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    logs = spread(found)
+    p, top = _normalised(logs), logs.max()
+    value = top + np.log(np.exp(logs - top).sum()) - found @ means
+    return value, p, _turned(p, basis)[low] - means
+
+
+def _newton(
+    gradient: np.ndarray, p: np.ndarray, spread: Callable, low: np.ndarray, basis: np.ndarray
+) -> np.ndarray:
+    """The step of Newton's method, by conjugate gradients.
+
+    As much is added to the diagonal as the gradient is long, so that no step is longer than 1
+    where the law is nearly one state and the dual flat.
+    """
+    length = np.linalg.norm(gradient)
+
+    def covariance(values: np.ndarray) -> np.ndarray:
+        changes = spread(values)
+        centred = p * (changes - (p * changes).sum())
+        return _turned(centred, basis)[low] + length * values
+
+    size = len(gradient)
+    hessian = LinearOperator((size, size), matvec=covariance, dtype=float)
+    step, _ = cg(hessian, -gradient, rtol=min(0.1, length**0.5), maxiter=200)
+    return step
+
+
+def _basis(vocabulary: int) -> np.ndarray:
+    """Functions of one site, rows, orthonormal under uniform colours; the first is 1."""
+    start = np.eye(vocabulary)
+    start[:, 0] = 1
+    rows = np.linalg.qr(start)[0].T
+    return rows * np.sign(rows[0, 0]) * vocabulary**0.5
+
+
+def _low(shape: tuple[int, ...], order: int) -> np.ndarray:
+    """Which products over sites have at most `order` factors that are not constant."""
+    return sum(np.minimum(place, 1) for place in np.indices(shape, sparse=True)) <= order
+
+
+def _turned(table: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """`basis` applied to each axis of a table (|V|,) * L."""
+    for _ in range(table.ndim):
+        # The last axis becomes the first, so that after L times all stand as before.
+        table = (basis @ table.reshape(-1, len(basis)).T).reshape(table.shape)
+    return table
+
+
+def _normalised(logs: np.ndarray) -> np.ndarray:
+    p = np.exp(logs - logs.max())
+    return p / p.sum()
+
+
+def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> None:
+    """Writes the splits of the source called `name`, a cut of the law of the file `given[0]`.
+
+    The document of a split has its `losses` of a masked token, in nats, with standard errors: of
+    its `own` law, the least that is possible, and of the `planted` one.
+    """
+    hamiltonian = Hamiltonian.load(given[0])
+    try:
+        cut = Cut(hamiltonian, source["at"], source["kept"])
+    except Refusal as error:
+        raise SourceError(f"source {source['source']} has {error}", "source") from error
+    streams = streams_of(source["seed"], SPLITS)
+    for split in SPLITS:
+        tokens = cut.draw(source["sequences"][split], np.random.default_rng(streams[split]))
+        logs = hamiltonian.log_conditionals(tokens)
+        true = -np.take_along_axis(logs, tokens[:, :, None], axis=2).mean(axis=(1, 2))
+        losses = dict(own=mean_and_error(cut.masked_losses(tokens)), planted=mean_and_error(true))
+        about = dict(source=name, split=split, losses=losses)
+        about |= {key: source[key] for key in ("at", "kept", "seed")} | {"of": source["source"]}
+        sequences.write(out[split], tokens, hamiltonian.vocabulary, about)

@@ -1,0 +1,146 @@
+"""Downloads, at addresses whose file never changes, that go on where they stopped.
+
+This uses the standard library, because the hub's client loses its partial file when it is killed.
+"""
+
+import http.client
+import json
+import os
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+from manybody.data import SourceError
+from manybody.io.atomic import sha256, write_json
+from manybody.io.lease import lease
+from manybody.io.progress import Progress
+
+BLOCK = 2**20  # bytes
+TRIES = 5  # tries in a row that bring no new byte
+TIMEOUT = 60.0  # seconds without a byte
+
+
+CORPUS = "name it under the corpus's `files` in the config"
+
+
+def fetch(
+    url: str,
+    path: Path,
+    expected: str | None = None,
+    patience: float = 2.0,
+    otherwise: str = CORPUS,
+) -> Path:
+    """The file at `path`, downloaded from `url` if it is not there yet.
+
+    The address has to name one file for good, as one at a commit does: what a killed download
+    leaves (`path` + ".part") is its beginning, and is continued by an HTTP range request. The
+    sha256 is compared with `expected` or, where none is known, with the one that the first download
+    recorded beside the file. `patience`: seconds before the
+    second try, doubled each time. `SourceError` says what failed and, by `otherwise`, what to do
+    with a file that was fetched elsewhere.
+    """
+    record = path.with_name(f"{path.name}.json")
+    with lease(path.parent):
+        recorded = json.loads(record.read_text()) if record.is_file() else {}
+        if path.is_file():
+            _compare(path, sha256(path), expected, recorded)
+            if not recorded:
+                write_json(record, {"url": _public(url), "sha256": sha256(path)})
+            return path
+        part = path.with_name(f"{path.name}.part")
+        _download(url, part, patience, otherwise)
+        found = sha256(part)
+        try:
+            _compare(path, found, expected, recorded)
+        except SourceError:
+            part.unlink()
+            raise
+        write_json(record, {"url": _public(url), "sha256": found})
+        part.replace(path)
+    return path
+
+
+def _compare(path: Path, found: str, expected: str | None, recorded: dict) -> None:
+    if expected and found != expected:
+        raise SourceError(
+            f"{path} has sha256 {found}, the config's `sha256` expects {expected}. "
+            "Delete the file to download it again, or correct the config"
+        )
+    if not expected and recorded and found != recorded["sha256"]:
+        raise SourceError(
+            f"{path} has sha256 {found}, but {recorded['sha256']} was recorded when it was first "
+            f"downloaded ({path.name}.json). Delete both to accept what the server has now"
+        )
+
+
+def _download(url: str, part: Path, patience: float, otherwise: str) -> None:
+    """Completes `part` from `url`; what arrived stays on disk whatever happens."""
+    failures = 0
+    while True:
+        before = part.stat().st_size if part.is_file() else 0
+        try:
+            if _receive(url, part):
+                return
+            reason: object = "the connection ended early"
+        except urllib.error.HTTPError as error:
+            if error.code < 500 and error.code not in (408, 429):
+                raise _unreachable(url, part, error, otherwise) from error
+            reason = error
+        except (OSError, http.client.HTTPException) as error:
+            reason = error
+        after = part.stat().st_size if part.is_file() else 0
+        failures = 0 if after > before else failures + 1
+        if failures == TRIES:
+            raise _unreachable(url, part, reason, otherwise)
+        time.sleep(patience * 2**failures)
+
+
+def _unreachable(url: str, part: Path, reason: object, otherwise: str) -> SourceError:
+    return SourceError(
+        f"cannot download {_public(url)}: {reason}. Run again to go on with what is in {part}, or "
+        f"fetch the file elsewhere and {otherwise}"
+    )
+
+
+def _public(url: str) -> str:
+    """The address without user, password, query and fragment, as it may be shown and kept."""
+    parts = urllib.parse.urlsplit(url)
+    return urllib.parse.urlunsplit(
+        (parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")
+    )
+
+
+def _receive(url: str, part: Path) -> bool:
+    """One request for what `part` lacks; True if the file is complete."""
+    have = part.stat().st_size if part.is_file() else 0
+    wanted = {"Range": f"bytes={have}-"} if have else {}
+    request = urllib.request.Request(url, headers={"Accept-Encoding": "identity", **wanted})
+    try:
+        response = urllib.request.urlopen(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code != 416:
+            raise
+        # The server has nothing left to send: what is here is all, or longer than the file.
+        complete = error.headers.get("Content-Range") == f"bytes */{have}"
+        if not complete:
+            part.unlink()
+        return complete
+    with response:
+        if response.status == 200:  # the whole file, also from a server that knows no ranges
+            have = 0
+        length = response.headers.get("Content-Length")
+        total = have + int(length) if length else None
+        label = f"download {part.name.removesuffix('.part')}"
+        with (
+            part.open("ab" if have else "wb") as out,
+            Progress(total or 0, "bytes", label, done=have) as progress,
+        ):
+            while block := response.read1(BLOCK):
+                out.write(block)
+                progress.update(len(block))
+            out.flush()
+            os.fsync(out.fileno())
+    # No length was sent: the file is complete where the answer ends.
+    return total is None or part.stat().st_size == total

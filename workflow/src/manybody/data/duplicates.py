@@ -1,0 +1,333 @@
+"""Text that a corpus says more than once: kept once, or kept together when it is split.
+
+Three rules, each on the whole corpus before any split is known:
+1. A line found in more than `COMMON` documents stays in the first of them only.
+2. With `passages`: a run of `PASSAGE` words that an earlier document has, or of `PHRASE` words that
+   more than `COMMON` documents have, stays in the first of them only. What is left between two cuts
+   stays if it has `LEAST` words (Lee et al. 2022, arXiv 2107.06499, cut passages of 50 tokens).
+3. Near-duplicates, documents whose sets of `SHINGLE`-word shingles have a Jaccard index of at least
+   `ALIKE`, are one group, and so are documents of one origin. A group goes into one split.
+
+Candidates of rule 3 share a band of a MinHash signature (datasketch; Broder 1997). A pair with the
+Jaccard index 0.5 is a candidate with probability 1 - (1 - 0.5^3)^42 = 0.996. Each candidate is then
+verified by its whole sets of shingles, as 64-bit hashes.
+
+Memory: text, signatures, shingles and the hashes of lines lie on disk, 512 bytes a document and
+24 a word. In memory are `BATCH` hashes, the hashes of common lines, 50 bytes a document, and the
+shingles of two documents. Rule 2 also keeps one hash for each word, about 70 bytes, so it is meant
+for corpora that fit into memory.
+"""
+
+import hashlib
+import re
+from array import array
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+from datasketch import MinHash
+
+from manybody.data import documents
+from manybody.data.documents import PIECE, Cutter, Documents, Piece, by_document
+from manybody.data.sequence_weights_loops import join, root
+
+COMMON = 5  # documents that may share a line
+PASSAGE = 5  # words
+PHRASE = 4  # words
+LEAST = 3  # words
+SHINGLE = 5  # words
+ALIKE = 0.5  # Jaccard index of near-duplicates
+BANDS, ROWS = 42, 3
+BATCH = 2**20  # hashes in memory at once
+WORD = re.compile(r"[^\W_]+")  # a name such as max_length is two words
+SENTENCE = re.compile(r'(?<=[.!?:]) +(?=[A-Z`(\[*"])')
+
+
+class Deduplicated:
+    """A corpus after the rules: iterating yields (key of the group, pieces of one document).
+
+    `stream`: the pieces of the corpus. `folder`: an empty folder for what does not stay in memory.
+    `passages`: whether rule 2 is applied; documents then have no line ends, and the lines of rule 1
+    are sentences. `origins`: the work that each document is a part of, in order: documents of one
+    origin are one group, and count as one document in rules 1 and 2. The key, 8 bytes, is a hash
+    of the text of a group's documents that does not depend on their order. `counts` says how much
+    each rule took away or joined.
+    """
+
+    def __init__(
+        self,
+        stream: Iterable[Piece],
+        folder: Path,
+        passages: bool = False,
+        origins: Iterable[str] | None = None,
+    ):
+        self._cleaned, raw = folder / "cleaned.parquet", folder / "raw.parquet"
+        separate = sentences if passages else lines
+        works = None
+        if origins is not None:
+            works = np.unique(list(origins), return_inverse=True)[1].tolist()
+        with documents.writer(raw, {}) as writer, Spool(folder / "lines") as found:
+            for number, document in enumerate(by_document(_copied(stream, writer))):
+                work = number if works is None else works[number]
+                for line in separate(document):
+                    if line.strip():
+                        found.add(_hash(line.strip()), work)
+        before = writer.documents, writer.characters
+        once = Once(found.common())
+        cut = Passages(raw, folder, works) if passages else None
+        joined: list[tuple[int, int]] = []
+        firsts: dict[int, int] = {}
+        with documents.writer(self._cleaned, {}) as writer, Shingles(folder) as shingles:
+            for number, document in enumerate(by_document(Documents(raw))):
+                work = number if works is None else works[number]
+                text = once.kept(separate(document), work, " " if passages else "")
+                if cut is not None:
+                    text = [cut.kept("".join(text), work)]
+                kept = writer.documents
+                if shingles.add(_copied(_pieces(text), writer)) and works is not None:
+                    joined.append((firsts.setdefault(work, kept), kept))
+        self._keys = shingles.groups(joined)
+        sizes = np.unique(self._keys, return_counts=True)[1]
+        self.counts = dict(
+            documents=before[0],
+            characters=before[1],
+            kept_documents=writer.documents,
+            kept_characters=writer.characters,
+            common_lines=len(once.common),
+            groups=len(sizes),
+            largest_group=int(sizes.max(initial=0)),
+        )
+
+    def __iter__(self) -> Iterator[tuple[bytes, Iterable[Piece]]]:
+        for key, document in zip(self._keys, by_document(Documents(self._cleaned)), strict=True):
+            yield int(key).to_bytes(8, "little"), document
+
+
+def _copied(pieces: Iterable[Piece], writer: documents.DocumentsWriter) -> Iterator[Piece]:
+    for piece in pieces:
+        writer.add(piece)
+        yield piece
+
+
+def _pieces(texts: Iterable[str]) -> Iterator[Piece]:
+    """One document made of `texts`, or nothing if they are blank."""
+    cutter = Cutter()
+    for text in texts:
+        yield from cutter.add(text)
+    yield from cutter.end()
+
+
+def lines(pieces: Iterable[Piece]) -> Iterator[str]:
+    """The lines of a document with their ends; a line longer than a piece comes in parts."""
+    rest = ""
+    for piece in pieces:
+        *whole, rest = (rest + piece.text).splitlines(keepends=True) or [""]
+        yield from whole
+        if rest.endswith("\n") or len(rest) >= PIECE:
+            yield rest
+            rest = ""
+    if rest:
+        yield rest
+
+
+def sentences(pieces: Iterable[Piece]) -> Iterator[str]:
+    """The sentences of a document that has no line ends."""
+    yield from SENTENCE.split("".join(piece.text for piece in pieces))
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+class Spool:
+    """Hashes with the numbers of their documents, on disk; `common` reads them back."""
+
+    def __init__(self, path: Path):
+        self._path, self._waiting, self._count = path, array("Q"), 0
+
+    def __enter__(self) -> "Spool":
+        self._opened = self._path.open("wb")
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._waiting.tofile(self._opened)
+        self._waiting = array("Q")
+        self._opened.close()
+
+    def add(self, hashed: int, document: int) -> None:
+        self._waiting.extend((hashed, document))
+        self._count += 1
+        if len(self._waiting) >= BATCH:
+            self._waiting.tofile(self._opened)
+            self._waiting = array("Q")
+
+    def common(self) -> set[int]:
+        """The hashes that more than `COMMON` documents have, found in one part of all at a time."""
+        shares = np.uint64(-(-self._count // BATCH) or 1)
+        common: set[int] = set()
+        for share in range(int(shares)):
+            mine = [pairs[pairs[:, 0] % shares == share] for pairs in self._batches()]
+            pairs = np.unique(np.concatenate([np.empty((0, 2), np.uint64), *mine]), axis=0)
+            hashes, counts = np.unique(pairs[:, 0], return_counts=True)
+            common.update(hashes[counts > COMMON].tolist())
+        return common
+
+    def _batches(self) -> Iterator[np.ndarray]:
+        with self._path.open("rb") as opened:
+            while len(block := np.fromfile(opened, np.uint64, 2 * BATCH)):
+                yield block.reshape(-1, 2)
+
+
+class Once:
+    """Rule 1: drops each line in `common`, except from the first document that has it."""
+
+    def __init__(self, common: set[int]):
+        self.common = common
+        self._first: dict[int, int] = {}
+
+    def kept(self, separated: Iterable[str], work: int, between: str) -> Iterator[str]:
+        """The lines that stay of a document of the work, with `between` them."""
+        begun = False
+        for line in separated:
+            hashed = _hash(line.strip())
+            if hashed in self.common and self._first.setdefault(hashed, work) != work:
+                continue
+            yield between + line if begun else line
+            begun = True
+
+
+class Passages:
+    """Rule 2, for the documents in the file `path`, in their order."""
+
+    def __init__(self, path: Path, folder: Path, works: list[int] | None):
+        with Spool(folder / "phrases") as found:
+            for number, document in enumerate(by_document(Documents(path))):
+                words = WORD.findall("".join(piece.text for piece in document))
+                for hashed in _runs(words, PHRASE):
+                    found.add(hashed, number if works is None else works[number])
+        self._common = found.common()
+        self._first: dict[int, int] = {}
+
+    def kept(self, text: str, work: int) -> str:
+        """What stays of a document of the work."""
+        found = list(WORD.finditer(text))
+        words = [match.group() for match in found]
+        known = [False] * len(words)
+        for length in (PASSAGE, PHRASE):
+            for start, hashed in enumerate(_runs(words, length)):
+                counts = length == PASSAGE or hashed in self._common
+                if counts and self._first.setdefault(hashed, work) != work:
+                    known[start : start + length] = [True] * length
+        if not any(known):
+            return text
+        left, start = [], 0
+        while start < len(words):
+            end = start
+            while end < len(words) and known[end] == known[start]:
+                end += 1
+            if not known[start] and end - start >= LEAST:
+                first = found[start].start() if start else 0
+                last = found[end].start() if end < len(words) else len(text)
+                left.append(text[first:last].strip())
+            start = end
+        return " ".join(left)
+
+
+def _runs(words: list[str], length: int) -> Iterator[int]:
+    """Hashes of all runs of `length` words."""
+    for start in range(len(words) - length + 1):
+        yield _hash(" ".join(words[start : start + length]))
+
+
+class Shingles:
+    """The sets of shingles and the signatures of documents, on disk; `groups` compares them."""
+
+    def __init__(self, folder: Path):
+        self._paths = folder / "shingles", folder / "signatures"
+        self._ends, self._keys = array("q", [0]), array("Q")
+        self._empty = MinHash(BANDS * ROWS, seed=1, hashfunc=int)
+
+    def __enter__(self) -> "Shingles":
+        self._sets, self._signatures = (path.open("wb") for path in self._paths)
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._sets.close()
+        self._signatures.close()
+
+    def add(self, pieces: Iterable[Piece]) -> bool:
+        """Takes one document; False if it has no piece."""
+        key, parts, words, carried, piece = hashlib.blake2b(digest_size=8), [], [], "", None
+        for piece in pieces:
+            key.update(piece.text.encode())
+            # A word may go on in the next piece.
+            text = carried + piece.text
+            cut = len(text) if piece.last else text.rfind(" ") + 1
+            carried = text[cut:]
+            words += WORD.findall(text[:cut].lower())
+            if len(words) >= SHINGLE:
+                parts.append(np.unique(np.fromiter(_runs(words, SHINGLE), np.uint64)))
+                words = words[1 - SHINGLE :]
+        if piece is None:
+            return False
+        if not parts:
+            parts = [np.array([_hash(" ".join(words))], np.uint64)]
+        shingles = np.unique(np.concatenate(parts))
+        shingles.tofile(self._sets)
+        self._ends.append(self._ends[-1] + len(shingles))
+        signature = self._empty.copy()
+        for start in range(0, len(shingles), 4096):
+            signature.update_batch((shingles[start : start + 4096] >> np.uint64(32)).tolist())
+        signature.hashvalues.tofile(self._signatures)
+        self._keys.append(int.from_bytes(key.digest(), "little"))
+        return True
+
+    def groups(self, joined: Iterable[tuple[int, int]] = ()) -> np.ndarray:
+        """The key of each document's group; `joined` are pairs known to be of one group."""
+        count = len(self._keys)
+        keys = np.array(self._keys, np.uint64)
+        if not count:
+            return keys
+        forest = np.arange(count)
+        for pair in joined:
+            join(forest, *pair)
+        sets = np.memmap(self._paths[0], np.uint64, "r")
+        signatures = np.memmap(self._paths[1], np.uint32, "r", shape=(count, BANDS, ROWS))
+        for band in range(BANDS):
+            for bucket in _buckets(signatures[:, band]):
+                self._join(bucket, forest, sets)
+        roots = np.array([root(forest, number) for number in range(count)])
+        least = np.full(count, np.iinfo(np.uint64).max, np.uint64)
+        np.minimum.at(least, roots, keys)
+        return least[roots]
+
+    def _join(self, bucket: np.ndarray, forest: np.ndarray, sets: np.ndarray) -> None:
+        """Joins the near-duplicates in a bucket; documents of one group are not compared again."""
+        groups: dict[int, list[int]] = {}
+        for number in bucket.tolist():
+            mine = [number]
+            for other, members in list(groups.items()):
+                if root(forest, number) == root(forest, other) or any(
+                    self._alike(number, member, sets) for member in members
+                ):
+                    join(forest, number, other)
+                    mine += groups.pop(other)
+            groups[root(forest, number)] = mine
+
+    def _alike(self, one: int, other: int, sets: np.ndarray) -> bool:
+        first, second = (sets[self._ends[i] : self._ends[i + 1]] for i in (one, other))
+        if min(len(first), len(second)) < ALIKE * max(len(first), len(second)):
+            return False
+        common = len(np.intersect1d(first, second, assume_unique=True))
+        return common >= ALIKE * (len(first) + len(second) - common)
+
+
+def _buckets(rows: np.ndarray) -> Iterator[np.ndarray]:
+    """The numbers of rows that are equal, for each set of two or more."""
+    order = np.lexsort(rows.T)
+    ordered = rows[order]
+    starts = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1)))
+    ends = np.append(starts[1:], len(order))
+    for start, end in zip(starts, ends, strict=True):
+        if end - start > 1:
+            yield order[start:end]

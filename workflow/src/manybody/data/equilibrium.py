@@ -1,0 +1,144 @@
+"""Whether chains have reached the Boltzmann law, or are trapped near where they started.
+
+A sample of trapped chains can obey every conditional: each chain is in equilibrium within its
+valley of H, and only the weights of the valleys are wrong. The cross entropy of the true
+conditionals, which looks at one site at a time, cannot show that. Two tests can: a comparison with
+the law itself, where all states can be counted; otherwise, a comparison of chains from uniform
+colours with chains from the deepest valley.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import ndtr
+
+from manybody.data import STATES, SourceError, enumeration, gibbs
+from manybody.data.hamiltonian import Hamiltonian
+
+CHECKED = 10_000  # chains of each start
+PROBES = 256  # chains that are cooled, to find the deepest valley
+COOLINGS = 6  # each of them doubles beta
+ERRORS = 4.0  # standard errors between two starts; the exact test has the same chance
+
+
+def measure(
+    model: Hamiltonian,
+    tokens: np.ndarray,
+    sweeps: int,
+    stream: np.random.SeedSequence,
+    threads: int = 1,
+) -> dict:
+    """How samples `tokens` (N, L), chains of `sweeps` sweeps from uniform colours, compare with the
+    law.
+
+    Where all states can be counted: `method` exact and what `enumeration.chi_square` returns, of
+    the samples together with `CHECKED` more chains. Else `method` starts, and `hot` and `cold`:
+    mean beta H and mean Hamming distance of `CHECKED` chains from uniform colours and from the
+    lowest energy that was found, each with its standard error.
+    """
+    hot, cooled, cold, colours = stream.spawn(4)
+    chains, _ = gibbs.sample(model, CHECKED, sweeps, hot, threads, "hot starts")
+    if model.vocabulary**model.length <= STATES:
+        found = enumeration.numbers(np.concatenate([tokens, chains]), model.vocabulary)
+        probabilities = enumeration.probabilities(model)
+        return dict(
+            method="exact", chains=len(found), **enumeration.chi_square(probabilities, found)
+        )
+    initial = _lowest(model, sweeps, cooled, colours, threads)
+    others, _ = gibbs.sample(model, CHECKED, sweeps, cold, threads, "cold starts", initial=initial)
+    return dict(
+        method="starts", chains=CHECKED, hot=_means(model, chains), cold=_means(model, others)
+    )
+
+
+def refuse_trapped(found: dict, sweeps: int, warmer: str) -> None:
+    """`SourceError` if what `measure` found is not that of the Boltzmann law.
+
+    `warmer` says which key gives a higher temperature, as part of a sentence.
+    """
+    if found["method"] == "exact":
+        if found["chance"] >= 2 * ndtr(-ERRORS):
+            return
+        apart = (
+            f"of {found['chains']} samples chi^2 is {found['chi_square']:.0f} against the law of "
+            f"all states, expected about {found['freedom']} (by chance so large in "
+            f"{found['chance']:.1g} of all cases); their total variation is {found['distance']:.3f}"
+        )
+    else:
+        hot, cold = found["hot"], found["cold"]
+        names = {"energy": "beta H", "hamming": "the Hamming distance of two samples"}
+        far = [
+            f"{words} is {hot[key]:.4f} from uniform starts and {cold[key]:.4f} from the lowest "
+            f"energy that cooling found (standard error "
+            f"{math.hypot(hot[f'{key}_se'], cold[f'{key}_se']):.2g})"
+            for key, words in names.items()
+            if abs(hot[key] - cold[key]) > ERRORS * math.hypot(hot[f"{key}_se"], cold[f"{key}_se"])
+        ]
+        if not far:
+            return
+        apart = f"the mean of {' and of '.join(far)}, expected equal within {ERRORS:.0f} of these"
+    raise SourceError(
+        f"after {sweeps} sweeps the chains are not samples of the Boltzmann law, but "
+        f"trapped near their start: {apart}. Between deep valleys more sweeps help little: "
+        f"{warmer}, or draw other couplings or colours",
+        "sweeps",
+    )
+
+
+def hamming(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
+    """Share of sites at which two of the sequences (N, L) differ, averaged over all pairs, and its
+    standard error: that of a U-statistic, by each sequence's mean distance to the others."""
+    count, length = tokens.shape
+    rows = vocabulary * np.arange(length)
+    shown = np.bincount((tokens + rows).ravel(), minlength=vocabulary * length)
+    alike = (shown[tokens + rows] - 1).sum(axis=1) / (length * (count - 1))
+    error = 2 * alike.std(ddof=1) / math.sqrt(count)
+    return float(1 - alike.mean()), float(error)
+
+
+def _means(model: Hamiltonian, tokens: np.ndarray) -> dict[str, float]:
+    energies = model.beta * model.energies(tokens)
+    distance, error = hamming(tokens, model.vocabulary)
+    return dict(
+        energy=float(energies.mean()),
+        energy_se=float(energies.std(ddof=1) / math.sqrt(len(tokens))),
+        hamming=distance,
+        hamming_se=error,
+    )
+
+
+def _lowest(
+    model: Hamiltonian,
+    sweeps: int,
+    stream: np.random.SeedSequence,
+    colours: np.random.SeedSequence,
+    threads: int,
+) -> np.ndarray:
+    """Tokens (CHECKED, L): for each chain the state of lowest energy that cooling finds.
+
+    If U treats all colours alike, they are renamed at random for each chain. H has this symmetry,
+    and starts that break it would favour one of several valleys that are equal.
+    """
+    tokens = None
+    for step, numbers in enumerate(stream.spawn(COOLINGS)):
+        colder = Hamiltonian(model.couplings, model.colours, model.beta * 2.0**step)
+        tokens, _ = gibbs.sample(colder, PROBES, sweeps, numbers, threads, "cool", initial=tokens)
+    best = tokens[model.energies(tokens).argmin()]
+    names = np.tile(np.arange(model.vocabulary), (CHECKED, 1))
+    if _colours_alike(model.colours):
+        names = np.random.default_rng(colours).permuted(names, axis=1)
+    return names[:, best]
+
+
+def _colours_alike(colours: np.ndarray) -> bool:
+    """Whether U (|V|,) * k stays the same under every renaming of the colours.
+
+    An exchange of two colours and a cycle of all generate every renaming.
+    """
+    count = len(colours)
+    exchanged, turned = np.arange(count), np.roll(np.arange(count), 1)
+    exchanged[:2] = 1, 0
+    return all(
+        np.array_equal(colours[np.ix_(*[names] * colours.ndim)], colours)
+        for names in (exchanged, turned)
+    )

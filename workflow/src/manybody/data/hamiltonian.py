@@ -1,0 +1,299 @@
+"""The k-body Hamiltonian of many-body data, for any order k.
+
+    p(s) = exp(-beta H) / Z,   H(s) = k! sum_{i1 < ... < ik} J_{i1...ik} U_{s_i1 ... s_ik}
+    P(s_i = a | rest) = softmax_a(-beta h_i(a)),   h_i(a) = k! sum_t J_{i t} U_{a s_t}
+
+with t running over the unordered (k-1)-subsets of the other sites. J is symmetric and zero where
+two sites coincide, U is symmetric. Optional energies E_i(a) of single sites, as an external field
+gives them, are added: sum_i E_i(s_i) to H and E_i(a) to h_i(a). These are equations 1 to 3 of
+docs/science/many-body.md and of section 3 of the paper. The computation is exact and shares no code
+with the samplers that it checks, `gibbs` and, for k = 2, `pair_gibbs`.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import combinations
+from math import factorial, perm
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as as_bytes
+from scipy.sparse import csc_array
+from scipy.special import log_softmax
+
+from manybody.data.tuples import colour_bins, site_tuples, sorted_colours
+from manybody.io.atomic import ArtifactError, atomic
+
+KEY = "manybody"  # the one metadata key, as in manybody.io.checkpoints
+FIELDS = "fields"  # the tensor of a file that holds E, the energies of the sites alone
+ORDERS = (2, 3, 4)
+ROUNDING = 1e-6  # of the largest entry: how much asymmetry single precision may leave
+BLOCK = 2**18  # numbers that are summed up together, so that a cache holds them
+
+
+class Hamiltonian:
+    """J (L,)*k, U (|V|,)*k, the inverse temperature beta and, if there are any, the sites' own
+    energies E (L, |V|), `fields`, in double precision.
+
+    `ValueError` names the tensor and entry that is not as above, its value and what was expected.
+    """
+
+    def __init__(
+        self,
+        couplings: np.ndarray,
+        colours: np.ndarray,
+        beta: float,
+        fields: np.ndarray | None = None,
+    ):
+        self.couplings = np.ascontiguousarray(couplings, dtype=np.float64)
+        self.colours = np.ascontiguousarray(colours, dtype=np.float64)
+        self.beta = float(beta)
+        check_tensor("couplings", self.couplings)
+        check_tensor("colours", self.colours)
+        check_distinct("couplings", self.couplings)
+        if self.couplings.ndim != self.colours.ndim:
+            raise ValueError(
+                f"colours: {self.colours.ndim} indices, but couplings has {self.couplings.ndim}; "
+                "both are of one order k"
+            )
+        self.order = self.couplings.ndim
+        self.length, self.vocabulary = len(self.couplings), len(self.colours)
+        if self.length < self.order:
+            raise ValueError(f"couplings: L = {self.length}, expected at least k = {self.order}")
+        if self.vocabulary < 2:
+            raise ValueError(f"colours: |V| = {self.vocabulary}, expected at least 2")
+        if not 0 < self.beta < np.inf:
+            raise ValueError(f"beta: {self.beta}, expected a positive number")
+        self.fields = None
+        if fields is not None:
+            self.fields = np.ascontiguousarray(fields, dtype=np.float64)
+            check_fields(self.fields, (self.length, self.vocabulary))
+
+    def variances(self) -> np.ndarray:
+        """Var_1 .. Var_k, the m-body parts of Var H under uniform colours (eq. 4): (k,)."""
+        return variances(self.couplings, self.colours, self.fields)
+
+    def shares(self) -> np.ndarray:
+        """f_m = (m/L) Var_m / sigma_h^2, which sum to 1: (k,)."""
+        weighted = self.variances() * np.arange(1, self.order + 1)
+        return weighted / weighted.sum()
+
+    def logit_scale(self) -> float:
+        """S = beta sigma_h, in nats."""
+        return self.beta * field_scale(self.couplings, self.colours, self.fields)
+
+    @cached_property
+    def packed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Per site its tuples (L, T, k-1) and k! J of them (L, T); U by colour bin (bins, |V|)."""
+        tuples = site_tuples(self.length, self.order - 1)
+        sites = np.arange(self.length)[:, None]
+        weights = factorial(self.order) * self.couplings[sites, *np.moveaxis(tuples, 2, 0)]
+        rows = sorted_colours(self.vocabulary, self.order - 1)
+        return tuples, weights, self.colours[tuple(rows.T)]
+
+    def local_fields(self, tokens: np.ndarray) -> np.ndarray:
+        """h_i(a), energy of colour a at site i given the others: tokens (N, L) -> (N, L, |V|)."""
+        sites = np.array(list(combinations(range(self.length), self.order - 1)))  # (T, k - 1)
+        # zero for the sites of the subset itself, which coincide
+        weights = factorial(self.order) * self.couplings[tuple(sites.T)]  # (T, L)
+        bins = colour_bins(self.vocabulary, self.order - 1)
+        folded = self.colours[tuple(sorted_colours(self.vocabulary, self.order - 1).T)]
+        tokens = np.asarray(tokens, dtype=np.int64)
+        found = np.empty((len(tokens), self.length, self.vocabulary))
+        step = max(1, BLOCK // (len(folded) * self.length))
+        for start in range(0, len(tokens), step):
+            part = tokens[start : start + step]
+            rows = bins[tuple(part.T[sites[:, m]] for m in range(self.order - 1))]  # (T, n)
+            rows = rows + len(folded) * np.arange(len(part))
+            # A row for each sequence and bin, with a one for each subset whose colours are in it.
+            ends = len(part) * np.arange(len(sites) + 1)
+            shape = len(part) * len(folded), len(sites)
+            chosen = csc_array((np.ones(rows.size), rows.ravel(), ends), shape=shape)
+            sums = (chosen @ weights).reshape(len(part), len(folded), self.length)
+            found[start : start + step] = sums.transpose(0, 2, 1) @ folded
+        return found if self.fields is None else found + self.fields
+
+    def log_conditionals(self, tokens: np.ndarray) -> np.ndarray:
+        """log P(s_i = a | rest), eq. 3, in nats: tokens (N, L) -> (N, L, |V|)."""
+        return log_softmax(-self.beta * self.local_fields(tokens), axis=2)
+
+    def energies(self, tokens: np.ndarray) -> np.ndarray:
+        """H(s), eq. 1 (without beta): tokens (N, L) -> (N,)."""
+        tokens = np.asarray(tokens, dtype=np.int64)
+        own = np.take_along_axis(self.local_fields(tokens), tokens[:, :, None], axis=2)
+        total = own.sum(axis=(1, 2)) / self.order
+        if self.fields is None:
+            return total
+        # The division is for interactions, which count once for each of their sites.
+        fields = self.fields[np.arange(self.length), tokens].sum(axis=1)
+        return total + (1 - 1 / self.order) * fields
+
+    def save(self, path: str | Path, about: dict) -> None:
+        """Writes `couplings`, `colours`, `beta` (1,), `fields` (L, |V|) if there are energies of
+        the sites alone, and the JSON document `about`, atomically."""
+        named = dict(
+            couplings=self.couplings, colours=self.colours, beta=np.array([self.beta], np.float64)
+        )
+        if self.fields is not None:
+            named[FIELDS] = self.fields
+        sealed = {**about, "sha256": _digest(named)}
+        document = json.dumps(sealed, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        with atomic(path) as temporary:
+            temporary.write_bytes(as_bytes(named, {KEY: document}))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Hamiltonian":
+        """What `save` wrote; `ArtifactError` names a file that is damaged or not a Hamiltonian."""
+        read = {name: read_tensor(path, name) for name in ("couplings", "colours", "beta")}
+        beta = read["beta"]
+        if beta.shape != (1,):
+            raise ArtifactError(f"{path}: beta has shape {beta.shape}, expected (1,)")
+        if FIELDS in tensor_names(path):
+            read[FIELDS] = read_tensor(path, FIELDS)
+        try:
+            sealed = read_about(path)["sha256"]
+        except (ArtifactError, KeyError, TypeError):
+            sealed = None
+        if sealed != _digest(read):
+            raise ArtifactError(
+                f"{path} is refused: its tensors are not the ones that were written. Delete it and "
+                "run the same command again to remake it."
+            )
+        try:
+            return cls(read["couplings"], read["colours"], beta[0], read.get(FIELDS))
+        except ValueError as error:
+            raise ArtifactError(f"{path}: {error}") from error
+
+
+def _digest(named: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name, tensor in sorted(named.items()):
+        digest.update(f"{name} {tensor.dtype} {tensor.shape}\n".encode())
+        digest.update(np.ascontiguousarray(tensor))
+    return digest.hexdigest()
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator:
+    """A safetensors file; `ArtifactError` if it is not one."""
+    try:
+        with safe_open(Path(path).expanduser(), framework="numpy") as opened:
+            yield opened
+    except (OSError, ValueError, TypeError, RecursionError, SafetensorError) as error:
+        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
+
+
+def tensor_names(path: str | Path) -> list[str]:
+    """The tensors of a safetensors file, sorted; `ArtifactError` if it is not one."""
+    with _opened(path) as opened:
+        return sorted(opened.keys())
+
+
+def read_tensor(path: str | Path, name: str) -> np.ndarray:
+    """The tensor `name` of a safetensors file; `ArtifactError` if it cannot be had."""
+    names = tensor_names(path)
+    if name not in names:
+        raise ArtifactError(f"{path} holds no tensor {name!r}; it holds {', '.join(names)}")
+    with _opened(path) as opened:
+        return opened.get_tensor(name)
+
+
+def read_about(path: str | Path) -> dict:
+    """The JSON document saved with a Hamiltonian: order, S, sigma_h, shares, parameters, seed."""
+    with _opened(path) as opened:
+        metadata = opened.metadata() or {}
+        if KEY not in metadata:
+            raise ArtifactError(f"{path} has no metadata under {KEY!r}: not written here")
+        return json.loads(metadata[KEY])
+
+
+def variances(
+    couplings: np.ndarray, colours: np.ndarray, fields: np.ndarray | None = None
+) -> np.ndarray:
+    """Var_m, m = 1 .. k, of eq. 4:
+
+    sum over site m-sets of [k!/(k-m)! sum_{other sites, ordered} J]^2 * mean(U^(m)^2): (k,).
+    Energies `fields` (L, |V|) of the sites add to the part of one body, m = 1.
+    """
+    order = couplings.ndim
+    found = np.empty(order)
+    for m in range(1, order + 1):
+        summed = perm(order, m) * couplings.sum(axis=tuple(range(m, order)))
+        part = colours.mean(axis=tuple(range(m, order)))
+        for axis in range(m):
+            part = part - part.mean(axis=axis, keepdims=True)
+        found[m - 1] = (summed**2).sum() / factorial(m) * (part**2).mean()
+        if m == 1 and fields is not None:
+            of_site = summed[:, None] * part + fields - fields.mean(axis=1, keepdims=True)
+            found[0] = (of_site**2).mean(axis=1).sum()
+    return found
+
+
+def field_scale(
+    couplings: np.ndarray, colours: np.ndarray, fields: np.ndarray | None = None
+) -> float:
+    """sigma_h, sigma_h^2 = sum_m (m/L) Var_m: what one site's colour moves H by, at beta = 0."""
+    parts = variances(couplings, colours, fields)
+    return float(np.sqrt((np.arange(1, len(parts) + 1) * parts).sum() / len(couplings)))
+
+
+def check_tensor(name: str, tensor: np.ndarray) -> None:
+    """`ValueError` unless `tensor` is finite, of order 2 to 4, and symmetric in its indices."""
+    if tensor.ndim not in ORDERS:
+        raise ValueError(f"{name}: {tensor.ndim} indices, expected k = 2, 3 or 4")
+    if len(set(tensor.shape)) > 1 or not tensor.size:
+        raise ValueError(f"{name}: shape {tensor.shape}, expected all sides alike and not empty")
+    if not np.isfinite(tensor).all():
+        where = _first(~np.isfinite(tensor))
+        raise ValueError(f"{name}{where} = {tensor[tuple(where)]}, expected finite numbers")
+    for axis in range(tensor.ndim - 1):
+        # Exchanges of neighbouring indices generate all permutations.
+        swapped = tensor.swapaxes(axis, axis + 1)
+        differs = np.abs(tensor - swapped) > ROUNDING * np.abs(tensor).max()
+        if differs.any():
+            where = _first(differs)
+            other = where.copy()
+            other[axis], other[axis + 1] = other[axis + 1], other[axis]
+            raise ValueError(
+                f"{name}{where} = {tensor[tuple(where)]:.6g} but {name}{other} = "
+                f"{tensor[tuple(other)]:.6g}: expected a tensor that is symmetric in its indices. "
+                "Average it over their permutations"
+            )
+
+
+def check_fields(fields: np.ndarray, shape: tuple[int, int]) -> None:
+    """`ValueError` unless the energies of the sites alone are finite and of `shape` (L, |V|)."""
+    if fields.shape != shape:
+        raise ValueError(f"{FIELDS}: shape {fields.shape}, expected (L, |V|) = {shape}")
+    if not np.isfinite(fields).all():
+        where = _first(~np.isfinite(fields))
+        raise ValueError(f"{FIELDS}{where} = {fields[tuple(where)]}, expected finite numbers")
+
+
+def check_distinct(name: str, tensor: np.ndarray) -> None:
+    """`ValueError` unless `tensor` is zero wherever two indices coincide."""
+    wrong = (tensor != 0) & coincident(len(tensor), tensor.ndim)
+    if wrong.any():
+        where = _first(wrong)
+        raise ValueError(
+            f"{name}{where} = {tensor[tuple(where)]:.6g}: expected 0 where two sites coincide "
+            "(such terms are interactions of lower order). Set them to zero"
+        )
+
+
+def coincident(length: int, order: int) -> np.ndarray:
+    """Where at least two of the sites are the same: bool, (L,) * order."""
+    sites = np.indices((length,) * order, sparse=True)
+    found = np.zeros((length,) * order, dtype=bool)
+    for a in range(order):
+        for b in range(a):
+            found |= sites[a] == sites[b]
+    return found
+
+
+def _first(where: np.ndarray) -> list[int]:
+    return [int(index) for index in np.argwhere(where)[0]]

@@ -1,0 +1,100 @@
+"""What a text is made of: counts, text that repeats, and how far n-grams predict it."""
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from manybody.data.documents import Documents
+from manybody.data.duplicates import WORD
+from manybody.data.ngrams import NGrams
+from manybody.data.overlap import overlap
+from manybody.data.text import HEADING, MARKER
+from manybody.io.sequences import Sequences
+
+CHARACTERS = 2 * 10**7  # of a split that words are counted in
+STREAM = 10**7  # training tokens that n-grams are counted in
+LOOKUPS = 10**7  # windows that the losses of masked tokens may take
+
+
+def words(paths: dict[str, str]) -> dict[str, dict]:
+    """Of each split's documents: `documents`, `characters`, `words`, `types` (different words).
+
+    Words are counted in lower case in the first `CHARACTERS` of a split. `new`: the share of the
+    words of the split that the training split does not have. `markers` and `headings`: lines that
+    look like boundaries of documents and were not taken for them.
+    """
+    found, known = {}, None
+    for split, path in paths.items():
+        text, counts, seen = Documents(path), Counter(), 0
+        markers = headings = 0
+        for piece in text:
+            counts.update(WORD.findall(piece.text.lower()))
+            lines = piece.text.splitlines()
+            markers += sum(line.strip() == MARKER for line in lines)
+            headings += sum(bool(HEADING.fullmatch(f"{line.rstrip()} \n")) for line in lines)
+            seen += len(piece.text)
+            if seen >= CHARACTERS:
+                break
+        known = counts if known is None else known
+        total = sum(counts.values())
+        new = sum(count for word, count in counts.items() if word not in known)
+        found[split] = {
+            "documents": text.documents,
+            "characters": text.characters,
+            "words": total,
+            "types": len(counts),
+            "new": new / max(total, 1),
+            "markers": markers,
+            "headings": headings,
+        }
+    return found
+
+
+def tokens(train: Sequences) -> dict:
+    """`rare`: how often a tenth of the tokens that training has is seen there at most; `unseen`:
+    how many of the |V| tokens it does not have."""
+    counts = np.bincount(train[: STREAM // train.length].reshape(-1), minlength=train.vocabulary)
+    return {"rare": int(np.quantile(counts[counts > 0], 0.1)), "unseen": int((counts == 0).sum())}
+
+
+def ngram_losses(train: Sequences, test: Sequences, orders=(1, 2, 3)) -> list[dict]:
+    """Losses of n-grams of these orders on test sequences, in nats per token.
+
+    `next`: of each token but the first, given those before it in its sequence, which is what a
+    causal model of L tokens is tested on; `masked`: of each token given all others, as a masked
+    model is; `error`: of `masked`, one standard error over the sequences, of which `LOOKUPS` sets
+    the number. They are counted in the first `STREAM` training tokens.
+    """
+    stream = train[: max(1, STREAM // train.length)].reshape(-1)
+    rows = test[: max(2, int(LOOKUPS / (test.length * test.vocabulary * max(orders))))]
+    found = []
+    for order in orders:
+        model = NGrams(stream, train.vocabulary, order)
+        masked = -model.masked(rows).mean(axis=1)
+        found.append(
+            {
+                "order": order,
+                "next": float(-model.next_token(test[:10000])[:, 1:].mean()),
+                "masked": float(masked.mean()),
+                "error": float(masked.std(ddof=1) / len(masked) ** 0.5),
+                "sequences": len(masked),
+            }
+        )
+    return found
+
+
+class _Blocks(NamedTuple):
+    """Tokens (N, L) with what `overlap` asks of sequences."""
+
+    tokens: np.ndarray
+    length: int
+    vocabulary: int
+
+
+def verbatim(train: Sequences, test: Sequences, length: int) -> float:
+    """Share of the test blocks that would stand whole in the training text, were L `length`."""
+    stream = test.tokens.reshape(-1)
+    rows = stream[: len(stream) // length * length].reshape(-1, length)
+    counts = overlap(train, _Blocks(rows, length, test.vocabulary))
+    return len(counts["verbatim"]) / max(counts["blocks"], 1)

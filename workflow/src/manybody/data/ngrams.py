@@ -1,0 +1,181 @@
+"""n-grams by interpolated Kneser-Ney (Chen and Goodman 1999, section 2.7 and equation 27).
+
+Of the orders k = 1 ... n, each with its own discount D_k, and p_0 = 1 / |V|:
+
+    p_k(w | h) = max(c(h w) - D_k, 0) / c(h .) + D_k N(h .) / c(h .) * p_{k-1}(w | h')
+
+h are the k - 1 tokens before w, h' is h without its first, c(h .) the sum of c(h w) over w and
+N(h .) the number of w with c(h w) > 0; p_k = p_{k-1} where c(h .) = 0. For k = n, c counts
+occurrences; below it is the number of tokens that were seen before (h w). With n_1 and n_2 the
+numbers of k-grams with c = 1 and c = 2, D_k = n_1 / (n_1 + 2 n_2), and 1/2 where n_1 = 0.
+"""
+
+import numpy as np
+
+from manybody.data.ngrams_loops import interpolated
+
+COPIES = 2**22  # windows looked up at once
+UNIFORMS = 2**24  # random numbers drawn at once
+
+
+class KneserNey:
+    """p(w | the n - 1 tokens before it), from a text `stream` (T,) of tokens below `vocabulary`."""
+
+    def __init__(self, stream: np.ndarray, vocabulary: int, order: int):
+        if order < 1 or float(vocabulary) ** order >= 2**63:
+            raise ValueError(
+                f"order {order} with |V| = {vocabulary}: expected an order of at least 1 with "
+                "|V|^order < 2^63"
+            )
+        if len(stream) < order:
+            raise ValueError(f"a text of {len(stream)} tokens has no run of {order} tokens")
+        self.vocabulary, self.order = vocabulary, order
+        stream = np.asarray(stream)
+        grams, counts = counted(numbered(stream, vocabulary, order))
+        levels = [_Level(grams, counts, vocabulary)]
+        for k in range(order - 1, 0, -1):
+            # Of each k-gram, how many different (k + 1)-grams end with it.
+            if k < order - 1:
+                grams, _ = counted(numbered(stream, vocabulary, k + 1))
+            levels.append(_Level(*counted(grams % vocabulary**k), vocabulary))
+        self._levels = levels[::-1]
+
+    def probability(self, windows: np.ndarray) -> np.ndarray:
+        """p of the last token of each row of `windows` (..., n), given those before it: (...)."""
+        found = np.full(windows.shape[:-1], 1 / self.vocabulary)
+        for k, level in enumerate(self._levels, start=1):
+            found = level.interpolated(
+                numbered(windows[..., -k:], self.vocabulary, k)[..., 0], found
+            )
+        return found
+
+    def draw(self, tokens: np.ndarray, first: int, stop: int, random: np.random.Generator):
+        """Fills the places `first` to `stop` of `tokens` (N, L) int64; those before are filled."""
+        size = max(1, UNIFORMS // ((stop - first) * (self.order + 1)))
+        for start in range(0, len(tokens), size):
+            part = tokens[start : start + size]
+            uniforms = random.random((len(part), stop - first, self.order + 1))
+            levels = tuple(level.arrays for level in self._levels)
+            discounts = np.array([level.discount for level in self._levels])
+            interpolated(part, first, stop, self.vocabulary, uniforms, levels, discounts)
+
+
+class _Level:
+    """Counts of k-grams, as sorted keys, and of their contexts."""
+
+    def __init__(self, grams: np.ndarray, counts: np.ndarray, vocabulary: int):
+        self._vocabulary = vocabulary
+        once, twice = (int((counts == number).sum()) for number in (1, 2))
+        self.discount = once / (once + 2 * twice) if once else 0.5
+        sums = np.zeros(len(grams) + 1, np.int64)
+        np.cumsum(counts, out=sums[1:])
+        contexts = grams // vocabulary
+        starts = np.append(_firsts(contexts), len(grams))
+        self.arrays = grams, sums, contexts[starts[:-1]], starts
+
+    def interpolated(self, keys: np.ndarray, lower: np.ndarray) -> np.ndarray:
+        """p_k from p_{k-1}, for k-grams by their keys."""
+        grams, sums, contexts, starts = self.arrays
+        place, known = looked_up(grams, keys)
+        count = np.where(known, sums[place + 1] - sums[place], 0)
+        place, known = looked_up(contexts, keys // self._vocabulary)
+        low, high = starts[place], starts[place + 1]
+        total = sums[high] - sums[low]
+        own = np.maximum(count - self.discount, 0) + self.discount * (high - low) * lower
+        return np.where(known, own / total, lower)
+
+
+def numbered(tokens: np.ndarray, vocabulary: int, order: int) -> np.ndarray:
+    """One number for each run of `order` tokens, of which the first counts most.
+
+    tokens: (..., T). Returns (..., T - order + 1).
+    """
+    count = tokens.shape[-1] - order + 1
+    keys = np.zeros((*tokens.shape[:-1], count), np.int64)
+    for place in range(order):
+        keys *= vocabulary
+        keys += tokens[..., place : place + count]
+    return keys
+
+
+def counted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Different keys in order, and how often each is there; `keys` are sorted in place."""
+    keys.sort()
+    first = _firsts(keys)
+    return keys[first], np.diff(first, append=len(keys))
+
+
+def _firsts(ordered: np.ndarray) -> np.ndarray:
+    """Where each value of a sorted array stands first."""
+    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+
+
+def looked_up(ordered: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The place of each key among sorted ones, and whether it is there."""
+    place = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    return place, ordered[place] == keys
+
+
+class Ancestral:
+    """A law of sequences of L tokens, each given the n - 1 before it in its sequence."""
+
+    vocabulary: int
+    order: int
+
+    def draw(self, count: int, length: int, random: np.random.Generator) -> np.ndarray:
+        """Sequences (count, L) int64, drawn exactly, token by token."""
+        raise NotImplementedError
+
+    def _log(self, rows: np.ndarray, place: int) -> np.ndarray:
+        """log p of the tokens at `place` of rows (..., L), given those before them: (...)."""
+        raise NotImplementedError
+
+    def next_token(self, rows: np.ndarray) -> np.ndarray:
+        """log p of each token given those before it in its row, in nats: (N, L) to (N, L)."""
+        length = rows.shape[1]
+        found = [self._log(rows, place) for place in range(length)]
+        return np.stack(found, axis=1)
+
+    def masked(self, rows: np.ndarray) -> np.ndarray:
+        """log p of each token given all others of its row, in nats: (N, L) to (N, L).
+
+        Not a number where no token makes the row possible.
+        """
+        count, length = rows.shape
+        found = np.empty(rows.shape)
+        step = max(1, COPIES // (self.vocabulary * self.order))
+        for first in range(0, count, step):
+            part = rows[first : first + step].astype(np.int64)
+            for place in range(length):
+                copies = np.repeat(part[:, None], self.vocabulary, axis=1)
+                copies[..., place] = np.arange(self.vocabulary)
+                last = min(place + self.order, length)
+                scores = sum(self._log(copies, later) for later in range(place, last))
+                with np.errstate(invalid="ignore"):
+                    scores -= np.logaddexp.reduce(scores, axis=1, keepdims=True)
+                own = scores[np.arange(len(part)), part[:, place]]
+                found[first : first + step, place] = own
+        return found
+
+
+class NGrams(Ancestral):
+    """Each token given the n - 1 before it in its sequence, or all if fewer, by Kneser-Ney.
+
+    A token with m < n - 1 tokens before it has p of the model of order m + 1, with counts of its
+    own, so that the probabilities of all sequences of L tokens sum to 1.
+    """
+
+    def __init__(self, stream: np.ndarray, vocabulary: int, order: int):
+        self.vocabulary, self.order = vocabulary, order
+        self._models = [KneserNey(stream, vocabulary, k) for k in range(1, order + 1)]
+
+    def draw(self, count: int, length: int, random: np.random.Generator) -> np.ndarray:
+        tokens = np.empty((count, length), np.int64)
+        for place, model in enumerate(self._models[:length]):
+            stop = length if model.order == self.order else place + 1
+            model.draw(tokens, place, stop, random)
+        return tokens
+
+    def _log(self, rows: np.ndarray, place: int) -> np.ndarray:
+        model = self._models[min(place, self.order - 1)]
+        return np.log(model.probability(rows[..., place + 1 - model.order : place + 1]))

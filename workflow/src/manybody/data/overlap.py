@@ -1,0 +1,116 @@
+"""How much of the test blocks stands in the training text: exact counts, in bounded memory."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from manybody.io.sequences import Sequences
+
+RUN = 12  # length of a run of tokens that counts as shared
+BLOCK = 2**20  # training tokens in memory at once
+
+
+def overlap(train: Sequences, test: Sequences) -> dict:
+    """Counts the test blocks whose tokens stand, in a row, anywhere in the training text.
+
+    The training text is the sequences of `train` one after another, as they were cut from it.
+    Returns `blocks` (test blocks), `verbatim` (the rows of those that stand there whole), `run`
+    (`RUN`, or L where that is less) and `runs` (how many share that many tokens in a row).
+    Memory: the test blocks and `BLOCK` training tokens. `ValueError` for different vocabularies.
+    """
+    if train.vocabulary != test.vocabulary:
+        raise ValueError(
+            f"overlap: |V| is {train.vocabulary} in training and {test.vocabulary} in test, "
+            "expected the same tokenizer"
+        )
+    blocks = test.tokens
+    run = min(RUN, test.length)
+    whole = stand_in(train, blocks)
+    parts = np.lib.stride_tricks.sliding_window_view(blocks, run, axis=1)
+    shared = stand_in(train, parts.reshape(-1, run)).reshape(parts.shape[:2]).any(axis=1)
+    return {
+        "blocks": len(blocks),
+        "verbatim": np.flatnonzero(whole).tolist(),
+        "run": run,
+        "runs": int(shared.sum()),
+    }
+
+
+def shares(path: str | Path, initial: Iterable[int] | None = None) -> dict:
+    """What the file `path` with the counts of `overlap` says, as shares of the test blocks.
+
+    `verbatim`, `runs` (of `run` tokens), and `initial`: the share of the test blocks with these row
+    numbers that stand whole in the training text, where there are any.
+    """
+    counts = json.loads(Path(path).read_text(encoding="utf-8"))
+    found = {
+        "verbatim": len(counts["verbatim"]) / counts["blocks"],
+        "run": counts["run"],
+        "runs": counts["runs"] / counts["blocks"],
+    }
+    if initial is not None:
+        found["initial"] = float(np.isin(list(initial), counts["verbatim"]).mean())
+    return found
+
+
+def sentence(shares: dict) -> str:
+    """The result of `shares` as a sentence."""
+    text = (
+        f"Of the test blocks {shares['verbatim']:.2%} stand verbatim in the training text, "
+        f"{shares['runs']:.2%} share {shares['run']} tokens in a row with it"
+    )
+    if "initial" in shares:
+        text += f"; of the chains' starts {shares['initial']:.2%} stand there whole"
+    return f"{text}."
+
+
+def stand_in(train: Sequences, wanted: np.ndarray) -> np.ndarray:
+    """Which rows of `wanted` (n, w) are w tokens in a row of the training text: (n,) bool."""
+    width = wanted.shape[1]
+    rows, inverse = np.unique(wanted, axis=0, return_inverse=True)
+    hashes = _hashes(rows)[:, 0]
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    found = np.zeros(len(rows), bool)
+    for tokens in _stretches(train, width):
+        windows = np.lib.stride_tricks.sliding_window_view(tokens, width)
+        hashed = _hashes(tokens[None], width)[0]
+        candidates = np.flatnonzero(np.isin(hashed, ordered))
+        # Rows with equal hashes are compared token by token, so the count is exact.
+        for shift in range(len(ordered)):
+            place = np.searchsorted(ordered, hashed[candidates]) + shift
+            inside = place < len(ordered)
+            candidates, place = candidates[inside], place[inside]
+            alike = ordered[place] == hashed[candidates]
+            candidates, place = candidates[alike], place[alike]
+            if not len(candidates):
+                break
+            same = (windows[candidates] == rows[order[place]]).all(axis=1)
+            found[order[place[same]]] = True
+    return found[inverse.reshape(-1)]
+
+
+def _hashes(tokens: np.ndarray, width: int | None = None) -> np.ndarray:
+    """A polynomial modulo 2^64 of each `width` tokens (by default all) in a row of each row."""
+    width = width or tokens.shape[1]
+    count = tokens.shape[1] - width + 1
+    hashed = np.zeros((len(tokens), count), np.uint64)
+    for start in range(width):
+        hashed *= np.uint64(6364136223846793005)
+        hashed += tokens[:, start : start + count].astype(np.uint64) + np.uint64(1)
+    return hashed
+
+
+def _stretches(train: Sequences, width: int) -> Iterator[np.ndarray]:
+    """The training tokens, in stretches that overlap by width - 1 tokens."""
+    rows = max(1, BLOCK // train.length)
+    rest = np.empty(0, np.int64)
+    for start in range(0, len(train), rows):
+        tokens = np.concatenate([rest, train[start : start + rows].reshape(-1)])
+        if len(tokens) >= width:
+            yield tokens
+            rest = tokens[len(tokens) - width + 1 :]
+        else:
+            rest = tokens

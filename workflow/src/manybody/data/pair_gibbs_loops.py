@@ -1,0 +1,254 @@
+"""The compiled loops of `potts`.
+
+The weight of every colour at every site of a chain, exp(logit), is kept. When a site's colour
+changes, the rows of its neighbours are multiplied by two rows of tables, so that a visit takes no
+exponential; a site that keeps its colour, as most do, costs one comparison. `move_wide` keeps
+logits instead of weights, in double precision, for logits beyond what single precision holds.
+
+A compiler does not find vectors in rows this short, so `scale` and `pick` are given to it as they
+are: both go along a row LANES numbers at a time.
+"""
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from manybody.data.vector_loops import LANES, broadcast
+from manybody.io.compiled import njit
+
+REFRESH = 32  # sweeps after which weights are made anew, against rounding
+_NUMBER, _WHOLE = ir.FloatType(), ir.IntType(32)
+_ROW, _PLACES = ir.VectorType(_NUMBER, LANES), ir.VectorType(_WHOLE, LANES)
+_ZERO = ir.Constant(_ROW, [0.0] * LANES)
+
+
+def _array(context, builder, kind, value):
+    array = context.make_array(kind)(context, builder, value)
+    return array.data, cgutils.unpack_tuple(builder, array.shape)[0]
+
+
+def _lanes(builder, data, start):
+    return builder.bitcast(builder.gep(data, [start]), _ROW.as_pointer())
+
+
+def _mask(places):
+    return ir.Constant(ir.VectorType(_WHOLE, len(places)), list(places))
+
+
+def _sum(builder, lanes):
+    """Lanes added up in pairs, in an order of its own that no compiler may change."""
+    size = LANES
+    while size > 1:
+        size //= 2
+        low = builder.shuffle_vector(lanes, lanes, _mask(range(size)))
+        high = builder.shuffle_vector(lanes, lanes, _mask(range(size, 2 * size)))
+        lanes = builder.fadd(low, high)
+    return builder.extract_element(lanes, _WHOLE(0))
+
+
+@intrinsic
+def scale(typing, row, first, second):
+    """row *= first * second, all (width,) float32; the sum of the new row."""
+
+    def generate(context, builder, signature, arguments):
+        given = zip(signature.args, arguments, strict=True)
+        parts = [_array(context, builder, kind, value) for kind, value in given]
+        width = parts[0][1]
+        total = cgutils.alloca_once_value(builder, _ZERO)
+        builder.store(_ZERO, total)
+        with cgutils.for_range_slice(builder, width.type(0), width, width.type(LANES)) as (at, _):
+            places = [_lanes(builder, data, at) for data, _ in parts]
+            old, one, other = (builder.load(place, align=4) for place in places)
+            # `first` and `second` before `old`: the product of a factor and a reciprocal is mild.
+            new = builder.fmul(old, builder.fmul(one, other))
+            builder.store(new, places[0], align=4)
+            builder.store(builder.fadd(builder.load(total), new), total)
+        return _sum(builder, builder.load(total))
+
+    return types.float32(row, first, second), generate
+
+
+@intrinsic
+def pick(typing, row, left_out, target):
+    """How many of the partial sums of `row` (width,), its entry `left_out` as 0, are <= target."""
+
+    def generate(context, builder, signature, arguments):
+        data, width = _array(context, builder, signature.args[0], arguments[0])
+        left_out = broadcast(builder, builder.trunc(arguments[1], _WHOLE))
+        target = broadcast(builder, arguments[2])
+        before = cgutils.alloca_once_value(builder, _ZERO)
+        count = cgutils.alloca_once_value(builder, width.type(0))
+        builder.store(_ZERO, before)
+        builder.store(width.type(0), count)
+        with cgutils.for_range_slice(builder, width.type(0), width, width.type(LANES)) as (at, _):
+            lanes = builder.load(_lanes(builder, data, at), align=4)
+            places = builder.add(broadcast(builder, builder.trunc(at, _WHOLE)), _mask(range(LANES)))
+            gone = builder.icmp_signed("==", places, left_out)
+            lanes = builder.select(gone, _ZERO, lanes)
+            for step in (1, 2, 4):  # partial sums of 2, 4, then 8 neighbours
+                earlier = [LANES] * step + list(range(LANES - step))
+                lanes = builder.fadd(lanes, builder.shuffle_vector(lanes, _ZERO, _mask(earlier)))
+            lanes = builder.fadd(lanes, builder.load(before))
+            last = builder.shuffle_vector(lanes, lanes, _mask([LANES - 1] * LANES))
+            builder.store(last, before)
+            below = builder.bitcast(builder.fcmp_ordered("<=", lanes, target), ir.IntType(LANES))
+            found = builder.zext(builder.ctpop(below), width.type)
+            builder.store(builder.add(builder.load(count), found), count)
+        return builder.load(count)
+
+    return types.intp(row, types.intp, types.float32), generate
+
+
+@njit(nogil=True, cache=True)
+def copy(source, target):
+    """target (n,) = source (n,). A slice would: but what numpy says of shapes that do not fit takes
+    seconds to compile."""
+    for n in range(len(source)):
+        target[n] = source[n]
+
+
+@njit(nogil=True, cache=True)
+def move(tokens, states, changes, energies, graph, tables, colours):
+    """Moves chains `tokens` (n, L) by len(changes) sweeps, sites from left to right.
+
+    states: (n, 4) uint64, of the random numbers; they are moved on
+    changes: (sweeps,) int64, to which the numbers of changed colours are added
+    energies: (n, sweeps) float64, gets H after each sweep; (n, 0) for none
+    graph: offsets (L + 1,), others (2 P,), pairs (2 P,) uint32: the neighbours of site i and the
+        numbers of their pairs are entries offsets[i] .. offsets[i + 1]; J of them (2 P,) float64
+    tables: factors and reciprocals (P, |V|, width) float32, exp(+-logit) that colour a of one site
+        gives the colours of the other, 1 beyond |V|; fields (L, width), weights without neighbours,
+        0 beyond |V|; site energies (L, |V|) float64
+    colours: (|V|, |V|) float64, U (eq. 1 of docs/science/potts.md)
+    """
+    offsets, others, pairs, strengths = graph
+    factors, reciprocals, fields, sites = tables
+    length, vocabulary = tokens.shape[1], factors.shape[1]
+    boltzmann, totals = np.empty_like(fields), np.empty(length, np.float32)
+    ones = np.ones(fields.shape[1], np.float32)
+    state, chain = np.empty(4, np.uint64), np.empty(length, np.uint32)
+    for n in range(len(tokens)):
+        copy(states[n], state)
+        copy(tokens[n], chain)
+        for sweep in range(len(changes)):
+            if sweep % REFRESH == 0:
+                refresh(chain, offsets, others, pairs, factors, fields, ones, boltzmann, totals)
+            changed = 0
+            for i in range(length):
+                old = chain[i]
+                target = single(state) * totals[i] - boltzmann[i, old]
+                if target < 0:  # the old colour is the first on the line of all weights
+                    continue
+                new = np.uint32(min(pick(boltzmann[i], np.int64(old), target), vocabulary - 1))
+                changed += new != old
+                chain[i] = new
+                for entry in range(offsets[i], offsets[i + 1]):
+                    j, pair = others[entry], pairs[entry]
+                    totals[j] = scale(boltzmann[j], factors[pair, new], reciprocals[pair, old])
+            changes[sweep] += changed
+            if energies.shape[1]:
+                energies[n, sweep] = energy(chain, offsets, others, strengths, colours, sites)
+        copy(chain, tokens[n])
+        copy(state, states[n])
+
+
+@njit(nogil=True, cache=True)
+def refresh(chain, offsets, others, pairs, factors, fields, ones, boltzmann, totals):
+    """Weights (L, width) and their sums (L,) of one chain, from its colours alone."""
+    for i in range(len(chain)):
+        copy(fields[i], boltzmann[i])
+        totals[i] = scale(boltzmann[i], ones, ones)
+        for entry in range(offsets[i], offsets[i + 1]):
+            factor = factors[pairs[entry], chain[others[entry]]]
+            totals[i] = scale(boltzmann[i], factor, ones)
+
+
+@njit(nogil=True, cache=True)
+def move_wide(tokens, states, changes, energies, graph, tables, colours):
+    """`move` for logits of any size; `tables` are logits (|V|, |V|), which colour b of one site
+    gives colour a of the other by J = 1, logits without neighbours (L, |V|), site energies."""
+    offsets, others, _, strengths = graph
+    coupled, fields, sites = tables
+    length, vocabulary = fields.shape
+    logits, sums = np.empty_like(fields), np.empty(vocabulary)
+    state, chain = np.empty(4, np.uint64), np.empty(length, np.uint32)
+    for n in range(len(tokens)):
+        state[:] = states[n]
+        chain[:] = tokens[n]
+        for sweep in range(len(changes)):
+            if sweep % REFRESH == 0:
+                logits[:] = fields
+                for i in range(length):
+                    for entry in range(offsets[i], offsets[i + 1]):
+                        logits[i] += strengths[entry] * coupled[:, chain[others[entry]]]
+            changed = 0
+            for i in range(length):
+                old, top, total = chain[i], logits[i].max(), 0.0
+                for a in range(vocabulary):
+                    total += math.exp(logits[i, a] - top)
+                    sums[a] = total
+                new = np.uint32(np.searchsorted(sums, double(state) * total, side="right"))
+                new = min(new, np.uint32(vocabulary - 1))
+                if new == old:
+                    continue
+                changed += 1
+                chain[i] = new
+                for entry in range(offsets[i], offsets[i + 1]):
+                    row, strength = logits[others[entry]], strengths[entry]
+                    for a in range(vocabulary):
+                        row[a] += strength * (coupled[a, new] - coupled[a, old])
+            changes[sweep] += changed
+            if energies.shape[1]:
+                energies[n, sweep] = energy(chain, offsets, others, strengths, colours, sites)
+        tokens[n] = chain
+        states[n] = state
+
+
+@njit(nogil=True, cache=True)
+def energy(chain, offsets, others, strengths, colours, sites):
+    """H of one chain: 2 J U once for every pair, and the sites' own energies."""
+    total = 0.0
+    for i in range(len(chain)):
+        total += sites[i, chain[i]]
+        for entry in range(offsets[i], offsets[i + 1]):
+            total += strengths[entry] * colours[chain[i], chain[others[entry]]]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def scatter(tokens, states, vocabulary):
+    """Fills `tokens` (n, L) with uniform colours."""
+    for n in range(len(tokens)):
+        for i in range(tokens.shape[1]):
+            tokens[n, i] = int(double(states[n]) * vocabulary)
+
+
+@njit(nogil=True, cache=True)
+def bits(state):
+    """64 random bits from xoshiro256++; moves its `state` (4,) uint64."""
+    total = state[0] + state[3]
+    result = ((total << np.uint64(23)) | (total >> np.uint64(41))) + state[0]
+    shifted = state[1] << np.uint64(17)
+    state[2] ^= state[0]
+    state[3] ^= state[1]
+    state[1] ^= state[2]
+    state[0] ^= state[3]
+    state[2] ^= shifted
+    state[3] = (state[3] << np.uint64(45)) | (state[3] >> np.uint64(19))
+    return result
+
+
+@njit(nogil=True, cache=True)
+def single(state):
+    """A float32 in [0, 1) with 24 random bits."""
+    return np.float32(np.int64(bits(state) >> np.uint64(40))) * np.float32(2.0**-24)
+
+
+@njit(nogil=True, cache=True)
+def double(state):
+    """A float64 in [0, 1) with 53 random bits."""
+    return np.int64(bits(state) >> np.uint64(11)) * 2.0**-53

@@ -1,0 +1,74 @@
+"""Published data sets: which files, at which revision, and their published splits.
+
+TinyStories (Eldan and Li, arXiv 2305.07759) has a training and a validation file; the latter is cut
+in halves into validation and test. WikiText-103 (Merity et al. 2016, arXiv 1609.07843) is the
+word-tokenised version, with <unk>, in its three published splits.
+"""
+
+from pathlib import Path
+
+from manybody.data import SourceError
+from manybody.data.download import fetch
+from manybody.io.atomic import sha256
+
+URL = "https://huggingface.co/datasets/{repository}/resolve/{revision}/{name}"
+REPOSITORIES = {"tinystories": "roneneldan/TinyStories", "wikitext103": "Salesforce/wikitext"}
+FILES = {
+    "tinystories": {"train": ["TinyStories-train.txt"], "validation": ["TinyStories-valid.txt"]},
+    "wikitext103": {
+        "train": [
+            "wikitext-103-v1/train-00000-of-00002.parquet",
+            "wikitext-103-v1/train-00001-of-00002.parquet",
+        ],
+        "validation": ["wikitext-103-v1/validation-00000-of-00001.parquet"],
+        "test": ["wikitext-103-v1/test-00000-of-00001.parquet"],
+    },
+}
+SPLITS = {
+    "tinystories": {
+        "train": {"train": 1.0},
+        "validation": {"validation": 0.5, "test": 0.5},
+        "test": {"test": 1.0},
+    },
+    "wikitext103": {name: {name: 1.0} for name in ("train", "validation", "test")},
+}
+BOUNDARIES = {"tinystories": "marker", "wikitext103": "heading"}
+
+
+def files(kind: str, corpus: dict, downloads: Path) -> dict[str, list[Path]]:
+    """The files of each published part: local ones if the config gives any, else downloaded.
+
+    `corpus`: `revision` (a commit), optionally `files` ({part: [paths]}) and `sha256` ({file name:
+    digest}). Without a known digest the first download records one beside the file; a file that
+    differs from either is refused.
+    """
+    known = corpus.get("sha256") or {}
+    if corpus.get("files"):
+        return {
+            part: [_local(Path(name).expanduser(), known) for name in names]
+            for part, names in corpus["files"].items()
+        }
+    folder = downloads / kind / corpus["revision"]
+    return {
+        part: [
+            fetch(
+                URL.format(repository=REPOSITORIES[kind], revision=corpus["revision"], name=name),
+                folder / Path(name).name,
+                known.get(Path(name).name),
+            )
+            for name in names
+        ]
+        for part, names in FILES[kind].items()
+    }
+
+
+def _local(path: Path, known: dict[str, str]) -> Path:
+    if not path.is_file():
+        raise SourceError(f"no such file: {path} (relative paths start at {Path.cwd()})", "files")
+    expected = known.get(path.name)
+    if expected and sha256(path) != expected:
+        raise SourceError(
+            f"{path} has sha256 {sha256(path)}, the config's `sha256` expects {expected}: "
+            "give the right file, or correct the config"
+        )
+    return path

@@ -1,0 +1,80 @@
+"""Weights of aligned sequences: 1 / number of sequences that are alike, the sequence itself among
+them (Morcos et al. 2011). Two sequences are alike when the share of columns in which they agree,
+gaps counted as any colour, is at least the identity asked for.
+
+The weights of a set of sequences are a Parquet file with one column `weight` (float64) in the
+order of the sequences. The file names the digest of their tokens and is refused for others.
+"""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from manybody.io.parquet import Refused, read_table, write_table
+from manybody.io.sequences import Sequences
+
+KIND = "sequence weights"
+SCHEMA = pa.schema([pa.field("weight", pa.float64(), nullable=False)])
+ROUNDING = 1e-9  # of identity * L, whose product is rounded
+
+
+class Neighbours(NamedTuple):
+    """For each of N sequences: how many are alike, itself included, and the number of its cluster,
+    which is that of the cluster's first sequence. A cluster is linked by pairs that are alike."""
+
+    counts: np.ndarray
+    clusters: np.ndarray
+
+
+def neighbours(tokens: np.ndarray, identity: float, threads: int = 1) -> Neighbours:
+    """Exact counts over all pairs of tokens (N, L); the same for any number of threads."""
+    from manybody.data.sequence_weights_loops import MOST, STRIDE, labels, scan
+
+    rows, length = tokens.shape
+    if tokens.size and tokens.max() > MOST:
+        raise ValueError(f"tokens up to {tokens.max()}, expected at most {MOST}")
+    padded = np.zeros((rows, -(-length // STRIDE) * STRIDE), np.uint8)
+    padded[:, :length] = tokens
+    words = padded.view(np.uint64)
+    allowed = length - least_equal(identity, length)
+    counts = np.zeros((threads, rows), np.int64)
+    forests = np.tile(np.arange(rows), (threads, 1))
+    with ThreadPoolExecutor(threads) as pool:
+        parts = [
+            pool.submit(scan, words, allowed, part, threads, counts[part], forests[part])
+            for part in range(threads)
+        ]
+        for part in parts:
+            part.result()
+    return Neighbours(1 + counts.sum(axis=0), labels(forests))
+
+
+def least_equal(identity: float, length: int) -> int:
+    """The number of equal columns from which two sequences are alike."""
+    return math.ceil(identity * length - ROUNDING)
+
+
+def write(path: str | Path, weights: np.ndarray, train: str | Path, about: dict) -> None:
+    """Writes the weights (N,) of the N sequences in the file `train`, atomically."""
+    document = {"kind": KIND, "tokens": Sequences.open(train).sha256, "about": about}
+    write_table(path, pa.table([pa.array(weights, pa.float64())], schema=SCHEMA), document)
+
+
+def read(path: str | Path, sequences: Sequences) -> np.ndarray:
+    """The weights (N,) of `sequences`; `Refused` if the file is of other sequences."""
+    table, document = read_table(path, KIND, SCHEMA)
+    if document["tokens"] != sequences.sha256:
+        raise Refused(path, f"its weights are not those of the sequences in {sequences.path}")
+    if len(table) != len(sequences):
+        raise Refused(
+            path, f"it holds {len(table)} rows of {table.column_names}, expected one `weight` a "
+            f"sequence, {len(sequences)}"
+        )  # fmt: skip
+    weights = table["weight"].to_numpy()
+    if not (np.isfinite(weights).all() and (weights > 0).all()):
+        raise Refused(path, "it holds a weight that is not a positive number")
+    return weights

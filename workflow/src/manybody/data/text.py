@@ -1,0 +1,315 @@
+"""Corpora: text from docstrings, published data sets or the user's files, cut into three splits.
+
+`collect` is the whole job: it reads a corpus as the config describes it, as a stream, and writes
+the documents of each split. The split of a document depends only on the seed and on the document's
+own text, or that of its group (see `duplicates`). So equal documents are in one split, and in a
+longer corpus the old documents stay in their splits, except where their group has grown.
+"""
+
+import codecs
+import hashlib
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manybody.data import (
+    SHARES,
+    SourceError,
+    Unchanged,
+    documents,
+    given,
+    published,
+    pydocs,
+    refuse_bomb,
+)
+from manybody.data.documents import Cutter, Piece, by_document
+from manybody.data.duplicates import Deduplicated
+from manybody.io.atomic import sha256
+from manybody.io.parquet import DAMAGE
+from manybody.io.progress import Progress
+
+SPLITS = ("train", "validation", "test")
+LINE = 2**16  # bytes in which a longer line is read
+MARKER = "<|endoftext|>"
+HEADING = re.compile(r" = [^=]+ = \n")  # the title of an article in WikiText
+
+
+def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> None:
+    """Writes the documents of `corpus` (its entry in the config) to `out[split]`.
+
+    `corpus`: `kind` (pydocs, tinystories, wikitext103, file) with that kind's keys, and `split`:
+    "published" (tinystories, wikitext103) or {train, validation, test} shares that sum to 1,
+    `SHARES` if absent; `seed` of the cut, 0 if absent; `deduplicate`, by default true for pydocs
+    and file: repeated text is kept once, or in one split (`duplicates`). `downloads`: folder for
+    what has to be fetched. `SourceError` says what cannot be read; a split that comes out empty is
+    one such case, a file that changes while it is read another. Nothing is left at `out` then.
+    """
+    inputs: dict[str, str] = {}
+    read = Unchanged()
+    kind, seed = corpus["kind"], corpus.get("seed", 0)
+    about = dict(corpus=corpus, inputs=inputs, versions={"pyarrow": pa.__version__})
+    if deduplicated(corpus):
+        about["deduplicated"] = counts = {}
+    with ExitStack() as stack:
+        writers = {
+            split: stack.enter_context(documents.writer(out[split], {**about, "split": split}))
+            for split in SPLITS
+        }
+        parts = _parts(kind, corpus, Path(downloads), inputs, read)
+        if deduplicated(corpus):
+            folder = stack.enter_context(_folder(Path(out["train"])))
+            found = _deduplicated(parts, corpus, folder, counts)
+        else:
+            found = _as_they_are(parts)
+        for part, key, document in found:
+            target = None
+            for piece in document:
+                if target is None:
+                    shares = _shares(corpus.get("split", SHARES), kind, part)
+                    target = writers[_split_of(key or piece.text.encode(), shares, seed)]
+                target.add(piece)
+        read.check()
+        for split, writer in writers.items():
+            if not writer.documents:
+                counts = ", ".join(f"{name} {w.documents}" for name, w in writers.items())
+                raise SourceError(
+                    f"the {split} split comes out empty (documents: {counts}); expected at least "
+                    f"one document in each; give it a larger share, another `seed`, or more "
+                    "documents (is `boundary` what separates them?)",
+                    "split",
+                )
+    try:
+        # Tested again: a file that changed before the splits were written is older than they are.
+        read.check()
+    except SourceError:
+        for path in out.values():
+            Path(path).unlink()
+        raise
+
+
+def deduplicated(corpus: dict) -> bool:
+    """Whether repeated text of a corpus is kept once, or in one split."""
+    return corpus.get("deduplicate", corpus["kind"] in ("pydocs", "file"))
+
+
+class _Part(NamedTuple):
+    """A named part of a corpus; `origins`: the work that each document is from, if known."""
+
+    name: str
+    pieces: Iterable[Piece]
+    origins: list[str]
+
+
+class _Keyed(NamedTuple):
+    """A document of a part. Documents of one `key` go together; without a key, by its own text."""
+
+    part: str
+    key: bytes | None
+    pieces: Iterable[Piece]
+
+
+def _as_they_are(parts: Iterable[_Part]) -> Iterator[_Keyed]:
+    for part in parts:
+        for document in by_document(part.pieces):
+            yield _Keyed(part.name, None, document)
+
+
+def _deduplicated(
+    parts: Iterable[_Part], corpus: dict, folder: Path, counts: dict
+) -> Iterator[_Keyed]:
+    """All parts after the rules of `duplicates`; `counts` gets how much each rule did."""
+    if corpus["kind"] == "pydocs":
+        (part,) = parts
+        kept = Deduplicated(part.pieces, folder, passages=True, origins=part.origins)
+    else:
+        kept = Deduplicated((piece for part in parts for piece in part.pieces), folder)
+    counts |= kept.counts
+    for key, document in kept:
+        yield _Keyed("all", key, document)
+
+
+@contextmanager
+def _folder(beside: Path) -> Iterator[Path]:
+    """An empty folder on the disk of the file `beside`, for as long as it is needed."""
+    folder = beside.parent / ".deduplicating"
+    shutil.rmtree(folder, ignore_errors=True)  # what a killed job left
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def _parts(
+    kind: str, corpus: dict, downloads: Path, inputs: dict[str, str], read: Unchanged
+) -> Iterator[_Part]:
+    """The named parts of a corpus; `inputs` gets the sha256 of each file, and `read` the files
+    before any is opened."""
+    if kind == "pydocs":
+        modules = pydocs.modules(corpus["packages"])
+        paragraphs = pydocs.shuffled(modules, corpus.get("seed", 0))
+        found = pydocs.digest(paragraphs)
+        if corpus.get("sha256") not in (None, found):
+            raise SourceError(
+                f"the prose has sha256 {found}, the config expects {corpus['sha256']}. "
+                "Print the right lines for the config with python -m manybody.data.pydocs "
+                f"{' '.join(corpus['packages'])}",
+                "sha256",
+            )
+        inputs.update({"pydocs": found, **corpus["packages"]})
+        pieces = (Piece(paragraph, True) for paragraph in paragraphs)
+        yield _Part("all", pieces, [modules[paragraph] for paragraph in paragraphs])
+    elif kind == "file":
+        files = list(given.text_files(corpus["files"], "files"))
+        read.add(files)
+        boundary, column = corpus.get("boundary", "blank-line"), corpus.get("column")
+        marker = corpus.get("marker", MARKER)
+        yield _Part("all", read_files(files, boundary, marker, column, inputs), [])
+    else:
+        for part, files in published.files(kind, corpus, downloads).items():
+            boundary = published.BOUNDARIES[kind]
+            read.add(files)
+            yield _Part(part, read_files(files, boundary, MARKER, "text", inputs), [])
+
+
+def read_files(
+    files: list[Path], boundary: str, marker: str, column: str | None, inputs: dict[str, str]
+) -> Iterator[Piece]:
+    """The documents of text and Parquet files, in order, with a progress bar in bytes.
+
+    `boundary`: "blank-line", "line", "file", "marker" (a line that equals `marker`) or "heading"
+    (a WikiText title, which opens a document). A row of a Parquet `column` is one document, except
+    under "heading", where it is a line. `inputs` gets each file's sha256.
+    """
+    with Progress(sum(path.stat().st_size for path in files), "bytes", "read text") as progress:
+        for path in files:
+            inputs[str(path)] = sha256(path)
+            if path.suffix != ".parquet":
+                yield from split_lines(read_lines(path, progress), boundary, marker)
+            elif boundary == "heading":
+                lines = (row.rstrip("\n") + "\n" for row in read_rows(path, column, progress))
+                yield from split_lines(lines, boundary)
+            else:
+                document = Cutter()
+                for row in read_rows(path, column, progress):
+                    yield from document.add(row)
+                    yield from document.end()
+
+
+def split_lines(lines: Iterable[str], boundary: str, marker: str = MARKER) -> Iterator[Piece]:
+    """The documents in `lines` (with their ends), as pieces; `boundary` as in `read_files`."""
+    document, start = Cutter(), True
+    for line in lines:
+        # A later part of a long line is never a boundary.
+        first, start = start, line.endswith("\n")
+        blank = boundary == "blank-line" and not line.strip()
+        marked = boundary == "marker" and line.strip() == marker
+        if first and (blank or marked):
+            yield from document.end()
+            continue
+        if first and boundary == "heading" and HEADING.fullmatch(line):
+            yield from document.end()
+        yield from document.add(line)
+        if boundary == "line" and start:
+            yield from document.end()
+    yield from document.end()
+
+
+def read_lines(path: Path, progress: Progress) -> Iterator[str]:
+    """The lines of a UTF-8 file with their ends as "\\n"; very long ones in several parts.
+
+    `SourceError` names the file and the byte where it is not UTF-8.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with path.open("rb") as opened:
+        offset = 3 if opened.read(3) == codecs.BOM_UTF8 else 0
+        opened.seek(offset)
+        while True:
+            raw = opened.readline(LINE)
+            start = offset - len(decoder.getstate()[0])
+            try:
+                text = decoder.decode(raw, final=not raw)
+            except UnicodeDecodeError as error:
+                raise SourceError(
+                    f"{path} is not UTF-8 text: {error.reason} at byte {start + error.start}. "
+                    "Convert it (iconv -f ... -t UTF-8) or leave it out of `files`"
+                ) from error
+            if not raw:
+                return
+            offset += len(raw)
+            progress.update(len(raw))
+            if text:
+                yield text[:-2] + "\n" if text.endswith("\r\n") else text
+
+
+def read_rows(path: Path, column: str | None, progress: Progress) -> Iterator[str]:
+    """The texts in a column of a Parquet file; `SourceError` if it holds anything else."""
+    try:
+        opened = pq.ParquetFile(path, memory_map=True)
+        names = opened.schema_arrow.names
+        if column not in names:
+            raise SourceError(
+                f"{'missing' if column is None else f'found {column}'}; expected one of the "
+                f"columns of {path}: {', '.join(names)}; name one",
+                "column",
+            )
+        kind = opened.schema_arrow.field(column).type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise SourceError(
+                f"found {column}, which holds {kind} in {path}; expected strings; name another",
+                "column",
+            )
+        _refuse_bombs(path, opened, column)
+        row, size = 0, path.stat().st_size / max(opened.metadata.num_rows, 1)
+        for batch in opened.iter_batches(batch_size=1000, columns=[column]):
+            for text in batch.column(0).to_pylist():
+                if text is None:
+                    raise SourceError(
+                        f"column {column!r} of {path} is null in row {row}: drop such rows"
+                    )
+                row += 1
+                yield text
+            progress.update(round(row * size) - round((row - len(batch)) * size))
+        if row != opened.metadata.num_rows:
+            raise SourceError(
+                f"{path} holds {row} rows, its footer says {opened.metadata.num_rows}: it is "
+                "damaged, fetch it again"
+            )
+    except SourceError:
+        raise
+    except DAMAGE as error:
+        raise SourceError(f"{path} is not a readable Parquet file: {error}") from error
+
+
+def _refuse_bombs(path: Path, opened: pq.ParquetFile, column: str) -> None:
+    """Refuses a column of which a few bytes would fill the memory."""
+    for group in range(opened.num_row_groups):
+        chunks = opened.metadata.row_group(group)
+        for chunk in map(chunks.column, range(chunks.num_columns)):
+            if chunk.path_in_schema == column:
+                refuse_bomb(path, chunk.total_compressed_size, chunk.total_uncompressed_size)
+
+
+def _shares(split: str | dict[str, float], kind: str, part: str) -> dict[str, float]:
+    """Which share of a part's documents goes to which split."""
+    if split != "published":
+        return {name: split[name] for name in SPLITS}
+    return published.SPLITS[kind][part]
+
+
+def _split_of(start: bytes, shares: dict[str, float], seed: int) -> str:
+    """The split of a document, from a uniform number made of its text or key, and the shares."""
+    hashed = hashlib.blake2b(start, digest_size=8, salt=seed.to_bytes(16, "little"))
+    uniform = int.from_bytes(hashed.digest(), "little") / 2**64
+    reached = 0.0
+    for split, share in shares.items():
+        reached += share
+        if uniform < reached:
+            return split
+    return max(shares, key=shares.get)  # shares that sum to 1 up to rounding

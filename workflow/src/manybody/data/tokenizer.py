@@ -1,0 +1,253 @@
+"""Byte-level BPE, trained on the training split only, and full-sentence blocks of L tokens.
+
+All documents of a split are joined in order, tokenised and cut into consecutive blocks of L. A
+block may start and end anywhere; a tail shorter than L is dropped. Between two documents stands a
+newline or, where the config keeps it, the end-of-document marker as one ordinary token.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from manybody.data import SourceError
+from manybody.data.documents import Documents, Piece
+from manybody.io import sequences
+from manybody.io.atomic import atomic, read_json, sha256, write_json
+from manybody.io.progress import Progress
+
+MARKER = "<|endoftext|>"
+BATCH = 1000  # pieces that are tokenised together
+BATCH_CHARACTERS = 2**21
+
+
+def train(
+    documents: str | Path, vocabulary: int, out: str | Path, end_of_document: str = "dropped"
+) -> None:
+    """Trains a byte-level BPE of |V| = `vocabulary` tokens on a documents file; writes its JSON.
+
+    A file beside it names the documents that it was trained on. The alphabet is all 256 bytes, and
+    the marker is token 0 where it is "kept". `SourceError` if |V| is below that, or if the text has
+    too few pairs that occur twice to make |V| tokens.
+    """
+    marker = [MARKER] if end_of_document == "kept" else []
+    least = 256 + len(marker)
+    if vocabulary < least:
+        raise SourceError(
+            f"found {vocabulary}; expected at least {least}, the 256 bytes"
+            f"{' and the end-of-document marker' if marker else ''}; raise it",
+            "vocabulary",
+        )
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        min_frequency=2,
+        special_tokens=marker,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    text = Documents(documents)
+    with Progress(text.characters, "characters", f"train a tokenizer on {documents}") as progress:
+        batches = _texts(batched(text), end_of_document, progress)
+        bpe.train_from_iterator(batches, trainer)
+    if bpe.get_vocab_size() < vocabulary:
+        raise SourceError(
+            f"found {vocabulary}; expected at most {bpe.get_vocab_size()}, the tokens that "
+            f"{documents} ({text.characters} characters) yields; lower it, or give more text",
+            "vocabulary",
+        )
+    trained_on = {"sha256": text.sha256, **text.about}
+    text = bpe.to_str(pretty=True) + "\n"
+    write_json(_documents_file(out), trained_on)
+    write_digest(out, text)
+    with atomic(out) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_digest(path: str | Path, text: str) -> None:
+    """Says beside a tokenizer what its file is to hold, for `load` and for sha256sum -c: the
+    library accepts most altered files."""
+    with atomic(_digest_file(path)) as temporary:
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        temporary.write_text(f"{digest}  {Path(path).name}\n", encoding="utf-8")
+
+
+def encode_split(
+    documents: str | Path,
+    tokenizer: str | Path,
+    length: int,
+    out: str | Path,
+    about: dict,
+    blocks: int | None = None,
+    end_of_document: str = "dropped",
+    special: dict | None = None,
+) -> None:
+    """Tokenises a documents file into the `Sequences` artifact `out`: blocks of L = `length`.
+
+    `blocks`: how many to keep, from the start; all of them if None. `about` is completed with what
+    made the file. `special` is what `own_tokenizer.describe` says of a tokenizer that comes with a
+    model: its tokens stand before and after the text of each block, among the L. `SourceError` if
+    there is no block at all, or fewer than asked.
+    """
+    bpe = load(tokenizer)
+    text = Documents(documents)
+    known = special or {"vocabulary": bpe.get_vocab_size(), "before": [], "after": []}
+    vocabulary, before, after = (known[key] for key in ("vocabulary", "before", "after"))
+    inner = length - len(before) - len(after)
+    if inner < 2:
+        raise SourceError(
+            f"found {length}, of which the tokenizer's special tokens take {length - inner}; "
+            f"expected at least 2 tokens of text; raise it",
+            "length",
+        )
+    if special:
+        about = {**about, "special": special}
+    made = dict(
+        by=f"{'own tokenizer' if special else 'byte-level BPE'}, full-sentence blocks",
+        end_of_document=end_of_document,
+        documents={"sha256": text.sha256, **text.about},
+        tokenizer=sha256(tokenizer),
+        trained_on=_trained_on(tokenizer),
+        versions={name: version(name) for name in ("numpy", "pyarrow", "tokenizers")},
+    )
+    with sequences.writer(out, vocabulary, length, {**about, "made": made}) as writer:
+        rest = np.empty(0, sequences.token_type(vocabulary))
+        around = [np.array(tokens, rest.dtype) for tokens in (before, after)]
+        marker = known.get("end", bpe.token_to_id(MARKER))
+        label = f"tokenise {documents}"
+        for tokens in stream(text, bpe, end_of_document, label, marker, rest.dtype):
+            rest = np.concatenate([rest, tokens])
+            whole = len(rest) // inner
+            if blocks is not None:
+                whole = min(whole, blocks - writer.added)
+            head, tail = (np.broadcast_to(part, (whole, len(part))) for part in around)
+            writer.add(np.hstack([head, rest[: whole * inner].reshape(whole, inner), tail]))
+            if writer.added == blocks:
+                break
+            rest = rest[whole * inner :]
+        if not writer.added or (blocks is not None and writer.added < blocks):
+            raise SourceError(
+                f"found {length}, at which {documents} ({text.characters} characters) makes "
+                f"{writer.added} sequences; expected at least {blocks or 1}; take a smaller "
+                f"length, {'fewer blocks, ' if blocks else ''}or give this split more text",
+                "length",
+            )
+
+
+def stream(
+    documents: Documents,
+    bpe: Tokenizer,
+    end_of_document: str,
+    label: str,
+    marker: int | None,
+    kind: np.dtype,
+) -> Iterator[np.ndarray]:
+    """The tokens of a split, in order, batch by batch, as 1-d arrays of type `kind`.
+
+    `marker` is the token that ends a document where that is to be kept.
+    """
+    if end_of_document == "kept" and marker is None:
+        raise SourceError(
+            f"found kept, but the tokenizer has no token that ends a document, such as {MARKER}; "
+            f"expected dropped, or another tokenizer; set it",
+            "end_of_document",
+        )
+    if end_of_document == "dropped":
+        marker = None
+    with (
+        Progress(documents.characters, "characters", label) as progress,
+        ThreadPoolExecutor(1) as ahead,
+    ):
+        # The library tokenises the next batch, without the interpreter's lock, while this one is
+        # turned into an array.
+        waiting = None
+        for batch in batched(documents):
+            texts = _ended(batch, end_of_document)
+            job = ahead.submit(bpe.encode_batch_fast, texts, add_special_tokens=False)
+            if waiting is not None:
+                yield _array(*waiting, marker, kind)
+            waiting = batch, job
+            progress.update(sum(len(piece.text) for piece in batch))
+        if waiting is not None:
+            yield _array(*waiting, marker, kind)
+
+
+def decoder(path: str | Path) -> Callable[[list[int]], str]:
+    """The text of some tokens of the tokenizer saved at `path`, special ones included."""
+    return partial(load(path).decode, skip_special_tokens=False)
+
+
+def load(path: str | Path) -> Tokenizer:
+    """The tokenizer saved at `path` (a tokenizer.json), which must be as it was written if the
+    file `path`.sha256 beside it says what that was."""
+    record = _digest_file(path)
+    if record.is_file() and record.read_text(encoding="utf-8").split(" ")[0] != sha256(path):
+        raise SourceError(
+            f"{path} is not the file that was written ({record.name} says so): delete it and run "
+            "the same command again"
+        )
+    try:
+        return Tokenizer.from_str(Path(path).read_text(encoding="utf-8"))
+    except Exception as error:  # the library raises Exception itself
+        raise SourceError(
+            f"{path} is not a tokenizer ({error}): delete it and run the same command again"
+        ) from error
+
+
+def _digest_file(path: str | Path) -> Path:
+    return Path(path).with_name(f"{Path(path).name}.sha256")
+
+
+def _documents_file(path: str | Path) -> Path:
+    return Path(path).with_name(f"{Path(path).name}.documents")
+
+
+def _trained_on(path: str | Path) -> dict | None:
+    """Digest and origin of the documents that a tokenizer was trained on, where recorded."""
+    record = _documents_file(path)
+    return read_json(record) if record.is_file() else None
+
+
+def batched(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Pieces in lists of at most `BATCH`, and about `BATCH_CHARACTERS` characters."""
+    batch, size = [], 0
+    for piece in pieces:
+        batch.append(piece)
+        size += len(piece.text)
+        if len(batch) == BATCH or size >= BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _ended(batch: list[Piece], end_of_document: str) -> list[str]:
+    """The texts of pieces, with a newline after each document where the marker is dropped."""
+    if end_of_document == "kept":
+        return [piece.text for piece in batch]
+    return [f"{piece.text}\n" if piece.last else piece.text for piece in batch]
+
+
+def _texts(
+    batches: Iterable[list[Piece]], end_of_document: str, progress: Progress
+) -> Iterator[list[str]]:
+    for batch in batches:
+        progress.update(sum(len(piece.text) for piece in batch))
+        yield _ended(batch, end_of_document)
+
+
+def _array(batch: list[Piece], job, marker: int | None, kind: np.dtype) -> np.ndarray:
+    parts = []
+    for piece, encoding in zip(batch, job.result(), strict=True):
+        tokens = encoding.ids
+        if marker is not None and piece.last:
+            tokens.append(marker)
+        parts.append(np.array(tokens, dtype=kind))
+    return np.concatenate(parts)

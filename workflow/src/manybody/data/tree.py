@@ -1,0 +1,213 @@
+"""Sequences of the leaves of a binary tree, exact by belief propagation, whole or filtered.
+
+A tree of depth l has L = 2^l leaves and symbols 0 ... q - 1. The root is uniform; a node with
+symbol a has children b and c with probability M[a, b, c], and each pair (b, c) tells its one
+parent, so that any sequence has one tree. To filter at level k is to draw the 2^k nodes at depth k
+independently given the root, node j from P_j(. | root), what M makes of it along its path; below
+them M holds. k = 0 is the whole tree, k = l leaves that are independent given the root.
+Garnier-Brun, Mezard, Moscato and Saglietti (2025).
+
+Messages go up, u(a) = sum_bc M[a, b, c] u_left(b) u_right(c), and from the root down again; the
+derivative of p(x) by the message of a leaf is the leaf's law given all others.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from manybody.data import SourceError
+from manybody.data.hamiltonian import read_tensor
+from manybody.data.many_body import SPLITS
+from manybody.io import sequences
+from manybody.io.atomic import ArtifactError
+
+ROUNDING = 1e-6  # that a probability of single precision may be off
+BLOCK = 4096  # sequences whose messages are in memory at once
+
+
+class Tree:
+    """`rules` M (q, q, q), depth l and the level k at which it is filtered.
+
+    `ValueError` for rules that are no probabilities or do not give each pair one parent, and for a
+    level outside 0 ... l.
+    """
+
+    def __init__(self, rules: np.ndarray, depth: int, level: int = 0):
+        self.rules = np.asarray(rules, np.float64)
+        check_rules(self.rules)
+        if not 0 <= level <= depth:
+            raise ValueError(f"level {level}: expected 0 to the depth {depth}")
+        self.depth, self.level, self.vocabulary = depth, level, len(self.rules)
+        self.length = 2**depth
+        sides = self.rules.sum(axis=2), self.rules.sum(axis=1)
+        paths = np.eye(self.vocabulary)[None]
+        for _ in range(level):
+            paths = np.stack([paths @ side for side in sides], axis=1).reshape(
+                -1, *self.rules.shape[:2]
+            )
+        self.paths = paths  # P_j(a | root): (2^k, q, q)
+
+    def draw(self, count: int, random: np.random.Generator) -> np.ndarray:
+        """Sequences (count, L) int64, drawn exactly from the root down."""
+        root = random.integers(self.vocabulary, size=count)
+        nodes = _chosen(self.paths.swapaxes(0, 1)[root], random)
+        pairs = self.rules.reshape(self.vocabulary, -1)
+        for _ in range(self.depth - self.level):
+            children = np.divmod(_chosen(pairs[nodes], random), self.vocabulary)
+            nodes = np.stack(children, axis=2).reshape(count, -1)
+        return nodes
+
+    def log_probability(self, tokens: np.ndarray) -> np.ndarray:
+        """log p(x), in nats, of tokens (N, L): (N,)."""
+        found = np.empty(len(tokens))
+        for start in range(0, len(tokens), BLOCK):
+            part = slice(start, start + BLOCK)
+            _, at_level, scales = self._upward(tokens[part])
+            found[part] = np.logaddexp.reduce(_log(at_level).sum(axis=1), axis=1) + scales
+        return found - np.log(self.vocabulary)
+
+    def log_conditionals(self, tokens: np.ndarray) -> np.ndarray:
+        """log p(x_i = a | rest), in nats: (N, L) to (N, L, q)."""
+        found = np.empty((*tokens.shape, self.vocabulary))
+        for start in range(0, len(tokens), BLOCK):
+            found[start : start + BLOCK] = self._conditionals(tokens[start : start + BLOCK])
+        return found
+
+    def _upward(self, tokens: np.ndarray) -> tuple[list, np.ndarray, np.ndarray]:
+        """Messages u from the leaves to depth k, each (N, nodes, q) and scaled to a largest of 1,
+        sum_a P_j(a | root) u_j(a), (N, 2^k, q), and the logs of the scales (N,)."""
+        messages, scales = [np.eye(self.vocabulary)[tokens]], np.zeros(len(tokens))
+        for _ in range(self.depth - self.level):
+            below = messages[-1]
+            found = np.einsum(
+                "abc,njb,njc->nja", self.rules, below[:, ::2], below[:, 1::2], optimize=True
+            )
+            messages.append(_scaled(found, scales))
+        return messages, np.einsum("jra,nja->njr", self.paths, messages[-1]), scales
+
+    def _conditionals(self, tokens: np.ndarray) -> np.ndarray:
+        messages, at_level, _ = self._upward(tokens)
+        # Of each node the product of all others at its level; sums of logs, as factors may be 0.
+        logs = _log(at_level)
+        others = np.zeros_like(logs)
+        others[:, 1:] += np.cumsum(logs[:, :-1], axis=1)
+        others[:, :-1] += np.cumsum(logs[:, :0:-1], axis=1)[:, ::-1]
+        others -= np.maximum(others.max(axis=2, keepdims=True), np.finfo(float).min)
+        down = np.einsum("jra,njr->nja", self.paths, np.exp(others))
+        for below in messages[-2::-1]:
+            left = np.einsum("abc,nja,njc->njb", self.rules, down, below[:, 1::2], optimize=True)
+            right = np.einsum("abc,nja,njb->njc", self.rules, down, below[:, ::2], optimize=True)
+            down = _scaled(np.stack([left, right], axis=2).reshape(below.shape))
+        return _log(down / down.sum(axis=2, keepdims=True))
+
+    def masked_losses(self, tokens: np.ndarray) -> np.ndarray:
+        """Loss of a masked token under the law, mean over the positions of tokens (N, L): (N,)."""
+        logs = self.log_conditionals(tokens)
+        return -np.take_along_axis(logs, tokens[:, :, None], axis=2).mean(axis=(1, 2))
+
+
+def check_rules(rules: np.ndarray) -> None:
+    """`ValueError` unless `rules` (q, q, q) are probabilities, and each pair tells its parent."""
+    if rules.ndim != 3 or len(set(rules.shape)) > 1 or len(rules) < 2:
+        raise ValueError(f"rules: shape {rules.shape}, expected (q, q, q) with q of at least 2")
+    if not (np.isfinite(rules).all() and rules.min() >= 0):
+        raise ValueError(f"rules: found {rules.min()}, expected probabilities of at least 0")
+    sums = rules.sum(axis=(1, 2))
+    if np.abs(sums - 1).max() > ROUNDING:
+        parent = int(np.abs(sums - 1).argmax())
+        raise ValueError(f"rules[{parent}] sums to {sums[parent]:.6g}, expected 1")
+    parents = (rules > 0).sum(axis=0)
+    if (parents != 1).any():
+        left, right = np.argwhere(parents != 1)[0].tolist()
+        named = np.flatnonzero(rules[:, left, right]).tolist()
+        raise ValueError(
+            f"rules: the pair ({left}, {right}) has the parents {named}, expected one: with more "
+            "the tree of a sequence is ambiguous, with none some sequences have probability 0. "
+            "Give each pair to one parent"
+        )
+
+
+def random_rules(vocabulary: int, deviation: float, random: np.random.Generator) -> np.ndarray:
+    """M (q, q, q): the q^2 pairs split at random into q groups, one a parent, and the softmax over
+    a parent's pairs of normal numbers of this standard deviation."""
+    pairs = random.permutation(vocabulary**2).reshape(vocabulary, vocabulary)
+    weights = np.exp(deviation * random.standard_normal(pairs.shape))
+    rules = np.zeros((vocabulary, vocabulary**2))
+    np.put_along_axis(rules, pairs, weights / weights.sum(axis=1, keepdims=True), axis=1)
+    return rules.reshape((vocabulary,) * 3)
+
+
+def of(source: dict) -> Tree:
+    """The tree of a source, its entry in the config; sources that differ by the level only have
+    the same rules. `SourceError` names the key and file of rules that cannot be used."""
+    given = source["rules"]
+    try:
+        if "file" in given:
+            return Tree(read_tensor(given["file"], "rules"), source["depth"], source["level"])
+        stream = np.random.SeedSequence(source["seed"])
+        rules = random_rules(
+            source["vocabulary"], given["deviation"], np.random.default_rng(stream)
+        )
+        return Tree(rules, source["depth"], source["level"])
+    except (ArtifactError, ValueError) as error:
+        raise SourceError(f"{given.get('file')}: {error}", "rules.file") from error
+
+
+def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> None:
+    """Writes the splits of the source called `name`; the file of rules, if any, is in its entry.
+
+    The document of a split has the `rules`; its `losses`, the `entropy` of its law in nats a
+    sequence and the best loss of a `masked` token in nats, by averages over the split, each with
+    its standard error; and `masked_by_level`, the latter under the same tree filtered at each
+    level, 0 to l.
+    """
+    tree = of(source)
+    if tree.vocabulary != source["vocabulary"]:
+        raise SourceError(
+            f"found {source['vocabulary']}, but the rules of {source['rules']['file']} have "
+            f"{tree.vocabulary} symbols; expected the same; change one",
+            "vocabulary",
+        )
+    streams = np.random.SeedSequence(source["seed"]).spawn(tree.depth + 1)
+    splits = streams[tree.level].spawn(len(SPLITS))
+    levels = [Tree(tree.rules, tree.depth, level) for level in range(tree.depth + 1)]
+    for split, stream in zip(SPLITS, splits, strict=True):
+        tokens = tree.draw(source["sequences"][split], np.random.default_rng(stream))
+        masked = [float(other.masked_losses(tokens).mean()) for other in levels]
+        own = dict(entropy=-tree.log_probability(tokens), masked=tree.masked_losses(tokens))
+        about = dict(
+            source=name,
+            split=split,
+            seed=source["seed"],
+            level=tree.level,
+            rules=tree.rules.tolist(),
+            losses={key: mean_and_error(values) for key, values in own.items()},
+            masked_by_level=masked,
+        )
+        sequences.write(out[split], tokens, tree.vocabulary, about)
+
+
+def mean_and_error(values: np.ndarray) -> list[float]:
+    """The mean of values (N,) and its standard error."""
+    return [float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))]
+
+
+def _chosen(laws: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """One draw from each law of the last axis: (...)."""
+    sums = laws.cumsum(axis=-1)
+    wanted = random.random(laws.shape[:-1]) * sums[..., -1]
+    return (sums <= wanted[..., None]).sum(axis=-1)
+
+
+def _scaled(messages: np.ndarray, scales: np.ndarray | None = None) -> np.ndarray:
+    """Messages (N, nodes, q) with a largest entry of 1, or 0; adds the logs to `scales` (N,)."""
+    most = messages.max(axis=2, keepdims=True)
+    if scales is not None:
+        scales += _log(most).sum(axis=(1, 2))
+    return np.divide(messages, most, out=np.zeros_like(messages), where=most > 0)
+
+
+def _log(values: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(values)

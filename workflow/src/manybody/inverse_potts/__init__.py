@@ -1,1 +1,0 @@
-"""Couplings inferred from sequences: fits by pseudo-likelihood, and learning curves."""

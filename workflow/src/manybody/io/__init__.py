@@ -1,0 +1,1 @@
+"""Files, seeds, devices, logs, options: what every job needs besides its science."""

@@ -1,0 +1,127 @@
+"""A model's weights as safetensors, and the checkpoints of a finished run."""
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as as_bytes
+from torch import Tensor
+
+from manybody.io.atomic import ArtifactError, atomic
+from manybody.io.manifest import Manifest
+
+KEY = "manybody"  # several metadata keys would be written in a random order
+
+
+def tensors(model: torch.nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by name, detached; a tensor that modules share is listed once."""
+    found: dict[int, tuple[str, Tensor]] = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        found.setdefault(id(tensor), (name, tensor.detach()))
+    return dict(found.values())
+
+
+def save(path: str | Path, model: torch.nn.Module, about: dict) -> None:
+    """Writes the weights of `model` and the JSON document `about`; equal input, equal bytes."""
+    write_tensors(path, tensors(model), about)
+
+
+def write_tensors(path: str | Path, named: dict[str, Tensor], about: dict) -> None:
+    """Writes tensors and one JSON document to a safetensors file, atomically."""
+    document = json.dumps(about, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    named = {name: tensor.cpu().contiguous() for name, tensor in named.items()}
+    with atomic(path) as temporary:
+        # `save_file` makes a temporary file of its own, which stays when the writer is killed.
+        temporary.write_bytes(as_bytes(named, {KEY: document}))
+
+
+def read_tensors(path: str | Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict]:
+    """Tensors and JSON document of a file that `write_tensors` wrote, else `ArtifactError`."""
+    try:
+        with safe_open(path, framework="pt", device=str(device)) as opened:
+            # The file's own tensors may start anywhere; copies are aligned like any other tensor,
+            # so that vectorised arithmetic rounds the same way.
+            named = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
+            metadata = opened.metadata() or {}
+        return named, json.loads(metadata[KEY])
+    except KeyError:
+        raise ArtifactError(
+            f"{path} holds tensors but no metadata under {KEY!r}: not written here"
+        ) from None
+    except (OSError, ValueError, TypeError, RecursionError, SafetensorError) as error:
+        raise ArtifactError(f"{path} is not a readable safetensors file: {error}") from error
+
+
+def load_into(path: str | Path, model: torch.nn.Module) -> dict:
+    """Copies the weights in `path` into `model`; returns the document saved with them.
+
+    `ArtifactError` names the first tensor that is missing, superfluous or of another shape.
+    """
+    named, about = read_tensors(path)
+    copy_into(model, named, path)
+    return about
+
+
+def copy_into(model: torch.nn.Module, named: dict[str, Tensor], origin: str | Path) -> None:
+    """Copies `named` into the parameters and buffers of `model`; they must match exactly."""
+    own = tensors(model)
+    for name in sorted(own.keys() ^ named.keys()):
+        side = "lacks" if name in own else "holds, but the model lacks,"
+        raise ArtifactError(f"{origin} {side} the tensor {name!r}; it belongs to another model")
+    for name, tensor in own.items():
+        if (tensor.shape, tensor.dtype) != (named[name].shape, named[name].dtype):
+            raise ArtifactError(
+                f"{origin}: {name} is {named[name].dtype} {tuple(named[name].shape)}, the model's "
+                f"is {tensor.dtype} {tuple(tensor.shape)}; it belongs to another model"
+            )
+        tensor.copy_(named[name])
+
+
+def checkpoint_steps(manifest: str | Path | Manifest) -> list[int]:
+    """Steps whose weights a finished run kept, ascending."""
+    return list(as_manifest(manifest).about["steps"])
+
+
+def history(manifest: str | Path | Manifest):
+    """The run's history as a pandas frame, one row per checkpoint and split.
+
+    Columns: step, epoch, learning_rate (of the step to come), split (train: mean over the batches
+    since the last checkpoint; validation), loss (nats per predicted token), loss_se (over
+    sequences; NaN for train), accuracy, tokens (predicted: seen so far for train, in the set for
+    validation).
+    """
+    from pyarrow import parquet
+
+    path = as_manifest(manifest).file("history.parquet")
+    return parquet.read_table(path, page_checksum_verification=True).to_pandas()
+
+
+def checkpoint_at_loss(manifest: str | Path | Manifest, target: float) -> int:
+    """The kept step whose validation loss (nats) is nearest to `target`; the earlier of equals.
+
+    With it a strong generator is stopped at the loss of a weak one, so that the two differ in their
+    order of interaction and not in quality. The loss at this step may differ from `target`, as
+    checkpoints are some steps apart; `history` has it.
+    """
+    table = history(manifest)
+    table = table[table["split"] == "validation"].sort_values("step", kind="stable")
+    return int(table["step"].iloc[int((table["loss"] - target).abs().argmin())])
+
+
+def chosen_step(
+    manifest: str | Path | Manifest, step: int | str | dict, reference: str | Path | None = None
+) -> int:
+    """The kept step that a config's `step` means: "last", a number, or {"loss_of": ...}.
+
+    {"loss_of": ...} means the checkpoint nearest to the final validation loss of the run whose
+    manifest is `reference`.
+    """
+    if isinstance(step, dict):
+        final = Manifest.read(reference, "model").about["final"]
+        return checkpoint_at_loss(manifest, final["validation_loss"])
+    return checkpoint_steps(manifest)[-1] if step == "last" else step
+
+
+def as_manifest(manifest: str | Path | Manifest) -> Manifest:
+    return manifest if isinstance(manifest, Manifest) else Manifest.read(manifest, "model")

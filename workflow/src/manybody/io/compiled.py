@@ -1,0 +1,21 @@
+"""The folder in which numba keeps machine code; every module of compiled loops imports it first.
+
+numba compiles a loop anew when its own file changes, but not when a loop that it calls changes in
+another file. So the folder is named by the digest of all modules of loops, and lies below
+`NUMBA_CACHE_DIR` or beside this package.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+from numba import config
+from numba import njit as njit
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_LOOPS = sorted(_PACKAGE.rglob("*loops.py"))
+_DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in _LOOPS))
+
+if config.CACHE_DIR or os.access(_PACKAGE, os.W_OK):  # else numba has a folder in the home
+    _CACHE = Path(config.CACHE_DIR or _PACKAGE / "__pycache__")
+    config.CACHE_DIR = str(_CACHE / f"loops-{_DIGEST.hexdigest()[:16]}")

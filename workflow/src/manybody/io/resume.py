@@ -1,0 +1,88 @@
+"""The state of an unfinished run, so that a killed one goes on where it was.
+
+Each state is one safetensors file whose document says which run it belongs to (`identity`), how
+far the run had come (`progress`) and the sha256 of all of it. The two newest are kept, so that a
+run with a damaged file goes on from the state before.
+"""
+
+import hashlib
+import json
+import logging
+import shutil
+from pathlib import Path
+
+from torch import Tensor
+
+from manybody.io.atomic import ArtifactError
+from manybody.io.checkpoints import read_tensors, write_tensors
+
+log = logging.getLogger(__name__)
+GENERATIONS = 2
+
+
+class Resume:
+    """Saved states in `folder` of the run that `identity` (JSON) describes in full."""
+
+    def __init__(self, folder: str | Path, identity: dict):
+        self.folder = Path(folder)
+        self.identity = json.loads(json.dumps(identity))
+
+    def save(self, step: int, tensors: dict[str, Tensor], progress: dict) -> None:
+        """Writes the state after `step` steps, then removes all but the two newest."""
+        tensors = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+        # Serialised once: with many checkpoints this is most of the time that a save takes.
+        text = json.dumps({"identity": self.identity, "progress": {**progress, "step": step}})
+        path = self.folder / f"state-{step:012d}.safetensors"
+        write_tensors(path, tensors, {"document": text, "sha256": _digest(text, tensors)})
+        for old in self._states()[GENERATIONS:]:
+            old.unlink()
+
+    def load(self) -> tuple[dict[str, Tensor], dict] | None:
+        """Tensors and progress of the newest whole state of this very run, or None.
+
+        States that are damaged or belong to other settings are passed over; the log names them.
+        """
+        for path in self._states():
+            try:
+                return self._read(path)
+            except ArtifactError as error:
+                log.warning("not resumed: %s", error)
+        return None
+
+    def clear(self) -> None:
+        """Removes all states."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _states(self) -> list[Path]:
+        return sorted(self.folder.glob("state-*.safetensors"), reverse=True)
+
+    def _read(self, path: Path) -> tuple[dict[str, Tensor], dict]:
+        tensors, sealed = read_tensors(path)
+        if not isinstance(sealed, dict) or sealed.keys() != {"document", "sha256"}:
+            raise ArtifactError(f"{path} is not a saved state")
+        if _digest(sealed["document"], tensors) != sealed["sha256"]:
+            raise ArtifactError(f"{path} was altered after it was written")
+        document = json.loads(sealed["document"])
+        if document["identity"] != self.identity:
+            changed = _differences(document["identity"], self.identity)
+            raise ArtifactError(f"{path} belongs to a run with another {', '.join(changed)}")
+        return tensors, document["progress"]
+
+
+def _digest(document: str, tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256(document.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(memoryview(tensor.detach().reshape(-1).numpy()).cast("B"))
+    return digest.hexdigest()
+
+
+def _differences(old: dict, new: dict, prefix: str = "") -> list[str]:
+    keys = []
+    for key in sorted(old.keys() | new.keys()):
+        before, after = old.get(key), new.get(key)
+        if isinstance(before, dict) and isinstance(after, dict):
+            keys += _differences(before, after, f"{prefix}{key}.")
+        elif before != after:
+            keys.append(prefix + key)
+    return keys

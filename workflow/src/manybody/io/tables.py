@@ -1,0 +1,331 @@
+"""Tables that figures and claims read: losses, theory, maps, histories and traces.
+
+A table of losses has the columns `target` (name of a sequence set), `seed` (of the run), `step`
+(checkpoint), `sequence` (row in its set), `loss_sum` (nats), `correct`, `predictions`. Loss always
+means nats per predicted token: sum of loss_sum / sum of predictions.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from manybody.io import parquet
+from manybody.io.atomic import atomic
+from manybody.io.manifest import Manifest
+
+KIND = "losses"
+LOSS_SCHEMA = pa.schema(
+    [
+        ("target", pa.string()),
+        ("step", pa.int64()),
+        ("sequence", pa.int64()),
+        ("loss_sum", pa.float64()),
+        ("correct", pa.int64()),
+        ("predictions", pa.int64()),
+    ]
+)
+
+THEORY = "theory"
+THEORY_SCHEMA = pa.schema(
+    [
+        ("quantity", pa.string()),
+        ("series", pa.string()),
+        ("seed", pa.int64()),
+        ("x", pa.float64()),
+        ("y", pa.float64()),
+        ("y_err", pa.float64()),
+    ]
+)
+
+MAPS = "maps"
+MAPS_SCHEMA = pa.schema(
+    [
+        ("name", pa.string()),
+        ("step", pa.int64()),
+        ("layer", pa.int64()),
+        ("row", pa.int64()),
+        ("column", pa.int64()),
+        ("value", pa.float64()),
+    ]
+)
+
+DISPLACEMENTS = "displacements"
+DISPLACEMENTS_SCHEMA = pa.schema(
+    [
+        ("seed", pa.int64()),
+        ("step", pa.int64()),
+        ("layer", pa.int64()),
+        ("value", pa.float64()),
+    ]
+)
+
+SPECTRUM = "spectrum"
+# The rows of a draw: one of a masked model, one for each target of a causal one. The mean over
+# draws of the sum of weight x value is M_k of docs/science/controls.md, section 6.
+SPECTRUM_SCHEMA = pa.schema(
+    [
+        ("block", pa.int64()),  # number of s among the sequences
+        ("draw", pa.int64()),
+        ("target", pa.int64()),
+        ("order", pa.int64()),  # k of M_k; 0 for Var g
+        ("span", pa.int64()),  # from the first to the last of target and flips; 0 if undefined
+        ("positions", pa.int64()),  # of the context that are not special
+        ("differing", pa.int64()),  # how many of them differ between s and r
+        ("weight", pa.float64()),
+        ("value", pa.float64()),
+    ]
+)
+
+SPECTRA = "spectra"
+# What follows from the draws at each checkpoint, as `evaluation.spectrum` says it; the loss of
+# logits that are cut at a degree is `anchored loss`, its excess over that of all `anchored excess`;
+# `span k` is the share of M_k whose positions are so far apart.
+SPECTRA_SCHEMA = pa.schema(
+    [
+        ("step", pa.int64()),
+        ("quantity", pa.string()),
+        ("order", pa.int64()),  # k of M_k, degree of W_d and of a cut, a span
+        ("value", pa.float64()),
+        ("se", pa.float64()),
+        ("floor", pa.float64()),  # the error that only more sequences would lower
+        ("asked", pa.float64()),
+        ("share", pa.float64()),  # of Var g
+        ("share_se", pa.float64()),
+        ("draws", pa.int64()),
+        ("forwards", pa.int64()),
+        ("reached", pa.bool_()),  # the error that was asked
+        ("state", pa.string()),
+    ]
+)
+
+
+def write_losses(path: str | Path, losses: pd.DataFrame, about: dict) -> None:
+    """Writes one run's table of losses and the JSON document `about`, atomically."""
+    _write(path, losses, LOSS_SCHEMA, {"kind": KIND, "about": about})
+
+
+def read_losses(paths: Mapping[int, str | Path]) -> pd.DataFrame:
+    """The tables of losses of several runs, `seed -> path`, one under the other with a `seed`.
+
+    Raises `ArtifactError` naming a file that is missing, damaged or not a table of losses.
+    """
+    frames = []
+    for seed, path in paths.items():
+        frame, _ = _read(path, KIND, LOSS_SCHEMA)
+        frames.append(frame.assign(seed=int(seed)))
+    return pd.concat(frames, ignore_index=True)
+
+
+def write_theory(path: str | Path, frame: pd.DataFrame, about: dict) -> None:
+    """Writes numbers of a calculation, one a row, and the JSON document `about`, atomically.
+
+    frame: columns quantity, series, seed, x, y, y_err (NaN where a number has no error), in any
+    order, and no others. Equal rows and documents give the same bytes. Raises `ValueError` for
+    other columns.
+    """
+    if set(frame.columns) != set(THEORY_SCHEMA.names):
+        raise ValueError(
+            f"{path}: found the columns {', '.join(map(str, frame.columns))}; a table of theory "
+            f"has {', '.join(THEORY_SCHEMA.names)}"
+        )
+    # NaN is a number of these columns, not a missing value.
+    columns = [
+        pa.array(frame[field.name].to_numpy(), field.type, from_pandas=False)
+        for field in THEORY_SCHEMA
+    ]
+    table = pa.Table.from_arrays(columns, schema=THEORY_SCHEMA)
+    parquet.write_table(path, table, {"kind": THEORY, "about": about})
+
+
+def read_theory(path: str | Path) -> tuple[pd.DataFrame, dict]:
+    """A table written by `write_theory`, in its order of rows, and its document.
+
+    Raises `ArtifactError` naming a file that is missing, damaged or not such a table.
+    """
+    return _read(path, THEORY, THEORY_SCHEMA)
+
+
+def write_maps(path: str | Path, maps: pd.DataFrame, about: dict) -> None:
+    """Writes the maps of one run, an entry a row, and the JSON document `about`, atomically.
+
+    name: A, V or attention; step: of the checkpoint; layer: 1 .. n, or 0 for the mean of the last
+    two; row, column: from 0.
+    """
+    _write(path, maps, MAPS_SCHEMA, {"kind": MAPS, "about": about})
+
+
+def read_maps(path: str | Path) -> tuple[pd.DataFrame, dict]:
+    """A table written by `write_maps`, and its document.
+
+    Raises `ArtifactError` naming a file that is missing, damaged or not such a table.
+    """
+    return _read(path, MAPS, MAPS_SCHEMA)
+
+
+def write_displacements(path: str | Path, displacements: pd.DataFrame, about: dict) -> None:
+    """Writes the displacements of one model's runs (`evaluation.displacements`), atomically."""
+    _write(path, displacements, DISPLACEMENTS_SCHEMA, {"kind": DISPLACEMENTS, "about": about})
+
+
+def read_displacements(path: str | Path) -> pd.DataFrame:
+    """A table written by `write_displacements`; `ArtifactError` names a file that is not one."""
+    return _read(path, DISPLACEMENTS, DISPLACEMENTS_SCHEMA)[0]
+
+
+def write_spectrum(path: str | Path, rows: pd.DataFrame, about: dict) -> None:
+    """Writes the draws of an order spectrum and the JSON document `about`, atomically."""
+    _write(path, rows, SPECTRUM_SCHEMA, {"kind": SPECTRUM, "about": about})
+
+
+def read_spectrum(path: str | Path) -> tuple[pd.DataFrame, dict]:
+    """What `write_spectrum` wrote; `ArtifactError` names a file that is not such a table."""
+    return _read(path, SPECTRUM, SPECTRUM_SCHEMA)
+
+
+def write_spectra(path: str | Path, found: pd.DataFrame, about: dict) -> None:
+    """Writes the order spectra of a run's checkpoints and the JSON document `about`, atomically."""
+    _write(path, found, SPECTRA_SCHEMA, {"kind": SPECTRA, "about": about})
+
+
+def read_spectra(path: str | Path) -> tuple[pd.DataFrame, dict]:
+    """What `write_spectra` wrote; `ArtifactError` names a file that is not such a table."""
+    return _read(path, SPECTRA, SPECTRA_SCHEMA)
+
+
+def _write(path: str | Path, frame: pd.DataFrame, schema: pa.Schema, document: dict) -> None:
+    table = pa.Table.from_pandas(frame, schema, preserve_index=False)
+    parquet.write_table(path, table.replace_schema_metadata(), document)
+
+
+def _read(path: str | Path, kind: str, schema: pa.Schema) -> tuple[pd.DataFrame, dict]:
+    table, document = parquet.read_table(path, kind, schema)
+    return table.to_pandas(), document["about"]
+
+
+def learning_curves(losses: pd.DataFrame) -> pd.DataFrame:
+    """Loss and accuracy of each target, seed and step, each with its standard error.
+
+    Columns target, seed, step, loss, loss_se (nats per predicted token), accuracy, accuracy_se.
+    Sequences are the independent units, so the errors are those of a ratio of two sums over
+    sequences. They are NaN for a single sequence.
+    """
+    keys = [losses[key] for key in ("target", "seed", "step")]
+    counts = losses["predictions"].astype(float)
+    columns = {}
+    for name, sums in (("loss", losses["loss_sum"]), ("accuracy", losses["correct"])):
+        total, weight = (part.groupby(keys).transform("sum") for part in (sums, counts))
+        squares = (sums - total / weight * counts) ** 2
+        # As in `ratio`, for all groups at once.
+        units = counts.groupby(keys).size()
+        spread = squares.groupby(keys).sum() / (units * (units - 1))
+        columns[name] = sums.groupby(keys).sum() / counts.groupby(keys).sum()
+        columns[f"{name}_se"] = np.sqrt(spread) / counts.groupby(keys).mean()
+    return pd.DataFrame(columns).reset_index()
+
+
+def ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """sum(sums) / sum(counts) and its standard error over the N independent units."""
+    units = len(sums)
+    value = sums.sum() / counts.sum()
+    if units < 2:
+        return float(value), float("nan")
+    spread = ((sums - value * counts) ** 2).sum() / (units * (units - 1))
+    return float(value), float(np.sqrt(spread) / counts.mean())
+
+
+def select(losses: pd.DataFrame, target: str, step: int) -> pd.DataFrame:
+    """Sums of a target at a step, indexed by sequence, over all seeds.
+
+    Raises `KeyError` with what there is when nothing matches.
+    """
+    rows = (losses["target"] == target) & (losses["step"] == step)
+    if not rows.any():
+        steps = sorted(losses.loc[losses["target"] == target, "step"].unique())
+        targets = sorted(losses["target"].unique())
+        known = f"its steps are {steps}" if steps else f"targets are {targets}"
+        raise KeyError(f"no losses on {target!r} at step {step}; {known}")
+    sums = ["loss_sum", "correct", "predictions"]
+    return losses.loc[rows].groupby("sequence", sort=True)[sums].sum()
+
+
+def paired_difference(first: pd.DataFrame, second: pd.DataFrame) -> tuple[float, float]:
+    """Mean of second minus first, in nats per token, and its standard error over sequences.
+
+    Both come from `select`: two checkpoints, two models, or two sweeps of the same chains. The
+    difference is taken within a sequence, so what sequences share does not enter the error.
+    """
+    if not first.index.equals(second.index):
+        raise ValueError(
+            f"losses on {len(first)} and {len(second)} different sequences cannot be paired"
+        )
+    mine, other = (
+        (frame["loss_sum"] / frame["predictions"]).to_numpy(float) for frame in (first, second)
+    )
+    return ratio(other - mine, np.ones(len(mine)))
+
+
+def last_step(losses: pd.DataFrame, target: str) -> int:
+    """The last checkpoint at which `target` was evaluated."""
+    return int(losses.loc[losses["target"] == target, "step"].max())
+
+
+def read_run(path: str | Path) -> tuple[dict, pd.DataFrame]:
+    """A training run's `about` and its history, from its manifest."""
+    manifest = Manifest.read(path, "model")
+    return manifest.about, pd.read_parquet(manifest.file("history.parquet"))
+
+
+def read_trace(path: str | Path) -> tuple[dict, pd.DataFrame]:
+    """A clone's `about` and its trace, one row a sweep, from its manifest."""
+    manifest = Manifest.read(path, "clones")
+    return manifest.about, pd.read_parquet(manifest.file("trace.parquet"))
+
+
+def steps_per_epoch(history: pd.DataFrame) -> float:
+    """Optimizer steps in one pass over the training data."""
+    last = history.loc[history["step"].idxmax()]
+    return float(last["step"] / last["epoch"])
+
+
+def read_targets(targets: Mapping[str, dict], clones: Mapping[str, str | Path]) -> dict[str, dict]:
+    """What is behind each target of an evaluation: name -> document.
+
+    targets: the evaluation's, as in the config. clones: name -> path of the manifest. A clone's
+    document holds `generator` (model, seed, step, whether it is the last, description), `energy`,
+    `chain_init`, `rows` (which test sequences its chains started from; None for noise), `sweep` and
+    `length` (L); that of original text holds only `original: True`, that of another source its name
+    as `source`.
+    """
+    documents = {}
+    for name, target in targets.items():
+        if "clone" not in target:
+            other = target.get("source")
+            documents[name] = {"original": False, "source": other} if other else {"original": True}
+            continue
+        about = Manifest.read(clones[target["clone"]], "clones").about
+        documents[name] = {
+            "original": False,
+            "clone": target["clone"],
+            "sweep": target["sweep"],
+            "length": about["generator"]["description"]["length"],
+            "rows": about.get("rows"),
+            **{key: about[key] for key in ("generator", "energy", "chain_init")},
+        }
+    return documents
+
+
+def place(target: dict, path: str | Path) -> tuple[str | Path, int | None]:
+    """Where a target's sequences are, and how many of them to take; path: a split or a manifest."""
+    if "split" in target:
+        return path, target["sequences"]
+    name = f"sweep-{target['sweep']}.parquet" if "clone" in target else "starts.parquet"
+    return Manifest.read(path, "clones").file(name), None
+
+
+def write_csv(table: pd.DataFrame, path: str | Path) -> None:
+    """Writes a table with fixed number formats, atomically."""
+    with atomic(path) as temporary:
+        table.to_csv(temporary, index=False, float_format="%.7g", lineterminator="\n")

@@ -1,0 +1,99 @@
+"""Every checkpoint of a run on sets of sequences: one row a target, checkpoint and sequence."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from manybody.io import checkpoints
+from manybody.io.devices import torch_threads
+from manybody.io.manifest import Manifest
+from manybody.io.refusal import Refusal
+from manybody.io.sequences import Sequences
+from manybody.io.tables import LOSS_SCHEMA
+from manybody.models import stored
+from manybody.models.objectives import choose_masks, sequence_sums
+
+
+def evaluate(
+    manifest: str | Path,
+    targets: Mapping[str, tuple[str | Path, int | None]],
+    positions: float | str = "all",
+    steps: str = "all",
+    seed: int = 0,
+    device: str = "cpu",
+    threads: int = 1,
+    progress=None,
+) -> pd.DataFrame:
+    """Losses of a run's checkpoints on named sets, in the columns of a table of losses.
+
+    manifest: that of the run. targets: name -> (path of a Sequences file, how many of its first
+    sequences; None for all). A masked model is asked for `positions`, "all" L of them or a share
+    drawn once from `seed`: the same masks for every checkpoint, every target and every run, so
+    that losses can be paired. A causal model predicts tokens 2..L. `steps` is "all" or "last".
+    Losses are sums over a sequence's predicted tokens, in nats. On one type of CPU their last bits
+    depend on `threads` (torch's) only. `progress.update(1, loss=...)` is called once for each
+    checkpoint and target.
+
+    Raises `ValueError` for a set whose |V| or L is not the model's, or that is too short.
+    """
+    sets = {name: _read(name, *chosen) for name, chosen in targets.items()}
+    run = Manifest.read(manifest, "model")
+    available = checkpoints.checkpoint_steps(run)
+    rows = []
+    with torch_threads(threads):
+        for step in available if steps == "all" else available[-1:]:
+            model = stored.load_model(run, step, device)
+            for name, (tokens, vocabulary) in sets.items():
+                if (model.vocabulary, model.length) != (vocabulary, tokens.shape[1]):
+                    raise ValueError(
+                        f"target {name}: |V| = {vocabulary} and L = {tokens.shape[1]}, but the "
+                        f"model of {run.path} has |V| = {model.vocabulary} and L = {model.length}; "
+                        f"evaluate it on sequences of its own source"
+                    )
+                masks = (
+                    None if model.about.causal else masked_positions(*tokens.shape, positions, seed)
+                )
+                sums = sequence_sums(model, tokens, masks)
+                rows.append(
+                    pd.DataFrame(
+                        {
+                            "target": name,
+                            "step": np.int64(step),
+                            "sequence": np.arange(len(tokens), dtype=np.int64),
+                            "loss_sum": sums.loss_sum.numpy(),
+                            "correct": sums.correct.numpy().astype(np.int64),
+                            "predictions": sums.predictions.numpy().astype(np.int64),
+                        }
+                    )
+                )
+                if progress is not None:
+                    progress.update(1, loss=float(sums.loss_sum.sum() / sums.predictions.sum()))
+    return pd.concat(rows, ignore_index=True)[LOSS_SCHEMA.names]
+
+
+def masked_positions(
+    sequences: int, length: int, positions: float | str, seed: int
+) -> torch.Tensor | None:
+    """Which positions (N, m) of N sequences are masked, ascending; None for all L.
+
+    The masks of the first sequences do not depend on the number of all.
+    """
+    if positions == "all":
+        return None
+    generator = torch.Generator().manual_seed(seed)
+    _, chosen = choose_masks(sequences, length, positions, generator)
+    return chosen.view(sequences, -1)
+
+
+def _read(name: str, path: str | Path, count: int | None) -> tuple[torch.Tensor, int]:
+    sequences = Sequences.open(path)
+    if count is not None and count > len(sequences):
+        raise Refusal(
+            f"found {count}; expected at most {len(sequences)}, as {path} holds no more; lower it, "
+            f"or give that split more data",
+            f"targets.{name}.sequences",
+        )
+    return torch.from_numpy(sequences[:count].astype(np.int64)), sequences.vocabulary

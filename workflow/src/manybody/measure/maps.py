@@ -1,0 +1,135 @@
+"""What a trained model's attention looks like: A, V and averaged maps, as a long table.
+
+Factored attention has its A and V as parameters. Attention that depends on its input is averaged
+(docs/science/potts.md, section 2): row k over the sequences with site k masked; then the diagonal
+is dropped and the rows are renormalised.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from manybody.data.gauge import renormalised
+from manybody.io import checkpoints
+from manybody.io.devices import torch_threads
+from manybody.io.manifest import Manifest
+from manybody.io.sequences import Sequences
+from manybody.io.tables import MAPS_SCHEMA
+from manybody.models import architectures_with, stored
+from manybody.models.base import Model
+
+COPIES = 2**21  # numbers in the widest array of the copies that are done together, on a CPU
+
+
+def extract(
+    manifest: str | Path,
+    validation: str | Path | None = None,
+    steps: str = "last",
+    sequences: int | None = None,
+    threads: int = 1,
+    progress=None,
+) -> pd.DataFrame:
+    """The maps of a run, in the columns of a table of maps (`tables.write_maps`).
+
+    manifest: that of the run. For factored attention with one head, `A` (softmax maps as they are
+    used, diagonal included) and `V` of each layer. For an encoder or the interpolation,
+    `attention` of each layer, the mean over heads and over the first `sequences` of `validation`
+    (None: all); where there are two layers or more, layer 0 is the mean of the last two maps. The
+    interpolation also has `V`, of tokens.
+
+    `steps` is "all" checkpoints or the "last". `progress.update(1)` is called once a checkpoint.
+    Raises `ValueError` for a model without such maps, or sequences that are not there or not the
+    model's.
+    """
+    run = Manifest.read(manifest, "model")
+    available = checkpoints.checkpoint_steps(run)
+    frames, tokens = [], None
+    with torch_threads(threads):
+        for step in available if steps == "all" else available[-1:]:
+            model = stored.load_model(run, step)
+            if tokens is None:
+                tokens = _tokens(model, run, validation, sequences)
+            found = _maps(model, tokens, run)
+            frames += [_rows(matrix, name, step, layer) for name, layer, matrix in found]
+            if progress is not None:
+                progress.update(1)
+    return pd.concat(frames, ignore_index=True)[MAPS_SCHEMA.names]
+
+
+@torch.no_grad()
+def mean_maps(model: Model, tokens: Tensor) -> np.ndarray:
+    """Row k of each layer's attention with site k masked, averaged over tokens (B, L).
+
+    (layers, L, L), double precision; the diagonal is 0 and rows sum to 1.
+    """
+    length = model.length
+    size = max(1, COPIES // max(model.activation_size, length * max(length, model.vocabulary)))
+    total: Tensor | float = 0.0
+    for part in tokens.split(size):
+        rows = []
+        for site in range(length):
+            mask = torch.zeros(part.shape, dtype=torch.bool)
+            mask[:, site] = True
+            rows.append(model.attention_maps(part, mask)[:, :, site].double().sum(1))
+        total = total + torch.stack(rows, dim=1)
+    return renormalised((total / len(tokens)).numpy())
+
+
+def _maps(model: Model, tokens: Tensor | None, run: Manifest) -> list[tuple[str, int, np.ndarray]]:
+    """Name, layer and matrix of all maps."""
+    try:
+        fixed = model.parameter_maps()
+    except ValueError as error:
+        raise ValueError(f"{run.path}: {error}") from error
+    found = []
+    if tokens is not None:
+        maps = mean_maps(model, tokens)
+        found = [("attention", layer + 1, matrix) for layer, matrix in enumerate(maps)]
+        if len(maps) > 1:
+            found.append(("attention", 0, maps[-2:].mean(0)))
+    return found + [(*key, matrix.detach().double().numpy()) for *key, matrix in fixed]
+
+
+def _tokens(model: Model, run: Manifest, validation, count: int | None) -> Tensor | None:
+    """The sequences to average over; None where maps do not depend on them."""
+    architecture, maps = model.description["architecture"], model.about.maps
+    if maps is None:
+        known = ", ".join(architectures_with("maps"))
+        raise ValueError(
+            f"{run.path}: no maps are known of the architecture {architecture!r}; take a run of "
+            f"one of {known}"
+        )
+    if maps == "fixed":
+        return None
+    if validation is None:
+        raise ValueError(f"{run.path}: maps of {architecture} need sequences to average over")
+    data = Sequences.open(validation)
+    if (model.vocabulary, model.length) != (data.vocabulary, data.length):
+        raise ValueError(
+            f"{validation} has |V| = {data.vocabulary} and L = {data.length}, the model of "
+            f"{run.path} |V| = {model.vocabulary} and L = {model.length}; average over sequences "
+            "of its own source"
+        )
+    if count is not None and not 0 < count <= len(data):
+        raise ValueError(
+            f"{validation}: {count} sequences asked for, it holds {len(data)}; ask for 1 to "
+            f"{len(data)}"
+        )
+    return torch.from_numpy(data[:count].astype(np.int64))
+
+
+def _rows(matrix: np.ndarray, name: str, step: int, layer: int) -> pd.DataFrame:
+    row, column = np.indices(matrix.shape)
+    return pd.DataFrame(
+        {
+            "name": name,
+            "step": np.int64(step),
+            "layer": np.int64(layer),
+            "row": row.ravel(),
+            "column": column.ravel(),
+            "value": matrix.ravel(),
+        }
+    )

@@ -1,0 +1,649 @@
+"""Which orders of interaction a model uses: the order spectrum of its logits.
+
+With g(m) as in `flips`, N context positions and Walsh weights W_d of degree d,
+
+    M_k = sum_d C(d, k) W_d = sum_T E |2^-k sum_{U in T} (-1)^|U| g(m flipped on U)|^2,  |T| = k
+
+(docs/science/controls.md, sections 6 and 9): unbiased, and exactly zero above the degree in the
+context, which is one less than the order of interaction. Var g = sum_{d > 0} W_d, and M_1 / Var g
+is the mean degree. All are means over the targets of a block and over the blocks.
+
+Positions where r_j = s_j have no influence and are never drawn. A block s is paired with one r
+that no other block has, so that blocks are independent and errors are those of a bootstrap over
+blocks, each with all its draws.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import product
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.special import log_softmax
+
+from manybody.io.refusal import Refusal
+from manybody.io.seeds import spawn
+from manybody.io.tables import SPECTRUM_SCHEMA
+from manybody.measure import flips
+from manybody.measure.flips import Conditionals
+from manybody.models.base import Model
+
+LAWS = ("text", "unigram", "model")
+PILOT = 64  # draws that measure the profile of influence against distance
+REPLICATES = 400  # of the bootstrap
+# Replicates are kept for so many different numbers of blocks, each of which comes again with the
+# next checkpoint, up to so many blocks: 200 MB at most.
+KEPT, BLOCKS = 32, 2000
+BELIEVED = 4  # chunks of draws before an error is believed
+CLOSE = 1.1  # an error within this factor of what endless draws would leave is as good as that
+ROUNDING = 1e-9  # share of Var g that single precision may leave where M_k vanishes
+NONE = 1e-8  # share of the reference variance below which there is no spectrum yet
+LONGEST = 17  # L of sequences whose contexts are enumerated
+HELD = 2**27  # logits of a cube held at a time
+COLUMNS = SPECTRUM_SCHEMA.names
+
+
+class Spectrum(NamedTuple):
+    """`table` of results, `rows` of the draws that they follow from (`tables.SPECTRUM_SCHEMA`)."""
+
+    table: pd.DataFrame
+    rows: pd.DataFrame
+
+
+@torch.no_grad()
+def spectrum(
+    model: Model | Conditionals,
+    tokens: np.ndarray,
+    *,
+    mu: np.ndarray | None = None,
+    orders: int = 3,
+    degree: int | None = None,
+    law: str = "text",
+    special: tuple[int, ...] = (),
+    sweeps: int = 1,
+    first: float = 0.03,
+    higher: float = 0.003,
+    forwards: int = 100_000,
+    importance: bool = True,
+    variance: float = 0.0,
+    seed: int = 0,
+    rows: pd.DataFrame | None = None,
+    save: Callable[[pd.DataFrame], None] | None = None,
+    progress=None,
+) -> Spectrum:
+    """M_1 .. M_orders, Var g and the mean degree of a model on sequences tokens (B, L).
+
+    mu: unigram law (|V|,), which sets the norm; by default that of the tokens. degree: q, if the
+    model's degree in its context is at most q: draws flip q positions in all 2^q ways, which gives
+    W_d too. Were the degree higher, W_d would be wrong, M_k not. law: where r is from. `text`:
+    another block; half of the sequences serve as s, half as r. `unigram`: draws of mu. `model`: for
+    a masked model `sweeps` of Gibbs sampling from s, L forwards a block each; for a causal one its
+    own next token at every position. special: tokens that are never flipped, predicted or counted.
+
+    Draws are added until SE(M_1) <= `first` M_1 and SE(M_k) (or SE(W_d)) <= `higher` Var g for
+    k >= 2, until only more blocks would help (the error is within a tenth of what endless draws on
+    these would leave), or until they have taken `forwards`, one sequence each, besides those of r
+    and the pilot; if 0 is asked for they take them all. importance: draw
+    flips by the profile of a pilot, not uniformly. variance: Var g to compare with, that of the end
+    of training; below 1e-8 of it there is no spectrum yet.
+
+    rows: of an earlier call with the same arguments, to go on from. save(rows) is called now and
+    then; progress.update(n) counts forwards.
+
+    The table: quantity (M, W, Var g, mean degree, M per differing, differing), order, value, se
+    (standard error), floor (the error that endless draws on these blocks would leave), asked (the
+    asked error), share, share_se (of Var g), draws, forwards, reached (whether the asked error is),
+    state: `measured`, `upper bound` (value < 3 se, or below what rounding leaves; the bound is
+    value + 3 se), or `no spectrum yet`. `differing` is the share of positions where r_j != s_j.
+
+    Raises `Refusal` for sequences that are too few, too short or of another vocabulary, and for an
+    unknown law.
+    """
+    model = model if isinstance(model, Conditionals) else flips.of_model(model)
+    draws = Draws(model, tokens, mu, law, special, sweeps, seed)
+    largest = orders if degree is None else degree
+    if not 1 <= largest < tokens.shape[1]:
+        raise Refusal(
+            f"found {largest}, expected 1 to L - 1 = {tokens.shape[1] - 1}",
+            "orders" if degree is None else "degree",
+        )
+    costs = _costs(largest, degree)
+    if forwards < (least := sum(costs.values()) * draws.chunk):
+        raise Refusal(
+            f"found {forwards}; expected at least {least}, which {draws.chunk} draws of each order "
+            f"take",
+            "forwards",
+        )
+    if degree is None and importance:
+        draws.learn_profile()
+    rows = pd.DataFrame(columns=COLUMNS) if rows is None else rows
+    table = None
+    while True:
+        done = {order: 1 + rows["draw"][rows["order"] == order].max() for order in costs}
+        done = {order: 0 if np.isnan(count) else int(count) for order, count in done.items()}
+        wanted = list(costs)
+        if not rows.empty:
+            table = summary(rows, first, higher, degree, variance, seed)
+            if save is not None:
+                save(rows)
+            wanted = _wanted(table, degree, BELIEVED * draws.chunk)
+        left = forwards - sum(done[order] * cost for order, cost in costs.items())
+        added = []
+        for order in wanted:
+            cost = costs[order] * draws.chunk
+            begin = done[order] // draws.chunk
+            chunks = min(max(1, begin // 4), left // cost)
+            for number in range(begin, begin + chunks):
+                added.append(
+                    draws.sets(order, number) if degree is None else draws.cubes(degree, number)
+                )
+                if progress is not None:
+                    progress.update(cost)
+            left -= chunks * cost
+        if not added:
+            break
+        rows = pd.concat([rows, *added] if len(rows) else added, ignore_index=True)
+    return Spectrum(table, rows)
+
+
+@torch.no_grad()
+def enumerated(
+    model: Model | Conditionals,
+    tokens: np.ndarray,
+    *,
+    mu: np.ndarray | None = None,
+    law: str = "text",
+    special: tuple[int, ...] = (),
+    sweeps: int = 1,
+    seed: int = 0,
+) -> Spectrum:
+    """The exact spectrum of short sequences, with the blocks s and r of `spectrum` and this `seed`:
+    every M_k and W_d, by 2^N forwards for each s and target (for each s alone, if causal).
+
+    Errors are those of the choice of blocks. `Refusal` for L above 17; else as of `spectrum`.
+    """
+    model = model if isinstance(model, Conditionals) else flips.of_model(model)
+    draws = Draws(model, tokens, mu, law, special, sweeps, seed)
+    length = draws.s.shape[1]
+    if length > LONGEST:
+        raise Refusal(f"found L = {length}; expected at most {LONGEST} to enumerate all contexts")
+    rows = _frame([part for number in range(len(draws.s)) for part in draws.whole(number)])
+    return Spectrum(summary(rows, degree=length - 1, seed=seed), rows)
+
+
+def _costs(largest: int, degree: int | None) -> dict[int, int]:
+    """Forwards of a draw by its order; those of cubes count as order 1."""
+    if degree is not None:
+        return {1: 2**degree + 1}
+    return {order: 2**order + (order == 1) for order in range(1, largest + 1)}
+
+
+def _wanted(table: pd.DataFrame, degree: int | None, least: int) -> list[int]:
+    """The orders that need more draws, of at least so many each."""
+    if (table["state"] == "no spectrum yet").any():
+        return []
+    asked = table["quantity"].isin(["M", "W"])
+    if degree is not None:
+        asked &= (table["quantity"] == "W") | (table["order"] == 1)
+    hopeless = (table["asked"] > 0) & (table["floor"] > table["asked"])
+    hopeless &= table["se"] < CLOSE * table["floor"]
+    useful = ~table["reached"] & ~hopeless
+    missed = table["order"][asked & (useful | (table["draws"] < least))]
+    return sorted(set(missed)) if degree is None else [1] * (len(missed) > 0)
+
+
+class Draws:
+    """Blocks s, their r, and samples of flips in between, as rows of `tables.SPECTRUM_SCHEMA`."""
+
+    def __init__(self, model, tokens, mu, law, special, sweeps, seed, given=None):
+        """Arguments as of `spectrum`; given: a passage (L,) to be every s, and n others (n, L)."""
+        tokens = np.asarray(tokens, np.int64)
+        self.model, self.seed, self.profile = model, seed, None
+        self.chunk = 16 if model.causal else 64
+        if law not in LAWS:
+            raise Refusal(f"found {law!r}; expected one of {', '.join(LAWS)}", "law")
+        if tokens.ndim != 2 or len(tokens) < 4 or tokens.shape[1] < 2:
+            raise Refusal(
+                f"found sequences of shape {tokens.shape}; expected (B, L) with at least 4 blocks, "
+                "two of which serve as r, and L >= 2; give a longer text"
+            )
+        if not 0 <= tokens.min() <= tokens.max() < model.vocabulary:
+            raise Refusal(
+                f"found tokens from {tokens.min()} to {tokens.max()}; expected 0 to |V| - 1 = "
+                f"{model.vocabulary - 1}; use the model's own tokenizer"
+            )
+        self.mu = flips.unigram(tokens, model.vocabulary, special) if mu is None else mu
+        if self.mu.shape != (model.vocabulary,):
+            raise Refusal(f"found shape {self.mu.shape}; expected (|V|,)", "mu")
+        missing = np.setdiff1d(tokens[self.mu[tokens] <= 0], special)
+        if missing.size:
+            raise Refusal(
+                f"found no share for {missing.size} tokens of the sequences, the first is "
+                f"{missing[0]}; expected some for all that are not special, as what they say would "
+                f"not count; add a count to each token",
+                "mu",
+            )
+        # What differences of logits are taken with.
+        self.inner, self.metric = flips.without_head(model, self.mu)
+        order = np.random.default_rng(spawn(seed, "blocks")).permutation(len(tokens))
+        half = len(order) // 2
+        s, others = tokens[order[:half]], tokens[order[half : 2 * half]]
+        if given is not None:
+            s, others = np.tile(given[0], (len(given[1]), 1)), given[1]
+        kept = ~np.isin(s, special)
+        r = self._replacement(law, s, others, kept, special, sweeps)
+        self.targets = np.arange(1 if model.causal else 0, tokens.shape[1])
+        # A block of special tokens alone asks for nothing.
+        some = kept[:, self.targets].any(1)
+        self.blocks, self.s, self.free = order[: len(s)][some], s[some], kept[some]
+        self.r = np.where(self.free & ~np.isin(r[some], special), r[some], self.s)
+        if len(self.blocks) < 2:
+            raise Refusal(
+                f"found {len(self.blocks)} blocks with tokens that are not special; expected at "
+                "least 2; give a longer text"
+            )
+
+    def learn_profile(self) -> None:
+        """Root mean square influence by octave of distance, from draws stratified by it."""
+        bins = int(flips.octaves(self.s.shape[1] - 1)) + 1
+        pilot = []
+        for place in range(bins):
+            self.profile = np.eye(bins)[place]
+            rng = np.random.default_rng(spawn(self.seed, "pilot", place))
+            numbers = place * (PILOT // bins) + np.arange(max(1, PILOT // bins))
+            pilot += self._sample_sets(1, numbers, rng, uniform=0)
+        rows = _frame(pilot)
+        rows = rows[(rows["weight"] > 0) & (rows["order"] == 1)]
+        squares = rows["value"].pow(2).groupby(flips.octaves(rows["span"])).mean()
+        found = np.sqrt(squares.reindex(range(bins)).to_numpy())
+        least = np.nanmin(found, initial=np.inf, where=found > 0)
+        self.profile = np.where(found > 0, found, least) if np.isfinite(least) else None
+
+    def sets(self, order: int, number: int) -> pd.DataFrame:
+        """Chunk `number` of draws of M_k, and of Var g with those of k = 1."""
+        rng = np.random.default_rng(spawn(self.seed, f"order {order}", number))
+        return _frame(self._sample_sets(order, number * self.chunk + np.arange(self.chunk), rng))
+
+    def cubes(self, size: int, number: int) -> pd.DataFrame:
+        """Chunk `number` of draws that flip `size` positions in all ways: M_1 .. M_size, Var g."""
+        rng = np.random.default_rng(spawn(self.seed, "cubes", number))
+        numbers = number * self.chunk + np.arange(self.chunk)
+        return _frame([part for draw in numbers for part in self._cube(size, draw, rng)])
+
+    def whole(self, number: int) -> list[tuple]:
+        """M_k and Var g of a block, exactly: each target with all flips of its context."""
+        block, targets = np.array([number]), self.targets[self.free[number, self.targets]]
+        found = []
+        for group in targets[None] if self.model.causal else targets[:, None]:
+            asked = self.targets if self.model.causal else group
+            seen, differ = self.context(block, asked[None])
+            given = self.s[number], self.r[number], np.flatnonzero(differ[0].any(0)), asked
+            logits = torch.cat([part for _, part in flips.cube(self.inner, *given)])
+            kept, counts = np.isin(asked, group)[None], (seen.sum(2), differ.sum(2))
+            weights, span = flips.walsh_weights(logits, self.metric), np.zeros_like(asked[None])
+            for order in range(self.s.shape[1]):
+                binomials = [comb(d, order) - (order == 0) * (d == 0) for d in range(len(weights))]
+                given = asked[None], order, span, counts, np.array([1 / len(targets)])
+                values = (np.array(binomials) @ weights)[None]
+                found.append(self._rows(kept, block, *given, values))
+        return found
+
+    def context(self, blocks: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which positions (n, A, L) may be flipped for targets (n, A), and which of them differ."""
+        places = np.arange(self.s.shape[1])
+        seen = targets[:, :, None] > places if self.model.causal else targets[:, :, None] != places
+        seen = seen & self.free[blocks, None]
+        return seen, seen & (self.r != self.s)[blocks, None]
+
+    def _begin(self, numbers: np.ndarray, rng: np.random.Generator):
+        """Blocks (n,), random contexts and their flips (n, L), targets (n, A), which are asked."""
+        blocks = numbers % len(self.blocks)
+        s, r, kept = self.s[blocks], self.r[blocks], self.free[blocks][:, self.targets]
+        start = np.where(rng.random(s.shape) < 0.5, s, r)
+        targets = np.tile(self.targets, (len(blocks), 1))
+        if not self.model.causal:
+            targets = np.argmax(rng.random(kept.shape) * kept, axis=1)[:, None]
+            kept = np.ones_like(targets, bool)
+        return blocks, start, s + r - start, targets, kept
+
+    def _sample_sets(self, order, numbers, rng, uniform=flips.UNIFORM) -> list[tuple]:
+        blocks, start, other, targets, kept = self._begin(numbers, rng)
+        every = np.arange(len(blocks))
+        fresh = np.where(rng.random(start.shape) < 0.5, start, other)
+        seen, differ = self.context(blocks, targets)
+        chance = flips.chances(differ, targets, self.profile, uniform)
+        can = kept & ((chance > 0).sum(2) >= order)
+        # The target whose profile the set is drawn by; any of a causal model.
+        anchor = np.argmax(rng.random(can.shape) * can, axis=1)
+        chosen = flips.draw_set(chance[every, anchor], order, rng)
+        of_set = flips.set_chance(np.take_along_axis(chance, chosen[:, None], axis=2))
+        mixed = (of_set * can).sum(1) / np.maximum(can.sum(1), 1)
+        drawn = can.any(1)
+        weight = np.divide(1, mixed * kept.sum(1), out=np.zeros(len(blocks)), where=drawn)
+        values = np.zeros((1 + (order == 1), *targets.shape))
+        for begin in range(0, len(blocks), self.inner.batch):
+            part = slice(begin, begin + self.inner.batch)
+            given = start[part], other[part], chosen[part], targets[part]
+            change, here = flips.alternating(self.inner, *given)
+            values[0, part] = flips.norm(change, self.metric)
+            if order == 1:
+                here -= flips.ask(self.inner, fresh[part], targets[part])
+                values[1, part] = flips.norm(here, self.metric) / 2
+        first, last = chosen.min(1)[:, None], chosen.max(1)[:, None]
+        span = np.maximum(targets, last) - np.minimum(targets, first)
+        asked = kept & drawn[:, None]
+        if self.model.causal:
+            asked &= targets > last
+        asked[~drawn, 0] = True  # a draw that finds nothing to flip counts, as 0
+        counts = seen.sum(2), differ.sum(2)
+        found = [self._rows(asked, numbers, targets, order, span, counts, weight, values[0])]
+        if order == 1:
+            mean = 1 / kept.sum(1)
+            found.append(self._rows(kept, numbers, targets, 0, 0 * span, counts, mean, values[1]))
+        return found
+
+    def _cube(self, size: int, number: int, rng: np.random.Generator) -> list[tuple]:
+        numbers = np.array([number])
+        blocks, start, other, targets, kept = self._begin(numbers, rng)
+        fresh = np.where(rng.random(start.shape) < 0.5, start, other)
+        seen, differ = self.context(blocks, targets)
+        flipped = differ.any(1)
+        chosen = flips.draw_set(flipped / max(flipped.sum(), 1), size, rng)[0]
+        # What a cube of all targets does not fit into memory is left out at random.
+        most = max(1, HELD // (2**size * self.inner.vocabulary))
+        taken = rng.permutation(np.flatnonzero(kept[0]))[:most]
+        outputs = flips.cube(self.inner, start[0], other[0], chosen, targets[0])
+        logits = torch.cat([part[:, taken] for _, part in outputs])
+        change = logits[0] - flips.ask(self.inner, fresh, targets)[0, taken]
+        weights = flips.walsh_weights(logits, self.metric)
+        asked = np.zeros_like(kept)
+        asked[0, taken] = True
+        counts = seen.sum(2), differ.sum(2)
+        among, found = max(int(flipped.sum()), size), []
+        for order in range(size + 1):
+            values, factor = np.zeros(targets.shape), 1.0
+            if order:
+                values[0, taken] = sum(comb(d, order) * weights[d] for d in range(size + 1))
+                factor = comb(among, order) / comb(size, order)
+            else:
+                values[0, taken] = flips.norm(change, self.metric) / 2
+            mean = np.array([factor / len(taken)])
+            span = np.zeros_like(targets)
+            found.append(self._rows(asked, numbers, targets, order, span, counts, mean, values))
+        return found
+
+    def _rows(self, asked, numbers, targets, order, span, counts, weight, values) -> tuple:
+        draw, place = np.nonzero(asked)
+        seen, differ = (count[draw, place] for count in counts)
+        block = self.blocks[numbers[draw] % len(self.blocks)]
+        columns = (block, numbers[draw], targets[draw, place], np.full(len(draw), order))
+        return *columns, span[draw, place], seen, differ, weight[draw], values[draw, place]
+
+    def _replacement(self, law, s, others, kept, special, sweeps) -> np.ndarray:
+        """r (n, L) of blocks s (n, L), of which the kept tokens are not special."""
+        rng = np.random.default_rng(spawn(self.seed, f"law {law}"))
+        if law == "text":
+            return others
+        if law == "unigram":
+            return rng.choice(len(self.mu), s.shape, p=self.mu)
+        r, batch = s.copy(), self.model.batch
+        for begin in range(0, len(s), batch):
+            part = slice(begin, begin + batch)
+            if self.model.causal:
+                logits = flips.ask(self.model, s[part], r[part, 1:])
+                r[part, 1:] = self._tokens(logits, special, rng)
+                continue
+            for place in (p for _ in range(sweeps) for p in rng.permutation(s.shape[1])):
+                logits = flips.ask(self.model, r[part], np.full_like(r[part, :1], place))
+                drawn = self._tokens(logits, special, rng)[:, 0]
+                r[part, place] = np.where(kept[part, place], drawn, s[part, place])
+        return r
+
+    @staticmethod
+    def _tokens(logits: torch.Tensor, special: tuple[int, ...], rng) -> np.ndarray:
+        """A token (n, A) of each law of logits (n, A, |V|), not a special one."""
+        logits[..., list(special)] = -torch.inf
+        levels = logits.softmax(-1).cumsum(-1)
+        places = torch.from_numpy(rng.random(levels.shape[:-1])).to(levels.device)
+        places = places[..., None] * levels[..., -1:]
+        return torch.searchsorted(levels, places, right=True)[..., 0].cpu().numpy()
+
+
+def _frame(parts: list[tuple]) -> pd.DataFrame:
+    """The rows of all parts, tuples of columns."""
+    columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
+
+
+def _resampled(count: int, seed: int) -> np.ndarray:
+    """How often each replicate has each of `count` blocks, (1 + R, count); the first has all."""
+    rng = np.random.default_rng(spawn(seed, "bootstrap"))
+    drawn = rng.multinomial(count, np.full(count, 1 / count), REPLICATES)
+    return np.vstack([np.ones(count), drawn])
+
+
+_kept = lru_cache(KEPT)(_resampled)
+
+
+class _Blocks:
+    """Sums over blocks: the first of the replicates is of all blocks, the others resample them."""
+
+    def __init__(self, rows: pd.DataFrame, seed: int):
+        names, self.places = np.unique(rows["block"], return_inverse=True)
+        self.count = len(names)
+        self.weights = (_kept if self.count <= BLOCKS else _resampled)(self.count, seed)
+
+    def sums(self, which: np.ndarray, values: np.ndarray | float = 1.0) -> np.ndarray:
+        """Replicates (1 + R,) of the sum of values (rows,) over the rows `which` (rows, bool)."""
+        values = np.broadcast_to(values, which.shape)[which]
+        return self.weights @ np.bincount(self.places[which], values, self.count)
+
+    def floor(self, error: float, draw: np.ndarray, which: np.ndarray, terms: np.ndarray) -> float:
+        """The standard error that endless draws on these blocks would leave; 0 while unknown.
+
+        It is `error` less what the draws within blocks vary by; draw (rows of `which`,) numbers.
+        """
+        sums, block = np.bincount(draw, terms[which]), np.zeros(draw.max() + 1, np.int64)
+        block[draw] = self.places[which]
+        counts, of_blocks = np.bincount(block), np.bincount(block, sums)
+        freedom = len(sums) - np.count_nonzero(counts)
+        if freedom < self.count:
+            return 0.0
+        within = (sums**2).sum() - (of_blocks**2 / np.maximum(counts, 1)).sum()
+        return float(np.sqrt(max(error**2 - within / freedom / len(sums), 0.0)))
+
+    def error(self, replicates: np.ndarray) -> float:
+        """Standard error; the factor undoes that a resampled variance is (B - 1) / B of itself."""
+        if self.count < 2 or np.isnan(replicates[0]):
+            return float("nan")
+        return float(np.nanstd(replicates[1:], ddof=1) * np.sqrt(self.count / (self.count - 1)))
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def summary(
+    rows: pd.DataFrame,
+    first: float = 0.03,
+    higher: float = 0.003,
+    degree: int | None = None,
+    variance: float = 0.0,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """The table of `spectrum`, of the rows of its draws and with its arguments."""
+    blocks, order = _Blocks(rows, seed), rows["order"].to_numpy()
+    weighted = (rows["weight"] * rows["value"]).to_numpy()
+    new = ~rows.duplicated(["order", "draw"]).to_numpy()
+    every, largest = order == 0, order.max()
+    total = blocks.sums(every, weighted) / blocks.sums(new & every)
+    none = total[0] <= NONE * variance
+    unit = np.eye(largest + 1)
+    parts = {("M", k): unit[k] for k in range(1, largest + 1)}
+    for d in range(1, largest + 1) if degree else ():
+        signs = [(-1) ** (k - d) * comb(k, d) for k in range(largest + 1)]
+        parts["W", d] = np.where(np.arange(largest + 1) < d, 0, signs)
+    results, means = [], {}
+    for (quantity, k), signs in parts.items():
+        drawn = k if degree is None else 1
+        which, terms = signs[order] != 0, signs[order] * weighted
+        draws = int((new & (order == drawn)).sum())
+        mean = means[quantity, k] = blocks.sums(which, terms) / blocks.sums(new & (order == drawn))
+        error, share = blocks.error(mean), mean / total
+        floor = blocks.floor(error, rows["draw"].to_numpy()[which], which, terms)
+        asked = first * mean[0] if k == 1 else higher * total[0]
+        least = max(3 * error, ROUNDING * total[0])
+        known = dict(quantity=quantity, order=k, value=mean[0], se=error, floor=floor, asked=asked)
+        known |= dict(share=share[0], share_se=blocks.error(share), draws=draws)
+        known |= dict(forwards=draws * _costs(largest, degree)[drawn], reached=error <= asked)
+        results.append(known | {"state": "upper bound" if mean[0] < least else "measured"})
+    differing = blocks.sums(every, rows["differing"].to_numpy())
+    others = {
+        ("Var g", 0): total,
+        ("mean degree", 1): means["M", 1] / total,
+        ("M per differing", 1): means["M", 1] / differing * blocks.sums(every),
+        ("differing", 0): differing / blocks.sums(every, rows["positions"].to_numpy()),
+    }
+    for (quantity, k), value in others.items():
+        known = dict(quantity=quantity, order=k, value=value[0], se=blocks.error(value))
+        results.append(known | {"reached": True, "state": "measured"})
+    table = pd.DataFrame(results)
+    return table.assign(state="no spectrum yet") if none else table
+
+
+def ranges(rows: pd.DataFrame, order: int, seed: int = 0) -> pd.DataFrame:
+    """The share of M_order at each span, from the draws of `spectrum`: span, share, se.
+
+    The span of a pair (order 1) is the distance |i - j| of target and source; of a triple (order 2)
+    and of larger sets it is that of the first position from the last.
+    """
+    rows = rows[(rows["order"] == order) & (rows["span"] > 0)]
+    blocks, weighted = _Blocks(rows, seed), (rows["weight"] * rows["value"]).to_numpy()
+    span = rows["span"].to_numpy()
+    whole, results = blocks.sums(span > 0, weighted), []
+    for each in np.unique(span):
+        share = blocks.sums(span == each, weighted) / whole
+        results.append((int(each), float(share[0]), blocks.error(share)))
+    return pd.DataFrame(results, columns=["span", "share", "se"])
+
+
+@torch.no_grad()
+def influence_map(
+    model: Model | Conditionals,
+    tokens: np.ndarray,
+    passage: np.ndarray,
+    *,
+    mu: np.ndarray | None = None,
+    law: str = "text",
+    special: tuple[int, ...] = (),
+    sweeps: int = 1,
+    contexts: int = 16,
+    targets: int | None = None,
+    seed: int = 0,
+) -> np.ndarray:
+    """How the tokens of one passage (L,) act on each other, by target i and source j: (2, L, L).
+
+    First M_1(i, j) = E |D_j g|^2, D_j g = (g(m) - g(m flipped at j)) / 2; then what pairs alone
+    make of it, |E_m D_j g|^2, the part of degree 1. Means over `contexts` draws of r, of law `text`
+    from tokens (B, L), with two independent m each, whose product has no bias, so that the second
+    may be negative. At most `targets` targets of a masked model are asked, evenly spread; all by
+    default. NaN elsewhere, where j is no context of i, and where either is special. Takes up to
+    2 L forwards a context and target of a masked model, 2 L a context for a causal one.
+    """
+    model = model if isinstance(model, Conditionals) else flips.of_model(model)
+    others = tokens[np.random.default_rng(spawn(seed, "map")).permutation(len(tokens))[:contexts]]
+    draws = Draws(model, tokens, mu, law, special, sweeps, seed, (passage, others))
+    length, count = len(passage), len(others)
+    asked = draws.targets[draws.free[0, draws.targets]]
+    if targets is not None and targets < len(asked):
+        asked = asked[np.linspace(0, len(asked) - 1, targets).round().astype(int)]
+    found = np.full((2, length, length), np.nan)
+    for target in asked:
+        seen, _ = draws.context(np.zeros(1, int), np.array([[target]]))
+        found[:, target] = np.where(seen[0, 0], 0.0, np.nan)
+    rng = np.random.default_rng(spawn(seed, "map", 1))
+    groups = draws.targets[None] if model.causal else asked[:, None]
+    for block, group in product(range(count), groups):
+        _, differ = draws.context(np.array([block]), group[None])
+        sources = np.flatnonzero(differ[0].any(0))
+        starts = draws.s[block], draws.r[block]
+        flipped = rng.random((2, length)) < 0.5
+        for begin in range(0, len(sources), draws.inner.batch):
+            part = sources[begin : begin + draws.inner.batch]
+            changes = [_changes(draws.inner, *starts, m, part, group) for m in flipped]
+            sizes = [flips.norm(change.clone(), draws.metric).T for change in changes]
+            total = flips.norm(changes[0] + changes[1], draws.metric).T
+            found[0][np.ix_(group, part)] += (sizes[0] + sizes[1]) / (2 * count)
+            found[1][np.ix_(group, part)] += (total - sizes[0] - sizes[1]) / (2 * count)
+    return found
+
+
+def _changes(model: Conditionals, start, other, flipped, sources, targets) -> torch.Tensor:
+    """D_j (n, A, .) of features or logits, from `start` to `other`, for each j of sources (n,),
+    where of the other positions those that are `flipped` (L,) have the tokens of `other` (L,)."""
+    here = np.tile(np.where(flipped, other, start), (len(sources) + 1, 1))
+    rows = np.arange(len(sources))
+    here[rows, sources] = np.where(flipped, start, other)[sources]
+    logits = flips.ask(model, here, np.tile(targets, (len(here), 1)))
+    sign = torch.from_numpy(np.where(flipped[sources], 0.5, -0.5)).to(logits.device)
+    return (logits[:-1] - logits[-1]) * sign[:, None, None]
+
+
+@torch.no_grad()
+def anchored_loss(
+    model: Model | Conditionals,
+    tokens: np.ndarray,
+    *,
+    size: int = 8,
+    mu: np.ndarray | None = None,
+    law: str = "text",
+    special: tuple[int, ...] = (),
+    sweeps: int = 1,
+    targets: int = 256,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Loss on text of the logits cut at degree 0 .. size in `size` positions, the others at text.
+
+    Positions are drawn by the profile of influence; `targets` of them are asked in turn, each by
+    2^size forwards. Columns degree, loss and se (nats), excess and excess_se (over the uncut
+    logits, degree `size`); errors by a bootstrap over blocks. Raises as `spectrum` does.
+
+    The part of degree d at the text itself is 2^-q sum_m g(m) K_d(h), K the Krawtchouk polynomial
+    of the number h of flipped tokens, so that no table of all 2^q logits is needed.
+    """
+    model = model if isinstance(model, Conditionals) else flips.of_model(model)
+    draws = Draws(model, tokens, mu, law, special, sweeps, seed)
+    if not 1 <= size < tokens.shape[1]:
+        raise Refusal(f"found {size}, expected 1 to L - 1 = {tokens.shape[1] - 1}", "size")
+    draws.learn_profile()
+    degrees, rng = np.arange(size + 1), np.random.default_rng(spawn(seed, "anchored"))
+    kernel = torch.tensor([[_krawtchouk(size, d, h) for h in degrees] for d in degrees]).double()
+    losses = np.empty((targets, size + 1))
+    blocks = np.arange(targets) % len(draws.s)
+    for number, block in enumerate(blocks):
+        target = rng.choice(draws.targets[draws.free[block, draws.targets]])
+        at, asked = np.array([[target]]), draws.targets if model.causal else np.array([target])
+        _, differ = draws.context(np.array([block]), at)
+        chance = flips.chances(differ, at, draws.profile)[:, 0]
+        chosen = flips.draw_set(chance, size, rng)[0]
+        place, sums = int(np.flatnonzero(asked == target)[0]), 0
+        for flipped, logits in flips.cube(model, draws.s[block], draws.r[block], chosen, asked):
+            own = logits[:, place].cpu()
+            of_count = torch.from_numpy(np.eye(size + 1)[:, flipped])
+            sums = sums + of_count @ own
+        cut = (kernel @ sums / 2**size).cumsum(0).numpy()
+        losses[number] = -log_softmax(cut, axis=1)[:, draws.s[block, target]]
+    of_blocks, every, results = _Blocks(pd.DataFrame({"block": blocks}), seed), blocks >= 0, []
+    for degree in degrees:
+        result = [int(degree)]
+        for each in (losses[:, degree], losses[:, degree] - losses[:, -1]):
+            mean = of_blocks.sums(every, each) / of_blocks.sums(every)
+            result += [float(mean[0]), of_blocks.error(mean)]
+        results.append(result)
+    return pd.DataFrame(results, columns=["degree", "loss", "se", "excess", "excess_se"])
+
+
+def _krawtchouk(size: int, degree: int, flipped: int) -> int:
+    """sum_{|T| = degree} of chi_T(m), where `flipped` of the `size` bits of m are flipped."""
+    terms = range(degree + 1)
+    return sum((-1) ** j * comb(flipped, j) * comb(size - flipped, degree - j) for j in terms)

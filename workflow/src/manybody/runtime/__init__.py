@@ -1,1 +1,0 @@
-"""What every job needs besides its science: logs, progress, devices, random numbers."""

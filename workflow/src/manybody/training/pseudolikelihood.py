@@ -1,0 +1,263 @@
+"""Inverse Potts: couplings from sequences by maximum pseudo-likelihood.
+
+    loss = -(1 / (W L)) sum_n w_n sum_i log P(s_i | the others),  logits_i = h_i + sum_j J_ij s_j
+
+This is also the masked-prediction loss over all L masks, one for each conditional
+(docs/science/potts.md, section 2). The couplings are those of factored attention, J_ij(a, b) =
+sum_h A^h_ij V^h_ab with H heads; L-BFGS minimises the loss by one compiled pass over the sequences.
+
+Repeated sequences are collapsed to one with the sum of their weights.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy.optimize import OptimizeResult, minimize
+
+from manybody.training import pseudolikelihood_loops as pseudolikelihood
+
+HISTORY = 10  # pairs of steps and gradients that L-BFGS remembers
+
+
+class Counted:
+    """Sequences (N, L) of q colours as the unique ones and their weights.
+
+    sequence_weights (N,) are numbers of repeats or any weights that are not negative; all ones if
+    None.
+    `ValueError` for tokens that are none of the colours, or for weights that do not fit.
+    """
+
+    def __init__(
+        self, tokens: np.ndarray, vocabulary: int, sequence_weights: np.ndarray | None = None
+    ):
+        tokens = np.asarray(tokens)
+        sequence_weights = (
+            np.ones(len(tokens))
+            if sequence_weights is None
+            else np.asarray(sequence_weights, np.float64)
+        )
+        unique, self.place = np.unique(tokens, axis=0, return_inverse=True)
+        self.place = self.place.reshape(-1)
+        self.sequence_weights = np.bincount(self.place, sequence_weights, len(unique))
+        self.total = float(sequence_weights.sum())
+        self.length, self.vocabulary = tokens.shape[1], vocabulary
+        self.tokens = np.ascontiguousarray(unique.T, np.int64)  # (L, U)
+        counts = np.zeros((self.length, vocabulary))
+        for site, colours in enumerate(self.tokens):
+            counts[site] = np.bincount(colours, self.sequence_weights, vocabulary)
+        self.common = counts.argmax(axis=1)  # each site's most frequent colour
+        # A table row for each other colour that occurs, and the rows of each sequence.
+        rare = unique != self.common
+        present = np.zeros((self.length, vocabulary), bool)
+        present[np.nonzero(rare)[1], unique[rare]] = True
+        self.row_site, self.row_colour = np.nonzero(present)
+        number = np.zeros((self.length, vocabulary), np.int64)
+        number[present] = np.arange(len(self.row_site))
+        self.rows = number[np.nonzero(rare)[1], unique[rare]]
+        self.offsets = np.concatenate([[0], rare.sum(axis=1).cumsum()])
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What the compiled loops read."""
+        return (
+            self.tokens, self.sequence_weights, self.offsets, self.rows, self.row_site,
+            self.row_colour, self.common,
+        )  # fmt: skip
+
+
+@dataclass
+class Heads:
+    """A (H, L, L) with zero diagonals, V (H, q, q), fields (L, q): logits in nats."""
+
+    attention: np.ndarray
+    values: np.ndarray
+    fields: np.ndarray
+
+    @property
+    def couplings(self) -> np.ndarray:
+        """J (L, L, q, q), indexed i, j, a, b: what colour b of site j adds to colour a of i."""
+        return np.einsum("hij,hab->ijab", self.attention, self.values)
+
+
+@dataclass
+class Fit:
+    """A fitted model, its objective, mean training loss (nats a site), and what the fit took."""
+
+    model: Heads
+    objective: float
+    loss: float
+    iterations: int
+    evaluations: int
+    converged: bool
+
+
+def losses(model: Heads, tokens: np.ndarray) -> np.ndarray:
+    """Mean loss (nats a site) of each sequence of tokens (N, L), each site masked in turn: (N,)."""
+    vocabulary = model.fields.shape[1]
+    counted = Counted(tokens, vocabulary)
+    found = np.zeros(counted.tokens.shape[1])
+    _pass(counted, model, False, 1, found)
+    return found[counted.place] / counted.length
+
+
+def loss_and_gradients(counted: Counted, model: Heads, threads: int = 1) -> tuple[float, Heads]:
+    """Summed loss (nats; each conditional counts with its sequence's weight), and its gradient in
+    the shape of the model. The same for any number of threads."""
+    return _pass(counted, model, True, threads, np.zeros(counted.tokens.shape[1]))
+
+
+def fit_heads(
+    counted: Counted,
+    heads: int = 1,
+    ridge: float = 1e-4,
+    *,
+    summed: bool = False,
+    fields: bool = False,
+    init_scale: tuple[float, float] = (0.1, 0.3),
+    seed: int | np.random.SeedSequence = 0,
+    iterations: int = 250,
+    tolerance: float = 0.0,
+    threads: int = 1,
+) -> Fit:
+    """Factored attention of H heads, free A.
+
+    Minimises the mean loss, or the summed one if `summed`, plus ridge / 2 times the squared A and
+    V (and fields, if there are any). A and V start from normal numbers drawn from `seed`, with the
+    standard deviations `init_scale`. Ends after `iterations`, or when an iteration lowers the
+    objective by less than `tolerance` times its value.
+    """
+    length, vocabulary = counted.length, counted.vocabulary
+    rng = np.random.default_rng(seed)
+    attention = init_scale[0] * rng.standard_normal((heads, length, length))
+    attention[:, np.arange(length), np.arange(length)] = 0.0
+    values = init_scale[1] * rng.standard_normal((heads, vocabulary, vocabulary))
+    shapes = [attention.shape, values.shape, (length, vocabulary)][: 3 if fields else 2]
+    none = np.zeros((length, vocabulary))
+
+    def model(vector: np.ndarray) -> Heads:
+        parts = split(vector, shapes)
+        return Heads(*parts, *([] if fields else [none]))
+
+    scale = 1.0 if summed else 1.0 / (counted.total * counted.length)
+
+    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        loss, gradients = loss_and_gradients(counted, model(vector), threads)
+        parts = [gradients.attention, gradients.values, gradients.fields]
+        gradient = np.concatenate([part.ravel() for part in parts[: len(shapes)]])
+        gradient *= scale
+        gradient += ridge * vector
+        return scale * loss + 0.5 * ridge * (vector @ vector), gradient
+
+    first = np.concatenate([attention.ravel(), values.ravel(), np.zeros(fields * none.size)])
+    found = minimize(
+        objective,
+        first,
+        jac=True,
+        method="L-BFGS-B",
+        options=dict(
+            maxiter=iterations, maxfun=10 * iterations, maxcor=HISTORY, ftol=tolerance, gtol=0.0
+        ),
+    )
+    loss = found.fun - 0.5 * ridge * (found.x @ found.x)
+    return Fit(
+        model=model(found.x),
+        objective=float(found.fun),
+        loss=float(loss / (scale * counted.total * counted.length)),
+        iterations=int(found.nit),
+        evaluations=int(found.nfev),
+        converged=bool(found.success),
+    )
+
+
+def descend_to_zeros(
+    evaluate: Callable,
+    initial: np.ndarray,
+    sparse: np.ndarray,
+    sparsity: float,
+    iterations: int,
+    *,
+    history: int = HISTORY,
+    tolerance: float = 0.0,
+    callback: Callable | None = None,
+) -> OptimizeResult:
+    """Minimises a function of a vector (n,) plus `sparsity` times the sum of |its entries| where
+    `sparse` (n,) says so, from `initial`.
+
+    evaluate: vector -> (value, gradients (n,)). Each such entry is a difference of two numbers of 0
+    or more, by L-BFGS-B, so that entries end at zero. What scipy returns, with `x` the vector (n,).
+    `callback` gets scipy's vector after each iteration; `tolerance` as in `fit_heads`.
+    """
+    size = int(sparse.sum())
+
+    def together(vector: np.ndarray) -> np.ndarray:
+        found = np.empty(len(initial))
+        found[sparse] = vector[:size] - vector[size : 2 * size]
+        found[~sparse] = vector[2 * size :]
+        return found
+
+    def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradients = evaluate(together(vector))
+        parts = [gradients[sparse] + sparsity, sparsity - gradients[sparse], gradients[~sparse]]
+        return value + sparsity * vector[: 2 * size].sum(), np.concatenate(parts)
+
+    own = initial[sparse]
+    found = minimize(
+        objective,
+        np.concatenate([np.maximum(own, 0), np.maximum(-own, 0), initial[~sparse]]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * (2 * size) + [(None, None)] * (len(initial) - size),
+        callback=callback,
+        options=dict(
+            maxiter=iterations, maxfun=10 * iterations, maxcor=history, ftol=tolerance, gtol=0
+        ),
+    )
+    found.x = together(found.x)
+    return found
+
+
+def _pass(
+    counted: Counted, model: Heads, gradients: bool, threads: int, found: np.ndarray
+) -> tuple[float, Heads | None]:
+    """Summed loss and its gradient; the losses of unique sequences are added to `found` (U,) if
+    there is one thread."""
+    length, vocabulary = counted.length, counted.vocabulary
+    sites, heads = np.empty(length), len(model.attention)
+    values = np.ascontiguousarray(model.values.transpose(0, 2, 1))
+    of_attention = np.empty((length, heads, length))
+    of_values = np.empty((length, heads, vocabulary, vocabulary))
+    of_fields = np.empty((length, vocabulary))
+
+    def part(first: int, last: int) -> None:
+        pseudolikelihood.factored(
+            first, last, *counted.arrays, model.attention, values, model.fields, gradients, sites,
+            found if single else np.zeros_like(found), of_attention, of_values, of_fields,
+        )  # fmt: skip
+
+    single = threads == 1
+    if single:
+        part(0, length)
+    else:
+        edges = [length * t // threads for t in range(threads + 1)]
+        for _ in _pool(threads).map(part, edges[:-1], edges[1:]):
+            pass
+    total = float(sites.sum())
+    if not gradients:
+        return total, None
+    of_values = of_values.sum(axis=0).transpose(0, 2, 1)
+    return total, Heads(of_attention.transpose(1, 0, 2), of_values, of_fields)
+
+
+def split(vector: np.ndarray, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+    """Arrays of these shapes from a flat vector, in turn."""
+    ends = np.cumsum([np.prod(shape) for shape in shapes])
+    parts = zip(np.split(vector, ends[:-1]), shapes, strict=True)
+    return [part.reshape(shape) for part, shape in parts]
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="sites")
