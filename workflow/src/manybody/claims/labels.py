@@ -1,4 +1,4 @@
-"""Labels of models, which are in `manybody.models.labels`."""
+"""Names of generators and students: `manybody.models.labels`."""
 
 from manybody.models.labels import bounded, generator, network, scale, short, target
 

@@ -1,10 +1,10 @@
-"""What generators and students are called in claims and legends, with their order."""
+"""Names of generators and students in claims and legends, with their order."""
 
 from manybody import models
 
 
 def bounded(description: dict) -> bool:
-    """Whether the order is a restriction: it is not if it exceeds the sequence length L."""
+    """True where the order restricts the model: it does not if it exceeds the length L."""
     return models.about(description).bounded
 
 

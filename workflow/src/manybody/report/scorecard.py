@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from manybody.io.atomic import atomic
-from manybody.papers.claims import Claim, read
+from manybody.papers.claims import Claim, read, written
 
 ENDING = ".claims.csv"
 PREAMBLE = """# Scorecard
@@ -50,12 +50,5 @@ def _line(paper: str, figure: str, claim: Claim) -> str:
 
 
 def number(claim: Claim) -> str:
-    """The value with its interval, two digits of its half width; empty where nothing was run."""
-    value, low, high = claim.value, claim.low, claim.high
-    if not math.isfinite(value):
-        return ""
-    width = (high - low) / 2
-    if not (width > 0 and math.isfinite(width)):
-        return f"{value:.4g}"
-    places = max(0, 1 - math.floor(math.log10(width)))
-    return f"{value:.{places}f} ({low:.{places}f} to {high:.{places}f})"
+    """The value with its interval; empty where nothing was run."""
+    return written(claim.value, claim.low, claim.high) if math.isfinite(claim.value) else ""
