@@ -200,7 +200,9 @@ def compare(
         reasons = [unequal(generators, targets, late, early, test)]
         reasons += [] if width <= RESOLVED else ["checkpoints do not resolve the times"]
         words = f"{kind_label(targets, late)} against {kind_label(targets, early)}"
-        made.append(Compared(list(late), list(early), words, found, "; ".join(filter(None, reasons))))
+        made.append(
+            Compared(list(late), list(early), words, found, "; ".join(filter(None, reasons)))
+        )
     return made
 
 
