@@ -5,13 +5,13 @@ Makes   results/claims/{paper}/{figure}.csv, results/scorecard.md (all of them),
         (how many gates hold), which is missing while a gate is contradicted
 """
 
-for paper, figure in judged_figures():
+for paper, figure in figures.judged():
 
     rule:
         name:
             f"judge_{paper}_{figure}".replace("-", "_")
         input:
-            **figure_inputs(paper, figure),
+            **figures.inputs(paper, figure),
         output:
             claims=f"{RESULTS}/claims/{paper}/{figure}.csv",
         log:
@@ -25,8 +25,8 @@ for paper, figure in judged_figures():
         params:
             paper=paper,
             figure=figure,
-            block=figure_block(paper, figure, drawn=False),
-            context=needs(paper, figure, drawn=False),
+            block=figures.block(paper, figure, drawn=False),
+            context=figures.needs(paper, figure, drawn=False),
             code=lambda wildcards, module=f"{paper}.{figure}".replace("-", "_"): code(
                 "judge_figure.py", f"manybody.claims.{module}", figure=True
             ),
@@ -38,7 +38,7 @@ for paper, figure in judged_figures():
 
 rule write_scorecard:
     input:
-        claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in judged_figures()],
+        claims=figures.claims_of(figures.names()),
     output:
         scorecard=f"{RESULTS}/scorecard.md",
     log:
@@ -76,7 +76,7 @@ rule write_figure_scorecard:
 # A job of its own, after the page: a job that fails takes its files with it and ends the run.
 rule judge_gates:
     input:
-        claims=[f"{RESULTS}/claims/{paper}/{figure}.csv" for paper, figure in judged_figures()],
+        claims=figures.claims_of(figures.names()),
         page=f"{RESULTS}/index.html",
     output:
         gates=f"{RESULTS}/gates.json",

@@ -4,13 +4,13 @@ Needs   the losses, histories, traces and theory that the figure's block in the 
 Makes   results/figures/{paper}/{figure}.pdf, .png and .csv (what is drawn)
 """
 
-for paper, figure in figure_names():
+for paper, figure in figures.names():
 
     rule:
         name:
             f"plot_{paper}_{figure}".replace("-", "_")
         input:
-            **figure_inputs(paper, figure, drawn=True),
+            **figures.inputs(paper, figure, drawn=True),
         # The report shows the format whose label sorts first.
         output:
             pdf=report(
@@ -38,8 +38,8 @@ for paper, figure in figure_names():
         params:
             paper=paper,
             figure=figure,
-            block=figure_block(paper, figure, drawn=True),
-            context=needs(paper, figure, drawn=True),
+            block=figures.block(paper, figure, drawn=True),
+            context=figures.needs(paper, figure, drawn=True),
             code=lambda wildcards, module=f"{paper}.{figure}".replace("-", "_"): code(
                 "plot_figure.py", f"manybody.plotting.{module}", figure=True
             ),
@@ -51,21 +51,21 @@ for paper, figure in figure_names():
 
 # Figures with a config of their own, in three pieces, of which each needs the one before: models,
 # clones, and the figure with its claims.
-for _, own in own_figures():
+for _, own in figures.own():
 
     rule:
         name:
             f"{own}_models"
         input:
-            figure_inputs("simplicity", own)["runs"],
+            figures.inputs("simplicity", own)["runs"],
         localrule: True
 
     rule:
         name:
             f"{own}_clones"
         input:
-            figure_inputs("simplicity", own)["clones"],
-            figure_inputs("simplicity", own)["sequences"],
+            figures.inputs("simplicity", own)["clones"],
+            figures.inputs("simplicity", own)["sequences"],
         localrule: True
 
     rule:

@@ -8,7 +8,7 @@ Makes   results/index.html: verdicts, figures with captions, cards of clones, wh
 
 rule write_page:
     input:
-        **page_inputs(figure_names()),
+        **figures.page_inputs(figures.names()),
     output:
         page=report(f"{RESULTS}/index.html", caption="../report/scorecard.rst", category="page"),
     log:
@@ -20,10 +20,10 @@ rule write_page:
         mem_mb=growing(1000),
         runtime=growing(30),
     params:
-        figures=figure_names(),
-        shown={"/".join(name): shown_clones(*name) for name in figure_names()},
-        config=config_digest(),
-        texts=lambda wildcards: page_texts(figure_names()),
+        figures=figures.names(),
+        shown={"/".join(name): figures.shown_clones(*name) for name in figures.names()},
+        config=figures.config_digest(),
+        texts=lambda wildcards: figures.page_texts(figures.names()),
         code=lambda wildcards: code("write_page.py", figure=True),
     message:
         "Writing the page of the run"
@@ -31,13 +31,13 @@ rule write_page:
         "../scripts/write_page.py"
 
 
-for paper, figure in own_figures():
+for paper, figure in figures.own():
 
     rule:
         name:
             f"write_page_of_{figure}"
         input:
-            **page_inputs([(paper, figure)], f"{paper}.{figure}."),
+            **figures.page_inputs([(paper, figure)], f"{paper}.{figure}."),
         output:
             page=f"{RESULTS}/{paper}-{figure}.html",
         log:
@@ -50,9 +50,9 @@ for paper, figure in own_figures():
             runtime=growing(30),
         params:
             figures=[(paper, figure)],
-            shown={f"{paper}/{figure}": shown_clones(paper, figure)},
-            config=config_digest(),
-            texts=lambda wildcards, name=(paper, figure): page_texts([name]),
+            shown={f"{paper}/{figure}": figures.shown_clones(paper, figure)},
+            config=figures.config_digest(),
+            texts=lambda wildcards, name=(paper, figure): figures.page_texts([name]),
             code=lambda wildcards: code("write_page.py", figure=True),
         message:
             f"Writing the page of {paper} {figure}"

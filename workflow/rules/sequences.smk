@@ -11,10 +11,12 @@ Makes   results/corpora/{corpus}/{train,validation,test}.parquet, the documents 
         A tree, a cut Hamiltonian, n-grams and text with noise are drawn exactly, by one rule.
 """
 
+POTTS_COLOURS = Path(workflow.basedir) / "workflow/src/manybody/data/potts_colours.json"
+
 
 rule collect_corpus:
     input:
-        files=lambda wildcards: corpus_files(wildcards.corpus),
+        files=lambda wildcards: sources.corpus_files(wildcards.corpus),
     output:
         **{split: f"{RESULTS}/corpora/{{corpus}}/{split}.parquet" for split in SPLITS},
     log:
@@ -29,10 +31,10 @@ rule collect_corpus:
         mem_mb=growing(2000),
         runtime=growing(240),
     params:
-        given=lambda wildcards: digests(corpus_files(wildcards.corpus)),
-        corpus=lambda wildcards: entry("corpora", wildcards.corpus),
+        given=lambda wildcards: digests(sources.corpus_files(wildcards.corpus)),
+        corpus=lambda wildcards: paths.entry("corpora", wildcards.corpus),
         downloads=f"{RESULTS}/downloads",
-        code=lambda wildcards: code("collect_corpus.py", *corpus_modules(wildcards.corpus)),
+        code=lambda wildcards: code("collect_corpus.py", *sources.corpus_modules(wildcards.corpus)),
     message:
         "Collecting the documents of {wildcards.corpus}"
     script:
@@ -41,7 +43,7 @@ rule collect_corpus:
 
 rule train_tokenizer:
     input:
-        documents=lambda wildcards: documents(wildcards.source, "train"),
+        documents=lambda wildcards: sources.documents(wildcards.source, "train"),
     output:
         tokenizer=f"{SEQUENCES}/tokenizer.json",
     log:
@@ -49,7 +51,9 @@ rule train_tokenizer:
     benchmark:
         f"{RESULTS}/usage/train_tokenizer/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(source for source in sources_of("text") if not own_tokenizer(source)),
+        source=named(
+            source for source in sources.sources_of("text") if not sources.own_tokenizer(source)
+        ),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -57,8 +61,10 @@ rule train_tokenizer:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        vocabulary=lambda wildcards: entry("sources", wildcards.source)["vocabulary"],
-        end_of_document=lambda wildcards: entry("sources", wildcards.source)["end_of_document"],
+        vocabulary=lambda wildcards: paths.entry("sources", wildcards.source)["vocabulary"],
+        end_of_document=lambda wildcards: paths.entry("sources", wildcards.source)[
+            "end_of_document"
+        ],
         code=lambda wildcards: code("train_tokenizer.py"),
     message:
         "Training the tokenizer of {wildcards.source}"
@@ -68,7 +74,7 @@ rule train_tokenizer:
 
 rule take_tokenizer:
     input:
-        files=lambda wildcards: tokenizer_files(wildcards.source),
+        files=lambda wildcards: sources.tokenizer_files(wildcards.source),
     output:
         tokenizer=f"{SEQUENCES}/tokenizer.json",
         special=f"{SEQUENCES}/special.json",
@@ -77,7 +83,9 @@ rule take_tokenizer:
     benchmark:
         f"{RESULTS}/usage/take_tokenizer/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(source for source in sources_of("text") if own_tokenizer(source)),
+        source=named(
+            source for source in sources.sources_of("text") if sources.own_tokenizer(source)
+        ),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/learning.yaml"
@@ -85,8 +93,8 @@ rule take_tokenizer:
         mem_mb=growing(2000),
         runtime=growing(30),
     params:
-        given=lambda wildcards: digests(tokenizer_files(wildcards.source)),
-        tokenizer=lambda wildcards: entry("sources", wildcards.source)["tokenizer"],
+        given=lambda wildcards: digests(sources.tokenizer_files(wildcards.source)),
+        tokenizer=lambda wildcards: paths.entry("sources", wildcards.source)["tokenizer"],
         downloads=f"{RESULTS}/downloads",
         code=lambda wildcards: code("take_tokenizer.py"),
     message:
@@ -97,9 +105,9 @@ rule take_tokenizer:
 
 rule encode_sequences:
     input:
-        documents=lambda wildcards: documents(wildcards.source, wildcards.split),
+        documents=lambda wildcards: sources.documents(wildcards.source, wildcards.split),
         tokenizer=f"{SEQUENCES}/tokenizer.json",
-        special=lambda wildcards: special_tokens(wildcards.source),
+        special=lambda wildcards: sources.special_tokens(wildcards.source),
     output:
         sequences=f"{SEQUENCES}/{{split}}.parquet",
     log:
@@ -107,7 +115,7 @@ rule encode_sequences:
     benchmark:
         f"{RESULTS}/usage/encode_sequences/{{source}}.{{split}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("text")),
+        source=named(sources.sources_of("text")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -115,7 +123,7 @@ rule encode_sequences:
         mem_mb=growing(2000),
         runtime=growing(120),
     params:
-        source=lambda wildcards: entry("sources", wildcards.source),
+        source=lambda wildcards: paths.entry("sources", wildcards.source),
         code=lambda wildcards: code("encode_sequences.py"),
     message:
         "Tokenising the {wildcards.split} split of {wildcards.source}"
@@ -134,7 +142,7 @@ rule measure_overlap:
     benchmark:
         f"{RESULTS}/usage/measure_overlap/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("text")),
+        source=named(sources.sources_of("text")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -151,7 +159,7 @@ rule measure_overlap:
 
 rule sample_many_body:
     input:
-        tensors=lambda wildcards: tensor_files(wildcards.source),
+        tensors=lambda wildcards: sources.tensor_files(wildcards.source),
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
         hamiltonian=HAMILTONIAN,
@@ -160,17 +168,17 @@ rule sample_many_body:
     benchmark:
         f"{RESULTS}/usage/sample_many_body/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("many-body")),
+        source=named(sources.sources_of("many-body")),
     priority: WIDE
     conda:
         "../../envs/numerics.yaml"
-    threads: lambda wildcards: sampling_threads(wildcards.source)
+    threads: lambda wildcards: sources.sampling_threads(wildcards.source)
     resources:
         mem_mb=growing(2000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests(tensor_files(wildcards.source)),
-        source=lambda wildcards: entry("sources", wildcards.source),
+        given=lambda wildcards: digests(sources.tensor_files(wildcards.source)),
+        source=lambda wildcards: paths.entry("sources", wildcards.source),
         code=lambda wildcards: code("sample_many_body.py"),
     message:
         "Sampling {wildcards.source}"
@@ -180,7 +188,7 @@ rule sample_many_body:
 
 rule sample_potts:
     input:
-        tensors=lambda wildcards: tensor_files(wildcards.source),
+        tensors=lambda wildcards: sources.tensor_files(wildcards.source),
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
         hamiltonian=HAMILTONIAN,
@@ -189,17 +197,17 @@ rule sample_potts:
     benchmark:
         f"{RESULTS}/usage/sample_potts/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("potts")),
+        source=named(sources.sources_of("potts")),
     priority: WIDE
     conda:
         "../../envs/numerics.yaml"
-    threads: lambda wildcards: sampling_threads(wildcards.source)
+    threads: lambda wildcards: sources.sampling_threads(wildcards.source)
     resources:
         mem_mb=growing(2000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests(tensor_files(wildcards.source)),
-        source=lambda wildcards: entry("sources", wildcards.source),
+        given=lambda wildcards: digests(sources.tensor_files(wildcards.source)),
+        source=lambda wildcards: paths.entry("sources", wildcards.source),
         code=lambda wildcards: code("sample_potts.py"),
         colours=sha256(POTTS_COLOURS),
     message:
@@ -210,7 +218,7 @@ rule sample_potts:
 
 rule draw_sequences:
     input:
-        given=lambda wildcards: drawn_from(wildcards.source),
+        given=lambda wildcards: sources.drawn_from(wildcards.source),
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
     log:
@@ -218,7 +226,7 @@ rule draw_sequences:
     benchmark:
         f"{RESULTS}/usage/draw_sequences/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("tree", "cut", "n-gram-clone", "noisy")),
+        source=named(sources.sources_of("tree", "cut", "n-gram-clone", "noisy")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -226,10 +234,10 @@ rule draw_sequences:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests(tensor_files(wildcards.source)),
-        source=lambda wildcards: entry("sources", wildcards.source),
-        module=lambda wildcards: exact_module(wildcards.source),
-        code=lambda wildcards: code("draw_sequences.py", exact_module(wildcards.source)),
+        given=lambda wildcards: digests(sources.tensor_files(wildcards.source)),
+        source=lambda wildcards: paths.entry("sources", wildcards.source),
+        module=lambda wildcards: sources.exact_module(wildcards.source),
+        code=lambda wildcards: code("draw_sequences.py", sources.exact_module(wildcards.source)),
     message:
         "Drawing {wildcards.source}"
     script:
@@ -238,7 +246,7 @@ rule draw_sequences:
 
 rule read_alignment:
     input:
-        alignment=lambda wildcards: alignment_file(wildcards.source),
+        alignment=lambda wildcards: sources.alignment_file(wildcards.source),
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
         sequence_weights=f"{SEQUENCES}/weights.parquet",
@@ -247,7 +255,7 @@ rule read_alignment:
     benchmark:
         f"{RESULTS}/usage/read_alignment/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("alignment")),
+        source=named(sources.sources_of("alignment")),
     priority: WIDE
     conda:
         "../../envs/numerics.yaml"
@@ -256,8 +264,8 @@ rule read_alignment:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests([alignment_file(wildcards.source)]),
-        source=lambda wildcards: entry("sources", wildcards.source),
+        given=lambda wildcards: digests([sources.alignment_file(wildcards.source)]),
+        source=lambda wildcards: paths.entry("sources", wildcards.source),
         code=lambda wildcards: code("read_alignment.py"),
     message:
         "Reading the alignment {wildcards.source}"
