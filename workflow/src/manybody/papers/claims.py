@@ -64,7 +64,7 @@ class Comparison:
 
     def interval(self, deviations: float | None = None) -> tuple[float, float]:
         """The ends of the interval; NaN where the error is not known."""
-        if self.unusable or not math.isfinite(self.value):
+        if self.unusable or math.isnan(self.value):
             return math.nan, math.nan
         count = self.deviations if deviations is None else deviations
         if self.half is None:

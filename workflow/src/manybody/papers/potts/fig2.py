@@ -314,21 +314,16 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 def _searches(data: Data, scope: str) -> list[records.Claim]:
     """Judges the search of recipes, where rates were searched or longer runs made."""
-    claims_of = {
-        "rates": (
-            "The best learning rates lie inside the range that was searched",
-            runs.searched(data),
-            "the best rate is none of the outermost",
-        ),
-        "steps": (
-            "More steps do not lower the losses of figure 2",
-            runs.longer(data),
-            f"the drop is below {runs.ENOUGH:g} nats per token",
-        ),
+    inside = "The best learning rates lie inside the range that was searched"
+    enough = "More steps do not lower the losses of figure 2"
+    drop = f"the drop is below {runs.ENOUGH:g} nats per token"
+    parts_of = {
+        "rates": (inside, runs.searched(data), "the best rate is none of the outermost"),
+        "steps": (enough, runs.longer(data), drop),
     }
     return [
         records.judged(f"potts/fig2/{name}", statement, parts, scope, rule, beyond=True)
-        for name, (statement, parts, rule) in claims_of.items()
+        for name, (statement, parts, rule) in parts_of.items()
         if parts
     ]
 

@@ -306,7 +306,7 @@ def searched(data: Data) -> list[records.Comparison]:
 
 
 def longer(data: Data) -> list[records.Comparison]:
-    """Drops of the loss by more steps: a cosine is flat at its end whether or not it has arrived."""
+    """Drops of the loss by more steps: a cosine is flat at its end, arrived or not."""
     found = []
     for entry in data.architectures:
         if entry.longer is not None and entry.same_recipe(entry.longer):

@@ -1,9 +1,9 @@
-"""Students of known laws: losses on cuts and clones, exact losses, times, and half-times of M_k.
+"""Students of known distributions: losses on cuts and clones, exact losses, times, half-times.
 
-A ladder is a list of sets of sequences that hold more and more of a law: cuts at a growing order or
-trees filtered at a falling level, and the law itself last; or clones of generators of growing
-order. Its rung k = 1, 2, ... is compared with rung k of other ladders, and with M_k, which sees the
-orders above k.
+A series is a list of sets of sequences that hold more and more of a distribution: cuts at a
+growing order or trees filtered at a falling level, and the distribution itself last; or clones of
+generators of growing order. Its step k = 1, 2, ... is compared with step k of other series, and
+with M_k, which sees the orders above k.
 """
 
 import math
@@ -12,21 +12,19 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from manybody.claims import labels
-from manybody.claims.saturation import SATURATION, Kind, read_kinds
-from manybody.claims.simplicity import spectra
-from manybody.claims.simplicity.evaluated import read_student
-from manybody.claims.simplicity.spectra import HalfTime, Spectra
 from manybody.io import tables
+from manybody.models import labels
+from manybody.papers.saturation import SATURATION, Kind, read_kinds
+from manybody.papers.simplicity.spectra import HalfTime, Spectra
 
 
-class Rung(NamedTuple):
+class Step(NamedTuple):
     """A set of sequences.
 
     curves: target, seed, step, loss, loss_se. exact: the mean loss of the source's own
-    conditionals on it, own: that of its own law, NaN where it is not known. apart: of each run the
-    last loss less the exact one, (runs,), and its standard error over sequences. kinds: log t of
-    the loss by definition of saturation.
+    conditionals on it, own: that of its own distribution, NaN where it is not known. apart: of
+    each run the last loss less the exact one, (runs,), and its standard error over sequences.
+    kinds: log t of the loss by definition of saturation.
     """
 
     label: str
@@ -45,33 +43,20 @@ class Rung(NamedTuple):
         return float(means.mean()), math.hypot(runs, float(kind.resampled.mean(axis=1).std(ddof=1)))
 
 
-class Ladder(NamedTuple):
-    """Rungs from low to high; whether they are sets of known laws or clones."""
+class Series(NamedTuple):
+    """Steps from low to high; `known` where they are sets of known distributions, not clones."""
 
     label: str
     known: bool
-    rungs: list[Rung]
+    steps: list[Step]
 
 
 class Student(NamedTuple):
-    """What it is called, its ladders, and of each k = 1, 2, ... the half-times of M_k by run."""
+    """Name, series, and of each k = 1, 2, ... the half-times of M_k by run."""
 
     name: str
-    ladders: list[Ladder]
+    series: list[Series]
     halves: list[dict[int, HalfTime]]
-
-
-def read_students(files, block: dict, context: dict) -> list[Student]:
-    """The block's students, from the files of a rule."""
-    return [_student(files, part, context) for part in block["students"]]
-
-
-def _student(files, part: dict, context: dict) -> Student:
-    path = dict(zip(context["truths"], files["truths"], strict=True))[part["evaluation"]]
-    truth, about = tables.read_theory(path)
-    student = read_student(files, part, context)
-    (spectrum,) = spectra.read(files, [part["spectrum"]], context)
-    return student_of(student.losses, student.targets, truth, about["targets"], spectrum, part)
 
 
 def student_of(
@@ -80,26 +65,27 @@ def student_of(
     truth: pd.DataFrame,
     laws: dict,
     spectrum: Spectra,
-    part: dict,
+    part,
 ) -> Student:
-    """losses, targets: of an evaluation. truth, laws: as `evaluation.truths` makes them."""
+    """A student of a block `KnownTruth`. losses, targets: of an evaluation. truth, laws: as
+    `measure.truths` makes them."""
     wanted = [("exact", True), ("clones", False)]
-    ladders = [
-        Ladder(one["label"], known, [_rung(name, losses, targets, truth, laws) for name in names])
+    series = [
+        Series(one.label, known, [_step(name, losses, targets, truth, laws) for name in names])
         for key, known in wanted
-        for one in part.get(key, [])
-        for names in [one["targets"]]
+        for one in getattr(part, key)
+        for names in [one.targets]
     ]
     halves = [
         {seed: spectrum.half_time(seed, k) for seed in spectrum.runs}
-        for k in range(1, len(ladders[0].rungs) + 1)
+        for k in range(1, len(series[0].steps) + 1)
     ]
     about = spectrum.about
     name = f"{labels.network(about['description'])} on {about['source']}"
-    return Student(name, ladders, halves)
+    return Student(name, series, halves)
 
 
-def _rung(name: str, losses: pd.DataFrame, targets: dict, truth: pd.DataFrame, laws: dict) -> Rung:
+def _step(name: str, losses: pd.DataFrame, targets: dict, truth: pd.DataFrame, laws: dict) -> Step:
     mine = losses[losses["target"] == name]
     true = truth[truth["series"] == name]
     exact = true[true["quantity"] == "truth"].set_index("x")["y"].sort_index()
@@ -115,7 +101,7 @@ def _rung(name: str, losses: pd.DataFrame, targets: dict, truth: pd.DataFrame, l
         )
     differences = each.sub(exact.to_numpy(), axis=0)
     kinds = {share: read_kinds(mine, targets, [[name]], share)[0] for share in SATURATION}
-    return Rung(
+    return Step(
         _label(targets[name], laws[name]),
         tables.learning_curves(mine),
         float(exact.mean()),
@@ -139,6 +125,6 @@ def _label(document: dict, law: dict) -> str:
 
 
 def log_ratios(low: dict[int, HalfTime], high: dict[int, HalfTime]) -> tuple[list, float]:
-    """Of each run the log of the ratio of two half-times, and the largest error of one."""
+    """The log of the ratio of two half-times of each run, and the largest error of one."""
     later = [math.log(high[seed].step / low[seed].step) for seed in low]
     return later, max(math.hypot(low[seed].error, high[seed].error) for seed in low)
