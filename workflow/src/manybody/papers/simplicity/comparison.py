@@ -41,8 +41,6 @@ from manybody.papers.simplicity.students import Evaluated
 BOUND = math.log(1.25)  # of log t: what counts as a difference
 EQUAL = 0.05  # nats per token, between generators that are to differ in order alone
 RESOLVED = BOUND + 1e-9  # log of the ratio of the two checkpoints between which t is interpolated
-STATEMENT = "At equal loss of the generators their order sets the time"
-RULE = f"the log of the ratio of times is above log 1.25 = {BOUND:.3f}, by both definitions"
 
 
 class Interval(NamedTuple):
@@ -203,6 +201,19 @@ def compare(
         reason = "; ".join(filter(None, reasons))
         made.append(Compared(list(late), list(early), words, found, reason))
     return made
+
+
+def claim(id: str, where: str, compared: Sequence[Compared], scope: str) -> records.Claim:
+    """The claim that the order sets the time, of all pairs alike; `where` names the figure."""
+    return records.judged(
+        id,
+        f"At equal loss of the generators their order sets the time ({where})",
+        [part for one in compared for part in one.parts()],
+        scope,
+        f"the log of the ratio of times is above log 1.25 = {BOUND:.3f}, by both definitions",
+        share=1.0,
+        beyond=True,
+    )
 
 
 def _own(names: tuple[str, ...], kinds: list[tuple[str, ...]], targets: dict) -> bool:

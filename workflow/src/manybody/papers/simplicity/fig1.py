@@ -43,10 +43,11 @@ class Inputs(StudentInputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn, how, and comparisons; none where another figure has them."""
+    """What is drawn, by series; comparisons, none where another figure has them."""
 
     drawn: pd.DataFrame
     series: list[Series]
+    curves: list[pd.DataFrame]
     seeds: int
     scope: str
     order: list[Comparison]
@@ -63,11 +64,13 @@ def tables_of(student: Student, block: Block, claims_reported_by: str | None = N
     """The same of a student."""
     unit = 1 / files.steps_per_epoch(student.tested.history)
     series = learning.ladder(student, block)
+    curves = [one.curve(student, "loss", "loss", unit) for one in series]
     given = student.curves, block.ladder, student.labels
     judged = not claims_reported_by
     return Tables(
-        style.gathered([one.curve(student, "loss", "loss", unit) for one in series]),
+        style.gathered(curves),
         series,
+        curves,
         student.seeds,
         student.scope,
         learning.ordered(*given) if judged else [],
@@ -91,8 +94,8 @@ def draw(tables: Tables):
     """The losses on a linear axis."""
     figure = style.new(1, 3.1)
     axes = figure.subplots()
-    for series in tables.series:
-        learning.draw_curve(axes, tables.drawn, "loss", series)
+    for series, curve in zip(tables.series, tables.curves, strict=True):
+        learning.draw_curve(axes, curve, series)
     axes.set(
         xlabel="training epoch",
         ylabel="test loss (nats per token)",

@@ -9,7 +9,6 @@ import pandas as pd
 
 from manybody import models
 from manybody.io.options import Name, Seed, key
-from manybody.models import labels
 from manybody.papers import claims as records
 from manybody.papers import style
 from manybody.papers.claims import Comparison
@@ -18,16 +17,17 @@ from manybody.papers.simplicity import comparison, learning
 from manybody.papers.simplicity.comparison import Compared
 from manybody.papers.simplicity.learning import Series, Student
 from manybody.papers.simplicity.students import (
+    Evaluated,
     Evaluation,
     Pair,
     StudentFigure,
-    StudentInputs,
     Target,
     Targets,
     read_evaluated,
     read_student,
     unkept,
 )
+from manybody.papers.simplicity.students import StudentInputs as Inputs
 
 STOPPED = {"linestyle": "--", "marker": "D", "markerfacecolor": "white"}
 WIDE = {"linestyle": "--", "marker": "s", "markerfacecolor": "white"}
@@ -57,21 +57,18 @@ class Block(StudentFigure):
         yield from unkept(f"{path}.late_steps", self.late_steps, student, config.models[student])
 
 
-class Inputs(StudentInputs):
-    """The student, the generators behind its clones, and the clones."""
-
-
 @dataclass(frozen=True)
 class Tables:
     """What is drawn and how, and comparisons by statement.
 
-    series: of the ladder, original text, then the controls. norm: of the ladder by the norm score.
-    compared: clones of equal loss and different order, by control. starts: losses on clones from
-    noise and from text.
+    series, rows: of the ladder, original text, then the controls. norm: of the ladder by the norm
+    score. compared: clones of equal loss and different order; ratios: of their times, in words.
+    starts: losses on clones from noise and from text.
     """
 
     drawn: pd.DataFrame
     series: list[Series]
+    rows: list[pd.DataFrame]
     rungs: int
     late_steps: list[int]
     seeds: int
@@ -82,8 +79,8 @@ class Tables:
     late: list[Comparison]
     falling: Comparison
     norm: list[Comparison]
-    compared: dict[str, Compared]
-    found: list[str]
+    compared: list[Compared]
+    ratios: list[str]
     starts: list[Comparison]
 
 
@@ -93,19 +90,27 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     return tables_of(student, read_evaluated(inputs.generators, inputs.clones), block)
 
 
-def tables_of(student: Student, generators, block: Block) -> Tables:
-    """The same of a student and of runs of generators that were tested on text."""
+def tables_of(student: Student, generators: list[Evaluated], block: Block) -> Tables:
+    """The same of a student, and of runs of generators that were tested on text."""
     series = [*learning.ladder(student, block), *_controls(student, block)]
-    about, losses, targets, _ = student.tested
-    given, steps = (student.curves, block.ladder, student.labels), block.late_steps
+    given, by_norm = (
+        (student.curves, names, student.labels) for names in (block.ladder, block.norm)
+    )
+    steps, (about, losses, targets, _) = block.late_steps, student.tested
     when = steps[0], steps[-1]
-    pairs = _pairs(block)
-    made = comparison.compare(losses, targets, generators, block.test or "", list(pairs.values()))
-    compared = dict(zip(pairs, made, strict=True))
-    by_norm = student.curves, block.norm, student.labels
+    pairs = _equal_pairs(block)
+    late_early = list(pairs.values())
+    compared = comparison.compare(losses, targets, generators, block.test or "", late_early)
+    rows = [_rows(student, one) for one in series]
+    early = [part[part["panel"] != "late"] for part in rows]
+    late = [
+        part[(part["panel"] == "late") & (part["x"] == step)] for step in steps for part in rows
+    ]
+    norm = block.norm and [*learning.ordered(*by_norm), *learning.late_changes(*by_norm, when)]
     return Tables(
-        drawn=style.gathered([*_curves(student, series), *_late_losses(student, series, steps)]),
+        drawn=style.gathered([*early, *late]),
         series=series,
+        rows=rows,
         rungs=len(block.ladder),
         late_steps=steps,
         seeds=student.seeds,
@@ -115,79 +120,62 @@ def tables_of(student: Student, generators, block: Block) -> Tables:
         overlap=learning.overlap(*given, block.control),
         late=learning.late_changes(*given, when),
         falling=learning.still_falling(student.curves, block.control),
-        norm=[*learning.ordered(*by_norm), *learning.late_changes(*by_norm, when)]
-        if block.norm
-        else [],
+        norm=norm,
         compared=compared,
-        found=[_ratio(role, one, targets) for role, one in compared.items()],
+        ratios=[_ratio(mark, one) for mark, one in zip(pairs, compared, strict=True)],
         starts=_starts(student, block),
     )
 
 
 def _controls(student: Student, block: Block) -> list[Series]:
     """The clones that tell order from quality."""
-    found = []
-    if block.early_stopped:
-        name = block.early_stopped
-        found.append(Series.of(student, name, STOPPED, block.palette, "\nstopped"))
-    if block.wide:
-        found.append(Series.of(student, block.wide, WIDE, block.palette, "\nwide", rank=True))
-    return found
+    named = (
+        (block.early_stopped, STOPPED, "\nstopped", False),
+        (block.wide, WIDE, "\nwide", True),
+    )
+    return [
+        Series.of(student, name, looks, block.palette, note, rank)
+        for name, looks, note, rank in named
+        if name
+    ]
 
 
-def _pairs(block: Block) -> dict[str, tuple[list[str], list[str]]]:
-    """Clones of generators of equal loss, of higher and of lower order, by the control."""
-    pairs = {}
-    if block.early_stopped:
-        pairs["stopped"] = [block.early_stopped], [block.ladder[0]]
-    if block.wide:
-        pairs["wide"] = [block.ladder[-1]], [block.wide]
-    return pairs
+def _equal_pairs(block: Block) -> dict[str, tuple[list[str], list[str]]]:
+    """Clones of generators of equal loss, of higher and of lower order, by the control's marker."""
+    pairs = {
+        "◇": ([block.early_stopped], [block.ladder[0]]),
+        "□": ([block.ladder[-1]], [block.wide]),
+    }
+    return {mark: pair for mark, pair in pairs.items() if None not in [*pair[0], *pair[1]]}
 
 
-def _curves(student: Student, series: list[Series]) -> list[pd.DataFrame]:
+def _rows(student: Student, one: Series) -> pd.DataFrame:
     """Loss and accuracy but for step 0, which has no place on a log axis, and saturation.
 
     `saturation` has the mean step and its sd over seeds, `between` the checkpoints around the
-    saturation of all seeds; y is the share of the drop that is left, in per cent.
+    saturation of all seeds; y is the share of the drop that is left, in per cent. `late` has the
+    losses again, at all steps.
     """
-    parts, share = [], 100 * SATURATION[0]
-    for one in series:
-        curves = [one.curve(student, name, name) for name in ("loss", "accuracy")]
-        times = saturations(student.curves, one.target)
-        steps, before = times["step"], times["step"] - times["spacing"]
-        parts += [curve[curve["x"] > 0] for curve in curves]
-        parts += [
-            style.points(
-                "saturation", one.label, "mean", [steps.mean()], [share], steps.std(ddof=1)
-            ),
-            style.points("between", one.label, "all", [before.min(), steps.max()], [share] * 2),
-        ]
-    return parts
+    share = 100 * SATURATION[0]
+    times = saturations(student.curves, one.target)
+    steps, before = times["step"], times["step"] - times["spacing"]
+    mean = [steps.mean()], [share], steps.std(ddof=1)
+    curves = [one.curve(student, name, name) for name in ("loss", "accuracy")]
+    parts = [
+        *(curve[curve["x"] > 0] for curve in curves),
+        style.points("saturation", one.label, "mean", *mean),
+        style.points("between", one.label, "all", [before.min(), steps.max()], [share] * 2),
+        curves[0].assign(panel="late"),
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
-def _late_losses(student: Student, series: list[Series], steps: list[int]) -> list[pd.DataFrame]:
-    curves = [one.curve(student, "late") for one in series]
-    return [curve[curve["x"] == step] for step in steps for curve in curves]
-
-
-def _ratio(role: str, one: Compared, targets: dict) -> str:
-    """How much later the loss on a clone saturates than on another: the ratio of times with its
-    interval, by the first definition of saturation."""
+def _ratio(mark: str, one: Compared) -> str:
+    """The ratio of the times at which the losses on two clones saturate, with its interval, by the
+    first definition of saturation."""
     d = next(iter(one.found.values()))
     factor, low, high = (f"{np.exp(value):.2f}" for value in (d.value, d.low, d.high))
-    late, early = (_order(targets[kind[0]]) for kind in (one.late, one.early))
-    which = {
-        "stopped": f"◇ {late}, stopped near the test loss of {early}, saturates",
-        "wide": f"□ {early}, made wide to come near that of {late}: {late} saturates",
-    }[role]
-    return f"{which} at {factor} times the step of the other (95 %: {low} to {high})"
-
-
-def _order(document: dict) -> str:
-    """`order 9`, or the name of a network that has none."""
-    short = labels.short(document).split()[0]
-    return f"order {short}" if short.isdigit() else short
+    return f"{mark} {one.words}: ratio of times {factor} (95 %: {low} to {high})"
 
 
 def _starts(student: Student, block: Block) -> list[Comparison]:
@@ -209,8 +197,8 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 def claims_of(tables: Tables, figure: str, where: str) -> list[records.Claim]:
     """The claims of figure 4 under the name of a figure, which is called `where` in the paper."""
-    id_, scope = f"simplicity/{figure}", tables.scope
-    return [
+    id_, scope, alone = f"simplicity/{figure}", tables.scope, f"{tables.scope}, these generators"
+    found = [
         *ladder_claims(tables, figure, where),
         records.judged(
             f"{id_}/original-text",
@@ -219,9 +207,21 @@ def claims_of(tables: Tables, figure: str, where: str) -> list[records.Claim]:
             scope,
             "the last loss is below all before it",
         ),
-        _at_equal_loss(tables, id_, where),
-        *_other_clones(tables, id_, where),
+        comparison.claim(f"{id_}/order-at-equal-loss", where, tables.compared, alone),
     ]
+    if tables.norm:
+        rule = "higher orders saturate later, and fall on while the lowest rests"
+        words = f"With clones by the norm score low orders are learned first too ({where})"
+        found.append(
+            records.judged(f"{id_}/norm-score", words, tables.norm, scope, rule, beyond=True)
+        )
+    if tables.starts:
+        rule = f"the losses differ by less than {learning.SIMILAR:.0%} at a checkpoint"
+        words = f"Losses on clones from text and from noise agree ({where})"
+        found.append(
+            records.judged(f"{id_}/starts", words, tables.starts, scope, rule, beyond=True)
+        )
+    return found
 
 
 def ladder_claims(tables: Tables, figure: str, where: str) -> list[records.Claim]:
@@ -229,50 +229,7 @@ def ladder_claims(tables: Tables, figure: str, where: str) -> list[records.Claim
     return [
         learning.in_order(figure, where, tables.order, tables.scope),
         learning.together_at_first(figure, where, tables.overlap, tables.scope),
-        records.judged(
-            f"simplicity/{figure}/late-losses",
-            "Later the loss on the lowest order rests or rises, that on the highest falls on "
-            f"({where})",
-            tables.late,
-            tables.scope,
-            f"the lowest falls by less than {SATURATION[0]:.0%} of its drop, the highest falls, "
-            f"and by more than any other",
-        ),
-    ]
-
-
-def _at_equal_loss(tables: Tables, id_: str, where: str) -> records.Claim:
-    """Both definitions of saturation must agree, of each control."""
-    given = f"{id_}/order-at-equal-loss", f"{comparison.STATEMENT} ({where}, controls)"
-    scope = f"{tables.scope}, these generators only"
-    if not tables.compared:
-        reason = "there is no clone of a generator that was stopped early or made wide"
-        return records.not_run(*given, reason, scope, beyond=True)
-    parts = [part for one in tables.compared.values() for part in one.parts()]
-    return records.judged(*given, parts, scope, comparison.RULE, share=1.0, beyond=True)
-
-
-def _other_clones(tables: Tables, id_: str, where: str) -> list[records.Claim]:
-    """The norm score, and chains from noise, where a run has them."""
-    made = (
-        ("norm-score", "With clones by the norm score low orders are learned first too", "norm"),
-        ("starts", "Losses on clones from text and from noise agree", "starts"),
-    )
-    rules = {
-        "norm": "higher orders saturate later, and fall on while the lowest rests",
-        "starts": f"the losses differ by less than {learning.SIMILAR:.0%} at a checkpoint",
-    }
-    return [
-        records.judged(
-            f"{id_}/{name}",
-            f"{statement} ({where})",
-            getattr(tables, part),
-            tables.scope,
-            rules[part],
-            beyond=True,
-        )
-        for name, statement, part in made
-        if getattr(tables, part)
+        learning.late_in_training(figure, where, tables.late, tables.scope),
     ]
 
 
@@ -290,9 +247,9 @@ def draw(tables: Tables):
     panels = figure.subplot_mosaic(places, width_ratios=(1.5, 1), height_ratios=(1, 2.9))
     times, left, right = (panels[name] for name in ("times", "left", "late"))
     inset = left.inset_axes((0.1, 0.11, 0.36, 0.36))  # early losses are high: it is empty there
-    for series in tables.series:
-        learning.draw_curve(left, tables.drawn, "loss", series)
-        curve = style.series(tables.drawn, "accuracy", series.label).query("seed == 'mean'")
+    for series, rows in zip(tables.series, tables.rows, strict=True):
+        learning.draw_curve(left, rows[rows["panel"] == "loss"], series)
+        curve = rows[(rows["panel"] == "accuracy") & (rows["seed"] == "mean")]
         inset.plot(curve["x"], curve["y"], **(series.looks | {"marker": "", "linewidth": 0.9}))
     what = "next-token" if tables.causal else "masked-token"
     left.set(xlabel="training step", ylabel=f"{what} test loss (nats per token)")
@@ -314,7 +271,7 @@ def draw(tables: Tables):
         handles=[Line2D([], [], label=series.label, **series.looks) for series in tables.series],
         loc="outside lower left",
         ncols=2,
-        title="\n".join([*tables.found, learning.band(tables.seeds)]),
+        title="\n".join([*tables.ratios, learning.band(tables.seeds)]),
         alignment="left",
     )
     return figure
@@ -324,8 +281,8 @@ def _draw_times(axes, losses, tables: Tables) -> None:
     """A row for each series: a bar from checkpoint to checkpoint, on the axis of the losses."""
     first, last = losses.get_xlim()
     axes.set(xscale="log", xlim=(first, last))
-    for row, series in enumerate(tables.series):
-        low, high = style.series(tables.drawn, "between", series.label)["x"]
+    for row, (series, rows) in enumerate(zip(tables.series, tables.rows, strict=True)):
+        low, high = rows.loc[rows["panel"] == "between", "x"]
         if math.isnan(low):
             continue
         # Step 0, where a loss that never falls saturates, has no place on a log axis.
@@ -350,21 +307,17 @@ def _draw_times(axes, losses, tables: Tables) -> None:
 
 def _draw_late(axes, tables: Tables) -> None:
     """Mean and sd at a few late steps, clone by clone from low to high order, then all others."""
-    rungs = tables.rungs
-    places = [
-        n if n < rungs else rungs + 0.3 + 1.3 * (n - rungs) for n in range(len(tables.series))
+    rungs, count = tables.rungs, len(tables.series)
+    places = [n if n < rungs else rungs + 0.3 + 1.3 * (n - rungs) for n in range(count)]
+    means = [
+        rows.query("panel == 'late' and seed == 'mean'").set_index("x") for rows in tables.rows
     ]
-    late = tables.drawn.query("panel == 'late' and seed == 'mean'").set_index(["series", "x"])
-    late = late.reindex(
-        pd.MultiIndex.from_product([[s.label for s in tables.series], tables.late_steps])
-    )
-    for step, colour in zip(tables.late_steps, itertools.cycle(style.TIMES)):
-        found = late.xs(step, level=1)
-        looks = dict(color=colour, capsize=2, marker="o", linestyle="")
-        axes.errorbar(places, found["y"], found["y_err"].fillna(0), **looks)
-        axes.plot(
-            places[:rungs], found["y"][:rungs], color=colour, marker="o", label=f"step {step}"
-        )
+    for step, colour in zip(tables.late_steps, itertools.cycle(style.TIMES), strict=False):
+        # NaN where no such step is a checkpoint
+        y, errors = ([mean[name].get(step, math.nan) for mean in means] for name in ("y", "y_err"))
+        looks = dict(color=colour, marker="o")
+        axes.errorbar(places, y, np.nan_to_num(errors), capsize=2, linestyle="", **looks)
+        axes.plot(places[:rungs], y[:rungs], label=f"step {step}", **looks)
     axes.legend(
         loc="lower left",  # above the axes: the losses may be anywhere in them
         title="(c) the same losses, clone by clone, at",
@@ -378,9 +331,6 @@ def _draw_late(axes, tables: Tables) -> None:
     axes.set(xlim=(-0.4, places[-1] + 0.4), xlabel="order of the clone's generator")
 
 
-# --- The caption ---------------------------------------------------------------------------------
-
-
 def caption(inputs: Inputs, block: Block) -> str:
     """What is shown, what the eye sees, how it was made."""
     title = "Figure 4: losses of a masked student on clones of bounded order of interaction.\n\n"
@@ -392,12 +342,9 @@ def panels(block: Block) -> str:
     text = (
         "**(a)** Checkpoints between which each loss saturates in all runs. **(b)** Test loss on "
         "each clone; line and band are mean and one standard deviation over runs. Losses on low "
-        "orders stop first and may rise, those on high orders fall to the end. Inset: share of "
-        "tokens predicted right. **(c)** The same losses at late steps.\n\n"
+        "orders stop first and may rise, those on high orders fall on. Inset: share of tokens "
+        "predicted right. **(c)** The same losses at late steps.\n\n"
     )
     if block.early_stopped or block.wide:
-        text += (
-            "Open markers: generators whose test loss is near that of another order; ratios of "
-            "times are below.\n\n"
-        )
+        text += "Open markers: generators whose test loss is near that of another order.\n\n"
     return text

@@ -107,9 +107,8 @@ def ladder(student: Student, block) -> list[Series]:
     return [Series.of(student, name, looks, block.palette) for name, looks in named]
 
 
-def draw_curve(axes, drawn: pd.DataFrame, panel: str, series: Series, **looks) -> None:
-    """The mean over runs with a band of one sd, as `Series.curve` made it."""
-    curve = style.series(drawn, panel, series.label)
+def draw_curve(axes, curve: pd.DataFrame, series: Series, **looks) -> None:
+    """The mean over runs with a band of one sd, of a curve that `Series.curve` made."""
     curve = curve[curve["seed"] == "mean"]
     axes.plot(curve["x"], curve["y"], label=series.label, **(series.looks | looks))
     style.band(axes, curve, series.looks["color"])
@@ -279,4 +278,16 @@ def together_at_first(figure: str, where: str, parts: Sequence[Comparison], scop
         parts,
         scope,
         f"the ratio of two drops is 1 within {OVERLAP:g}",
+    )
+
+
+def late_in_training(figure: str, where: str, parts: Sequence[Comparison], scope: str) -> Claim:
+    """The claim that only the losses on high orders go on falling."""
+    return records.judged(
+        f"simplicity/{figure}/late-losses",
+        f"Later the loss on the lowest order rests or rises, on the highest it falls on ({where})",
+        parts,
+        scope,
+        f"the lowest falls by less than {SATURATION[0]:.0%} of its drop, the highest falls, and by "
+        f"more than any other",
     )
