@@ -22,15 +22,15 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
-from manybody.claims import verdicts
+from manybody.papers.claims import margin
 
 EQUAL = 0.05  # nats per token: generators whose test losses differ by less are equally good
 APART = 0.3  # nats per token: generators of one order that differ by more are not
 BOOTSTRAPS = 1000
 SEED = 0
-TAILS = ndtr([-2.0, 2.0])  # quantiles of the draws: four standard errors of a normal law apart
+# Quantiles of the draws, four standard errors of a normal distribution apart.
+TAILS = tuple(0.5 * (1 + math.erf(place / math.sqrt(2))) for place in (-2.0, 2.0))
 FEWEST = 4  # clones that a regression takes: three coefficients and one to spare
 
 
@@ -168,12 +168,12 @@ def estimates(
         enough = len(known) > len(draws) / 2 and math.isfinite(value)
         error = float(np.diff(np.quantile(known, TAILS))[0]) / 4 if enough else math.nan
         involved = _involved(design, name, trainings)
-        found[name] = Estimate(float(value), error, verdicts.margin(error, involved))
+        found[name] = Estimate(float(value), error, margin(error, involved))
     return found
 
 
 def _involved(design: Design, name: str, trainings: int) -> int:
-    """How many trainings a number is taken from."""
+    """The number of trainings that a number is taken from."""
     pairs = matched(design).get(name)
     if pairs is None:
         return trainings

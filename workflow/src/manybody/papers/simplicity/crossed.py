@@ -1,32 +1,31 @@
 """The crossed design: clones of generators that differ in order, in quality and in their chains.
 
-A block has `series` of clones that are drawn in one way, `twins` (the same generator and chains
-from text and from noise), text with `noise`, the `spectrum` of the students, and `late`, two steps
-between which a loss rises or falls. What a figure draws and what is judged is read here.
+A block (`controls.Block`) has `series` of clones that are drawn in one way, `twins` (the same
+generator and chains from text and from noise), text with `noise`, the `spectrum` of the students,
+and `late`, two steps between which a loss rises or falls.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from manybody import models
-from manybody.claims import labels
-from manybody.claims.saturation import SATURATION
-from manybody.claims.simplicity import comparison, regression, spectra
-from manybody.claims.simplicity.comparison import Interval
-from manybody.claims.simplicity.evaluated import Evaluated, read_evaluated, read_student
-from manybody.claims.simplicity.regression import Design, Estimate
 from manybody.io import tables
-from manybody.io.sequences import Sequences
+from manybody.models import labels
+from manybody.papers.saturation import SATURATION, read_kinds
+from manybody.papers.simplicity import comparison, regression, spectra
+from manybody.papers.simplicity.comparison import Interval
+from manybody.papers.simplicity.regression import Design, Estimate
+from manybody.papers.simplicity.students import Evaluated
 
 LATE = "late change"
 MEASURES = (*SATURATION, LATE)
 
 
-class Series(NamedTuple):
+class Drawn(NamedTuple):
     """Clones that are drawn in one way: their generators, and what students show on them.
 
     targets, labels: an entry a clone, as in `design`. measured: by definition of saturation log t,
@@ -42,16 +41,16 @@ class Series(NamedTuple):
     found: dict[float | str, dict[str, Estimate]]
 
     def interval(self, name: str) -> bool:
-        """Whether an estimate has an interval: n-grams are of one training, and decide nothing."""
+        """True where an estimate has an interval: n-grams are of one training and have none."""
         return all(math.isfinite(self.found[share][name].half) for share in SATURATION)
 
 
 class Crossed(NamedTuple):
-    """What a figure draws: twins and noise by their words, each by definition of saturation."""
+    """Measurements; of paired chains and noise by their words, each by definition of saturation."""
 
     student: Evaluated
-    block: dict
-    series: list[Series]
+    block: Any
+    series: list[Drawn]
     twins: dict[str, dict[float, Interval]]
     noise: dict[str, dict[float, Interval]]
     changes: dict[str, np.ndarray]
@@ -59,17 +58,7 @@ class Crossed(NamedTuple):
 
     @property
     def steps(self) -> tuple[int, int]:
-        return tuple(self.block["late"])
-
-
-def read(files, block: dict, context: dict) -> Crossed:
-    """The design, from the files of a figure's rule."""
-    student = read_student(files, block, context)
-    generators = read_evaluated(files, block["generators"], context)
-    paths = dict(zip(context["sources"], files["sequences"], strict=True))
-    drawn = {name: Sequences.open(path).about for name, path in paths.items()}
-    (spectrum,) = spectra.read(files, [block["spectrum"]], context)
-    return crossed(student, generators, drawn, spectrum, block)
+        return tuple(self.block.late)
 
 
 def crossed(
@@ -77,14 +66,14 @@ def crossed(
     generators: Sequence[Evaluated],
     drawn: Mapping[str, dict],
     spectrum: spectra.Spectra,
-    block: dict,
+    block: Any,
     bootstraps: int = regression.BOOTSTRAPS,
 ) -> Crossed:
     """Measures all clones. drawn: by name, the documents of n-grams and of text with noise."""
 
     def kinds(names, share, draws=1):
         each = [[name] for name in names]
-        return comparison.read_kinds(student.losses, student.targets, each, share, draws)
+        return read_kinds(student.losses, student.targets, each, share, draws)
 
     def interval(late, early):
         return {
@@ -93,10 +82,10 @@ def crossed(
         }
 
     series = []
-    for part in block["series"]:
-        names, length = part["targets"], student.about["description"]["length"]
+    for part in block.series:
+        names, length = part.targets, student.about["description"]["length"]
         made = [
-            _generator(student.targets[name], generators, drawn, block["test"], length)
+            _generator(student.targets[name], generators, drawn, block.test, length)
             for name in names
         ]
         words, orders, losses, trainings = zip(*made, strict=True)
@@ -105,32 +94,32 @@ def crossed(
         measured: dict[float | str, np.ndarray] = {
             share: np.hstack([kind.times for kind in kinds(names, share)]) for share in SATURATION
         }
-        late = [late_change(student.losses, name, *block["late"]) for name in names]
+        late = [late_change(student.losses, name, *block.late) for name in names]
         measured[LATE] = np.stack(late, axis=1)
         found = {
             measure: regression.estimates(design, y, bootstraps=bootstraps)
             for measure, y in measured.items()
         }
-        series.append(Series(part["label"], list(names), list(words), design, measured, found))
+        series.append(Drawn(part.label, list(names), list(words), design, measured, found))
     label = {name: _label(student.targets[name], drawn) for name in student.targets}
     twins = {
         f"{_series_of(block, student.targets, text)}: {label[text]}": interval(noise, text)
-        for text, noise in block["twins"]
+        for text, noise in block.twins
     }
-    noise = {label[name]: interval(block["control"], name) for name in block["noise"]}
+    noise = {label[name]: interval(block.control, name) for name in block.noise}
     changes = {
-        label[name]: late_change(student.losses, name, *block["late"])
-        for name in [block["control"], *block["noise"]]
+        label[name]: late_change(student.losses, name, *block.late)
+        for name in [block.control, *block.noise]
     }
     return Crossed(student, block, series, twins, noise, changes, spectrum)
 
 
-def _series_of(block: dict, targets: dict, name: str) -> str:
+def _series_of(block: Any, targets: dict, name: str) -> str:
     """The label of the first series that has a target's clone."""
     return next(
-        part["label"]
-        for part in block["series"]
-        if any(targets[other].get("clone") == targets[name]["clone"] for other in part["targets"])
+        part.label
+        for part in block.series
+        if any(targets[other].get("clone") == targets[name]["clone"] for other in part.targets)
     )
 
 
@@ -160,7 +149,7 @@ def _generator(document, generators, drawn, test, length) -> tuple[str, float, f
 
 
 def _label(document: dict, drawn: Mapping[str, dict]) -> str:
-    """What a target is called."""
+    """The name of a target."""
     about = drawn.get(document.get("source"), {})
     if "share" in about:
         return f"text with {about['share']:.0%} noise"
