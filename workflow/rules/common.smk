@@ -677,29 +677,6 @@ def counted_sources(names=None):
     return [of_text(source, "ngrams.json") for source in sources_of("text") if source in sources]
 
 
-def trial_files():
-    """What says which orders matter in a text: tables and manifests of the runs of the spectrum
-    `trial`, and the n-grams of its text. Nothing where there is no such spectrum."""
-    trial = config["spectra"].get("trial", {})
-    if not trial.get("anchored") or trial["source"] not in sources_of("text"):
-        return {}
-    return {
-        "spectra": [SPECTRUM.format(spectrum="trial", seed=seed) for seed in trial["seeds"]],
-        "manifests": [model_path(*spectrum_run("trial", seed)) for seed in trial["seeds"]],
-        "ngrams": [of_text(trial["source"], "ngrams.json")],
-    }
-
-
-def needed_trial():
-    """These files, refused where the config asks for none."""
-    if not trial_files():
-        refuse(
-            "spectra.trial: expected a spectrum of a text with `anchored`, as the default has one; "
-            "leave it in, or take `advise`"
-        )
-    return [path for paths in trial_files().values() for path in paths]
-
-
 def advised_sources():
     """Sources of text that the figures' models are trained on, or all where no figure has one."""
     text = [source for source in sources_of("text") if not own_tokenizer(source)]
