@@ -74,7 +74,7 @@ def write(
         number=scorecard.number,
         cards=[clone_cards.shown(card, carded) for card in carded],
         passages={f"{one['source']}-{one['name']}": one["samples"] for one in known},
-        generators=generators.sentences(config, known, losses, ngrams),
+        generators=generators.sentences(config, losses, ngrams),
         rhat=RHAT,
         run=RUN,
         changes=list(provenance.differences(default, config)),
