@@ -219,11 +219,9 @@ def _first(table: Table) -> Comparison:
 def _public_overlaps(table: Table, runs: Table) -> list[Comparison] | str:
     """Overlaps of state evolution at the public parameters, and ends of runs at theirs."""
     found, away = [], readings.departure(table.entry, **public.TWO_LAYERS)
-    for name, stored in {} if away else public.OVERLAPS.items():
-        values = {alpha: table.between("overlap", name, alpha) for alpha in stored}
-        given = f"state evolution, {name}", values, stored, SAME_OVERLAP
-        worst = theories.largest_difference(*given, failed=table.failed("from 0"))
-        found.append(replace(worst, unusable=_doubts(table) or worst.unusable))
+    if not away:
+        found = theories.from_stored(table, public.OVERLAPS, SAME_OVERLAP, "from 0")
+        found = [replace(each, unusable=_doubts(table) or each.unusable) for each in found]
     if not readings.departure(runs.entry, **public.RUNS_SETTING):
         for name, stored in public.MESSAGE_PASSING.items():
             values = {alpha: gamp.converged_mean(runs, name, alpha) for alpha in stored}

@@ -75,7 +75,8 @@ def tables(inputs: Inputs, block: Block) -> Tables:
         **{panel: _similarity_rows(table) for panel, table in classifiers.items()},
     }
     judged = {
-        "public-overlaps": _public_overlaps(regularised),
+        "public-overlaps": readings.departure(regularised.entry, **public.DEEP_SETTING)
+        or theories.from_stored(regularised, public.DEEP, SAME_OVERLAP, ""),
         "shared-threshold": [_shared(deep), _shared(regularised)],
         "last-layer-first": [
             _gap("L = 3, layer 1 less the last", deep, "alpha_3", "alpha_1"),
@@ -154,21 +155,6 @@ def _similarity_rows(table: Table) -> list[pd.DataFrame]:
 
 
 # --- What is judged -------------------------------------------------------------------------------
-
-
-def _public_overlaps(table: Table) -> list[Comparison] | str:
-    if away := readings.departure(table.entry, **public.DEEP_SETTING):
-        return away
-    return [
-        theories.largest_difference(
-            name,
-            {alpha: table.between("overlap", name, alpha) for alpha in stored},
-            stored,
-            SAME_OVERLAP,
-            failed=table.failed(""),
-        )
-        for name, stored in public.DEEP.items()
-    ]
 
 
 def _shared(table: Table) -> Comparison:

@@ -79,6 +79,25 @@ def largest_difference(
     return near(label, apart[worst], error, 0.0, tolerance, runs=runs)
 
 
+def from_stored(
+    table: Table, stored: Mapping[str, Mapping[float, float]], tolerance: float, converged: str
+) -> list[Comparison]:
+    """Overlaps of a table less the stored ones, where they differ most, one comparison a name.
+
+    converged: the series of the flags of the table's iterations.
+    """
+    return [
+        largest_difference(
+            f"state evolution, {name}",
+            {alpha: table.between("overlap", name, alpha) for alpha in values},
+            values,
+            tolerance,
+            failed=table.failed(converged),
+        )
+        for name, values in stored.items()
+    ]
+
+
 def later(label: str, table: Table, early: str, late: str, series: str = "") -> Comparison:
     """How much later, run by run, one quantity passes `LEARNED` than another; above 0."""
     times = {name: crossings(table.get(name, series), LEARNED) for name in (early, late)}
