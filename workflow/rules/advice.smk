@@ -22,7 +22,7 @@ rule measure_ngrams:
     benchmark:
         f"{RESULTS}/usage/measure_ngrams/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("text")),
+        source=named(sources.sources_with("ngrams.json")),
     priority: 1  # short, and asked for by the page alone
     conda:
         "../../envs/learning.yaml"
@@ -39,14 +39,20 @@ rule measure_ngrams:
 
 rule write_advice:
     input:
-        documents=[documents(source, split) for source in advised_sources() for split in SPLITS],
-        sequences=[
-            f"{SEQUENCES}/{split}.parquet".format(source=source)
-            for source in advised_sources()
+        documents=[
+            sources.documents(source, split)
+            for source in figures.advised_sources()
             for split in SPLITS
         ],
-        overlap=[of_text(source, "overlap.json") for source in advised_sources()],
-        ngrams=[of_text(source, "ngrams.json") for source in advised_sources()],
+        sequences=[
+            paths.split_path(source, split)
+            for source in figures.advised_sources()
+            for split in SPLITS
+        ],
+        overlap=[
+            sources.file_beside(source, "overlap.json") for source in figures.advised_sources()
+        ],
+        ngrams=[sources.file_beside(source, "ngrams.json") for source in figures.advised_sources()],
     output:
         advice=f"{RESULTS}/advice.md",
     log:
@@ -60,14 +66,14 @@ rule write_advice:
         mem_mb=growing(2000),
         runtime=growing(30),
     params:
-        sources=advised_sources(),
+        sources=figures.advised_sources(),
         config={
             block: config[block]
             for block in ("corpora", "sources", "models", "clones", "evaluations")
         },
-        runs=advised("runs", "evaluations"),
-        clones=advised("clones", "clones"),
-        figures=len(figure_names()),
+        runs=figures.advised("runs", "evaluations"),
+        clones=figures.advised("clones", "clones"),
+        figures=len(figures.names()),
         measured=lambda wildcards: [sha256(path) for path in MEASURED],
         code=lambda wildcards: code("write_advice.py", *ARCHITECTURES.values()),
     message:
@@ -80,16 +86,16 @@ rule write_advice:
 rule advise:
     input:
         advice=rules.write_advice.output.advice,
-        ngrams=counted_sources(),
+        ngrams=figures.counted_sources(),
     log:
         f"{RESULTS}/logs/advise.log",
     localrule: True
     conda:
         "../../envs/learning.yaml"
     params:
-        clones=[clone_path(clone) for clone in figure_parts("clones")],
-        losses=tested_generators(),
-        trial=trial_files(),
+        clones=[paths.clone_path(clone) for clone in figures.clones()],
+        losses=figures.tested_generators(),
+        trial=figures.trial_files(),
     message:
         "The advice in {input.advice}:"
     script:
@@ -100,7 +106,7 @@ rule advise:
 use rule advise as advise_orders with:
     input:
         advice=rules.write_advice.output.advice,
-        ngrams=counted_sources(),
-        trial=lambda wildcards: needed_trial(),
+        ngrams=figures.counted_sources(),
+        trial=lambda wildcards: figures.needed_trial(),
     log:
         f"{RESULTS}/logs/advise_orders.log",

@@ -48,7 +48,8 @@ class Comparison:
 
     error: standard error of `value`, estimated from `runs` values (None: very many). resolution: a
     further error that more runs do not lower, as the spacing of checkpoints. deviations: standard
-    errors of the interval. unusable: why the value cannot be judged, if it cannot.
+    errors of the interval. half: its half width, where that does not follow from error and runs.
+    unusable: why the value cannot be judged, if it cannot.
     """
 
     label: str
@@ -58,14 +59,18 @@ class Comparison:
     runs: float | None = None
     resolution: float = 0.0
     deviations: float = ERRORS
+    half: float | None = None
     unusable: str = ""
 
     def interval(self, deviations: float | None = None) -> tuple[float, float]:
         """The ends of the interval; NaN where the error is not known."""
-        if self.unusable or not math.isfinite(self.value):
+        if self.unusable or math.isnan(self.value):
             return math.nan, math.nan
         count = self.deviations if deviations is None else deviations
-        width = math.hypot(margin(self.error, self.runs, count), count * self.resolution)
+        if self.half is None:
+            width = math.hypot(margin(self.error, self.runs, count), count * self.resolution)
+        else:
+            width = self.half * count / self.deviations
         return self.value - width, self.value + width
 
     def verdict(self, deviations: float | None = None) -> str:

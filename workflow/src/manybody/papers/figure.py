@@ -17,6 +17,8 @@ from types import ModuleType
 
 from manybody.io.options import Block, Reference, inside
 
+TRUE = "expected an energy model with parameters: source; take one"  # the end of a refusal
+
 
 class Figure(Block):
     """Base class of the block of a figure."""

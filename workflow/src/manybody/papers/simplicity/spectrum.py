@@ -257,8 +257,8 @@ def caption(inputs: Inputs, block: Block) -> str:
         r"**(a), (b), (d)** M\ :sub:`k` of students and generators, a curve a run; dots are "
         "half-times. **(c)** Half-times of all runs, with the error by contexts; below by other "
         r"reference distributions. **(e)** M\ :sub:`k` over the variance at the last step; hollow: "
-        f"upper bounds. **(f)** Loss of logits cut at an order in {size} positions above that of all "
-        "orders.\n\n"
+        f"upper bounds. **(f)** Loss of logits cut at an order in {size} positions above that of "
+        "all orders.\n\n"
         f"Contexts: {entry['sequences']} test sequences of {entry['source']} "
         f"(L = {source['length']}), tokens exchanged for {DRAWS[entry['law']]}.\n"
     )
