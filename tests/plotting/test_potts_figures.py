@@ -162,7 +162,6 @@ def test_no_single_pair_sets_the_colours_of_the_map(tmp_path):
 def test_figures_need_no_torch_and_claims_no_matplotlib():
     program = (
         "import sys; from manybody.claims.potts import contacts, fig2, fig3, recovery; "
-        "from manybody.claims.multi_index import fig1, fig2, fig3, fig5; "
         "assert 'matplotlib' not in sys.modules; "
         "from manybody.plotting.potts import contacts, fig2, fig3, recovery; "
         "sys.exit('torch' in sys.modules or 'numba' in sys.modules)"
