@@ -9,6 +9,7 @@ import pandas as pd
 import planted_runs
 import pytest
 import spin_sources
+import tabulated
 from configs import load
 from planted_spectra import BERT, rows
 from scipy.linalg import hadamard
@@ -17,7 +18,7 @@ from scipy.special import log_softmax
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import tables
 from manybody.io.atomic import write_json
-from manybody.measure import flips, spectrum
+from manybody.measure import spectrum
 from manybody.report import orders
 
 LENGTH, SIZE = 5, 3  # L and |V| of the planted laws
@@ -43,7 +44,7 @@ def samples(law: Hamiltonian, count: int) -> np.ndarray:
 def measured(law: Hamiltonian, tokens: np.ndarray) -> pd.DataFrame:
     """The rows of the anchored loss of a law's conditionals, as a spectrum has them."""
     found = spectrum.anchored_loss(
-        flips.of_law(law), tokens, size=LENGTH - 1, targets=len(tokens) // 2
+        tabulated.of_hamiltonian(law), tokens, size=LENGTH - 1, targets=len(tokens) // 2
     )
     named = (("loss", "se"), ("excess", "excess_se"))
     return pd.DataFrame(
@@ -57,7 +58,7 @@ def measured(law: Hamiltonian, tokens: np.ndarray) -> pd.DataFrame:
 
 def enumerated_losses(law: Hamiltonian, tokens: np.ndarray) -> np.ndarray:
     """Loss of the logits cut at each degree: all targets of all blocks, all their contexts."""
-    draws = spectrum.Draws(flips.of_law(law), tokens, None, "text", (), 1, 0)
+    draws = spectrum.Draws(tabulated.of_hamiltonian(law), tokens, None, "text", (), 1, 0)
     bits = np.array(list(product((0, 1), repeat=LENGTH)))
     transform, losses = hadamard(2**LENGTH) / 2**LENGTH, []
     for s, r in zip(draws.s, draws.r, strict=True):

@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 from manybody.config.sources import sized
-from manybody.config.spectra import enumerable
 from manybody.io.atomic import sha256, to_json
 from manybody.models import ARCHITECTURES
 from manybody.io.code_digest import code_digest
@@ -430,20 +429,6 @@ def target_file(source, target):
 def spectrum_run(spectrum, seed):
     """The run (source, model, seed) that a spectrum is measured of."""
     return entry("spectra", spectrum)["source"], entry("spectra", spectrum)["model"], seed
-
-
-def spectrum_law(spectrum):
-    """The Hamiltonian whose true conditionals are measured beside the model's, if there is one."""
-    kind, source = (entry("spectra", spectrum)[key] for key in ("kind", "source"))
-    known = kind != "draws" and enumerable(checked.sources[source])
-    return [HAMILTONIAN.format(source=source)] if known else []
-
-
-def spectrum_text(spectrum):
-    """The training split whose n-grams are counted, where they do not follow from a Hamiltonian."""
-    kind, source = (entry("spectra", spectrum)[key] for key in ("kind", "source"))
-    counted = kind == "n-grams" and not spectrum_law(spectrum)
-    return [f"{SEQUENCES}/train.parquet".format(source=source)] if counted else []
 
 
 def figure_names(paper=None):

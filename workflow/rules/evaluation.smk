@@ -74,8 +74,6 @@ rule measure_spectrum:
         test=lambda wildcards: f"{SEQUENCES}/test.parquet".format(
             source=entry("spectra", wildcards.spectrum)["source"]
         ),
-        law=lambda wildcards: spectrum_law(wildcards.spectrum),
-        train=lambda wildcards: spectrum_text(wildcards.spectrum),
         words=lambda wildcards: words_of(wildcards.spectrum),
     output:
         spectra=SPECTRUM,

@@ -92,12 +92,12 @@ class Spectra:
         found[parts[mine].astype(int), table["order"][mine]] = table["value"][mine]
         return found
 
-    def half_time(self, seed: int, order: int, quantity: str = "M") -> HalfTime:
+    def half_time(self, seed: int, order: int) -> HalfTime:
         """Of the rising curve that is nearest to the values, as one that is too high is no half.
 
         NaN where checkpoints do not enclose it, or the last value is none but an upper bound.
         """
-        curve = self.curve(seed, quantity, order)
+        curve = self.curve(seed, "M", order)
         if curve.empty or curve["state"].iloc[-1] != "measured":
             return HalfTime(math.nan, math.nan)
         steps, values, errors = (curve[name].to_numpy(float) for name in ("step", "value", "se"))
