@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from legible import faults
+from manybody.claims.potts.recovery import MEASURED
+from manybody.plotting.potts import contacts, fig2, fig3, recovery
 from matplotlib.figure import Figure
 from planted_potts import (
     BLOCK,
@@ -22,12 +24,10 @@ from planted_potts import (
     write_contacts,
 )
 
-from manybody.claims.potts.recovery import MEASURED
 from manybody.claims.reading import Table
 from manybody.io import tables
 from manybody.measure.contacts import as_matrix, precision, read_scores
 from manybody.plotting import style
-from manybody.plotting.potts import contacts, fig2, fig3, recovery
 from manybody.theory import replica
 
 
