@@ -7,7 +7,8 @@ from configs import load
 
 from manybody.io import tables
 from manybody.io.atomic import write_json
-from manybody.report import chains, generators
+from manybody.measure import chains
+from manybody.report import generators
 
 NGRAMS = [
     {"order": order, "masked": loss, "error": 0.01}

@@ -8,11 +8,12 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from manybody.claims import scorecard
-from manybody.claims.verdicts import RHAT
 from manybody.data import RUN
-from manybody.io import cards as stored
 from manybody.io.atomic import atomic
-from manybody.report import chains, clone_cards, generators, images, provenance
+from manybody.measure import cards as measured
+from manybody.measure import chains
+from manybody.report import cards as said_of
+from manybody.report import generators, images, provenance
 from manybody.report.captions import caption
 
 CHECKOUT = Path(__file__).resolve().parents[4]
@@ -44,8 +45,8 @@ def write(
     default = yaml.safe_load((CHECKOUT / "config" / "config.yaml").read_text("utf-8"))
     judged = scorecard.read(claims)
     known = chains.known(clones)
-    carded = [card for path in cards for card in stored.read(path)]
-    said = clone_cards.of_figures(states or {}, carded)
+    carded = [card for path in cards for card in measured.read(path)]
+    said = said_of.of_figures(states or {}, carded)
     environment = Environment(
         loader=FileSystemLoader(report),
         autoescape=True,
@@ -78,10 +79,13 @@ def write(
         figures=shown,
         measured=scorecard.measured,
         expected=scorecard.expected,
-        cards=[clone_cards.shown(card, carded) for card in carded],
+        cards=[(card, said_of.drawing(card, carded)) for card in carded],
+        number=said_of.number,
+        beside=said_of.beside,
+        copies=said_of.copies,
         passages={f"{one['source']}-{one['name']}": one["samples"] for one in known},
         generators=generators.sentences(config, known, losses, ngrams),
-        rhat=RHAT,
+        rhat=chains.RHAT,
         run=RUN,
         changes=list(provenance.differences(default, config)),
         facts={
