@@ -147,7 +147,7 @@ def test_a_card_has_every_value_of_its_kind(run, name):
     assert "None" not in said
     assert f"{card.states[-1].called} (" in said
     tokens = " of next tokens" if exact else ""
-    assert f"loss{tokens} is {in_words.number(card.text)} on text" in said
+    assert f"loss{tokens} is {in_words.rounded(card.text)} on text" in said
     assert ("R-hat" in said) != exact
     assert card.why in said
 

@@ -22,7 +22,7 @@ rule measure_ngrams:
     benchmark:
         f"{RESULTS}/usage/measure_ngrams/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("text")),
+        source=named(sources_with("ngrams.json")),
     priority: 1  # short, and asked for by the page alone
     conda:
         "../../envs/learning.yaml"
@@ -45,8 +45,8 @@ rule write_advice:
             for source in advised_sources()
             for split in SPLITS
         ],
-        overlap=[of_text(source, "overlap.json") for source in advised_sources()],
-        ngrams=[of_text(source, "ngrams.json") for source in advised_sources()],
+        overlap=[file_beside(source, "overlap.json") for source in advised_sources()],
+        ngrams=[file_beside(source, "ngrams.json") for source in advised_sources()],
     output:
         advice=f"{RESULTS}/advice.md",
     log:

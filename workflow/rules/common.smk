@@ -12,6 +12,7 @@ from manybody.models import ARCHITECTURES
 from manybody.io.code_digest import code_digest
 from manybody.sampling import footprint
 from manybody.data import SourceError, given
+from manybody.data.kinds import KINDS
 
 RESULTS = config["results"]
 SEQUENCES = f"{RESULTS}/sequences/{{source}}"
@@ -29,11 +30,10 @@ EQUATIONS = f"{RESULTS}/equations/{{paper}}/{{figure}}.parquet"
 MAPS = f"{RESULTS}/maps/{{source}}/{{model}}/seed-{{seed}}.parquet"
 CONTACTS = f"{RESULTS}/contacts/{{source}}/{{model}}/seed-{{seed}}.parquet"
 KNOWN = f"{RESULTS}/known_contacts/{{paper}}/{{figure}}.parquet"
-SAMPLED = ("many-body", "potts")  # kinds of sources with a Hamiltonian
 SPLITS = ("train", "validation", "test")
 SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
 CLAIMS = Path(workflow.basedir) / "workflow/src/manybody/claims"
-POTTS_COLOURS = Path(workflow.basedir) / "workflow/src/manybody/data/potts_colours.json"
+DATA = Path(workflow.basedir) / "workflow/src/manybody/data"
 
 
 wildcard_constraints:
@@ -64,8 +64,18 @@ def named(names):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
-def sources_of(*kinds):
-    return [name for name, source in config["sources"].items() if source["kind"] in kinds]
+def sources_made_by(rule):
+    return [name for name, source in checked.sources.items() if source.made_by == rule]
+
+
+def sources_with(file):
+    """The sources of which rules make this file beside the sequences."""
+    return [name for name, source in checked.sources.items() if file in source.beside]
+
+
+def file_beside(source, file):
+    """A file beside the sequences of a source; nothing for a source that has none of this name."""
+    return f"{SEQUENCES.format(source=source)}/{file}" if source in sources_with(file) else []
 
 
 def code(script, *modules, figure=False):
@@ -171,34 +181,24 @@ def corpus_modules(corpus):
     return modules.get(kind, ["manybody.data.published"])
 
 
-def tensor_files(source):
-    """The user's own tensors that a source is made of."""
-    keys = ("couplings", "colours", "fields", "rules")
-    parts = {key: entry("sources", source).get(key) for key in keys}
+def source_files(source):
+    """The user's own files that a source is made of."""
     return [
-        own_file("sources", source, f"{key}.file", part["file"], f"a safetensors file with {key}")
-        for key, part in parts.items()
-        if isinstance(part, dict) and "file" in part
+        own_file("sources", source, key, path, expected)
+        for key, path, expected in checked.sources[source].given_files()
     ]
 
 
-def own_tokenizer(source):
-    """Whether the tokenizer of a text comes with a model."""
-    return "tokenizer" in entry("sources", source)
+def source_module(source):
+    """The module that makes the sequences of a source."""
+    return KINDS[checked.sources[source].kind]
 
 
-def tokenizer_files(source):
-    """The user's own files that a tokenizer is read from."""
-    folder = entry("sources", source)["tokenizer"]
-    if not isinstance(folder, str):
-        return []
-    expected = "a tokenizer.json in a folder, as save_pretrained writes it"
-    return [own_file("sources", source, "tokenizer", f"{folder}/tokenizer.json", expected)]
-
-
-def special_tokens(source):
-    """What the special tokens of a text's own tokenizer are; nothing for a trained one."""
-    return f"{SEQUENCES}/special.json".format(source=source) if own_tokenizer(source) else []
+def trained_tokenizers():
+    """The sources whose tokenizer is trained on their corpus."""
+    return [
+        name for name in sources_with("tokenizer.json") if not file_beside(name, "special.json")
+    ]
 
 
 def weight_folders(model):
@@ -213,12 +213,6 @@ def weight_folders(model):
                 f"or {{hub: owner/name}}; correct the path"
             )
     return folders
-
-
-def alignment_file(source):
-    """The user's own alignment that a source is read from."""
-    expected = "an alignment, plain or gzip"
-    return own_file("sources", source, "file", entry("sources", source)["file"], expected)
 
 
 def most_tokens(source):
@@ -255,17 +249,10 @@ def documents(source, split):
     return f"{RESULTS}/corpora/{entry('sources', source)['corpus']}/{split}.parquet"
 
 
-def of_text(source, name):
-    """A file that a text has beside its sequences; nothing for any other source."""
-    if source not in sources_of("text"):
-        return []
-    return f"{SEQUENCES.format(source=source)}/{name}"
-
-
 def words_of(spectrum):
     """What decodes the passage of a spectrum; nothing where it has none, or is of no text."""
     found = entry("spectra", spectrum)
-    return [] if found.get("passage") is None else of_text(found["source"], "tokenizer.json")
+    return [] if found.get("passage") is None else file_beside(found["source"], "tokenizer.json")
 
 
 def model_path(source, model, seed):
@@ -356,20 +343,9 @@ def sizes_of(source):
 
 def drawn_from(source):
     """What the sequences of a source are made of that are drawn exactly."""
-    made = entry("sources", source)
-    if made["kind"] == "tree":
-        return tensor_files(source)
-    names = {
-        "cut": ["hamiltonian.safetensors"],
-        "n-gram-clone": ["train.parquet", "test.parquet"],
-        "noisy": [f"{split}.parquet" for split in SPLITS],
-    }
-    return [f"{SEQUENCES.format(source=made['source'])}/{name}" for name in names[made["kind"]]]
-
-
-def exact_module(source):
-    """The module that draws the sequences of such a source."""
-    return f"manybody.data.{entry('sources', source)['kind'].replace('-', '_')}"
+    options = checked.sources[source]
+    folder = SEQUENCES.format(source=options.made_from)
+    return [*source_files(source), *(f"{folder}/{name}" for name in options.reads)]
 
 
 def sampling_threads(source):
@@ -414,11 +390,20 @@ def evaluated_targets(evaluation):
     return [target_file(evaluation["source"], target) for target in evaluation["targets"].values()]
 
 
-def true_law(source):
-    """The file that says the conditionals of a source: a Hamiltonian, or the rules of a tree."""
-    if entry("sources", source)["kind"] == "tree":
-        return f"{SEQUENCES}/test.parquet".format(source=source)
-    return HAMILTONIAN.format(source=source)
+def true_conditionals(evaluation):
+    """The file and the module that say the conditionals of an evaluation's source."""
+    source = entry("evaluations", evaluation)["source"]
+    file, module = checked.sources[source].conditionals
+    return f"{SEQUENCES.format(source=source)}/{file}", module
+
+
+def evaluations_with_truth():
+    """The evaluations of sources whose conditionals are known."""
+    return [
+        name
+        for name, evaluation in checked.evaluations.items()
+        if checked.sources[evaluation.source].conditionals
+    ]
 
 
 def target_file(source, target):
@@ -501,6 +486,7 @@ def own_figures():
 def carded():
     """Of each file of cards its source, chains and n-grams: of all figures, or of an own one's."""
     found = {}
+    carded_sources = [name for name, source in checked.sources.items() if source.carded]
     own = {".".join(name) + ".": [name] for name in own_figures()}
     for prefix, names in {"": figure_names(), **own}.items():
         runs = [config["evaluations"][run] for run, _ in figure_parts("runs", names)]
@@ -509,8 +495,8 @@ def carded():
         for name in figure_parts("clones", names):
             source = entry("clones", name)["source"]
             found.setdefault(prefix + source, (source, [], []))[1].append(name)
-        for name in tested.intersection(sources_of("n-gram-clone")):
-            source = entry("sources", name)["source"]
+        for name in tested.intersection(carded_sources):
+            source = checked.sources[name].made_from
             found.setdefault(prefix + source, (source, [], []))[2].append(name)
     return {
         key: (source, chains, sorted(n_grams)) for key, (source, chains, n_grams) in found.items()
@@ -561,6 +547,7 @@ def figure_inputs(paper, figure, drawn=False):
     needed = needs(paper, figure, drawn)
     # A figure of contacts names its source for the setting, and for what was planted there.
     sampled = needed["planted"] if needed["contacts"] else [*needed["sources"]]
+    with_hamiltonian = sources_with("hamiltonian.safetensors")
     inputs = {
         "losses": [LOSSES.format(evaluation=name, seed=seed) for name, seed in needed["runs"]],
         "runs": [evaluated_model(name, seed) for name, seed in needed["runs"]],
@@ -574,7 +561,7 @@ def figure_inputs(paper, figure, drawn=False):
             if not needed["contacts"]
         ],
         "hamiltonians": [
-            HAMILTONIAN.format(source=name) for name in sampled if name in sources_of(*SAMPLED)
+            HAMILTONIAN.format(source=name) for name in sampled if name in with_hamiltonian
         ],
         "truths": [TRUTH.format(evaluation=name) for name in needed["truths"]],
         "theory": [THEORY.format(theory=name) for name in needed["theory"]],
@@ -586,7 +573,7 @@ def figure_inputs(paper, figure, drawn=False):
     }
     if "passages" in config["figures"][paper][figure]:
         source = entry("clones", needed["clones"][0])["source"]
-        inputs["tokenizer"] = of_text(source, "tokenizer.json")
+        inputs["tokenizer"] = file_beside(source, "tokenizer.json")
     return inputs
 
 
@@ -674,19 +661,23 @@ def tested_generators(names=None):
 def counted_sources(names=None):
     """Losses of n-grams of the texts that clones are made of."""
     sources = {entry("clones", clone)["source"] for clone in figure_parts("clones", names)}
-    return [of_text(source, "ngrams.json") for source in sources_of("text") if source in sources]
+    return [
+        file_beside(source, "ngrams.json")
+        for source in sources_with("ngrams.json")
+        if source in sources
+    ]
 
 
 def trial_files():
     """What says which orders matter in a text: tables and manifests of the runs of the spectrum
     `trial`, and the n-grams of its text. Nothing where there is no such spectrum."""
     trial = config["spectra"].get("trial", {})
-    if not trial.get("anchored") or trial["source"] not in sources_of("text"):
+    if not trial.get("anchored") or not file_beside(trial["source"], "ngrams.json"):
         return {}
     return {
         "spectra": [SPECTRUM.format(spectrum="trial", seed=seed) for seed in trial["seeds"]],
         "manifests": [model_path(*spectrum_run("trial", seed)) for seed in trial["seeds"]],
-        "ngrams": [of_text(trial["source"], "ngrams.json")],
+        "ngrams": [file_beside(trial["source"], "ngrams.json")],
     }
 
 
@@ -702,7 +693,7 @@ def needed_trial():
 
 def advised_sources():
     """Sources of text that the figures' models are trained on, or all where no figure has one."""
-    text = [source for source in sources_of("text") if not own_tokenizer(source)]
+    text = trained_tokenizers()
     used = {config["evaluations"][name]["source"] for name, _ in figure_parts("runs")}
     return [source for source in text if source in used] or text
 

@@ -1,21 +1,23 @@
 """Cards of clones in words and lines, as the page and a data set show them."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from manybody.claims.scorecard import measured
 from manybody.data import COPIED, RUN
 from manybody.measure.cards import Beside, Card, Estimate, State
 
 WIDE, HIGH = 120, 36  # of a drawing, in its own units
 
 
-def number(value: Estimate | float | None, form: str = ".2f") -> str:
+def rounded(value: Estimate | float | None, form: str = ".2f") -> str:
     """A value rounded to two digits of its error, or in this form; a dash where there is none."""
     if value is None:
         return "–"
-    if isinstance(value, tuple):
-        return measured({"value": value[0], "standard_error": value[1]})
-    return format(value, form)
+    if not isinstance(value, tuple):
+        return format(value, form)
+    places = 1 - math.floor(math.log10(value[1])) if value[1] else 4
+    form = f".{max(0, places)}f"
+    return f"{round(value[0], places):{form}} ± {round(value[1], places):{form}}"
 
 
 def beside(pair: Beside | None, form: str = ".2f") -> str:
@@ -35,13 +37,13 @@ def sentence(card: Card, sweep: int | None = None) -> str:
     tokens = " of next tokens" if card.task == "next" else ""
     parts = [
         f"{card.label}: {state.called} ({card.sampler}{start})",
-        f"its generator's loss{tokens} is {number(card.text)} on text and {number(state.loss)} on "
-        "the clone",
+        f"its generator's loss{tokens} is {rounded(card.text)} on text and {rounded(state.loss)} "
+        "on the clone",
         f"off the training text by {state.unigram[0]:.2f} in unigrams and {state.bigram[0]:.2f} in "
         f"bigrams (as much test text by {state.unigram[1]:.2f} and {state.bigram[1]:.2f})",
     ]
     if card.rhat is not None:
-        effective = f"{number(card.effective, '.0f')} effective samples"
+        effective = f"{rounded(card.effective, '.0f')} effective samples"
         parts.append(f"in {card.scores[-1][0]} sweeps R-hat {card.rhat:.2f} and {effective}")
     parts.append(card.why)
     if copies(state):
