@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from manybody.report import chains, generators
+from manybody.measure import chains
+from manybody.report import generators
 
 params = snakemake.params
 print(Path(snakemake.input.advice).read_text(encoding="utf-8"), end="")

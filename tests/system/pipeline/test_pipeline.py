@@ -18,11 +18,11 @@ from pipelines import Pipeline
 
 from manybody.claims import scorecard
 from manybody.data.documents import Documents
-from manybody.io import cards
 from manybody.io.atomic import sha256
 from manybody.io.checkpoints import read_tensors
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
+from manybody.measure import cards
 from manybody.training.run_files import fingerprint
 
 ROOT = Path(__file__).resolve().parents[3]

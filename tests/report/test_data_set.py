@@ -9,9 +9,9 @@ import yaml
 from tokenizers import Tokenizer, models
 
 import manybody as mb
-from manybody.io import cards
 from manybody.io.atomic import ArtifactError, sha256
-from manybody.report import card
+from manybody.measure import cards
+from manybody.report import data_set
 from manybody.sampling import metropolis
 
 CORPORA = {
@@ -63,17 +63,15 @@ def test_a_card_says_what_the_clone_is(kind, tmp_path):
     assert {path.name for path in (tmp_path / "saved").iterdir()} == {
         "README.md", "tokenizer.json", *named.values(),
     }  # fmt: skip
-    for said in (
-        "**Generator**: n = 2, order 3, rank 4 (architecture factored, bias True, layers 2,",
-        "model n2 of seed 0 at step 40 (the last)",
-        "**Order of interaction**: 3",
-        "**Score**: norm: E(s) = -sum_i h_i(s_i), h_i the log-probabilities",
-        "**Temperature**: 1:",
-        "**Chains**: 7, one a row; start: test; seed 5; positions left-to-right",
-        "**Sweeps**: 2, 5;",
-        "|V| = 12, L = 6",
-    ):
-        assert said in words
+    assert "n = 2, order 3, rank 4: the state after 5 sweeps; R-hat " in words
+    settings = yaml.safe_load(words.split("```yaml\n")[1].split("```")[0])
+    assert settings["generator"]["model"] == "n2"
+    assert settings["generator"]["step"] == 40
+    assert settings["generator"]["description"]["rank"] == 4
+    found = {key: settings[key] for key in ("energy", "chains", "chain_init", "chain_seed", "order",
+                                            "sweeps", "vocabulary", "length")}  # fmt: skip
+    assert found == dict(energy="norm", chains=7, chain_init="test", chain_seed=5, sweeps=[2, 5],
+                         order="left-to-right", vocabulary=12, length=6)  # fmt: skip
     assert "/home" not in words
     assert ("mpmath" in words, "b" * 40 in words) == (kind == "pydocs", kind == "wikitext103")
 
@@ -86,7 +84,7 @@ def test_the_card_of_a_run_goes_with_its_clone_and_no_other(tmp_path):
         cards.write(tmp_path / "cards" / "letters.json", [one])
         mb.save_dataset(manifest, tmp_path / "saved", source)
         words = head(tmp_path / "saved")[1]
-        said.append("**Card**: n = 2, order 3, rank 8: the state after 20 sweeps" in words)
+        said.append("n = 2, order 3, rank 8: the state after 20 sweeps (Metropolis" in words)
     assert said == [True, False]
 
 
@@ -141,4 +139,4 @@ def test_datasets_reads_what_is_saved(tmp_path):
 
 
 def test_every_downloaded_text_has_a_licence():
-    assert set(card.LICENCES) == set(card.REPOSITORIES)
+    assert set(data_set.LICENCES) == set(data_set.REPOSITORIES)

@@ -10,12 +10,11 @@ import pytest
 import torch
 
 import manybody as mb
-from manybody.claims import cards as made
 from manybody.data import n_gram_clone
-from manybody.io import cards
+from manybody.io import tables
 from manybody.io.atomic import ArtifactError
-from manybody.io.cards import Lacking
-from manybody.report import clone_cards
+from manybody.measure import cards
+from manybody.report import cards as in_words
 from manybody.sampling import combinations, metropolis
 from manybody.sampling.reference import reference
 from manybody.sampling.temperature import Schedule
@@ -40,21 +39,17 @@ CHAINED = {
     "ancestral": dict(model="gpt", energy="norm", sampler="ancestral", sweeps=[1]),
 }
 COUNTED = {"pairs": ("maximum-entropy", 2), "triples": ("kneser-ney", 3)}
-# What a kind of clone has not: all else is a value.
-EXACT = {"states.sweep", "energy", "scores", "twins", "rhat", "accepted", "kept", "swapped"}
+# What a kind of clone does not have: all else is a value.
+EXACT = {"states.sweep", "scores", "paired", "rhat", "kept"}
 NEVER = {
-    **{name: {"twins", "swapped"} for name in ("norm", "brook", "annealed")},
-    "raw": {"swapped"},
-    "noise": {"swapped"},
-    "reference": {"twins", "swapped", "accepted"},
-    "gibbs": {"twins", "swapped", "accepted", "generator.order"},
-    "tempered": {"twins"},
-    "ancestral": {*EXACT, "loss.masked", "generator.order"},
-    "pairs": {*EXACT, "start", "generator.seed", "generator.step"},
-    "triples": {*EXACT, "start", "generator.seed", "generator.step"},
+    **{name: {"paired"} for name in ("annealed", "reference", "tempered")},
+    "raw": set(),
+    "noise": set(),
+    **{name: {"paired", "order"} for name in ("norm", "brook", "gibbs")},
+    "ancestral": {*EXACT, "order"},
+    "pairs": {*EXACT, "start", "seed", "step"},
+    "triples": {*EXACT, "start", "seed", "step"},
 }
-for bounded in ("norm", "brook"):
-    NEVER[bounded] = {*NEVER[bounded], "generator.order"}
 
 
 def drawn(folder, name, model, tokens, model_name, chain_init="test", **given):
@@ -110,7 +105,7 @@ def run(tmp_path_factory):
         source["sequences"] = dict(train=50, validation=50, test=50)
         n_gram_clone.make(source, name, ends, out)
         counted.append(out["test"])
-    found = made.describe(list(clones.values()), counted, *ends)
+    found = cards.describe(list(clones.values()), counted, *ends)
     cards.write(folder / "cards.json", found)
     read = cards.read(folder / "cards.json")
     assert read == found
@@ -122,8 +117,8 @@ def run(tmp_path_factory):
 
 
 def lacking(value, path="") -> set[str]:
-    """The paths of all that a card has not, numbers of states left out."""
-    if isinstance(value, Lacking):
+    """The paths of all that a card does not have, numbers of states left out."""
+    if value is None:
         return {path}
     if isinstance(value, list):
         return set().union(*(lacking(part, path) for part in value))
@@ -132,33 +127,29 @@ def lacking(value, path="") -> set[str]:
         return set().union(
             *(lacking(getattr(value, name), f"{path}.{name}".strip(".")) for name in names)
         )
-    assert value is not None
     return set()
 
 
 def test_all_kinds_of_clones_are_tried():
     samplers = {given.get("sampler", "mh") for given in CHAINED.values()}
-    assert samplers == set(combinations.NEEDS) == set(made.SAMPLERS)
+    assert samplers == set(combinations.NEEDS) == set(cards.SAMPLERS)
     assert {given.get("energy", "raw") for given in CHAINED.values()} == set(combinations.ENERGIES)
-    assert {smoothing for smoothing, _ in COUNTED.values()} == set(made.SMOOTHINGS)
+    assert {smoothing for smoothing, _ in COUNTED.values()} == set(cards.SMOOTHINGS)
 
 
 @pytest.mark.parametrize("name", [*CHAINED, *COUNTED])
-def test_a_card_has_every_value_or_says_why_not(run, name):
-    card = run.cards[name]
+def test_a_card_has_every_value_of_its_kind(run, name):
+    card, exact = run.cards[name], name in (*COUNTED, "ancestral")
     assert lacking(card) == NEVER[name]
     assert card.model_dump().keys() == cards.Card.model_fields.keys()
-    words = dict(clone_cards.rows(card))
-    assert all(words.values())
-    assert "None" not in " ".join(words.values())
-    shown = clone_cards.shown(card, run.cards.values())
-    assert all(shown["cells"].values())
-    assert (shown["drawing"] is None) == (name in (*COUNTED, "ancestral"))
-    said = clone_cards.sentence(card)
+    assert (in_words.drawing(card, run.cards.values()) is None) == exact
+    said = in_words.sentence(card)
+    assert "None" not in said
     assert f"{card.states[-1].called} (" in said
-    tokens = " of next tokens" if name in (*COUNTED, "ancestral") else ""
-    assert f"loss{tokens} is {clone_cards.number(card.loss.text)} on text" in said
-    assert ("R-hat" in said) == (name not in (*COUNTED, "ancestral"))
+    tokens = " of next tokens" if exact else ""
+    assert f"loss{tokens} is {in_words.rounded(card.text)} on text" in said
+    assert ("R-hat" in said) != exact
+    assert card.why in said
 
 
 @pytest.mark.parametrize(
@@ -191,14 +182,13 @@ def test_losses_are_those_of_the_generator(run, name):
     if name != "noise":
         rows = mb.read_sequences(path.parent / "starts.parquet").tokens
     text = mb.losses(model, rows)
-    assert card.loss.text.value == pytest.approx(text.mean(), abs=1e-5)
+    assert card.text[0] == pytest.approx(text.mean(), abs=1e-5)
     error = text.std(ddof=1) / CHAINS**0.5
-    assert card.loss.text.error == pytest.approx(error, rel=1e-3)
+    assert card.text[1] == pytest.approx(error, rel=1e-3)
     for state in card.states:
         sweep = 1 if name == "ancestral" else state.sweep
         own = mb.losses(model, mb.read_sequences(path.parent / f"sweep-{sweep}.parquet").tokens)
-        assert state.loss.value == pytest.approx(own.mean(), abs=1e-5)
-        assert state.ratio.value == pytest.approx(own.mean() / text.mean(), abs=1e-5)
+        assert state.loss[0] == pytest.approx(own.mean(), abs=1e-5)
 
 
 def test_distances_and_copies_are_those_of_counting(run):
@@ -215,43 +205,43 @@ def test_distances_and_copies_are_those_of_counting(run):
             ]
             laws.append({gram: count / len(grams) for gram, count in Counter(grams).items()})
         distance = getattr(card.states[-1], name)
-        for law, found in zip(laws[1:], (distance.clone, distance.text), strict=True):
+        for law, found in zip(laws[1:], distance, strict=True):
             away = sum(abs(law.get(gram, 0) - laws[0].get(gram, 0)) for gram in {*law, *laws[0]})
             assert found == pytest.approx(away / 2)
     stream = [token for row in train for token in row]
     known = {tuple(stream[place : place + 8]) for place in range(len(stream) - 7)}
     runs = [tuple(row[place : place + 8]) in known for row in tokens for place in (0, 1)]
-    assert card.states[-1].copied.clone == pytest.approx(np.mean(runs))
+    assert card.states[-1].copied[0] == pytest.approx(np.mean(runs))
 
 
 def test_scores_and_diagnostics_are_the_trace(run):
     card, trace = run.cards["raw"], pd.read_parquet(run.clones["raw"][0].parent / "trace.parquet")
-    assert card.scores.sweep == list(range(41))
-    assert card.scores.value == pytest.approx(trace["score"])
+    sweeps, values, _ = zip(*card.scores, strict=True)
+    assert sweeps == tuple(range(41))
+    assert values == pytest.approx(trace["score"])
     assert card.rhat == trace["rhat"].iloc[-1]
     assert card.effective == trace["effective_samples"].iloc[-1]
-    assert card.accepted == trace["accepted"].iloc[-1]
     assert card.kept == pytest.approx(1 - trace["changed"].iloc[-1])
 
 
 def test_many_sweeps_are_thinned_between_the_first_and_the_last():
     trace = pd.DataFrame({name: np.arange(1001.0) for name in ("sweep", "score", "score_se")})
-    found = made._scores(trace)
-    assert (len(found.sweep), found.sweep[0], found.sweep[-1]) == (made.POINTS, 0, 1000)
-    assert found.value == found.sweep
+    sweeps, values, _ = zip(*cards._scores(trace), strict=True)
+    assert (len(sweeps), sweeps[0], sweeps[-1]) == (cards.POINTS, 0, 1000)
+    assert values == sweeps
 
 
-def test_twins_are_compared_and_settle_what_a_clone_is(run):
+def test_paired_chains_are_compared_and_settle_what_a_clone_is(run):
     text, noise = run.cards["raw"], run.cards["noise"]
-    assert (text.twins.name, noise.twins.name, text.twins.sweep) == ("noise", "raw", 40)
-    assert text.twins.score == noise.twins.score
-    apart = noise.states[-1].loss.value - text.states[-1].loss.value
-    assert text.twins.loss.value == pytest.approx(apart)
+    assert (text.paired.name, noise.paired.name, text.paired.sweep) == ("noise", "raw", 40)
+    assert text.paired.score == noise.paired.score
+    apart = noise.states[-1].loss[0] - text.states[-1].loss[0]
+    assert text.paired.loss[0] == pytest.approx(apart)
     # Of an untrained model, whose law is nearly that of independent tokens.
-    assert text.twins.agree == noise.twins.agree == "yes"
+    assert text.paired.agree == noise.paired.agree == "yes"
     assert [state.called for state in text.states] == ["the state after 4 sweeps", "a sample"]
     assert "chains from text and from noise agree" in text.why
-    # Chains without a twin are not called a sample, however well they mix.
+    # Chains without a pair are not called a sample, however well they mix.
     assert run.cards["reference"].states[-1].called == "the state after 40 sweeps"
     assert "no chains from noise" in run.cards["reference"].why
     assert run.cards["ancestral"].states[-1].called == run.cards["pairs"].states[-1].called
@@ -259,40 +249,42 @@ def test_twins_are_compared_and_settle_what_a_clone_is(run):
 
 
 @pytest.mark.parametrize("wrong", ["score", "rhat"])
-def test_twins_that_disagree_are_no_samples(run, wrong, monkeypatch):
-    def other(self):
-        found = pd.read_parquet(self.manifest.file("trace.parquet"))
-        if self.name == "noise":
-            found[wrong] += 1.0
-        return found
+def test_paired_chains_that_disagree_are_no_samples(run, wrong, monkeypatch):
+    read = tables.read_trace
 
-    monkeypatch.setattr(made._Chains, "trace", property(other))
+    def other(path):
+        about, trace = read(path)
+        if path.parent.name == "noise":
+            trace[wrong] += 1.0
+        return about, trace
+
+    monkeypatch.setattr(tables, "read_trace", other)
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
-    found = made.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
-    assert [card.twins.agree for card in found] == ["no", "no"]
+    found = cards.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
+    assert [card.paired.agree for card in found] == ["no", "no"]
     assert found[0].states[-1].called == "the state after 40 sweeps"
 
 
-def test_twins_that_are_too_few_to_tell_do_not_agree(run, monkeypatch):
-    monkeypatch.setattr(made, "CLOSE", 1e-4)
+def test_paired_chains_that_are_too_few_to_tell_do_not_agree(run, monkeypatch):
+    monkeypatch.setattr(cards, "CLOSE", 1e-4)
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
-    found = made.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
-    assert [card.twins.agree for card in found] == ["undecided", "undecided"]
+    found = cards.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
+    assert [card.paired.agree for card in found] == ["undecided", "undecided"]
     assert found[0].states[-1].called == "the state after 40 sweeps"
     assert "may agree or not" in found[0].why
 
 
-def test_chains_of_another_generator_or_score_are_no_twins(run):
-    assert isinstance(run.cards["norm"].twins, Lacking)
+def test_chains_of_another_generator_or_score_are_no_pair(run):
+    assert run.cards["norm"].paired is None
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
     pairs = [run.clones["gibbs"], run.clones["noise"]]
-    assert all(isinstance(card.twins, Lacking) for card in made.describe(pairs, [], *ends))
+    assert all(card.paired is None for card in cards.describe(pairs, [], *ends))
 
 
-def test_a_loss_takes_no_more_forwards_than_it_says(run, monkeypatch):
+def test_a_loss_takes_no_more_forward_passes_than_it_says(run, monkeypatch):
     asked = []
     model = mb.load_model(run.runs["bert"])
-    monkeypatch.setattr(made, "PREDICTIONS", 4 * CHAINS)
+    monkeypatch.setattr(cards, "PREDICTIONS", 4 * CHAINS)
     kept = model.masked_logits
 
     def counted(tokens, rows, positions):
@@ -301,9 +293,9 @@ def test_a_loss_takes_no_more_forwards_than_it_says(run, monkeypatch):
 
     monkeypatch.setattr(model, "masked_logits", counted)
     with torch.no_grad():
-        found = made._loss(model, run.parts["test"][:CHAINS])
+        found = cards._loss(model, run.parts["test"][:CHAINS])
     assert sum(asked) == 4 * CHAINS
-    assert found.value == pytest.approx(mb.losses(model, run.parts["test"]).mean(), abs=0.2)
+    assert found[0] == pytest.approx(mb.losses(model, run.parts["test"]).mean(), abs=0.2)
 
 
 # --- Of n-grams, and the file ---------------------------------------------------------------------
@@ -312,33 +304,32 @@ def test_a_loss_takes_no_more_forwards_than_it_says(run, monkeypatch):
 def test_copies_of_n_grams_are_said_above_five_percent(run):
     card = run.cards["triples"]
     for share, said in ((0.049, False), (0.051, True)):
-        copied = card.states[0].copied.model_copy(update={"clone": share})
-        state = card.states[0].model_copy(update={"copied": copied})
+        state = card.states[0].model_copy(update={"copied": (share, 0.0)})
         one = card.model_copy(update={"states": [state]})
-        assert clone_cards.copies(state) == said
+        assert in_words.copies(state) == said
         assert ("5% of its runs of 8 tokens stand in the training text" in
-                clone_cards.sentence(one)) == said  # fmt: skip
+                in_words.sentence(one)) == said  # fmt: skip
 
 
-def test_n_grams_without_a_possible_test_sequence_have_no_ratio(run):
+def test_n_grams_without_a_possible_test_sequence_have_no_loss_on_text(run):
     path = run.folder / "pairs" / "test.parquet"
     found = mb.read_sequences(path)
     about = json.loads(json.dumps(found.about))
     about["card"]["loss"] |= dict(text=None, masked=None, impossible=1.0)
     mb.write_sequences(run.folder / "never.parquet", found.tokens, VOCABULARY, about)
-    card = made._n_gram_card(run.folder / "never.parquet")
-    assert {"loss.text", "loss.masked", "states.ratio"} <= lacking(card)
-    assert "no test sequence any probability" in dict(clone_cards.rows(card))["loss on text"]
+    card = cards._n_gram_card(run.folder / "never.parquet")
+    assert "text" in lacking(card)
+    assert "gives 100% of the test sequences no probability" in in_words.sentence(card)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (lambda card: card.pop("rhat"), r"cards\.0\.rhat: Field required"),
-        (lambda card: card.update(rhat=None), r"cards\.0\.rhat"),
+        (lambda card: card.update(rhat="low"), r"cards\.0\.rhat"),
         (lambda card: card.update(more=1), r"cards\.0\.more: Extra inputs"),
         (lambda card: card["states"].clear(), r"cards\.0\.states: List should have at least 1"),
-        (lambda card: card.update(twins={"lacking": ""}), r"cards\.0\.twins"),
+        (lambda card: card.update(paired={}), r"cards\.0\.paired"),
     ],
 )
 def test_a_card_that_is_not_whole_is_refused_by_file_and_key(run, tmp_path, change, said):
@@ -350,5 +341,6 @@ def test_a_card_that_is_not_whole_is_refused_by_file_and_key(run, tmp_path, chan
 
 
 def test_a_value_that_is_no_number_is_no_card():
+    compared = dict(name="noise", sweep=1, score=(float("nan"), 1.0), loss=(0.0, 1.0), agree="no")
     with pytest.raises(ValueError, match="finite"):
-        cards.Measured(value=float("nan"), error=1.0)
+        cards.Paired(**compared)
