@@ -95,6 +95,8 @@ class Hamiltonian:
 
     def local_fields(self, tokens: np.ndarray) -> np.ndarray:
         """h_i(a), energy of colour a at site i given the others: tokens (N, L) -> (N, L, |V|)."""
+        from scipy.sparse import csc_array
+
         sites = np.array(list(combinations(range(self.length), self.order - 1)))  # (T, k - 1)
         # zero for the sites of the subset itself, which coincide
         weights = factorial(self.order) * self.couplings[tuple(sites.T)]  # (T, L)
@@ -110,7 +112,6 @@ class Hamiltonian:
             # A row for each sequence and bin, with a one for each subset whose colours are in it.
             ends = len(part) * np.arange(len(sites) + 1)
             shape = len(part) * len(folded), len(sites)
-            from scipy.sparse import csc_array
 
             chosen = csc_array((np.ones(rows.size), rows.ravel(), ends), shape=shape)
             sums = (chosen @ weights).reshape(len(part), len(folded), self.length)
