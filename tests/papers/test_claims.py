@@ -259,5 +259,5 @@ def test_what_is_no_file_of_claims_is_refused(tmp_path):
     assert not (tmp_path / "c.csv").exists()
     for text in ("", "id,statement\na,b\n"):
         (tmp_path / "other.csv").write_text(text)
-        with pytest.raises(ArtifactError, match="other.csv has the columns"):
+        with pytest.raises(ArtifactError, match=r"other\.csv has the columns"):
             claims.read(tmp_path / "other.csv")
