@@ -17,8 +17,9 @@ SCHEMA, PAGE = Path("workflow/schemas/config.schema.json"), Path("docs/config.md
 HEAD = """# The config
 
 Every key, by block: what it may be, what stands for it where it is left out, and what it means.
-Made by `make config` from the typed blocks in `workflow/src/manybody/config` and the `options.py`
-of each architecture in `workflow/src/manybody/models`. Edit those, not this.
+Made by `make config` from the typed blocks in `workflow/src/manybody/config`, the `options.py` of
+each architecture in `workflow/src/manybody/models` and the options of each source in
+`workflow/src/manybody/data/options`. Edit those, not this.
 
 An overlay (`--configfile mine.yaml`) is laid over `config/config.yaml` key by key. In {named}
 and `figures`, `name: null` takes an entry away, as in figures any key; elsewhere null is a value.
