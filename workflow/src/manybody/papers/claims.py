@@ -10,36 +10,16 @@ import csv
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from manybody.io.atomic import ArtifactError, atomic
+from manybody.measure.intervals import ERRORS, margin
 
 VERDICTS = ("yes", "no", "undecided", "not-run")
-ERRORS = 2.0  # standard errors on either side of a value: 95 % of a normal distribution
-STRICT = 3.0  # the same, of differences over sequences
+STRICT = 3.0  # standard errors, of differences over sequences
 ALL, NOT_RUN = "all", "not-run"
-
-
-def margin(error: float, runs: float | None = None, deviations: float = ERRORS) -> float:
-    """Half width of the interval that a normal distribution has at `deviations` standard errors.
-
-    error: a standard error estimated from `runs` independent values, which widens the interval by
-    Student's t with runs - 1 degrees of freedom; None stands for very many. One run has an infinite
-    margin: it says nothing of its error.
-    """
-    if runs is None:
-        return deviations * error
-    return _student(runs, deviations) * error if runs > 1 else math.inf
-
-
-@cache
-def _student(runs: float, deviations: float) -> float:
-    from scipy.special import ndtr, stdtrit
-
-    return float(stdtrit(runs - 1, ndtr(deviations)))
 
 
 @dataclass(frozen=True)
@@ -48,7 +28,8 @@ class Comparison:
 
     error: standard error of `value`, estimated from `runs` values (None: very many). resolution: a
     further error that more runs do not lower, as the spacing of checkpoints. deviations: standard
-    errors of the interval. unusable: why the value cannot be judged, if it cannot.
+    errors of the interval. half: its half width, where that does not follow from error and runs.
+    unusable: why the value cannot be judged, if it cannot.
     """
 
     label: str
@@ -58,6 +39,7 @@ class Comparison:
     runs: float | None = None
     resolution: float = 0.0
     deviations: float = ERRORS
+    half: float | None = None
     unusable: str = ""
 
     def interval(self, deviations: float | None = None) -> tuple[float, float]:
@@ -65,7 +47,10 @@ class Comparison:
         if self.unusable or math.isnan(self.value):
             return math.nan, math.nan
         count = self.deviations if deviations is None else deviations
-        width = math.hypot(margin(self.error, self.runs, count), count * self.resolution)
+        if self.half is None:
+            width = math.hypot(margin(self.error, self.runs, count), count * self.resolution)
+        else:
+            width = self.half * count / self.deviations
         return self.value - width, self.value + width
 
     def verdict(self, deviations: float | None = None) -> str:
