@@ -31,7 +31,6 @@ def put(config, path, value):
         (["paper.yaml"], {"simplicity", "potts", "multi-index"}),
         (["headline.yaml"], None),
         (["controls.yaml"], None),
-        (["definitions.yaml"], None),
         (["truths.yaml"], None),
         (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5", "headline"}),
         (["lab.yaml", "lab-wikitext.yaml"], {"fig1", "headline"}),
@@ -95,8 +94,8 @@ def test_a_mistake_in_the_headline_is_named(path, value, expected):
 @pytest.mark.parametrize(
     ("path", "value", "expected"),
     [
-        ("spectrum", "n4", "controls.spectrum: found n4, of n4; expected one of the student, bert"),
-        ("late", [600, 2999], "controls.late: found 2999; expected checkpoints of bert"),
+        ("spectrum", "n4", "controls.spectrum: found n4, of model n4; expected model bert"),
+        ("late", [600, 2999], "controls.late[1]: found 2999; expected checkpoints of bert"),
         ("noise", ["original"], "controls.noise: found original; expected targets of a source"),
         ("twins", [["original", "raw-n2"]], "controls.twins: found original; expected first"),
         ("generators", ["generator-n2"], "controls.series: found raw-n1, a clone of run 0 of n1"),
@@ -279,7 +278,7 @@ def test_what_the_schema_takes_is_what_the_check_takes():
     from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(document.schema())
-    overlays = ("smoke", "paper", "lab", "headline", "controls", "definitions", "truths")
+    overlays = ("smoke", "paper", "lab", "headline", "controls", "truths")
     for overlay in ([], *([f"{name}.yaml"] for name in overlays)):
         validator.validate(load(*overlay))
     config = load()

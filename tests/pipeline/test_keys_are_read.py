@@ -27,7 +27,8 @@ ROOMS = {
     "spectra": ["measure", "config/figures"],
     "figures": ["plotting", "claims", "config/figures"],
 }
-CHECKS = ("misfits", "problems", "_target_problems")
+ASKED = ("paths", "sources", "models", "figures", "jobs")  # by the rules
+CHECKS = ("misfits", "problems")
 
 
 @cache
@@ -72,6 +73,7 @@ def kind_of(block: type[Block]) -> str:
 def readers(block: type[Block]) -> frozenset[str]:
     """All keys that are read where those of a block may be."""
     shared = [*(WORKFLOW / "rules").glob("*.smk"), *(WORKFLOW / "scripts").glob("*.py")]
+    shared += [PACKAGE / "pipeline" / f"{name}.py" for name in ASKED]
     module = block.__module__.removeprefix("manybody.").removeprefix("config.").split(".")[0]
     if module == "theory":  # one module computes it
         kind = kind_of(block) if "kind" in block.model_fields else "multi_index_trec"

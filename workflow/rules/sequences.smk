@@ -16,7 +16,7 @@ Makes   results/corpora/{corpus}/{train,validation,test}.parquet, the documents 
 
 rule collect_corpus:
     input:
-        files=lambda wildcards: corpus_files(wildcards.corpus),
+        files=lambda wildcards: sources.corpus_files(wildcards.corpus),
     output:
         **{split: f"{RESULTS}/corpora/{{corpus}}/{split}.parquet" for split in SPLITS},
     log:
@@ -31,10 +31,10 @@ rule collect_corpus:
         mem_mb=growing(2000),
         runtime=growing(240),
     params:
-        given=lambda wildcards: digests(corpus_files(wildcards.corpus)),
-        corpus=lambda wildcards: entry("corpora", wildcards.corpus),
+        given=lambda wildcards: digests(sources.corpus_files(wildcards.corpus)),
+        corpus=lambda wildcards: paths.entry("corpora", wildcards.corpus),
         downloads=f"{RESULTS}/downloads",
-        code=lambda wildcards: code("collect_corpus.py", *corpus_modules(wildcards.corpus)),
+        code=lambda wildcards: code("collect_corpus.py", *sources.corpus_modules(wildcards.corpus)),
     message:
         "Collecting the documents of {wildcards.corpus}"
     script:
@@ -43,7 +43,7 @@ rule collect_corpus:
 
 rule train_tokenizer:
     input:
-        documents=lambda wildcards: documents(wildcards.source, "train"),
+        documents=lambda wildcards: sources.documents(wildcards.source, "train"),
     output:
         tokenizer=f"{SEQUENCES}/tokenizer.json",
     log:
@@ -51,7 +51,7 @@ rule train_tokenizer:
     benchmark:
         f"{RESULTS}/usage/train_tokenizer/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(trained_tokenizers()),
+        source=named(sources.trained_tokenizers()),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -59,8 +59,10 @@ rule train_tokenizer:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        vocabulary=lambda wildcards: entry("sources", wildcards.source)["vocabulary"],
-        end_of_document=lambda wildcards: entry("sources", wildcards.source)["end_of_document"],
+        vocabulary=lambda wildcards: paths.entry("sources", wildcards.source)["vocabulary"],
+        end_of_document=lambda wildcards: paths.entry("sources", wildcards.source)[
+            "end_of_document"
+        ],
         code=lambda wildcards: code("train_tokenizer.py"),
     message:
         "Training the tokenizer of {wildcards.source}"
@@ -70,7 +72,7 @@ rule train_tokenizer:
 
 rule take_tokenizer:
     input:
-        files=lambda wildcards: source_files(wildcards.source),
+        files=lambda wildcards: sources.source_files(wildcards.source),
     output:
         tokenizer=f"{SEQUENCES}/tokenizer.json",
         special=f"{SEQUENCES}/special.json",
@@ -79,7 +81,7 @@ rule take_tokenizer:
     benchmark:
         f"{RESULTS}/usage/take_tokenizer/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_with("special.json")),
+        source=named(sources.sources_with("special.json")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/learning.yaml"
@@ -87,8 +89,8 @@ rule take_tokenizer:
         mem_mb=growing(2000),
         runtime=growing(30),
     params:
-        given=lambda wildcards: digests(source_files(wildcards.source)),
-        tokenizer=lambda wildcards: entry("sources", wildcards.source)["tokenizer"],
+        given=lambda wildcards: digests(sources.source_files(wildcards.source)),
+        tokenizer=lambda wildcards: paths.entry("sources", wildcards.source)["tokenizer"],
         downloads=f"{RESULTS}/downloads",
         code=lambda wildcards: code("take_tokenizer.py"),
     message:
@@ -99,9 +101,9 @@ rule take_tokenizer:
 
 rule encode_sequences:
     input:
-        documents=lambda wildcards: documents(wildcards.source, wildcards.split),
+        documents=lambda wildcards: sources.documents(wildcards.source, wildcards.split),
         tokenizer=f"{SEQUENCES}/tokenizer.json",
-        special=lambda wildcards: file_beside(wildcards.source, "special.json"),
+        special=lambda wildcards: sources.file_beside(wildcards.source, "special.json"),
     output:
         sequences=f"{SEQUENCES}/{{split}}.parquet",
     log:
@@ -109,7 +111,7 @@ rule encode_sequences:
     benchmark:
         f"{RESULTS}/usage/encode_sequences/{{source}}.{{split}}.jsonl"
     wildcard_constraints:
-        source=named(sources_made_by("encode_sequences")),
+        source=named(sources.made_by("encode_sequences")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -117,7 +119,7 @@ rule encode_sequences:
         mem_mb=growing(2000),
         runtime=growing(120),
     params:
-        source=lambda wildcards: entry("sources", wildcards.source),
+        source=lambda wildcards: paths.entry("sources", wildcards.source),
         code=lambda wildcards: code("encode_sequences.py"),
     message:
         "Tokenising the {wildcards.split} split of {wildcards.source}"
@@ -136,7 +138,7 @@ rule measure_overlap:
     benchmark:
         f"{RESULTS}/usage/measure_overlap/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_with("overlap.json")),
+        source=named(sources.sources_with("overlap.json")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -153,7 +155,7 @@ rule measure_overlap:
 
 rule sample_hamiltonian:
     input:
-        tensors=lambda wildcards: source_files(wildcards.source),
+        tensors=lambda wildcards: sources.source_files(wildcards.source),
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
         hamiltonian=HAMILTONIAN,
@@ -162,22 +164,20 @@ rule sample_hamiltonian:
     benchmark:
         f"{RESULTS}/usage/sample_hamiltonian/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_made_by("sample_hamiltonian")),
+        source=named(sources.made_by("sample_hamiltonian")),
     priority: WIDE
     conda:
         "../../envs/numerics.yaml"
-    threads: lambda wildcards: sampling_threads(wildcards.source)
+    threads: lambda wildcards: sources.sampling_threads(wildcards.source)
     resources:
         mem_mb=growing(2000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests(source_files(wildcards.source)),
-        source=lambda wildcards: entry("sources", wildcards.source),
-        module=lambda wildcards: source_module(wildcards.source),
-        code=lambda wildcards: code("sample_hamiltonian.py", source_module(wildcards.source)),
-        tables=lambda wildcards: [
-            sha256(DATA / name) for name in checked.sources[wildcards.source].package_files
-        ],
+        given=lambda wildcards: digests(sources.source_files(wildcards.source)),
+        source=lambda wildcards: paths.entry("sources", wildcards.source),
+        module=lambda wildcards: sources.module(wildcards.source),
+        code=lambda wildcards: code("sample_hamiltonian.py", sources.module(wildcards.source)),
+        tables=lambda wildcards: sources.package_tables(wildcards.source),
     message:
         "Sampling {wildcards.source}"
     script:
@@ -186,7 +186,7 @@ rule sample_hamiltonian:
 
 rule draw_sequences:
     input:
-        given=lambda wildcards: drawn_from(wildcards.source),
+        given=lambda wildcards: sources.drawn_from(wildcards.source),
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
     log:
@@ -194,7 +194,7 @@ rule draw_sequences:
     benchmark:
         f"{RESULTS}/usage/draw_sequences/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_made_by("draw_sequences")),
+        source=named(sources.made_by("draw_sequences")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -202,10 +202,10 @@ rule draw_sequences:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests(source_files(wildcards.source)),
-        source=lambda wildcards: entry("sources", wildcards.source),
-        module=lambda wildcards: source_module(wildcards.source),
-        code=lambda wildcards: code("draw_sequences.py", source_module(wildcards.source)),
+        given=lambda wildcards: digests(sources.source_files(wildcards.source)),
+        source=lambda wildcards: paths.entry("sources", wildcards.source),
+        module=lambda wildcards: sources.module(wildcards.source),
+        code=lambda wildcards: code("draw_sequences.py", sources.module(wildcards.source)),
     message:
         "Drawing {wildcards.source}"
     script:
@@ -214,7 +214,7 @@ rule draw_sequences:
 
 rule read_alignment:
     input:
-        alignment=lambda wildcards: source_files(wildcards.source),
+        alignment=lambda wildcards: sources.source_files(wildcards.source),
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
         sequence_weights=f"{SEQUENCES}/weights.parquet",
@@ -223,7 +223,7 @@ rule read_alignment:
     benchmark:
         f"{RESULTS}/usage/read_alignment/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_made_by("read_alignment")),
+        source=named(sources.made_by("read_alignment")),
     priority: WIDE
     conda:
         "../../envs/numerics.yaml"
@@ -232,8 +232,8 @@ rule read_alignment:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests(source_files(wildcards.source)),
-        source=lambda wildcards: entry("sources", wildcards.source),
+        given=lambda wildcards: digests(sources.source_files(wildcards.source)),
+        source=lambda wildcards: paths.entry("sources", wildcards.source),
         code=lambda wildcards: code("read_alignment.py"),
     message:
         "Reading the alignment {wildcards.source}"

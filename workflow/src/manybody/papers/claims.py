@@ -168,7 +168,8 @@ def judged(
         for answer in ("yes", "no"):
             if answers.count(answer) >= least:
                 verdict = answer
-        counted = f"at least {share:.0%} of {len(parts)} comparisons: "
+        counted = "all, or none," if share == 1 else f"at least {share:.0%}"
+        counted += f" of {len(parts)} comparisons: "
     shown = _deciding(parts, answers, verdict, refuted)
     counts = ", ".join(f"{answers.count(one)} {one}" for one in VERDICTS if one in answers)
     because = str(shown) if len(parts) == 1 else f"{counts}; {shown}"

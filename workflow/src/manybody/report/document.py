@@ -78,7 +78,7 @@ def write(
         beside=in_words.beside,
         copies=in_words.copies,
         passages={f"{one['source']}-{one['name']}": one["samples"] for one in known},
-        generators=generators.sentences(config, known, losses, ngrams),
+        generators=generators.sentences(config, losses, ngrams),
         rhat=chains.RHAT,
         run=RUN,
         changes=list(provenance.differences(default, config)),

@@ -409,6 +409,6 @@ def caption(inputs: Inputs, block: Block) -> str:
         "the paper does not say.\n\n"
         f"**(b)** Cross-entropy of factored attention fitted to M sequences of "
         f"{logistic['source']}, mean and standard error of {logistic['realisations']} "
-        "realisations; triangles: peaks; dashed: training loss; dotted: loss of the true conditionals; grey: where the peak is "
-        "expected.\n"
+        "realisations; triangles: peaks; dashed: training loss; dotted: loss of the true "
+        "conditionals; grey: where the peak is expected.\n"
     )

@@ -41,8 +41,6 @@ from manybody.papers.simplicity.students import Evaluated
 BOUND = math.log(1.25)  # of log t: what counts as a difference
 EQUAL = 0.05  # nats per token, between generators that are to differ in order alone
 RESOLVED = BOUND + 1e-9  # log of the ratio of the two checkpoints between which t is interpolated
-STATEMENT = "At equal loss of the generators their order sets the time"
-RULE = f"d is above log 1.25 = {BOUND:.3f} (no: below it)"
 
 
 class Interval(NamedTuple):
@@ -142,7 +140,7 @@ def unequal(
         return ""
     farthest = max(parts, key=lambda part: abs(part.value))
     words = "are apart" if "no" in verdicts else "are not shown to be equal"
-    number = records.written(farthest.value, farthest.error)
+    number = records.written(farthest.value, *farthest.interval())
     return f"test losses of the generators {words}: {number} nats, {EQUAL:g} may be"
 
 
@@ -163,7 +161,7 @@ class Compared(NamedTuple):
         """d by both definitions of saturation."""
         return [
             records.above(
-                f"{self.words}, {share:.0%} of the drop left: d",
+                f"log ratio of times, {self.words}, {share:.0%} of the drop left",
                 *(one.value, one.error, BOUND),
                 half=one.half,
                 unusable=f"{one}; {self.unusable}" if self.unusable else "",
@@ -200,10 +198,22 @@ def compare(
         reasons = [unequal(generators, targets, late, early, test)]
         reasons += [] if width <= RESOLVED else ["checkpoints do not resolve the times"]
         words = f"{kind_label(targets, late)} against {kind_label(targets, early)}"
-        made.append(
-            Compared(list(late), list(early), words, found, "; ".join(filter(None, reasons)))
-        )
+        reason = "; ".join(filter(None, reasons))
+        made.append(Compared(list(late), list(early), words, found, reason))
     return made
+
+
+def claim(id: str, where: str, compared: Sequence[Compared], scope: str) -> records.Claim:
+    """The claim that the order sets the time, of all pairs alike; `where` names the figure."""
+    return records.judged(
+        id,
+        f"At equal loss of the generators their order sets the time ({where})",
+        [part for one in compared for part in one.parts()],
+        scope,
+        f"the log of the ratio of times is above log 1.25 = {BOUND:.3f}, by both definitions",
+        share=1.0,
+        beyond=True,
+    )
 
 
 def _own(names: tuple[str, ...], kinds: list[tuple[str, ...]], targets: dict) -> bool:

@@ -23,8 +23,8 @@ class Step(NamedTuple):
 
     curves: target, seed, step, loss, loss_se. exact: the mean loss of the source's own
     conditionals on it, own: that of its own distribution, NaN where it is not known. apart: of
-    each run the last loss less the exact one, (runs,), and its standard error over sequences. kinds: log t of
-    the loss by definition of saturation.
+    each run the last loss less the exact one, (runs,), and its standard error over sequences.
+    kinds: log t of the loss by definition of saturation.
     """
 
     label: str

@@ -17,6 +17,7 @@ Evaluation = refers("evaluations")
 Target = refers("targets")  # of the block's own evaluation
 Test = refers("targets", of="of_generators")  # of the evaluations of all generators
 Kept = numbered("steps", "evaluation")  # a checkpoint of the student
+Run = numbered("seeds", "evaluation")  # a run of the student
 Targets = list[Target]
 Pair = Annotated[list[Target], Field(min_length=2, max_length=2)]
 Kinds = different(refers("clone targets"))  # those of the targets that are clones
@@ -46,7 +47,7 @@ class StudentBlock(Block):
 class StudentFigure(StudentBlock, Figure):
     """Base class of the blocks of figures of one student."""
 
-    seeds: list[numbered("seeds", "evaluation")] = key(
+    seeds: list[Run] = key(
         "Runs that are drawn; all of the evaluation by default.", None, min_length=1
     )
     palette: dict[str, str] = key("Colours of targets that differ from the palette's.", {})

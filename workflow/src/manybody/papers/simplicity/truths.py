@@ -462,7 +462,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         "cuts of a Hamiltonian at an order, trees filtered at a level, clones of generators of "
         "growing order. Dashed: the loss of the whole distribution's conditionals, which a student "
         "that has learned everything ends with; dotted: the least that is possible on a cut. "
-        "**Below**: the step at which 5 % of the fall are left against the half-time of the student's own "
+        "**Below**: the step at which 5 % of the fall are left against the student's half-time of "
         r"M\ :sub:`k`; grey: both are the same; open: clones. Bars: standard errors."
         "\n\n"
         f"{made}, every position masked in turn.\n"
