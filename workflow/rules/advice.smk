@@ -22,7 +22,7 @@ rule measure_ngrams:
     benchmark:
         f"{RESULTS}/usage/measure_ngrams/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources.sources_of("text")),
+        source=named(sources.with_file("ngrams.json")),
     priority: 1  # short, and asked for by the page alone
     conda:
         "../../envs/learning.yaml"
@@ -49,8 +49,10 @@ rule write_advice:
             for source in figures.advised_sources()
             for split in SPLITS
         ],
-        overlap=[sources.of_text(source, "overlap.json") for source in figures.advised_sources()],
-        ngrams=[sources.of_text(source, "ngrams.json") for source in figures.advised_sources()],
+        overlap=[
+            sources.file_beside(source, "overlap.json") for source in figures.advised_sources()
+        ],
+        ngrams=[sources.file_beside(source, "ngrams.json") for source in figures.advised_sources()],
     output:
         advice=f"{RESULTS}/advice.md",
     log:

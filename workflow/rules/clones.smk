@@ -17,8 +17,8 @@ rule sample_clones:
         train=f"{SEQUENCES}/train.parquet",
         validation=f"{SEQUENCES}/validation.parquet",
         test=f"{SEQUENCES}/test.parquet",
-        tokenizer=lambda wildcards: sources.of_text(wildcards.source, "tokenizer.json"),
-        overlap=lambda wildcards: sources.of_text(wildcards.source, "overlap.json"),
+        tokenizer=lambda wildcards: sources.file_beside(wildcards.source, "tokenizer.json"),
+        overlap=lambda wildcards: sources.file_beside(wildcards.source, "overlap.json"),
     output:
         manifest=CLONE,
     log:

@@ -45,9 +45,7 @@ rule evaluate_model:
 
 rule evaluate_truth:
     input:
-        truth=lambda wildcards: sources.true_law(
-            paths.entry("evaluations", wildcards.evaluation)["source"]
-        ),
+        truth=lambda wildcards: sources.true_conditionals(wildcards.evaluation)[0],
         targets=lambda wildcards: paths.evaluated_targets(wildcards.evaluation),
     output:
         losses=TRUTH,
@@ -55,6 +53,8 @@ rule evaluate_truth:
         f"{RESULTS}/logs/evaluate_truth/{{evaluation}}.log",
     benchmark:
         f"{RESULTS}/usage/evaluate_truth/{{evaluation}}.jsonl"
+    wildcard_constraints:
+        evaluation=named(sources.evaluations_with_truth()),
     priority: jobs.urgency(TRUTH, 30)
     conda:
         "../../envs/numerics.yaml"
@@ -63,7 +63,10 @@ rule evaluate_truth:
         runtime=growing(60),
     params:
         targets=lambda wildcards: paths.entry("evaluations", wildcards.evaluation)["targets"],
-        code=lambda wildcards: code("evaluate_truth.py"),
+        module=lambda wildcards: sources.true_conditionals(wildcards.evaluation)[1],
+        code=lambda wildcards: code(
+            "evaluate_truth.py", sources.true_conditionals(wildcards.evaluation)[1]
+        ),
     message:
         "Losses of the true conditionals on the sets of {wildcards.evaluation}"
     script:

@@ -1,17 +1,17 @@
 """Sequences: text to documents, a tokenizer, and blocks of L tokens; samples of a Hamiltonian.
 
 Needs   a corpus of the config: docstrings of installed packages, a download, the user's files;
-        or a many-body model of the config, and the user's own interactions if it names any
+        or a Hamiltonian, a tree ... of the config, and the user's own tensors if it names any;
+        or an alignment
 Makes   results/corpora/{corpus}/{train,validation,test}.parquet, the documents of each split
         results/sequences/{source}/tokenizer.json, trained on the training split, or that of a
         model with special.json, what its special tokens are
         results/sequences/{source}/{train,validation,test}.parquet, the sequences
         results/sequences/{source}/overlap.json, the test blocks that stand in the training text
-        results/sequences/{source}/hamiltonian.safetensors, J, U and beta of a many-body model
-        A tree, a cut Hamiltonian, n-grams and text with noise are drawn exactly, by one rule.
+        results/sequences/{source}/hamiltonian.safetensors, J, U and beta of a source with one
+        Sources that are drawn exactly, such as trees and n-grams, have one rule, which calls the
+        module of the kind.
 """
-
-POTTS_COLOURS = Path(workflow.basedir) / "workflow/src/manybody/data/potts_colours.json"
 
 
 rule collect_corpus:
@@ -51,9 +51,7 @@ rule train_tokenizer:
     benchmark:
         f"{RESULTS}/usage/train_tokenizer/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(
-            source for source in sources.sources_of("text") if not sources.own_tokenizer(source)
-        ),
+        source=named(sources.trained_tokenizers()),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -74,7 +72,7 @@ rule train_tokenizer:
 
 rule take_tokenizer:
     input:
-        files=lambda wildcards: sources.tokenizer_files(wildcards.source),
+        files=lambda wildcards: sources.source_files(wildcards.source),
     output:
         tokenizer=f"{SEQUENCES}/tokenizer.json",
         special=f"{SEQUENCES}/special.json",
@@ -83,9 +81,7 @@ rule take_tokenizer:
     benchmark:
         f"{RESULTS}/usage/take_tokenizer/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(
-            source for source in sources.sources_of("text") if sources.own_tokenizer(source)
-        ),
+        source=named(sources.with_file("special.json")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/learning.yaml"
@@ -93,7 +89,7 @@ rule take_tokenizer:
         mem_mb=growing(2000),
         runtime=growing(30),
     params:
-        given=lambda wildcards: digests(sources.tokenizer_files(wildcards.source)),
+        given=lambda wildcards: digests(sources.source_files(wildcards.source)),
         tokenizer=lambda wildcards: paths.entry("sources", wildcards.source)["tokenizer"],
         downloads=f"{RESULTS}/downloads",
         code=lambda wildcards: code("take_tokenizer.py"),
@@ -107,7 +103,7 @@ rule encode_sequences:
     input:
         documents=lambda wildcards: sources.documents(wildcards.source, wildcards.split),
         tokenizer=f"{SEQUENCES}/tokenizer.json",
-        special=lambda wildcards: sources.special_tokens(wildcards.source),
+        special=lambda wildcards: sources.file_beside(wildcards.source, "special.json"),
     output:
         sequences=f"{SEQUENCES}/{{split}}.parquet",
     log:
@@ -115,7 +111,7 @@ rule encode_sequences:
     benchmark:
         f"{RESULTS}/usage/encode_sequences/{{source}}.{{split}}.jsonl"
     wildcard_constraints:
-        source=named(sources.sources_of("text")),
+        source=named(sources.made_by("encode_sequences")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -142,7 +138,7 @@ rule measure_overlap:
     benchmark:
         f"{RESULTS}/usage/measure_overlap/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources.sources_of("text")),
+        source=named(sources.with_file("overlap.json")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -157,18 +153,18 @@ rule measure_overlap:
         "../scripts/measure_overlap.py"
 
 
-rule sample_many_body:
+rule sample_hamiltonian:
     input:
-        tensors=lambda wildcards: sources.tensor_files(wildcards.source),
+        tensors=lambda wildcards: sources.source_files(wildcards.source),
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
         hamiltonian=HAMILTONIAN,
     log:
-        f"{RESULTS}/logs/sample_many_body/{{source}}.log",
+        f"{RESULTS}/logs/sample_hamiltonian/{{source}}.log",
     benchmark:
-        f"{RESULTS}/usage/sample_many_body/{{source}}.jsonl"
+        f"{RESULTS}/usage/sample_hamiltonian/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources.sources_of("many-body")),
+        source=named(sources.made_by("sample_hamiltonian")),
     priority: WIDE
     conda:
         "../../envs/numerics.yaml"
@@ -177,43 +173,17 @@ rule sample_many_body:
         mem_mb=growing(2000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests(sources.tensor_files(wildcards.source)),
+        given=lambda wildcards: digests(sources.source_files(wildcards.source)),
         source=lambda wildcards: paths.entry("sources", wildcards.source),
-        code=lambda wildcards: code("sample_many_body.py"),
+        module=lambda wildcards: sources.source_module(wildcards.source),
+        code=lambda wildcards: code(
+            "sample_hamiltonian.py", sources.source_module(wildcards.source)
+        ),
+        tables=lambda wildcards: sources.package_tables(wildcards.source),
     message:
         "Sampling {wildcards.source}"
     script:
-        "../scripts/sample_many_body.py"
-
-
-rule sample_potts:
-    input:
-        tensors=lambda wildcards: sources.tensor_files(wildcards.source),
-    output:
-        **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
-        hamiltonian=HAMILTONIAN,
-    log:
-        f"{RESULTS}/logs/sample_potts/{{source}}.log",
-    benchmark:
-        f"{RESULTS}/usage/sample_potts/{{source}}.jsonl"
-    wildcard_constraints:
-        source=named(sources.sources_of("potts")),
-    priority: WIDE
-    conda:
-        "../../envs/numerics.yaml"
-    threads: lambda wildcards: sources.sampling_threads(wildcards.source)
-    resources:
-        mem_mb=growing(2000),
-        runtime=growing(120),
-    params:
-        given=lambda wildcards: digests(sources.tensor_files(wildcards.source)),
-        source=lambda wildcards: paths.entry("sources", wildcards.source),
-        code=lambda wildcards: code("sample_potts.py"),
-        colours=sha256(POTTS_COLOURS),
-    message:
-        "Sampling {wildcards.source}"
-    script:
-        "../scripts/sample_potts.py"
+        "../scripts/sample_hamiltonian.py"
 
 
 rule draw_sequences:
@@ -226,7 +196,7 @@ rule draw_sequences:
     benchmark:
         f"{RESULTS}/usage/draw_sequences/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources.sources_of("tree", "cut", "n-gram-clone", "noisy")),
+        source=named(sources.made_by("draw_sequences")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -234,10 +204,10 @@ rule draw_sequences:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests(sources.tensor_files(wildcards.source)),
+        given=lambda wildcards: digests(sources.source_files(wildcards.source)),
         source=lambda wildcards: paths.entry("sources", wildcards.source),
-        module=lambda wildcards: sources.exact_module(wildcards.source),
-        code=lambda wildcards: code("draw_sequences.py", sources.exact_module(wildcards.source)),
+        module=lambda wildcards: sources.source_module(wildcards.source),
+        code=lambda wildcards: code("draw_sequences.py", sources.source_module(wildcards.source)),
     message:
         "Drawing {wildcards.source}"
     script:
@@ -246,7 +216,7 @@ rule draw_sequences:
 
 rule read_alignment:
     input:
-        alignment=lambda wildcards: sources.alignment_file(wildcards.source),
+        alignment=lambda wildcards: sources.source_files(wildcards.source),
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
         sequence_weights=f"{SEQUENCES}/weights.parquet",
@@ -255,7 +225,7 @@ rule read_alignment:
     benchmark:
         f"{RESULTS}/usage/read_alignment/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources.sources_of("alignment")),
+        source=named(sources.made_by("read_alignment")),
     priority: WIDE
     conda:
         "../../envs/numerics.yaml"
@@ -264,7 +234,7 @@ rule read_alignment:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests([sources.alignment_file(wildcards.source)]),
+        given=lambda wildcards: digests(sources.source_files(wildcards.source)),
         source=lambda wildcards: paths.entry("sources", wildcards.source),
         code=lambda wildcards: code("read_alignment.py"),
     message:

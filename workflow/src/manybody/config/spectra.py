@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.sources import Sampled, TextSource
 from manybody.data import STATES
 from manybody.io.options import Block, Count, Positive, Seed, Seeds, Several, different, key, refers
 
@@ -15,7 +14,7 @@ FEWEST = 4  # sequences, two blocks and what their tokens are exchanged for
 
 def enumerable(source) -> bool:
     """Whether a source is a Hamiltonian all of whose states can be enumerated."""
-    return isinstance(source, Sampled) and source.vocabulary**source.length <= STATES
+    return source.hamiltonian_order is not None and source.vocabulary**source.length <= STATES
 
 
 class Anchored(Block):
@@ -71,8 +70,8 @@ class Spectrum(Block):
 
     def _too_long(self, path, config, key):
         """Whether all contexts are too many to be enumerated."""
-        length = getattr(config.sources[self.source], "length", 0)
-        if length > LONGEST:
+        length = getattr(config.sources[self.source], "length", None)
+        if (length or 0) > LONGEST:
             yield (
                 f"{path}: found {key} with sources.{self.source}.length {length}; "
                 f"expected at most {LONGEST} positions, as there are 2^(L - 1) contexts; take draws"
@@ -183,7 +182,7 @@ class NGramDivergences(Spectrum):
                 f"{path}.model: found {self.model}, which predicts masked tokens; expected a model "
                 f"of the next token, as n-grams are; take one"
             )
-        if not isinstance(source, TextSource) and not enumerable(source):
+        if "ngrams.json" not in source.beside and not enumerable(source):
             yield (
                 f"{path}.source: found {self.source} of kind {source.kind}; expected a text, or a "
                 f"Hamiltonian of at most {STATES} states; take another"

@@ -169,6 +169,11 @@ class Hamiltonian:
             raise ArtifactError(f"{path}: {error}") from error
 
 
+def read_conditionals(path: str | Path) -> Hamiltonian:
+    """The Hamiltonian of a file, whose conditionals are those of its source."""
+    return Hamiltonian.load(path)
+
+
 def _digest(named: dict[str, np.ndarray]) -> str:
     digest = hashlib.sha256()
     for name, tensor in sorted(named.items()):

@@ -156,7 +156,7 @@ def _key_problems(path: str, node) -> Iterator[str]:
 
 
 def _reference_problems(path: str, name: Reference, config: Config, taken: Taken) -> Iterator[str]:
-    """Whether the block that a name refers to has such an entry, of a kind that is asked for."""
+    """Whether the block that a name refers to has such an entry, and one that fits."""
     entries = getattr(config, name.block, None)
     if entries is None:
         return
@@ -168,14 +168,14 @@ def _reference_problems(path: str, name: Reference, config: Config, taken: Taken
             f"{path}: found {name}, but there is no {name.block}.{name}{gone}; expected one of "
             f"{', '.join(entries) or 'none'}; {fix}"
         )
-    elif name.kinds and entries[name].kind not in name.kinds:
-        others = [other for other, entry in entries.items() if entry.kind in name.kinds]
+    elif not name.fits(entries[name]):
+        others = [other for other, entry in entries.items() if name.fits(entry)]
         fix = f"take {' or '.join(others)}" if others else f"define one under {name.block}"
         what = {"sources": "a source", "curves": "a curve", "spectra": "a spectrum"}
         what = what.get(name.block, "a theory")
         yield (
-            f"{path}: found {name}, of kind {entries[name].kind}; expected {what} of kind "
-            f"{' or '.join(name.kinds)}; {fix}"
+            f"{path}: found {name}, of kind {entries[name].kind}; expected {what} {name.wanted}; "
+            f"{fix}"
         )
 
 

@@ -30,8 +30,8 @@ START = 2.5  # seconds in which a job of torch starts
 LIGHT = (4.0, 300)  # seconds and MB of a job of which none was measured: it draws or judges
 # Where the entry of a job's name stands in the config, if its counts say how much work it is
 ENTRIES = {"collect_corpus": "corpora", "compute_theory": "theory", "fit_curve": "curves"}
-ENTRIES |= {"sample_potts": "sources", "sample_many_body": "sources"}
-ENTRIES |= {"measure_spectrum": "spectra", "draw_sequences": "sources"}
+ENTRIES |= {"sample_hamiltonian": "sources", "draw_sequences": "sources"}
+ENTRIES |= {"measure_spectrum": "spectra"}
 
 
 def jobs(config: dict, runs: list, clones: list) -> list[dict]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from manybody.io.atomic import sha256, to_json
 from manybody.pipeline.check import Config, ConfigError
 from manybody.pipeline.paths import Paths
-from manybody.pipeline.sources import SAMPLED, Sources
+from manybody.pipeline.sources import Sources
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 CLAIMS = CHECKOUT / "workflow/src/manybody/claims"
@@ -93,7 +93,7 @@ class Figures:
         paths, needed = self.paths, self.needs(paper, figure, drawn)
         # A figure of contacts names its source for the setting, and for what was planted there.
         sampled = needed["planted"] if needed["contacts"] else [*needed["sources"]]
-        planted = self.sources.sources_of(*SAMPLED)
+        planted = self.sources.with_file("hamiltonian.safetensors")
         named = {"paper": paper, "figure": figure}
         inputs = {
             "losses": [
@@ -123,7 +123,7 @@ class Figures:
         }
         if "passages" in self.entry_of(paper, figure):
             source = self.entry("clones", needed["clones"][0])["source"]
-            inputs["tokenizer"] = self.sources.of_text(source, "tokenizer.json")
+            inputs["tokenizer"] = self.sources.file_beside(source, "tokenizer.json")
         return inputs
 
     def equation_inputs(self, paper: str, figure: str) -> dict[str, str | list[str]]:
@@ -160,6 +160,7 @@ class Figures:
     def carded(self) -> dict[str, tuple[str, list, list]]:
         """Source, chains and n-grams of each file of cards: of all figures, or of an own one's."""
         found = {}
+        grams = [name for name, source in self.checked.sources.items() if source.carded]
         own = {".".join(name) + ".": [name] for name in self.own()}
         for prefix, names in {"": self.names(), **own}.items():
             runs = [self.entry("evaluations", run) for run, _ in self.parts("runs", names)]
@@ -168,8 +169,8 @@ class Figures:
             for name in self.parts("clones", names):
                 source = self.entry("clones", name)["source"]
                 found.setdefault(prefix + source, (source, [], []))[1].append(name)
-            for name in tested.intersection(self.sources.sources_of("n-gram-clone")):
-                source = self.entry("sources", name)["source"]
+            for name in tested.intersection(grams):
+                source = self.checked.sources[name].made_from
                 found.setdefault(prefix + source, (source, [], []))[2].append(name)
         return {
             key: (source, chains, sorted(grams)) for key, (source, chains, grams) in found.items()
@@ -213,8 +214,8 @@ class Figures:
     def counted_sources(self, names: list[Name] | None = None) -> list[str]:
         """Losses of n-grams of the texts that clones are made of."""
         cloned = {self.entry("clones", clone)["source"] for clone in self.parts("clones", names)}
-        text = [source for source in self.sources.sources_of("text") if source in cloned]
-        return [self.sources.of_text(source, "ngrams.json") for source in text]
+        counted = [name for name in self.sources.with_file("ngrams.json") if name in cloned]
+        return [self.sources.file_beside(name, "ngrams.json") for name in counted]
 
     def trial_files(self) -> dict[str, list[str]]:
         """Files that say which orders matter in a text; none without the spectrum `trial`.
@@ -222,13 +223,15 @@ class Figures:
         Tables and manifests of the runs of that spectrum, and the n-grams of its text.
         """
         paths, trial = self.paths, self.config["spectra"].get("trial", {})
-        if not trial.get("anchored") or trial["source"] not in self.sources.sources_of("text"):
+        if not trial.get("anchored"):
             return {}
-        seeds = trial["seeds"]
+        ngrams, seeds = self.sources.file_beside(trial["source"], "ngrams.json"), trial["seeds"]
+        if not ngrams:
+            return {}
         return {
             "spectra": [paths.spectrum.format(spectrum="trial", seed=seed) for seed in seeds],
             "manifests": [paths.spectrum_model("trial", seed) for seed in seeds],
-            "ngrams": [self.sources.of_text(trial["source"], "ngrams.json")],
+            "ngrams": [ngrams],
         }
 
     def needed_trial(self) -> list[str]:
@@ -242,8 +245,7 @@ class Figures:
 
     def advised_sources(self) -> list[str]:
         """Sources of text that the figures' models are trained on, or all where none is."""
-        sources = self.sources
-        text = [name for name in sources.sources_of("text") if not sources.own_tokenizer(name)]
+        text = self.sources.trained_tokenizers()
         used = {self.entry("evaluations", name)["source"] for name, _ in self.parts("runs")}
         return [source for source in text if source in used] or text
 

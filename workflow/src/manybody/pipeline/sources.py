@@ -6,11 +6,12 @@ from pathlib import Path
 from manybody.config.sources import sized
 from manybody.config.spectra import enumerable
 from manybody.data import SourceError, given
+from manybody.data.kinds import KINDS
 from manybody.io.atomic import sha256
 from manybody.pipeline.check import Config, ConfigError
-from manybody.pipeline.paths import SPLITS, Paths
+from manybody.pipeline.paths import Paths
 
-SAMPLED = ("many-body", "potts")  # kinds of sources with a Hamiltonian
+DATA = Path(given.__file__).parent
 SMALL = 10**6  # bytes of a file up to which its content counts, not its time
 
 
@@ -36,9 +37,45 @@ class Sources:
         self.config, self.entry = paths.config, paths.entry
         self.most_tokens = cache(self.most_tokens)  # looks at each file
 
-    def sources_of(self, *kinds: str) -> list[str]:
-        """Names of the sources of some kinds."""
-        return [name for name, source in self.config["sources"].items() if source["kind"] in kinds]
+    def made_by(self, rule: str) -> list[str]:
+        """Names of the sources whose sequences a rule makes."""
+        return [name for name, source in self.checked.sources.items() if source.made_by == rule]
+
+    def with_file(self, file: str) -> list[str]:
+        """Names of the sources of which rules make this file beside the sequences."""
+        return [name for name, source in self.checked.sources.items() if file in source.beside]
+
+    def file_beside(self, source: str, file: str) -> str | list:
+        """A file beside the sequences of a source; nothing for one that has none of this name."""
+        if source not in self.with_file(file):
+            return []
+        return f"{self.paths.sequences}/{file}".format(source=source)
+
+    def trained_tokenizers(self) -> list[str]:
+        """Names of the sources whose tokenizer is trained on their corpus."""
+        taken = self.with_file("special.json")
+        return [name for name in self.with_file("tokenizer.json") if name not in taken]
+
+    def source_module(self, source: str) -> str:
+        """The module that makes the sequences of a source."""
+        return KINDS[self.checked.sources[source].kind]
+
+    def source_files(self, source: str) -> list[str]:
+        """The user's own files that a source is made of."""
+        return [
+            self.own_file("sources", source, key, path, expected)
+            for key, path, expected in self.checked.sources[source].given_files()
+        ]
+
+    def package_tables(self, source: str) -> list[str]:
+        """sha256 of the tables of this package that a source is made of."""
+        return [sha256(DATA / name) for name in self.checked.sources[source].package_files]
+
+    def drawn_from(self, source: str) -> list[str]:
+        """Files that the sequences of a source are drawn from: the user's, and another source's."""
+        options = self.checked.sources[source]
+        folder = self.paths.sequences.format(source=options.made_from)
+        return [*self.source_files(source), *(f"{folder}/{name}" for name in options.reads)]
 
     def own_file(self, block: str, name: str, key: str, value: str, expected: str) -> str:
         """A file of the user's that a key of the entry `block: name` names."""
@@ -66,24 +103,6 @@ class Sources:
         modules = {"pydocs": ["manybody.data.pydocs"], "file": []}
         return modules.get(kind, ["manybody.data.published"])
 
-    def tensor_files(self, source: str) -> list[str]:
-        """The user's own tensors that a source is made of."""
-        keys = ("couplings", "colours", "fields", "rules")
-        parts = {key: self.entry("sources", source).get(key) for key in keys}
-        return [
-            self.own_file(
-                "sources", source, f"{key}.file", part["file"], f"a safetensors file with {key}"
-            )
-            for key, part in parts.items()
-            if isinstance(part, dict) and "file" in part
-        ]
-
-    def alignment_file(self, source: str) -> str:
-        """The user's own alignment that a source is read from."""
-        expected = "an alignment, plain or gzip"
-        file = self.entry("sources", source)["file"]
-        return self.own_file("sources", source, "file", file, expected)
-
     def theory_files(self, theory: str) -> list[str]:
         """The user's own files that a theory reads."""
         expected = {
@@ -96,23 +115,6 @@ class Sources:
             for key, value in found.items()
             if isinstance(value, str)
         ]
-
-    def own_tokenizer(self, source: str) -> bool:
-        """Says that the tokenizer of a text comes with a model."""
-        return "tokenizer" in self.entry("sources", source)
-
-    def tokenizer_files(self, source: str) -> list[str]:
-        """The user's own files that a tokenizer is read from."""
-        folder = self.entry("sources", source)["tokenizer"]
-        if not isinstance(folder, str):
-            return []
-        expected = "a tokenizer.json in a folder, as save_pretrained writes it"
-        file = f"{folder}/tokenizer.json"
-        return [self.own_file("sources", source, "tokenizer", file, expected)]
-
-    def special_tokens(self, source: str) -> str | list:
-        """The special tokens of a text's own tokenizer; nothing for a trained one."""
-        return self.of_text(source, "special.json") if self.own_tokenizer(source) else []
 
     def most_tokens(self, source: str) -> int | None:
         """A bound on the tokens of a text of the user's own files; None of others.
@@ -150,34 +152,11 @@ class Sources:
         corpus = self.entry("sources", source)["corpus"]
         return f"{self.paths.results}/corpora/{corpus}/{split}.parquet"
 
-    def of_text(self, source: str, name: str) -> str | list:
-        """A file that a text has beside its sequences; nothing for any other source."""
-        if source not in self.sources_of("text"):
-            return []
-        return f"{self.paths.sequences}/{name}".format(source=source)
-
     def sizes_of(self, source: str) -> dict[str, int]:
         """|V| and L of a source where the config says them."""
         given = sized(source, self.checked)
         sizes = {key: getattr(given, key, None) for key in ("vocabulary", "length")}
         return {key: size for key, size in sizes.items() if size}
-
-    def drawn_from(self, source: str) -> list[str]:
-        """What the sequences of a source are made of that are drawn exactly."""
-        made = self.entry("sources", source)
-        if made["kind"] == "tree":
-            return self.tensor_files(source)
-        names = {
-            "cut": ["hamiltonian.safetensors"],
-            "n-gram-clone": ["train.parquet", "test.parquet"],
-            "noisy": [f"{split}.parquet" for split in SPLITS],
-        }
-        folder = self.paths.sequences.format(source=made["source"])
-        return [f"{folder}/{name}" for name in names[made["kind"]]]
-
-    def exact_module(self, source: str) -> str:
-        """The module that draws the sequences of such a source."""
-        return f"manybody.data.{self.entry('sources', source)['kind'].replace('-', '_')}"
 
     def sampling_threads(self, source: str) -> int:
         """Several where each has enough chains to outweigh what the others then wait for."""
@@ -187,11 +166,17 @@ class Sources:
         """Validation sequences that attention maps are averaged over: 500, or all where fewer."""
         return min(500, self.entry("sources", source).get("sequences", {}).get("validation", 500))
 
-    def true_law(self, source: str) -> str:
-        """The file with the conditionals of a source: a Hamiltonian, or the rules of a tree."""
-        if self.entry("sources", source)["kind"] == "tree":
-            return self.paths.split_path(source, "test")
-        return self.paths.hamiltonian_path(source)
+    def true_conditionals(self, evaluation: str) -> tuple[str, str]:
+        """The file and the module that say the conditionals of an evaluation's source."""
+        source = self.entry("evaluations", evaluation)["source"]
+        file, module = self.checked.sources[source].conditionals
+        return f"{self.paths.sequences}/{file}".format(source=source), module
+
+    def evaluations_with_truth(self) -> list[str]:
+        """Names of the evaluations of sources whose conditionals are known."""
+        sources = self.checked.sources
+        evaluations = self.checked.evaluations.items()
+        return [name for name, entry in evaluations if sources[entry.source].conditionals]
 
     def spectrum_law(self, spectrum: str) -> list[str]:
         """The Hamiltonian whose true conditionals are measured beside the model's, if any."""
@@ -209,4 +194,4 @@ class Sources:
         """The tokenizer that decodes the passage of a spectrum of a text; nothing without one."""
         entry = self.entry("spectra", spectrum)
         asked = entry.get("passage") is not None
-        return self.of_text(entry["source"], "tokenizer.json") if asked else []
+        return self.file_beside(entry["source"], "tokenizer.json") if asked else []

@@ -1,12 +1,14 @@
-"""Draws a many-body Hamiltonian and samples the three splits of its source."""
+"""Makes the Hamiltonian of a source and samples the three splits."""
 
 from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.data.many_body import SPLITS, make
+from importlib import import_module
 
-make(
+from manybody.data import SPLITS
+
+import_module(snakemake.params.module).make(
     snakemake.params.source,
     snakemake.wildcards.source,
     snakemake.output.hamiltonian,
