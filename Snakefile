@@ -77,7 +77,6 @@ include: "workflow/rules/clones.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/theory.smk"
 include: "workflow/rules/inference.smk"
-include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/page.smk"
 include: "workflow/rules/benchmarks.smk"
@@ -100,30 +99,28 @@ rule all:
         figures.files(),
         rules.write_scorecard.output,
         rules.write_page.output,
-        rules.judge_gates.output,
 
 
-# All claims on one page; ends with an error where a gate is contradicted.
+# All claims on one page.
 rule scorecard:
     input:
         rules.write_scorecard.output,
-        rules.judge_gates.output,
 
 
 # The long parts of a config's figures, so that each can be run, and stopped, on its own.
 rule generators:
     input:
-        sorted({paths.clone_model(clone) for clone in figures.parts("clones")}),
+        sorted({paths.clone_model(clone) for clone in figures.clones()}),
 
 
 rule clones:
     input:
-        [paths.clone_path(clone) for clone in figures.parts("clones")],
+        [paths.clone_path(clone) for clone in figures.clones()],
 
 
 rule students:
     input:
-        [paths.evaluated_model(*run) for run in figures.parts("runs")],
+        [paths.evaluated_model(*run) for run in figures.runs()],
 
 
 rule simplicity:

@@ -17,7 +17,7 @@ def asked():
 def test_sources_that_are_drawn_of_others(asked):
     folder = "results/truths/sequences/planted"
     assert asked.drawn_from("marginals-2") == [f"{folder}/hamiltonian.safetensors"]
-    assert asked.source_module("marginals-2") == "manybody.data.cut"
+    assert asked.module("marginals-2") == "manybody.data.cut"
     assert asked.drawn_from("tree-2") == []
     assert asked.sizes_of("marginals-2") == asked.sizes_of("planted") != {}
 
@@ -29,7 +29,7 @@ def test_n_grams_are_counted_in_one_split_and_tested_on_another():
     made = asked.entry("sources", grams)["source"]
     splits = [asked.paths.split_path(made, split) for split in ("train", "test")]
     assert asked.drawn_from(grams) == splits
-    assert asked.source_module(grams) == "manybody.data.n_gram_clone"
+    assert asked.module(grams) == "manybody.data.n_gram_clone"
 
 
 def test_true_conditionals_come_from_a_hamiltonian_or_from_rules(asked):

@@ -22,7 +22,7 @@ rule measure_ngrams:
     benchmark:
         f"{RESULTS}/usage/measure_ngrams/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources.with_file("ngrams.json")),
+        source=named(sources.sources_with("ngrams.json")),
     priority: 1  # short, and asked for by the page alone
     conda:
         "../../envs/learning.yaml"
@@ -93,7 +93,7 @@ rule advise:
     conda:
         "../../envs/learning.yaml"
     params:
-        clones=[paths.clone_path(clone) for clone in figures.parts("clones")],
+        clones=[paths.clone_path(clone) for clone in figures.clones()],
         losses=figures.tested_generators(),
         trial=figures.trial_files(),
     message:

@@ -6,6 +6,7 @@ from pathlib import Path
 from manybody.io.atomic import sha256
 from manybody.io.code_digest import code_digest
 from manybody.models import ARCHITECTURES
+from manybody.papers import module_name
 from manybody.pipeline.figures import Figures
 from manybody.pipeline.jobs import DRAWN, SEQUENCES_FIRST, WIDE, Jobs, growing
 from manybody.pipeline.models import Models
@@ -26,6 +27,7 @@ LOSSES, TRUTH, EQUATIONS = paths.losses, paths.truth, paths.equations
 SPECTRUM, DISPLACEMENTS = paths.spectrum, paths.displacements
 MAPS, CONTACTS, KNOWN = paths.maps, paths.contacts, paths.known
 THEORY, CURVE = paths.theory, paths.curve
+FIGURE = paths.figure
 SCRIPTS = Path(workflow.basedir) / "workflow" / "scripts"
 
 
@@ -49,10 +51,6 @@ def named(names):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
-def code(script, *modules, figure=False):
-    """Digest of the code behind a script's numbers; `modules` are imported by name at run time.
-
-    What is drawn or judged of a figure names models by what their packages say of them.
-    """
-    said = ARCHITECTURES.values() if figure else ()
-    return code_digest(SCRIPTS / script, (*modules, *said), plotting=figure)
+def code(script, *modules):
+    """Digest of the code behind a script's numbers; `modules` are imported by name at run time."""
+    return code_digest(SCRIPTS / script, modules)

@@ -1,16 +1,47 @@
-"""The page: one file that shows a run, and opens by itself.
+"""The page and the scorecard: what a run has to say, in one file each.
 
-Needs   the figures, the claims and the clones of the config, or of one figure
-Makes   results/index.html: verdicts, figures with captions, cards of clones, where the run comes
-        from; results/{paper}-{figure}.html, the same of a figure with a config of its own
+Needs   the figures, with their claims and captions, and the clones of the config, or of one figure
+Makes   results/scorecard.md, all claims; results/index.html: claims, figures with captions, cards of
+        clones, where the run comes from; results/{paper}-{figure}.html and
+        results/scorecards/{paper}/{figure}.md, the same of a figure with a config of its own
 """
+
+
+rule write_scorecard:
+    input:
+        claims=figures.claims_of(figures.names()),
+    output:
+        scorecard=f"{RESULTS}/scorecard.md",
+    log:
+        f"{RESULTS}/logs/write_scorecard.log",
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    params:
+        code=lambda wildcards: code("write_scorecard.py"),
+    message:
+        "Gathering the scorecard"
+    script:
+        "../scripts/write_scorecard.py"
+
+
+# The claims of one figure: of a config that is run for that figure alone.
+use rule write_scorecard as write_figure_scorecard with:
+    input:
+        claims=[f"{FIGURE}.claims.csv"],
+    output:
+        scorecard=f"{RESULTS}/scorecards/{{paper}}/{{figure}}.md",
+    log:
+        f"{RESULTS}/logs/write_figure_scorecard/{{paper}}.{{figure}}.log",
+    message:
+        "Gathering the claims of {wildcards.paper} {wildcards.figure}"
 
 
 rule write_page:
     input:
         **figures.page_inputs(figures.names()),
     output:
-        page=report(f"{RESULTS}/index.html", caption="../report/scorecard.rst", category="page"),
+        page=report(f"{RESULTS}/index.html", category="page"),
     log:
         f"{RESULTS}/logs/write_page.log",
     localrule: True
@@ -23,8 +54,8 @@ rule write_page:
         figures=figures.names(),
         shown={"/".join(name): figures.shown_clones(*name) for name in figures.names()},
         config=figures.config_digest(),
-        texts=lambda wildcards: figures.page_texts(figures.names()),
-        code=lambda wildcards: code("write_page.py", figure=True),
+        texts=lambda wildcards: figures.page_texts(),
+        code=lambda wildcards: code("write_page.py", *ARCHITECTURES.values()),
     message:
         "Writing the page of the run"
     script:
@@ -52,8 +83,8 @@ for paper, figure in figures.own():
             figures=[(paper, figure)],
             shown={f"{paper}/{figure}": figures.shown_clones(paper, figure)},
             config=figures.config_digest(),
-            texts=lambda wildcards, name=(paper, figure): figures.page_texts([name]),
-            code=lambda wildcards: code("write_page.py", figure=True),
+            texts=lambda wildcards: figures.page_texts(),
+            code=lambda wildcards: code("write_page.py", *ARCHITECTURES.values()),
         message:
             f"Writing the page of {paper} {figure}"
         script:

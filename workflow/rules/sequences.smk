@@ -81,7 +81,7 @@ rule take_tokenizer:
     benchmark:
         f"{RESULTS}/usage/take_tokenizer/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources.with_file("special.json")),
+        source=named(sources.sources_with("special.json")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/learning.yaml"
@@ -138,7 +138,7 @@ rule measure_overlap:
     benchmark:
         f"{RESULTS}/usage/measure_overlap/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources.with_file("overlap.json")),
+        source=named(sources.sources_with("overlap.json")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -175,10 +175,8 @@ rule sample_hamiltonian:
     params:
         given=lambda wildcards: digests(sources.source_files(wildcards.source)),
         source=lambda wildcards: paths.entry("sources", wildcards.source),
-        module=lambda wildcards: sources.source_module(wildcards.source),
-        code=lambda wildcards: code(
-            "sample_hamiltonian.py", sources.source_module(wildcards.source)
-        ),
+        module=lambda wildcards: sources.module(wildcards.source),
+        code=lambda wildcards: code("sample_hamiltonian.py", sources.module(wildcards.source)),
         tables=lambda wildcards: sources.package_tables(wildcards.source),
     message:
         "Sampling {wildcards.source}"
@@ -206,8 +204,8 @@ rule draw_sequences:
     params:
         given=lambda wildcards: digests(sources.source_files(wildcards.source)),
         source=lambda wildcards: paths.entry("sources", wildcards.source),
-        module=lambda wildcards: sources.source_module(wildcards.source),
-        code=lambda wildcards: code("draw_sequences.py", sources.source_module(wildcards.source)),
+        module=lambda wildcards: sources.module(wildcards.source),
+        code=lambda wildcards: code("draw_sequences.py", sources.module(wildcards.source)),
     message:
         "Drawing {wildcards.source}"
     script:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cached_property
 
+from manybody.papers.inputs import Contacts, Maps, Spectrum
 from manybody.pipeline.figures import Figures
 from manybody.pipeline.paths import Paths
 
@@ -64,15 +65,16 @@ class Jobs:
         return found
 
     def _parts(self, name: tuple[str, str]) -> int:
-        return sum(len(found or ()) for found in self.figures.needs(*name, drawn=True).values())
+        return sum(map(len, self.figures.inputs(*name).values()))
 
     def _files(self, name: tuple[str, str]) -> set[str]:
-        paths, needed = self.paths, self.figures.needs(*name, drawn=True)
-        inputs = self.figures.inputs(*name, drawn=True)
-        inputs.pop("tokenizer", None)
+        """A figure's inputs, and the models that its clones, contacts, maps and spectra are of."""
+        paths, figures = self.paths, self.figures
+        mapped = [*figures.keys(Contacts, [name]), *figures.keys(Maps, [name])]
+        spectra = figures.keys(Spectrum, [name])
         return {
-            *(path for part in inputs.values() for path in part),
-            *map(paths.clone_model, needed["clones"]),
-            *(paths.model_path(*run) for run in [*needed["contacts"], *needed["maps"]]),
-            *(paths.spectrum_model(*run) for run in needed["spectra"]),
+            *(path for files in figures.inputs(*name).values() for path in files),
+            *map(paths.clone_model, figures.clones([name])),
+            *(paths.model_path(one.source, one.model, one.seed) for one in mapped),
+            *(paths.spectrum_model(one.spectrum, one.seed) for one in spectra),
         }

@@ -28,6 +28,7 @@ class Paths:
         self.equations = f"{results}/equations/{{paper}}/{{figure}}.parquet"
         self.maps = f"{results}/maps/{{source}}/{{model}}/seed-{{seed}}.parquet"
         self.contacts = f"{results}/contacts/{{source}}/{{model}}/seed-{{seed}}.parquet"
+        self.figure = f"{results}/figures/{{paper}}/{{figure}}"
         self.known = f"{results}/known_contacts/{{paper}}/{{figure}}.parquet"
 
     def entry(self, block: str, name: str) -> dict:

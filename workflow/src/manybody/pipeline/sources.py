@@ -11,7 +11,7 @@ from manybody.io.atomic import sha256
 from manybody.pipeline.check import Config, ConfigError
 from manybody.pipeline.paths import Paths
 
-DATA = Path(given.__file__).parent
+DATA = Path(given.__file__).parent  # modules of the sources
 SMALL = 10**6  # bytes of a file up to which its content counts, not its time
 
 
@@ -39,26 +39,21 @@ class Sources:
 
     def made_by(self, rule: str) -> list[str]:
         """Names of the sources whose sequences a rule makes."""
-        return [name for name, source in self.checked.sources.items() if source.made_by == rule]
+        return [name for name, one in self.checked.sources.items() if one.made_by == rule]
 
-    def with_file(self, file: str) -> list[str]:
+    def sources_with(self, file: str) -> list[str]:
         """Names of the sources of which rules make this file beside the sequences."""
-        return [name for name, source in self.checked.sources.items() if file in source.beside]
+        return [name for name, one in self.checked.sources.items() if file in one.beside]
 
     def file_beside(self, source: str, file: str) -> str | list:
         """A file beside the sequences of a source; nothing for one that has none of this name."""
-        if source not in self.with_file(file):
-            return []
-        return f"{self.paths.sequences}/{file}".format(source=source)
+        folder = self.paths.sequences.format(source=source)
+        return f"{folder}/{file}" if source in self.sources_with(file) else []
 
     def trained_tokenizers(self) -> list[str]:
         """Names of the sources whose tokenizer is trained on their corpus."""
-        taken = self.with_file("special.json")
-        return [name for name in self.with_file("tokenizer.json") if name not in taken]
-
-    def source_module(self, source: str) -> str:
-        """The module that makes the sequences of a source."""
-        return KINDS[self.checked.sources[source].kind]
+        with_tokenizer = self.sources_with("tokenizer.json")
+        return [name for name in with_tokenizer if not self.file_beside(name, "special.json")]
 
     def source_files(self, source: str) -> list[str]:
         """The user's own files that a source is made of."""
@@ -67,15 +62,31 @@ class Sources:
             for key, path, expected in self.checked.sources[source].given_files()
         ]
 
+    def module(self, source: str) -> str:
+        """The module that makes the sequences of a source."""
+        return KINDS[self.checked.sources[source].kind]
+
     def package_tables(self, source: str) -> list[str]:
-        """sha256 of the tables of this package that a source is made of."""
+        """sha256 of the files beside the module of a source that it reads."""
         return [sha256(DATA / name) for name in self.checked.sources[source].package_files]
 
     def drawn_from(self, source: str) -> list[str]:
-        """Files that the sequences of a source are drawn from: the user's, and another source's."""
+        """The files that the sequences of a source are made of that are drawn exactly."""
         options = self.checked.sources[source]
         folder = self.paths.sequences.format(source=options.made_from)
         return [*self.source_files(source), *(f"{folder}/{name}" for name in options.reads)]
+
+    def true_conditionals(self, evaluation: str) -> tuple[str, str]:
+        """The file and the module that say the conditionals of an evaluation's source."""
+        source = self.entry("evaluations", evaluation)["source"]
+        file, module = self.checked.sources[source].conditionals
+        return f"{self.paths.sequences.format(source=source)}/{file}", module
+
+    def evaluations_with_truth(self) -> list[str]:
+        """Names of the evaluations of sources whose conditionals are known."""
+        evaluations = self.checked.evaluations.items()
+        known = {name for name, one in self.checked.sources.items() if one.conditionals}
+        return [name for name, evaluation in evaluations if evaluation.source in known]
 
     def own_file(self, block: str, name: str, key: str, value: str, expected: str) -> str:
         """A file of the user's that a key of the entry `block: name` names."""
@@ -165,18 +176,6 @@ class Sources:
     def map_sequences(self, source: str) -> int:
         """Validation sequences that attention maps are averaged over: 500, or all where fewer."""
         return min(500, self.entry("sources", source).get("sequences", {}).get("validation", 500))
-
-    def true_conditionals(self, evaluation: str) -> tuple[str, str]:
-        """The file and the module that say the conditionals of an evaluation's source."""
-        source = self.entry("evaluations", evaluation)["source"]
-        file, module = self.checked.sources[source].conditionals
-        return f"{self.paths.sequences}/{file}".format(source=source), module
-
-    def evaluations_with_truth(self) -> list[str]:
-        """Names of the evaluations of sources whose conditionals are known."""
-        sources = self.checked.sources
-        evaluations = self.checked.evaluations.items()
-        return [name for name, entry in evaluations if sources[entry.source].conditionals]
 
     def spectrum_law(self, spectrum: str) -> list[str]:
         """The Hamiltonian whose true conditionals are measured beside the model's, if any."""
