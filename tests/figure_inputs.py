@@ -17,7 +17,6 @@ BLOCKS = (
     simplicity.Table1,
     simplicity.SpectrumFigure,
     simplicity.SpectrumTruth,
-    simplicity.Definitions,
     potts.PottsFig2,
     potts.PottsFig3,
     potts.RecoveryFigure,

@@ -31,7 +31,6 @@ def put(config, path, value):
         (["paper.yaml"], {"simplicity", "potts", "multi-index"}),
         (["headline.yaml"], None),
         (["controls.yaml"], None),
-        (["definitions.yaml"], None),
         (["truths.yaml"], None),
         (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5", "headline"}),
         (["lab.yaml", "lab-wikitext.yaml"], {"fig1", "headline"}),
@@ -279,7 +278,7 @@ def test_what_the_schema_takes_is_what_the_check_takes():
     from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(document.schema())
-    overlays = ("smoke", "paper", "lab", "headline", "controls", "definitions", "truths")
+    overlays = ("smoke", "paper", "lab", "headline", "controls", "truths")
     for overlay in ([], *([f"{name}.yaml"] for name in overlays)):
         validator.validate(load(*overlay))
     config = load()

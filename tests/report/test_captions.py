@@ -19,7 +19,6 @@ CONFIGS = (
     ("tiny.yaml",),
     ("headline.yaml",),
     ("controls.yaml",),
-    ("definitions.yaml",),
     ("truths.yaml",),
     ("headline.yaml", "headline-second.yaml"),
     ("lab.yaml",),

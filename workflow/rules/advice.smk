@@ -3,12 +3,8 @@
 Needs   the documents and sequences of the texts that the figures are made from
 Makes   results/sequences/{source}/ngrams.json, losses of n-grams
         results/advice.md, which `snakemake -- advise` prints, with what is known of the clones and
-        generators that are there; `snakemake -- advise_orders` trains trial models first, and says
-        which orders matter
+        generators that are there
 """
-
-MEASURED = [Path(workflow.basedir) / "docs" / "recipes.csv"]
-MEASURED += [Path(workflow.basedir) / "workflow/src/manybody/pipeline/costs.json"]
 
 
 rule measure_ngrams:
@@ -63,7 +59,7 @@ rule write_advice:
     conda:
         "../../envs/learning.yaml"
     resources:
-        mem_mb=growing(2000),
+        mem_mb=growing(3000),
         runtime=growing(30),
     params:
         sources=figures.advised_sources(),
@@ -73,16 +69,22 @@ rule write_advice:
         },
         runs=figures.advised("runs", "evaluations"),
         clones=figures.advised("clones", "clones"),
-        figures=len(figures.names()),
-        measured=lambda wildcards: [sha256(path) for path in MEASURED],
-        code=lambda wildcards: code("write_advice.py", *ARCHITECTURES.values()),
+        recipes=sha256(Path(workflow.basedir) / "docs" / "recipes.csv"),
+        code=lambda wildcards: code(
+            "write_advice.py",
+            *(
+                f"{package}{part}"
+                for package in ARCHITECTURES.values()
+                for part in ("", ".network")
+            ),
+        ),
     message:
         "Looking at the text"
     script:
         "../scripts/write_advice.py"
 
 
-# Without an output: it prints each time, of clones, generators and trials what is there.
+# Without an output: it prints each time, of clones and generators what is there.
 rule advise:
     input:
         advice=rules.write_advice.output.advice,
@@ -95,18 +97,7 @@ rule advise:
     params:
         clones=[paths.clone_path(clone) for clone in figures.clones()],
         losses=figures.tested_generators(),
-        trial=figures.trial_files(),
     message:
         "The advice in {input.advice}:"
     script:
         "../scripts/print_advice.py"
-
-
-# As above, but trials are made: minutes, where advice takes less than one.
-use rule advise as advise_orders with:
-    input:
-        advice=rules.write_advice.output.advice,
-        ngrams=figures.counted_sources(),
-        trial=lambda wildcards: figures.needed_trial(),
-    log:
-        f"{RESULTS}/logs/advise_orders.log",

@@ -77,8 +77,6 @@ rule measure_spectrum:
     input:
         model=lambda wildcards: paths.spectrum_model(wildcards.spectrum, wildcards.seed),
         test=lambda wildcards: paths.split_of("spectra", wildcards.spectrum, "test"),
-        law=lambda wildcards: sources.spectrum_law(wildcards.spectrum),
-        train=lambda wildcards: sources.spectrum_text(wildcards.spectrum),
         words=lambda wildcards: sources.words_of(wildcards.spectrum),
     output:
         spectra=SPECTRUM,

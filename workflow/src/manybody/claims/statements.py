@@ -100,13 +100,6 @@ STATEMENTS: dict[str, dict[str, Statements]] = {
                 "stops falling with",
             ),
         },
-        "definitions": {
-            "What a network has learned of known data is what they hold, by each definition": (
-                "that of the truth",
-            ),
-            "Each definition says that low orders are learned before high ones": ("is learned",),
-            "All definitions order the learning alike": ("alike",),
-        },
     },
     "potts": {
         "fig2": {

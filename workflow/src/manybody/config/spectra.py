@@ -1,20 +1,14 @@
-"""The block `spectra`: what the checkpoints of a model have learned, by one definition of order."""
+"""The block `spectra`: which orders of interaction the checkpoints of a model use."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.data import STATES
 from manybody.io.options import Block, Count, Positive, Seed, Seeds, Several, different, key, refers
 
-# `evaluation.spectrum` has both, and imports torch.
+# `measure.spectrum` has both, and imports torch.
 LONGEST = 17  # L of sequences whose contexts are enumerated
 FEWEST = 4  # sequences, two blocks and what their tokens are exchanged for
-
-
-def enumerable(source) -> bool:
-    """Whether a source is a Hamiltonian all of whose states can be enumerated."""
-    return source.hamiltonian_order is not None and source.vocabulary**source.length <= STATES
 
 
 class Anchored(Block):
@@ -130,71 +124,4 @@ class EnumeratedSpectrum(Spectrum):
         yield from self._too_long(f"{path}.kind", config, "enumeration")
 
 
-class DrawnPairs(Block):
-    """How many pairs and sets of context tokens are drawn for each size."""
-
-    pairs: Count = key("Targets, each with one pair.")
-    contexts: int = key("Sets of other tokens that a pair is seen with; even, in two halves.", ge=2)
-
-    def problems(self):
-        if self.contexts % 2:
-            yield "contexts", f"found {self.contexts}; expected an even number; add 1"
-
-
-class Interactions(Spectrum):
-    """Multi-order interactions: of pairs of context tokens, by how many others are seen."""
-
-    kind: Literal["interactions"]
-    law: Literal["text", "unigram", "model"] = key(
-        "What tokens that are not seen are exchanged for, as for kind draws."
-    )
-    sizes: different(Seed) = key("How many others are seen, m: 0 to L - 3.")
-    drawn: DrawnPairs | None = key(
-        "null for all targets, pairs and sets, in double precision.", None
-    )
-
-    def lengths(self, length):
-        yield "sizes", max(self.sizes), length - 3
-
-    def misfits(self, path, config):
-        yield from super().misfits(path, config)
-        if self.drawn is None:
-            yield from self._too_long(f"{path}.drawn", config, "null")
-
-
-class NGramDivergences(Spectrum):
-    """How far a causal model's laws of the next token are from those of n-grams, n = 1, 2, ..."""
-
-    kind: Literal["n-grams"]
-    orders: Count = key(
-        "The largest n. Laws of a Hamiltonian are enumerated, those of a text are counted in its "
-        "training split and interpolated (Kneser-Ney)."
-    )
-
-    def lengths(self, length):
-        yield "orders", self.orders, length
-
-    def misfits(self, path, config):
-        yield from super().misfits(path, config)
-        source = config.sources[self.source]
-        if not config.models[self.model].about.causal:
-            yield (
-                f"{path}.model: found {self.model}, which predicts masked tokens; expected a model "
-                f"of the next token, as n-grams are; take one"
-            )
-        if "ngrams.json" not in source.beside and not enumerable(source):
-            yield (
-                f"{path}.source: found {self.source} of kind {source.kind}; expected a text, or a "
-                f"Hamiltonian of at most {STATES} states; take another"
-            )
-        elif (getattr(source, "vocabulary", None) or 1) ** self.orders >= 2**63:
-            yield (
-                f"{path}.orders: found {self.orders} with |V| = {source.vocabulary}; expected "
-                f"|V|^n below 2^63, as n-grams are numbered; lower it"
-            )
-
-
-AnySpectrum = Annotated[
-    DrawnSpectrum | EnumeratedSpectrum | Interactions | NGramDivergences,
-    Field(discriminator="kind"),
-]
+AnySpectrum = Annotated[DrawnSpectrum | EnumeratedSpectrum, Field(discriminator="kind")]

@@ -77,12 +77,6 @@ class PottsExact(Seeded):
     kind: Literal["potts-exact"]
 
 
-class MultiIndexExact(Threaded):
-    """Identities of deep attention and of its channel."""
-
-    kind: Literal["multi-index-exact"]
-
-
 class GradientFlow(Seeded):
     """Gradient flow of two layers of factored attention in one dimension."""
 
@@ -314,7 +308,6 @@ class Trec(Threaded):
 Theory = Annotated[
     ManyBodyExact
     | PottsExact
-    | MultiIndexExact
     | GradientFlow
     | Replica
     | StateEvolution

@@ -10,36 +10,16 @@ import csv
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from manybody.io.atomic import ArtifactError, atomic
+from manybody.measure.intervals import ERRORS, margin
 
 VERDICTS = ("yes", "no", "undecided", "not-run")
-ERRORS = 2.0  # standard errors on either side of a value: 95 % of a normal distribution
-STRICT = 3.0  # the same, of differences over sequences
+STRICT = 3.0  # standard errors, of differences over sequences
 ALL, NOT_RUN = "all", "not-run"
-
-
-def margin(error: float, runs: float | None = None, deviations: float = ERRORS) -> float:
-    """Half width of the interval that a normal distribution has at `deviations` standard errors.
-
-    error: a standard error estimated from `runs` independent values, which widens the interval by
-    Student's t with runs - 1 degrees of freedom; None stands for very many. One run has an infinite
-    margin: it says nothing of its error.
-    """
-    if runs is None:
-        return deviations * error
-    return _student(runs, deviations) * error if runs > 1 else math.inf
-
-
-@cache
-def _student(runs: float, deviations: float) -> float:
-    from scipy.special import ndtr, stdtrit
-
-    return float(stdtrit(runs - 1, ndtr(deviations)))
 
 
 @dataclass(frozen=True)

@@ -78,9 +78,11 @@ def config_type(named: Mapping[str, Iterable[str]] | None = None) -> type[Config
 
 
 def _field(paper: str, figure: str) -> tuple:
-    """The type of a figure's block, and the key with the first line of its docstring."""
+    """The type of a figure's block, named for paper and figure, and its key in the config."""
     block = papers.figure_module(paper, figure).Block
-    return block, key(inspect.getdoc(block).partition("\n")[0], None)
+    name = "".join(part.title() for part in f"{paper}-{figure}".replace("_", "-").split("-"))
+    made = create_model(name, __base__=block, __doc__=block.__doc__)
+    return made, key(inspect.getdoc(block).partition("\n")[0], None)
 
 
 class ConfigError(ValueError):

@@ -220,32 +220,6 @@ class Figures:
         text = [source for source in self.sources.sources_with("ngrams.json") if source in cloned]
         return [self.sources.file_beside(source, "ngrams.json") for source in text]
 
-    def trial_files(self) -> dict[str, list[str]]:
-        """Files that say which orders matter in a text; none without the spectrum `trial`.
-
-        Tables and manifests of the runs of that spectrum, and the n-grams of its text.
-        """
-        paths, trial = self.paths, self.config["spectra"].get("trial", {})
-        if not trial.get("anchored") or trial["source"] not in self.sources.sources_with(
-            "ngrams.json"
-        ):
-            return {}
-        seeds = trial["seeds"]
-        return {
-            "spectra": [paths.spectrum.format(spectrum="trial", seed=seed) for seed in seeds],
-            "manifests": [paths.spectrum_model("trial", seed) for seed in seeds],
-            "ngrams": [self.sources.file_beside(trial["source"], "ngrams.json")],
-        }
-
-    def needed_trial(self) -> list[str]:
-        """These files; `ConfigError` where the config asks for none."""
-        if not self.trial_files():
-            raise ConfigError(
-                "spectra.trial: expected a spectrum of a text with `anchored`, as the default has "
-                "one; leave it in, or take `advise`"
-            )
-        return [path for paths in self.trial_files().values() for path in paths]
-
     def advised_sources(self) -> list[str]:
         """Sources of text that the figures' models are trained on, or all where none is."""
         text = self.sources.trained_tokenizers()

@@ -4,7 +4,6 @@ from functools import cache
 from pathlib import Path
 
 from manybody.config.sources import sized
-from manybody.config.spectra import enumerable
 from manybody.data import SourceError, given
 from manybody.data.kinds import KINDS
 from manybody.io.atomic import sha256
@@ -176,18 +175,6 @@ class Sources:
     def map_sequences(self, source: str) -> int:
         """Validation sequences that attention maps are averaged over: 500, or all where fewer."""
         return min(500, self.entry("sources", source).get("sequences", {}).get("validation", 500))
-
-    def spectrum_law(self, spectrum: str) -> list[str]:
-        """The Hamiltonian whose true conditionals are measured beside the model's, if any."""
-        kind, source = (self.entry("spectra", spectrum)[key] for key in ("kind", "source"))
-        known = kind != "draws" and enumerable(self.checked.sources[source])
-        return [self.paths.hamiltonian_path(source)] if known else []
-
-    def spectrum_text(self, spectrum: str) -> list[str]:
-        """The training split whose n-grams are counted, where no Hamiltonian says them."""
-        kind, source = (self.entry("spectra", spectrum)[key] for key in ("kind", "source"))
-        counted = kind == "n-grams" and not self.spectrum_law(spectrum)
-        return [self.paths.split_path(source, "train")] if counted else []
 
     def words_of(self, spectrum: str) -> str | list:
         """The tokenizer that decodes the passage of a spectrum of a text; nothing without one."""

@@ -513,52 +513,6 @@ class SpectrumTruth(Figure):
                 )
 
 
-class StudentClones(Student):
-    """A student's losses on clones."""
-
-    ladder: Targets = key("Targets from low to high order.", min_length=2)
-
-
-class StudentDefinitions(Block):
-    """A student by several definitions of order."""
-
-    clones: StudentClones | None = key("Its losses on clones.", None)
-    spectrum: refers("spectra", "draws", "enumeration") = key("Its order spectrum.")
-    n_grams: refers("spectra", "n-grams") | None = key("Its divergences from n-grams.", None)
-    interactions: refers("spectra", "interactions") | None = key(
-        "Its multi-order interactions.", None
-    )
-
-    @property
-    def named(self) -> list[str]:
-        """All its entries of the block `spectra`."""
-        return [name for name in (self.spectrum, self.n_grams, self.interactions) if name]
-
-    def misfits(self, path, config):
-        first = config.spectra[self.spectrum]
-        others = [(f"spectra.{name}", config.spectra[name]) for name in self.named[1:]]
-        if self.clones:
-            name = self.clones.evaluation
-            others.append((f"evaluations.{name}", config.evaluations[name]))
-        for name, other in others:
-            if (other.source, other.model) != (first.source, first.model):
-                yield (
-                    f"{path}: found {name} of {other.model} on {other.source}; expected the "
-                    f"{first.model} on {first.source} of spectra.{self.spectrum}; change one"
-                )
-
-
-class Definitions(Figure):
-    """The same checkpoints by clones, order spectrum, n-grams and multi-order interactions."""
-
-    students: list[StudentDefinitions] = key("Students, one a column of the figure.", min_length=1)
-
-    def inputs(self, config):
-        clones = [one.clones for one in self.students if one.clones]
-        names = [name for one in self.students for name in one.named]
-        return inputs(config, runs=runs(clones, config), spectra=of_seeds(names, config))
-
-
 class Ladder(Block):
     """Sets of sequences that hold more and more of a law."""
 
@@ -646,6 +600,5 @@ class SimplicityFigures(Block):
     gradient_flow: GradientFlowFigure = key("Section 3.1, the flow of two layers.", None)
     spectrum: SpectrumFigure = key("Which orders a model uses along training.", None)
     spectrum_truth: SpectrumTruth = key("The order spectrum against exact truth.", None)
-    definitions: Definitions = key("Four definitions of order on the same checkpoints.", None)
     truths: Truths = key("Cuts of known laws, their exact losses, and clones.", None)
     table1: Table1 = key("One passage, and what each generator makes of it.", None)

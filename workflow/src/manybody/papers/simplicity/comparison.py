@@ -142,7 +142,7 @@ def unequal(
         return ""
     farthest = max(parts, key=lambda part: abs(part.value))
     words = "are apart" if "no" in verdicts else "are not shown to be equal"
-    number = records.written(farthest.value, farthest.error)
+    number = records.written(farthest.value, *farthest.interval())
     return f"test losses of the generators {words}: {number} nats, {EQUAL:g} may be"
 
 
