@@ -107,15 +107,6 @@ def test_runs_that_no_figure_follows_are_refused(demo):
         demo.followed_runs("docs", "no")
 
 
-def test_advice_without_a_trial_says_what_to_leave_in(demo):
-    assert [*demo.trial_files()] == ["spectra", "manifests", "ngrams"]
-    assert len(demo.needed_trial()) == 2 * len(demo.config["spectra"]["trial"]["seeds"]) + 1
-    without = figures()
-    without.config["spectra"].pop("trial")
-    with pytest.raises(ConfigError, match=r"spectra\.trial: expected .*take `advise`"):
-        without.needed_trial()
-
-
 def test_figures_with_a_config_of_their_own_have_cards_of_their_own(demo):
     assert demo.own() == []
     own = figures("controls.yaml")
