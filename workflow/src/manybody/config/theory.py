@@ -71,12 +71,6 @@ class ManyBodyExact(Seeded):
     kind: Literal["many-body-exact"]
 
 
-class PottsExact(Seeded):
-    """Identities of the generalised Potts model and of factored attention."""
-
-    kind: Literal["potts-exact"]
-
-
 class GradientFlow(Seeded):
     """Gradient flow of two layers of factored attention in one dimension."""
 
@@ -307,7 +301,6 @@ class Trec(Threaded):
 
 Theory = Annotated[
     ManyBodyExact
-    | PottsExact
     | GradientFlow
     | Replica
     | StateEvolution

@@ -22,8 +22,6 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
-from scipy.sparse import csc_array
-from scipy.special import log_softmax
 
 from manybody.data.tuples import colour_bins, site_tuples, sorted_colours
 from manybody.io.atomic import ArtifactError, atomic
@@ -112,6 +110,8 @@ class Hamiltonian:
             # A row for each sequence and bin, with a one for each subset whose colours are in it.
             ends = len(part) * np.arange(len(sites) + 1)
             shape = len(part) * len(folded), len(sites)
+            from scipy.sparse import csc_array
+
             chosen = csc_array((np.ones(rows.size), rows.ravel(), ends), shape=shape)
             sums = (chosen @ weights).reshape(len(part), len(folded), self.length)
             found[start : start + step] = sums.transpose(0, 2, 1) @ folded
@@ -119,6 +119,8 @@ class Hamiltonian:
 
     def log_conditionals(self, tokens: np.ndarray) -> np.ndarray:
         """log P(s_i = a | rest), eq. 3, in nats: tokens (N, L) -> (N, L, |V|)."""
+        from scipy.special import log_softmax
+
         return log_softmax(-self.beta * self.local_fields(tokens), axis=2)
 
     def energies(self, tokens: np.ndarray) -> np.ndarray:
