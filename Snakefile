@@ -35,15 +35,12 @@ sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("sr
 refuse_missing_packages()
 
 from display import Display
-from manybody.pipeline.check import ConfigError, check, take_away
+from manybody.pipeline.check import check, take_away
 from manybody.config.merge import in_order, typed
 
 update_config(config, typed(workflow.config_settings.config_args))
 config = in_order(config, load_configfile(DEFAULT))
-try:
-    checked = check(config, take_away(config))
-except ConfigError as error:
-    refuse(str(error))
+checked = refusing(check)(config, take_away(config))
 refuse_read_only(config["results"])
 
 
@@ -80,7 +77,6 @@ include: "workflow/rules/clones.smk"
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/theory.smk"
 include: "workflow/rules/inference.smk"
-include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/page.smk"
 include: "workflow/rules/benchmarks.smk"
@@ -100,45 +96,43 @@ localrules:
 rule all:
     default_target: True
     input:
-        figure_files(),
+        figures.files(),
         rules.write_scorecard.output,
         rules.write_page.output,
-        rules.judge_gates.output,
 
 
-# All claims on one page; ends with an error where a gate is contradicted.
+# All claims on one page.
 rule scorecard:
     input:
         rules.write_scorecard.output,
-        rules.judge_gates.output,
 
 
 # The long parts of a config's figures, so that each can be run, and stopped, on its own.
 rule generators:
     input:
-        sorted({clone_model(clone) for clone in figure_parts("clones")}),
+        sorted({paths.clone_model(clone) for clone in figures.clones()}),
 
 
 rule clones:
     input:
-        [clone_path(clone) for clone in figure_parts("clones")],
+        [paths.clone_path(clone) for clone in figures.clones()],
 
 
 rule students:
     input:
-        [evaluated_model(*run) for run in figure_parts("runs")],
+        [paths.evaluated_model(*run) for run in figures.runs()],
 
 
 rule simplicity:
     input:
-        figure_files("simplicity"),
+        figures.files("simplicity"),
 
 
 rule potts:
     input:
-        figure_files("potts"),
+        figures.files("potts"),
 
 
 rule multi_index:
     input:
-        figure_files("multi-index"),
+        figures.files("multi-index"),

@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pandas as pd
-
-from manybody.claims import reading
 from manybody.claims.multi_index import fig1, fig2, fig3, fig5, messages, public
 from manybody.claims.multi_index import runs as message_runs
+
+from manybody.claims import reading
 from manybody.claims.reading import Table
 from manybody.io import tables
 

@@ -3,9 +3,9 @@
 import pytest
 from configs import load, refusal
 
-from manybody.claims import labels
 from manybody.config.sources import sized
 from manybody.io.tables import read_targets
+from manybody.models import labels
 from manybody.pipeline.check import check
 from manybody.plotting import palette
 

@@ -13,12 +13,11 @@ from pydantic import Field, ValidationError
 from torch import nn
 
 from manybody import models
-from manybody.claims import labels
 from manybody.io import options as block
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences, write
 from manybody.measure.losses import evaluate
-from manybody.models import base, description, stored
+from manybody.models import base, description, labels, stored
 from manybody.models.objectives import masked_loss
 from manybody.plotting import palette, style
 from manybody.sampling.metropolis import sample

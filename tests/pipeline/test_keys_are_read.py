@@ -16,17 +16,18 @@ PACKAGE = WORKFLOW / "src" / "manybody"
 FIGURES = PACKAGE / "config" / "figures"
 # Where keys are read, beside rules and scripts, by the module of the config that declares them.
 ROOMS = {
-    "corpora": ["sources"],
-    "sources": ["sources"],
+    "corpora": ["data"],
+    "sources": ["data"],
+    "data": ["data"],  # blocks that the options of a source have in them
     "models": ["models", "training"],
-    "manybody": ["models", "training"],  # blocks that the options of an architecture have in them
     "training": ["training"],
     "clones": ["sampling"],
-    "evaluations": ["evaluation", "config/figures"],
-    "curves": ["inverse_potts"],
-    "spectra": ["evaluation", "config/figures"],
+    "evaluations": ["measure", "config/figures"],
+    "curves": ["training"],
+    "spectra": ["measure", "config/figures"],
     "figures": ["plotting", "claims", "config/figures"],
 }
+ASKED = ("paths", "sources", "models", "figures", "jobs")  # by the rules
 CHECKS = ("misfits", "problems", "_target_problems")
 
 
@@ -72,7 +73,8 @@ def kind_of(block: type[Block]) -> str:
 def readers(block: type[Block]) -> frozenset[str]:
     """All keys that are read where those of a block may be."""
     shared = [*(WORKFLOW / "rules").glob("*.smk"), *(WORKFLOW / "scripts").glob("*.py")]
-    module = block.__module__.removeprefix("manybody.config.").split(".")[0]
+    shared += [PACKAGE / "pipeline" / f"{name}.py" for name in ASKED]
+    module = block.__module__.removeprefix("manybody.").removeprefix("config.").split(".")[0]
     if module == "theory":  # one module computes it
         kind = kind_of(block) if "kind" in block.model_fields else "multi_index_trec"
         path = f"theory/{kind.replace('multi_index_', 'multi_index/')}.py"

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from legible import faults
+from manybody.claims.potts.recovery import MEASURED
+from manybody.plotting.potts import contacts, fig2, fig3, recovery
 from matplotlib.figure import Figure
 from planted_potts import (
     BLOCK,
@@ -22,12 +24,10 @@ from planted_potts import (
     write_contacts,
 )
 
-from manybody.claims.potts.recovery import MEASURED
 from manybody.claims.reading import Table
 from manybody.io import tables
 from manybody.measure.contacts import as_matrix, precision, read_scores
 from manybody.plotting import style
-from manybody.plotting.potts import contacts, fig2, fig3, recovery
 from manybody.theory import replica
 
 
@@ -162,7 +162,6 @@ def test_no_single_pair_sets_the_colours_of_the_map(tmp_path):
 def test_figures_need_no_torch_and_claims_no_matplotlib():
     program = (
         "import sys; from manybody.claims.potts import contacts, fig2, fig3, recovery; "
-        "from manybody.claims.multi_index import fig1, fig2, fig3, fig5; "
         "assert 'matplotlib' not in sys.modules; "
         "from manybody.plotting.potts import contacts, fig2, fig3, recovery; "
         "sys.exit('torch' in sys.modules or 'numba' in sys.modules)"

@@ -10,15 +10,15 @@ import sys
 from pathlib import Path
 
 from manybody.config.sentences import alternatives, expectation, written
-from manybody.pipeline.check import NAMED, Config
+from manybody.pipeline.check import NAMED, config_type
 
 FIRST = ("kind", "architecture", "name")  # keys that head a table
 SCHEMA, PAGE = Path("workflow/schemas/config.schema.json"), Path("docs/config.md")
 HEAD = """# The config
 
 Every key, by block: what it may be, what stands for it where it is left out, and what it means.
-Made by `make config` from the typed blocks in `workflow/src/manybody/config` and the `options.py`
-of each architecture in `workflow/src/manybody/models`. Edit those, not this.
+Made by `make config` from the typed blocks in `workflow/src/manybody`: `config/`, the options of
+sources (`data/options/`) and of architectures (`models/`), and figures (`papers/`). Edit those.
 
 An overlay (`--configfile mine.yaml`) is laid over `config/config.yaml` key by key. In {named}
 and `figures`, `name: null` takes an entry away, as in figures any key; elsewhere null is a value.
@@ -27,7 +27,7 @@ and `figures`, `name: null` takes an entry away, as in figures any key; elsewher
 
 def schema() -> dict:
     """The JSON schema, draft 2020-12, of a whole config; entries may be null, which takes away."""
-    whole = _plain(Config.model_json_schema())
+    whole = _plain(config_type().model_json_schema())
     entries = [(whole["properties"][name], "additionalProperties") for name in NAMED]
     for name in set(blocks_in(whole["properties"]["figures"], whole["$defs"])):
         properties = whole["$defs"][name]["properties"]
@@ -52,7 +52,7 @@ def _plain(node):
 
 def page() -> str:
     """docs/config.md: a section for each block, a table row for each key."""
-    whole = _plain(Config.model_json_schema())
+    whole = _plain(config_type().model_json_schema())
     blocks = {"Config": whole}
     for block in blocks_in(whole, whole["$defs"]):
         blocks.setdefault(block, whole["$defs"][block])

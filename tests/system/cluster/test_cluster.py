@@ -29,7 +29,7 @@ def test_artifacts_gpus_and_errors(checkout):
     checkout.run(targets=[MODEL])
     found = checkout.artifacts()
     assert found == checkout.undisturbed(MODEL)
-    (sampling,) = checkout.jobs("sample_potts")
+    (sampling,) = checkout.jobs("sample_hamiltonian")
     (training,) = checkout.jobs("train_model")
     assert (training["Partition"], gpus(training)) == ("gpu", "gres:gpu:1")
     assert (sampling["Partition"], gpus(sampling)) == ("cpu", "none")

@@ -27,6 +27,7 @@ BY_NAME = {
     "evaluate_model": ("models",),
     "plot_figure": ("plotting",),
     "sample_clones": ("models",),
+    "sample_hamiltonian": ("data/many_body", "data/potts"),
     "train_model": ("models", "training.lbfgs"),
 }
 

@@ -18,11 +18,11 @@ from pipelines import Pipeline
 
 from manybody.claims import scorecard
 from manybody.data.documents import Documents
-from manybody.io import cards
 from manybody.io.atomic import sha256
 from manybody.io.checkpoints import read_tensors
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
+from manybody.measure import cards
 from manybody.training.run_files import fingerprint
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -242,7 +242,7 @@ def test_every_rule_of_the_pipeline_ran(smoke):
     assert {"train_model", "plot_simplicity_fig4", "judge_simplicity_fig4"} <= ran
     targets = {"all", "scorecard", "simplicity", "potts", "multi_index"}
     targets |= {"generators", "clones", "students", "headline", "headline_models"}
-    targets |= {"headline_clones", "advise", "advise_orders"}
+    targets |= {"headline_clones", "advise"}
     asked = {"benchmark_part", "install_peers", "write_figure_scorecard", "write_advice"}
     asked |= {"read_series", "take_tokenizer", "draw_sequences", "evaluate_truth"}
     asked |= {"write_page_of_headline"}

@@ -19,22 +19,35 @@ table in nlp-clones, section 10. Rules of decision, once:
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, stdtrit
 
 from manybody.claims.saturation import SATURATION, saturations
 from manybody.claims.scorecard import ANSWERS, COLUMNS, GATES
 from manybody.io import tables
+from manybody.measure import chains as measured
+from manybody.measure.chains import FORGOTTEN, MET, RHAT, Agreement, agreement, drift, in_words
+from manybody.measure.intervals import DEVIATIONS, ERRORS, decided, margin
+
+__all__ = [  # measured by `measure.chains` and `measure.intervals`
+    "DEVIATIONS",
+    "ERRORS",
+    "FORGOTTEN",
+    "MET",
+    "RHAT",
+    "Agreement",
+    "agreement",
+    "decided",
+    "drift",
+    "in_words",
+    "margin",
+]
 
 KINDS = (*GATES, "paper")
 # What a rule of decision answers, and the word for it where it decides a gate.
 GATE_ANSWERS = {"yes": "confirmed", "undecided": "consistent", "no": "contradicted"}
 
-DEVIATIONS = 3.0  # standard errors over sequences by which a difference must differ from zero
-ERRORS = 2.0  # standard errors kept from a bound, and from zero over seeds
 OVERLAP = 0.1  # ratio of early loss drops: 1 +- this
 DRIFT = 0.01  # of the score's total change, over the last quarter of the sweeps
 SWEEPS = 0.02  # relative difference of losses that count as equal (sweeps, starts)
@@ -100,23 +113,6 @@ def together(rows: Iterable[dict]) -> str:
     """The answer of several rows of a claim: it holds if every one does, and fails if one does."""
     answers = {one["holds"] for one in rows}
     return next(word for word in ("no", "undecided", "yes") if word in answers)
-
-
-def margin(error: float, runs: int | None = None, deviations: float = ERRORS) -> float:
-    """Half width of the interval that a normal law has at `deviations` standard errors.
-
-    `error` is a standard error estimated from `runs` independent values, which widens the interval
-    by Student's t with runs - 1 degrees of freedom; None stands for very many. One run has an
-    infinite margin: it says nothing of its error.
-    """
-    if runs is None:
-        return deviations * error
-    return float(stdtrit(runs - 1, ndtr(deviations))) * error if runs > 1 else math.inf
-
-
-def decided(holds: bool, fails: bool) -> str:
-    """The answer of a rule; undecided where neither is so, as where an error is NaN."""
-    return "yes" if holds else "no" if fails else "undecided"
 
 
 def _judged(claim, kind, holds, fails, width, value, error, expected, tolerance) -> dict:
@@ -392,88 +388,22 @@ def self_test(figure: str, test: dict, sites: int) -> dict:
 # --- The claims about chains ---------------------------------------------------------------------
 
 
-def drift(trace: pd.DataFrame, sweep: int) -> tuple[float, float]:
-    """Change of the mean score over the last quarter before `sweep`, over its total change.
-
-    The chains are the same ones throughout and their scores are correlated in time, so two errors
-    are both too large, and the smaller is taken: that of two independent sets of chains, and that
-    of a walk with independent steps from sweep to sweep (their sd times the root of their number).
-    """
-    known = trace.set_index("sweep").loc[:sweep]
-    score = known["score"]
-    start = sweep - max(1, round(sweep / 4))
-    total = score.loc[sweep] - score.loc[0]
-    if len(score) < 3 or total == 0:
-        return math.nan, math.nan
-    steps = score.loc[start:sweep].diff().dropna()
-    walk = steps.std(ddof=1) * math.sqrt(len(steps))
-    apart = math.hypot(known["score_se"].loc[start], known["score_se"].loc[sweep])
-    error = np.nanmin([walk, apart]) if len(steps) > 1 else apart
-    return float((score.loc[sweep] - score.loc[start]) / total), float(error / abs(total))
-
-
 def settled(claim: str, trace: pd.DataFrame, sweep: int) -> dict:
     """Claim 4: the mean score drifts by less than 1 % of its total change in the last quarter."""
     return within(claim, *drift(trace, sweep), 0.0, DRIFT)
 
 
-FORGOTTEN = 0.1  # share of the start's tokens that a chain may still hold, or has come back to
-RHAT = 1.05  # split R-hat up to which chains count as mixed
-
-
 def forgotten(claim: str, trace: pd.DataFrame, sweep: int, chains: int) -> dict:
-    """Less than a tenth of the positions hold the token that the chain started from.
-
-    The error is that of as many independent chains, whose positions move together.
-    """
-    known = trace.set_index("sweep")["changed"]
-    kept = 1 - float(known.loc[sweep]) if sweep in known.index else math.nan
-    error = math.sqrt(max(kept * (1 - kept), 0) / chains) if kept == kept else math.nan
-    width = margin(error)
-    holds = decided(kept + width < FORGOTTEN, kept - width > FORGOTTEN)
+    """Less than a tenth of the positions hold the token that the chain started from."""
+    kept, error = measured.kept(trace, sweep, chains)
+    holds = measured.forgotten(kept, error)
     return row(claim, "paper", holds, kept, error, f"< {FORGOTTEN:g}", 0.0)
 
 
 def mixed(claim: str, trace: pd.DataFrame) -> dict:
     """Split R-hat of the score, over the second half of the sweeps, is below 1.05."""
-    rhat = float(trace["rhat"].iloc[-1])
-    return row(
-        claim, "paper", decided(rhat < RHAT, rhat >= RHAT), rhat, math.nan, f"< {RHAT:g}", 0.0
-    )
-
-
-class Agreement(NamedTuple):
-    """How chains from text and from noise compare: noise less text, with standard errors.
-
-    `score` is -E / L and `loss` their generator's own loss, in nats a token; `holds` is the answer.
-    """
-
-    score: tuple[float, float]
-    loss: tuple[float, float]
-    rhats: list[float]
-    holds: str
-
-
-def agreement(
-    traces: Sequence[pd.DataFrame], losses: Sequence[tuple[float, float]], sweep: int, chains: int
-) -> Agreement:
-    """Whether chains from text and from noise have come to one law, that of their model.
-
-    traces: of the twins, text first. losses: their generator's own losses on the state after
-    `sweep` sweeps, with standard errors. It holds if the mean scores and the own losses agree
-    within their margins (Student, over chains) and R-hat of both is below 1.05; it fails if any of
-    them does not.
-    """
-    text, noise = (trace.set_index("sweep").loc[sweep] for trace in traces)
-    score = noise["score"] - text["score"], math.hypot(text["score_se"], noise["score_se"])
-    loss = losses[1][0] - losses[0][0], math.hypot(losses[0][1], losses[1][1])
-    rhats = [float(trace["rhat"].iloc[-1]) for trace in traces]
-    parts = [(abs(value), margin(error, chains)) for value, error in (score, loss)]
-    parts += [(rhat, RHAT) for rhat in rhats]
-    # A comparison with NaN is neither.
-    within_all = all(value <= bound for value, bound in parts)
-    holds = decided(within_all, any(value > bound for value, bound in parts))
-    return Agreement(score, loss, rhats, holds)
+    rhat = measured.rhat_of(trace)
+    return row(claim, "paper", measured.mixed(rhat), rhat, math.nan, f"< {RHAT:g}", 0.0)
 
 
 def sample(
@@ -496,16 +426,3 @@ def sample(
     )
     width = margin(loss_error, chains)
     return row(claim, "paper", holds, difference, loss_error, 0, width)
-
-
-MET = "the chains agree, and have left their start"
-
-
-def in_words(rhat: float, kept: float) -> str:
-    """Split R-hat of the score and the share of the start that is left, in words."""
-    if rhat != rhat:
-        return "too few sweeps to say whether the chains agree"
-    faults = ["the chains do not agree"] * (rhat >= RHAT) + ["part of the start is left"] * (
-        kept >= FORGOTTEN
-    )
-    return " and ".join(faults) or MET

@@ -17,7 +17,11 @@ class InitScale(Block):
 class Curve(Block):
     """What all curves have."""
 
-    source: refers("sources", "potts") = key("A source with a Hamiltonian of order 2.")
+    source: refers(
+        "sources",
+        wanted="with a Hamiltonian of order 2",
+        fits=lambda source: source.hamiltonian_order == 2,
+    ) = key("A source with a Hamiltonian of order 2.")
     sizes: different(Count) = key("Sequences M in a training set.")
     realisations: Several = key("Disjoint training sets at each size.")
     test: Several = key("The first so many validation sequences.")

@@ -63,9 +63,9 @@ class SplitTarget(Block):
 
 
 def _sizes(source, config) -> tuple | None:
-    """|V| and L; None of an alignment, whose file says them."""
+    """|V| and L; None where the source's file says them."""
     given = sized(source, config)
-    return None if given.kind == "alignment" else (given.vocabulary, given.length)
+    return given.length and (given.vocabulary, given.length)
 
 
 def _shown(sizes) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, create_model
 
 from manybody import models
-from manybody.config.sources import PLANTED, sized
+from manybody.config.sources import sized
 from manybody.config.training import training_of
 from manybody.io.options import Block, Seed, key
 
@@ -83,18 +83,20 @@ class Model(Block):
     def misfits_of(self, path: str, name: str, source: str, config):
         """Whether the model `name` can be built for a source, on which `path` uses it."""
         recipe, given, sizes = self.training, config.sources[source], sized(source, config)
-        if given.kind == "alignment":
-            return  # its |V| and L are in the file
-        if getattr(recipe, "sequence_weights", None) is not None:
+        if sizes.length is None:
+            return  # |V| and L are in the source's file
+        weighted = getattr(recipe, "sequence_weights", None) is not None
+        if weighted and "weights.parquet" not in given.beside:
             yield (
                 f"models.{name}.training.sequence_weights: found {recipe.sequence_weights}, "
                 f"but {path} trains it on {source}, a {given.kind} source; expected an "
                 f"alignment, whose sequences alone have weights; leave it out"
             )
-        if given.kind != "text" and recipe and (recipe.subset or 0) > given.sequences.train:
+        most = given.available("train")
+        if most and recipe and (recipe.subset or 0) > most:
             yield (
                 f"models.{name}.training.subset: found {recipe.subset}; expected at most the "
-                f"{given.sequences.train} training sequences of source {source}, on which {path} "
+                f"{most} training sequences of source {source}, on which {path} "
                 f"uses it; lower it or leave it out"
             )
         rank, order = getattr(self, "rank", None), getattr(self, "order", None)
@@ -109,12 +111,11 @@ class Model(Block):
                 f"models.{name}.order: found {order}; expected at most the L = {sizes.length} of "
                 f"source {source}, on which {path} uses it; lower it"
             )
-        true_order = given.order if given.kind in PLANTED else None
-        if self.adopts and order != true_order:
+        if self.adopts and order != given.hamiltonian_order:
             yield (
                 f"models.{name}.order: found {order}, but source {source}, whose weights {path} "
-                f"takes, is of order {true_order or 'none: it has no Hamiltonian'}; expected the "
-                f"same; change one"
+                f"takes, is of order {given.hamiltonian_order or 'none: it has no Hamiltonian'}; "
+                f"expected the same; change one"
             )
         if recipe:
             for what, said in recipe.batch_problems(source, sizes.length):

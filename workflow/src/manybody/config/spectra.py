@@ -64,8 +64,8 @@ class Spectrum(Block):
 
     def _too_long(self, path, config, key):
         """Whether all contexts are too many to be enumerated."""
-        length = getattr(config.sources[self.source], "length", 0)
-        if length > LONGEST:
+        length = getattr(config.sources[self.source], "length", None)
+        if (length or 0) > LONGEST:
             yield (
                 f"{path}: found {key} with sources.{self.source}.length {length}; "
                 f"expected at most {LONGEST} positions, as there are 2^(L - 1) contexts; take draws"

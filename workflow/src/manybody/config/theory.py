@@ -71,18 +71,6 @@ class ManyBodyExact(Seeded):
     kind: Literal["many-body-exact"]
 
 
-class PottsExact(Seeded):
-    """Identities of the generalised Potts model and of factored attention."""
-
-    kind: Literal["potts-exact"]
-
-
-class MultiIndexExact(Threaded):
-    """Identities of deep attention and of its channel."""
-
-    kind: Literal["multi-index-exact"]
-
-
 class GradientFlow(Seeded):
     """Gradient flow of two layers of factored attention in one dimension."""
 
@@ -313,8 +301,6 @@ class Trec(Threaded):
 
 Theory = Annotated[
     ManyBodyExact
-    | PottsExact
-    | MultiIndexExact
     | GradientFlow
     | Replica
     | StateEvolution

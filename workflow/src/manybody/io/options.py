@@ -1,6 +1,6 @@
 """Typed options: the base class of the mappings of a config, and the types of their values."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any
@@ -87,18 +87,29 @@ Seeds = different(Seed)
 
 
 class Reference(str):
-    """A name of an entry of one block of the config, and of one of `kinds` if there are any."""
+    """A name of an entry of one block of the config, one that `fits` if only some do.
+
+    `wanted` says which ones do, to stand in a message behind "expected a source".
+    """
 
     block: str
-    kinds: tuple[str, ...]
+    wanted: str
+    fits: Callable[[Block], Any]
 
 
-def refers(block: str, *kinds: str) -> Any:
-    """The type of the names of entries in `block`, of these kinds."""
+def refers(
+    block: str,
+    *kinds: str,
+    wanted: str | None = None,
+    fits: Callable[[Block], Any] | None = None,
+) -> Any:
+    """The type of the names of entries in `block`: all, those of these kinds, or those that fit."""
+    wanted = wanted or f"of kind {' or '.join(kinds)}"
+    fits = fits or (lambda entry: not kinds or entry.kind in kinds)
 
     def made(name: str) -> Reference:
         reference = Reference(name)
-        reference.block, reference.kinds = block, kinds
+        reference.block, reference.wanted, reference.fits = block, wanted, fits
         return reference
 
     return Annotated[str, Field(pattern=NAME), AfterValidator(made)]

@@ -62,7 +62,6 @@ class MultiIndexFig5Theory(Block):
     fixed_overlap: refers("theory", f"{_KIND}fixed-overlap") = key(
         "Theory of kind multi-index-fixed-overlap."
     )
-    exact: refers("theory", f"{_KIND}exact") = key("Theory of kind multi-index-exact.")
 
 
 class MultiIndexFig5(Figure):

@@ -5,7 +5,6 @@ from typing import Annotated
 from pydantic import Field
 
 from manybody.config.figures.base import TRUE, Figure, SeededModel, inputs
-from manybody.config.sources import ManyBodySource, PottsSource, TreeSource
 from manybody.io.options import (
     Block,
     Count,
@@ -536,8 +535,7 @@ class KnownTruth(Student):
     def misfits(self, path, config):
         yield from super().misfits(path, config)
         evaluation, spectrum = config.evaluations[self.evaluation], config.spectra[self.spectrum]
-        known = TreeSource, ManyBodySource, PottsSource
-        if not isinstance(config.sources[evaluation.source], known):
+        if config.sources[evaluation.source].conditionals is None:
             yield (
                 f"{path}.evaluation: found {self.evaluation}, of source {evaluation.source}; "
                 f"expected a Hamiltonian or a tree, whose conditionals are known; take one"

@@ -1,0 +1,69 @@
+"""What the jobs of each kind of source need and are granted."""
+
+import configs
+import pytest
+
+from manybody.pipeline.check import check
+from manybody.pipeline.paths import Paths
+from manybody.pipeline.sources import Sources
+
+
+@pytest.fixture(scope="module")
+def asked():
+    config = configs.load("truths.yaml")
+    return Sources(Paths(config), check(config))
+
+
+def test_sources_that_are_drawn_of_others(asked):
+    folder = "results/truths/sequences/planted"
+    assert asked.drawn_from("marginals-2") == [f"{folder}/hamiltonian.safetensors"]
+    assert asked.exact_module("marginals-2") == "manybody.data.cut"
+    assert asked.drawn_from("tree-2") == []
+    assert asked.sizes_of("marginals-2") == asked.sizes_of("planted") != {}
+
+
+def test_n_grams_are_counted_in_one_split_and_tested_on_another():
+    config = configs.load("controls.yaml")
+    asked = Sources(Paths(config), check(config))
+    grams = asked.sources_of("n-gram-clone")[0]
+    made = asked.entry("sources", grams)["source"]
+    splits = [asked.paths.split_path(made, split) for split in ("train", "test")]
+    assert asked.drawn_from(grams) == splits
+    assert asked.exact_module(grams) == "manybody.data.n_gram_clone"
+
+
+def test_true_conditionals_come_from_a_hamiltonian_or_from_rules(asked):
+    assert asked.true_law("planted").endswith("/planted/hamiltonian.safetensors")
+    assert asked.true_law("tree-1").endswith("/tree-1/test.parquet")
+
+
+def test_only_a_text_has_a_tokenizer(asked):
+    assert asked.of_text("docs", "tokenizer.json").endswith("/docs/tokenizer.json")
+    assert asked.of_text("planted", "tokenizer.json") == []
+    assert asked.special_tokens("docs") == []
+
+
+def test_more_threads_only_for_many_chains(asked):
+    counts = asked.entry("sources", "interactions-3")["sequences"]
+    counts |= {"train": 1000, "validation": 500, "test": 500}
+    assert asked.sampling_threads("interactions-3") == 1
+    counts["test"] += 1
+    assert asked.sampling_threads("interactions-3") == 4
+
+
+def test_laws_that_a_spectrum_is_measured_with():
+    config = configs.load()
+    asked = Sources(Paths(config), check(config))
+    spectra = config["spectra"]
+    text = next(name for name, entry in spectra.items() if entry["source"] == "docs")
+    assert spectra[text]["kind"] == "draws"
+    assert asked.spectrum_law(text) == asked.spectrum_text(text) == []
+    spectra["grams"] = {**spectra[text], "kind": "n-grams"}
+    assert asked.spectrum_text("grams") == ["results/sequences/docs/train.parquet"]
+    spectra["known"] = {"kind": "n-grams", "source": "planted"}
+    assert asked.spectrum_law("known") == ["results/sequences/planted/hamiltonian.safetensors"]
+    assert asked.spectrum_text("known") == []
+    spectra[text]["passage"] = None
+    assert asked.words_of(text) == []
+    spectra[text]["passage"] = 0
+    assert asked.words_of(text) == "results/sequences/docs/tokenizer.json"

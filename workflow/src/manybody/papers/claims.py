@@ -1,0 +1,254 @@
+"""Claims as records, and the rules by which numbers decide them.
+
+A `Comparison` sets one number, with its error, against the region in which a statement holds. It
+says yes where its interval lies inside the region, no where it lies outside, else undecided. A
+`Claim` is one statement of a paper, or one that was found beyond it, with the comparisons that
+decide it and the rule by which they count together.
+"""
+
+import csv
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from manybody.io.atomic import ArtifactError, atomic
+from manybody.measure.intervals import ERRORS, margin
+
+VERDICTS = ("yes", "no", "undecided", "not-run")
+STRICT = 3.0  # standard errors, of differences over sequences
+ALL, NOT_RUN = "all", "not-run"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One number against the region in which the statement holds.
+
+    error: standard error of `value`, estimated from `runs` values (None: very many). resolution: a
+    further error that more runs do not lower, as the spacing of checkpoints. deviations: standard
+    errors of the interval. half: its half width, where that does not follow from error and runs.
+    unusable: why the value cannot be judged, if it cannot.
+    """
+
+    label: str
+    value: float
+    error: float = math.nan
+    region: tuple[float, float] = (0.0, math.inf)
+    runs: float | None = None
+    resolution: float = 0.0
+    deviations: float = ERRORS
+    half: float | None = None
+    unusable: str = ""
+
+    def interval(self, deviations: float | None = None) -> tuple[float, float]:
+        """The ends of the interval; NaN where the error is not known."""
+        if self.unusable or math.isnan(self.value):
+            return math.nan, math.nan
+        count = self.deviations if deviations is None else deviations
+        if self.half is None:
+            width = math.hypot(margin(self.error, self.runs, count), count * self.resolution)
+        else:
+            width = self.half * count / self.deviations
+        return self.value - width, self.value + width
+
+    def verdict(self, deviations: float | None = None) -> str:
+        """yes, no, or undecided, also where value or error is not a number."""
+        low, high = self.interval(deviations)
+        least, most = self.region
+        if low > least and high < most:
+            return "yes"
+        return "no" if high < least or low > most else "undecided"
+
+    def room(self) -> float:
+        """Distance from the value to the edge of the region in half widths; below 0 outside."""
+        low, high = self.interval()
+        edge = min(self.value - self.region[0], self.region[1] - self.value)
+        return edge / max((high - low) / 2, 1e-300) if low == low else math.nan
+
+    def __str__(self) -> str:
+        if self.unusable:
+            return f"{self.label}: {self.unusable}"
+        return f"{self.label}: {written(self.value, *self.interval())}"
+
+
+def above(label: str, value: float, error: float, bound: float = 0.0, **others) -> Comparison:
+    """A value that must be above a bound."""
+    return Comparison(label, value, error, (bound, math.inf), **others)
+
+
+def below(label: str, value: float, error: float, bound: float, **others) -> Comparison:
+    """A value that must be below a bound."""
+    return Comparison(label, value, error, (-math.inf, bound), **others)
+
+
+def near(
+    label: str, value: float, error: float, expected: float, tolerance: float, **others
+) -> Comparison:
+    """A value that must differ from the expected one by less than the tolerance."""
+    return Comparison(label, value, error, (expected - tolerance, expected + tolerance), **others)
+
+
+def over_seeds(
+    label: str, differences: Sequence[float], bound: float = 0.0, resolution: float = 0.0
+) -> Comparison:
+    """The mean of differences over runs that differ by their seed, which must be above a bound.
+
+    resolution: the standard deviation that the spacing of checkpoints gives to a difference of
+    times; all runs have the same checkpoints, so that more runs do not lower it.
+    """
+    values = np.asarray(differences, float)
+    runs = len(values)
+    if runs == 0 or np.isnan(values).any():
+        return Comparison(label, math.nan, unusable="a run has no such number")
+    error = float(values.std(ddof=1)) / math.sqrt(runs) if runs > 1 else math.nan
+    return above(label, float(values.mean()), error, bound, runs=runs, resolution=resolution)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement, what was measured, and the verdict.
+
+    id: {paper}/{figure}/{name}, unique in a run. statement: one sentence that a reader of the paper
+    recognises, with section or figure. value, low, high: those of the comparison that decides.
+    rule: what would be yes, and what no. scope: corpus, scale, runs. because: how the verdict came
+    about. beyond: whether the statement was found here, and no paper makes it. parts: the
+    comparisons that count, which are not written to files.
+    """
+
+    id: str
+    statement: str
+    value: float
+    low: float
+    high: float
+    rule: str
+    verdict: str
+    scope: str
+    because: str
+    beyond: bool = False
+    parts: tuple[Comparison, ...] = ()
+
+    def __post_init__(self):
+        if self.verdict not in VERDICTS:
+            raise ValueError(
+                f"claim {self.id}: found the verdict {self.verdict!r}; expected one of "
+                f"{', '.join(VERDICTS)}"
+            )
+
+
+def judged(
+    id: str,
+    statement: str,
+    parts: Comparison | Iterable[Comparison],
+    scope: str,
+    rule: str,
+    share: float | str = ALL,
+    beyond: bool = False,
+) -> Claim:
+    """The claim that comparisons decide together.
+
+    rule: what one comparison must show, as the end of "yes if ...". By `ALL` the verdict is yes if
+    all say yes, and no if one says no by an interval widened for their number (Bonferroni), so that
+    many comparisons are as rarely wrong as one. By a share, it is yes if at least that share of
+    them says yes, no if at least that share says no. Without comparisons the claim was not run.
+    """
+    parts = (parts,) if isinstance(parts, Comparison) else tuple(parts)
+    if not parts:
+        return not_run(id, statement, "there is nothing to compare", scope, beyond)
+    answers = [part.verdict() for part in parts]
+    if share == ALL:
+        refuted = [part for part in parts if part.verdict(_widened(part, len(parts))) == "no"]
+        verdict = "yes" if set(answers) == {"yes"} else "no" if refuted else "undecided"
+        counted = "" if len(parts) == 1 else f"all of {len(parts)} comparisons: "
+    else:
+        refuted = [part for part, answer in zip(parts, answers, strict=True) if answer == "no"]
+        least = share * len(parts)
+        verdict = "undecided"
+        for answer in ("yes", "no"):
+            if answers.count(answer) >= least:
+                verdict = answer
+        counted = "all, or none," if share == 1 else f"at least {share:.0%}"
+        counted += f" of {len(parts)} comparisons: "
+    shown = _deciding(parts, answers, verdict, refuted)
+    counts = ", ".join(f"{answers.count(one)} {one}" for one in VERDICTS if one in answers)
+    because = str(shown) if len(parts) == 1 else f"{counts}; {shown}"
+    ends = shown.interval()
+    return Claim(
+        id, statement, shown.value, *ends, counted + rule, verdict, scope, because, beyond, parts
+    )
+
+
+def not_run(id: str, statement: str, reason: str, scope: str = "", beyond: bool = False) -> Claim:
+    """A claim for which a run has not got what it needs, and why."""
+    return Claim(id, statement, *[math.nan] * 3, "", NOT_RUN, scope, reason, beyond)
+
+
+def _widened(part: Comparison, count: int) -> float:
+    """Standard errors at which `count` comparisons are together as rarely wrong as one."""
+    from scipy.special import ndtr, ndtri
+
+    return float(-ndtri(ndtr(-part.deviations) / count))
+
+
+def _deciding(parts, answers, verdict, refuted) -> Comparison:
+    """The comparison that the verdict hangs on: of yes the one nearest the edge of its region, of
+    no the one farthest outside, else the farthest outside among those that do not say yes."""
+    if verdict == "no":
+        return min(refuted, key=lambda part: _order(part.room()))
+    if verdict == "yes":
+        parts = [part for part, answer in zip(parts, answers, strict=True) if answer == "yes"]
+    else:
+        parts = [part for part, answer in zip(parts, answers, strict=True) if answer != "yes"]
+    return min(parts, key=lambda part: _order(part.room()))
+
+
+def _order(room: float) -> float:
+    return room if room == room else math.inf
+
+
+def written(value: float, low: float, high: float) -> str:
+    """A value with its interval, to two digits of the half width; to four digits without one."""
+    width = (high - low) / 2
+    if not math.isfinite(value):
+        return "no value"
+    if not (width > 0 and math.isfinite(width)):
+        return f"{value:.4g}"
+    places = max(0, 1 - math.floor(math.log10(width)))
+    return f"{value:.{places}f} ({low:.{places}f} to {high:.{places}f})"
+
+
+COLUMNS = tuple(field.name for field in fields(Claim) if field.name != "parts")
+
+
+def write(claims: Iterable[Claim], path: str | Path) -> None:
+    """Writes claims as CSV, one a row. Raises `ValueError` where two have the same id."""
+    claims = list(claims)
+    names = [claim.id for claim in claims]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{path}: found more than one claim with the id {', '.join(repeated)}")
+    with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as opened:
+        writer = csv.writer(opened, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for claim in claims:
+            values = (getattr(claim, name) for name in COLUMNS)
+            writer.writerow(f"{one:.7g}" if isinstance(one, float) else one for one in values)
+
+
+def read(path: str | Path) -> list[Claim]:
+    """Claims that `write` wrote, without comparisons; `ArtifactError` names any other file."""
+    with Path(path).open(encoding="utf-8", newline="") as opened:
+        reader = csv.DictReader(opened)
+        rows = list(reader)
+    if reader.fieldnames is None or tuple(reader.fieldnames) != COLUMNS:
+        raise ArtifactError(
+            f"{path} has the columns {reader.fieldnames}, expected {', '.join(COLUMNS)}; "
+            f"delete it and run snakemake again"
+        )
+    return [Claim(**{name: _value(name, text) for name, text in row.items()}) for row in rows]
+
+
+def _value(name: str, text: str):
+    if name in ("value", "low", "high"):
+        return float(text)
+    return text == "True" if name == "beyond" else text

@@ -1,0 +1,76 @@
+"""The base class of figures' blocks, and how a figure is made from its module.
+
+A figure is one module `papers/{paper}/{figure}.py`, which holds in this order
+
+    Block(Figure)             its keys in the config
+    Inputs(inputs.Inputs)     the files that it reads, with the key of each run: `of(block, config)`
+    tables(inputs, block)     all numbers that are drawn or judged; `drawn` of what it returns is
+                              the table of the CSV
+    claims(tables)            records (`claims.Claim`); it never raises
+    draw(tables)              the picture; it computes nothing
+    caption(inputs, block)    reStructuredText: what is shown, what the eye sees, how it was made
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from manybody.io.options import Block, Reference, inside
+
+TRUE = "expected an energy model with parameters: source; take one"  # the end of a refusal
+
+
+class Figure(Block):
+    """Base class of the block of a figure."""
+
+    def states(self, config: dict) -> list[list]:
+        """The clones that the figure shows: [clone, sweep], of n-grams [source, None].
+
+        Of its evaluations the targets that the block names, or all where it names none; clones that
+        it names themselves, after its `sweep`, or after their last.
+        """
+        names = [name for _, name in inside("", self) if isinstance(name, Reference)]
+        found = [
+            [str(name), getattr(self, "sweep", max(config["clones"][name]["sweeps"]))]
+            for name in names
+            if name.block == "clones"
+        ]
+        kinds = {name: source["kind"] for name, source in config["sources"].items()}
+        picked = {name for name in names if name.block in ("targets", "clone targets")}
+        for evaluation in (name for name in names if name.block == "evaluations"):
+            for name, target in config["evaluations"][evaluation]["targets"].items():
+                if picked and name not in picked:
+                    continue
+                if "clone" in target:
+                    found.append([target["clone"], target["sweep"]])
+                elif kinds.get(target.get("source")) == "n-gram-clone":
+                    found.append([target["source"], None])
+        return [state for place, state in enumerate(found) if state not in found[:place]]
+
+
+def make(
+    module: ModuleType,
+    block: dict,
+    inputs: dict,
+    files: Mapping[str, Sequence[str]],
+    caption: str,
+    stem: str | Path,
+) -> None:
+    """Writes `stem`.pdf, .png, .csv (what is drawn), .claims.csv and .caption.rst.
+
+    module: the figure's. block: as the config has it. inputs: `Inputs` as plain values. files: the
+    job's inputs by kind (`inputs.with_files`).
+    """
+    from manybody.io import tables as files_of_tables
+    from manybody.io.atomic import atomic
+    from manybody.papers import claims, style
+    from manybody.papers.inputs import with_files
+
+    stem = Path(stem)
+    given = with_files(module.Inputs.model_validate(inputs), files)
+    found = module.tables(given, module.Block.model_validate(block))
+    style.save(module.draw(found), stem)
+    files_of_tables.write_csv(found.drawn, stem.with_name(f"{stem.name}.csv"))
+    claims.write(module.claims(found), stem.with_name(f"{stem.name}.claims.csv"))
+    with atomic(stem.with_name(f"{stem.name}.caption.rst")) as temporary:
+        temporary.write_text(caption, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Figures of the paper on sequence multi-index models, a module each."""

@@ -1,0 +1,162 @@
+"""Recovery of the couplings: errors of factored attention against the number of sequences M.
+
+The numbers are those of `training.learning_curves.compute`, of kind `recovery`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from manybody.io.options import key, refers
+from manybody.papers import claims as records
+from manybody.papers import inputs as needed
+from manybody.papers import style
+from manybody.papers.figure import Figure
+from manybody.papers.inputs import Curve
+from manybody.papers.readings import Table
+
+POINTS, LINE, THEORY = style.ORDERS[2], "0.4", style.UNBOUNDED
+SCORES = style.ORDERS[4]
+CORRELATIONS = {
+    "pearson": "A$_{ij}$ with J$_{ij}$",
+    "score correlation": "|A$_{ij}$ + A$_{ji}$| / 2 with |J$_{ij}$|",
+}
+PANELS = {
+    "a": ("coupling error", "fit"),
+    "b": tuple(CORRELATIONS),
+    "c": ("excess loss", "expected excess"),
+}
+SLOPE = (-1.0, 0.15)  # of log err_J by log M, and its tolerance
+
+
+class Block(Figure):
+    """Errors of the couplings against the number of sequences."""
+
+    curve: refers("curves", "recovery") = key("Curve of kind recovery.")
+
+
+class Inputs(needed.Inputs):
+    """The curve, its entry of the config and that of its source."""
+
+    curve: Curve
+    entry: dict
+    source: dict
+
+    @classmethod
+    def of(cls, block: Block, config: dict) -> "Inputs":
+        entry = config["curves"][block.curve]
+        return cls(
+            curve=Curve(curve=block.curve), entry=entry, source=config["sources"][entry["source"]]
+        )
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What is drawn; slope of log err_J by log M with its standard error; runs; L."""
+
+    drawn: pd.DataFrame
+    slope: tuple[float, float]
+    runs: int
+    length: int
+
+
+def tables(inputs: Inputs, block: Block) -> Tables:
+    """Errors, correlations and excess losses of all fits, and the power of M through the errors."""
+    table = Table.read(inputs.curve.file())
+    found = {
+        name: pd.concat([table.get(name, series) for series in table.series(name)]).assign(
+            series=name
+        )
+        for names in PANELS.values()
+        for name in names
+        if name != "fit"
+    }
+    row = table.get("mean slope", table.series("mean slope")[0]).iloc[0]
+    power, error = float(row["y"]), float(row["y_err"])
+    errors = found["coupling error"]
+    sizes = np.array(sorted(errors["x"].unique()))
+    level = np.log(errors["y"]).mean() - power * np.log(errors["x"]).mean()
+    fit = {"x": sizes, "y": np.exp(level) * sizes**power, "series": "fit", "seed": "all"}
+    found["fit"] = pd.DataFrame(fit)
+    parts = [found[name].assign(panel=panel) for panel, names in PANELS.items() for name in names]
+    runs = errors["seed"].nunique()
+    return Tables(style.gathered(parts), (power, error), runs, table.about["length"])
+
+
+def claims(tables: Tables) -> list[records.Claim]:
+    """How errors of couplings fall with the number of sequences."""
+    return [
+        records.judged(
+            "potts/recovery/slope",
+            "The squared error of inferred couplings falls as 1 / M",
+            records.near("slope of log err_J by log M", *tables.slope, *SLOPE, runs=tables.runs),
+            scope=f"{tables.runs} samples, L = {tables.length}",
+            rule=f"the slope is {SLOPE[0]:g} within {SLOPE[1]:g}",
+            beyond=True,
+        )
+    ]
+
+
+@style.in_house_style
+def draw(tables: Tables):
+    """Panels (a) errors, (b) correlations with the truth, (c) excess test loss, all against M."""
+    from matplotlib.ticker import NullFormatter
+
+    figure = style.new(2, 2.9)
+    sizes = sorted(set(style.series(tables.drawn, "a", "coupling error")["x"]))
+    for letter, axes, panel in zip(
+        "abc", figure.subplots(1, 3), (_errors, _correlations, _excess), strict=True
+    ):
+        panel(axes, tables)
+        axes.set(xscale="log", xlabel="sequences M")
+        axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
+        axes.set_xticks(sizes, [f"{size:g}" for size in sizes], rotation=45)
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.minorticks_off()
+        style.legend_below(axes, drop=0.62)
+    return figure
+
+
+def _errors(axes, tables: Tables) -> None:
+    power, error = tables.slope
+    fit, found = (style.series(tables.drawn, "a", name) for name in ("fit", "coupling error"))
+    label = f"$M^{{s}}$, s = {power:.3f} ± {error:.3f}"
+    axes.plot(fit["x"], fit["y"], color=LINE, label=label)
+    looks = dict(color=POINTS, alpha=0.7, edgecolors="white", linewidths=0.4)
+    axes.scatter(found["x"], found["y"], label=f"{tables.runs} samples", **looks)
+    axes.set(yscale="log", ylabel="err$_J$ = |cA − J|² / |J|²")
+    axes.set_title(f"error of the couplings, L = {tables.length}")
+
+
+def _correlations(axes, tables: Tables) -> None:
+    looks = zip("oD", (POINTS, SCORES), strict=True)
+    for (name, label), (marker, colour) in zip(CORRELATIONS.items(), looks, strict=True):
+        found = style.series(tables.drawn, "b", name)
+        axes.plot(found["x"], found["y"], marker, color=colour, label=label)
+    axes.set(ylabel="Pearson r", ylim=(None, 1.0), title="correlation with the true J")
+
+
+def _excess(axes, tables: Tables) -> None:
+    found, expected = (
+        style.series(tables.drawn, "c", name) for name in ("excess loss", "expected excess")
+    )
+    axes.plot(expected["x"], expected["y"], color=THEORY, label="p / (2ML)")
+    looks = dict(linestyle="", marker="o", markersize=3, elinewidth=0.8, label="fits")
+    axes.errorbar(found["x"], found["y"], found["y_err"], color=POINTS, **looks)
+    axes.set(yscale="log", ylabel="test loss − optimum (nats per site)", title="excess test loss")
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    """What is shown, what the eye sees, how it was made."""
+    entry, source = inputs.entry, inputs.source
+    return (
+        "Inverse Potts: factored attention recovers the couplings from M sequences.\n\n"
+        "**(a)** Relative squared error of A, its scale and sign fixed by the best fit to J, one "
+        "point a sample; the line is a power of M through them. **(b)** Correlation of A with J "
+        "over ordered pairs, and of symmetrised scores over pairs. **(c)** Test loss less that of "
+        f"the true conditionals on {entry['test']} sequences; the line p / (2ML) has no free "
+        "parameter.\n\n"
+        f"One head (free A, full V) was fitted by L-BFGS to all L = {source['length']} masks of M "
+        f"sequences, {entry['realisations']} times at each M, with a ridge of {entry['ridge']:g}.\n"
+    )

@@ -1,0 +1,136 @@
+"""Tables of theory and of curves as figures read them.
+
+A table knows its quantities by series; a quantity that an entry did not ask for is an empty frame.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from manybody.io import tables
+
+SAME = 1e-6  # relative difference of two x that are meant to be equal
+SMALLEST = 1e-12  # the same, absolute, at 0
+MEDIAN = math.sqrt(math.pi / 2)  # standard error of a median over that of a mean, normal law
+
+
+class Value(NamedTuple):
+    """A number, its standard error (NaN: none) and how many independent values that error was
+    estimated from (None: very many, or the number is exact)."""
+
+    value: float
+    error: float = math.nan
+    runs: float | None = None
+
+
+class Table:
+    """A table of theory, its entry of the config and its document."""
+
+    def __init__(self, frame: pd.DataFrame, about: dict):
+        self.entry, self.about = about["entry"], about
+        self._empty = frame.iloc[:0]
+        parts = frame.groupby(["quantity", "series"], sort=False)
+        self._frames = {key: part.sort_values("x", kind="stable") for key, part in parts}
+
+    @classmethod
+    def read(cls, path) -> "Table":
+        """The table at a path; `ArtifactError` names a file that is not such a table."""
+        return cls(*tables.read_theory(path))
+
+    def get(self, quantity: str, series: str = "") -> pd.DataFrame:
+        """Rows of one quantity and series in the order of x; none if the table has not got it."""
+        return self._frames.get((quantity, series), self._empty)
+
+    def y(self, quantity: str, series: str = "") -> np.ndarray:
+        """The numbers y of one quantity and series in the order of x."""
+        return self.get(quantity, series)["y"].to_numpy()
+
+    def series(self, quantity: str) -> list[str]:
+        """Names of the series of a quantity."""
+        return [series for found, series in self._frames if found == quantity]
+
+    def at(self, quantity: str, series: str, x: float) -> Value | None:
+        """The value at x; None if the table has no such point."""
+        found = self.get(quantity, series)
+        found = found[np.isclose(found["x"], x, rtol=SAME, atol=SMALLEST)]
+        if not len(found):
+            return None
+        return Value(*map(float, found[["y", "y_err"]].iloc[0]), self.entry.get("scrambles"))
+
+    def between(self, quantity: str, series: str, x: float) -> Value | None:
+        """The same on straight lines between points with numbers; None outside of them."""
+        found = self.get(quantity, series)
+        found = found[found["y"].notna()]
+        if not len(found) or not found["x"].iloc[0] - SAME <= x <= found["x"].iloc[-1] + SAME:
+            return None
+        values = (float(np.interp(x, found["x"], found[part])) for part in ("y", "y_err"))
+        return Value(*values, self.entry.get("scrambles"))
+
+    def failed(self, series: str) -> np.ndarray:
+        """The x at which the iteration of a series did not converge."""
+        found = self.get("converged", series)
+        return found.loc[found["y"] < 1, "x"].to_numpy()
+
+
+def is_in(x: pd.Series, places: Iterable[float]) -> np.ndarray:
+    """Marks the x that are among some places, but for rounding."""
+    places = np.asarray(list(places), float)
+    return np.isclose(np.asarray(x)[:, None], places, rtol=SAME, atol=SMALLEST).any(axis=1)
+
+
+def matrix(frame: pd.DataFrame) -> pd.DataFrame:
+    """Runs x places."""
+    return frame.pivot(index="seed", columns="x", values="y")
+
+
+def mean(values: Iterable[float]) -> Value:
+    """Mean and standard error; the error of one value is not known."""
+    values = np.asarray(list(values), float)
+    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return Value(float(values.mean()) if len(values) else math.nan, error, len(values))
+
+
+def median(values: Iterable[float]) -> Value:
+    """Median and its standard error, that of a normal distribution's."""
+    values = np.asarray(list(values), float)
+    _, error, runs = mean(values)
+    return Value(float(np.median(values)), MEDIAN * error, runs)
+
+
+def departure(entry: dict, **needed) -> str:
+    """Says where an entry is not the one at which numbers were measured; empty where it is."""
+    for key, value in needed.items():
+        found = entry.get(key)
+        same = math.isclose(found, value) if _numbers(found, value) else found == value
+        if not same:
+            return f"{key} is {found}, {value} is needed"
+    return ""
+
+
+def _numbers(*values) -> bool:
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+
+
+def first_crossing(x: Iterable[float], y: Iterable[float], level: float) -> float:
+    """The x at which a curve first passes a level, on straight lines; NaN if it never does."""
+    x, y = np.asarray(list(x), float), np.asarray(list(y), float)
+    above = np.flatnonzero(y >= level)
+    if not len(above):
+        return math.nan
+    first = above[0]
+    if first == 0:
+        return float(x[0])
+    low, high = y[first - 1], y[first]
+    share = (level - low) / (high - low)
+    return float(x[first - 1] + share * (x[first] - x[first - 1]))
+
+
+def crossings(frame: pd.DataFrame, level: float) -> pd.Series:
+    """Where each run first passes a level, by run; NaN for those that never do. In order of x."""
+    return pd.Series(
+        {run: first_crossing(part["x"], part["y"], level) for run, part in frame.groupby("seed")},
+        dtype=float,
+    )

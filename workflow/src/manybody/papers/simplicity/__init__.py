@@ -1,0 +1,1 @@
+"""Figures of arXiv 2410.19637 (`simplicity`), a module each."""

@@ -1,0 +1,181 @@
+"""The one look of all figures, the tables of what is drawn, and how figures are written.
+
+Equal numbers give equal bytes. matplotlib is imported where it is used.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from manybody import models
+from manybody.io.atomic import atomic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+RC = {
+    "font.family": "DejaVu Sans",  # ships with matplotlib: the same glyphs everywhere
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "figure.titlesize": 8,
+    "axes.labelsize": 8,
+    "legend.fontsize": 7,
+    "legend.title_fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 3.5,
+    "savefig.dpi": 200,
+    "pdf.fonttype": 42,
+}
+WIDTHS = {1: 3.4, 2: 7.0}  # inches of one and of two columns of a journal
+SMALL = 7  # points, of notes inside a panel; ticks of insets and maps have 6
+
+# Okabe and Ito's colours, which colour-blind readers tell apart, from low order to high.
+ORDERS = {2: "#0072B2", 3: "#56B4E9", 4: "#009E73", 5: "#B9C400", 6: "#E69F00"}
+UNBOUNDED = "#D55E00"
+ORIGINAL = "#444444"
+# Times, early to late: distinct from the orders' colours, and of falling lightness.
+TIMES = ("#C9B3DA", "#8E63AE", "#4B1D6B", "#1F0A30")
+
+BAND = {"alpha": 0.2, "linewidth": 0}  # of an error around a line: seaborn's `err_kws`
+
+COLUMNS = ["panel", "series", "seed", "x", "y", "y_err"]  # of what is drawn
+TEXT_COLUMNS = ["series", "text"]
+
+
+def in_house_style(function: Callable) -> Callable:
+    """Decorates a function that draws: it runs under the settings `RC`."""
+
+    @wraps(function)
+    def drawn(*arguments, **options):
+        import matplotlib
+
+        with matplotlib.rc_context(RC):
+            return function(*arguments, **options)
+
+    return drawn
+
+
+def seaborn():
+    """seaborn, without what it imports for densities and clusters, which no figure has."""
+    from manybody.io.quick_start import missing
+
+    with missing("scipy.stats", "scipy.cluster"):
+        import seaborn
+    return seaborn
+
+
+def new(columns: int, height: float) -> "Figure":
+    """An empty figure, one or two `columns` wide and `height` inches high, to be printed as it is.
+
+    Its parts keep clear of each other.
+    """
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(WIDTHS[columns], height), layout="constrained")
+
+
+def legend_below(axes: "Axes", columns: int = 1, drop: float = 0.4, **looks) -> None:
+    """A legend under the axis label, where no curve is: `drop` inches below the axes."""
+    from matplotlib.transforms import ScaledTranslation
+
+    looks = dict(columnspacing=1.2, handletextpad=0.5, handlelength=1.8, borderaxespad=0) | looks
+    down = ScaledTranslation(0, -drop, axes.get_figure(root=True).dpi_scale_trans)
+    place = dict(bbox_to_anchor=(0, 0), bbox_transform=axes.transAxes + down)
+    axes.legend(loc="upper left", **place, ncols=columns, **looks)
+
+
+def label_right(axes: "Axes", labels: Sequence[tuple[str, float, str]], apart: float) -> None:
+    """Names (text, y, colour) at the right edge of the axes, each joined to its height y.
+
+    They are moved up where they would be less than `apart` of the axes' height from each other.
+    """
+    low, high = axes.get_ylim()
+    lowest = -1.0
+    for text, value, colour in sorted(labels, key=lambda label: label[1]):
+        height = (value - low) / (high - low)
+        lowest = max(height, lowest + apart)
+        line = dict(arrowstyle="-", color=colour, linewidth=0.6, shrinkA=0, shrinkB=0)
+        axes.annotate(
+            text,
+            xy=(1.0, height),
+            xytext=(1.06, lowest),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            va="center",
+            fontsize=SMALL,
+            arrowprops=line,
+            annotation_clip=False,
+        )
+
+
+def band(axes: "Axes", frame: pd.DataFrame, colour: str) -> None:
+    """One error to either side of a curve (x, y, y_err); none where it is not known."""
+    errors = frame["y_err"].fillna(0)
+    axes.fill_between(frame["x"], frame["y"] - errors, frame["y"] + errors, color=colour, **BAND)
+
+
+def plain_ticks(axis: "Axis", places: Sequence[float] = ()) -> None:
+    """Plain numbers at the ticks of a logarithmic axis; at `places` alone, if any are named."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if places:
+        axis.set_major_locator(FixedLocator(places))
+        axis.set_minor_locator(NullLocator())
+
+
+def colour(document: dict) -> str:
+    """The colour of a clone: blue to red from low to high order, grey for text and the like."""
+    if "generator" not in document:
+        return ORIGINAL
+    return generator_colour(document["generator"]["description"])
+
+
+def generator_colour(description: dict) -> str:
+    """The colour of a model: by its depth if that sets its order."""
+    depth = models.about(description).depth
+    return UNBOUNDED if depth is None else ORDERS.get(depth, ORDERS[6])
+
+
+def points(panel: str, series: str, seed, x, y, errors=math.nan) -> pd.DataFrame:
+    """Rows of what is drawn: points (x, y) of one series, with one seed and error, or one each."""
+    table = pd.DataFrame({"x": np.asarray(x, float), "y": np.asarray(y, float)})
+    seeds = np.broadcast_to(np.asarray(seed), len(table)).astype(str)
+    errors = np.broadcast_to(np.asarray(errors, float), len(table))
+    return table.assign(panel=panel, series=series, seed=seeds, y_err=errors)
+
+
+def gathered(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The rows of all panels as the figure's CSV has them."""
+    return pd.concat(parts, ignore_index=True)[COLUMNS]
+
+
+def series(drawn: pd.DataFrame, panel: str, name: str) -> pd.DataFrame:
+    """The rows of one series of a panel."""
+    return drawn[(drawn["panel"] == panel) & (drawn["series"] == name)]
+
+
+def save(figure: "Figure", stem: str | Path) -> None:
+    """Writes `stem`.pdf and `stem`.png, each whole or not at all. Neither carries a date."""
+    import matplotlib
+
+    stem = Path(stem)
+    undated = {"pdf": {"CreationDate": None}, "png": None}
+    with matplotlib.rc_context(RC):
+        for kind, metadata in undated.items():
+            with atomic(stem.with_name(f"{stem.name}.{kind}")) as temporary:
+                figure.savefig(temporary, format=kind, metadata=metadata)
+            figure.set_layout_engine("none")  # found once, for both

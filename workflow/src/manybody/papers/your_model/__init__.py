@@ -1,0 +1,1 @@
+"""Figures of models that were trained elsewhere, a module each."""
