@@ -79,7 +79,8 @@ EDITS = {  # file: old text, new text, jobs whose digest changes
         "papers/potts/recovery.py", "Inverse Potts: ", "From data: ", {"potts/recovery"}
     ),
     "a claim": (
-        "papers/potts/recovery.py", "SLOPE = (-1.0, 0.15)", "SLOPE = (-1.0, 0.2)", {"potts/recovery"}
+        "papers/potts/recovery.py", "SLOPE = (-1.0, 0.15)", "SLOPE = (-1.0, 0.2)",
+        {"potts/recovery"},
     ),
     "a comment in a claim": (
         "papers/simplicity/fig3.py", "records.judged(\n", "records.judged(  # one\n", set()
