@@ -51,18 +51,11 @@ def test_more_threads_only_for_many_chains(asked):
     assert asked.sampling_threads("interactions-3") == 4
 
 
-def test_laws_that_a_spectrum_is_measured_with():
+def test_the_passage_of_a_text_has_a_decoder():
     config = configs.load()
     asked = Sources(Paths(config), check(config))
     spectra = config["spectra"]
     text = next(name for name, entry in spectra.items() if entry["source"] == "docs")
-    assert spectra[text]["kind"] == "draws"
-    assert asked.spectrum_law(text) == asked.spectrum_text(text) == []
-    spectra["grams"] = {**spectra[text], "kind": "n-grams"}
-    assert asked.spectrum_text("grams") == ["results/sequences/docs/train.parquet"]
-    spectra["known"] = {"kind": "n-grams", "source": "planted"}
-    assert asked.spectrum_law("known") == ["results/sequences/planted/hamiltonian.safetensors"]
-    assert asked.spectrum_text("known") == []
     spectra[text]["passage"] = None
     assert asked.words_of(text) == []
     spectra[text]["passage"] = 0

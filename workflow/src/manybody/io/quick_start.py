@@ -23,7 +23,7 @@ import numpy as np
 def without_compiler(kind: type) -> type:
     """A class of torch's optimizers without the wrappers that import its compiler.
 
-    The wrappers also name each step to a profiler, which takes longer than the step of a small model.
+    The wrappers also name each step to a profiler, which takes longer than a small model's step.
     """
     import torch
 
@@ -61,7 +61,7 @@ def unfilled_weights():
 
 
 def number_column(values: np.ndarray):
-    """An Arrow column (n,) of numbers without nulls, which shares the memory of values that lie in a row.
+    """An Arrow column (n,) of numbers without nulls, on the memory of values that lie in a row.
 
     Not `pa.array`, which imports pandas.
     """
