@@ -61,7 +61,7 @@ def unfilled_weights():
 
 
 def number_column(values: np.ndarray):
-    """An Arrow column (n,) of numbers without nulls, on the memory of values that lie in a row.
+    """An Arrow column (n,) of numbers without nulls, which shares the memory of the values.
 
     Not `pa.array`, which imports pandas.
     """

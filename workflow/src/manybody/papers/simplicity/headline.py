@@ -15,7 +15,7 @@ import pandas as pd
 
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part
-from manybody.io.options import Name, key
+from manybody.io.options import key
 from manybody.models import labels
 from manybody.papers import claims as records
 from manybody.papers import inputs as needed
@@ -23,7 +23,7 @@ from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.saturation import BOOTSTRAPS, SATURATION, read_kinds
 from manybody.papers.simplicity import comparison, students
-from manybody.papers.simplicity.comparison import RULE, STATEMENT, Compared
+from manybody.papers.simplicity.comparison import BOUND, Compared
 from manybody.papers.simplicity.students import Evaluated, Kinds, StudentBlock, StudentInputs
 from manybody.papers.style import points
 
@@ -33,6 +33,8 @@ LINES = {
     "wide": {"linestyle": "--", "marker": "s", "markerfacecolor": "white"},
     "noise": {"linestyle": ":", "marker": "s", "markerfacecolor": "white"},
 }
+STATEMENT = "At equal loss of the generators their order sets the time"
+RULE = f"the log ratio of times is above log 1.25 = {BOUND:.3f} (no: below it)"
 PAIR = 0.6  # inches, of a pair's heading and intervals
 MARKS = {0.05: "o", 0.02: "D"}  # by definition of saturation
 
@@ -50,7 +52,7 @@ class HeadlineCorpus(StudentBlock):
     generators: list[students.Evaluation] = key(
         "Evaluations of the generators, whose losses must be equal where orders are compared."
     )
-    test: Name = key("Target of test text in the generators' evaluations.")
+    test: students.Test = key("Target of test text in the generators' evaluations.")
     comparisons: list[Comparison] = key(
         "Pairs of kinds of clones: the one that saturates later if the order sets the time, and "
         "the other.",
