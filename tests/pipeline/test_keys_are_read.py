@@ -114,8 +114,3 @@ INNER = [block for block in blocks_of() if block.__name__ != "Figures"]
 def test_every_key_is_read(block):
     unread = [name for name in block.model_fields if name not in readers(block)]
     assert not unread, f"{block.__name__}: nothing reads {', '.join(unread)}; delete these keys"
-
-
-def test_a_key_that_nothing_reads_is_noticed():
-    for block in INNER:
-        assert "unread" not in readers(block)
