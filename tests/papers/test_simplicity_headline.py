@@ -10,10 +10,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from planted_losses import BERT, Evaluated, clone, factored
 
-from manybody.claims.saturation import SATURATION
-from manybody.claims.simplicity import corpora, headline
-from manybody.plotting import style
-from manybody.plotting.simplicity.headline import figure_of
+from manybody.papers import style
+from manybody.papers.saturation import SATURATION
+from manybody.papers.simplicity import headline
 
 STEPS = np.concatenate([[0, 1, 10, 50], np.round(np.geomspace(100, 3000, 50))])
 CHAINS = 80
@@ -66,57 +65,47 @@ def generators(apart=0.0):
 # --- The figure ----------------------------------------------------------------------------------
 
 
-def corpus(source="docs", steps=STEPS, late=1200, bootstraps=50):
+def corpus(source="docs", late=1200, bootstraps=50):
     times = dict.fromkeys(LATE, late) | dict.fromkeys(EARLY, 600)
     times |= dict.fromkeys([*STOPPED, *LOW], 300) | {"original": 1500}
-    block = {
+    part = {
         "evaluation": "students",
         "control": "original",
         "test": "test",
         "generators": [],
         "comparisons": [{"late": LATE, "early": EARLY}, {"late": STOPPED, "early": LOW}],
     }
-    student = Evaluated(dict(description=BERT, source=source), losses(times, steps), TARGETS)
-    return corpora.compare(student, block, generators(), bootstraps)
+    student = Evaluated(dict(description=BERT, source=source), losses(times), TARGETS)
+    block = headline.HeadlineCorpus.model_validate(part)
+    return headline.compare(student, block, generators(), bootstraps)
 
 
 def test_the_headline_draws_and_lists_what_it_decided():
     made = [corpus(bootstraps=100), corpus("second", late=620, bootstraps=100)]
-    found = headline.claims(made)
-    figure, drawn = figure_of(made)
-    assert list(drawn.columns) == style.FIGURE_COLUMNS
+    tables = headline.tables_of(made)
+    drawn, found = tables.drawn, headline.claims(tables)
+    assert list(drawn.columns) == style.COLUMNS
     assert set(drawn["panel"]) == {"loss", "times", "d", "errors"}
-    claims = found[found["claim"].str.startswith("11 (")]
-    assert claims["holds"].tolist() == ["yes", "no", "no", "no"]
-    assert claims["claim"].str.contains("on this corpus, at this scale").all()
-    stopped = claims["claim"].str.contains("may itself be of low effective order")
-    assert stopped.tolist() == [False, True, False, True]
-    premises = found[found["claim"].str.startswith("11, premise")]
-    assert premises["holds"].tolist() == ["yes"] * 4
+    assert [claim.verdict for claim in found] == ["yes", "no", "no", "no"]
     d = drawn[drawn["panel"] == "d"]
     assert len(d) == 2 * 2 * len(SATURATION)
-    first = claims[["value", "tolerance"]].iloc[0].tolist()
-    assert d[["x", "y_err"]].iloc[0].tolist() == pytest.approx(first)
+    first = found[0].parts[0]
+    assert d[["x", "y_err"]].iloc[0].tolist() == pytest.approx([first.value, first.half])
     errors = drawn[drawn["panel"] == "errors"].iloc[:3]["y"]
-    assert math.hypot(*errors) == pytest.approx(claims["standard_error"].iloc[0])
+    assert math.hypot(*errors) == pytest.approx(first.error)
     times = drawn[(drawn["panel"] == "times") & (drawn["y"] == 5)]
     assert len(times) == 2 * 8 * SEEDS
-    assert len(figure.axes) == 3
 
 
 def test_headings_stand_clear_of_each_other_at_two_columns_width():
-    """Of every pair: which clones, at the left, and the answer, at the right, above its intervals;
-    at 100 % no text is smaller than 7 points."""
-    made = [corpus(), corpus("another-corpus", late=620)]
-    figure, found = figure_of(made)[0], headline.claims(made)
+    """Of every pair: which clones, above its intervals; no text is smaller than 7 points."""
+    tables = headline.tables_of([corpus(), corpus("another-corpus", late=620)])
+    figure = headline.draw(tables)
     assert figure.get_figwidth() <= 7.2
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
+    assert len(figure.axes) == 3
     (axes,) = (axes for axes in figure.axes if axes.texts)
-    claims = found[found["claim"].str.startswith("11 (")]
-    assert [text.get_text() for text in axes.texts[1::2]] == [
-        f"the order sets the time: {holds}" for holds in claims["holds"]
-    ]
     edges = [text.get_window_extent(renderer) for text in axes.texts]
     edges += [line.get_window_extent(renderer) for line in axes.lines if line.get_marker() in "oD"]
     assert not any(one.overlaps(other) for one, other in itertools.combinations(edges, 2))
@@ -126,6 +115,6 @@ def test_headings_stand_clear_of_each_other_at_two_columns_width():
 
 
 def test_a_single_corpus_says_that_the_second_is_missing():
-    found = headline.claims([corpus()])
-    assert found["holds"].tolist()[-1] == "not-run"
-    assert "headline-second.yaml" in found["claim"].iloc[-1]
+    last = headline.claims(headline.tables_of([corpus()]))[-1]
+    assert last.verdict == "not-run"
+    assert "headline-second.yaml" in last.because
