@@ -173,6 +173,7 @@ def test_bands_of_figure_3_lie_a_standard_error_to_either_side():
             assert set(zip(curve["x"].astype(float), edge, strict=True)) <= corners
 
 
+@pytest.mark.long
 def test_figure_3_is_read_from_files(tmp_path):
     block = {key: value for key, value in FIG3.items() if key != "wide_generator"} | {"seeds": [1]}
     inputs, block = planted.written(tmp_path)(fig3, block)

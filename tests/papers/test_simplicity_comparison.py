@@ -68,6 +68,7 @@ def test_the_interval_covers_the_planted_ratio(sds):
     assert np.median(widths) < 4.6 * truth
 
 
+@pytest.mark.long
 def test_each_part_of_the_error_is_the_planted_one():
     rng = np.random.default_rng(3)
     late, early = kinds_of(rng, 0.0, 0.2, 0.1, 0.05, (4000, 2, 4000))

@@ -80,6 +80,7 @@ def corpus(source="docs", late=1200, bootstraps=50):
     return headline.compare(student, block, generators(), bootstraps)
 
 
+@pytest.mark.long
 def test_the_headline_draws_and_lists_what_it_decided():
     made = [corpus(bootstraps=100), corpus("second", late=620, bootstraps=100)]
     tables = headline.tables_of(made)
@@ -97,6 +98,7 @@ def test_the_headline_draws_and_lists_what_it_decided():
     assert len(times) == 2 * 8 * SEEDS
 
 
+@pytest.mark.long
 def test_headings_stand_clear_of_each_other_at_two_columns_width():
     """Of every pair: which clones, above its intervals; no text is smaller than 7 points."""
     tables = headline.tables_of([corpus(), corpus("another-corpus", late=620)])

@@ -213,8 +213,11 @@ def test_figures_4_and_5_make_the_same_claims_under_their_own_names():
 
 
 def test_order_33_is_a_rung_like_any_other_where_it_is_a_restriction():
-    long = {name: clone(one["generator"]["description"] | {"length": 64}, name)
-            for name, one in TARGETS.items() if not one["original"]}  # fmt: skip
+    made = {name: one for name, one in TARGETS.items() if not one["original"]}
+    long = {
+        name: clone(one["generator"]["description"] | {"length": 64}, name)
+        for name, one in made.items()
+    }
     long |= {"original": TARGETS["original"], "n4-early": clone(factored(6, length=64), "n6")}
     block = BLOCK | {"ladder": ["n2", "n4", "n4-early", "bert"]}
     order, _ = fig1.claims(planted.of_figure_1(block, targets=long))
