@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from manybody.io.quick_start import missing
+from manybody.io.quick_start import without_modules
 
 IMPORTS = """
 import importlib, pkgutil, sys, manybody.{room} as room
@@ -29,7 +29,7 @@ def test_figures_and_claims_import_nothing_heavy(room, heavy):
 
 def test_a_module_is_missing_in_the_block_alone(monkeypatch):
     monkeypatch.delitem(sys.modules, "this", raising=False)
-    with missing("this", "json"), pytest.raises(ImportError):
+    with without_modules("this", "json"), pytest.raises(ImportError):
         import this  # noqa: F401
     assert "this" not in sys.modules
     assert sys.modules["json"] is not None

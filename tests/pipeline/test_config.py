@@ -94,8 +94,8 @@ def test_a_mistake_in_the_headline_is_named(path, value, expected):
 @pytest.mark.parametrize(
     ("path", "value", "expected"),
     [
-        ("spectrum", "n4", "controls.spectrum: found n4, of n4; expected one of the student, bert"),
-        ("late", [600, 2999], "controls.late: found 2999; expected checkpoints of bert"),
+        ("spectrum", "n4", "controls.spectrum: found n4, of model n4; expected model bert"),
+        ("late", [600, 2999], "controls.late[1]: found 2999; expected checkpoints of bert"),
         ("noise", ["original"], "controls.noise: found original; expected targets of a source"),
         ("twins", [["original", "raw-n2"]], "controls.twins: found original; expected first"),
         ("generators", ["generator-n2"], "controls.series: found raw-n1, a clone of run 0 of n1"),

@@ -28,7 +28,7 @@ ROOMS = {
     "figures": ["plotting", "claims", "config/figures"],
 }
 ASKED = ("paths", "sources", "models", "figures", "jobs")  # by the rules
-CHECKS = ("misfits", "problems", "_target_problems")
+CHECKS = ("misfits", "problems")
 
 
 @cache

@@ -9,7 +9,7 @@ from pydantic import Field, create_model
 from manybody import models
 from manybody.config.sources import sized
 from manybody.config.training import training_of
-from manybody.io.options import Block, Seed, key
+from manybody.io.options import Block, Seed, key, refers
 
 INIT_SEED = (
     "Draws the initial weights, which all runs of the model share; each where the run's seed "
@@ -46,6 +46,10 @@ class Model(Block):
     def fitted(self) -> bool:
         """Whether it is fitted to all sequences at once."""
         return self.training is not None and self.training.optimizer.name == "lbfgs"
+
+    def keeps(self, step: int) -> bool:
+        """True of steps that it keeps checkpoints of; nothing is known of a training elsewhere."""
+        return self.training.keeps(step) if self.training else self.about.read
 
     def problems(self):
         yield from super().problems()
@@ -140,3 +144,4 @@ def _entry(architecture: str) -> type[Model]:
 AnyModel = Annotated[
     reduce(or_, map(_entry, models.ARCHITECTURES)), Field(discriminator="architecture")
 ]
+Trained = refers("models", wanted="that is trained", fits=lambda model: model.evaluated)

@@ -4,7 +4,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.io.options import Block, Count, Positive, Seed, Seeds, Several, different, key, refers
+from manybody.io.options import (
+    Block,
+    Count,
+    Positive,
+    Seeds,
+    Several,
+    different,
+    key,
+    numbered,
+    refers,
+)
 
 # `measure.spectrum` has both, and imports torch.
 LONGEST = 17  # L of sequences whose contexts are enumerated
@@ -24,7 +34,7 @@ class Spectrum(Block):
     source: refers("sources") = key("Name of the source that the model was trained on.")
     model: refers("models") = key("Name of the model.")
     seeds: Seeds = key("Its runs.")
-    steps: Literal["all", "last"] | Count | different(Seed) = key(
+    steps: Literal["all", "last"] | Count | different(numbered("steps", "model")) = key(
         "all checkpoints, the last, so many at most, from a 15th of the last on and spread by "
         "their logarithm, or a list."
     )
@@ -35,21 +45,13 @@ class Spectrum(Block):
     )
 
     def misfits(self, path, config):
-        model, source = config.models[self.model], config.sources[self.source]
-        for step in self.steps if isinstance(self.steps, list) else ():
-            if model.training is None or not model.training.keeps(step):
-                yield (
-                    f"{path}.steps: found {step}; expected checkpoints of {self.model}; take "
-                    f"others, last or all, or list it under "
-                    f"models.{self.model}.training.checkpoints"
-                )
+        source = config.sources[self.source]
         most = source.available("test")
         if most and self.sequences > most:
             yield (
                 f"{path}.sequences: found {self.sequences}; expected at most {most}, the test "
                 f"split of source {self.source}; lower it"
             )
-        yield from model.misfits_of(path, self.model, self.source, config)
         length = getattr(source, "length", None)  # an alignment's is in its file
         for name, found, most in self.lengths(length) if length else ():
             if found > most:

@@ -18,10 +18,17 @@ from manybody.config.sentences import nearest, sentences, shown
 from manybody.config.sources import Source
 from manybody.config.spectra import AnySpectrum
 from manybody.config.theory import Theory
-from manybody.io.options import Block, Reference, inside, key
+from manybody.io.options import PARTS, Block, PartNumber, Reference, key, nested
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]+")
 Taken = Set[tuple[str, str]]
+ONE_OF = {  # entries of a block, in messages
+    "sources": "a source",
+    "curves": "a curve",
+    "spectra": "a spectrum",
+    "theory": "a theory",
+    "models": "a model",
+}
 NAMED = ("corpora", "sources", "models", "clones", "evaluations", "spectra", "theory", "curves")
 
 
@@ -102,19 +109,13 @@ def check(config: dict, taken: Taken = frozenset()) -> Config:
     except ValidationError as error:
         _refuse(sentences(error, kind, config))
         raise
-    found = list(inside("", checked))
-    _refuse(
-        problem
-        for path, name in found
-        if isinstance(name, Reference)
-        for problem in _reference_problems(path.lstrip("."), name, checked, taken)
-    )
-    _refuse(
-        problem
-        for path, block in found
-        if isinstance(block, Block)
-        for problem in _block_problems(path.lstrip("."), block, checked)
-    )
+    found = [(path.lstrip("."), value, around) for path, value, around in nested("", checked)]
+    for problems in (_reference_problems, _part_problems, _block_problems):
+        _refuse(
+            problem
+            for path, value, around in found
+            for problem in problems(path, value, around, checked, taken)
+        )
     return checked
 
 
@@ -181,11 +182,11 @@ def _key_problems(path: str, node) -> Iterator[str]:
             )
 
 
-def _reference_problems(path: str, name: Reference, config: Config, taken: Taken) -> Iterator[str]:
-    """Whether the block that a name refers to has such an entry, and one that fits."""
-    entries = getattr(config, name.block, None)
-    if entries is None:
+def _reference_problems(path: str, name, around, config: Config, taken: Taken) -> Iterator[str]:
+    """Names of entries that a block of the config does not have, or that do not fit."""
+    if not isinstance(name, Reference) or name.block in PARTS:
         return
+    entries = getattr(config, name.block)
     if name not in entries:
         near = nearest(name, list(entries))
         fix = f"did you mean {near}?" if near else "name one of them, or define it"
@@ -196,16 +197,89 @@ def _reference_problems(path: str, name: Reference, config: Config, taken: Taken
         )
     elif not name.fits(entries[name]):
         others = [other for other, entry in entries.items() if name.fits(entry)]
-        fix = f"take {' or '.join(others)}" if others else f"define one under {name.block}"
-        what = {"sources": "a source", "curves": "a curve", "spectra": "a spectrum"}
-        what = what.get(name.block, "a theory")
+        fix = f"take {' or '.join(others[:5])}" if others else f"define one under {name.block}"
+        key = "architecture" if name.block == "models" else "kind"
         yield (
-            f"{path}: found {name}, of kind {entries[name].kind}; expected {what} {name.wanted}; "
-            f"{fix}"
+            f"{path}: found {name}, of {key} {getattr(entries[name], key)}; expected "
+            f"{ONE_OF[name.block]} {name.wanted}; {fix}"
         )
 
 
-def _block_problems(path: str, block: Block, config: Config) -> Iterator[str]:
+def _part_problems(path: str, part, around, config: Config, taken: Taken) -> Iterator[str]:
+    """Parts that the entries of a reference do not have, and entries that are not as another."""
+    if not isinstance(part, Reference | PartNumber):
+        return
+    if part.block not in PARTS:
+        yield from _same_problems(path, part, around, config)
+        return
+    named = _named(around, part.of)
+    for name in named if isinstance(named, list) else [named] if named else []:
+        entry = getattr(config, name.block)[name]
+        if part.block == "steps":
+            yield from _step_problems(
+                path, part, name if name.block == "models" else entry.model, config
+            )
+            continue
+        known = list(entry.targets if "targets" in part.block else getattr(entry, part.block))
+        if part.block == "clone targets":
+            known = [target for target in known if hasattr(entry.targets[target], "clone")]
+        if part not in known:
+            what = (
+                "a clone among the targets"
+                if part.block == "clone targets"
+                else f"one of the {part.block}"
+            )
+            yield (
+                f"{path}: found {part}; expected {what} of {name.block}.{name}: "
+                f"{', '.join(map(str, known)) or 'none'}; take one of them or add it there"
+            )
+
+
+def _named(around: tuple[Block, ...], key: str):
+    """What a key names, in the innermost of the blocks around that has it; None where none has."""
+    return next((found for block in around if (found := getattr(block, key, None))), None)
+
+
+def _step_problems(path: str, step: int, name: str, config: Config) -> Iterator[str]:
+    model = config.models[name]
+    if model.keeps(step):
+        return
+    steps = getattr(model.training, "steps", None)
+    fix = (
+        f", up to {steps}; take others, or list it under models.{name}.training.checkpoints"
+        if steps
+        else ", which keeps its end only; take last"
+    )
+    yield f"{path}: found {step}; expected checkpoints of {name}{fix}"
+
+
+def _same_problems(path: str, name: Reference, around, config: Config) -> Iterator[str]:
+    """Keys of an entry that differ from those of the entry, or of the block, that it goes with."""
+    if not name.same:
+        return
+    if name.like:
+        named = _named(around, name.like)
+        other = named[0] if isinstance(named, list) else named
+        expected, where = getattr(config, other.block)[other], f"{other.block}.{other}"
+    else:
+        expected = next(block for block in around if hasattr(block, name.same[0]))
+        where = f"the {type(expected).__name__.lower()}"
+    entry = getattr(config, name.block)[name]
+    differing = [key for key in name.same if getattr(entry, key) != getattr(expected, key)]
+    if differing:
+        own, others = (
+            ", ".join(f"{key} {getattr(one, key)}" for key in differing)
+            for one in (entry, expected)
+        )
+        yield f"{path}: found {name}, of {own}; expected {others}, as {where} has; change one"
+
+
+def _block_problems(path: str, block, around, config: Config, taken: Taken) -> Iterator[str]:
+    if not isinstance(block, Block):
+        return
     for step, said in block.problems():
         yield f"{'.'.join(filter(None, [path, step]))}: {said}"
     yield from block.misfits(path, config)
+    model = getattr(block, "model", None)
+    if isinstance(model, Reference) and isinstance(getattr(block, "source", None), Reference):
+        yield from config.models[model].misfits_of(path, model, block.source, config)

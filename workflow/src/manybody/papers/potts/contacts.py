@@ -63,7 +63,6 @@ class Block(Figure):
                 f"{path}.model: found {self.model}; expected factored attention of one layer, "
                 f"whose weights score pairs; take such a model"
             )
-        yield from model.misfits_of(f"{path}.model", self.model, self.source, config)
 
 
 class Inputs(needed.Inputs):

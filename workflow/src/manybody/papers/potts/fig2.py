@@ -24,7 +24,7 @@ from manybody.io.options import NotNegative, Seeds, Text, key, refers
 from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import style
-from manybody.papers.figure import TRUE, Figure
+from manybody.papers.figure import Adopting, Figure
 from manybody.papers.inputs import Equations, Hamiltonian, Maps, Sequences, Trained
 from manybody.papers.potts import runs
 from manybody.papers.potts.runs import FACTORED, Candidate, Data, Entry
@@ -85,13 +85,11 @@ class Block(Figure):
     """Architectures on one sample of the generalised Potts model."""
 
     source: refers("sources") = key("A Potts source.")
-    optimum: refers("models") = key("The energy model with the source's own weights.")
+    optimum: Adopting = key("The energy model with the source's own weights.")
     runs: list[Architecture] = key("Architectures of panels a to c.", min_length=1)
     interpolation: list[Interpolation] = key("Interpolated models of panel d.", [])
 
     def misfits(self, path, config):
-        if not config.models[self.optimum].adopts:
-            yield f"{path}.optimum: found {self.optimum}; {TRUE}"
         named = {"optimum": [self.optimum]}
         for key_, entries in (("runs", self.runs), ("interpolation", self.interpolation)):
             for number, entry in enumerate(entries):

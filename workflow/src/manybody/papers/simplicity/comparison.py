@@ -164,7 +164,7 @@ class Compared(NamedTuple):
                 f"log ratio of times, {self.words}, {share:.0%} of the drop left",
                 *(one.value, one.error, BOUND),
                 half=one.half,
-                unusable=f"{one}; {self.unusable}" if self.unusable else "",
+                unusable=self.unusable,
             )
             for share, one in self.found.items()
         ]

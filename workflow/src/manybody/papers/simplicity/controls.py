@@ -17,7 +17,7 @@ from pydantic import Field
 
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part
-from manybody.io.options import Name, Seed, Text, different, key, refers
+from manybody.io.options import Text, different, key, refers
 from manybody.io.sequences import Sequences as StoredSequences
 from manybody.models import labels
 from manybody.papers import claims as records
@@ -65,31 +65,25 @@ class Block(StudentBlock, Figure):
     generators: list[students.Evaluation] = key(
         "Evaluations of the generators at all their checkpoints."
     )
-    test: Name = key("Target of test text in the generators' evaluations.")
+    test: students.Test = key("Target of test text in the generators' evaluations.")
     series: list[Series] = key(
         "Clones by the way they are drawn: each is a regression of its own.", min_length=1
     )
     twins: list[Pair] = key("Pairs of targets of one generator, from text and from noise.", [])
     noise: Targets = key("Targets of text with noise.", [])
-    spectrum: refers("spectra", "draws") = key("Spectrum of the student along its training.")
-    late: Annotated[list[Seed], Field(min_length=2, max_length=2)] = key(
+    spectrum: refers("spectra", "draws", same=("source", "model"), like="evaluation") = key(
+        "Spectrum of the student along its training."
+    )
+    late: Annotated[list[students.Kept], Field(min_length=2, max_length=2)] = key(
         "Two checkpoints of the student, between which a loss rises or falls late."
     )
 
     def misfits(self, path, config):
-        yield from super().misfits(path, config)
         evaluation = config.evaluations[self.evaluation]
-        model, spectrum = config.models[evaluation.model], config.spectra[self.spectrum]
-        if (spectrum.source, spectrum.model) != (evaluation.source, evaluation.model):
-            yield (
-                f"{path}.spectrum: found {self.spectrum}, of {spectrum.model}; expected one of the "
-                f"student, {evaluation.model}; take another"
-            )
-        yield from students.unkept(f"{path}.late", self.late, evaluation.model, model)
         found = [config.evaluations[name] for name in self.generators]
         tested = {(one.model, seed) for one in found if one.steps == "all" for seed in one.seeds}
         targets = evaluation.targets
-        known = {getattr(targets.get(n), "clone", None) for one in self.series for n in one.targets}
+        known = {getattr(targets[n], "clone", None) for one in self.series for n in one.targets}
         for where, names in (
             ("noise", self.noise),
             ("series", [name for one in self.series for name in one.targets]),
@@ -100,9 +94,7 @@ class Block(StudentBlock, Figure):
 
     def _unfit(self, path, where, name, known, tested, config):
         """Whether a target is what it is named for."""
-        target = config.evaluations[self.evaluation].targets.get(name)
-        if target is None:
-            return  # said already
+        target = config.evaluations[self.evaluation].targets[name]
         kind = config.sources[target.source].kind if getattr(target, "source", None) else None
         clone = config.clones[target.clone] if hasattr(target, "clone") else None
         if where == "noise" and kind != "noisy":

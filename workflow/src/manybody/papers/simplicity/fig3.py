@@ -8,7 +8,7 @@ import pandas as pd
 
 from manybody.io import tables as files
 from manybody.io.options import Block as Options
-from manybody.io.options import Name, Seed, key, refers
+from manybody.io.options import key, refers
 from manybody.measure.chains import FORGOTTEN, RHAT, rhat_of
 from manybody.models import labels
 from manybody.papers import claims as records
@@ -22,8 +22,10 @@ from manybody.papers.simplicity.students import (
     Evaluated,
     Evaluation,
     Pair,
+    Run,
     StudentFigure,
     StudentInputs,
+    Test,
     read_evaluated,
 )
 
@@ -34,28 +36,18 @@ class PairedChains(Options):
     """Clones of one generator from text and from noise, which agree if they are its samples."""
 
     evaluation: Evaluation = key("Evaluation of the generator, one of the figure's.")
-    text: Name = key("Its target of chains from test sequences.")
-    noise: Name = key("Its target of chains from unigram noise.")
+    text: refers("clone targets") = key("Its target of chains from test sequences.")
+    noise: refers("clone targets") = key("Its target of chains from unigram noise.")
 
     def misfits(self, path, config):
         evaluation = config.evaluations[self.evaluation]
-        own = {
-            name: target.sweep
-            for name, target in evaluation.targets.items()
-            if hasattr(target, "clone") and config.clones[target.clone].model == evaluation.model
-        }
-        found = [self.text, self.noise]
-        for name in found:
-            if name not in own:
-                yield (
-                    f"{path}: found {name}; expected targets of evaluations.{self.evaluation} that "
-                    f"are clones of its own model: {', '.join(own) or 'none'}; take two of them or "
-                    f"add them there"
-                )
-        if set(found) <= set(own) and own[self.text] != own[self.noise]:
+        found = [evaluation.targets[name] for name in (self.text, self.noise)]
+        made = {(config.clones[target.clone].model, target.sweep) for target in found}
+        if made != {(evaluation.model, found[0].sweep)}:
             yield (
-                f"{path}: found {' and '.join(found)} at different sweeps; expected the same; "
-                f"change one of them in evaluations.{self.evaluation}"
+                f"{path}: found {self.text} and {self.noise}, clones of other models or at "
+                f"different sweeps; expected both of {evaluation.model} at one sweep; change one "
+                f"of them in evaluations.{self.evaluation}"
             )
 
 
@@ -63,10 +55,10 @@ class Block(StudentFigure):
     """The generators' quality, their chains' scores, two sweeps compared."""
 
     evaluation: Evaluation = key("Evaluation of the student of panel c.")
-    seeds: list[Seed] = key("Runs that are read; panel c draws the first.", None, min_length=1)
+    seeds: list[Run] = key("Runs that are read; panel c draws the first.", None, min_length=1)
     generators: list[Evaluation] = key("Evaluations of the generators from low to high order.")
     wide_generator: Evaluation = key("Evaluation of a low-order generator of high quality.", None)
-    test: Name = key("Target of test text in the generators' evaluations.")
+    test: Test = key("Target of test text in the generators' evaluations.")
     chains: list[refers("clones")] = key("Clones whose scores panel b draws.")
     twins: list[PairedChains] = key(
         "Clones of one generator from text and from noise, which agree if they are samples of it.",

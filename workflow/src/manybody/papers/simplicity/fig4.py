@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from manybody import models
-from manybody.io.options import Name, Seed, key
+from manybody.io.options import key
 from manybody.papers import claims as records
 from manybody.papers import style
 from manybody.papers.claims import Comparison
@@ -19,13 +19,14 @@ from manybody.papers.simplicity.learning import Series, Student
 from manybody.papers.simplicity.students import (
     Evaluated,
     Evaluation,
+    Kept,
     Pair,
     StudentFigure,
     Target,
     Targets,
+    Test,
     read_evaluated,
     read_student,
-    unkept,
 )
 from manybody.papers.simplicity.students import StudentInputs as Inputs
 
@@ -48,13 +49,8 @@ class Block(StudentFigure):
     generators: list[Evaluation] = key(
         "Evaluations of the generators, whose losses must be equal where orders are compared.", []
     )
-    test: Name = key("Target of test text in the generators' evaluations.", None)
-    late_steps: list[Seed] = key("Checkpoints of the right panel.", min_length=2)
-
-    def misfits(self, path, config):
-        yield from super().misfits(path, config)
-        student = config.evaluations[self.evaluation].model
-        yield from unkept(f"{path}.late_steps", self.late_steps, student, config.models[student])
+    test: Test = key("Target of test text in the generators' evaluations.", None)
+    late_steps: list[Kept] = key("Checkpoints of the right panel.", min_length=2)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pandas as pd
 
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part
-from manybody.io.options import Name, key
+from manybody.io.options import key
 from manybody.models import labels
 from manybody.papers import claims as records
 from manybody.papers import inputs as needed
@@ -50,7 +50,7 @@ class HeadlineCorpus(StudentBlock):
     generators: list[students.Evaluation] = key(
         "Evaluations of the generators, whose losses must be equal where orders are compared."
     )
-    test: Name = key("Target of test text in the generators' evaluations.")
+    test: students.Test = key("Target of test text in the generators' evaluations.")
     comparisons: list[Comparison] = key(
         "Pairs of kinds of clones: the one that saturates later if the order sets the time, and "
         "the other.",

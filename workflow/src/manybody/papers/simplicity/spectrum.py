@@ -33,29 +33,15 @@ DRAWS = {
 class Block(Figure):
     """Which orders generators and students use along training."""
 
-    generators: list[refers("spectra", "draws")] = key(
+    generators: list[refers("spectra", "draws", same=("orders",), like="students")] = key(
         "Spectra of generators, from low to high order.", []
     )
-    students: list[refers("spectra", "draws")] = key("Spectra of students.", min_length=1)
-    laws: list[refers("spectra", "draws")] = key(
-        "Spectra of the first student by other reference laws.", []
+    students: list[refers("spectra", "draws", same=("orders",), like="students")] = key(
+        "Spectra of students.", min_length=1
     )
-
-    def misfits(self, path, config):
-        first = config.spectra[self.students[0]]
-        parts = {"generators": self.generators, "students": self.students, "laws": self.laws}
-        for name, found in [(part, one) for part, names in parts.items() for one in names]:
-            entry = config.spectra[found]
-            if entry.orders != first.orders:
-                yield (
-                    f"{path}.{name}: found {found}, orders {entry.orders}; expected those of "
-                    f"{self.students[0]}, {first.orders}; change spectra.{found}.orders"
-                )
-            if name == "laws" and (entry.source, entry.model) != (first.source, first.model):
-                yield (
-                    f"{path}.laws: found {found}, of {entry.model}; expected a spectrum of "
-                    f"{first.model}, as {self.students[0]}; take another"
-                )
+    laws: list[refers("spectra", "draws", same=("orders", "source", "model"), like="students")] = (
+        key("Spectra of the first student by other reference laws.", [])
+    )
 
 
 class Inputs(needed.Inputs):

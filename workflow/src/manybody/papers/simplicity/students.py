@@ -8,13 +8,16 @@ from pydantic import Field
 
 from manybody import models
 from manybody.io import tables
-from manybody.io.options import Block, Reference, Seed, different, inside, key, refers
+from manybody.io.options import Block, Reference, different, inside, key, numbered, refers
 from manybody.papers import inputs as needed
 from manybody.papers.figure import Figure
 from manybody.papers.inputs import Clone, Tested
 
 Evaluation = refers("evaluations")
 Target = refers("targets")  # of the block's own evaluation
+Test = refers("targets", of="of_generators")  # of the evaluations of all generators
+Kept = numbered("steps", "evaluation")  # a checkpoint of the student
+Run = numbered("seeds", "evaluation")  # a run of the student
 Targets = list[Target]
 Pair = Annotated[list[Target], Field(min_length=2, max_length=2)]
 Kinds = different(refers("clone targets"))  # those of the targets that are clones
@@ -32,69 +35,29 @@ class StudentBlock(Block):
         wide = getattr(self, "wide_generator", None)
         return [*(getattr(self, "generators", None) or []), *([wide] if wide else [])]
 
-    def misfits(self, path, config):
-        """Targets, seeds and colours that the evaluations do not have."""
-        evaluation = config.evaluations[self.evaluation]
-        yield from self._target_misfits(path, evaluation)
-        for number, seed in enumerate(getattr(self, "seeds", None) or []):
-            if seed not in evaluation.seeds:
-                yield (
-                    f"{path}.seeds[{number}]: found {seed}; expected seeds that "
-                    f"evaluations.{self.evaluation} runs, {evaluation.seeds}; take some of them or "
-                    f"add it there"
-                )
-        for name in getattr(self, "palette", ()):
-            if name not in evaluation.targets:
-                yield (
-                    f"{path}.palette.{name}: found a colour for no target; expected targets of "
-                    f"evaluations.{self.evaluation}: {', '.join(evaluation.targets)}; remove it"
-                )
-        test = getattr(self, "test", None)
-        if self.of_generators and test is None:
+    def problems(self):
+        if self.of_generators and getattr(self, "test", None) is None:
             yield (
-                f"{path}.test: missing; expected the target of test text in the evaluations of "
-                f"generators; name it, or leave generators out"
+                "test",
+                "missing; expected the target of test text in the evaluations of generators; name "
+                "it, or leave generators out",
             )
-            return
-        for name in self.of_generators:
-            targets = config.evaluations[name].targets
-            if test not in targets:
-                yield (
-                    f"{path}.test: found {test}; expected a target of evaluations.{name}, "
-                    f"which are {', '.join(targets)}; take one of them or add it there"
-                )
-
-    def _target_misfits(self, path, evaluation):
-        """Names of targets that are none of the evaluation's."""
-        clones = [name for name, target in evaluation.targets.items() if hasattr(target, "clone")]
-        known = {"targets": list(evaluation.targets), "clone targets": clones}
-        for where, name in inside(path, self):
-            if isinstance(name, Reference) and name not in known.get(name.block, [name]):
-                what = "a clone among" if name.block == "clone targets" else "one of"
-                yield (
-                    f"{where}: found {name}; expected {what} the targets of "
-                    f"evaluations.{self.evaluation}: {', '.join(known[name.block])}; take one of "
-                    f"them or add it there"
-                )
 
 
 class StudentFigure(StudentBlock, Figure):
     """Base class of the blocks of figures of one student."""
 
-    seeds: list[Seed] = key(
+    seeds: list[Run] = key(
         "Runs that are drawn; all of the evaluation by default.", None, min_length=1
     )
     palette: dict[str, str] = key("Colours of targets that differ from the palette's.", {})
 
-
-def unkept(path: str, steps: Sequence[int], name: str, model):
-    """Sentences on steps of which a model keeps no checkpoint."""
-    for step in steps if model.training and not model.fitted else ():
-        if not model.training.keeps(step):
+    def misfits(self, path, config):
+        targets = config.evaluations[self.evaluation].targets
+        for name in self.palette.keys() - targets.keys():
             yield (
-                f"{path}: found {step}; expected checkpoints of {name}, up to "
-                f"{model.training.steps}; take others, or list it under "
-                f"models.{name}.training.checkpoints"
+                f"{path}.palette.{name}: found a colour for no target; expected targets of "
+                f"evaluations.{self.evaluation}: {', '.join(targets)}; remove it"
             )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from manybody.io.manifest import Manifest
-from manybody.io.options import Count, Seed, key, refers
+from manybody.io.options import Seed, key, numbered, refers
 from manybody.io.sequences import Sequences, Symbols
 from manybody.models import labels
 from manybody.papers import claims as records
@@ -26,7 +26,7 @@ class Block(Figure):
     """One passage, and what each generator makes of it."""
 
     clones: list[refers("clones")] = key("Clones from low to high order.")
-    sweep: Count = key("A saved sweep of all of them.")
+    sweep: numbered("sweeps", "clones", 1) = key("A saved sweep of all of them.")
     passages: list[Seed] = key(
         "Chains that are shown; so many successive ones as make 128 tokens are one passage.",
         min_length=1,

@@ -49,7 +49,9 @@ class Ladder(Part):
 class KnownTruth(StudentBlock):
     """A student of a source whose conditionals are known."""
 
-    spectrum: refers("spectra", "draws", "enumeration") = key("Order spectrum of the student.")
+    spectrum: refers(
+        "spectra", "draws", "enumeration", same=("source", "model", "seeds"), like="evaluation"
+    ) = key("Order spectrum of the student.")
     exact: list[Ladder] = key(
         "Cuts of the source, or levels of a tree, each ladder with the source itself at its end.",
         min_length=1,
@@ -59,8 +61,7 @@ class KnownTruth(StudentBlock):
     )
 
     def misfits(self, path, config):
-        yield from super().misfits(path, config)
-        evaluation, spectrum = config.evaluations[self.evaluation], config.spectra[self.spectrum]
+        evaluation = config.evaluations[self.evaluation]
         if config.sources[evaluation.source].conditionals is None:
             yield (
                 f"{path}.evaluation: found {self.evaluation}, of source {evaluation.source}; "
@@ -70,14 +71,6 @@ class KnownTruth(StudentBlock):
             yield (
                 f"{path}.evaluation: found {self.evaluation}, of some positions or of the next "
                 f"token; expected every position masked in turn; set positions to all"
-            )
-        first = evaluation.source, evaluation.model, evaluation.seeds
-        if (spectrum.source, spectrum.model, spectrum.seeds) != first:
-            yield (
-                f"{path}.spectrum: found {self.spectrum}, of {spectrum.model} on "
-                f"{spectrum.source}, runs {spectrum.seeds}; expected {evaluation.model} on "
-                f"{evaluation.source}, runs {evaluation.seeds}, of evaluations.{self.evaluation}; "
-                f"change one"
             )
         count = len(self.exact[0].targets)
         for name in ("exact", "clones"):

@@ -20,17 +20,9 @@ PANELS = "abcd"
 class Block(Figure):
     """Which orders of interaction models use along their checkpoints."""
 
-    spectra: list[refers("spectra", "draws")] = key("Spectra of up to seven models.", min_length=1)
-
-    def misfits(self, path, config):
-        first = self.spectra[0]
-        most = config.spectra[first].orders
-        for name in self.spectra:
-            if (found := config.spectra[name].orders) != most:
-                yield (
-                    f"{path}.spectra: found {name}, orders {found}; expected those of {first}, "
-                    f"{most}; change spectra.{name}.orders"
-                )
+    spectra: list[refers("spectra", "draws", same=("orders",), like="spectra")] = key(
+        "Spectra of up to seven models.", min_length=1
+    )
 
 
 class Inputs(needed.Inputs):
