@@ -10,14 +10,12 @@ import pytest
 from legible import faults
 from planted_losses import BERT, LENGTH, clone, factored
 
-from manybody.claims.simplicity import controls, crossed, regression
-from manybody.claims.simplicity.comparison import BOUND
-from manybody.claims.simplicity.crossed import LATE, MEASURES
-from manybody.claims.simplicity.evaluated import Evaluated
-from manybody.claims.simplicity.regression import Design
-from manybody.claims.simplicity.spectra import Spectra
-from manybody.plotting import style
-from manybody.plotting.simplicity.controls import figure_of
+from manybody.papers.simplicity import controls, crossed, regression
+from manybody.papers.simplicity.comparison import BOUND
+from manybody.papers.simplicity.crossed import LATE, MEASURES
+from manybody.papers.simplicity.regression import Design
+from manybody.papers.simplicity.students import Evaluated
+from manybody.papers.style import COLUMNS
 
 # --- Regressions ---------------------------------------------------------------------------------
 
@@ -116,13 +114,13 @@ def test_a_weight_counts_a_clone_so_often():
 
 def test_what_clones_do_not_tell_apart_is_no_number():
     y = np.array([1.0, 2.0, 3.0, 5.0])
-    alike = Design(np.full(4, 3.0), np.array([3.0, 2.5, 2.0, 1.7]), np.array([0, 1, 1, 1]))
-    found = regression.estimates(alike, y[None] + np.zeros((3, 1)), bootstraps=50)
+    same = Design(np.full(4, 3.0), np.array([3.0, 2.5, 2.0, 1.7]), np.array([0, 1, 1, 1]))
+    found = regression.estimates(same, y[None] + np.zeros((3, 1)), bootstraps=50)
     assert math.isnan(found["order"].value)
     assert math.isnan(found["doubling"].value)
     assert math.isnan(found["order at equal loss"].value)
     assert found["quality at equal order"].value > 0
-    alone = Design(alike.order, alike.loss, np.zeros(4, int))
+    alone = Design(same.order, same.loss, np.zeros(4, int))
     found = regression.estimates(alone, y[None] + np.zeros((3, 1)), bootstraps=50)
     assert not found["quality at equal order"].half < math.inf  # one training says nothing
 
@@ -241,21 +239,22 @@ def design_of(doubling=0.0, nat=-0.8, noise=500.0, noisy_rise=0.3, twin=1.0, boo
         table = planted.table("test", 0, [step], np.full((1, 50), loss))
         made = dict(description=description, seed=0, source="docs")
         tested.append(Evaluated(made, table, {}))
-    entry = {"law": "text", "sequences": 4000, "orders": 3}
-    runs = {
-        seed: (planted_spectra.table(excess=()), about | {"entry": entry, "model": "bert"})
-        for seed in range(SEEDS)
+    block = controls.Block.model_validate(BLOCK)
+    spectrum = planted_spectra.spectra(range(SEEDS), excess=())
+    return crossed.crossed(student, tested, DRAWN, spectrum, block, bootstraps)
+
+
+def claims_of(design):
+    found = controls.claims(controls.tables_of(design))
+    return {claim.id.rpartition("/")[2]: claim for claim in found}
+
+
+def verdicts(found, *labels):
+    """Verdicts of each of these series and definition, by claim."""
+    return {
+        name: {part.verdict() for part in claim.parts if part.label.startswith(labels)}
+        for name, claim in found.items()
     }
-    return crossed.crossed(student, tested, DRAWN, Spectra(runs), BLOCK, bootstraps)
-
-
-def answers(design):
-    return {row.claim: row.holds for row in controls.claims(design).itertuples()}
-
-
-def answer(found, *fragments):
-    (one,) = {holds for claim, holds in found.items() if all(part in claim for part in fragments)}
-    return one
 
 
 @pytest.fixture(scope="module")
@@ -280,14 +279,30 @@ def test_what_is_known_of_generators_is_read(by_quality):
 
 
 def test_times_that_follow_the_quality_are_not_read_as_order(by_quality):
-    found = answers(by_quality)
-    for label in ("raw", "Gibbs"):
-        assert answer(found, f"controls, {label},", "than the generator's loss") == "no"
-        assert answer(found, f"controls, {label},", "by regression") == "no"
-        assert answer(found, f"controls, {label},", "in pairs: the higher order") == "no"
-        assert answer(found, f"controls, {label},", "at equal order, in pairs") == "yes"
-    assert answer(found, "whatever draws the clones") == "no"
-    assert not any("n-grams" in claim for claim in found)  # one clone is no regression
+    found = claims_of(by_quality)
+    by_series = verdicts(found, "raw", "Gibbs")
+    assert by_series["order-less-loss"] == {"no"}
+    assert by_series["doubling"] == {"no"}
+    assert by_series["order-at-equal-loss"] == {"no"}
+    assert by_series["quality-at-equal-order"] == {"yes"}
+    for name in ("order-less-loss", "doubling", "order-at-equal-loss"):
+        assert found[name].verdict == "no"
+        assert len(found[name].parts) == 4  # of one clone of n-grams there is no regression
+    doubling = found["doubling"].parts[0]
+    expected = by_quality.series[0].found[0.05]["doubling"]
+    assert doubling.label == "raw, 9 clones, 5% left"
+    assert (doubling.value, doubling.half) == pytest.approx(
+        (math.log2(3) * expected.value, math.log2(3) * expected.half)
+    )
+    assert doubling.region == (BOUND, math.inf)
+    assert found["order-less-loss"].parts[0].region == (0.0, math.inf)
+
+
+def test_times_that_follow_the_order_are_found():
+    found = claims_of(design_of(doubling=0.6, nat=0.0))
+    for name in ("doubling-alone", "order-less-loss", "doubling", "order-at-equal-loss"):
+        assert found[name].verdict == "yes", name
+    assert found["quality-at-equal-order"].verdict == "no"
 
 
 def test_numbers_without_an_interval_are_no_claims(by_quality):
@@ -297,52 +312,48 @@ def test_numbers_without_an_interval_are_no_claims(by_quality):
     found[0.02]["doubling"] = found[0.02]["doubling"]._replace(half=math.nan)
     one = raw._replace(found=found)
     assert not one.interval("doubling")
-    assert len(controls.of_series(one)) == len(controls.of_series(raw)) - 1
-    assert controls.across([one, *by_quality.series[1:]]) == []
-
-
-def test_times_that_follow_the_order_are_found():
-    found = answers(design_of(doubling=0.6, nat=0.0))
-    for label in ("raw", "Gibbs"):
-        assert answer(found, f"controls, {label},", "without control") == "yes"
-        assert answer(found, f"controls, {label},", "than the generator's loss") == "yes"
-        assert answer(found, f"controls, {label},", "by regression") == "yes"
-        assert answer(found, f"controls, {label},", "in pairs: the higher order") == "yes"
-        assert answer(found, f"controls, {label},", "at equal order, in pairs") == "no"
-    assert answer(found, "whatever draws the clones") == "yes"
-
-
-def test_noise_and_starts_are_judged_either_way(by_quality):
-    found = answers(by_quality)
-    assert answer(found, "text with 30% noise does not saturate before") == "no"
-    assert answer(found, "loss on text with 30% noise falls") == "no"
-    assert answer(found, "controls, twins", "raw: n = 2, order 3, rank 32") == "yes"
-    assert answer(found, "BERT: M_1 comes to half its end before M_2") == "yes"
-    other = answers(design_of(noise=1500.0, noisy_rise=-0.3, twin=2.0))
-    assert answer(other, "text with 30% noise does not saturate before") == "yes"
-    assert answer(other, "loss on text with 30% noise falls") == "yes"
-    assert answer(other, "controls, twins") == "no"
+    claims = claims_of(by_quality._replace(series=[one]))
+    assert claims["doubling"].verdict == "not-run"
+    assert claims["doubling-alone"].verdict != "not-run"
 
 
 def test_definitions_of_saturation_must_agree(by_quality):
     raw = by_quality.series[0]
     found = {share: dict(raw.found[share]) for share in MEASURES}
     yes = found[0.05]["quality at equal order"]
-    found[0.02]["quality at equal order"] = yes._replace(value=-yes.value)
-    rows = controls.of_series(raw._replace(found=found))
-    assert rows[-1]["holds"] == "undecided"
-    assert rows[-1]["expected"] == f"> {BOUND:.3g}"
+    found[0.02]["quality at equal order"] = yes._replace(value=0.0)
+    claim = claims_of(by_quality._replace(series=[raw._replace(found=found)]))
+    assert claim["quality-at-equal-order"].verdict != "yes"
+    assert claim["quality-at-equal-order"].parts[0].verdict() == "yes"
+
+
+def test_noise_and_starts_are_judged_either_way(by_quality):
+    found = claims_of(by_quality)
+    assert found["noise-early"].verdict == "no"
+    assert found["noise-late"].verdict == "no"
+    assert found["start"].verdict == "yes"
+    assert found["start"].parts[0].label.startswith("raw: n = 2, order 3, rank 32")
+    assert found["half-times"].verdict == "yes"
+    other = claims_of(design_of(noise=1500.0, noisy_rise=-0.3, twin=2.0))
+    assert other["noise-early"].verdict == "yes"
+    assert other["noise-late"].verdict == "yes"
+    assert other["start"].verdict == "no"
+    assert other["start"].parts[0].value == pytest.approx(math.log(2), abs=0.15)
+    fallen = np.interp([600, 3000], STEPS, fall(1500, 0.0))
+    expected = fallen[0] - fallen[1] + 0.3 * math.log(5)
+    assert other["noise-late"].value == pytest.approx(expected, abs=0.15)
 
 
 def test_an_untested_generator_is_named(by_quality):
     with pytest.raises(ValueError, match="raw-n1: its generator was not tested at its step"):
-        crossed.crossed(by_quality.student, [], DRAWN, by_quality.spectrum, BLOCK, 10)
+        crossed.crossed(by_quality.student, [], DRAWN, by_quality.spectrum, by_quality.block, 10)
 
 
 def test_the_figure_holds_what_was_measured(by_quality):
-    figure, table = figure_of(by_quality)
-    assert faults(figure) == []
-    assert list(table.columns) == style.FIGURE_COLUMNS
+    found = controls.tables_of(by_quality)
+    assert faults(controls.draw(found)) == []
+    table = found.drawn
+    assert list(table.columns) == COLUMNS
     assert set(table["panel"]) == {
         "loss", "order", "times", "shares", "d", "noise", "half-times",
     }  # fmt: skip

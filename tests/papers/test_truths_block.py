@@ -3,6 +3,7 @@
 import pytest
 from configs import load, refusal
 
+from manybody.papers.simplicity import truths
 from manybody.pipeline.check import check
 
 
@@ -12,15 +13,17 @@ def config():
 
 
 def test_the_truth_is_asked_about_the_students_sets(config):
-    found = check(config).figures.simplicity.truths.inputs(config)
-    assert found["truths"] == ["planted-truths", "tree-truths"]
-    assert [tuple(run) for run in found["runs"]] == [tuple(run) for run in found["spectra"]]
-    assert len(found["runs"]) == 6
-    assert len(found["clones"]) == 14
-
-
-def test_the_demo_has_no_such_figure():
-    assert "truths" not in load()["figures"]["simplicity"]
+    found = truths.Inputs.of(check(config).figures.simplicity.truths, config)
+    assert [one.exact.evaluation for one in found.students] == ["planted-truths", "tree-truths"]
+    runs, spectra = (
+        [key for one in found.students for key in getattr(one, kind)]
+        for kind in ("runs", "spectra")
+    )
+    assert [(key.evaluation, key.seed) for key in runs] == [
+        (key.spectrum, key.seed) for key in spectra
+    ]
+    assert len(runs) == 6
+    assert len(found.clones) == 14
 
 
 def student(number=0):

@@ -7,10 +7,10 @@ from legible import faults
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
-from manybody.claims.simplicity.spectra import Spectra
-from manybody.plotting import style
-from manybody.plotting.your_model import map as passage_map
-from manybody.plotting.your_model.spectrum import figure_of
+from manybody.papers.simplicity.spectra import Spectra
+from manybody.papers.style import COLUMNS
+from manybody.papers.your_model import map as passage_map
+from manybody.papers.your_model import spectrum
 
 DESCRIPTION = {
     "architecture": "pretrained",
@@ -42,9 +42,11 @@ def planted(steps, suspect=None, losses=True) -> Spectra:
 
 
 def test_what_the_audit_doubts_is_hollow_and_beside_the_curves():
-    figure, drawn = figure_of([planted([10, 50, 100, 200, 400, 1000], suspect=100)])
+    found = spectrum.tables_of([planted([10, 50, 100, 200, 400, 1000], suspect=100)])
+    figure, drawn = spectrum.draw(found), found.drawn
+    assert spectrum.claims(found) == []
     assert faults(figure) == []
-    assert list(drawn.columns) == style.FIGURE_COLUMNS
+    assert list(drawn.columns) == COLUMNS
     assert set(drawn["panel"]) == set("abcd")
     growth, *_ = figure.axes
     assert "hollow" in growth.get_title("left")
@@ -60,9 +62,9 @@ def test_what_the_audit_doubts_is_hollow_and_beside_the_curves():
 
 @pytest.mark.parametrize(("losses", "panels"), [(True, "abc"), (False, "ab")])
 def test_a_single_model_has_no_curves(losses, panels):
-    figure, drawn = figure_of([planted([1000], losses=losses)])
-    assert faults(figure) == []
-    assert set(drawn["panel"]) == set(panels)
+    found = spectrum.tables_of([planted([1000], losses=losses)])
+    assert faults(spectrum.draw(found)) == []
+    assert set(found.drawn["panel"]) == set(panels)
 
 
 def passage(length: int) -> Spectra:
@@ -83,8 +85,9 @@ def passage(length: int) -> Spectra:
 
 @pytest.mark.parametrize("length", [16, 128])
 def test_the_map_shows_who_acts_on_whom_and_how(length):
-    found = passage(length)
-    figure, table = passage_map.figure_of(found)
+    found = passage_map.tables_of(passage(length))
+    figure, table = passage_map.draw(found), found.drawn
+    assert passage_map.claims(found) == []
     assert faults(figure) == []
     seventh = table[(table["panel"] == "a") & (table["series"] == "on token 7")]
     assert seventh["y"].tolist() == pytest.approx([2e-5] * 5 + [1, 2])
