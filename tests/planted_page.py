@@ -5,10 +5,9 @@ from pathlib import Path
 import pandas as pd
 from PIL import Image
 
-from manybody.claims import verdicts
-from manybody.io import tables
 from manybody.io.manifest import write_manifest
 from manybody.measure import cards
+from manybody.papers import claims as records
 from manybody.report import document
 
 
@@ -93,13 +92,17 @@ def run(folder: Path, config: dict, claims=True, clones=True) -> Path:
         Image.new("RGB", (400, 300), "white").save(stem.with_suffix(".png"))
         for ending in (".pdf", ".csv"):
             stem.with_suffix(ending).touch()
+        stem.with_suffix(".caption.rst").write_text(f"What *{name}* shows.\n")
         if claims:
-            rows = [
-                verdicts.positive(f"6 ({name}): a < b & c", [5.0, 5.0, 5.0]),
-                verdicts.identity("3: energies agree", 1e-7, 0.0, 1e-4),
+            rise = records.over_seeds("a < b & c", [5.0, 5.1, 5.2])
+            judged = [
+                records.judged(
+                    f"{paper}/{name}/rise", f"({name}): a < b & c", rise, "3 runs", "up"
+                ),
+                records.not_run(f"{paper}/{name}/none", "e < f", "no runs", beyond=True),
             ]
-            found.append(folder / "claims" / paper / f"{name}.csv")
-            tables.write_csv(verdicts.table(rows), found[-1])
+            found.append(stem.with_name(f"{name}.claims.csv"))
+            records.write(judged, found[-1])
     made = [clone(folder / "clones" / "docs" / "n2")] if clones else []
     stored = folder / "cards" / "docs.json"
     if clones:

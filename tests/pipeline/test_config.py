@@ -7,6 +7,7 @@ import pytest
 from configs import CONFIG, load, refusal
 from snakemake.utils import update_config
 
+from manybody.papers import figure_module
 from manybody.pipeline.check import NAMED, check, take_away
 from schemas import document
 
@@ -178,7 +179,6 @@ def test_the_crossed_design_is_crossed():
         ("figures.simplicity.fig2.source", "docs", ["fig2.source", "docs", "many-body"]),
         ("figures.simplicity.fig2.truth", "many-body-4", ["fig2.truth", "parameters: source"]),
         ("figures.simplicity.fig2.lines", ["n2"], ["fig2.lines", "n2", "energy"]),
-        ("figures.simplicity.fig2.exact", "exact", ["fig2.exact", "theory.exact"]),
         ("sources.potts.temperature", {"beta": -1}, ["sources.potts.temperature", "-1"]),
         ("sources.potts.temperature", {"hamming": None}, ["temperature: found neither hamming"]),
         ("sources.potts.couplings", "contacts", ["sources.potts.couplings", "'contacts'"]),
@@ -243,9 +243,10 @@ def test_an_alignment_of_ones_own_inherits_nothing_known(config):
     source = load("smoke.yaml")["sources"]["family"]
     mine = {"sources": {"mine": source}, "figures": {"potts": {"contacts": {"source": "mine"}}}}
     update_config(config, mine)
-    found = check(config).figures.potts.contacts.inputs(config)
-    assert (found["known"], found["planted"]) == ([], [])
-    assert found["contacts"] == [["mine", "potts-map", 0]]
+    block = check(config).figures.potts.contacts
+    found = figure_module("potts", "contacts").Inputs.of(block, config)
+    assert (found.known, found.planted) == (None, None)
+    assert found.contacts.model_dump() == {"source": "mine", "model": "potts-map", "seed": 0}
 
 
 def test_every_key_is_described():

@@ -72,10 +72,10 @@ def test_files_that_a_source_is_made_of(tmp_path):
     (tmp_path / "J.safetensors").write_bytes(b"J")
     config = configs.load()
     config["sources"]["planted"]["couplings"] = {"file": str(tmp_path / "J.safetensors")}
-    assert sources(config).tensor_files("planted") == [str(tmp_path / "J.safetensors")]
+    assert sources(config).source_files("planted") == [str(tmp_path / "J.safetensors")]
     config["sources"]["planted"]["couplings"] = {"file": str(tmp_path / "K.safetensors")}
     with pytest.raises(ConfigError, match=r"sources\.planted\.couplings\.file: .*did you mean"):
-        sources(config).tensor_files("planted")
+        sources(config).source_files("planted")
 
 
 def test_a_tokenizer_of_the_user_s_own(tmp_path):
@@ -84,13 +84,13 @@ def test_a_tokenizer_of_the_user_s_own(tmp_path):
     del source["vocabulary"]
     source["tokenizer"] = str(tmp_path)
     asked = sources(config)
-    assert asked.special_tokens("docs") == "results/sequences/docs/special.json"
+    assert asked.file_beside("docs", "special.json") == "results/sequences/docs/special.json"
     with pytest.raises(ConfigError, match=r"sources\.docs\.tokenizer: .*tokenizer\.json"):
-        asked.tokenizer_files("docs")
+        asked.source_files("docs")
     (tmp_path / "tokenizer.json").write_text("{}")
-    assert asked.tokenizer_files("docs") == [str(tmp_path / "tokenizer.json")]
+    assert asked.source_files("docs") == [str(tmp_path / "tokenizer.json")]
     source["tokenizer"] = {"hub": "owner/name", "revision": "main"}
-    assert sources(config).tokenizer_files("docs") == []
+    assert sources(config).source_files("docs") == []
 
 
 def test_weights_that_are_no_folder_are_refused(tmp_path):

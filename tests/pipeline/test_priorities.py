@@ -1,10 +1,11 @@
-"""Needs of figures, and by them the order of jobs."""
+"""Files that figures are made of, and by them the order of jobs."""
 
 import re
 
 import configs
 import pytest
 
+from manybody.papers.inputs import Displacements, Trained
 from manybody.pipeline.check import ConfigError, check
 from manybody.pipeline.figures import Figures
 from manybody.pipeline.jobs import DRAWN_FIRST, OF_CLONES, Jobs
@@ -28,42 +29,54 @@ def jobs(demo):
     return Jobs(demo.paths, demo)
 
 
-def priority(jobs: Jobs, template: str, path: str, least: int) -> float:
+def fields(template: str, path: str) -> dict[str, str] | None:
+    """Wildcards by which a path follows from a template; the default's names hold no slash."""
     pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template))
-    found = re.fullmatch(pattern, path).groupdict()
-    return jobs.urgency(template, least)(found)
+    found = re.fullmatch(pattern, path)
+    return found and found.groupdict()
 
 
-def test_a_figure_is_drawn_from_files_of_what_it_needs(demo):
-    needed = demo.needs("simplicity", "fig4", drawn=True)
-    inputs = demo.inputs("simplicity", "fig4", drawn=True)
-    paths = demo.paths
-    assert inputs["losses"] == [
-        paths.losses.format(evaluation=name, seed=seed) for name, seed in needed["runs"]
-    ]
-    assert inputs["clones"] == [paths.clone_path(name) for name in needed["clones"]]
-    assert inputs["runs"]
-    assert inputs["clones"]
-    every = {run for run, _ in demo.parts("runs")}
-    assert every >= {run for run, _ in needed["runs"]}
+def priority(jobs: Jobs, template: str, path: str, least: int) -> float:
+    return jobs.urgency(template, least)(fields(template, path))
 
 
-def test_what_is_judged_alone_does_not_redraw_a_figure(demo):
-    exact = [name for name in demo.names() if "exact" in demo.config["figures"][name[0]][name[1]]]
-    assert exact
-    for name in exact:
-        judged, drawn = demo.needs(*name, drawn=False), demo.needs(*name, drawn=True)
-        assert set(drawn["theory"]) < set(judged["theory"])
-        assert "exact" not in demo.block(*name, drawn=True)
-        assert "exact" in demo.block(*name, drawn=False)
+def test_a_figure_is_made_of_files_of_what_it_asks_for(demo):
+    name, paths = ("potts", "fig2"), demo.paths
+    inputs = demo.inputs(*name)
+    runs = demo.keys(Trained, [name])
+    assert runs
+    assert {paths.model_path(run.source, run.model, run.seed) for run in runs} <= set(
+        inputs["models"]
+    )
+    (source,) = {run.source for run in runs}
+    assert inputs["sequences"] == [paths.split_path(source, "validation")]
+    assert inputs["hamiltonians"] == [paths.hamiltonian_path(source)]
+    assert inputs["equations"] == [f"results/equations/{'/'.join(name)}.parquet"]
+
+
+def test_a_figure_that_is_not_there_is_refused_with_those_that_are(demo):
+    with pytest.raises(ConfigError, match=r"no figure potts/fig9; it has .*potts/fig2"):
+        demo.inputs("potts", "fig9")
+
+
+def test_what_figures_share_is_asked_for_once(demo):
+    name = ("potts", "fig2")
+    assert demo.keys(Trained, [name, name]) == demo.keys(Trained, [name])
 
 
 def test_the_first_figure_of_each_paper_goes_before_all_others(demo, jobs):
     papers = {paper for paper, _ in demo.names()}
     assert set(jobs.figure_rank.values()) >= set(range(len(papers)))
-    first = [path for path, rank in jobs.figure_rank.items() if rank < len(papers)]
-    theory = next(path for path in first if "/theory/" in path)
-    assert priority(jobs, demo.paths.theory, theory, 10) == DRAWN_FIRST
+    paths = demo.paths
+    templates = (paths.model, paths.curve, paths.theory, paths.losses, paths.spectrum)
+    first = [
+        priority(jobs, template, path, 10)
+        for path, rank in jobs.figure_rank.items()
+        for template in templates
+        if rank < len(papers) and fields(template, path)
+    ]
+    assert first
+    assert set(first) == {DRAWN_FIRST}
 
 
 def test_generators_go_before_other_models_and_figures_one_by_one(demo, jobs):
@@ -73,7 +86,6 @@ def test_generators_go_before_other_models_and_figures_one_by_one(demo, jobs):
     models = {path for path in later if "/models/" in path} - generators
     assert generators
     assert models
-    # the default's names hold no slash, so that a path is taken apart in one way
     ranked = {path: priority(jobs, model, path, 10) for path in generators | models}
     assert all(OF_CLONES < ranked[path] < OF_CLONES + 1 for path in generators)
     assert all(10 < ranked[path] < 11 for path in models)
@@ -86,21 +98,13 @@ def test_generators_go_before_other_models_and_figures_one_by_one(demo, jobs):
 
 
 def test_runs_that_no_figure_follows_are_refused(demo):
-    source, model = demo.parts("displacements")[0]
+    followed = demo.keys(Displacements)[0]
+    source, model = followed.source, followed.model
     runs = demo.followed_runs(source, model)
     assert runs
     assert all(f"/{source}/{model}/seed-" in path for path in runs)
     with pytest.raises(ConfigError, match=f"no figure follows docs/no; .*{source}/{model}"):
         demo.followed_runs("docs", "no")
-
-
-def test_advice_without_a_trial_says_what_to_leave_in(demo):
-    assert [*demo.trial_files()] == ["spectra", "manifests", "ngrams"]
-    assert len(demo.needed_trial()) == 2 * len(demo.config["spectra"]["trial"]["seeds"]) + 1
-    without = figures()
-    without.config["spectra"].pop("trial")
-    with pytest.raises(ConfigError, match=r"spectra\.trial: expected .*take `advise`"):
-        without.needed_trial()
 
 
 def test_figures_with_a_config_of_their_own_have_cards_of_their_own(demo):
@@ -111,4 +115,4 @@ def test_figures_with_a_config_of_their_own_have_cards_of_their_own(demo):
     shown = own.page_inputs([("simplicity", "controls")], "simplicity.controls.")
     assert cards
     assert len(shown["cards"]) == len(cards)
-    assert len(shown["figures"]) == 3
+    assert shown["figures"] == own.files_of("simplicity", "controls")

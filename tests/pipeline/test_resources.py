@@ -35,11 +35,9 @@ def test_modules_are_those_of_the_architecture(demo):
     assert len(demo.clone_modules("n2", "bert")) == 4
 
 
-def test_a_theory_or_the_identities_that_it_obeys(demo):
+def test_a_theory_has_a_module(demo):
     demo.config["theory"]["held"] = {"kind": "multi-index-fig2"}
-    demo.config["theory"]["checked"] = {"kind": "multi-index-exact"}
     assert demo.theory_module("held") == "manybody.theory.multi_index.fig2"
-    assert demo.theory_module("checked") == "manybody.claims.identities.multi_index"
 
 
 def test_an_architecture_has_no_recipe(demo):

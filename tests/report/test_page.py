@@ -13,7 +13,6 @@ import pytest
 from configs import load
 from PIL import Image
 
-from manybody.claims import verdicts
 from manybody.measure import chains
 from manybody.report import document, images, provenance
 
@@ -75,9 +74,10 @@ def test_every_figure_is_there_with_picture_files_and_rows(page, folder):
     assert len(pictures) == len(figures)
     for paper, name in figures:
         assert f"{paper}-{name}" in page.values("id")
-        for ending in ("pdf", "csv"):
+        for ending in ("pdf", "csv", "claims.csv"):
             assert f"figures/{paper}/{name}.{ending}" in links
-        assert f"6 ({name}): a < b & c" in page.text
+        assert f"({name}): a < b & c" in page.text
+        assert f"What {name} shows." in page.text
     assert all(one["src"].startswith("data:image/png;base64,") for one in pictures)
     assert all((one["width"], one["height"]) == ("400", "300") for one in pictures)
 
@@ -269,7 +269,7 @@ def test_the_share_of_a_picture_leaves_room_for_the_text():
     ],
 )
 def test_what_is_known_of_chains_is_said_in_words(rhat, kept, said):
-    assert verdicts.in_words(rhat, kept) == said
+    assert chains.in_words(rhat, kept) == said
 
 
 def test_a_clone_without_passages_is_known_as_well(tmp_path):

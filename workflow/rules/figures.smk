@@ -28,6 +28,9 @@ rule make_figure:
         caption=f"{FIGURE}.caption.rst",
     log:
         f"{RESULTS}/logs/make_figure/{{paper}}.{{figure}}.log",
+    wildcard_constraints:
+        paper=named(paper for paper, _ in figures.names()),
+        figure=named(figure for _, figure in figures.names()),
     priority: DRAWN
     localrule: True
     conda:

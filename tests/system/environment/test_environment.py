@@ -3,7 +3,6 @@
 import ast
 import functools
 import importlib.util
-import json
 import re
 import sys
 import tomllib
@@ -225,14 +224,12 @@ def test_an_entry_without_hashes_is_refused():
         lock.parse("numpy==2 \\\n    # via pandas\n")
 
 
-def made(folder: Path, locks: Path, **changes: str) -> Path:
+def made(folder: Path, locks: Path) -> Path:
     """A folder that looks like an environment which the installer made."""
     venv = folder / "venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").touch()
-    stamp = {"folder": str(venv), "torch": "cpu"}
-    stamp["lock"] = install.digest(install.lock_of(locks, "cpu"))
-    (venv / install.STAMP).write_text(json.dumps(stamp | changes))
+    (venv / install.STAMP).write_text(install.stamp(venv, locks, "cpu"))
     return venv
 
 

@@ -64,12 +64,6 @@ def _no_sample(name: str, alpha: float, dimension: int):
         )
 
 
-class ManyBodyExact(Seeded):
-    """Identities of many-body data and of factored attention, by enumeration."""
-
-    kind: Literal["many-body-exact"]
-
-
 class GradientFlow(Seeded):
     """Gradient flow of two layers of factored attention in one dimension."""
 
@@ -291,8 +285,7 @@ class Trec(Threaded):
 
 
 Theory = Annotated[
-    ManyBodyExact
-    | GradientFlow
+    GradientFlow
     | Replica
     | StateEvolution
     | FixedOverlap

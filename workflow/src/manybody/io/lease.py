@@ -1,4 +1,10 @@
-"""Leases: one writer of a folder at a time, on any host that shares it."""
+"""Leases: one writer of a folder at a time, on any host that shares it.
+
+`filelock.SoftFileLease` judges a writer on another host dead only after it has watched it for the
+whole `SILENCE`, so it cannot say at once, as `holders` does before `make resume` unlocks a folder,
+that a writer has been silent for hours. Its record has no place for the SLURM job and the last sign
+of life, which the message names.
+"""
 
 import json
 import os

@@ -239,11 +239,11 @@ def read(path: str | Path) -> list[Claim]:
     """Claims that `write` wrote, without comparisons; `ArtifactError` names any other file."""
     with Path(path).open(encoding="utf-8", newline="") as opened:
         reader = csv.DictReader(opened)
-        rows = list(reader)
-    if reader.fieldnames is None or tuple(reader.fieldnames) != COLUMNS:
+        columns, rows = tuple(reader.fieldnames or ()), list(reader)
+    if columns != COLUMNS:
         raise ArtifactError(
-            f"{path} has the columns {reader.fieldnames}, expected {', '.join(COLUMNS)}; "
-            f"delete it and run snakemake again"
+            f"{path} has the columns [{', '.join(columns)}], expected "
+            f"{', '.join(COLUMNS)}; delete it and run snakemake again"
         )
     return [Claim(**{name: _value(name, text) for name, text in row.items()}) for row in rows]
 

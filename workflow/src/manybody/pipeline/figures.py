@@ -54,15 +54,20 @@ class Figures:
         ]
 
     def entry_of(self, paper: str, figure: str) -> dict:
-        """A figure's block as the config has it."""
+        """A figure's block as the config has it. `ConfigError` names those that there are."""
+        if (paper, figure) not in self.names():
+            known = ", ".join(map("/".join, self.names()))
+            raise ConfigError(f"config has no figure {paper}/{figure}; it has {known or 'none'}")
         return self.config["figures"][paper][figure]
 
     def _block(self, paper: str, figure: str):
+        self.entry_of(paper, figure)
         return getattr(getattr(self.checked.figures, paper.replace("-", "_")), figure)
 
     def _asked(self, paper: str, figure: str) -> Inputs:
         """The typed inputs of a figure, worked out once."""
-        return figure_module(paper, figure).Inputs.of(self._block(paper, figure), self.config)
+        block = self._block(paper, figure)
+        return figure_module(paper, figure).Inputs.of(block, self.config)
 
     def keys(self, kind: type[Key], names: list[Name] | None = None) -> list[Key]:
         """Keys of one kind that figures, by default all of the config, ask for, each once."""

@@ -27,10 +27,8 @@ class Models:
         return [*self.model_modules(model), *fit]
 
     def theory_module(self, theory: str) -> str:
-        """The module that computes a theory, or checks the identities of a kind `...-exact`."""
+        """The module that computes a theory."""
         kind = self.entry("theory", theory)["kind"].replace("-", "_")
-        if kind.endswith("_exact"):
-            return f"manybody.claims.identities.{kind.removesuffix('_exact')}"
         return f"manybody.theory.{kind.replace('multi_index_', 'multi_index.')}"
 
     def architecture(self, model: str) -> dict:

@@ -7,7 +7,6 @@ layers, (e) thresholds over c, (f) the same against public data.
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pandas as pd
 
 from manybody.io import options
@@ -211,7 +210,9 @@ def _first(table: Table) -> Comparison:
     if len(found) < 2:
         return Comparison(label, math.nan, unusable="a threshold is missing in the table")
     last, first = found
-    error = math.hypot(*np.nan_to_num([last.error, first.error]))
+    # That of the layer that is learned first is exact and has no error.
+    errors = [each.error for each in found if math.isfinite(each.error)]
+    error = math.hypot(*errors) if errors else math.nan
     gap = records.above(label, first.value - last.value, error, runs=first.runs)
     return replace(gap, unusable=_doubts(table))
 

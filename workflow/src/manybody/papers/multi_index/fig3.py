@@ -183,7 +183,7 @@ def _gap(text: str, table: Table, first: str, second: str, most: float = math.in
         return Comparison(text, math.nan, unusable="no c at which both were found")
     gaps = both["y_second"] - both["y"]
     at = gaps.idxmin()
-    error = np.hypot(both["y_err"].fillna(0), both["y_err_second"].fillna(0))[at]
+    error = np.hypot(both["y_err"], both["y_err_second"])[at]
     label = f"{text}, smallest at c = {both.loc[at, 'x']:g} of {len(both)}"
     rule = dict(runs=table.entry["scrambles"], deviations=records.STRICT)
     return records.above(label, float(gaps[at]), float(error), **rule)

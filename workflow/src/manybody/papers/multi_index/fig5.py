@@ -11,7 +11,7 @@ from manybody.papers import claims as records
 from manybody.papers import style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
-from manybody.papers.multi_index import curves
+from manybody.papers.multi_index import curves, theories
 from manybody.papers.multi_index.theories import KIND, Inputs, channel, sampled
 from manybody.papers.readings import Table
 
@@ -60,8 +60,7 @@ def _smallest_step(table: Table) -> Comparison:
     if steps.isna().any():
         return Comparison(label, math.nan, unusable="a Q11 is not a number")
     at = steps.idxmin()
-    errors = found["y_err"].fillna(0)
-    error = math.hypot(errors[at], errors.shift()[at])
+    error = math.hypot(found["y_err"][at], found["y_err"].shift()[at])
     rule = dict(runs=table.entry["scrambles"], deviations=records.STRICT)
     label += f", up to Q22 = {found.loc[at, 'x']:g}"
     return records.above(label, float(steps[at]), error, -NO_FALL, **rule)
@@ -71,10 +70,10 @@ def claims(tables: Tables) -> list[records.Claim]:
     """Whether a better layer 2 makes a better layer 1."""
     entry = tables.entry
     return [
-        records.judged(
+        theories.claim(
             "multi-index/fig5/layer-2-helps",
             "The better the last layer is known, the more is learned of the first (fig. 5)",
-            tables.step,
+            [tables.step],
             f"two layers, alpha = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}, "
             f"{len(entry['overlaps'])} values of Q22, {sampled(entry)}",
             f"no step of Q11 is below -{NO_FALL:g} by three standard errors",

@@ -300,7 +300,8 @@ def searched(data: Data) -> list[records.Comparison]:
         rates = {one.rate for one in entry.candidates if one.recipe["optimizer"]["name"] == name}
         if len(rates) > 1:
             label = f"{entry.label}: best rate of {len(rates)}"
-            region = min(rates), max(rates)
+            # The outermost rates themselves lie outside.
+            region = math.nextafter(min(rates), math.inf), math.nextafter(max(rates), -math.inf)
             found.append(records.Comparison(label, entry.best.rate, 0.0, region))
     return found
 

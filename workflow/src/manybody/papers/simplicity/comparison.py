@@ -164,7 +164,7 @@ class Compared(NamedTuple):
                 f"log ratio of times, {self.words}, {share:.0%} of the drop left",
                 *(one.value, one.error, BOUND),
                 half=one.half,
-                unusable=f"{one}; {self.unusable}" if self.unusable else "",
+                unusable=self.unusable,
             )
             for share, one in self.found.items()
         ]
@@ -203,16 +203,21 @@ def compare(
     return made
 
 
-def claim(id: str, where: str, compared: Sequence[Compared], scope: str) -> records.Claim:
-    """The claim that the order sets the time, of all pairs alike; `where` names the figure."""
+def claim(
+    id: str, about: str, compared: Sequence[Compared], scope: str, beyond: bool = False
+) -> records.Claim:
+    """The claim that the order sets the time, on which all pairs and both definitions must agree.
+
+    about: the figure or the clones, in the statement.
+    """
     return records.judged(
         id,
-        f"At equal loss of the generators their order sets the time ({where})",
+        f"At equal loss of the generators their order sets the time ({about})",
         [part for one in compared for part in one.parts()],
         scope,
         f"the log of the ratio of times is above log 1.25 = {BOUND:.3f}, by both definitions",
         share=1.0,
-        beyond=True,
+        beyond=beyond,
     )
 
 

@@ -203,7 +203,7 @@ def claims_of(tables: Tables, figure: str, where: str) -> list[records.Claim]:
             scope,
             "the last loss is below all before it",
         ),
-        comparison.claim(f"{id_}/order-at-equal-loss", where, tables.compared, alone),
+        comparison.claim(f"{id_}/order-at-equal-loss", where, tables.compared, alone, beyond=True),
     ]
     if tables.norm:
         rule = "higher orders saturate later, and fall on while the lowest rests"

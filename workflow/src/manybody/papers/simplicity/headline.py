@@ -23,7 +23,7 @@ from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.saturation import BOOTSTRAPS, SATURATION, read_kinds
 from manybody.papers.simplicity import comparison, students
-from manybody.papers.simplicity.comparison import RULE, STATEMENT, Compared
+from manybody.papers.simplicity.comparison import Compared
 from manybody.papers.simplicity.students import Evaluated, Kinds, StudentBlock, StudentInputs
 from manybody.papers.style import points
 
@@ -190,13 +190,7 @@ def claims(tables: Tables) -> list[records.Claim]:
         runs = corpus.student.losses["seed"].nunique()
         scope = labels.scale(corpus.student.about, runs)
         found += [
-            records.judged(
-                f"simplicity/headline/{corpus.name}-{number}",
-                f"{STATEMENT}: {one.words}",
-                one.parts(),
-                scope,
-                RULE,
-            )
+            comparison.claim(f"simplicity/headline/{corpus.name}-{number}", one.words, [one], scope)
             for number, one in enumerate(corpus.compared, 1)
         ]
     if len(tables.corpora) == 1:

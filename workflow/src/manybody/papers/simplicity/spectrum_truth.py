@@ -17,7 +17,6 @@ from manybody.papers.style import points
 BESIDE = 1.25  # steps of points beside the last, as a factor of it and of each other
 NEAR = 0.01  # nats per token above the true conditionals, at which a model counts as near
 SHARES = 0.03  # of the variance
-ROLES = ("truth", "estimate", "student", "pairs")
 
 ALIKE = {"same": ("source", "sequences"), "like": "truth"}
 
@@ -39,7 +38,7 @@ class Block(Figure):
 
 
 class Inputs(needed.Inputs):
-    """Spectra and runs by their roles, in the order of ROLES; source and student as in the config.
+    """Spectra and runs of truth, estimate, student and pairs; source and student of the config.
 
     Each spectrum is of one run.
     """
@@ -51,9 +50,10 @@ class Inputs(needed.Inputs):
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
-        entries = [config["spectra"][getattr(block, role)] for role in ROLES]
+        names = [block.truth, block.estimate, block.student, block.pairs]
+        entries = [config["spectra"][name] for name in names]
         return cls(
-            spectra=spectra_of([getattr(block, role) for role in ROLES], config),
+            spectra=spectra_of(names, config),
             runs=[
                 Trained(source=entry["source"], model=entry["model"], seed=entry["seeds"][0])
                 for entry in entries

@@ -83,7 +83,7 @@ class Runs(Block):
 
 
 class Inputs(needed.Inputs):
-    """Runs, reference lines, held-out sequences and Hamiltonian; the source as the config has it."""
+    """Runs, reference lines, held-out sequences and Hamiltonian; the source's entry."""
 
     source: dict
     networks: list[Runs]

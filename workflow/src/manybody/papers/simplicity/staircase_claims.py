@@ -206,8 +206,8 @@ MOVES = (
     f"least {ENOUGH}"
 )
 NEAR_LINES = (
-    f"one layer ends within {ONE_LAYER:g} nats of the 2-body line; two are within {ON_LINE:g} of it "
-    f"for {PLATEAU:g} epochs or more and end within {ON_LINE:g} of the 3-body line"
+    f"one layer ends within {ONE_LAYER:g} nats of the 2-body line; two are within {ON_LINE:g} of "
+    f"it for {PLATEAU:g} epochs or more and end within {ON_LINE:g} of the 3-body line"
 )
 
 

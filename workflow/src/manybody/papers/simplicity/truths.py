@@ -148,7 +148,11 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 
 def tables_of(found: list[Student]) -> Tables:
-    """The tables of these students."""
+    """The tables of these students; of equal ones on one source the later have a number."""
+    names = [student.name for student in found]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            found[place] = found[place]._replace(name=f"{name}, {names[: place + 1].count(name)}")
     letters, parts = iter("abcdefghijklmnop"), []
     for student in found:
         for series in student.series:
@@ -232,7 +236,8 @@ def _claims(student: Student) -> list[records.Claim]:
         for place in range(len(other.steps))
         for part in _together(one, other, place)
     ]
-    id_, scope = f"simplicity/truths/{student.name.split(' on ')[-1]}", student.name
+    id_ = f"simplicity/truths/{student.name.split(' on ')[-1].replace(', ', '-')}"
+    scope = student.name
     given = {
         "ends": (
             "Where a distribution is known, the student ends with the loss of its exact "
