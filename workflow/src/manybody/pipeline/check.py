@@ -2,7 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Set
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, create_model
@@ -59,15 +60,16 @@ class Config(Block):
     figures: Block = key("What each figure draws, by paper.")
 
 
-def config_type(named: Mapping[str, Iterable[str]] | None = None) -> type[Config]:
-    """The type of a whole config in which these figures are named, by paper; of all, by default.
+@cache
+def config_type(named: Set[tuple[str, str]] | None = None) -> type[Config]:
+    """The type of a whole config in which these (paper, figure) are named; of all, by default.
 
     The modules of the others are not imported: their blocks may be anything.
     """
     blocks: dict[str, Any] = {}
     for paper, title in papers.PAPERS.items():
         known = papers.figures(paper)
-        asked = known if named is None else set(named.get(paper, ())) & set(known)
+        asked = [figure for figure in known if named is None or (paper, figure) in named]
         fields = {figure: _field(paper, figure) for figure in known if figure in asked}
         fields |= {figure: (Any, None) for figure in known if figure not in asked}
         name = "".join(part.title() for part in paper.split("-")) + "Figures"
@@ -119,11 +121,13 @@ def check(config: dict, taken: Taken = frozenset()) -> Config:
     return checked
 
 
-def _named_figures(config: dict) -> dict[str, list[str]]:
-    """The names of figures that a config gives, by paper."""
+def _named_figures(config: dict) -> frozenset[tuple[str, str]]:
+    """(paper, figure) of the figures that a config gives."""
     figures = config.get("figures")
     blocks = figures.items() if isinstance(figures, dict) else ()
-    return {paper: list(named) for paper, named in blocks if isinstance(named, dict)}
+    return frozenset(
+        (paper, figure) for paper, named in blocks if isinstance(named, dict) for figure in named
+    )
 
 
 def _refuse(problems: Iterator[str]) -> None:
