@@ -218,25 +218,33 @@ def _part_problems(path: str, part, around, config: Config, taken: Taken) -> Ite
         return
     named = _named(around, part.of)
     for name in named if isinstance(named, list) else [named] if named else []:
-        entry = getattr(config, name.block)[name]
+        entry, where = getattr(config, name.block)[name], f"{name.block}.{name}"
         if part.block == "steps":
-            yield from _step_problems(
-                path, part, name if name.block == "models" else entry.model, config
-            )
-            continue
-        known = list(entry.targets if "targets" in part.block else getattr(entry, part.block))
-        if part.block == "clone targets":
-            known = [target for target in known if hasattr(entry.targets[target], "clone")]
-        if part not in known:
-            what = (
-                "a clone among the targets"
-                if part.block == "clone targets"
-                else f"one of the {part.block}"
-            )
-            yield (
-                f"{path}: found {part}; expected {what} of {name.block}.{name}: "
-                f"{', '.join(map(str, known)) or 'none'}; take one of them or add it there"
-            )
+            model = name if name.block == "models" else entry.model
+            yield from _step_problems(path, part, model, config)
+        elif part.block.startswith("sequences of "):
+            split = part.block.removeprefix("sequences of ")
+            most = entry.available(split)
+            if most and part > most:
+                yield (
+                    f"{path}: found {part}; expected at most {most}, the {split} split of {where}; "
+                    f"lower it"
+                )
+        else:
+            yield from _missing_part(path, part, entry, where)
+
+
+def _missing_part(path: str, part, entry: Block, where: str) -> Iterator[str]:
+    """A target, run or sweep that an entry does not have."""
+    known, what = getattr(entry, part.block.removeprefix("clone ")), f"one of the {part.block}"
+    if part.block == "clone targets":
+        known = [name for name, target in known.items() if hasattr(target, "clone")]
+        what = "a clone among the targets"
+    if part not in known:
+        yield (
+            f"{path}: found {part}; expected {what} of {where}: "
+            f"{', '.join(map(str, known)) or 'none'}; take one of them or add it there"
+        )
 
 
 def _named(around: tuple[Block, ...], key: str):
