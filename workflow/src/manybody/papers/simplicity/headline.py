@@ -302,11 +302,9 @@ def caption(inputs: Inputs, block: Block) -> str:
     made = " ".join(given.made() for given in inputs.students)
     return (
         "Does the order of interaction set the time at which a student's loss on a clone "
-        "saturates, or the quality of the clone's generator?\n\n"
-        "**Above**: mean loss of the students on each clone, a line for each run of a generator; "
-        "pairs of clones are compared whose generators have the same test loss and another order. "
-        "**Below**: d, the mean of log t of the first kind less that of the second, with its 95 % "
-        "interval over students, generators and chains; t is where 5 (disc) or 2 (diamond) % of "
-        "the drop are left. Grey: within log 1.25.\n\n"
+        "saturates, or the quality of its generator?\n\n"
+        "**Above**: mean loss on each clone, a line a generator. **Below**: log ratio of the times "
+        "of two kinds of clones, 95% intervals over students, generators and chains; 5 (disc) or "
+        "2 (diamond) % of the drop are left. Grey: within log 1.25.\n\n"
         f"{made}\n"
     )
