@@ -390,7 +390,6 @@ def largest(differences):
     return float((differences.mean() / errors).abs().max()), bound
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("gamma", "ridge", "seed"), [(GAMMA, 1e-2, 4), (3.1, 0.02, 0), (4.0, 0.1, 1), (2.7, 0.3, 4)]
 )
