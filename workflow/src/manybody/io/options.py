@@ -88,8 +88,8 @@ Seeds = different(Seed)
 
 # Parts of entries that names and numbers refer to, beside the entries themselves: targets of an
 # evaluation, those of them that are clones, runs of an evaluation or a spectrum, checkpoints of a
-# model or of the model of an entry, sweeps that a clone saves, and as many sequences as a split of a
-# source has.
+# model or of the model of an entry, sweeps that a clone saves, and as many sequences as a split of
+# a source has.
 PARTS = (
     "targets",
     "clone targets",

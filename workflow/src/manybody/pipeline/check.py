@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from functools import cache
 from typing import Annotated, Any
 
@@ -112,12 +112,31 @@ def check(config: dict, taken: Taken = frozenset()) -> Config:
         _refuse(sentences(error, kind, config))
         raise
     found = [(path.lstrip("."), value, around) for path, value, around in nested("", checked)]
-    for problems in (_reference_problems, _part_problems, _block_problems):
-        _refuse(
-            problem
-            for path, value, around in found
-            for problem in problems(path, value, around, checked, taken)
-        )
+    _refuse(
+        problem
+        for path, value, _ in found
+        for problem in _reference_problems(path, value, checked, taken)
+    )
+    parts = {
+        path: list(_part_problems(path, part, around, checked)) for path, part, around in found
+    }
+    wrong = tuple(path for path, problems in parts.items() if problems)
+    # A block with a wrong part is not asked for more, which may rest on that part.
+    whole = [
+        (path, block)
+        for path, block, _ in found
+        if not any(part.startswith(path) for part in wrong)
+    ]
+    _refuse(
+        [
+            *(problem for problems in parts.values() for problem in problems),
+            *(
+                problem
+                for path, block in whole
+                for problem in _block_problems(path, block, checked)
+            ),
+        ]
+    )
     return checked
 
 
@@ -130,7 +149,7 @@ def _named_figures(config: dict) -> frozenset[tuple[str, str]]:
     )
 
 
-def _refuse(problems: Iterator[str]) -> None:
+def _refuse(problems: Iterable[str]) -> None:
     if lines := dict.fromkeys(problems):
         listed = "".join(f"\n  {line}" for line in lines)
         raise ConfigError(f"the config cannot be used:{listed}")
@@ -186,7 +205,7 @@ def _key_problems(path: str, node) -> Iterator[str]:
             )
 
 
-def _reference_problems(path: str, name, around, config: Config, taken: Taken) -> Iterator[str]:
+def _reference_problems(path: str, name, config: Config, taken: Taken) -> Iterator[str]:
     """Names of entries that a block of the config does not have, or that do not fit."""
     if not isinstance(name, Reference) or name.block in PARTS:
         return
@@ -209,7 +228,7 @@ def _reference_problems(path: str, name, around, config: Config, taken: Taken) -
         )
 
 
-def _part_problems(path: str, part, around, config: Config, taken: Taken) -> Iterator[str]:
+def _part_problems(path: str, part, around, config: Config) -> Iterator[str]:
     """Parts that the entries of a reference do not have, and entries that are not as another."""
     if not isinstance(part, Reference | PartNumber):
         return
@@ -286,7 +305,7 @@ def _same_problems(path: str, name: Reference, around, config: Config) -> Iterat
         yield f"{path}: found {name}, of {own}; expected {others}, as {where} has; change one"
 
 
-def _block_problems(path: str, block, around, config: Config, taken: Taken) -> Iterator[str]:
+def _block_problems(path: str, block, config: Config) -> Iterator[str]:
     if not isinstance(block, Block):
         return
     for step, said in block.problems():
