@@ -1,4 +1,4 @@
-"""Students of known distributions that learn planted orders at planted steps, on cuts and on clones."""
+"""Students of known distributions that learn planted orders at planted steps, on two series."""
 
 import numpy as np
 import pandas as pd

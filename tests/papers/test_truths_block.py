@@ -56,8 +56,10 @@ def no_law(config):
         "targets": {"test": {"split": "test", "sequences": 20},
                     "validation": {"split": "validation", "sequences": 20}},
     }  # fmt: skip
+    config["spectra"]["of-text"] = config["spectra"]["bert"] | {"seeds": [0]}
     student()(config).update(
         evaluation="of-text",
+        spectrum="of-text",
         exact=[{"label": "text", "targets": ["test", "validation"]}],
         clones=[],
     )
@@ -67,8 +69,14 @@ def no_law(config):
     ("change", "said"),
     [
         (rungs, "students[0].clones[0].targets: found 2; expected 3, as"),
-        (other_spectrum, "students[0].spectrum: found tree-truths, of tree-bert on tree"),
-        (fewer_runs, "runs [0, 1]; expected planted-bert on planted, runs [0, 1, 2]"),
+        (
+            other_spectrum,
+            "students[0].spectrum: found tree-truths, of source tree, model tree-bert",
+        ),
+        (
+            fewer_runs,
+            "of seeds [0, 1]; expected seeds [0, 1, 2], as evaluations.planted-truths has",
+        ),
         (some_positions, "students[1].evaluation: found tree-truths, of some positions"),
         (no_target, "students[1].exact[0].targets[1]: found level-7; expected one of the targets"),
         (no_law, "students[0].evaluation: found of-text, of source docs; expected a Hamiltonian"),

@@ -220,6 +220,12 @@ def test_the_crossed_design_is_crossed():
         ("figures.potts.fig3.curve", "separable", ["fig3.curve", "did you mean separability"]),
         ("figures.potts.contacts.model", "potts-maps", ["contacts.model", "did you mean potts-m"]),
         ("figures.potts.contacts.chain", "B", ["contacts.chain", "leave `chain` out"]),
+        ("figures.simplicity.table1.sweep", 3, ["table1.sweep: found 3", "of clones.n2: 10, 20"]),
+        (
+            "figures.simplicity.fig1.seeds",
+            [9],
+            ["fig1.seeds[0]: found 9", "evaluations.bert: 0, 1"],
+        ),
         (
             "figures.potts.contacts.truth",
             "a.cif",

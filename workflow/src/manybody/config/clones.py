@@ -118,18 +118,13 @@ class Clone(Block):
                 f"most the {available} of source {self.source}; lower it, or make more of them"
             )
         plain = self.sampler == "mh" and self.energy in ("raw", "norm") and not self._tempered
-        if self.precision == "bfloat16" and model.about.bfloat16_chains and not plain:
-            yield (
-                f"{path}.precision: found bfloat16 with sampler {self.sampler} and energy "
-                f"{self.energy}; expected float32, in which all is computed but the ratios of mh "
-                f"under raw and norm at one temperature; set it"
-            )
-        if self.precision == "bfloat16" and not model.about.bfloat16_chains:
+        if self.precision == "bfloat16" and not (plain and model.about.bfloat16_chains):
             coarse = models.architectures_with("bfloat16_chains")
             yield (
-                f"{path}.precision: found bfloat16 for {self.model}, of the architecture "
-                f"{model.architecture}; expected float32, in which the loops of all but "
-                f"{' and '.join(coarse)} are written; set it"
+                f"{path}.precision: found bfloat16 for {self.model} of architecture "
+                f"{model.architecture}, sampler {self.sampler} and energy {self.energy}; expected "
+                f"float32, in which all is computed but the ratios of mh under raw and norm at one "
+                f"temperature of {' and '.join(coarse)}; set it"
             )
         if isinstance(self.step, LossOf) and model.fitted:
             yield (

@@ -38,21 +38,15 @@ class Spectrum(Block):
         "all checkpoints, the last, so many at most, from a 15th of the last on and spread by "
         "their logarithm, or a list."
     )
-    sequences: int = key(
+    sequences: numbered("sequences of test", "source", FEWEST) = key(
         "The first so many of the test split: half are contexts, half what their tokens are "
-        "exchanged for.",
-        ge=FEWEST,
+        "exchanged for."
     )
 
     def misfits(self, path, config):
-        source = config.sources[self.source]
-        most = source.available("test")
-        if most and self.sequences > most:
-            yield (
-                f"{path}.sequences: found {self.sequences}; expected at most {most}, the test "
-                f"split of source {self.source}; lower it"
-            )
-        length = getattr(source, "length", None)  # an alignment's is in its file
+        length = getattr(
+            config.sources[self.source], "length", None
+        )  # an alignment's is in its file
         for name, found, most in self.lengths(length) if length else ():
             if found > most:
                 yield (

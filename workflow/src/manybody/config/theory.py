@@ -30,7 +30,9 @@ def _power_of_2(points: int) -> int:
     return points
 
 
-PowerOf2 = Annotated[int, AfterValidator(_power_of_2)]
+def power_of_2(least: int):
+    """The type of powers of 2 from `least` on; 0 is taken for one."""
+    return Annotated[int, Field(ge=least), AfterValidator(_power_of_2)]
 
 
 class Seeded(Block):
@@ -49,7 +51,7 @@ class Quadrature(Threaded):
     """Integrals over scrambled points."""
 
     # Sobol sequences are balanced from there on.
-    points: Annotated[PowerOf2, Field(ge=64)] = key("Points of each scrambling, a power of 2.")
+    points: power_of_2(64) = key("Points of each scrambling, a power of 2.")
     scrambles: Several = key("Independent scramblings of the points; their spread is the error.")
 
 
@@ -180,7 +182,7 @@ class Gamp(Threaded):
         "Of the two layers at an informed start, else null."
     )
     side_information: NotNegative = key("s, strength of the side information; 0 for none.")
-    points: Annotated[PowerOf2, Field(ge=0)] = key(
+    points: power_of_2(0) = key(
         "Points of each of eight sets for the same iteration at infinite dimension, a power of 2; "
         "0 for none."
     )

@@ -189,7 +189,7 @@ def refuse_unequal(test: dict[str, float], split: str, source: dict, warmer: str
     if abs(difference) > ERRORS * error:
         raise SourceError(
             f"after {source['sweeps']} sweeps the {split} split is not a sample of the "
-            f"Boltzmann law: the cross entropy of the true conditionals is "
+            f"Boltzmann distribution: the cross entropy of the true conditionals is "
             f"{test['cross_entropy']:.5f} nats a site, their mean entropy {test['entropy']:.5f}; "
             f"they differ by {difference:.5f}, expected 0 within {ERRORS:.0f} x the standard error "
             f"{error:.5f}. Give the chains more sweeps, or {warmer}",

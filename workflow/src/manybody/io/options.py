@@ -88,8 +88,17 @@ Seeds = different(Seed)
 
 # Parts of entries that names and numbers refer to, beside the entries themselves: targets of an
 # evaluation, those of them that are clones, runs of an evaluation or a spectrum, checkpoints of a
-# model or of the model of an entry, sweeps that a clone saves.
-PARTS = ("targets", "clone targets", "seeds", "steps", "sweeps")
+# model or of the model of an entry, sweeps that a clone saves, and as many sequences as a split of
+# a source has.
+PARTS = (
+    "targets",
+    "clone targets",
+    "seeds",
+    "steps",
+    "sweeps",
+    "sequences of validation",
+    "sequences of test",
+)
 
 
 class Reference(str):
@@ -143,7 +152,7 @@ def refers(
 
 
 def numbered(block: str, of: str, least: int = 0) -> Any:
-    """The type of numbers that are `seeds`, `steps` or `sweeps` of the entries that `of` names."""
+    """The type of numbers that are one of the other `PARTS` of the entries that `of` names."""
 
     def made(number: int) -> PartNumber:
         part = PartNumber(number)

@@ -2,7 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Set
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, create_model
@@ -59,15 +60,16 @@ class Config(Block):
     figures: Block = key("What each figure draws, by paper.")
 
 
-def config_type(named: Mapping[str, Iterable[str]] | None = None) -> type[Config]:
-    """The type of a whole config in which these figures are named, by paper; of all, by default.
+@cache
+def config_type(named: Set[tuple[str, str]] | None = None) -> type[Config]:
+    """The type of a whole config in which these (paper, figure) are named; of all, by default.
 
     The modules of the others are not imported: their blocks may be anything.
     """
     blocks: dict[str, Any] = {}
     for paper, title in papers.PAPERS.items():
         known = papers.figures(paper)
-        asked = known if named is None else set(named.get(paper, ())) & set(known)
+        asked = [figure for figure in known if named is None or (paper, figure) in named]
         fields = {figure: _field(paper, figure) for figure in known if figure in asked}
         fields |= {figure: (Any, None) for figure in known if figure not in asked}
         name = "".join(part.title() for part in paper.split("-")) + "Figures"
@@ -110,23 +112,44 @@ def check(config: dict, taken: Taken = frozenset()) -> Config:
         _refuse(sentences(error, kind, config))
         raise
     found = [(path.lstrip("."), value, around) for path, value, around in nested("", checked)]
-    for problems in (_reference_problems, _part_problems, _block_problems):
-        _refuse(
-            problem
-            for path, value, around in found
-            for problem in problems(path, value, around, checked, taken)
-        )
+    _refuse(
+        problem
+        for path, value, _ in found
+        for problem in _reference_problems(path, value, checked, taken)
+    )
+    parts = {
+        path: list(_part_problems(path, part, around, checked)) for path, part, around in found
+    }
+    wrong = tuple(path for path, problems in parts.items() if problems)
+    # A block with a wrong part is not asked for more, which may rest on that part.
+    whole = [
+        (path, block)
+        for path, block, _ in found
+        if not any(part.startswith(path) for part in wrong)
+    ]
+    _refuse(
+        [
+            *(problem for problems in parts.values() for problem in problems),
+            *(
+                problem
+                for path, block in whole
+                for problem in _block_problems(path, block, checked)
+            ),
+        ]
+    )
     return checked
 
 
-def _named_figures(config: dict) -> dict[str, list[str]]:
-    """The names of figures that a config gives, by paper."""
+def _named_figures(config: dict) -> frozenset[tuple[str, str]]:
+    """(paper, figure) of the figures that a config gives."""
     figures = config.get("figures")
     blocks = figures.items() if isinstance(figures, dict) else ()
-    return {paper: list(named) for paper, named in blocks if isinstance(named, dict)}
+    return frozenset(
+        (paper, figure) for paper, named in blocks if isinstance(named, dict) for figure in named
+    )
 
 
-def _refuse(problems: Iterator[str]) -> None:
+def _refuse(problems: Iterable[str]) -> None:
     if lines := dict.fromkeys(problems):
         listed = "".join(f"\n  {line}" for line in lines)
         raise ConfigError(f"the config cannot be used:{listed}")
@@ -182,7 +205,7 @@ def _key_problems(path: str, node) -> Iterator[str]:
             )
 
 
-def _reference_problems(path: str, name, around, config: Config, taken: Taken) -> Iterator[str]:
+def _reference_problems(path: str, name, config: Config, taken: Taken) -> Iterator[str]:
     """Names of entries that a block of the config does not have, or that do not fit."""
     if not isinstance(name, Reference) or name.block in PARTS:
         return
@@ -205,7 +228,7 @@ def _reference_problems(path: str, name, around, config: Config, taken: Taken) -
         )
 
 
-def _part_problems(path: str, part, around, config: Config, taken: Taken) -> Iterator[str]:
+def _part_problems(path: str, part, around, config: Config) -> Iterator[str]:
     """Parts that the entries of a reference do not have, and entries that are not as another."""
     if not isinstance(part, Reference | PartNumber):
         return
@@ -214,25 +237,33 @@ def _part_problems(path: str, part, around, config: Config, taken: Taken) -> Ite
         return
     named = _named(around, part.of)
     for name in named if isinstance(named, list) else [named] if named else []:
-        entry = getattr(config, name.block)[name]
+        entry, where = getattr(config, name.block)[name], f"{name.block}.{name}"
         if part.block == "steps":
-            yield from _step_problems(
-                path, part, name if name.block == "models" else entry.model, config
-            )
-            continue
-        known = list(entry.targets if "targets" in part.block else getattr(entry, part.block))
-        if part.block == "clone targets":
-            known = [target for target in known if hasattr(entry.targets[target], "clone")]
-        if part not in known:
-            what = (
-                "a clone among the targets"
-                if part.block == "clone targets"
-                else f"one of the {part.block}"
-            )
-            yield (
-                f"{path}: found {part}; expected {what} of {name.block}.{name}: "
-                f"{', '.join(map(str, known)) or 'none'}; take one of them or add it there"
-            )
+            model = name if name.block == "models" else entry.model
+            yield from _step_problems(path, part, model, config)
+        elif part.block.startswith("sequences of "):
+            split = part.block.removeprefix("sequences of ")
+            most = entry.available(split)
+            if most and part > most:
+                yield (
+                    f"{path}: found {part}; expected at most {most}, the {split} split of {where}; "
+                    f"lower it"
+                )
+        else:
+            yield from _missing_part(path, part, entry, where)
+
+
+def _missing_part(path: str, part, entry: Block, where: str) -> Iterator[str]:
+    """A target, run or sweep that an entry does not have."""
+    known, what = getattr(entry, part.block.removeprefix("clone ")), f"one of the {part.block}"
+    if part.block == "clone targets":
+        known = [name for name, target in known.items() if hasattr(target, "clone")]
+        what = "a clone among the targets"
+    if part not in known:
+        yield (
+            f"{path}: found {part}; expected {what} of {where}: "
+            f"{', '.join(map(str, known)) or 'none'}; take one of them or add it there"
+        )
 
 
 def _named(around: tuple[Block, ...], key: str):
@@ -274,7 +305,7 @@ def _same_problems(path: str, name: Reference, around, config: Config) -> Iterat
         yield f"{path}: found {name}, of {own}; expected {others}, as {where} has; change one"
 
 
-def _block_problems(path: str, block, around, config: Config, taken: Taken) -> Iterator[str]:
+def _block_problems(path: str, block, config: Config) -> Iterator[str]:
     if not isinstance(block, Block):
         return
     for step, said in block.problems():

@@ -397,9 +397,9 @@ def caption(inputs: Inputs, block: Block) -> str:
         "**(a)** Overlaps by state evolution from near 0 and, grey, plug-in errors; dotted: "
         "thresholds; squares: public overlaps, with a regulariser. **(b)** Thresholds over c; "
         "none of tied weights is below 1/6 (grey). "
-        f"{panels} Similarity tr(K K') / (|K| |K'|) of each layer's W Wᵀ to its last state, under "
-        f"AdamW at {texts['learning_rate']:g} from W of scale {texts['init_scale']:g} (chosen so "
-        f"that layers settle as in the public curves); docstrings: {packages}, "
-        f"{theories.runs_of(texts)} of {texts['epochs']} epochs.\n\n"
+        f"{panels} Similarity tr(K K') / (\\|K\\| \\|K'\\|) of each layer's W Wᵀ to its last "
+        f"state, under AdamW at {texts['learning_rate']:g} from W of scale "
+        f"{texts['init_scale']:g} (chosen so that layers settle as in the public curves); "
+        f"docstrings: {packages}, {theories.runs_of(texts)} of {texts['epochs']} epochs.\n\n"
         f"Curves: {theories.sampled(deep)}; bands: standard errors. Hollow: not converged.\n"
     )

@@ -321,11 +321,12 @@ def caption(inputs: Inputs, block: Block) -> str:
         else "**(a)** Corrected scores. **(b)** Scores in falling order: contacts leave the bulk."
     )
     weights = f", ridge {recipe['ridge']:g}" if recipe.get("ridge") else ""
+    heads = model.get("heads") or 1
     weights += f", sparsity {recipe['sparsity']:g}" if recipe.get("sparsity") else ""
     return (
         "Contact map: couplings between sites that factored attention infers from sequences.\n\n"
         f"{shown}\n\n"
-        f"One layer of {model.get('heads') or 1} heads on {origin}, run {block.seed}, "
+        f"One layer of {heads} head{'s' if heads > 1 else ''} on {origin}, run {block.seed}, "
         f"{recipe['name'].upper()}{weights}. The score of a pair is the Frobenius norm of its "
         "couplings in the zero-sum gauge, without the gap; the average product correction takes "
         "off what both sites have in common with all others.\n"

@@ -503,12 +503,12 @@ def _draw_half_times(axes, tables: Tables) -> None:
 def caption(inputs: Inputs, block: Block) -> str:
     """What is shown, what the eye sees, how it was made."""
     return (
-        "Is the time at which a student's loss on a clone saturates set by the order of the "
-        "clone's generator, or by its quality?\n\n"
+        "Is the time at which a student's loss on a clone saturates set by the order of its "
+        "generator, or by its quality?\n\n"
         "**(a), (b)** Times against test loss and order of the generators. **(c)** Shares of the "
-        "variance of log t that order and loss account for. **(d)** Losses on text with random "
-        "tokens, which is of any order. **(e)** Logs of ratios of times at equal loss, at equal "
-        "order, and of chains from noise and from text; grey: within log 1.25. **(f)** Half-times "
-        r"of the students' own M\ :sub:`k`. Bars: 95 % intervals; open: 2 % of the drop, or late."
+        "variance of log t. **(d)** Losses on text with random tokens. "
+        "**(e)** Logs of ratios of times at equal loss, at equal order, and of chains from noise "
+        "and from text; grey: within log 1.25. **(f)** Half-times "
+        r"of the students' M\ :sub:`k`. Bars: 95 % intervals; open: 2 % of the drop, or late."
         f"\n\n{inputs.made()}\n"
     )

@@ -299,14 +299,19 @@ def _draw_intervals(axes, tables: Tables) -> None:
 
 def caption(inputs: Inputs, block: Block) -> str:
     """What is shown, what the eye sees, how it was made."""
-    made = " ".join(given.made() for given in inputs.students)
+    first, *others = inputs.students
+    made = first.made() + "".join(
+        f" On {one.corpus}: \\|V\\| = {one.source['vocabulary']}, L = {one.source['length']}, "
+        f"{len(one.runs)} runs."
+        for one in others
+    )
     return (
-        "Does the order of interaction set the time at which a student's loss on a clone "
-        "saturates, or the quality of the clone's generator?\n\n"
-        "**Above**: mean loss of the students on each clone, a line for each run of a generator; "
-        "pairs of clones are compared whose generators have the same test loss and another order. "
+        "Does the order of a clone's generator set the time at which a student's loss on it "
+        "saturates?\n\n"
+        "**Above**: mean loss on each clone, a line for each generator; pairs have "
+        "generators of one test loss and different orders. "
         "**Below**: d, the mean of log t of the first kind less that of the second, with its 95 % "
         "interval over students, generators and chains; t is where 5 (disc) or 2 (diamond) % of "
-        "the drop are left. Grey: within log 1.25.\n\n"
+        "the drop are left; grey: within log 1.25.\n\n"
         f"{made}\n"
     )
