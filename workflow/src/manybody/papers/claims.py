@@ -237,15 +237,16 @@ def write(claims: Iterable[Claim], path: str | Path) -> None:
 
 def read(path: str | Path) -> list[Claim]:
     """Claims that `write` wrote, without comparisons; `ArtifactError` names any other file."""
+    # A cut character leaves a cut row, which is refused below.
+    with Path(path).open(encoding="utf-8", errors="replace", newline="") as opened:
+        reader = csv.DictReader(opened)
+        columns, rows = tuple(reader.fieldnames or ()), list(reader)
+    if columns != COLUMNS:
+        raise ArtifactError(
+            f"{path} has the columns [{', '.join(columns)}], expected "
+            f"{', '.join(COLUMNS)}; delete it and run snakemake again"
+        )
     try:
-        with Path(path).open(encoding="utf-8", newline="") as opened:
-            reader = csv.DictReader(opened)
-            columns, rows = tuple(reader.fieldnames or ()), list(reader)
-        if columns != COLUMNS:
-            raise ArtifactError(
-                f"{path} has the columns [{', '.join(columns)}], expected "
-                f"{', '.join(COLUMNS)}; delete it and run snakemake again"
-            )
         return [Claim(**{name: _value(name, text) for name, text in row.items()}) for row in rows]
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(
