@@ -13,7 +13,7 @@ import manybody as mb
 from manybody.data import n_gram_clone
 from manybody.io import tables
 from manybody.io.atomic import ArtifactError
-from manybody.measure import cards
+from manybody.measure import cards, clones
 from manybody.report import cards as in_words
 from manybody.sampling import combinations, metropolis
 from manybody.sampling.reference import reference
@@ -91,13 +91,13 @@ def run(tmp_path_factory):
             **sizes,
         )  # fmt: skip
         runs[name] = folder / name / "manifest.json"
-    clones = {}
+    chained = {}
     for name, given in CHAINED.items():
         given = dict(given)
         model = given.pop("model")
         loaded = mb.load_model(runs[model])
         path = drawn(folder, name, loaded, parts.__getitem__, model, **given)
-        clones[name] = (path, runs[model])
+        chained[name] = (path, runs[model])
     counted, ends = [], [folder / f"{split}.parquet" for split in ("train", "test")]
     for name, (smoothing, order) in COUNTED.items():
         out = {split: folder / name / f"{split}.parquet" for split in parts}
@@ -105,12 +105,12 @@ def run(tmp_path_factory):
         source["sequences"] = dict(train=50, validation=50, test=50)
         n_gram_clone.make(source, name, ends, out)
         counted.append(out["test"])
-    found = cards.describe(list(clones.values()), counted, *ends)
+    found = clones.describe(list(chained.values()), counted, *ends)
     cards.write(folder / "cards.json", found)
     read = cards.read(folder / "cards.json")
     assert read == found
     named = {card.name: card for card in read}
-    return SimpleNamespace(cards=named, folder=folder, parts=parts, runs=runs, clones=clones)
+    return SimpleNamespace(cards=named, folder=folder, parts=parts, runs=runs, clones=chained)
 
 
 # --- Every clone has a whole card -----------------------------------------------------------------
@@ -132,9 +132,9 @@ def lacking(value, path="") -> set[str]:
 
 def test_all_kinds_of_clones_are_tried():
     samplers = {given.get("sampler", "mh") for given in CHAINED.values()}
-    assert samplers == set(combinations.NEEDS) == set(cards.SAMPLERS)
+    assert samplers == set(combinations.NEEDS) == set(clones.SAMPLERS)
     assert {given.get("energy", "raw") for given in CHAINED.values()} == set(combinations.ENERGIES)
-    assert {smoothing for smoothing, _ in COUNTED.values()} == set(cards.SMOOTHINGS)
+    assert {smoothing for smoothing, _ in COUNTED.values()} == set(clones.SMOOTHINGS)
 
 
 @pytest.mark.parametrize("name", [*CHAINED, *COUNTED])
@@ -226,8 +226,8 @@ def test_scores_and_diagnostics_are_the_trace(run):
 
 def test_many_sweeps_are_thinned_between_the_first_and_the_last():
     trace = pd.DataFrame({name: np.arange(1001.0) for name in ("sweep", "score", "score_se")})
-    sweeps, values, _ = zip(*cards._scores(trace), strict=True)
-    assert (len(sweeps), sweeps[0], sweeps[-1]) == (cards.POINTS, 0, 1000)
+    sweeps, values, _ = zip(*clones._scores(trace), strict=True)
+    assert (len(sweeps), sweeps[0], sweeps[-1]) == (clones.POINTS, 0, 1000)
     assert values == sweeps
 
 
@@ -260,15 +260,15 @@ def test_paired_chains_that_disagree_are_no_samples(run, wrong, monkeypatch):
 
     monkeypatch.setattr(tables, "read_trace", other)
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
-    found = cards.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
+    found = clones.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
     assert [card.paired.agree for card in found] == ["no", "no"]
     assert found[0].states[-1].called == "the state after 40 sweeps"
 
 
 def test_paired_chains_that_are_too_few_to_tell_do_not_agree(run, monkeypatch):
-    monkeypatch.setattr(cards, "CLOSE", 1e-4)
+    monkeypatch.setattr(clones, "CLOSE", 1e-4)
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
-    found = cards.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
+    found = clones.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
     assert [card.paired.agree for card in found] == ["undecided", "undecided"]
     assert found[0].states[-1].called == "the state after 40 sweeps"
     assert "may agree or not" in found[0].why
@@ -278,13 +278,13 @@ def test_chains_of_another_generator_or_score_are_no_pair(run):
     assert run.cards["norm"].paired is None
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
     pairs = [run.clones["gibbs"], run.clones["noise"]]
-    assert all(card.paired is None for card in cards.describe(pairs, [], *ends))
+    assert all(card.paired is None for card in clones.describe(pairs, [], *ends))
 
 
 def test_a_loss_takes_no_more_forward_passes_than_it_says(run, monkeypatch):
     asked = []
     model = mb.load_model(run.runs["bert"])
-    monkeypatch.setattr(cards, "PREDICTIONS", 4 * CHAINS)
+    monkeypatch.setattr(clones, "PREDICTIONS", 4 * CHAINS)
     kept = model.masked_logits
 
     def counted(tokens, rows, positions):
@@ -293,7 +293,7 @@ def test_a_loss_takes_no_more_forward_passes_than_it_says(run, monkeypatch):
 
     monkeypatch.setattr(model, "masked_logits", counted)
     with torch.no_grad():
-        found = cards._loss(model, run.parts["test"][:CHAINS])
+        found = clones._loss(model, run.parts["test"][:CHAINS])
     assert sum(asked) == 4 * CHAINS
     assert found[0] == pytest.approx(mb.losses(model, run.parts["test"]).mean(), abs=0.2)
 
@@ -317,7 +317,7 @@ def test_n_grams_without_a_possible_test_sequence_have_no_loss_on_text(run):
     about = json.loads(json.dumps(found.about))
     about["card"]["loss"] |= dict(text=None, masked=None, impossible=1.0)
     mb.write_sequences(run.folder / "never.parquet", found.tokens, VOCABULARY, about)
-    card = cards._n_gram_card(run.folder / "never.parquet")
+    card = clones._n_gram_card(run.folder / "never.parquet")
     assert "text" in lacking(card)
     assert "gives 100% of the test sequences no probability" in in_words.sentence(card)
 

@@ -268,3 +268,22 @@ def test_what_is_no_file_of_claims_is_refused(tmp_path):
         (tmp_path / "other.csv").write_text(text)
         with pytest.raises(ArtifactError, match=r"other\.csv has the columns"):
             claims.read(tmp_path / "other.csv")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "a,s,1,0,2,r,yes,s,b",
+        "a,s,1,0,2,r,yes,s,b,False,c",
+        "a,s,x,0,2,r,yes,s,b,False",
+        "a,s,1,0,2,r,perhaps,s,b,False",
+        "a,s,1,0,2,r,yes,s,b,Fal",
+    ],
+)
+def test_a_row_that_is_no_whole_claim_is_refused(tmp_path, row):
+    header = ",".join(claims.COLUMNS)
+    (tmp_path / "c.csv").write_text(f"{header}\na,s,1,0,2,r,yes,s,b,False\n")
+    assert len(claims.read(tmp_path / "c.csv")) == 1
+    (tmp_path / "c.csv").write_text(f"{header}\n{row}\n")
+    with pytest.raises(ArtifactError, match=r"c\.csv is refused"):
+        claims.read(tmp_path / "c.csv")

@@ -69,8 +69,8 @@ def test_figures_come_out_along_the_way(tmp_path):
     waits_for = planned(tmp_path)
     found = ends(waits_for)
     whole = max(found.values())
-    plots = [job for job in found if job.rule.name.startswith("plot_")]
-    drawn = sorted(((found[job], job) for job in plots), key=lambda pair: pair[0])
+    figures = [job for job in found if job.rule.name == "make_figure"]
+    drawn = sorted(((found[job], job) for job in figures), key=lambda pair: pair[0])
     first = {job.params.paper: end for end, job in reversed(drawn)}
     assert len(first) == 3
     assert drawn[0][0] <= 150

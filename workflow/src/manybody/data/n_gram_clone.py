@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from manybody.data import COPIED, RUN, SPLITS, SourceError
-from manybody.data.inspection import LOOKUPS
 from manybody.data.likeness import Text
 from manybody.data.maximum_entropy import MaximumEntropy
-from manybody.data.ngrams import Ancestral, NGrams
+from manybody.data.ngrams import LOOKUPS, Ancestral, NGrams
 from manybody.data.tree import mean_and_error
 from manybody.io import sequences
 from manybody.io.seeds import streams_of

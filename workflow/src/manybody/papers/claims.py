@@ -237,7 +237,8 @@ def write(claims: Iterable[Claim], path: str | Path) -> None:
 
 def read(path: str | Path) -> list[Claim]:
     """Claims that `write` wrote, without comparisons; `ArtifactError` names any other file."""
-    with Path(path).open(encoding="utf-8", newline="") as opened:
+    # A cut character leaves a cut row, which is refused below.
+    with Path(path).open(encoding="utf-8", errors="replace", newline="") as opened:
         reader = csv.DictReader(opened)
         columns, rows = tuple(reader.fieldnames or ()), list(reader)
     if columns != COLUMNS:
@@ -245,10 +246,16 @@ def read(path: str | Path) -> list[Claim]:
             f"{path} has the columns [{', '.join(columns)}], expected "
             f"{', '.join(COLUMNS)}; delete it and run snakemake again"
         )
-    return [Claim(**{name: _value(name, text) for name, text in row.items()}) for row in rows]
+    try:
+        return [Claim(**{name: _value(name, text) for name, text in row.items()}) for row in rows]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(
+            f"{path} is refused: found a row that is no whole claim ({error}), expected "
+            f"{len(COLUMNS)} values; delete it and run snakemake again"
+        ) from error
 
 
 def _value(name: str, text: str):
     if name in ("value", "low", "high"):
         return float(text)
-    return text == "True" if name == "beyond" else text
+    return {"True": True, "False": False}[text] if name == "beyond" else text
