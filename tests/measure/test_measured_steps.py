@@ -63,6 +63,7 @@ def test_every_checkpoint_is_enumerated(architecture, tmp_path):
         mine = found[found["step"] == step]
         assert mine["quantity"].tolist() == expected["quantity"].tolist()
         np.testing.assert_allclose(mine["value"], expected["value"], rtol=1e-10)
-        assert (mine["state"] == "measured").all()
+        assert mine["state"].tolist() == expected["state"].tolist()
+        assert mine["reached"].tolist() == expected["reached"].tolist()
     assert len(found) == 2 * len(expected)
     assert said == about | {"seed": 0}

@@ -101,6 +101,11 @@ def test_a_value_near_the_expected_one_by_its_interval(value, others, verdict):
         assert found.verdict() == verdict
 
 
+@pytest.mark.parametrize(("value", "verdict"), [(0.31, "yes"), (0.29, "undecided"), (-0.31, "no")])
+def test_differences_over_sequences_need_three_standard_errors(value, verdict):
+    assert of(value, deviations=claims.STRICT).verdict() == verdict
+
+
 # In binary fractions, of which sums are exact.
 @pytest.mark.parametrize(
     ("make", "inside", "outside"),
@@ -177,6 +182,8 @@ def test_room_is_measured_in_half_widths_and_from_the_nearer_edge():
     assert judged("i", "s", [small, wide], **RULES).value == 2.0
     near = Comparison("c", 0.9, 0.01, (0.0, 1.0))
     assert near.room() == pytest.approx(0.1 / 0.02)
+    assert Comparison("c", 0.6, 0.01, (0.5, 3.0)).room() == pytest.approx(0.1 / 0.02)
+    assert Comparison("c", 0.4, 0.01, (0.5, 3.0)).room() == pytest.approx(-0.1 / 0.02)
     assert judged("i", "s", [small, near], **RULES).value == 0.9
     assert math.isnan(of(1.0, math.nan).room())
     assert of(0.5, 0.0).room() > 1e290

@@ -156,4 +156,8 @@ def test_keys_of_evaluations_know_their_losses_and_their_runs():
     runs = inputs.runs_of(["bert", "n2-test", "bert"], CONFIG, {"bert": [1]})
     assert [(run.evaluation, run.seed) for run in runs] == [("bert", 1), ("n2-test", 0)]
     assert runs[0].KINDS == ("losses", "runs")
+    spectra = inputs.spectra_of(
+        ["b", "a"], {"spectra": {"a": {"seeds": [2]}, "b": {"seeds": [1, 0]}}}
+    )
+    assert [(one.spectrum, one.seed) for one in spectra] == [("b", 1), ("b", 0), ("a", 2)]
     assert [one.clone for one in inputs.clones_of(runs, "n4")] == ["n2", "n2-norm", "n4"]

@@ -198,7 +198,7 @@ def test_the_truth_is_drawn_beside_the_student(tmp_path):
     trained = [Trained(source="known", model=name, seed=0) for name in losses]
     inputs = spectrum_truth.Inputs(spectra=list(keys), runs=trained, source={}, student={})
     given = with_files(inputs, {"spectra": list(files), "models": runs})
-    block = spectrum_truth.Block(**dict(zip(spectrum_truth.ROLES, losses, strict=True)))
+    block = spectrum_truth.Block(**{name: name for name in losses})
     found = spectrum_truth.tables(given, block)
     assert found.excess == pytest.approx(0.004)
     assert spectrum_truth.claims(found)[0].verdict == "yes"

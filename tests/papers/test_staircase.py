@@ -339,11 +339,13 @@ def test_names_of_many_columns_do_not_run_into_each_other(planted):
 
 def test_the_literal_recipe_has_a_row_of_panels_for_each_part(planted):
     part = planted.model_copy(update={"protocols": []})
-    made = fig2_literal.tables(fig2_literal.Inputs(parts=[part, part]), None)
+    truth = planted.truth.model_copy(update={"source": "ones"})
+    parts = [part, part.model_copy(update={"truth": truth})]
+    made = fig2_literal.tables(fig2_literal.Inputs(parts=parts), None)
     figure = fig2_literal.draw(made)
     assert faults(figure) == []
     assert len(figure.axes) == 6
-    assert made.drawn["panel"].str.startswith("many-body: ").all()
+    assert made.drawn["panel"].str.contains("^(?:many-body|ones): ").all()
 
 
 def test_every_seed_of_every_recipe_is_shown(planted):

@@ -67,7 +67,7 @@ def measure(
                     table = done.table
                 else:
                     done = spectrum.enumerated(model.double(), tokens, special=model.special)
-                    table = done.table.assign(reached=True, state="measured")
+                    table = done.table
             except (ValueError, OSError) as error:
                 if step not in suspects:
                     raise

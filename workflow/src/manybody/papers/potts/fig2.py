@@ -282,7 +282,8 @@ def claims(tables: Tables) -> list[records.Claim]:
     """How encoders and the interpolation compare with factored attention, over seeds."""
     data, id_ = tables.data, "potts/fig2"
     seeds = max(len(entry.runs) for entry in data.entries)
-    scope = f"{data.source['kind']} source, L = {data.hamiltonian.length}, {seeds} seeds or fewer"
+    runs_each = f"up to {seeds} runs each" if seeds > 1 else "one run each"
+    scope = f"{data.source['kind']} source, L = {data.hamiltonian.length}, {runs_each}"
     above_zero = "the mean difference over seeds is above 0 by three standard errors"
     return [
         records.judged(
