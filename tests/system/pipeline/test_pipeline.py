@@ -201,7 +201,7 @@ def test_every_clone_has_its_card_on_the_page_and_in_captions(smoke):
 def test_a_damaged_table_is_refused_by_its_figure_and_damaged_claims_by_the_scorecard(smoke):
     """One of a figure's many tables; a file of claims that has lost the end of its last row."""
     for name, reader, keep in (
-        ("losses/n4/seed-0.parquet", "figures/simplicity/fig1.csv", -100),
+        ("losses/bert/seed-0.parquet", "figures/simplicity/fig4.csv", -100),
         ("figures/multi-index/fig5.claims.csv", "scorecard.md", -10),
     ):
         damaged = smoke.results / name

@@ -248,7 +248,7 @@ def read(path: str | Path) -> list[Claim]:
         )
     try:
         return [Claim(**{name: _value(name, text) for name, text in row.items()}) for row in rows]
-    except (KeyError, TypeError, ValueError) as error:
+    except (TypeError, ValueError) as error:
         raise ArtifactError(
             f"{path} is refused: found a row that is no whole claim ({error}), expected "
             f"{len(COLUMNS)} values; delete it and run snakemake again"
@@ -258,4 +258,6 @@ def read(path: str | Path) -> list[Claim]:
 def _value(name: str, text: str):
     if name in ("value", "low", "high"):
         return float(text)
-    return {"True": True, "False": False}[text] if name == "beyond" else text
+    if name == "beyond" and text not in ("True", "False"):
+        raise ValueError(f"beyond is {text}, neither True nor False")
+    return text == "True" if name == "beyond" else text
