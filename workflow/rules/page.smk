@@ -1,16 +1,47 @@
-"""The page: one file that shows a run, and opens by itself.
+"""The page and the scorecard: what a run has to say, in one file each.
 
-Needs   the figures, the claims and the clones of the config, or of one figure
-Makes   results/index.html: verdicts, figures with captions, cards of clones, where the run comes
-        from; results/{paper}-{figure}.html, the same of a figure with a config of its own
+Needs   the figures, with their claims and captions, and the clones of the config, or of one figure
+Makes   results/scorecard.md, all claims; results/index.html: claims, figures with captions, cards of
+        clones, where the run comes from; results/{paper}-{figure}.html and
+        results/scorecards/{paper}/{figure}.md, the same of a figure with a config of its own
 """
+
+
+rule write_scorecard:
+    input:
+        claims=claims_files(figure_names()),
+    output:
+        scorecard=f"{RESULTS}/scorecard.md",
+    log:
+        f"{RESULTS}/logs/write_scorecard.log",
+    localrule: True
+    conda:
+        "../../envs/figures.yaml"
+    params:
+        code=lambda wildcards: code("write_scorecard.py"),
+    message:
+        "Gathering the scorecard"
+    script:
+        "../scripts/write_scorecard.py"
+
+
+# The claims of one figure: of a config that is run for that figure alone.
+use rule write_scorecard as write_figure_scorecard with:
+    input:
+        claims=[FIGURE.format(ending="claims.csv")],
+    output:
+        scorecard=f"{RESULTS}/scorecards/{{paper}}/{{figure}}.md",
+    log:
+        f"{RESULTS}/logs/write_figure_scorecard/{{paper}}.{{figure}}.log",
+    message:
+        "Gathering the claims of {wildcards.paper} {wildcards.figure}"
 
 
 rule write_page:
     input:
         **page_inputs(figure_names()),
     output:
-        page=report(f"{RESULTS}/index.html", caption="../report/scorecard.rst", category="page"),
+        page=report(f"{RESULTS}/index.html", category="page"),
     log:
         f"{RESULTS}/logs/write_page.log",
     localrule: True
@@ -24,7 +55,7 @@ rule write_page:
         shown={"/".join(name): shown_clones(*name) for name in figure_names()},
         config=config_digest(),
         texts=lambda wildcards: page_texts(figure_names()),
-        code=lambda wildcards: code("write_page.py", figure=True),
+        code=lambda wildcards: code("write_page.py", *ARCHITECTURES.values()),
     message:
         "Writing the page of the run"
     script:
@@ -53,7 +84,7 @@ for paper, figure in own_figures():
             shown={f"{paper}/{figure}": shown_clones(paper, figure)},
             config=config_digest(),
             texts=lambda wildcards, name=(paper, figure): page_texts([name]),
-            code=lambda wildcards: code("write_page.py", figure=True),
+            code=lambda wildcards: code("write_page.py", *ARCHITECTURES.values()),
         message:
             f"Writing the page of {paper} {figure}"
         script:

@@ -1,56 +1,5 @@
-"""What generators and students are called in claims and legends, with their order."""
+"""Names of generators and students: `manybody.models.labels`."""
 
-from manybody import models
+from manybody.models.labels import bounded, generator, network, scale, short, target
 
-
-def bounded(description: dict) -> bool:
-    """Whether the order is a restriction: it is not if it exceeds the sequence length L."""
-    return models.about(description).bounded
-
-
-def generator(description: dict) -> str:
-    """`n = 2, order 3`."""
-    return models.about(description).generator
-
-
-def target(document: dict, rank: bool = False) -> str:
-    """A target's label: its generator, and what sets it apart from a clone as in the paper."""
-    if document["original"]:
-        return "original text"
-    if "generator" not in document:
-        return document["source"]
-    made = document["generator"]
-    text = generator(made["description"])
-    if rank and "rank" in made["description"]:
-        text += f", rank {made['description'].get('rank') or 'full'}"
-    if not made["last"]:
-        text += f", stopped at step {made['step']}"
-    return text
-
-
-def short(document: dict) -> str:
-    """The order alone, for an axis of clones."""
-    if document["original"]:
-        return "original"
-    if "generator" not in document:
-        return document["source"]
-    about = models.about(document["generator"]["description"])
-    if about.order is None:
-        return about.display_name
-    notes = ["nominal"] if about.nominal else []
-    notes += [] if about.bounded else ["> L"]
-    return "\n".join([str(about.order), *notes])
-
-
-def network(description: dict) -> str:
-    """`BERT 2 × 64`."""
-    return models.about(description).label
-
-
-def scale(student: dict, runs: int) -> str:
-    """One line on what was run, from the `about` of a run: network, source, |V|, L, runs."""
-    description = student["description"]
-    return (
-        f"{network(description)} on {student['source']}: |V| = {description['vocabulary']}, "
-        f"L = {description['length']}, {runs} run{'s' if runs > 1 else ''}"
-    )
+__all__ = ["bounded", "generator", "network", "scale", "short", "target"]

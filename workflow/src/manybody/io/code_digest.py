@@ -17,28 +17,25 @@ SILENT = {"manybody.io.logs", "manybody.io.progress", "manybody.io.store"}
 
 
 @cache
-def code_digest(script: str | Path, modules: tuple[str, ...] = (), plotting: bool = False) -> str:
+def code_digest(script: str | Path, modules: tuple[str, ...] = ()) -> str:
     """Digest (16 hexadecimal digits) of `script` and its static import closure in our packages.
 
     `modules` names modules that are imported by name at run time, such as an architecture's.
-    Modules under `manybody.plotting` count only if `plotting` is true. Read once in a process.
+    Read once in a process.
     """
     digest = hashlib.sha256(_syntax(Path(script)).encode())
-    for module in import_closure(script, modules, plotting):
+    for module in import_closure(script, modules):
         digest.update(f"\n{module}\n{_syntax(_file(module))}".encode())
     return digest.hexdigest()[:16]
 
 
-def import_closure(
-    script: str | Path, modules: tuple[str, ...] = (), plotting: bool = False
-) -> list[str]:
+def import_closure(script: str | Path, modules: tuple[str, ...] = ()) -> list[str]:
     """Names of our modules that `script` and `modules` import, sorted."""
     found: set[str] = set()
     queue = [*_imports(Path(script)), *modules]
     while queue:
         module = queue.pop()
-        plot = module.split(".")[:2] == ["manybody", "plotting"]
-        if module in found or module in SILENT or (plot and not plotting):
+        if module in found or module in SILENT:
             continue
         found.add(module)
         queue += _imports(_file(module))

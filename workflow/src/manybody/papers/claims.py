@@ -85,7 +85,7 @@ class Comparison:
     def __str__(self) -> str:
         if self.unusable:
             return f"{self.label}: {self.unusable}"
-        return f"{self.label}: {written(self.value, self.error, self.interval())}"
+        return f"{self.label}: {written(self.value, *self.interval())}"
 
 
 def above(label: str, value: float, error: float, bound: float = 0.0, **others) -> Comparison:
@@ -221,20 +221,15 @@ def _order(room: float) -> float:
     return room if room == room else math.inf
 
 
-def written(
-    value: float, error: float, interval: tuple[float, float] = (math.nan, math.nan)
-) -> str:
-    """A value with its interval, rounded to two digits of the error, or to four without one."""
+def written(value: float, low: float, high: float) -> str:
+    """A value with its interval, to two digits of the half width; to four digits without one."""
+    width = (high - low) / 2
     if not math.isfinite(value):
         return "no value"
-    if not (error > 0 and math.isfinite(error)):
+    if not (width > 0 and math.isfinite(width)):
         return f"{value:.4g}"
-    places = max(0, 1 - math.floor(math.log10(error)))
-    text = f"{value:.{places}f} ± {error:.{places}f}"
-    low, high = interval
-    if math.isfinite(low) and math.isfinite(high):
-        text += f" ({low:.{places}f} to {high:.{places}f})"
-    return text
+    places = max(0, 1 - math.floor(math.log10(width)))
+    return f"{value:.{places}f} ({low:.{places}f} to {high:.{places}f})"
 
 
 COLUMNS = tuple(field.name for field in fields(Claim) if field.name != "parts")

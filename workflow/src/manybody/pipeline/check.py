@@ -1,20 +1,18 @@
 """Checks a config: names, types, whether what is named is there, and how choices fit together."""
 
+import inspect
 import re
-from collections.abc import Iterator, Set
-from typing import Annotated
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, create_model
 
+from manybody import papers
 from manybody.config.clones import Clone
 from manybody.config.compute import Compute
 from manybody.config.corpora import Corpus
 from manybody.config.curves import AnyCurve
 from manybody.config.evaluations import Evaluation
-from manybody.config.figures.multi_index import MultiIndexFigures
-from manybody.config.figures.potts import PottsFigures
-from manybody.config.figures.simplicity import SimplicityFigures
-from manybody.config.figures.your_model import YourModelFigures
 from manybody.config.models import AnyModel
 from manybody.config.sentences import nearest, sentences, shown
 from manybody.config.sources import Source
@@ -25,19 +23,6 @@ from manybody.io.options import Block, Reference, inside, key
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]+")
 Taken = Set[tuple[str, str]]
 NAMED = ("corpora", "sources", "models", "clones", "evaluations", "spectra", "theory", "curves")
-
-
-class Figures(Block):
-    """What each figure draws, by paper."""
-
-    simplicity: SimplicityFigures = key("Figures of arXiv 2410.19637.", None)
-    potts: PottsFigures = key("Figures of arXiv 2304.07235.", None)
-    multi_index: MultiIndexFigures = key(
-        "Figures of the paper on sequence multi-index models.", None, alias="multi-index"
-    )
-    your_model: YourModelFigures = key(
-        "Figures of models that were trained elsewhere.", None, alias="your-model"
-    )
 
 
 class Config(Block):
@@ -64,7 +49,38 @@ class Config(Block):
     curves: dict[str, AnyCurve] = key(
         "Many small fits of factored attention to subsets of a source, by name."
     )
-    figures: Figures = key("What each figure draws, by paper.")
+    figures: Block = key("What each figure draws, by paper.")
+
+
+def config_type(named: Mapping[str, Iterable[str]] | None = None) -> type[Config]:
+    """The type of a whole config in which these figures are named, by paper; of all, by default.
+
+    The modules of the others are not imported: their blocks may be anything.
+    """
+    blocks: dict[str, Any] = {}
+    for paper, title in papers.PAPERS.items():
+        known = papers.figures(paper)
+        asked = known if named is None else set(named.get(paper, ())) & set(known)
+        fields = {figure: _field(paper, figure) for figure in known if figure in asked}
+        fields |= {figure: (Any, None) for figure in known if figure not in asked}
+        name = "".join(part.title() for part in paper.split("-")) + "Figures"
+        made = create_model(name, __base__=Block, __doc__=title, **fields)
+        blocks[paper.replace("-", "_")] = (made, key(title, None, alias=paper))
+    figures = create_model(
+        "Figures", __base__=Block, __doc__="What each figure draws, by paper.", **blocks
+    )
+    return create_model(
+        "Config",
+        __base__=Config,
+        __doc__=Config.__doc__,
+        figures=(figures, key("What each figure draws, by paper.")),
+    )
+
+
+def _field(paper: str, figure: str) -> tuple:
+    """The type of a figure's block, and the key with the first line of its docstring."""
+    block = papers.figure_module(paper, figure).Block
+    return block, key(inspect.getdoc(block).partition("\n")[0], None)
 
 
 class ConfigError(ValueError):
@@ -78,10 +94,11 @@ def check(config: dict, taken: Taken = frozenset()) -> Config:
     """
     # Each needs what the one before has checked.
     _refuse(_name_problems(config))
+    kind = config_type(_named_figures(config))
     try:
-        checked = Config.model_validate(config)
+        checked = kind.model_validate(config)
     except ValidationError as error:
-        _refuse(sentences(error, Config, config))
+        _refuse(sentences(error, kind, config))
         raise
     found = list(inside("", checked))
     _refuse(
@@ -97,6 +114,13 @@ def check(config: dict, taken: Taken = frozenset()) -> Config:
         for problem in _block_problems(path.lstrip("."), block, checked)
     )
     return checked
+
+
+def _named_figures(config: dict) -> dict[str, list[str]]:
+    """The names of figures that a config gives, by paper."""
+    figures = config.get("figures")
+    blocks = figures.items() if isinstance(figures, dict) else ()
+    return {paper: list(named) for paper, named in blocks if isinstance(named, dict)}
 
 
 def _refuse(problems: Iterator[str]) -> None:

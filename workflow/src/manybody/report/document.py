@@ -7,17 +7,16 @@ from pathlib import Path
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from manybody.claims import scorecard
 from manybody.claims.verdicts import RHAT
 from manybody.data import RUN
 from manybody.io import cards as stored
 from manybody.io.atomic import atomic
-from manybody.report import chains, clone_cards, generators, images, provenance
-from manybody.report.captions import caption
+from manybody.papers.claims import VERDICTS, Claim
+from manybody.report import chains, clone_cards, generators, images, provenance, scorecard
+from manybody.report.captions import as_html
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 TEMPLATE = "page.html"
-ANSWERS = ("yes", "undecided", "no", scorecard.NOT_RUN)
 
 
 def write(
@@ -33,16 +32,16 @@ def write(
 ) -> None:
     """Writes the page of a run in its folder of results.
 
-    figures: (paper, figure), drawn in `figures/` beside `out`. claims: tables of those that are
-    judged. clones: manifests. cards: of these clones and of those by n-grams. states: of each
+    figures: (paper, figure), made in `figures/` beside `out`, with their captions. claims: their
+    records. clones: manifests. cards: of these clones and of those by n-grams. states: of each
     figure, `paper/figure`, the clones that it shows. losses, ngrams: as of `generators.sentences`.
-    Captions and the default config are those of the checkout.
+    The default config is that of the checkout.
     Raises `ArtifactError` for a file that is missing, altered or not what it should be.
     """
     out = Path(out)
     report = CHECKOUT / "workflow" / "report"
     default = yaml.safe_load((CHECKOUT / "config" / "config.yaml").read_text("utf-8"))
-    judged = scorecard.read(claims)
+    judged = scorecard.gathered(claims)
     known = chains.known(clones)
     carded = [card for path in cards for card in stored.read(path)]
     said = clone_cards.of_figures(states or {}, carded)
@@ -62,22 +61,17 @@ def write(
             "id": f"{paper}-{figure}",
             "path": f"{paper}/{figure}",
             "picture": picture,
-            "caption": caption(
-                report / paper / f"{figure}.rst", config, config["figures"][paper][figure]
-            ),
+            "caption": as_html(stem.with_suffix(".caption.rst").read_text("utf-8")),
             "clones": said.get(f"{paper}/{figure}"),
-            **_judged(paper, figure, judged.get((paper, figure), [])),
+            **_counted(judged.get((paper, figure), [])),
         }
-        for (paper, figure), picture in zip(figures, pictures, strict=True)
+        for (paper, figure), stem, picture in zip(figures, stems, pictures, strict=True)
     ]
     text = environment.get_template(TEMPLATE).render(
         results=config["results"],
-        intro=caption(report / "workflow.rst", config),
-        reading=caption(report / "scorecard.rst", config),
-        answers=ANSWERS,
+        verdicts=VERDICTS,
         figures=shown,
-        measured=scorecard.measured,
-        expected=scorecard.expected,
+        number=scorecard.number,
         cards=[clone_cards.shown(card, carded) for card in carded],
         passages={f"{one['source']}-{one['name']}": one["samples"] for one in known},
         generators=generators.sentences(config, known, losses, ngrams),
@@ -96,14 +90,7 @@ def write(
         temporary.write_text(text, encoding="utf-8")
 
 
-def _judged(paper: str, figure: str, rows: list[dict]) -> dict:
-    """The rows of a figure's claims, the verdicts they come to, and how often each was given."""
-    verdicts = scorecard.verdicts(paper, figure, rows)
-    given = [verdict.answer for verdict in verdicts]
-    counts = {answer: given.count(answer) for answer in ANSWERS}
-    return {
-        "rows": rows,
-        "verdicts": verdicts,
-        "counts": counts,
-        "gates": scorecard.gate_counts(rows),
-    }
+def _counted(claims: list[Claim]) -> dict:
+    """The claims of a figure, and how often each verdict was given."""
+    given = [claim.verdict for claim in claims]
+    return {"claims": claims, "counts": {verdict: given.count(verdict) for verdict in VERDICTS}}

@@ -1,0 +1,280 @@
+"""Order spectra of checkpoints, as figures read, judge and draw them.
+
+M_k is 0 for a model of order k or less; the first order that it sees is k + 1. A half-time is the
+step at which M_k comes to half of its value at the last checkpoint.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from manybody import models
+from manybody.io import tables
+from manybody.models import labels
+from manybody.papers import style
+from manybody.papers.claims import Comparison, over_seeds
+from manybody.papers.inputs import Spectrum
+from manybody.papers.style import points
+
+REFERENCES = {"text": "", "unigram": ", unigram law", "model": ", its own draws"}
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+LINES = ("-", "--", ":")
+FLOOR = 1e-5  # share of the variance below which nothing is drawn
+SMALLEST = 1e-2  # nats: below it the axis of losses is linear
+DEGREES = (0, 1, 2, 3)
+STEPS = [digit * 10**power for power in range(7) for digit in (1, 3)]  # that are labelled
+
+
+class HalfTime(NamedTuple):
+    """A step, and the standard error of its logarithm, that of the choice of contexts."""
+
+    step: float
+    error: float
+
+
+class Spectra:
+    """The spectra of all runs of an entry: by seed, a row a step, quantity and order."""
+
+    def __init__(self, runs: dict[int, tuple[pd.DataFrame, dict]]):
+        self.runs = {seed: table for seed, (table, _) in runs.items()}
+        self.first = next(iter(runs))
+        self.about = runs[self.first][1]
+        self.entry = self.about["entry"]
+        self.label = labels.generator(self.about["description"])
+        self.short = self.label.partition(",")[0] + REFERENCES[self.entry.get("law", "text")]
+
+    @property
+    def order(self) -> int | None:
+        """The order of interaction, if the architecture bounds it."""
+        about = models.about(self.about["description"])
+        return None if about.nominal else about.order
+
+    @property
+    def orders(self) -> list[int]:
+        """The k of the M_k that were measured."""
+        first = self.runs[self.first]
+        return sorted(first["order"][first["quantity"] == "M"].unique())
+
+    @property
+    def followed(self) -> bool:
+        """True where there are several checkpoints."""
+        return self.runs[self.first]["step"].nunique() > 1
+
+    def curve(self, seed: int, quantity: str, order: int) -> pd.DataFrame:
+        """The rows of one quantity, by step, without steps that have no spectrum yet, and those
+        that the audit of a series doubts."""
+        found = self._rows(seed, quantity, order)
+        return found[~found["state"].isin(["no spectrum yet", "suspect"])].reset_index(drop=True)
+
+    def suspects(self, seed: int, quantity: str, order: int) -> pd.DataFrame:
+        """The rows of the steps that the audit doubts."""
+        found = self._rows(seed, quantity, order)
+        return found[found["state"] == "suspect"]
+
+    def _rows(self, seed: int, quantity: str, order: int) -> pd.DataFrame:
+        table = self.runs[seed]
+        mine = (table["quantity"] == quantity) & (table["order"] == order)
+        return table[mine].sort_values("step")
+
+    def end(self, seed: int, quantity: str, order: int) -> pd.Series:
+        """The row of the last checkpoint."""
+        return self.curve(seed, quantity, order).iloc[-1]
+
+    def excess(self, seed: int) -> pd.DataFrame:
+        """Excess loss of the last checkpoint's logits cut at each degree (`order`), if measured."""
+        table = self.runs[seed]
+        return table[table["quantity"] == "anchored excess"].sort_values("order")
+
+    def spans(self, seed: int, order: int) -> pd.DataFrame:
+        """At the last checkpoint the share (`value`) of M_k, k = order, at each span (`order`)."""
+        table = self.runs[seed]
+        return table[table["quantity"] == f"span {order}"].sort_values("order")
+
+    def influence(self, quantity: str) -> np.ndarray:
+        """Of the first run's passage `influence` or `pairs` by target and source: (L, L)."""
+        table = self.runs[self.first]
+        length = len(self.about["passage"])
+        found = np.full((length, length), np.nan)
+        parts = table["quantity"].str.extract(rf"^{quantity} on (\d+)$")[0]
+        mine = parts.notna()
+        found[parts[mine].astype(int), table["order"][mine]] = table["value"][mine]
+        return found
+
+    def half_time(self, seed: int, order: int, quantity: str = "M") -> HalfTime:
+        """The half-time of the rising curve that is nearest to the values: one value that is too
+        high is no half.
+
+        NaN where checkpoints do not enclose it, or the last value is no more than an upper bound.
+        """
+        from scipy.optimize import isotonic_regression
+
+        curve = self.curve(seed, quantity, order)
+        if curve.empty or curve["state"].iloc[-1] != "measured":
+            return HalfTime(math.nan, math.nan)
+        steps, values, errors = (curve[name].to_numpy(float) for name in ("step", "value", "se"))
+        values = isotonic_regression(values, weights=1 / errors**2).x
+        late = np.flatnonzero(values >= values[-1] / 2)[0]
+        if late == 0:
+            return HalfTime(math.nan, math.nan)
+        rise = (values[late] - values[late - 1]) / (steps[late] - steps[late - 1])
+        step = steps[late - 1] + (values[-1] / 2 - values[late - 1]) / rise
+        error = math.hypot(max(errors[late - 1 : late + 1]), errors[-1] / 2)
+        return HalfTime(step, error / rise / step)
+
+
+def read(keys: Iterable[Spectrum]) -> list[Spectra]:
+    """The spectra of each entry that the keys name, in their order."""
+    found: dict[str, dict] = {}
+    for key in keys:
+        found.setdefault(key.spectrum, {})[key.seed] = tables.read_spectra(key.file())
+    return [Spectra(runs) for runs in found.values()]
+
+
+def half_times(models: Iterable[Spectra]) -> dict[tuple[int, int, int], HalfTime]:
+    """Half-times by (id of the spectra, seed, k), worked out once."""
+    return {
+        (id(one), seed, k): one.half_time(seed, k)
+        for one in models
+        for seed in one.runs
+        for k in one.orders
+    }
+
+
+def later(one: Spectra) -> list[Comparison]:
+    """Logarithms of the ratio of the half-times of successive orders, over runs.
+
+    All runs are measured in the same contexts, so that the error by these is not averaged out.
+    """
+    found = []
+    for low, high in itertools.pairwise(one.orders):
+        pairs = [(one.half_time(seed, low), one.half_time(seed, high)) for seed in one.runs]
+        logs = [math.log(late.step / early.step) for early, late in pairs]
+        errors = [math.hypot(early.error, late.error) for early, late in pairs]
+        label = f"{one.short}: log of half-time of M_{high} over that of M_{low}"
+        found.append(over_seeds(label, logs, resolution=max(errors)))
+    return found
+
+
+# --- Points and curves ----------------------------------------------------------------------------
+
+
+def growth(panel: str, one: Spectra) -> list[pd.DataFrame]:
+    """M_k of each run and order along training, and what an audit doubts."""
+    found = []
+    for k, seed in itertools.product(one.orders, one.runs):
+        curve, series = one.curve(seed, "M", k), f"{one.short}: M_{k}"
+        curve = curve[(curve["step"] > 0) & (curve["state"] == "measured")]
+        found.append(points(panel, series, seed, curve["step"], curve["value"], curve["se"]))
+        doubted = one.suspects(seed, "M", k)
+        if len(doubted):
+            given = seed, doubted["step"], doubted["value"], doubted["se"]
+            found.append(points(panel, f"{series}, suspect", *given))
+    return found
+
+
+def shares(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
+    """M_k over the variance at the last checkpoint of the first run."""
+    found = []
+    for one, k in itertools.product(models, models[0].orders):
+        end = one.end(one.first, "M", k)
+        found.append(
+            points(panel, name_of(one, models), one.first, [k], [end["share"]], end["share_se"])
+        )
+    return found
+
+
+def excesses(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
+    """Excess of the loss of logits cut at each order over that of all orders, where measured."""
+    found = []
+    for one in models:
+        mine = one.excess(one.first)
+        mine = mine[mine["order"].isin(DEGREES)]
+        if len(mine):
+            given = one.first, mine["order"] + 1, mine["value"], mine["se"]
+            found.append(points(panel, name_of(one, models), *given))
+    return found
+
+
+def name_of(one: Spectra, models: list[Spectra]) -> str:
+    """The label of a model; of several with one label with its rank, or its name in the config."""
+    equal = [other for other in models if other.label == one.label]
+    rank = one.about["description"].get("rank")
+    return (
+        one.label
+        if len(equal) == 1
+        else f"{one.label}, {f'rank {rank}' if rank else one.about['model']}"
+    )
+
+
+def draw_growth(axes, drawn: pd.DataFrame, panel: str, one: Spectra, halves, number: int) -> None:
+    """A curve for each run and order, a dot at its half-time; hollow what an audit doubts."""
+    looks = dict(linestyle=LINES[number % len(LINES)], linewidth=1.0)
+    for k in one.orders:
+        colour, series = style.ORDERS[k + 1], f"{one.short}: M_{k}"
+        found = style.series(drawn, panel, series)
+        for seed in one.runs:
+            curve = found[found["seed"] == str(seed)]
+            axes.plot(curve["x"], curve["y"], color=colour, **looks)
+            half, end = halves[id(one), seed, k].step, one.end(seed, "M", k)["value"]
+            axes.plot(half, end / 2, "o", color=colour, markersize=4)
+        doubted = style.series(drawn, panel, f"{series}, suspect")
+        if len(doubted):
+            hollow = dict(color=colour, marker="s", markerfacecolor="white", linestyle="")
+            axes.plot(doubted["x"], doubted["y"], **hollow)
+    axes.set(xscale="log", yscale="log", xlabel="training step", ylabel="$M_k$")
+
+
+def draw_shares(axes, drawn: pd.DataFrame, panel: str, models: list[Spectra]) -> None:
+    """Shares of the variance by order; hollow is an upper bound, below FLOOR there is no point."""
+    orders = models[0].orders
+    for number, one in enumerate(models):
+        found = style.series(drawn, panel, name_of(one, models))
+        for _, row in found[found["y"] >= FLOOR].iterrows():
+            k = int(row["x"])
+            measured = one.end(one.first, "M", k)["state"] == "measured"
+            colour = style.ORDERS[k + 1]
+            looks = dict(color=colour, markerfacecolor=colour if measured else "white")
+            _beside(axes, number, len(models), k, row["y"], row["y_err"], **looks)
+    axes.set_xticks(orders, [f"$M_{k}$" for k in orders])
+    axes.set(yscale="log", ylim=(FLOOR, 3), xlim=(orders[0] - 0.5, orders[-1] + 0.5))
+    axes.set_title(f"({panel}) shares of the variance, last step")
+
+
+def draw_excesses(axes, drawn: pd.DataFrame, panel: str, models: list[Spectra]) -> None:
+    """The loss of logits cut at each order above that of all orders."""
+    for number, one in enumerate(models):
+        found = style.series(drawn, panel, name_of(one, models))
+        if len(found):
+            _beside(axes, number, len(models), found["x"], found["y"], found["y_err"], color="0.35")
+    axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
+    axes.set_yscale("symlog", linthresh=SMALLEST)
+    axes.set_xticks([degree + 1 for degree in DEGREES])
+    axes.set_ylim(top=10)
+    axes.set(xlabel="orders up to", ylabel="loss above that of all (nats)")
+    axes.set_title(f"({panel}) which orders the loss needs")
+
+
+def _beside(axes, number: int, count: int, x, y, errors, **looks) -> None:
+    """Points with error bars, those of each of `count` models a little aside from the others'."""
+    aside = 0.1 * (number - (count - 1) / 2)
+    marker = MARKERS[number % len(MARKERS)]
+    axes.errorbar(x + aside, y, yerr=errors, marker=marker, linestyle="", elinewidth=0.8, **looks)
+
+
+def legend(figure, models: Sequence[Spectra]) -> None:
+    """Colours of orders and markers of models, below the panels."""
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=style.ORDERS[k + 1], label=f"$M_{k}$: order {k + 1} and above")
+        for k in models[0].orders
+    ]
+    handles += [
+        Line2D([], [], linestyle="", color="0.3", marker=marker, label=name_of(one, models))
+        for marker, one in zip(itertools.cycle(MARKERS), models, strict=False)
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)

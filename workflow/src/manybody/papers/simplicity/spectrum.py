@@ -1,0 +1,264 @@
+"""Order spectra: which orders of interaction generators and students use along training.
+
+Beside the points of its panels the table has the half-times' errors: y_err of panel c is the
+standard error of log(step) by the choice of contexts.
+"""
+
+import itertools
+import math
+import textwrap
+from dataclasses import dataclass
+
+import pandas as pd
+
+from manybody.io.options import key, refers
+from manybody.papers import claims as records
+from manybody.papers import inputs as needed
+from manybody.papers import style
+from manybody.papers.figure import Figure
+from manybody.papers.inputs import spectra_of
+from manybody.papers.simplicity import spectra
+from manybody.papers.simplicity.spectra import STEPS, HalfTime, Spectra
+from manybody.papers.style import points
+
+SAME = 0.05  # nats per token: a loss this near to that of all orders counts as the same
+TITLE = 42  # letters of a line of a title
+DRAWS = {
+    "text": "tokens of other test sequences",
+    "unigram": "draws of the unigram distribution",
+    "model": "the model's own draws",
+}
+
+
+class Block(Figure):
+    """Which orders generators and students use along training."""
+
+    generators: list[refers("spectra", "draws")] = key(
+        "Spectra of generators, from low to high order.", []
+    )
+    students: list[refers("spectra", "draws")] = key("Spectra of students.", min_length=1)
+    laws: list[refers("spectra", "draws")] = key(
+        "Spectra of the first student by other reference laws.", []
+    )
+
+    def misfits(self, path, config):
+        first = config.spectra[self.students[0]]
+        parts = {"generators": self.generators, "students": self.students, "laws": self.laws}
+        for name, found in [(part, one) for part, names in parts.items() for one in names]:
+            entry = config.spectra[found]
+            if entry.orders != first.orders:
+                yield (
+                    f"{path}.{name}: found {found}, orders {entry.orders}; expected those of "
+                    f"{self.students[0]}, {first.orders}; change spectra.{found}.orders"
+                )
+            if name == "laws" and (entry.source, entry.model) != (first.source, first.model):
+                yield (
+                    f"{path}.laws: found {found}, of {entry.model}; expected a spectrum of "
+                    f"{first.model}, as {self.students[0]}; take another"
+                )
+
+
+class Inputs(needed.Inputs):
+    """Spectra by their roles, the first student's entry and its source."""
+
+    generators: list[needed.Spectrum]
+    students: list[needed.Spectrum]
+    laws: list[needed.Spectrum]
+    entry: dict
+    source: dict
+
+    @classmethod
+    def of(cls, block: Block, config: dict) -> "Inputs":
+        entry = config["spectra"][block.students[0]]
+        roles = {role: getattr(block, role) for role in ("generators", "students", "laws")}
+        return cls(
+            **{role: spectra_of(names, config) for role, names in roles.items()},
+            entry=entry,
+            source=config["sources"][entry["source"]],
+        )
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Spectra by role, their half-times, and what is drawn."""
+
+    drawn: pd.DataFrame
+    generators: list[Spectra]
+    students: list[Spectra]
+    laws: list[Spectra]
+    halves: dict[tuple[int, int, int], HalfTime]
+
+    @property
+    def growing(self) -> dict[str, list[Spectra]]:
+        """Models whose M_k are drawn along training, by panel."""
+        followed = [one for one in self.generators if one.followed]
+        return {"a": self.students[:1], "b": self.students[1:2], "d": followed}
+
+    @property
+    def rows(self) -> dict[str, Spectra]:
+        """Models of panel c, by the name of their row."""
+        found = {one.short: one for one in [*self.students, *self.laws]}
+        return found | {f"{one.short}, generator": one for one in self.growing["d"]}
+
+    @property
+    def models(self) -> list[Spectra]:
+        """Models of panels e and f."""
+        return [*self.generators, *self.students]
+
+
+def tables(inputs: Inputs, block: Block) -> Tables:
+    """M_k along training, half-times, and shares and losses by order at the last step."""
+    roles = [spectra.read(keys) for keys in (inputs.generators, inputs.students, inputs.laws)]
+    found = Tables(pd.DataFrame(), *roles, spectra.half_times(itertools.chain(*roles)))
+    parts = [
+        part
+        for panel, group in found.growing.items()
+        for one in group
+        for part in spectra.growth(panel, one)
+    ]
+    for row, (name, one) in enumerate(found.rows.items()):
+        for seed, k in itertools.product(one.runs, one.orders):
+            half = found.halves[id(one), seed, k]
+            parts.append(points("c", f"{name}: M_{k}", seed, [half.step], [row], half.error))
+    parts += spectra.shares("e", found.models) + spectra.excesses("f", found.models)
+    return Tables(style.gathered(parts), *roles, found.halves)
+
+
+def claims(tables: Tables) -> list[records.Claim]:
+    """Which order comes first, by each reference distribution, and what the loss needs."""
+    students = tables.students
+    scope = ", ".join(f"{one.label} ({len(one.runs)} runs)" for one in students)
+    by_law = [
+        part for one in tables.laws for part in _one_run(one)
+    ]  # for one run, by the error of its contexts
+    measured = {
+        one.short: found
+        for one in students
+        if {1, 2} <= {*(found := one.excess(one.first).set_index("order")[["value", "se"]]).index}
+    }
+    pairs = [
+        records.above(
+            f"{name}: loss of pairs alone above that of all orders",
+            *found.loc[1],
+            deviations=records.STRICT,
+        )
+        for name, found in measured.items()
+    ]
+    triples = [
+        records.near(
+            f"{name}: loss of orders up to 3 above that of all orders", *found.loc[2], 0, SAME
+        )
+        for name, found in measured.items()
+    ]
+    id_, beyond = "simplicity/spectrum", dict(beyond=True)
+    return [
+        records.judged(
+            f"{id_}/half-times",
+            "M_k comes to half of its end in the order of k",
+            [part for one in students for part in spectra.later(one)],
+            scope,
+            "the half-time of the next order is later",
+            **beyond,
+        ),
+        records.judged(
+            f"{id_}/half-times-by-distribution",
+            "The same with tokens exchanged for draws of other distributions",
+            by_law,
+            "one run of the first student",
+            "the half-time of the next order is later by three standard errors",
+            **beyond,
+        ),
+        records.judged(
+            f"{id_}/pairs",
+            "Pairs of tokens alone miss some of the loss of all orders",
+            pairs,
+            scope,
+            "their loss is above that of all orders by three standard errors",
+            **beyond,
+        ),
+        records.judged(
+            f"{id_}/triples",
+            "Orders up to 3 have the loss of all orders",
+            triples,
+            scope,
+            f"their losses differ by less than {SAME} nats per token",
+            **beyond,
+        ),
+    ]
+
+
+def _one_run(one: Spectra) -> list[records.Comparison]:
+    found = []
+    for low, high in itertools.pairwise(one.orders):
+        early, late = (one.half_time(one.first, k) for k in (low, high))
+        label = f"{one.short}: log of half-time of M_{high} over that of M_{low}"
+        error = math.hypot(early.error, late.error)
+        ratio = math.log(late.step / early.step)
+        found.append(records.above(label, ratio, error, deviations=records.STRICT))
+    return found
+
+
+@style.in_house_style
+def draw(tables: Tables):
+    """M_k along training, their half-times, what each model ends with, and the loss by order."""
+    figure = style.new(2, 5.2)
+    panels = figure.subplots(2, 3)
+    places = {"a": panels[0, 0], "b": panels[0, 1], "d": panels[1, 0]}
+    for letter, group in tables.growing.items():
+        axes = places[letter]
+        for number, one in enumerate(group):
+            spectra.draw_growth(axes, tables.drawn, letter, one, tables.halves, number)
+        if not group:
+            axes.axis("off")
+            continue
+        name = ", ".join(
+            f"{one.short} ({line})" if len(group) > 1 else one.short
+            for one, line in zip(group, ("solid", "dashed", "dotted"), strict=False)
+        )
+        runs = sum(len(one.runs) for one in group)
+        title = f"({letter}) {name}, {runs}\N{NO-BREAK SPACE}run{'s' if runs > 1 else ''}"
+        axes.set_title(textwrap.fill(title, TITLE))
+        style.plain_ticks(axes.xaxis, STEPS)
+    _draw_half_times(panels[0, 2], tables)
+    spectra.draw_shares(panels[1, 1], tables.drawn, "e", tables.models)
+    spectra.draw_excesses(panels[1, 2], tables.drawn, "f", tables.models)
+    spectra.legend(figure, tables.models)
+    return figure
+
+
+def _draw_half_times(axes, tables: Tables) -> None:
+    """A row for each entry, a point for each run and order, with its error."""
+    models = tables.rows
+    for row, (name, one) in enumerate(models.items()):
+        count = len(one.runs)
+        for (place, seed), k in itertools.product(enumerate(one.runs), one.orders):
+            found = style.series(tables.drawn, "c", f"{name}: M_{k}")
+            found = found[found["seed"] == str(seed)].iloc[0]
+            height = row + 0.5 * (place - (count - 1) / 2) / max(count, 2)
+            looks = dict(color=style.ORDERS[k + 1], marker="o", linestyle="", elinewidth=0.8)
+            if found["x"] > 0:
+                axes.errorbar(found["x"], height, xerr=found["x"] * found["y_err"], **looks)
+    axes.set_yticks(range(len(models)), [name.replace(", ", ",\n") for name in models])
+    axes.set(xscale="log", xlabel="half-time (steps)", ylim=(len(models) - 0.5, -0.5))
+    style.plain_ticks(axes.xaxis, STEPS)
+    axes.tick_params(axis="y", length=0)
+    axes.set_title("(c) half of the end is reached")
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    """What is shown, what the eye sees, how it was made."""
+    entry, source = inputs.entry, inputs.source
+    size = entry["anchored"]["size"] if entry.get("anchored") else "a few"
+    return (
+        "Order spectra: which orders of interaction a model uses along training.\n\n"
+        r"M\ :sub:`k` is the change of a token's logits that needs k other tokens to be exchanged "
+        r"together; it vanishes for a model of order k or less."
+        "\n\n"
+        r"**(a), (b), (d)** M\ :sub:`k` of students and generators, a curve a run; dots are "
+        "half-times. **(c)** Half-times of all runs, with the error by contexts; below by other "
+        r"reference distributions. **(e)** M\ :sub:`k` over the variance at the last step; hollow: "
+        f"upper bounds. **(f)** Loss of logits cut at an order in {size} positions above that of all "
+        "orders.\n\n"
+        f"Contexts: {entry['sequences']} test sequences of {entry['source']} "
+        f"(L = {source['length']}), tokens exchanged for {DRAWS[entry['law']]}.\n"
+    )

@@ -1,0 +1,54 @@
+"""The scorecard: every claim of every figure, with what was measured."""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from manybody.io.atomic import atomic
+from manybody.papers.claims import Claim, read, written
+
+ENDING = ".claims.csv"
+PREAMBLE = """# Scorecard
+
+**yes** and **no** have evidence of 95 %; the number is that of the comparison that decides, with \
+its interval. Each figure's records are in `figures/{paper}/{figure}.claims.csv`.
+"""
+PARTS = {False: "## What the papers claim", True: "## What was found beyond"}
+HEAD = ["| figure | claim | verdict | number | because |", "| --- | --- | --- | --- | --- |"]
+
+
+def gathered(paths: Iterable[str | Path]) -> dict[tuple[str, str], list[Claim]]:
+    """Claims of each (paper, figure), sorted, of files {paper}/{figure}.claims.csv."""
+    named = {(Path(path).parent.name, Path(path).name.removesuffix(ENDING)): path for path in paths}
+    return {key: read(named[key]) for key in sorted(named)}
+
+
+def write(paths: Iterable[str | Path], out: str | Path) -> None:
+    """Writes one page (Markdown) with a line for each claim in `paths`.
+
+    The papers' claims come first; what was found beyond them stands apart.
+    """
+    found = gathered(paths)
+    lines = [PREAMBLE]
+    for beyond, title in PARTS.items():
+        rows = [
+            _line(paper, figure, claim)
+            for (paper, figure), claims in found.items()
+            for claim in claims
+            if claim.beyond == beyond
+        ]
+        if rows:
+            lines += [title, "", *HEAD, *rows, ""]
+    with atomic(out) as temporary:
+        temporary.write_text("\n".join(lines), encoding="utf-8")
+
+
+def _line(paper: str, figure: str, claim: Claim) -> str:
+    verdict = claim.verdict if claim.verdict == "not-run" else f"**{claim.verdict}**"
+    cells = [f"{paper} {figure}", claim.statement, verdict, number(claim), claim.because]
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def number(claim: Claim) -> str:
+    """The value with its interval; empty where nothing was run."""
+    return written(claim.value, claim.low, claim.high) if math.isfinite(claim.value) else ""
