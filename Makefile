@@ -16,7 +16,7 @@ TESTS = $(INSIDE) pytest --numprocesses 2 --dist loadscope
 help: ## this list
 	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo '  TORCH=cpu|cuda  the build of torch, where it should not be the one that pip takes'
+	@echo '  TORCH=cpu|cuda  the build of torch, where it should not be the one that pip finds'
 	@echo '  PYTHON=python3  the Python (3.11 to 3.13) that a new environment is made with'
 	@echo '  VENV=.venv      where the environment lies'
 	@echo '  ARGS="..."      more arguments for snakemake (figures, resume) or pytest (tests)'
@@ -63,8 +63,14 @@ config: env ## the editors' schema and docs/config.md anew, from the typed block
 lock: env ## the locks and conda environments anew, from envs/requirements.in
 	$(INSIDE) python envs/lock.py
 
+# Needs a package index for the two tools, which get an environment of their own, and pypi.org for
+# what is known to be vulnerable; versions are the same in both locks.
 audit: env ## licences and known vulnerabilities of the locked packages
-	$(INSIDE) python envs/audit.py
+	$(INSIDE) python -m venv '$(VENV)/audit'
+	'$(VENV)/audit/bin/pip' install --quiet pip-audit pip-licenses
+	'$(VENV)/audit/bin/pip-licenses' --python='$(VENV)/bin/python' --order=license
+	sed 's/===/==/' envs/requirements-cuda.txt > '$(VENV)/audit/requirements.txt'
+	'$(VENV)/audit/bin/pip-audit' --no-deps --disable-pip -r '$(VENV)/audit/requirements.txt'
 
 # Of a config file that is not there snakemake would only show a traceback.
 named = @$(INSIDE) PYTHONPATH=workflow/src python -m manybody.pipeline.named $(ARGS)

@@ -35,15 +35,12 @@ sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("sr
 refuse_missing_packages()
 
 from display import Display
-from manybody.pipeline.check import ConfigError, check, take_away
+from manybody.pipeline.check import check, take_away
 from manybody.config.merge import in_order, typed
 
 update_config(config, typed(workflow.config_settings.config_args))
 config = in_order(config, load_configfile(DEFAULT))
-try:
-    checked = check(config, take_away(config))
-except ConfigError as error:
-    refuse(str(error))
+checked = refusing(check)(config, take_away(config))
 refuse_read_only(config["results"])
 
 
@@ -99,7 +96,7 @@ localrules:
 rule all:
     default_target: True
     input:
-        figure_files(),
+        figures.files(),
         rules.write_scorecard.output,
         rules.write_page.output,
 
@@ -113,29 +110,29 @@ rule scorecard:
 # The long parts of a config's figures, so that each can be run, and stopped, on its own.
 rule generators:
     input:
-        sorted({clone_model(clone) for clone in figure_parts("clones")}),
+        sorted({paths.clone_model(clone) for clone in figures.clones()}),
 
 
 rule clones:
     input:
-        [clone_path(clone) for clone in figure_parts("clones")],
+        [paths.clone_path(clone) for clone in figures.clones()],
 
 
 rule students:
     input:
-        [evaluated_model(*run) for run in figure_parts("runs")],
+        [paths.evaluated_model(*run) for run in figures.runs()],
 
 
 rule simplicity:
     input:
-        figure_files("simplicity"),
+        figures.files("simplicity"),
 
 
 rule potts:
     input:
-        figure_files("potts"),
+        figures.files("potts"),
 
 
 rule multi_index:
     input:
-        figure_files("multi-index"),
+        figures.files("multi-index"),

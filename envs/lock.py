@@ -4,31 +4,29 @@
                                      torch-cpu.sha256 ──┘   environments.toml ──┘
 
 There is one resolution, for the build of torch on the package index. The cpu lock is that list
-without what only the CUDA build of torch needs, with the digests of the CPU wheels: every other
-package has the same version in both. Versions already locked stay where they still fit; delete
-requirements-cuda.txt first to take the newest of everything.
+without what only CUDA needs, with the digests of the CPU wheels. Versions already locked stay
+where they still fit; delete requirements-cuda.txt first to take the newest of everything.
 """
 
 import re
 import subprocess
 import sys
-import tempfile
 import tomllib
-from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.markers import Marker
 
 HERE = Path(__file__).resolve().parent
+CUDA = HERE / "requirements-cuda.txt"
 PYTHONS = ("3.11", "3.12", "3.13")
 MACHINES = ("x86_64", "aarch64")
 ACCELERATOR = re.compile(r"(nvidia|cuda)-.*|triton")  # what the CUDA build of torch adds
 SOURCE_ONLY = "connection-pool"  # the one package without a wheel; install.py builds it
-HEADER = "# {what}. Written by `make lock`: edit requirements.in instead.\n"
 
 
-@dataclass(frozen=True)
-class Package:
+class Package(NamedTuple):
     """One entry of a lock: `parents` are the packages, or the file, that ask for it."""
 
     version: str
@@ -38,19 +36,13 @@ class Package:
 
 def parse(text: str) -> dict[str, Package]:
     """The packages of a hash-locked requirements file with `# via` notes, by name."""
-    entry = re.compile(r"^([a-z0-9._-]+)={2,3}([^ ;\\]+)(?: ; (.+?))? \\$")
+    entry = r"^([a-z0-9._-]+)={2,3}([^ ;\\]+)(?: ; (.+?))? \\\n((?: .*\n?)+)"
     packages: dict[str, Package] = {}
-    for block in re.split(r"\n(?=[a-z0-9])", text):
-        first, *rest = block.strip().splitlines()
-        match = entry.match(first)
-        if match is None:
+    for name, version, marker, rest in re.findall(entry, text, re.M):
+        if marker and not everywhere(name, marker):
             continue
-        name, version, marker = match.groups()
-        if marker is not None and not everywhere(name, marker):
-            continue
-        hashes = tuple(re.findall(r"--hash=(sha256:[0-9a-f]{64})", block))
-        notes = [line.strip().removeprefix("#").strip() for line in rest if "#" in line]
-        parents = tuple(p for note in notes if (p := note.removeprefix("via").strip()))
+        hashes = tuple(re.findall(r"--hash=(sha256:[0-9a-f]{64})", rest))
+        parents = tuple(filter(None, re.findall(r"# +(?:via(?: |$))?(.*)", rest, re.M)))
         if not hashes or not parents:
             raise ValueError(f"{name}=={version}: expected hashes and `# via` notes in its entry")
         packages[name] = Package(version, hashes, parents)
@@ -60,24 +52,12 @@ def parse(text: str) -> dict[str, Package]:
 def everywhere(name: str, marker: str) -> bool:
     """Whether a marker holds on all supported machines (True) or on none (False).
 
-    The installer refuses other machines, so the locks can do without markers; a package that
-    only some supported machines need is an error here.
+    So that the locks can do without markers; the installer refuses other machines.
     """
-    answers = {
-        Marker(marker).evaluate(
-            {
-                "python_version": python,
-                "python_full_version": f"{python}.0",
-                "platform_machine": machine,
-                "sys_platform": "linux",
-                "platform_system": "Linux",
-                "implementation_name": "cpython",
-                "platform_python_implementation": "CPython",
-            }
-        )
-        for python in PYTHONS
-        for machine in MACHINES
-    }
+    answers = set()
+    for python, machine in product(PYTHONS, MACHINES):
+        about = {"python_version": python, "python_full_version": f"{python}.0"}
+        answers.add(Marker(marker).evaluate(about | {"platform_machine": machine}))
     if len(answers) == 2:
         raise ValueError(
             f"{name}: its marker {marker!r} holds on some of Python {', '.join(PYTHONS)} on "
@@ -105,11 +85,10 @@ def without_accelerator(cuda: dict[str, Package], wheels: str) -> dict[str, Pack
     kept = closure(asked, sorted(direct))
     release = cuda["torch"].version
     rows = [line.split() for line in wheels.splitlines() if line and not line.startswith("#")]
-    for python in PYTHONS:
-        for machine in MACHINES:
-            start, end = f"torch-{release}+cpu-cp{python.replace('.', '')}-", f"_{machine}.whl"
-            if not any(file.startswith(start) and file.endswith(end) for _, file in rows):
-                raise ValueError(f"torch-cpu.sha256: no line for {start}...{end}")
+    for python, machine in product(PYTHONS, MACHINES):
+        start, end = f"torch-{release}+cpu-cp{python.replace('.', '')}-", f"_{machine}.whl"
+        if not any(file.startswith(start) and file.endswith(end) for _, file in rows):
+            raise ValueError(f"torch-cpu.sha256: no line for {start}...{end}")
     cpu = {
         name: Package(p.version, p.hashes, tuple(q for q in p.parents if q in kept or " " in q))
         for name, p in asked.items()
@@ -126,7 +105,7 @@ def requirements(packages: dict[str, Package], what: str) -> str:
     torch is pinned by `===`, which compares the version as it is written: `==2.13.0` also takes
     2.13.0+cpu where pip sees both.
     """
-    lines = [HEADER.format(what=what)]
+    lines = [f"# {what}. Written by `make lock`: edit requirements.in instead.\n"]
     for name, package in sorted(packages.items()):
         equals = "===" if name == "torch" else "=="
         hashes = "".join(f" \\\n    --hash={h}" for h in package.hashes)
@@ -138,8 +117,7 @@ def requirements(packages: dict[str, Package], what: str) -> str:
 def conda_environment(name: str, needs: list[str], packages: dict[str, Package]) -> str:
     """A conda environment as text: python and pip from conda-forge, the rest as exact pins.
 
-    torch has its plain release, so that pip takes whichever build it finds; the CUDA build brings
-    libraries of its own, at the versions that it names (cuda-bindings within a range).
+    torch has its plain release, so that pip takes whichever build it finds.
     """
     pins = [
         f"      - {package}=={packages[package].version.removesuffix('+cpu')}\n"
@@ -147,9 +125,7 @@ def conda_environment(name: str, needs: list[str], packages: dict[str, Package])
     ]
     return (
         f"# The environment of the {name} rules. Written by `make lock`: edit environments.toml "
-        "instead.\n"
-        f"name: manybody-{name}\n"
-        "channels:\n  - conda-forge\n  - nodefaults\n"
+        f"instead.\nname: manybody-{name}\nchannels:\n  - conda-forge\n  - nodefaults\n"
         "dependencies:\n  - python=3.11\n  - pip=25\n  - pip:\n" + "".join(pins)
     )
 
@@ -167,18 +143,12 @@ def derived(cuda: dict[str, Package]) -> dict[str, str]:
 
 def resolve() -> dict[str, Package]:
     """Ask uv for a resolution of requirements.in; the machines are in pyproject.toml."""
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "lock.txt"
-        previous = HERE / "requirements-cuda.txt"
-        if previous.exists():
-            output.write_text(previous.read_text(encoding="utf-8").replace("===", "=="))
-        command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal"]
-        command += ["--python-version", PYTHONS[0], "--fork-strategy", "fewest"]
-        command += ["--only-binary", ":all:", "--no-binary", SOURCE_ONLY]
-        command += ["--generate-hashes", "--no-header", "--output-file", str(output)]
-        command += [f"{HERE.name}/requirements.in"]
-        subprocess.run(command, check=True, cwd=HERE.parent)
-        return parse(output.read_text(encoding="utf-8"))
+    command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal"]
+    command += ["--python-version", PYTHONS[0], "--fork-strategy", "fewest"]
+    command += ["--only-binary", ":all:", "--no-binary", SOURCE_ONLY]
+    command += ["--generate-hashes", "--no-header", "envs/requirements.in"]
+    subprocess.run([*command, "--output-file", str(CUDA)], check=True, cwd=HERE.parent)
+    return parse(CUDA.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 import warnings
 from itertools import pairwise
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from manybody.plotting import style
+from manybody.papers import style
 
 SMALLEST = 6  # points
 
@@ -15,9 +16,9 @@ SMALLEST = 6  # points
 def faults(figure):
     """Another width than a column's, small type, labels or legends over others or off the page."""
     found = []
-    if figure.get_figwidth() not in style.COLUMNS.values():
+    if figure.get_figwidth() not in style.WIDTHS.values():
         found.append(f"{figure.get_figwidth()} inches wide")
-    with warnings.catch_warnings(), style.styled(style.RC):
+    with warnings.catch_warnings(), rc_context(style.RC):
         warnings.simplefilter("error")  # a layout that does not fit
         FigureCanvasAgg(figure).draw()
     for text in figure.findobj(Text):

@@ -5,13 +5,14 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import planted_runs
-from figure_inputs import needs
 
-from manybody.claims.simplicity.evaluated import Evaluated
-from manybody.claims.simplicity.learning import Student
-from manybody.claims.simplicity.quality import Chains, Quality
 from manybody.io import sequences, tables
 from manybody.io.manifest import write_manifest
+from manybody.papers.inputs import distinct, with_files
+from manybody.papers.simplicity import fig1, fig3, fig4
+from manybody.papers.simplicity.chains import Chains
+from manybody.papers.simplicity.learning import Student
+from manybody.papers.simplicity.students import Evaluated
 
 STEPS = [0, 1, 3, 10, 30, 100, 150, 200, 300, 400, 600, 800, 1000, 1400, 1800, 2200, 2600, 3000]
 SEQUENCES, LENGTH = 40, 16
@@ -133,31 +134,49 @@ FIG3 = dict(
 )
 
 
-def quality(seeds=(0,), steps=STEPS, block=FIG3):
-    """What figure 3 reads: generators, their chains, and a student."""
+def quality(seeds=(0,), steps=STEPS):
+    """What figure 3 compares: runs of evaluations, the student's among them, and chains."""
 
-    def run(description, target, own):
+    def run(description, target):
         table = losses((0,), tuple(steps), (target,)).assign(target="test")
-        own_losses = losses((0,), tuple(steps[-1:]), (target,)).assign(target="own")
-        found = {"test": {"original": True}, "own": TARGETS[own]}
         about = dict(description=description, seed=0, source="docs")
-        return Evaluated(about, pd.concat([table, own_losses]), found)
+        return Evaluated(about, table, {"test": {"original": True}})
 
     runs = {
-        "n2-test": run(factored(2), "n2", "n2-norm"),
-        "n4-test": run(factored(4), "n4", "n4-norm"),
-        "bert-test": run(BERT, "bert", "bert-norm"),
-        "wide-test": run(factored(2, 160), "n2-wide", "n2-wide"),
+        "bert": Evaluated(STUDENT, losses(seeds, tuple(steps)), TARGETS),
+        "n2-test": run(factored(2), "n2"),
+        "n4-test": run(factored(4), "n4"),
+        "bert-test": run(BERT, "bert"),
+        "wide-test": run(factored(2, 160), "n2-wide"),
     }
-    numbers = {"chain_seed": 5, "chains": 160}
-    traces = dict.fromkeys(("n2", "n4-early", "n4-unigram"), trace(6.6, 10.7))
+    traces = {"n2": trace(6.6, 10.7), "n4-unigram": trace(6.6, 10.7)}
     traces |= {"n4": trace(9.0, 13.3, seed=3), "bert": trace(9.6, 11.0, seed=3)}
-    for name in ("n2", "n4", "bert"):
-        own = runs[f"{name}-test"].losses.query("target == 'own'")
-        score = -own["loss_sum"].sum() / own["predictions"].sum()
-        traces[f"{name}-norm"] = trace(score - 1, score).assign(score=score)
-    made = {name: Chains(TARGETS[name] | numbers, table) for name, table in traces.items()}
-    return Quality(runs, made, Evaluated(STUDENT, losses(seeds, tuple(steps)), TARGETS), block)
+    return runs, {name: chains(name, table) for name, table in traces.items()}
+
+
+def chains(name, table, **about):
+    """A clone's chains with this trace."""
+    return Chains(TARGETS[name] | {"chain_seed": 5, "chains": 160} | about, table)
+
+
+def paired(runs, made, noise=0.0, **changes):
+    """The same with chains of n4 from text and from noise, both with a trace that is changed so.
+
+    noise: added to the generator's loss on chains from noise.
+    """
+    run = runs["n4-test"]
+    last = run.losses[run.losses["step"] == STEPS[-1]]
+    both = {"n4-70": 0.0, "n4-unigram": noise}
+    own = [
+        last.assign(target=name, loss_sum=last["loss_sum"] + LENGTH * more)
+        for name, more in both.items()
+    ]
+    targets = run.targets | {name: TARGETS[name] for name in both}
+    targets["n4-70"] = TARGETS["n4-70"] | {"clone": "n4"}
+    run = run._replace(losses=pd.concat([run.losses, *own]), targets=targets)
+    table = trace(9.0, 13.0, seed=3).assign(**changes)
+    agreed = {name: chains(name, table) for name in ("n4", "n4-unigram")}
+    return runs | {"n4-test": run}, made | agreed
 
 
 def equal_generators(documents, apart=0.0):
@@ -177,16 +196,29 @@ def equal_generators(documents, apart=0.0):
     return found
 
 
-def student(seeds=(0, 1, 2), steps=STEPS, block=BLOCK, targets=TARGETS, apart=0.0):
-    """What figures 1, 4 and 5 read."""
-    tested = Evaluated(STUDENT, losses(seeds, tuple(steps)), targets, HISTORY)
+def student(seeds=(0, 1, 2), steps=STEPS, targets=TARGETS):
+    """A student that was tested on all clones."""
+    return Student.of(Evaluated(STUDENT, losses(seeds, tuple(steps)), targets, HISTORY))
+
+
+def of_figure_4(block=BLOCK, apart=0.0, **settings):
+    """Tables of figure 4; generators of low order are worse by `apart`."""
     clones = [TARGETS[name] for name in ("n2", "n4-early", "n2-wide", "bert")]
-    return Student(tested, block, equal_generators(clones, apart))
+    generators = equal_generators(clones, apart)
+    return fig4.tables_of(student(**settings), generators, fig4.Block.model_validate(block))
 
 
-def answers(claims, start):
-    """Claims that start with `start` -> what they come to."""
-    return {row.claim: row.holds for row in claims.itertuples() if row.claim.startswith(start)}
+def of_figure_1(block=BLOCK, claims_reported_by=None, **settings):
+    """Tables of figure 1."""
+    keys = {
+        key: block[key] for key in ("evaluation", "ladder", "control", "palette") if key in block
+    }
+    return fig1.tables_of(student(**settings), fig1.Block.model_validate(keys), claims_reported_by)
+
+
+def of_figure_3(found=None, block=FIG3):
+    """Tables of figure 3, of what `quality` gives."""
+    return fig3.tables_of(*(found or quality()), fig3.Block.model_validate(block))
 
 
 def write_clone(folder, document, starts):
@@ -206,7 +238,7 @@ def write_clone(folder, document, starts):
 def written(folder):
     """Writes what the rules before a figure would have made.
 
-    Returns a function from a figure's block to its files and its context.
+    Returns a function from a figure's module and block to its inputs with their files.
     """
     clones = [name for name, document in TARGETS.items() if not document["original"]]
     targets = {name: {"clone": name, "sweep": TARGETS[name]["sweep"]} for name in clones}
@@ -217,27 +249,40 @@ def written(folder):
         evaluations[name] = {"seeds": [0], "targets": {"test": {"split": "test"}}}
     models |= {"bert": BERT}
     starts = np.random.default_rng(0).integers(0, 400, (4, LENGTH))
-    paths = {"losses": {}, "runs": {}, "clones": {}}
     for name in clones:
-        paths["clones"][name] = write_clone(folder / "clones" / name, TARGETS[name], starts)
+        write_clone(folder / "clones" / name, TARGETS[name], starts)
     for name, evaluation in evaluations.items():
+        evaluation |= {"source": "docs", "model": name}
         for seed in evaluation["seeds"]:
-            run = (name, seed)
             table = losses((seed,))
             if name != "bert":
                 table = table[table["target"] == "n2"].assign(target="test")
             about = dict(description=models[name], source="docs", seed=seed)
             history = planted_runs.rows([0, 15], [6.0, 1.8], 1, 200)
-            where = folder / name / f"seed-{seed}"
-            paths["runs"][run] = planted_runs.write(where, history, **about)
-            paths["losses"][run] = folder / "losses" / name / f"seed-{seed}.parquet"
-            tables.write_losses(paths["losses"][run], table.drop(columns="seed"), {})
+            planted_runs.write(folder / name / f"seed-{seed}", history, **about)
+            path = folder / "losses" / name / f"seed-{seed}.parquet"
+            tables.write_losses(path, table.drop(columns="seed"), {})
+    made = {"chains": 4, "energy": "raw", "source": "docs"}
+    config = {
+        "evaluations": evaluations,
+        "models": models,
+        "sources": {"docs": {"kind": "text", "length": LENGTH, "vocabulary": 400}},
+        "clones": dict.fromkeys(clones, made),
+    }
+    paths = {
+        "losses": lambda key: folder / "losses" / key.evaluation / f"seed-{key.seed}.parquet",
+        "runs": lambda key: folder / key.evaluation / f"seed-{key.seed}/manifest.json",
+        "clones": lambda key: folder / "clones" / key.clone / "manifest.json",
+        "tokenizers": lambda key: folder / "tokenizer.json",
+    }
 
-    def files(block):
-        context = needs(block, {"evaluations": evaluations})
-        named = {"clones": [paths["clones"][name] for name in context["clones"]]}
-        for kind in ("losses", "runs"):
-            named[kind] = [paths[kind][tuple(run)] for run in context["runs"]]
-        return named, context
+    def inputs(module, block):
+        block = module.Block.model_validate(block)
+        given = module.Inputs.of(block, config)
+        files = {}
+        for key in distinct(given):
+            for kind in key.KINDS:
+                files.setdefault(kind, []).append(str(paths[kind](key)))
+        return with_files(given, files), block
 
-    return files
+    return inputs

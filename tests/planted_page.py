@@ -5,10 +5,9 @@ from pathlib import Path
 import pandas as pd
 from PIL import Image
 
-from manybody.claims import verdicts
-from manybody.io import cards, tables
-from manybody.io.cards import Lacking
 from manybody.io.manifest import write_manifest
+from manybody.measure import cards
+from manybody.papers import claims as records
 from manybody.report import document
 
 
@@ -36,63 +35,51 @@ def clone(folder: Path, rhat=1.01, changed=0.95, samples=True) -> Path:
 
 
 def card(name="n2", **changes) -> cards.Card:
-    """The card of a clone after 2 and 20 sweeps, whose twin disagrees."""
+    """The card of a clone after 2 and 20 sweeps, whose pair disagrees."""
     state = {
-        "loss": {"value": 1.213, "error": 0.025},
-        "ratio": {"value": 0.406, "error": 0.012},
-        "unigram": {"clone": 0.51, "text": 0.11},
-        "bigram": {"clone": 0.8, "text": 0.55},
-        "copied": {"clone": 0.07, "text": 0.19},
+        "loss": (1.213, 0.025),
+        "unigram": (0.51, 0.11),
+        "bigram": (0.8, 0.55),
+        "copied": (0.07, 0.19),
     }
     measured = {
         "name": name,
         "source": "docs",
         "digest": "0" * 64,
-        "generator": {
-            "model": "n2",
-            "seed": 0,
-            "step": 10,
-            "label": "n = 2, order 3, rank 8",
-            "order": 3,
-        },
+        "label": "n = 2, order 3, rank 8",
+        "model": "n2",
+        "seed": 0,
+        "step": 10,
+        "order": 3,
         "sampler": "Metropolis-Hastings by the raw score",
         "start": "test sequences",
-        "sequences": 8,
-        "loss": {
-            "text": {"value": 2.987, "error": 0.065},
-            "masked": {"value": 2.987, "error": 0.065},
-            "task": "masked",
-            "on": "the test sequences <that> its chains started from",
-        },
+        "text": (2.987, 0.065),
+        "task": "masked",
         "states": [
             {**state, "sweep": sweep, "called": f"the state after {sweep} sweeps"}
             for sweep in (2, 20)
         ],
-        "energy": "raw",
-        "scores": {"sweep": [0, 2, 20], "value": [1.0, 2.0, 3.0], "error": [0.1, 0.1, 0.1]},
-        "twins": {
+        "scores": [(0, 1.0, 0.1), (2, 2.0, 0.1), (20, 3.0, 0.1)],
+        "paired": {
             "name": f"{name}-noise",
             "sweep": 20,
-            "score": {"value": -0.4, "error": 0.1},
-            "loss": {"value": 0.2, "error": 0.05},
+            "score": (-0.4, 0.1),
+            "loss": (0.2, 0.05),
             "agree": "no",
         },
         "rhat": 3.06,
         "effective": 217.0,
-        "accepted": 0.25,
         "kept": 0.35,
-        "swapped": {"lacking": "its chains have one temperature at a time"},
-        "why": "the chains do not agree",
+        "why": "the chains <do> not agree; chains from text and from noise do not agree",
     }
     return cards.Card.model_validate(measured | changes)
 
 
 def exact_card(name="trigrams") -> cards.Card:
     """The card of a clone that is drawn exactly."""
-    exact = Lacking(lacking="it is drawn exactly, without chains")
-    state = card().states[0].model_copy(update={"sweep": exact, "called": "a sample"})
-    none = ("start", "energy", "scores", "twins", "rhat", "accepted", "kept", "swapped")
-    return card(name, states=[state], effective=8, **dict.fromkeys(none, exact))
+    state = card().states[0].model_copy(update={"sweep": None, "called": "a sample"})
+    none = dict.fromkeys(("start", "scores", "paired", "rhat", "kept"))
+    return card(name, states=[state], effective=8, why="it is drawn exactly", **none)
 
 
 def run(folder: Path, config: dict, claims=True, clones=True) -> Path:
@@ -105,21 +92,25 @@ def run(folder: Path, config: dict, claims=True, clones=True) -> Path:
         Image.new("RGB", (400, 300), "white").save(stem.with_suffix(".png"))
         for ending in (".pdf", ".csv"):
             stem.with_suffix(ending).touch()
+        stem.with_suffix(".caption.rst").write_text(f"What *{name}* shows.\n")
         if claims:
-            rows = [
-                verdicts.positive(f"6 ({name}): a < b & c", [5.0, 5.0, 5.0]),
-                verdicts.identity("3: energies agree", 1e-7, 0.0, 1e-4),
+            rise = records.over_seeds("a < b & c", [5.0, 5.1, 5.2])
+            judged = [
+                records.judged(
+                    f"{paper}/{name}/rise", f"({name}): a < b & c", rise, "3 runs", "up"
+                ),
+                records.not_run(f"{paper}/{name}/none", "e < f", "no runs", beyond=True),
             ]
-            found.append(folder / "claims" / paper / f"{name}.csv")
-            tables.write_csv(verdicts.table(rows), found[-1])
+            found.append(stem.with_name(f"{name}.claims.csv"))
+            records.write(judged, found[-1])
     made = [clone(folder / "clones" / "docs" / "n2")] if clones else []
     stored = folder / "cards" / "docs.json"
     if clones:
-        twins = card().twins.model_copy(update={"name": "n2"})
-        scores = {"sweep": [0, 20], "value": [-3.0, 2.6], "error": [0.1, 0.1]}
+        paired = card().paired.model_copy(update={"name": "n2"})
+        scores = [(0, -3.0, 0.1), (20, 2.6, 0.1)]
         known = [
             card(),
-            card("n2-noise", start="unigram noise", scores=scores, twins=twins),
+            card("n2-noise", start="unigram noise", scores=scores, paired=paired),
             exact_card(),
         ]
         cards.write(stored, known)

@@ -7,14 +7,15 @@ import numpy as np
 import pandas as pd
 import planted_runs
 
-from manybody.claims.potts import recovery
 from manybody.data import pair_gibbs
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.potts import contact_map, stored_colours
 from manybody.io import sequences, tables
 from manybody.measure import equations
-from manybody.measure.contacts import write_scores
+from manybody.measure.contacts import apc
 from manybody.models.factored import equation
+from manybody.papers.inputs import distinct, with_files
+from manybody.papers.potts import contacts, fig2
 from manybody.theory.rows import rows
 
 LENGTH, VOCABULARY, BETA, HELD_OUT, M = 20, 20, 1.707, 2000, 3000
@@ -29,7 +30,6 @@ SOURCE = {
     "sequences": {"train": 20000, "validation": HELD_OUT, "test": 2000},
     "seed": 0,
 }
-EQUILIBRIUM = dict(chains=50000, hot=0.3004, hot_se=0.0012, cold=0.2991, cold_se=0.0012, tau=4.4)
 # Noise of A (relative error of J that it makes) and of V (relative) planted in the two layers.
 NOISE = {"free": (0.02, 0.05), "softmax": (0.014, 0.1)}
 ENCODERS = {"one": (1, (0.034, 0.036, 0.035)), "three": (3, (0.021, 0.022, 0.020))}
@@ -86,31 +86,16 @@ def noisy(matrix, share, draws):
 class Made:
     """Everything that figure 2 needs, written under one folder."""
 
-    def __init__(
-        self,
-        folder,
-        source=SOURCE,
-        equilibrium=EQUILIBRIUM,
-        truth=None,
-        hamiltonian=LAW,
-        tokens=None,
-    ):
-        tokens = held_out() if tokens is None else tokens
-        self.folder, self.hamiltonian, self.tokens, self.source = (
-            folder,
-            hamiltonian,
-            tokens,
-            source,
-        )
+    def __init__(self, folder, source=SOURCE):
+        self.folder, self.hamiltonian, self.source = folder, LAW, source
+        self.tokens = tokens = held_out()
         folder.mkdir(parents=True, exist_ok=True)
-        each = equations.of_truth(hamiltonian, tokens)
+        each = equations.of_truth(LAW, tokens)
         self.paths, self.maps = {}, {}
         self.losses = [rows("optimum", "", range(len(each)), each)]
-        self.optimum = float(each.mean()) if truth is None else truth
-        hamiltonian.save(folder / "hamiltonian.safetensors", {"equilibrium": equilibrium})
-        test = dict(cross_entropy=self.optimum, entropy=self.optimum - 0.001, difference=0.001)
-        about = {"self_test": {**test, "standard_error": 0.002}}
-        sequences.write(folder / "validation.parquet", tokens, hamiltonian.vocabulary, about)
+        self.optimum = float(each.mean())
+        LAW.save(folder / "hamiltonian.safetensors", {})
+        sequences.write(folder / "validation.parquet", tokens, VOCABULARY, {})
         energy = dict(architecture="energy", order=2)
         self.add("true", 0, energy, self.optimum, None)
 
@@ -158,33 +143,34 @@ class Made:
         of = of or recipe(0.02, "adamw")
         self.add(model, seed, description, curve(each.mean()), of, each=each)
 
-    def given(self, block):
-        context = {
-            "models": [list(run) for run in self.paths],
-            "maps": [list(run) for run in self.maps],
-            "sources": {"potts": self.source},
-            "theory": [],
-        }
+    def tables(self, block):
+        """The tables of figure 2 with this block, read from the files."""
+        block = fig2.Block(source="potts", optimum="true", **block)
+        inputs = fig2.Inputs.of(block, {"sources": {"potts": self.source}})
+        mapped = [key for key in inputs.maps if ("potts", key.model, key.seed) in self.maps]
+        inputs = inputs.model_copy(update={"maps": mapped})
         tables.write_theory(self.folder / "equations.parquet", pd.concat(self.losses), {})
-        files = {
-            "theory": [],
-            "equations": [self.folder / "equations.parquet"],
-            "models": list(self.paths.values()),
-            "maps": list(self.maps.values()),
-            "sequences": [self.folder / "validation.parquet"],
-            "hamiltonians": [self.folder / "hamiltonian.safetensors"],
+        beside = {
+            "equations": self.folder / "equations.parquet",
+            "sequences": self.folder / "validation.parquet",
+            "hamiltonians": self.folder / "hamiltonian.safetensors",
         }
-        return files, {"source": "potts", "optimum": "true", **block}, context
+        runs = {"models": self.paths, "maps": self.maps}
+        files: dict[str, list] = {}
+        for key in distinct(inputs):
+            (kind,) = key.KINDS
+            of = runs[kind]["potts", key.model, key.seed] if kind in runs else beside[kind]
+            files.setdefault(kind, []).append(str(of))
+        return fig2.tables(with_files(inputs, files), block)
 
 
 def diverged(folder, candidates=("one-fast", "one")):
-    """What figure 2 is given of an encoder one of whose two learning rates diverges."""
+    """The tables of figure 2 of an encoder one of whose two learning rates diverges."""
     made = Made(folder)
     description = dict(architecture="encoder", layers=1)
     made.add("one-fast", 0, description, curve(0.7)[:3], recipe(9.0), diverged=90)
     made.encoder("one", 1, 0.03)
-    runs = [{"label": "vanilla", "candidates": candidates, "seeds": [0]}]
-    return made.given({"runs": runs})
+    return made.tables({"runs": [dict(label="vanilla", candidates=list(candidates), seeds=[0])]})
 
 
 BLOCK = {
@@ -203,8 +189,8 @@ BLOCK = {
 STRENGTHS = {"a0": (0, 0.06), "a0.01": (0.01, 0.12), "a0.02": (0.02, 0.2)}
 
 
-def make(folder, noise=NOISE, strengths=STRENGTHS, encoders=ENCODERS, **of_data):
-    made = Made(folder, **of_data)
+def make(folder, noise=NOISE, strengths=STRENGTHS, encoders=ENCODERS):
+    made = Made(folder)
     made.factored("free-slow", "free", (0.2, 0.4), of=recipe(0.1))
     made.factored("free", "free", noise["free"], sign=2.0)
     made.factored("free-fast", "free", (0.1, 0.2), of=recipe(3.0))
@@ -254,35 +240,33 @@ def curve_of_losses(ridges=(1e-3, 1e-2, 0.1), shift=1.0):
     return pd.DataFrame(rows, columns=columns), {"length": 20}
 
 
-def recovered(runs: int, factor: float = 1.0) -> tuple[pd.DataFrame, dict]:
-    """A table of the default setting with the numbers that were measured there, and their sd."""
-    sizes = list(recovery.MEASURED)
+SIZES = (500, 1000, 2000, 3000, 5000, 10000, 20000)
+
+
+def recovered(runs: int, slope: float = -0.97, power: float | None = None):
+    """A table of recovery: its mean slope, and errors with scatter; power: of errors without."""
     draws = np.random.default_rng(runs)
-    rows, slopes = [], []
+    rows = [("mean slope", 0, 0, slope, 0.011 / np.sqrt(runs))]
+    rows += [("expected excess", 0, size, 19.0 / size, np.nan) for size in SIZES]
     for seed in range(runs):
-        slopes.append(-0.97 * factor + 0.011 * draws.standard_normal())
-        for size in sizes:
+        for size in SIZES:
             scale, noise = 3000 / size, draws.standard_normal(3)
+            error = scale * (0.0546 + 0.0042 * noise[0]) if power is None else 150 * size**power
             rows += [
-                ("coupling error", seed, size, factor * scale * (0.0546 + 0.0042 * noise[0]), 0.0),
-                ("pearson", seed, size, 1 - factor * scale * (0.0334 + 0.0027 * noise[1]), 0.0),
+                ("coupling error", seed, size, error, 0.0),
+                ("pearson", seed, size, 1 - scale * (0.0334 + 0.0027 * noise[1]), 0.0),
                 ("score correlation", seed, size, 0.99, 0.0),
-                ("excess loss", seed, size, factor * scale * (0.0063 + 0.0012 * noise[2]), 4e-4),
+                ("excess loss", seed, size, scale * (0.0063 + 0.0012 * noise[2]), 4e-4),
             ]
-    rows += [("expected excess", 0, size, 19.0 / size, np.nan) for size in sizes]
-    mean, error = np.mean(slopes), np.std(slopes, ddof=1) / np.sqrt(runs)
-    rows.append(("mean slope", 0, 0, mean, error))
     frame = pd.DataFrame(rows, columns=["quantity", "seed", "x", "y", "y_err"])
-    source = dict(length=20, vocabulary=20, couplings="contact-map", colours="stored")
-    entry = {"sizes": sizes, "realisations": runs, "ridge": recovery.RIDGE}
-    return frame.assign(series=""), dict(entry=entry, length=20, source=source, beta=1.707)
+    return frame.assign(series=""), dict(entry={}, length=20)
 
 
-def write_contacts(folder, couplings, noise, **about):
-    """A table of scores: |J| with noise of this size."""
+def contact_tables(noise=0.1, separation=1, truth=None, couplings=LAW.couplings, **about):
+    """Tables of contacts whose scores are |J| with noise of this size."""
     draws = np.random.default_rng(0).standard_normal(couplings.shape)
     scores = np.abs(couplings) + noise * (draws + draws.T)
     np.fill_diagonal(scores, 0)
     document = dict(source="planted", model="one-head", seed=0, heads=1, weighted=False)
-    write_scores(folder / "scores.parquet", scores, document | {"sequences": 3000} | about)
-    return folder / "scores.parquet"
+    both = {"corrected": apc(scores), "as it is": scores}
+    return contacts.tables_of(both, document | {"sequences": 3000} | about, truth, separation)

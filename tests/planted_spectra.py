@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from manybody.io import tables
+from manybody.papers.simplicity.spectra import Spectra
 
 STEPS = [0, *np.unique(np.geomspace(50, 3000, 40).round().astype(int))]
 ENDS = {1: 4.0, 2: 0.5, 3: 0.05}
@@ -40,22 +41,11 @@ def table(halves=HALVES, ends=ENDS, relative=0.02, excess=(1.5, 0.1, 0.01, 0.0),
     return pd.DataFrame(found)[tables.SPECTRA_SCHEMA.names]
 
 
-def write(path, found, name, seed=0, description=BERT, law="text"):
+def spectra(runs=(0, 1, 2), name="bert", description=BERT, law="text", **planted):
+    """Spectra of these runs, the same of each."""
+    return Spectra({seed: (table(**planted), about(name, description, law)) for seed in runs})
+
+
+def about(name="bert", description=BERT, law="text"):
     entry = {"law": law, "sequences": 4000, "orders": 3, "anchored": {"size": 8, "targets": 64}}
-    about = dict(description=description, source="docs", model=name, seed=seed)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    tables.write_spectra(path, found, about | {"spectrum": name, "entry": entry})
-
-
-def make(folder, **planted):
-    """Everything that the figure needs: files, block, context."""
-    block = {"generators": ["n2", "other"], "students": ["bert"], "laws": ["bert-unigram"]}
-    vanishing = table(ends={1: 4.0, 2: 0.2, 3: 1e-13}, steps=STEPS[-1:])
-    runs = {("n2", 0): (vanishing, FACTORED, "text"), ("other", 0): (table(), BERT, "text")}
-    runs |= {("bert", seed): (table(**planted), BERT, "text") for seed in range(3)}
-    runs["bert-unigram", 0] = table(excess=()), BERT, "unigram"
-    paths = []
-    for (name, seed), (found, description, law) in runs.items():
-        paths.append(folder / name / f"seed-{seed}.parquet")
-        write(paths[-1], found, name, seed, description, law)
-    return {"spectra": paths}, block, {"spectra": list(runs)}
+    return dict(description=description, source="docs", model=name, spectrum=name, entry=entry)

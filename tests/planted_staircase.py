@@ -8,19 +8,15 @@ import planted_runs
 
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import sequences, tables
+from manybody.papers import inputs as keys
+from manybody.papers.simplicity.staircase import Inputs, Runs
 
 LENGTH, VOCABULARY, HELD_OUT = 10, 5, 4096
 SOURCE = {
-    "kind": "many-body",
     "order": 4,
     "length": LENGTH,
     "vocabulary": VOCABULARY,
-    "couplings": {"vectors": 1000, "variables": "signs", "probability": 0.8},
-    "colours": "potts",
-    "logit_scale": 5.0,
-    "sweeps": 15,
     "sequences": {"train": 25600, "validation": HELD_OUT, "test": HELD_OUT},
-    "seed": 0,
 }
 LINES = {2: 1.5220, 3: 1.4455, 4: 1.4133}
 TRAIN = {2: 1.5196, 3: 1.4482, 4: 1.4109}
@@ -90,8 +86,8 @@ def write_line(folder, order, loss, train, held_out=HELD_OUT):
     return write_run(folder, dict(architecture="energy", **sizes), rows, train)
 
 
-def write_source(folder, order=4, held_out=HELD_OUT, truth=TRUTH, difference=0.001):
-    """A Hamiltonian with its document, and uniform validation sequences with a self-test."""
+def write_source(folder, order=4, held_out=HELD_OUT):
+    """A Hamiltonian with its document, and uniform validation sequences."""
     folder.mkdir(parents=True, exist_ok=True)
     couplings = np.zeros((LENGTH,) * order)
     for sites in np.ndindex(*couplings.shape):
@@ -100,76 +96,64 @@ def write_source(folder, order=4, held_out=HELD_OUT, truth=TRUTH, difference=0.0
     colours[(np.arange(VOCABULARY),) * order] = 1.0
     made = Hamiltonian(couplings, colours, 0.1)
     made.save(folder / "hamiltonian.safetensors", {"shares": made.shares().tolist()})
-    test = dict(cross_entropy=truth, entropy=truth - difference, difference=difference)
     tokens = np.random.default_rng(0).integers(0, VOCABULARY, (held_out, LENGTH))
-    about = {"self_test": {**test, "standard_error": 0.002}}
-    sequences.write(folder / "validation.parquet", tokens, VOCABULARY, about)
+    sequences.write(folder / "validation.parquet", tokens, VOCABULARY, {})
 
 
-BLOCK = {
-    "source": "many-body",
-    "networks": [
-        {"model": "n1", "seeds": [0, 1, 2]},
-        {"model": "n2", "seeds": [0, 1, 2]},
-        {"model": "n3", "seeds": list(SEEDS)},
-    ],
-    "lines": ["two", "three", "four"],
-    "truth": "true",
-}
+def make(folder, seeds=SEEDS, protocol=None, order=4, deep_epochs=EPOCHS, lines=None):
+    """The inputs of a figure, whose files are written to `folder`.
 
-
-def make(folder, seeds=SEEDS, protocol=None, source=SOURCE, deep_epochs=EPOCHS, **of_source):
-    """Everything that the figure of `BLOCK` needs: (files, block, context)."""
-    write_source(folder / "sequences", order=source["order"], **of_source)
+    seeds, protocol: drops and moves of the deepest network by two recipes, {seed: (drops, moves)}.
+    lines: {name: (order, loss, training loss, held-out sequences)} in place of the planted ones.
+    """
+    write_source(folder / "sequences", order)
     runs = {}  # by model and seed: layers, drops, moves, epochs
     for seed in range(3):
         runs["n1", seed] = 1, (), (2,), FEW_EPOCHS
         runs["n2", seed] = 2, (21 + seed,), (21 + seed, 2), EPOCHS
     runs |= {("n3", seed): (3, *planted, deep_epochs) for seed, planted in seeds.items()}
-    block = dict(BLOCK)
-    block["networks"] = [*BLOCK["networks"][:2], {"model": "n3", "seeds": list(seeds)}]
-    if protocol:
-        recipe = {("n3-protocol", seed): (3, *run, FEW_EPOCHS) for seed, run in protocol.items()}
-        block["protocols"] = [{"model": "n3-protocol", "seeds": list(protocol)}]
-        runs |= recipe
-    lines = {
+    runs |= {
+        ("n3-protocol", seed): (3, *planted, FEW_EPOCHS)
+        for seed, planted in (protocol or {}).items()
+    }
+    models = {}
+    for (model, seed), (layers, drops, moves, epochs) in runs.items():
+        path = write_network(folder / model / f"seed-{seed}", layers, drops, epochs, seed)
+        models.setdefault(model, []).append((seed, path, displacements(moves, epochs, seed)))
+    planted = {
         name: (order, LINES[order], TRAIN[order])
         for order, name in ((2, "two"), (3, "three"), (4, "four"))
     }
-    lines["true"] = (source["order"], TRUTH, TRUTH)
-    return files_of(folder, block, runs, lines, source)
-
-
-def files_of(folder, block, runs, lines, source=SOURCE, held_out=HELD_OUT):
-    """Writes runs (layers, drops, moves, epochs) and lines (order, loss, training loss)."""
-    paths, moved = {}, {}
-    for (model, seed), (layers, drops, moves, epochs) in runs.items():
-        where = folder / model / f"seed-{seed}"
-        paths[model, seed] = write_network(where, layers, drops, epochs, seed, held_out)
-        moved.setdefault(model, []).append(displacements(moves, epochs, seed))
-    for model, made in moved.items():
-        tables.write_displacements(folder / f"{model}.parquet", pd.concat(made), {})
-    for name, line in lines.items():
-        paths[name, 0] = write_line(folder / name, *line, held_out)
-    context = {
-        "models": [["many-body", *run] for run in paths],
-        "displacements": [["many-body", model] for model in moved],
-        "sources": {"many-body": source},
-        "theory": [],
-        "elsewhere": None,
+    planted |= {"true": (order, TRUTH, TRUTH)} | (lines or {})
+    references = {
+        name: trained(name, 0, write_line(folder / name, *line)) for name, line in planted.items()
     }
-    files = {
-        "models": list(paths.values()),
-        "displacements": [folder / f"{model}.parquet" for model in moved],
-        "sequences": [folder / "sequences" / "validation.parquet"],
-        "hamiltonians": [folder / "sequences" / "hamiltonian.safetensors"],
-    }
-    return files, block, context
+    truth = references.pop("true")
+    hamiltonian = keys.Hamiltonian(source="many-body")
+    held_out = keys.Sequences(source="many-body")
+    hamiltonian._files["hamiltonians"] = str(folder / "sequences" / "hamiltonian.safetensors")
+    held_out._files["sequences"] = str(folder / "sequences" / "validation.parquet")
+    return Inputs(
+        source={**SOURCE, "order": order},
+        networks=[group(folder, name, models[name]) for name in ("n1", "n2", "n3")],
+        protocols=[group(folder, name, models[name]) for name in models if name == "n3-protocol"],
+        lines=list(references.values()),
+        truth=truth,
+        held_out=held_out,
+        hamiltonian=hamiltonian,
+    )
 
 
-def theory(**changed):
-    """The identities of many-body, as they should come out."""
-    numbers = {"degree above": 1e-15, "degree top": 0.3, "masking single": 3e-7}
-    numbers |= {"masking double": 1e-16, "gibbs": 1.02} | changed
-    rows = [dict(quantity=name, series="n = 3", seed=0, x=0.0, y=y) for name, y in numbers.items()]
-    return pd.DataFrame(rows).assign(y_err=0.0)
+def trained(model, seed, path):
+    key = keys.Trained(source="many-body", model=model, seed=seed)
+    key._files["models"] = str(path)
+    return key
+
+
+def group(folder, model, made):
+    """Runs of a model, [(seed, manifest, displacements)], with one file of displacements."""
+    moved = keys.Displacements(source="many-body", model=model)
+    moved._files["displacements"] = str(folder / f"{model}.parquet")
+    tables.write_displacements(folder / f"{model}.parquet", pd.concat(one[2] for one in made), {})
+    runs = [trained(model, seed, path) for seed, path, _ in made]
+    return Runs(runs=runs, moved=moved, recipe="ADAM, rate 0.01")

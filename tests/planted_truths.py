@@ -1,13 +1,14 @@
-"""Students of known laws that learn planted orders at planted steps, on cuts and on clones."""
+"""Students of known distributions that learn planted orders at planted steps, on two series."""
 
 import numpy as np
 import pandas as pd
 import planted_spectra
 from planted_losses import clone, factored
 
-from manybody.claims.simplicity import truths_runs
-from manybody.claims.simplicity.spectra import Spectra
 from manybody.io import tables
+from manybody.papers.inputs import distinct, with_files
+from manybody.papers.simplicity import known_truths, truths
+from manybody.papers.simplicity.spectra import Spectra
 from manybody.theory.rows import rows
 
 STEPS = np.array([0, *np.unique(np.geomspace(10, 3000, 48).round())])
@@ -76,34 +77,39 @@ def student(cuts=CUTS, clones=CLONES, halves=HALVES, apart=None, seeds=(0, 1, 2)
     """A student whose losses stop falling at these steps, `apart` nats from the exact ones."""
     found, truth = losses({**cuts, **clones}, apart or {}, seeds)
     laws = {name: LAWS.get(name, {}) for name in TARGETS}
-    return truths_runs.student_of(found, TARGETS, truth, laws, spectrum(halves, seeds), PART)
+    return known_truths.student_of(
+        found, TARGETS, truth, laws, spectrum(halves, seeds), truths.KnownTruth(**PART)
+    )
 
 
 def written(folder, write_run):
-    """Files, block and context of the student without clones; `write_run` writes a manifest."""
+    """Files of the student without clones; `write_run` writes a manifest.
+
+    Returns inputs with their files, the block, and the table of exact losses.
+    """
     found, truth = losses(CUTS, {})
-    paths = {
-        "losses": [],
-        "runs": [],
-        "spectra": [],
-        "clones": [],
-        "truths": [folder / "t.parquet"],
-    }
     laws = {name: LAWS.get(name, {}) for name in CUTS}
-    tables.write_theory(paths["truths"][0], truth, {"targets": laws})
+    tables.write_theory(folder / "truths.parquet", truth, {"targets": laws})
+    paths = {"truths": [str(folder / "truths.parquet")], "losses": [], "runs": [], "spectra": []}
     for seed, mine in found.groupby("seed"):
-        paths["losses"].append(folder / f"losses-{seed}.parquet")
+        for kind in ("losses", "spectra"):
+            paths[kind].append(str(folder / f"{kind}-{seed}.parquet"))
         tables.write_losses(paths["losses"][-1], mine.drop(columns="seed"), {})
-        paths["runs"].append(write_run(folder / f"run-{seed}", seed))
-        paths["spectra"].append(folder / f"spectra-{seed}" / "s.parquet")
-        table = planted_spectra.table(halves=HALVES, excess=())
-        planted_spectra.write(paths["spectra"][-1], table, "known", seed)
-    runs = [["known", seed] for seed in range(3)]
-    targets = {
-        "cut-2": {"source": "cut-2", "split": "test", "sequences": SEQUENCES},
-        "cut-3": {"source": "cut-3", "split": "test", "sequences": SEQUENCES},
-        "test": {"split": "test", "sequences": SEQUENCES},
+        about = planted_spectra.about("known") | {"seed": seed}
+        tables.write_spectra(paths["spectra"][-1], planted_spectra.table(excess=()), about)
+        paths["runs"].append(str(write_run(folder / f"run-{seed}", seed)))
+    sets = {"cut-2": {"source": "cut-2"}, "cut-3": {"source": "cut-3"}, "test": {}}
+    targets = {name: given | {"split": "test", "sequences": 60} for name, given in sets.items()}
+    config = {
+        "evaluations": {
+            "known": dict(source="known", model="bert", seeds=[0, 1, 2], targets=targets)
+        },
+        "models": {"bert": {}},
+        "spectra": {"known": {"seeds": [0, 1, 2]}},
     }
-    context = {"runs": runs, "spectra": runs, "clones": [], "truths": ["known"]}
-    block = {"students": [{key: value for key, value in PART.items() if key != "clones"}]}
-    return paths, block, context | {"targets": {"known": targets}}
+    part = {key: value for key, value in PART.items() if key != "clones"}
+    block = truths.Block.model_validate({"students": [part]})
+    inputs = truths.Inputs.of(block, config)
+    kinds = [kind for key in distinct(inputs) for kind in key.KINDS]
+    assert {kind: kinds.count(kind) for kind in kinds} == {k: len(v) for k, v in paths.items()}
+    return with_files(inputs, paths), block

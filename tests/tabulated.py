@@ -64,6 +64,16 @@ def dense(length, vocabulary, degree, seed=0):
     return _masked(at, vocabulary)
 
 
+def of_hamiltonian(law):
+    """The true conditionals of a Boltzmann distribution, in double precision."""
+
+    def masked(tokens, positions):
+        logs = law.log_conditionals(tokens.numpy())
+        return torch.from_numpy(logs[np.arange(len(logs)), positions.numpy()])
+
+    return Conditionals(masked, law.vocabulary, False, 1024)
+
+
 def _masked(at, vocabulary):
     """A masked model of the logits at(tokens, target) (n, |V|)."""
 

@@ -59,13 +59,13 @@ def test_jobs_come_in_groups_and_those_with_causes_of_their_own_first():
 
 
 @pytest.mark.parametrize(
-    ("here", "words"),
+    ("known", "words"),
     [
-        (0, "by what such jobs took in the demo"),
-        (1, "by what 1 of them took here, and the demo's times"),
-        (2, "by what 2 of them took here"),
+        ({}, ""),
+        (dict(stored={"a"}), "; the results of 1 are in the store"),
+        (dict(guessed={"a", "b"}), "; a rough estimate, as 2 of them never ran here"),
     ],
 )
-def test_the_time_of_all_says_what_it_rests_on(here, words):
-    plan = Plan({"a": 60.0, "b": 60.0}, {"a": set(), "b": {"a"}}, dict(a=1, b=1), dict(a=0, b=0), 2)
-    assert time_needed(plan, here) == f"2 jobs, about 2 min on 2 cores, {words}"
+def test_the_time_of_all_says_what_it_rests_on(known, words):
+    plan = Plan({"a": 60.0, "b": 60.0}, {"a": set(), "b": {"a"}}, dict(a=1, b=1), 2, **known)
+    assert time_needed(plan) == f"2 jobs, about 2 min with --cores 2{words}"

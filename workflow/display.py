@@ -13,37 +13,28 @@ from threading import Event, RLock, Thread
 from snakemake.logging import logger
 
 from manybody.io.progress import last_lines, last_progress
-from manybody.io.store import FETCHED
-from manybody.pipeline.time_left import Plan, expected
+from manybody.pipeline.time_left import Plan, plan
 
 EACH = 30.0  # seconds between two lines where there is no terminal
 JOBS, LINES = 8, 20  # running jobs that are shown; lines of the log of one that failed
 
 
-def planned(workflow) -> tuple[Plan, dict, int]:
-    """The jobs that a run has to do, the name of each, and how many have run here before."""
-    dag, config = workflow.dag, workflow.globals["config"]
-    logs = Path(config["results"], "logs")
+def planned(workflow) -> tuple[Plan, dict]:
+    """The jobs that a run of Snakemake's workflow has to do, by name, and their plan."""
+    dag = workflow.dag
+    results = Path(workflow.globals["config"]["results"])
     # Jobs without a log only gather files.
-    names = {
-        job: str(Path(job.log[0]).relative_to(logs).with_suffix(""))
+    jobs = {
+        str(Path(job.log[0]).relative_to(results / "logs").with_suffix("")): job
         for job in dag.needrun_jobs(exclude_finished=False)
         if job.log
     }
-    outputs = {name: Path(job.output[0]) for job, name in names.items() if job.output}
-    seconds, here = expected(config, outputs)
-    plan = Plan(
-        expected={name: seconds.get(name, 0.0) for name in names.values()},
-        after={
-            name: {names[other] for other in dag.dependencies[job] if other in names}
-            for job, name in names.items()
-        },
-        # On a cluster so many jobs run at a time, whatever cores each asks for.
-        threads={name: 1 if workflow.nodes else job.threads for job, name in names.items()},
-        priority={name: job.priority for job, name in names.items()},
-        cores=workflow.nodes or workflow.cores,
-    )
-    return plan, names, here
+    names = {job: name for name, job in jobs.items()}
+    after = {
+        name: {names[other] for other in dag.dependencies[job] if other in names}
+        for name, job in jobs.items()
+    }
+    return plan(results, jobs, after, workflow.cores, workflow.nodes), jobs
 
 
 class Block:
@@ -85,14 +76,14 @@ class Display:
     def __init__(self, workflow):
         self.workflow = workflow
         # Jobs by name: when each running one started, and what each finished one took.
-        self.started, self.took, self.fetched, self.failed = {}, {}, set(), set()
+        self.started, self.took, self.failed = {}, {}, set()
         self.over, self.block, self.thread = Event(), None, None
 
     def start(self) -> None:
         """To be called when the jobs are known and none has started."""
         self.begin = self.last = time.monotonic()
-        self.plan, self.names, _ = planned(self.workflow)
-        self.job = {name: job for job, name in self.names.items()}
+        self.plan, self.job = planned(self.workflow)
+        self.names = {job: name for name, job in self.job.items()}
         quiet = {kind.name for kind in self.workflow.output_settings.quiet or ()}
         self.quiet = bool(quiet & {"ALL", "PROGRESS"})
         for handler in logger.handlers:
@@ -126,8 +117,6 @@ class Display:
         for name, job in self.job.items():
             if name not in self.took and self.workflow.dag.finished(job):
                 self.took[name] = now - self.started.pop(name, self.last)
-                if any(line.startswith(FETCHED) for line in last_lines(job.log[0])):
-                    self.fetched.add(name)
         for name in self._named(scheduler.running):
             if name not in self.took:
                 self.started.setdefault(name, now)
@@ -156,16 +145,14 @@ class Display:
         if self.failed:
             first += f", {len(self.failed)} failed"
         else:
-            left = self.plan.left(running, reports, self.took, self.fetched)
-            share = (now - self.begin) / (now - self.begin + left)
-            until = datetime.now() + timedelta(seconds=left)
-            first += f", {share:.0%} of the time; about {span(left)} left, until {until:%H:%M}"
-        lines = [
-            f"  {self.job[name].message or name}: {said.text if said else span(running[name])}"
-            for name, said in list(reports.items())[:JOBS]
-        ]
-        more = [f"  and {len(running) - JOBS} more"] if len(running) > JOBS else []
-        return [first, *lines, *more]
+            left = self.plan.left(running, reports, self.took)
+            end = f"{datetime.now() + timedelta(seconds=left):%H:%M}"
+            first += f", about {span(left)} left, until {end}"
+            if never := self.plan.rough(self.took):
+                first += f" (a rough estimate: {never} of the jobs left never ran here)"
+        shown = {name: said.text if said else span(running[name]) for name, said in reports.items()}
+        lines = [f"  {self.job[name].message or name}: {text}" for name, text in shown.items()]
+        return [first, *lines[:JOBS]]
 
 
 def span(seconds: float) -> str:

@@ -2,8 +2,7 @@
 
     python workflow/why.py [arguments for snakemake]
 
-A change of parameters is shown key by key, `training.learning_rate 0.004 -> 0.006`. A job is taken
-to last as when it last ran here, or as in the demo at the pace of what ran here.
+A change of parameters is shown key by key, `training.learning_rate 0.004 -> 0.006`.
 """
 
 import ast
@@ -20,6 +19,15 @@ from manybody.pipeline.time_left import Plan
 
 PARAMETERS = re.compile(r"before and now across all output: before: (.*?) now: (.*?) ?(?:;|$)")
 CODE = re.compile("[0-9a-f]{16}")
+CAUSES = {
+    "Code has changed": "its rule has changed",
+    "Missing output files": "not made yet",
+    "Updated input files": "files it is made from are newer",
+    "Set of input files has changed": "made from other files",
+    "Forced execution": "asked for by --force",
+    "Software environment": "its environment has changed",
+}
+ABSENT = "(absent)"
 FOLLOWS = "what they are made from is made again"
 
 
@@ -41,16 +49,7 @@ def reasons(text: str) -> list[str]:
     found = []
     if changed := PARAMETERS.search(text):
         found += differences(*map(_values, changed.groups()))
-    for start, words in (
-        ("Code has changed", "its rule has changed"),
-        ("Missing output files", "not made yet"),
-        ("Updated input files", "files it is made from are newer"),
-        ("Set of input files has changed", "made from other files"),
-        ("Forced execution", "asked for by --force"),
-        ("Software environment", "its environment has changed"),
-    ):
-        if start in text:
-            found.append(words)
+    found += [words for start, words in CAUSES.items() if start in text]
     return found or [FOLLOWS]
 
 
@@ -80,14 +79,8 @@ def differences(before: list, now: list) -> list[str]:
 def _between(path: str, old, new) -> list[str]:
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return [f"{path} {old!r} -> {new!r}"] if old != new else []
-    keys = [*old, *(key for key in new if key not in old)]
-    return [
-        line
-        for key in keys
-        for line in _between(
-            f"{path}.{key}".lstrip("."), old.get(key, "(absent)"), new.get(key, "(absent)")
-        )
-    ]
+    pairs = {key: (old.get(key, ABSENT), new.get(key, ABSENT)) for key in {**old, **new}}
+    return [line for key in pairs for line in _between(f"{path}.{key}".lstrip("."), *pairs[key])]
 
 
 def report(jobs: list[dict]) -> str:
@@ -102,15 +95,15 @@ def report(jobs: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def time_needed(plan: Plan, here: int) -> str:
-    """How long the planned jobs take together, of which so many ran here before."""
-    known = f"what {here} of them took here" if here else "what such jobs took in the demo"
-    if 0 < here < len(plan.expected):
-        known += ", and the demo's times"
-    return (
-        f"{_jobs(len(plan.expected))}, about {span(plan.left({}, {}, {}, set()))} on "
-        f"{plan.cores} core{'s' if plan.cores > 1 else ''}, by {known}"
-    )
+def time_needed(plan: Plan) -> str:
+    """How long the planned jobs take together, and what that rests on."""
+    needed = span(plan.left({}, {}, {}))
+    said = f"{_jobs(len(plan.expected))}, about {needed} with --cores {plan.cores}"
+    if plan.stored:
+        said += f"; the results of {len(plan.stored)} are in the store"
+    if never := plan.rough():
+        said += f"; a rough estimate, as {never} of them never ran here"
+    return said
 
 
 def _jobs(count: int) -> str:
@@ -130,8 +123,7 @@ def main(arguments: list[str]) -> None:
         return
     print(report(found.jobs))
     # Snakemake leaves the workflow there that it has read last.
-    plan, _, here = planned(workflow.workflow)
-    print(time_needed(plan, here))
+    print(time_needed(planned(workflow.workflow)[0]))
 
 
 if __name__ == "__main__":

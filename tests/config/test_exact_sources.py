@@ -3,11 +3,11 @@
 import pytest
 from configs import load, refusal
 
-from manybody.claims import labels
 from manybody.config.sources import sized
 from manybody.io.tables import read_targets
+from manybody.models import labels
+from manybody.papers import style
 from manybody.pipeline.check import check
-from manybody.plotting import palette
 
 SEQUENCES = {"train": 20, "validation": 10, "test": 10}
 TRIGRAMS = {"kind": "n-gram-clone", "source": "docs", "order": 3, "smoothing": "kneser-ney"}
@@ -49,7 +49,7 @@ def test_a_target_of_another_source_is_called_by_its_name():
     found = read_targets(targets, {})
     assert [labels.target(found[name]) for name in "ab"] == ["trigrams", "original text"]
     assert [labels.short(found[name]) for name in "ab"] == ["trigrams", "original"]
-    assert palette.colour(found["a"]) == palette.colour(found["b"])
+    assert style.colour(found["a"]) == style.colour(found["b"])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import pytest
 from configs import load, refusal
 
-from manybody.pipeline import costs
 from manybody.pipeline.check import check
 
 TEXT = {"kind": "text", "corpus": "tiny", "length": 16, "end_of_document": "dropped"}
@@ -78,8 +77,3 @@ def test_a_causal_model_is_asked_no_masked_question():
         "clones.theirs.model: found theirs, a causal model; expected a trained model with" in said
     )
     assert "evaluations.theirs.positions: found 0.15 for theirs, which predicts the next" in said
-
-
-def test_costs_are_those_of_what_is_trained_here():
-    found = costs.jobs(config(), [("tiny", 0), ("theirs", 0)], ["tiny", "theirs"])
-    assert {job["model"] for job in found} == {"tiny"}

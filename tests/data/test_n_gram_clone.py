@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manybody.data import SourceError
-from manybody.data.n_gram_clone import SPLITS, card, fitted, make, sentence
+from manybody.data import SPLITS, SourceError
+from manybody.data.n_gram_clone import card, fitted, make, sentence
 from manybody.data.ngrams import numbered
 from manybody.io import sequences
 from manybody.io.sequences import Sequences

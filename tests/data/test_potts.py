@@ -16,7 +16,7 @@ from benchmarks.potts_sampling import peer_parameters
 from manybody.data import gibbs, pair_gibbs
 from manybody.data import potts as source_of
 from manybody.data.hamiltonian import Hamiltonian, read_about
-from manybody.data.many_body import SPLITS, self_test, streams_of
+from manybody.data.many_body import SPLITS, self_test
 from manybody.data.pair_gibbs_loops import REFRESH, pick, refresh, scale
 from manybody.data.potts import (
     autocorrelation_time,
@@ -30,6 +30,7 @@ from manybody.data.potts import (
 )
 from manybody.io.atomic import ArtifactError
 from manybody.io.manifest import Manifest
+from manybody.io.seeds import streams_of
 from manybody.io.sequences import Sequences
 from manybody.models.stored import load_model
 from manybody.training.lbfgs import adopt

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from spin_sources import MANY_BODY, POTTS, own_files, run, tensors
 
-from manybody.data import SourceError
-from manybody.data.many_body import draw
+from manybody.data import SourceError, gibbs, pair_gibbs
+from manybody.data.many_body import draw, refuse_unequal
 
 SHORT = {
     **MANY_BODY, "length": 8, "logit_scale": 4.0,
@@ -133,3 +133,49 @@ def test_refuses_by_key_and_file_and_writes_nothing(case, tmp_path, monkeypatch)
     for said in words:
         assert said in str(caught.value)
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "sampler", "warmer"),
+    [
+        (MANY_BODY, gibbs, r"lower logit_scale \(S = 2.0\)"),
+        (POTTS, pair_gibbs, "choose a higher temperature"),
+    ],
+    ids=["many-body", "potts"],
+)
+def test_splits_of_another_distribution_are_refused(tmp_path, monkeypatch, source, sampler, warmer):
+    """A sampler that draws uniform tokens for the split of validation alone."""
+    drawn = sampler.sample
+
+    def wrong(model, count, *arguments, **settings):
+        found = drawn(model, count, *arguments, **settings)
+        if count != source["sequences"]["validation"]:
+            return found
+        uniform = np.random.default_rng(0).integers(model.vocabulary, size=(count, model.length))
+        return (uniform, found[1]) if sampler is gibbs else found._replace(tokens=uniform)
+
+    monkeypatch.setattr(sampler, "sample", wrong)
+    said = (
+        rf"^sweeps: after {source['sweeps']} sweeps the validation split is not a sample of .*"
+        rf"true conditionals is \d.*, their mean entropy \d.*; they differ by \d.*, expected 0 "
+        rf"within 4 x the standard error .*\. Give the chains more sweeps, or {warmer}"
+    )
+    with pytest.raises(SourceError, match=said):
+        run(source, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("errors", "refused"), [(3.9, False), (-3.9, False), (4.1, True), (-4.1, True)]
+)
+def test_a_difference_of_four_standard_errors_is_refused(errors, refused):
+    """The error of the sequences, and a colour so rare that it is expected at no site."""
+    sites = MANY_BODY["sequences"]["train"] * MANY_BODY["length"]
+    error = np.hypot(0.003, np.log(sites) / sites)
+    test = dict(cross_entropy=1.0, entropy=1.0 - errors * error, standard_error=0.003)
+    test["difference"] = errors * error
+    if not refused:
+        refuse_unequal(test, "train", MANY_BODY, "")
+        return
+    with pytest.raises(SourceError, match="the train split is not a sample"):
+        refuse_unequal(test, "train", MANY_BODY, "")

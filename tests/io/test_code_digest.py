@@ -8,10 +8,25 @@ from pathlib import Path
 
 import pytest
 
+from manybody import papers
+from manybody.data.kinds import KINDS
 from manybody.io import code_digest as digests
+from manybody.models import ARCHITECTURES
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "workflow" / "scripts"
+THEORY = ROOT / "workflow" / "src" / "manybody" / "theory"
+THEORIES = [
+    ".".join(path.relative_to(THEORY.parents[1]).with_suffix("").parts)
+    for path in THEORY.rglob("*.py")
+    if path.stem != "__init__"
+]
+
+
+@pytest.fixture(scope="module")
+def before():
+    """The digests of the package as it is."""
+    return digests_now()
 
 
 @pytest.fixture
@@ -22,29 +37,75 @@ def tree(tmp_path, monkeypatch):
     return tmp_path / "src" / "manybody"
 
 
+OF_FIGURES = {"make_figure.py", "write_page.py", "write_scorecard.py", "print_advice.py"}
+FIGURES = [(paper, figure) for paper in papers.PAPERS for figure in papers.figures(paper)]
+
+
 def digests_now():
-    """Of a script that trains, for two architectures, and of one that draws."""
-    digests._read.cache_clear()
+    """Of every figure; of trainings of two architectures; of all stages together.
+
+    A stage may import any architecture, any source and any theory by name.
+    """
     digest = digests.code_digest.__wrapped__  # not what was read before an edit
-    return {
-        "bert": digest(SCRIPTS / "train_model.py", ("manybody.models.bert.network",)),
-        "gpt": digest(SCRIPTS / "train_model.py", ("manybody.models.gpt.network",)),
-        "figure": digest(SCRIPTS / "plot_figure.py", (), True),
+    named = [*KINDS.values(), *THEORIES, "manybody.training.lbfgs"]
+    named += [
+        name for package in ARCHITECTURES.values() for name in (package, f"{package}.network")
+    ]
+    stages = {
+        digest(script, tuple(named))
+        for script in SCRIPTS.glob("*.py")
+        if script.name not in OF_FIGURES
     }
+    found = {"stages": stages}
+    for name in ("bert", "gpt"):
+        modules = (f"manybody.models.{name}", f"manybody.models.{name}.network")
+        found[name] = digest(SCRIPTS / "train_model.py", modules)
+    for paper, figure in FIGURES:
+        modules = (papers.module_name(paper, figure), *ARCHITECTURES.values())
+        found[f"{paper}/{figure}"] = digest(SCRIPTS / "make_figure.py", modules)
+    return found
 
 
-@pytest.mark.parametrize(
-    ("path", "old", "new", "changed"),
-    [
-        ("models/bert/network.py", "\nimport ", "\nSIZE = 3\nimport ", {"bert"}),
-        ("training/loop.py", "\nimport ", "\n# a comment\nimport ", set()),
-        ("training/loop.py", '"""', '"""Other words. ', set()),
-        ("plotting/style.py", "\nimport ", "\nEXTRA = 1\nimport ", {"figure"}),
-    ],
-)
-def test_an_edit_changes_the_digest_of_what_imports_it(tree, path, old, new, changed):
-    """Docstrings and comments do not count, and plots count for figures only."""
-    before = digests_now()
+EDITS = {  # file: old text, new text, jobs whose digest changes
+    "an import of a network": (
+        "models/bert/network.py", "\nimport ", "\nSIZE = 3\nimport ", {"bert", "stages"}
+    ),
+    "a comment": ("training/loop.py", "\nimport ", "\n# a comment\nimport ", set()),
+    "a docstring": ("training/loop.py", '"""', '"""Other words. ', set()),
+    "the style": (
+        "papers/style.py", "\nimport ", "\nEXTRA = 1\nimport ", {"/".join(one) for one in FIGURES}
+    ),
+    "a caption": (
+        "papers/potts/recovery.py", "Inverse Potts: ", "From data: ", {"potts/recovery"}
+    ),
+    "a claim": (
+        "papers/potts/recovery.py", "SLOPE = (-1.0, 0.15)", "SLOPE = (-1.0, 0.2)",
+        {"potts/recovery"},
+    ),
+    "a comment in a claim": (
+        "papers/simplicity/fig3.py", "records.judged(\n", "records.judged(  # one\n", set()
+    ),
+    "a picture": (
+        "papers/potts/fig3.py", "figure = style.new(2, 3.5)", "figure = style.new(2, 3.6)",
+        {"potts/fig3"},
+    ),
+    "a description of a figure's key": (
+        "papers/potts/recovery.py", "Curve of kind recovery.", "A curve.", {"potts/recovery"}
+    ),
+    "a description of a source's key": (
+        "data/options/potts.py", "Seed of the draw.", "Other.", set()
+    ),
+    "a description of a model's key": (
+        "models/pretrained/options.py", "What it was trained for.", "Other.", set()
+    ),
+    "a description of a key of the config": ("config/clones.py", 'key("', 'key("Other: ', set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_changes_the_digest_of_what_imports_it(before, tree, edit):
+    """Docstrings and comments do not count; what is said of a figure is that figure's alone."""
+    path, old, new, changed = EDITS[edit]
     text = (tree / path).read_text()
     assert old in text
     (tree / path).write_text(text.replace(old, new, 1))

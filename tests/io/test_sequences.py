@@ -214,12 +214,12 @@ def test_bad_tokens_are_refused_when_they_are_read(path, rows, reason):
 )
 def test_columns_are_those_of_pyarrow(rows, tokens):
     texts, lasts = [text for text, _ in rows], [last for _, last in rows]
-    assert quick_start.strings(texts).equals(pa.array(texts, pa.string()))
-    assert quick_start.truths(lasts).equals(pa.array(lasts, pa.bool_()))
-    for made in (quick_start.strings(texts), quick_start.truths(lasts)):
+    assert quick_start.text_column(texts).equals(pa.array(texts, pa.string()))
+    assert quick_start.boolean_column(lasts).equals(pa.array(lasts, pa.bool_()))
+    for made in (quick_start.text_column(texts), quick_start.boolean_column(lasts)):
         made.validate(full=True)
     values = np.array(tokens, np.uint8)
-    assert quick_start.numbers(values[::2]).equals(pa.array(values[::2]))
+    assert quick_start.number_column(values[::2]).equals(pa.array(values[::2]))
 
 
 def test_writing_does_not_import_pandas(tmp_path):

@@ -37,6 +37,7 @@ def job(results, outputs, params):
             output=outputs,
             input=Named(one=str(results.parent / "input.txt")),
             params=params,
+            log=[str(results / "logs/compute_theory/flow.log")],
             config={"results": str(results)},
         )
     )

@@ -45,7 +45,7 @@ def test_losses_on_a_cut_are_those_of_the_whole_law(tmp_path, hamiltonian):
     out = {split: tmp_path / f"{split}.parquet" for split in SPLITS}
     cut.make(source, "cut", [tmp_path / "h.safetensors"], out)
     targets = {"cut": (out["test"], 30), "part": (out["test"], 20)}
-    found, about = truths.evaluate(tmp_path / "h.safetensors", targets)
+    found, about = truths.evaluate(tmp_path / "h.safetensors", "manybody.data.hamiltonian", targets)
     tokens = sequences.Sequences.open(out["test"]).tokens
     law = enumeration.probabilities(hamiltonian).reshape((3,) * 4)
     true = found[(found["quantity"] == "truth") & (found["series"] == "cut")]
@@ -69,7 +69,7 @@ def test_losses_on_a_filtered_tree_are_those_of_the_whole_tree(tmp_path):
         tree.make(source, f"tree-{level}", [], out)
         paths[level] = out["test"]
     targets = {"whole": (paths[0], None), "leaves": (paths[2], None)}
-    found, about = truths.evaluate(paths[0], targets)
+    found, about = truths.evaluate(paths[0], "manybody.data.tree", targets)
     states = np.stack(np.indices((3,) * 4), axis=-1).reshape(-1, 4)
     law = np.exp(tree.of(source | {"level": 0}).log_probability(states)).reshape((3,) * 4)
     for name, level in (("whole", 0), ("leaves", 2)):

@@ -9,7 +9,6 @@ import tabulated
 import torch
 
 from manybody import models
-from manybody.data.hamiltonian import Hamiltonian
 from manybody.measure import flips
 
 LENGTH, VOCABULARY = 6, 5
@@ -50,16 +49,6 @@ def test_positions_at_and_after_the_target_have_no_influence_in_a_causal_model()
         assert here.shape == (1, LENGTH - 1, VOCABULARY)
         assert (moved[: max(source, 0)] < 1e-7).all()  # targets up to the source
         assert (moved[source:] > 1e-4).all()
-
-
-@torch.no_grad()
-def test_the_conditionals_of_a_law_are_those_of_its_hamiltonian():
-    rng = np.random.default_rng(0)
-    colours = rng.normal(size=(3, 3))
-    law = Hamiltonian(1 - np.eye(4), colours + colours.T, 0.7)
-    tokens = random_tokens(5, vocabulary=3, length=4)
-    found = flips.ask(flips.of_law(law), tokens, np.full((5, 1), 2))[:, 0].numpy()
-    np.testing.assert_allclose(found, law.log_conditionals(tokens)[:, 2])
 
 
 def test_mu_is_the_law_of_counts_and_halves_without_special_tokens():

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from manybody import models
-from manybody.claims import verdicts
 from manybody.io import checkpoints, sequences, tables
 from manybody.io.atomic import ArtifactError
 from manybody.io.manifest import Manifest
@@ -184,4 +183,4 @@ def test_the_energy_of_chains_is_their_generators_loss(tmp_path, layers):
         path = clone.file(f"sweep-{sweep}.parquet")
         sums = losses.evaluate(run, {"own": (path, None)}, steps="last")
         loss = sums["loss_sum"].sum() / sums["predictions"].sum()
-        assert loss == pytest.approx(-score.loc[sweep], abs=verdicts.IDENTITY / 10)
+        assert loss == pytest.approx(-score.loc[sweep], abs=1e-5)

@@ -207,7 +207,7 @@ def from_tables(law, s, r, target, mu):
 def test_the_spectrum_of_a_planted_hamiltonian_is_that_of_its_tables():
     law = planted()
     assert (law.shares()[1:] > 0.1).all()  # of 2, 3 and 4 bodies
-    model, tokens = flips.of_law(law), random_tokens(40, 8, 4)
+    model, tokens = tabulated.of_hamiltonian(law), random_tokens(40, 8, 4)
     mu = flips.unigram(tokens, 4)
     exact = spectrum.enumerated(model, tokens).table
     draws = spectrum.Draws(model, tokens, None, "text", (), 1, 0)

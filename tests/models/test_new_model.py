@@ -13,14 +13,13 @@ from pydantic import Field, ValidationError
 from torch import nn
 
 from manybody import models
-from manybody.claims import labels
 from manybody.io import options as block
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences, write
 from manybody.measure.losses import evaluate
-from manybody.models import base, description, stored
+from manybody.models import base, description, labels, stored
 from manybody.models.objectives import masked_loss
-from manybody.plotting import palette, style
+from manybody.papers import style
 from manybody.sampling.metropolis import sample
 from manybody.training.loop import train
 
@@ -130,7 +129,7 @@ def test_it_has_a_name_and_a_colour_in_legends():
     assert labels.short(clone) == "GRU"
     scale = labels.scale({"description": described, "source": "counting"}, 1)
     assert scale == "GRU 2 × 5 on counting: |V| = 6, L = 7, 1 run"
-    assert palette.colour(clone) == style.UNBOUNDED
+    assert style.colour(clone) == style.UNBOUNDED
 
 
 def test_its_keys_in_the_config_are_typed():

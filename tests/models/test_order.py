@@ -6,10 +6,11 @@ have degree 2^(n-1) in the context, so the sum vanishes once m > 2^(n-1); with t
 m context positions are order m + 1.
 """
 
+import itertools
+
 import pytest
 import torch
 
-from manybody.claims.identities.many_body import coefficient_sizes
 from manybody.models import build
 
 LENGTH, VOCABULARY, POSITION = 12, 6, 4
@@ -36,14 +37,25 @@ def model_of(layers: int, variant: str, rank: int | None, heads: int = 1):
 
 @torch.no_grad()
 def relative_size(model, context: int) -> float:
-    """The coefficient that couples `context` positions, relative to the largest logit."""
+    """The coefficient that couples `context` positions, relative to the largest logit.
+
+    The logits at one position, masked, are a polynomial in bits, each of which says which of two
+    sequences another position takes its token from. Its highest coefficient is the alternating sum
+    over all assignments.
+    """
     generator = torch.Generator().manual_seed(context)
     chosen = torch.randperm(LENGTH - 1, generator=generator)[:context]
     chosen = chosen + (chosen >= POSITION)
     first = torch.randint(VOCABULARY, (LENGTH,), generator=generator)
     step = torch.randint(1, VOCABULARY, (LENGTH,), generator=generator)
     pair = torch.stack([first, (first + step) % VOCABULARY])
-    return float(coefficient_sizes(model, pair, chosen, POSITION)[context])
+    bits = torch.tensor(list(itertools.product((0, 1), repeat=context)))
+    tokens = pair[0].repeat(len(bits), 1)
+    tokens[:, chosen] = torch.where(bits == 1, pair[1, chosen], pair[0, chosen])
+    rows = torch.arange(len(bits))
+    logits = model.masked_logits(tokens, rows, torch.full_like(rows, POSITION))
+    signs = (-1.0) ** bits.sum(dim=1, keepdim=True)
+    return float((signs * logits).sum(dim=0).abs().max() / logits.abs().max())
 
 
 @pytest.mark.parametrize("rank", [None, 4])

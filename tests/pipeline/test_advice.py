@@ -1,11 +1,14 @@
 """What is suggested for a text, and the reasons."""
 
+import numpy as np
 import pytest
 import yaml
 from configs import load
+from snakemake.utils import update_config
 
 from benchmarks import recipes
-from manybody.pipeline import advice, costs
+from manybody.io.sequences import Sequences, write
+from manybody.pipeline import advice, probe
 from manybody.pipeline.check import check, take_away
 
 SPLITS = ("train", "validation", "test")
@@ -41,8 +44,7 @@ RUNS, CLONES = [("own-bert", 0), ("own-n2", 0)], ["n2", "n4"]
 
 
 def changes(config, found):
-    jobs = costs.jobs(config, RUNS, CLONES)
-    return advice.overlay(advice.suggestions(found, "docs", config, jobs))
+    return advice.overlay(advice.suggestions(found, "docs", config, RUNS, CLONES))
 
 
 def test_what_is_well_is_left_alone(config):
@@ -51,8 +53,7 @@ def test_what_is_well_is_left_alone(config):
 
 def suggested(config, model):
     """The recipe that is suggested for a model, with its rank."""
-    jobs = costs.jobs(config, RUNS, CLONES)
-    found = advice.suggestions(text(), "docs", config, jobs)
+    found = advice.suggestions(text(), "docs", config, RUNS, CLONES)
     return {one.path[-1]: one.suggested for one in found if one.path[:2] == ("models", model)}
 
 
@@ -73,7 +74,7 @@ def test_the_recipe_is_the_cheapest_that_ended_as_low_as_the_best(config, model,
 
 def test_a_full_rank_is_left_and_no_rank_is_above_the_vocabulary(config):
     config["models"]["n2"]["rank"] = None
-    assert "rank" not in suggested(config, "n2")
+    assert suggested(config, "n2")["rank"] is None
     found = advice._recipe(text(vocabulary=20), "n4", config["models"]["n4"])
     assert found[-1].suggested <= 20
 
@@ -110,12 +111,56 @@ def test_a_vocabulary_that_the_text_cannot_fill(config):
     assert changes(config, small)["sources"]["docs"] == {"vocabulary": 300}
 
 
-def test_the_page_has_a_config_that_is_accepted_and_a_time_for_it(config):
+def test_the_page_has_a_config_that_is_accepted_and_a_time_for_each_stage(config):
     shares = {16: 0.03, 24: 0.008}
     found = text(leaks={"verbatim": 0.03, "runs": 0.1, "run": 12}, verbatim=shares)
-    page = advice.page("docs", found, config, RUNS, CLONES, 5)
+    advised = advice.suggestions(found, "docs", config, RUNS, CLONES)
+    page = advice.page("docs", found, advised, {"train_model": [90.0, 30.0]})
     lines = page.partition("```yaml\n")[2].partition("```")[0]
-    config = advice.laid_over(config, yaml.safe_load(lines))
+    update_config(config, yaml.safe_load(lines))
     assert config["sources"]["docs"]["length"] == 24
     check(config, take_away(config))
-    assert "minutes on two quiet cores, and" in page
+    assert "| train_model | 2 | 2.0 |" in page
+
+
+@pytest.fixture
+def probed(tmp_path):
+    """Seconds of the jobs of the tiny config, changed by an overlay."""
+    tokens = np.random.default_rng(0).integers(0, 20, (300, 8)).astype("uint8")
+    write(tmp_path / "train.parquet", tokens, 20, {})
+
+    def seconds(overlay=None):
+        config = load("tiny.yaml")
+        config["sources"]["text"] |= {"vocabulary": 20, "length": 8}
+        config["models"]["theirs"] = {"architecture": "pretrained", "objective": "masked"}
+        config["evaluations"]["theirs"] = {**config["evaluations"]["tiny"], "model": "theirs"}
+        update_config(config, overlay or {})
+        train = Sequences.open(tmp_path / "train.parquet")
+        return probe.seconds(config, train, [("tiny", 0), ("tiny", 1), ("theirs", 0)], ["tiny"])
+
+    return seconds
+
+
+def test_each_job_of_what_is_trained_here_has_a_time(probed):
+    found = probed()
+    assert {stage: len(jobs) for stage, jobs in found.items()} == {
+        "train_model": 2,
+        "sample_clones": 1,
+        "evaluate_model": 2,
+    }
+    assert all(probe.START < seconds < 600 for jobs in found.values() for seconds in jobs)
+
+
+def test_times_are_in_proportion_to_the_counted_work(probed, monkeypatch):
+    monkeypatch.setattr(probe, "_timed", lambda call: 0.25)
+    before, tiny = probed(), load("tiny.yaml")
+    after = probed(
+        {
+            "models": {"tiny": {"training": {"steps": 160}}},
+            "clones": {"tiny": {"chains": 2 * tiny["clones"]["tiny"]["chains"]}},
+        }
+    )
+    longer = after["train_model"][0] - before["train_model"][0]
+    assert longer >= 0.25 * (160 - tiny["models"]["tiny"]["training"]["steps"])
+    ratio = (after["sample_clones"][0] - probe.START) / (before["sample_clones"][0] - probe.START)
+    assert ratio == pytest.approx(2)

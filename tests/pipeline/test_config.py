@@ -7,6 +7,7 @@ import pytest
 from configs import CONFIG, load, refusal
 from snakemake.utils import update_config
 
+from manybody.papers import figure_module
 from manybody.pipeline.check import NAMED, check, take_away
 from schemas import document
 
@@ -31,7 +32,6 @@ def put(config, path, value):
         (["paper.yaml"], {"simplicity", "potts", "multi-index"}),
         (["headline.yaml"], None),
         (["controls.yaml"], None),
-        (["definitions.yaml"], None),
         (["truths.yaml"], None),
         (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5", "headline"}),
         (["lab.yaml", "lab-wikitext.yaml"], {"fig1", "headline"}),
@@ -95,8 +95,8 @@ def test_a_mistake_in_the_headline_is_named(path, value, expected):
 @pytest.mark.parametrize(
     ("path", "value", "expected"),
     [
-        ("spectrum", "n4", "controls.spectrum: found n4, of n4; expected one of the student, bert"),
-        ("late", [600, 2999], "controls.late: found 2999; expected checkpoints of bert"),
+        ("spectrum", "n4", "controls.spectrum: found n4, of model n4; expected model bert"),
+        ("late", [600, 2999], "controls.late[1]: found 2999; expected checkpoints of bert"),
         ("noise", ["original"], "controls.noise: found original; expected targets of a source"),
         ("twins", [["original", "raw-n2"]], "controls.twins: found original; expected first"),
         ("generators", ["generator-n2"], "controls.series: found raw-n1, a clone of run 0 of n1"),
@@ -179,7 +179,6 @@ def test_the_crossed_design_is_crossed():
         ("figures.simplicity.fig2.source", "docs", ["fig2.source", "docs", "many-body"]),
         ("figures.simplicity.fig2.truth", "many-body-4", ["fig2.truth", "parameters: source"]),
         ("figures.simplicity.fig2.lines", ["n2"], ["fig2.lines", "n2", "energy"]),
-        ("figures.simplicity.fig2.exact", "exact", ["fig2.exact", "theory.exact"]),
         ("sources.potts.temperature", {"beta": -1}, ["sources.potts.temperature", "-1"]),
         ("sources.potts.temperature", {"hamming": None}, ["temperature: found neither hamming"]),
         ("sources.potts.couplings", "contacts", ["sources.potts.couplings", "'contacts'"]),
@@ -221,6 +220,12 @@ def test_the_crossed_design_is_crossed():
         ("figures.potts.fig3.curve", "separable", ["fig3.curve", "did you mean separability"]),
         ("figures.potts.contacts.model", "potts-maps", ["contacts.model", "did you mean potts-m"]),
         ("figures.potts.contacts.chain", "B", ["contacts.chain", "leave `chain` out"]),
+        ("figures.simplicity.table1.sweep", 3, ["table1.sweep: found 3", "of clones.n2: 10, 20"]),
+        (
+            "figures.simplicity.fig1.seeds",
+            [9],
+            ["fig1.seeds[0]: found 9", "evaluations.bert: 0, 1"],
+        ),
         (
             "figures.potts.contacts.truth",
             "a.cif",
@@ -244,9 +249,10 @@ def test_an_alignment_of_ones_own_inherits_nothing_known(config):
     source = load("smoke.yaml")["sources"]["family"]
     mine = {"sources": {"mine": source}, "figures": {"potts": {"contacts": {"source": "mine"}}}}
     update_config(config, mine)
-    found = check(config).figures.potts.contacts.inputs(config)
-    assert (found["known"], found["planted"]) == ([], [])
-    assert found["contacts"] == [["mine", "potts-map", 0]]
+    block = check(config).figures.potts.contacts
+    found = figure_module("potts", "contacts").Inputs.of(block, config)
+    assert (found.known, found.planted) == (None, None)
+    assert found.contacts.model_dump() == {"source": "mine", "model": "potts-map", "seed": 0}
 
 
 def test_every_key_is_described():
@@ -279,7 +285,7 @@ def test_what_the_schema_takes_is_what_the_check_takes():
     from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(document.schema())
-    overlays = ("smoke", "paper", "lab", "headline", "controls", "definitions", "truths")
+    overlays = ("smoke", "paper", "lab", "headline", "controls", "truths")
     for overlay in ([], *([f"{name}.yaml"] for name in overlays)):
         validator.validate(load(*overlay))
     config = load()

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from plain_attention import Plain
 
 from benchmarks.multi_index import published
-from manybody.claims.identities.multi_index import Plain
 from manybody.theory.multi_index import channel
 from manybody.theory.multi_index.quadrature import draw, quadrature, weigh
 

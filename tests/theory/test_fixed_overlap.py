@@ -36,6 +36,20 @@ def test_layer_1_does_not_move_under_state_evolution():
     assert found["y_err"] == pytest.approx(np.std(each, ddof=1) / 2**0.5, abs=1e-3)
 
 
+@pytest.mark.long
+def test_layer_1_is_learned_as_the_specification_says():
+    known = {0.93: 0.0, 0.95: 0.10, 0.96: 0.18, 0.97: 0.28, 0.98: 0.44, 0.99: 0.67, 0.995: 0.80}
+    known |= {0.998: 0.91, 0.999: 0.95}
+    frame, _ = fixed_overlap.compute(
+        {**ENTRY, "overlaps": list(known), "points": 512, "scrambles": 4}
+    )
+    found = frame[frame["quantity"] == "fixed"].set_index("x")
+    gaps = np.abs(found["y"] - list(known.values()))
+    assert (gaps < 0.03 + 2 * found["y_err"]).all()
+    assert (found["y_err"] < 0.03).all()
+    assert (found["y"].diff().iloc[1:] > 0).all()
+
+
 def test_the_table_has_its_rows_for_overlaps_in_any_order():
     frame, _ = fixed_overlap.compute(ENTRY)
     again, _ = fixed_overlap.compute({**ENTRY, "overlaps": [0.99, 0.5]})

@@ -171,6 +171,31 @@ def test_growth_rates_are_those_of_the_linearised_flow(decay):
     np.testing.assert_allclose(np.sort(rates.ravel()), jacobian, atol=1e-8)
 
 
+@pytest.mark.parametrize("skew", [0.6, -0.5])
+def test_the_table_obeys_the_equations(skew):
+    """What the figure reads: derivatives, small B, ends with weight decay, and the control."""
+    entry = dict(length=3, time=40.0, scales=[0.2], decay=0.2, skewness=skew, samples=5000, seed=3)
+    frame, _ = gf.compute(entry)
+    found = dict(tuple(frame.groupby("quantity")))
+    assert found["gradient error"]["y"].max() < 1e-8
+    # The deviation from (13) is of fourth order in a small B(0).
+    logs = np.log(found["small deviation"][["x", "y"]].to_numpy())
+    assert np.polyfit(*logs.T, 1)[0] == pytest.approx(4.0, abs=0.2)
+    ends = [part["y"].to_numpy() for _, part in found["limit"].groupby("series")]
+    np.testing.assert_allclose(*ends, atol=1e-6)
+    late = found["late norm"].sort_values("x")
+    slope = np.log(late["y"].iloc[-1] / late["y"].iloc[0]) / np.ptp(late["x"])
+    assert slope == pytest.approx(-0.2, rel=1e-3)
+    rates = {case: part["y"].max() for case, part in found["rate"].groupby("series")}
+    assert abs(rates["Gaussian"]) < 1e-6
+    assert (found["noise"]["y"] / found["noise"]["y_err"]).abs().max() < 4
+    for case, part in found["growth"].groupby("series"):
+        grown = part["y"].max() / part.sort_values("x")["y"].iloc[0]
+        seen = found["linear law"].query("series == @case").sort_values("x")["y"].iloc[-1] > 0.1
+        assert grown > 10 or not seen or rates[case] < 1e-6
+        assert grown == pytest.approx(1.0, abs=1e-8) or rates[case] > 1e-6, case
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_the_sign_of_the_top_rate_decides_whether_b_grows(sign):
     covariance = gf.example(4, np.random.default_rng(0))

@@ -1,21 +1,15 @@
-"""Deep attention as a function of its indices, against the plain matrix form.
-
-The plain form knows nothing of indices or mixing matrices: it takes D-dimensional tokens through
-the layers, a sample at a time.
-"""
+"""Deep attention as a function of its indices, against the plain matrix form."""
 
 import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from plain_attention import Plain
 
-from manybody.claims.identities import multi_index as exact
-from manybody.claims.identities.multi_index import Plain
 from manybody.theory.multi_index import channel, links
 
 SAMPLES, FEATURES = 3, 40
-ENTRY = {"kind": "multi-index-exact", "seed": 2, "threads": 1}
 SHAPES = list(itertools.product((1, 2, 3, 5), (1, 2, 4), (1, 3)))  # L, T, r
 
 
@@ -144,31 +138,3 @@ def test_many_layers_divided_by_c_tend_to_the_committee():
 def test_bad_input_is_named(link, given, message):
     with pytest.raises(ValueError, match=message):
         link(*given)
-
-
-# --- The identities of the scorecard -------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_every_identity_holds(monkeypatch):
-    monkeypatch.setattr(exact, "CASES", 4)
-    frame, about = exact.compute(ENTRY)
-    assert list(frame.columns) == ["quantity", "series", "seed", "x", "y", "y_err"]
-    assert about == {"entry": {"kind": "multi-index-exact", "seed": 2}}
-    assert set(frame["quantity"]) == {"identity"}
-    assert not frame["series"].duplicated().any()
-    assert (frame["y"] <= frame["x"]).all(), frame.to_string()
-    assert len(frame) == 16
-
-
-@pytest.mark.long
-def test_identities_fail_where_the_numbers_are_wrong(monkeypatch):
-    monkeypatch.setattr(exact, "CASES", 1)
-    denoiser, attention = channel.denoiser, links.attention
-    monkeypatch.setattr(channel, "denoiser", lambda *given: denoiser(*given) * 1.01 + 0.01)
-    monkeypatch.setattr(links, "attention", lambda *given: attention(*given) * (1 + 1e-9))
-    frame, _ = exact.compute(ENTRY)
-    failing = frame.loc[~(frame["y"] <= frame["x"]), "series"]
-    for text in ("dblquad over the same box", "step halving", "central differences", "odd"):
-        assert failing.str.contains(text).sum() == 1
-    assert failing.str.contains("plain matrix form").sum() == 4

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.linalg import hessenberg
+from scipy.special import ndtr, stdtrit
 
 from manybody.theory import replica as rp
 
@@ -370,6 +371,65 @@ def test_the_sign_of_the_first_step_follows_gamma():
     # The dip of the specification: 2 % at alpha = 0.07.
     dip = rp.closed_form(2.05, 1e-3, 0.07) / rp.variance(2.05)
     assert dip == pytest.approx(0.98, abs=0.003)
+
+
+# --- The table of the figure ---------------------------------------------------------------------
+
+
+def runs_of(frame, quantity, series):
+    """Realisations x alphas."""
+    mine = frame[(frame["quantity"] == quantity) & (frame["series"] == series)]
+    return mine.pivot(index="seed", columns="x", values="y")
+
+
+def largest(differences):
+    """The largest mean over realisations of any alpha, in standard errors; Bonferroni's bound."""
+    count = len(differences)
+    errors = differences.std(ddof=1) / math.sqrt(count)
+    bound = -stdtrit(count - 1, ndtr(-3.0) / differences.shape[1])
+    return float((differences.mean() / errors).abs().max()), bound
+
+
+@pytest.mark.parametrize(
+    ("gamma", "ridge", "seed"), [(GAMMA, 1e-2, 4), (3.1, 0.02, 0), (4.0, 0.1, 1), (2.7, 0.3, 4)]
+)
+def test_the_table_agrees_with_simulation_and_with_the_limit(gamma, ridge, seed):
+    """Section 6: six equations, simulated losses, finite sizes, and the peak as ridge -> 0."""
+    frame, _ = rp.compute(ENTRY | dict(gamma=gamma, ridge=ridge, seed=seed))
+    equations, one = (runs_of(frame, "loss", name) for name in ("six equations", "finite L"))
+    np.testing.assert_allclose(equations, one, rtol=1e-10)
+    for quantity, theory in (
+        ("loss", "finite L"),
+        ("objective", "free energy"),
+        ("residual", "theory"),
+    ):
+        apart, bound = largest(
+            runs_of(frame, quantity, "simulation") - runs_of(frame, quantity, theory)
+        )
+        assert apart < bound, quantity
+    # Finite sizes: no bias at the largest L, and an rms difference that falls like L^-1/2.
+    scatter = []
+    for size in ENTRY["sizes"]:
+        limit = frame[(frame["quantity"] == "size limit") & (frame["series"] == str(size))]
+        found = runs_of(frame, "size", str(size)) / limit.set_index("x")["y"] - 1
+        scatter.append(math.sqrt((found**2).to_numpy().mean()))
+    apart, bound = largest(found)
+    assert apart < bound
+    slope = np.polyfit(np.log(ENTRY["sizes"]), np.log(scatter), 1)[0]
+    assert slope == pytest.approx(-0.5, abs=0.1)
+    values = frame.set_index(["quantity", "series"])
+    weak = values.loc["weak peak"]
+    (strong, high), (weaker, higher) = ((float(name), row) for name, row in weak.iterrows())
+    assert higher["x"] == pytest.approx(1.0, abs=0.02)
+    growth = math.log(higher["y"] / high["y"]) / math.log(strong / weaker)
+    assert growth == pytest.approx(0.5, abs=0.02)
+    assert values.loc["exponent", "y"].to_numpy() == pytest.approx(1.0, abs=0.02)
+    closed, large = (values.loc[("peak", name)] for name in ("closed form", "equations"))
+    for axis in "xy":
+        first, second = closed[axis].item(), large[axis].item()
+        assert first == pytest.approx(second, rel=0.02, nan_ok=True)
+    rises = values.loc["slope", "y"].item() > 0
+    assert rises == (gamma > values.loc["rising", "y"].item())
 
 
 # --- Bad input -----------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manybody.theory.multi_index import sizes, thresholds
-from manybody.theory.multi_index.samples import Setting, averages, draws
+from manybody.theory.multi_index import thresholds
+from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
 from manybody.theory.multi_index.table import weak_recovery
 
 ENTRY = dict(
@@ -68,6 +68,33 @@ def test_layer_1_starts_where_its_growth_makes_up_for_alpha(regulariser):
     assert abs(found.alpha - expected) < 3.5 * found.alpha_error + 0.003
     assert found.alpha_error < 0.02
     assert not found.reached
+
+
+@pytest.mark.parametrize(
+    ("skip", "alpha_1", "tail"),
+    [(0.5, 0.7189, 0.0550), (1.0, 0.7194, 0.0263), (2.0, 0.7201, 0.0102), (3.0, 0.7213, 0.0053)],
+)
+def test_layer_1_starts_where_the_specification_says_at_every_skip(skip, alpha_1, tail):
+    setting = Setting(skip)
+    given = setting, 512, 6, 1e-9, np.random.SeedSequence(4), weak_recovery(setting)
+    found = thresholds.second_layer(*given)
+    assert abs(found.alpha - alpha_1) < 3 * found.alpha_error + 0.003
+    assert abs(found.variance - tail) < 3 * found.variance_error + 0.05 * tail
+    assert found.variance_error < 0.05 * tail
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("skip", "variance", "alpha"),
+    [(1.0, 1e-3, 0.277), (1.0, 1e-4, 0.213), (4.0, 1e-3, 0.44), (4.0, 1e-4, 0.264)],
+)
+def test_layer_1_would_start_near_a_sixth_where_layer_2_is_almost_known(skip, variance, alpha):
+    """1 / lambda_1 near V22 = 0, on its slow way to 1/6."""
+    normals = [draws(256, seed) for seed in np.random.SeedSequence(2).spawn(8)]
+    given = (0, 1 - variance), Setting(skip)
+    value, error = mean_error([averages(*given, normal).eigenvalue[0] for normal in normals])
+    assert abs(1 / value - alpha) < 3 * error / value**2 + 0.02
+    assert error / value**2 < 0.02
 
 
 def test_scramblings_are_not_stopped_where_their_error_happens_to_be_small():
@@ -157,8 +184,6 @@ def test_a_branch_falls_by_differences_within_each_scrambling(monkeypatch, waves
 @pytest.mark.long
 def test_the_table_has_its_rows_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(thresholds, "BRANCH_POINTS", 64)
-    for module in (sizes, thresholds):
-        monkeypatch.setattr(module, "NEAR", {"V22 = 1e-2": (1e-2, 8)})
     frame, about = thresholds.compute(ENTRY)
     again, _ = thresholds.compute({**ENTRY, "threads": 2})
     assert frame.equals(again)
@@ -167,7 +192,6 @@ def test_the_table_has_its_rows_for_any_number_of_threads(monkeypatch):
     assert {
         ("alpha_2", "exact"), ("alpha_1", "self-consistent"), ("alpha_1", "literal"),
         ("lambda_1", "at Q = 0"), ("onset", "V22"), ("branch", "c = 1"), ("first order", ""),
-        ("lambda_1", "V22 = 1e-2"),
     } <= series  # fmt: skip
     assert (frame["seed"] == 1).all()
 

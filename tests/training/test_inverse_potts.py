@@ -1,5 +1,6 @@
 """Pseudo-likelihood: its slopes, its weights, the masked loss, planted couplings, bad input."""
 
+import configs
 import explicit
 import numpy as np
 import pandas as pd
@@ -7,12 +8,17 @@ import pytest
 import torch
 
 from benchmarks import pairwise, plm
-from manybody.data import pair_gibbs
+from manybody.data import gauge, pair_gibbs, potts
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import sequences, tables
+from manybody.io.manifest import Manifest
+from manybody.io.sequences import Sequences
+from manybody.measure.contacts import factors
+from manybody.measure.intervals import margin
 from manybody.models import build
 from manybody.training import learning_curves as curves
 from manybody.training import pseudolikelihood as pl
+from manybody.training.recipes import train_files
 
 LENGTH, COLOURS = 6, 4
 
@@ -271,3 +277,56 @@ def test_the_full_form_recovers_couplings_that_do_not_factorise():
     found = found - found.mean(axis=3, keepdims=True)
     np.testing.assert_allclose(found, couplings, atol=0.35)
     assert np.corrcoef(found.ravel(), couplings.ravel())[0, 1] > 0.98
+
+
+# --- The default setting of the specification -----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def default(tmp_path_factory):
+    """Samples of the contact map and the stored U at beta 1.707, six times 3000 and 5000 more."""
+    folder = tmp_path_factory.mktemp("default")
+    law = Hamiltonian(potts.contact_map(20), -potts.stored_colours() / 2, 1.707)
+    found = {split: folder / f"{split}.parquet" for split in ("train", "validation")}
+    for number, (split, count) in enumerate({"train": 18_000, "validation": 5000}.items()):
+        drawn = pair_gibbs.sample(law, count, 200, np.random.SeedSequence(number), 2)
+        sequences.write(found[split], drawn.tokens, 20, {})
+    found["hamiltonian"] = folder / "hamiltonian.safetensors"
+    law.save(found["hamiltonian"], {})
+    return found
+
+
+@pytest.mark.long
+def test_free_attention_recovers_the_default_couplings_as_was_measured(default, tmp_path):
+    """potts, section 6: M = 3000, and the fall with M; means over six samples."""
+    entry = ENTRY | dict(sizes=[500, 1000, 3000], realisations=6, test=5000, iterations=120)
+    frame, _ = curves.compute(entry, default, tmp_path, threads=2)
+    slope = frame[frame["quantity"] == "mean slope"].iloc[0]
+    assert abs(slope["y"] + 1) + margin(slope["y_err"], 6) < 0.15
+    found = dict(tuple(frame[frame["x"] == 3000].groupby("quantity")["y"]))
+    assert 0.004 < found["excess loss"].mean() < 0.009
+    error, pearson = found["coupling error"], found["pearson"]
+    assert error.mean() + margin(error.std() / 6**0.5, 6) < 0.06
+    assert pearson.mean() - margin(pearson.std() / 6**0.5, 6) > 0.96
+
+
+@pytest.mark.long
+def test_softmax_attention_recovers_the_default_couplings_as_was_measured(default, tmp_path):
+    """potts, section 6: one run on M = 3000 sequences by the recipe of the demo."""
+    config = configs.load()
+    entry = dict(config["models"]["potts-softmax"])
+    recipe = entry.pop("training") | {"subset": 3000}
+    entry.pop("init_seed")
+    manifest = train_files(
+        entry, default, recipe=recipe, out=tmp_path / "run", seed=0, init_seed=0,
+        about=dict(source="potts", model="softmax"),
+    )  # fmt: skip
+    law, held_out = Hamiltonian.load(default["hamiltonian"]), Sequences.open(default["validation"])
+    (attention,), _ = factors(Manifest.read(manifest, "model"))
+    found = gauge.coupling_error(attention, law.couplings)
+    assert found.error < 0.03
+    assert found.pearson > 0.985
+    optimum = pl.losses(curves.true_conditionals(law), held_out.tokens).mean()
+    _, history = tables.read_run(manifest)
+    end = history[history["split"] == "validation"].sort_values("step")["loss"].iloc[-1]
+    assert 0.004 < end - optimum < 0.009

@@ -2,7 +2,7 @@
 
     cd workflow && PYTHONPATH=src python -m benchmarks.plain_monte_carlo --samples 200000
 
-prints the values that figure 1's gates expect where the specification is off.
+prints the values where those that the specification first gave are off.
 
 The curves and thresholds of `table` rest on Sobol points, control variates and a rotated, adaptive
 lattice. Here samples are independent, every estimate is a mean over them with nothing taken off,
@@ -29,7 +29,6 @@ import numpy as np
 from numba import njit
 from scipy.special import expit, logit
 
-from manybody.theory.multi_index.plain import Value
 from manybody.theory.multi_index.samples import Setting
 
 REACH = 6.0  # of the lattice, standard deviations of z_1
@@ -40,6 +39,14 @@ DROP = 20.0  # exponent below that of the heaviest point at which a cell is left
 CHUNK = 256  # samples that a thread takes at a time
 SLOPE = 0.1  # of logit Q, for the slope of a root
 STEPS = 12  # of a secant
+
+
+@dataclass(frozen=True)
+class Value:
+    """A mean over independent samples and its standard error."""
+
+    value: float
+    error: float
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,8 @@
 Needs   the documents and sequences of the texts that the figures are made from
 Makes   results/sequences/{source}/ngrams.json, losses of n-grams
         results/advice.md, which `snakemake -- advise` prints, with what is known of the clones and
-        generators that are there; `snakemake -- advise_orders` trains trial models first, and says
-        which orders matter
+        generators that are there
 """
-
-MEASURED = [Path(workflow.basedir) / "docs" / "recipes.csv"]
-MEASURED += [Path(workflow.basedir) / "workflow/src/manybody/pipeline/costs.json"]
 
 
 rule measure_ngrams:
@@ -22,7 +18,7 @@ rule measure_ngrams:
     benchmark:
         f"{RESULTS}/usage/measure_ngrams/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("text")),
+        source=named(sources.sources_with("ngrams.json")),
     priority: 1  # short, and asked for by the page alone
     conda:
         "../../envs/learning.yaml"
@@ -39,14 +35,20 @@ rule measure_ngrams:
 
 rule write_advice:
     input:
-        documents=[documents(source, split) for source in advised_sources() for split in SPLITS],
-        sequences=[
-            f"{SEQUENCES}/{split}.parquet".format(source=source)
-            for source in advised_sources()
+        documents=[
+            sources.documents(source, split)
+            for source in figures.advised_sources()
             for split in SPLITS
         ],
-        overlap=[of_text(source, "overlap.json") for source in advised_sources()],
-        ngrams=[of_text(source, "ngrams.json") for source in advised_sources()],
+        sequences=[
+            paths.split_path(source, split)
+            for source in figures.advised_sources()
+            for split in SPLITS
+        ],
+        overlap=[
+            sources.file_beside(source, "overlap.json") for source in figures.advised_sources()
+        ],
+        ngrams=[sources.file_beside(source, "ngrams.json") for source in figures.advised_sources()],
     output:
         advice=f"{RESULTS}/advice.md",
     log:
@@ -57,50 +59,45 @@ rule write_advice:
     conda:
         "../../envs/learning.yaml"
     resources:
-        mem_mb=growing(2000),
+        mem_mb=growing(3000),
         runtime=growing(30),
     params:
-        sources=advised_sources(),
+        sources=figures.advised_sources(),
         config={
             block: config[block]
             for block in ("corpora", "sources", "models", "clones", "evaluations")
         },
-        runs=advised("runs", "evaluations"),
-        clones=advised("clones", "clones"),
-        figures=len(figure_names()),
-        measured=lambda wildcards: [sha256(path) for path in MEASURED],
-        code=lambda wildcards: code("write_advice.py", *ARCHITECTURES.values()),
+        runs=figures.advised("runs", "evaluations"),
+        clones=figures.advised("clones", "clones"),
+        recipes=sha256(Path(workflow.basedir) / "docs" / "recipes.csv"),
+        code=lambda wildcards: code(
+            "write_advice.py",
+            *(
+                f"{package}{part}"
+                for package in ARCHITECTURES.values()
+                for part in ("", ".network")
+            ),
+        ),
     message:
         "Looking at the text"
     script:
         "../scripts/write_advice.py"
 
 
-# Without an output: it prints each time, of clones, generators and trials what is there.
+# Without an output: it prints each time, of clones and generators what is there.
 rule advise:
     input:
         advice=rules.write_advice.output.advice,
-        ngrams=counted_sources(),
+        ngrams=figures.counted_sources(),
     log:
         f"{RESULTS}/logs/advise.log",
     localrule: True
     conda:
         "../../envs/learning.yaml"
     params:
-        clones=[clone_path(clone) for clone in figure_parts("clones")],
-        losses=tested_generators(),
-        trial=trial_files(),
+        clones=[paths.clone_path(clone) for clone in figures.clones()],
+        losses=figures.tested_generators(),
     message:
         "The advice in {input.advice}:"
     script:
         "../scripts/print_advice.py"
-
-
-# As above, but trials are made: minutes, where advice takes less than one.
-use rule advise as advise_orders with:
-    input:
-        advice=rules.write_advice.output.advice,
-        ngrams=counted_sources(),
-        trial=lambda wildcards: needed_trial(),
-    log:
-        f"{RESULTS}/logs/advise_orders.log",

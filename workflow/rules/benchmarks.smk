@@ -13,7 +13,7 @@ localrules:
 
 PEERS = f"{RESULTS}/benchmarks/peers-{{peers}}"
 TOLD = {  # what a measurement is told: files, and the folder of packages for a process of its own
-    "recipes": [f"{SEQUENCES}/{split}.parquet".format(source="docs") for split in SPLITS[:2]],
+    "recipes": [paths.split_path("docs", split) for split in SPLITS[:2]],
     "spectrum": [f"{RESULTS}/corpora/pydocs/train.parquet"],
 }
 TOLD["ngrams"] = TOLD["spectrum"]

@@ -12,33 +12,31 @@ Makes   results/clones/{source}/{clone}/manifest.json, which lists sweep-{n}.par
 
 rule sample_clones:
     input:
-        model=lambda wildcards: clone_model(wildcards.clone),
-        reference=lambda wildcards: clone_reference(wildcards.clone),
+        model=lambda wildcards: paths.clone_model(wildcards.clone),
+        reference=lambda wildcards: paths.clone_reference(wildcards.clone),
         train=f"{SEQUENCES}/train.parquet",
         validation=f"{SEQUENCES}/validation.parquet",
         test=f"{SEQUENCES}/test.parquet",
-        tokenizer=lambda wildcards: of_text(wildcards.source, "tokenizer.json"),
-        overlap=lambda wildcards: of_text(wildcards.source, "overlap.json"),
+        tokenizer=lambda wildcards: sources.file_beside(wildcards.source, "tokenizer.json"),
+        overlap=lambda wildcards: sources.file_beside(wildcards.source, "overlap.json"),
     output:
         manifest=CLONE,
     log:
         f"{RESULTS}/logs/sample_clones/{{source}}/{{clone}}.log",
     benchmark:
         f"{RESULTS}/usage/sample_clones/{{source}}.{{clone}}.jsonl"
-    priority: urgency(CLONE, 20)
+    priority: jobs.urgency(CLONE, 20)
     conda:
         "../../envs/learning.yaml"
-    threads: lambda wildcards: entry("clones", wildcards.clone)["threads"]
+    threads: lambda wildcards: paths.entry("clones", wildcards.clone)["threads"]
     resources:
-        mem_mb=growing(lambda wildcards: clone_megabytes(wildcards.clone)),
+        mem_mb=growing(lambda wildcards: models.clone_megabytes(wildcards.clone)),
         runtime=growing(60),
         gpu=min(1, config["compute"]["gpus"]),
     params:
-        clone=lambda wildcards: entry("clones", wildcards.clone),
+        clone=lambda wildcards: paths.entry("clones", wildcards.clone),
         device=config["compute"]["device"],
-        code=lambda wildcards: code(
-            "sample_clones.py", *model_modules(entry("clones", wildcards.clone)["model"])
-        ),
+        code=lambda wildcards: code("sample_clones.py", *models.clone_modules(wildcards.clone)),
     message:
         "Sampling {wildcards.clone} of {wildcards.source}"
     script:
@@ -48,18 +46,13 @@ rule sample_clones:
 # All clones of a source in one job: each takes seconds, and twins are compared.
 rule describe_clones:
     input:
-        clones=lambda wildcards: [*map(clone_path, carded()[wildcards.cards][1])],
-        runs=lambda wildcards: [*map(clone_model, carded()[wildcards.cards][1])],
+        clones=lambda wildcards: [*map(paths.clone_path, figures.carded[wildcards.cards][1])],
+        runs=lambda wildcards: [*map(paths.clone_model, figures.carded[wildcards.cards][1])],
         n_grams=lambda wildcards: [
-            f"{SEQUENCES}/test.parquet".format(source=name)
-            for name in carded()[wildcards.cards][2]
+            paths.split_path(name, "test") for name in figures.carded[wildcards.cards][2]
         ],
-        train=lambda wildcards: f"{SEQUENCES}/train.parquet".format(
-            source=carded()[wildcards.cards][0]
-        ),
-        test=lambda wildcards: f"{SEQUENCES}/test.parquet".format(
-            source=carded()[wildcards.cards][0]
-        ),
+        train=lambda wildcards: paths.split_path(figures.carded[wildcards.cards][0], "train"),
+        test=lambda wildcards: paths.split_path(figures.carded[wildcards.cards][0], "test"),
     output:
         cards=CARDS,
     log:
@@ -67,7 +60,7 @@ rule describe_clones:
     benchmark:
         f"{RESULTS}/usage/describe_clones/{{cards}}.jsonl"
     wildcard_constraints:
-        cards=named(carded()),
+        cards=named(figures.carded),
     priority: 1  # short, and asked for by the page alone
     conda:
         "../../envs/learning.yaml"
@@ -79,12 +72,7 @@ rule describe_clones:
         # on a cluster, a CPU where training has a GPU
         device="cpu" if config["compute"]["device"] == "cpu" else "auto",
         code=lambda wildcards: code(
-            "describe_clones.py",
-            *dict.fromkeys(
-                module
-                for clone in carded()[wildcards.cards][1]
-                for module in model_modules(entry("clones", clone)["model"])
-            ),
+            "describe_clones.py", *models.clone_modules(*figures.carded[wildcards.cards][1])
         ),
     message:
         "Describing the clones of {wildcards.cards}"

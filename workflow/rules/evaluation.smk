@@ -14,15 +14,15 @@ Makes   results/losses/{evaluation}/seed-{seed}.parquet, one row a target, step 
 
 rule evaluate_model:
     input:
-        model=lambda wildcards: evaluated_model(wildcards.evaluation, wildcards.seed),
-        targets=lambda wildcards: evaluated_targets(wildcards.evaluation),
+        model=lambda wildcards: paths.evaluated_model(wildcards.evaluation, wildcards.seed),
+        targets=lambda wildcards: paths.evaluated_targets(wildcards.evaluation),
     output:
         losses=LOSSES,
     log:
         f"{RESULTS}/logs/evaluate_model/{{evaluation}}/seed-{{seed}}.log",
     benchmark:
         f"{RESULTS}/usage/evaluate_model/{{evaluation}}.seed-{{seed}}.jsonl"
-    priority: urgency(LOSSES, 25)
+    priority: jobs.urgency(LOSSES, 25)
     conda:
         "../../envs/learning.yaml"
     resources:
@@ -30,12 +30,12 @@ rule evaluate_model:
         runtime=growing(60),
         gpu=min(1, config["compute"]["gpus"]),
     params:
-        evaluation=lambda wildcards: entry("evaluations", wildcards.evaluation),
+        evaluation=lambda wildcards: paths.entry("evaluations", wildcards.evaluation),
         # on a cluster, a CPU where training has a GPU
         device="cpu" if config["compute"]["device"] == "cpu" else "auto",
         code=lambda wildcards: code(
             "evaluate_model.py",
-            *model_modules(entry("evaluations", wildcards.evaluation)["model"]),
+            *models.model_modules(paths.entry("evaluations", wildcards.evaluation)["model"]),
         ),
     message:
         "Evaluating {wildcards.evaluation}, seed {wildcards.seed}"
@@ -45,23 +45,28 @@ rule evaluate_model:
 
 rule evaluate_truth:
     input:
-        truth=lambda wildcards: true_law(entry("evaluations", wildcards.evaluation)["source"]),
-        targets=lambda wildcards: evaluated_targets(wildcards.evaluation),
+        truth=lambda wildcards: sources.true_conditionals(wildcards.evaluation)[0],
+        targets=lambda wildcards: paths.evaluated_targets(wildcards.evaluation),
     output:
         losses=TRUTH,
     log:
         f"{RESULTS}/logs/evaluate_truth/{{evaluation}}.log",
     benchmark:
         f"{RESULTS}/usage/evaluate_truth/{{evaluation}}.jsonl"
-    priority: urgency(TRUTH, 30)
+    wildcard_constraints:
+        evaluation=named(sources.evaluations_with_truth()),
+    priority: jobs.urgency(TRUTH, 30)
     conda:
         "../../envs/numerics.yaml"
     resources:
         mem_mb=growing(2000),
         runtime=growing(60),
     params:
-        targets=lambda wildcards: entry("evaluations", wildcards.evaluation)["targets"],
-        code=lambda wildcards: code("evaluate_truth.py"),
+        targets=lambda wildcards: paths.entry("evaluations", wildcards.evaluation)["targets"],
+        module=lambda wildcards: sources.true_conditionals(wildcards.evaluation)[1],
+        code=lambda wildcards: code(
+            "evaluate_truth.py", sources.true_conditionals(wildcards.evaluation)[1]
+        ),
     message:
         "Losses of the true conditionals on the sets of {wildcards.evaluation}"
     script:
@@ -70,20 +75,16 @@ rule evaluate_truth:
 
 rule measure_spectrum:
     input:
-        model=lambda wildcards: model_path(*spectrum_run(wildcards.spectrum, wildcards.seed)),
-        test=lambda wildcards: f"{SEQUENCES}/test.parquet".format(
-            source=entry("spectra", wildcards.spectrum)["source"]
-        ),
-        law=lambda wildcards: spectrum_law(wildcards.spectrum),
-        train=lambda wildcards: spectrum_text(wildcards.spectrum),
-        words=lambda wildcards: words_of(wildcards.spectrum),
+        model=lambda wildcards: paths.spectrum_model(wildcards.spectrum, wildcards.seed),
+        test=lambda wildcards: paths.split_of("spectra", wildcards.spectrum, "test"),
+        words=lambda wildcards: sources.words_of(wildcards.spectrum),
     output:
         spectra=SPECTRUM,
     log:
         f"{RESULTS}/logs/measure_spectrum/{{spectrum}}/seed-{{seed}}.log",
     benchmark:
         f"{RESULTS}/usage/measure_spectrum/{{spectrum}}.seed-{{seed}}.jsonl"
-    priority: urgency(SPECTRUM, 25)
+    priority: jobs.urgency(SPECTRUM, 25)
     conda:
         "../../envs/learning.yaml"
     resources:
@@ -91,11 +92,11 @@ rule measure_spectrum:
         runtime=growing(60),
         gpu=min(1, config["compute"]["gpus"]),
     params:
-        entry=lambda wildcards: entry("spectra", wildcards.spectrum),
+        entry=lambda wildcards: paths.entry("spectra", wildcards.spectrum),
         device="cpu" if config["compute"]["device"] == "cpu" else "auto",
         code=lambda wildcards: code(
             "measure_spectrum.py",
-            *model_modules(entry("spectra", wildcards.spectrum)["model"]),
+            *models.model_modules(paths.entry("spectra", wildcards.spectrum)["model"]),
         ),
     message:
         "Measuring the orders of {wildcards.spectrum}, seed {wildcards.seed}"
@@ -106,12 +107,12 @@ rule measure_spectrum:
 # All seeds in one job, which takes no longer than to start: a run is read in a tenth of a second.
 rule measure_displacements:
     input:
-        models=lambda wildcards: followed_runs(wildcards.source, wildcards.model),
+        models=lambda wildcards: figures.followed_runs(wildcards.source, wildcards.model),
     output:
         displacements=DISPLACEMENTS,
     log:
         f"{RESULTS}/logs/measure_displacements/{{source}}/{{model}}.log",
-    priority: urgency(DISPLACEMENTS, 30)
+    priority: jobs.urgency(DISPLACEMENTS, 30)
     localrule: True
     conda:
         "../../envs/figures.yaml"
@@ -129,18 +130,14 @@ rule measure_displacements:
 # All runs of a figure in one job: each takes a second.
 rule evaluate_equations:
     input:
-        models=lambda wildcards: [model_path(*run) for run in equation_runs(wildcards)],
-        validation=lambda wildcards: f"{SEQUENCES}/validation.parquet".format(
-            source=equation_runs(wildcards)[0][0]
-        ),
-        hamiltonian=lambda wildcards: HAMILTONIAN.format(source=equation_runs(wildcards)[0][0]),
+        unpack(lambda wildcards: figures.equation_inputs(wildcards.paper, wildcards.figure)),
     output:
         losses=EQUATIONS,
     log:
         f"{RESULTS}/logs/evaluate_equations/{{paper}}.{{figure}}.log",
     benchmark:
         f"{RESULTS}/usage/evaluate_equations/{{paper}}.{{figure}}.jsonl"
-    priority: urgency(EQUATIONS, 30)
+    priority: jobs.urgency(EQUATIONS, 30)
     conda:
         "../../envs/numerics.yaml"
     resources:

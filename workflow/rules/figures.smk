@@ -8,26 +8,29 @@ Makes   results/figures/{paper}/{figure}.pdf, .png, .csv (what is drawn), .claim
 
 rule make_figure:
     input:
-        unpack(lambda wildcards: figure_inputs(wildcards.paper, wildcards.figure)),
+        unpack(lambda wildcards: figures.inputs(wildcards.paper, wildcards.figure)),
     # The report shows the format whose label sorts first.
     output:
         pdf=report(
-            FIGURE.format(ending="pdf"),
+            f"{FIGURE}.pdf",
             caption="../report/figure.rst",
             category="{paper}",
             labels={"figure": "{figure}", "format": "print (PDF)"},
         ),
         png=report(
-            FIGURE.format(ending="png"),
+            f"{FIGURE}.png",
             caption="../report/figure.rst",
             category="{paper}",
             labels={"figure": "{figure}", "format": "image (PNG)"},
         ),
-        csv=FIGURE.format(ending="csv"),
-        claims=FIGURE.format(ending="claims.csv"),
-        caption=FIGURE.format(ending="caption.rst"),
+        csv=f"{FIGURE}.csv",
+        claims=f"{FIGURE}.claims.csv",
+        caption=f"{FIGURE}.caption.rst",
     log:
         f"{RESULTS}/logs/make_figure/{{paper}}.{{figure}}.log",
+    wildcard_constraints:
+        paper=named(paper for paper, _ in figures.names()),
+        figure=named(figure for _, figure in figures.names()),
     priority: DRAWN
     localrule: True
     conda:
@@ -38,9 +41,9 @@ rule make_figure:
     params:
         paper=lambda wildcards: wildcards.paper,
         figure=lambda wildcards: wildcards.figure,
-        block=lambda wildcards: config["figures"][wildcards.paper][wildcards.figure],
-        inputs=lambda wildcards: figure_keys(wildcards.paper, wildcards.figure),
-        caption=lambda wildcards: figure_caption(wildcards.paper, wildcards.figure),
+        block=lambda wildcards: figures.entry_of(wildcards.paper, wildcards.figure),
+        inputs=lambda wildcards: figures.plain_inputs(wildcards.paper, wildcards.figure),
+        caption=lambda wildcards: figures.caption(wildcards.paper, wildcards.figure),
         code=lambda wildcards: code(
             "make_figure.py",
             module_name(wildcards.paper, wildcards.figure),
@@ -54,27 +57,27 @@ rule make_figure:
 
 # Figures with a config of their own, in three pieces, of which each needs the one before: models,
 # clones, and the figure with its claims.
-for paper, own in own_figures():
+for paper, own in figures.own():
 
     rule:
         name:
             f"{own}_models"
         input:
-            figure_inputs(paper, own)["runs"],
+            figures.inputs(paper, own)["runs"],
         localrule: True
 
     rule:
         name:
             f"{own}_clones"
         input:
-            figure_inputs(paper, own)["clones"],
+            figures.inputs(paper, own)["clones"],
         localrule: True
 
     rule:
         name:
             own
         input:
-            figure_files([(paper, own)]),
+            figures.files_of(paper, own),
             f"{RESULTS}/scorecards/{paper}/{own}.md",
             f"{RESULTS}/{paper}-{own}.html",
         localrule: True

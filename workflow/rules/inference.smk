@@ -19,7 +19,7 @@ rule extract_maps:
         f"{RESULTS}/logs/extract_maps/{{source}}/{{model}}/seed-{{seed}}.log",
     benchmark:
         f"{RESULTS}/usage/extract_maps/{{source}}.{{model}}.seed-{{seed}}.jsonl"
-    priority: urgency(MAPS, 30)
+    priority: jobs.urgency(MAPS, 30)
     conda:
         "../../envs/learning.yaml"
     resources:
@@ -29,8 +29,8 @@ rule extract_maps:
         # Matrices are cheap at every checkpoint; maps that depend on the input are averaged over
         # so many sequences at each.
         steps="all",
-        sequences=lambda wildcards: map_sequences(wildcards.source),
-        code=lambda wildcards: code("extract_maps.py", *model_modules(wildcards.model)),
+        sequences=lambda wildcards: sources.map_sequences(wildcards.source),
+        code=lambda wildcards: code("extract_maps.py", *models.model_modules(wildcards.model)),
     message:
         "Extracting the maps of {wildcards.model} on {wildcards.source}, seed {wildcards.seed}"
     script:
@@ -49,14 +49,14 @@ rule score_contacts:
         f"{RESULTS}/logs/score_contacts/{{source}}/{{model}}/seed-{{seed}}.log",
     benchmark:
         f"{RESULTS}/usage/score_contacts/{{source}}.{{model}}.seed-{{seed}}.jsonl"
-    priority: urgency(CONTACTS, 30)
+    priority: jobs.urgency(CONTACTS, 30)
     conda:
         "../../envs/numerics.yaml"
     resources:
         mem_mb=growing(4000),
         runtime=growing(60),
     params:
-        code=lambda wildcards: code("score_contacts.py", *model_modules(wildcards.model)),
+        code=lambda wildcards: code("score_contacts.py", *models.model_modules(wildcards.model)),
     message:
         "Scoring the contacts of {wildcards.source} by {wildcards.model}, seed {wildcards.seed}"
     script:
@@ -67,9 +67,9 @@ rule score_contacts:
 # is fitted, not after it.
 rule read_contacts:
     input:
-        truth=lambda wildcards: truth_file(wildcards.paper, wildcards.figure),
-        train=lambda wildcards: f"{SEQUENCES}/train.parquet".format(
-            source=contacts_block(wildcards)["source"]
+        truth=lambda wildcards: figures.truth_file(wildcards.paper, wildcards.figure),
+        train=lambda wildcards: paths.split_path(
+            figures.entry_of(wildcards.paper, wildcards.figure)["source"], "train"
         ),
     output:
         known=KNOWN,
@@ -83,8 +83,8 @@ rule read_contacts:
         mem_mb=growing(2000),
         runtime=growing(30),
     params:
-        given=lambda wildcards: digests([truth_file(wildcards.paper, wildcards.figure)]),
-        chain=lambda wildcards: contacts_block(wildcards).get("chain"),
+        given=lambda wildcards: digests([figures.truth_file(wildcards.paper, wildcards.figure)]),
+        chain=lambda wildcards: figures.entry_of(wildcards.paper, wildcards.figure).get("chain"),
         code=lambda wildcards: code("read_contacts.py"),
     message:
         "Reading the known contacts of {wildcards.paper} {wildcards.figure}"
@@ -94,10 +94,10 @@ rule read_contacts:
 
 rule fit_curve:
     input:
-        train=lambda wildcards: curve_sequences(wildcards.curve, "train"),
-        validation=lambda wildcards: curve_sequences(wildcards.curve, "validation"),
-        hamiltonian=lambda wildcards: HAMILTONIAN.format(
-            source=entry("curves", wildcards.curve)["source"]
+        train=lambda wildcards: paths.split_of("curves", wildcards.curve, "train"),
+        validation=lambda wildcards: paths.split_of("curves", wildcards.curve, "validation"),
+        hamiltonian=lambda wildcards: paths.hamiltonian_path(
+            paths.entry("curves", wildcards.curve)["source"]
         ),
     output:
         table=CURVE,
@@ -105,7 +105,7 @@ rule fit_curve:
         f"{RESULTS}/logs/fit_curve/{{curve}}.log",
     benchmark:
         f"{RESULTS}/usage/fit_curve/{{curve}}.jsonl"
-    priority: urgency(CURVE, 15)  # long: not left for the end
+    priority: jobs.urgency(CURVE, 15)  # long: not left for the end
     conda:
         "../../envs/learning.yaml"
     # One thread: small fits wait for each other's optimiser, which is not compiled.
@@ -113,7 +113,7 @@ rule fit_curve:
         mem_mb=growing(3000),
         runtime=growing(120),
     params:
-        entry=lambda wildcards: entry("curves", wildcards.curve),
+        entry=lambda wildcards: paths.entry("curves", wildcards.curve),
         code=lambda wildcards: code("fit_curve.py"),
     message:
         "Fitting the curve {wildcards.curve}"

@@ -9,7 +9,7 @@ Makes   results/scorecard.md, all claims; results/index.html: claims, figures wi
 
 rule write_scorecard:
     input:
-        claims=claims_files(figure_names()),
+        claims=figures.claims_of(figures.names()),
     output:
         scorecard=f"{RESULTS}/scorecard.md",
     log:
@@ -28,7 +28,7 @@ rule write_scorecard:
 # The claims of one figure: of a config that is run for that figure alone.
 use rule write_scorecard as write_figure_scorecard with:
     input:
-        claims=[FIGURE.format(ending="claims.csv")],
+        claims=[f"{FIGURE}.claims.csv"],
     output:
         scorecard=f"{RESULTS}/scorecards/{{paper}}/{{figure}}.md",
     log:
@@ -39,7 +39,7 @@ use rule write_scorecard as write_figure_scorecard with:
 
 rule write_page:
     input:
-        **page_inputs(figure_names()),
+        **figures.page_inputs(figures.names()),
     output:
         page=report(f"{RESULTS}/index.html", category="page"),
     log:
@@ -51,10 +51,10 @@ rule write_page:
         mem_mb=growing(1000),
         runtime=growing(30),
     params:
-        figures=figure_names(),
-        shown={"/".join(name): shown_clones(*name) for name in figure_names()},
-        config=config_digest(),
-        texts=lambda wildcards: page_texts(figure_names()),
+        figures=figures.names(),
+        shown={"/".join(name): figures.shown_clones(*name) for name in figures.names()},
+        config=figures.config_digest(),
+        texts=lambda wildcards: figures.page_texts(),
         code=lambda wildcards: code("write_page.py", *ARCHITECTURES.values()),
     message:
         "Writing the page of the run"
@@ -62,13 +62,13 @@ rule write_page:
         "../scripts/write_page.py"
 
 
-for paper, figure in own_figures():
+for paper, figure in figures.own():
 
     rule:
         name:
             f"write_page_of_{figure}"
         input:
-            **page_inputs([(paper, figure)], f"{paper}.{figure}."),
+            **figures.page_inputs([(paper, figure)], f"{paper}.{figure}."),
         output:
             page=f"{RESULTS}/{paper}-{figure}.html",
         log:
@@ -81,9 +81,9 @@ for paper, figure in own_figures():
             runtime=growing(30),
         params:
             figures=[(paper, figure)],
-            shown={f"{paper}/{figure}": shown_clones(paper, figure)},
-            config=config_digest(),
-            texts=lambda wildcards, name=(paper, figure): page_texts([name]),
+            shown={f"{paper}/{figure}": figures.shown_clones(paper, figure)},
+            config=figures.config_digest(),
+            texts=lambda wildcards: figures.page_texts(),
             code=lambda wildcards: code("write_page.py", *ARCHITECTURES.values()),
         message:
             f"Writing the page of {paper} {figure}"

@@ -17,6 +17,31 @@ def refuse(sentence):
     raise SystemExit(1)
 
 
+def refusing(function):
+    """`function`, whose `ConfigError` ends the call with its sentence."""
+
+    def answer(*arguments, **named):
+        from manybody.pipeline.check import ConfigError
+
+        try:
+            return function(*arguments, **named)
+        except ConfigError as error:
+            refuse(str(error))
+
+    return answer
+
+
+class Asked:
+    """A part of the pipeline that rules ask: what it refuses ends the call with its sentence."""
+
+    def __init__(self, part):
+        self.part = part
+
+    def __getattr__(self, name):
+        found = refusing(getattr)(self.part, name)
+        return refusing(found) if callable(found) else found
+
+
 def refuse_missing_packages():
     """Jobs run in this Python unless Snakemake makes them environments."""
     elsewhere = workflow.deployment_settings.deployment_method or workflow.output_settings.dryrun
@@ -56,12 +81,12 @@ def explain_unknown_targets(record):
     """A filter of Snakemake's log: what is there, where it says that no rule makes what was asked."""
     asked = re.search(r"No rule to produce (.+) \(if you", str(record.msg))
     if asked and getattr(record, "exception", "") == "MissingRuleException":
-        figures, names = figure_files(), [rule.name for rule in workflow.rules]
-        near = get_close_matches(asked[1], [*figures, *names], 1)
+        names = [rule.name for rule in workflow.rules]
+        near = get_close_matches(asked[1], [*figures.files(), *names], 1)
         manifest = str(Path(asked[1]).with_name("manifest.json"))
         if any(known.is_producer(manifest) for known in workflow.rules):
             near = [f"{manifest}, which comes with all that it lists"]
-        known = ", ".join("{}/{}".format(*pair) for pair in figure_names()) or "none"
+        known = ", ".join("{}/{}".format(*pair) for pair in figures.names()) or "none"
         record.msg = (
             f"{asked[1]}: no rule makes it; expected the name of a rule, such as scorecard, or a "
             f"file of {RESULTS}; its figures, in {RESULTS}/figures as .pdf, .png and .csv, are "

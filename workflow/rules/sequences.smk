@@ -1,20 +1,22 @@
 """Sequences: text to documents, a tokenizer, and blocks of L tokens; samples of a Hamiltonian.
 
 Needs   a corpus of the config: docstrings of installed packages, a download, the user's files;
-        or a many-body model of the config, and the user's own interactions if it names any
+        or a Hamiltonian, a tree ... of the config, and the user's own tensors if it names any;
+        or an alignment
 Makes   results/corpora/{corpus}/{train,validation,test}.parquet, the documents of each split
         results/sequences/{source}/tokenizer.json, trained on the training split, or that of a
         model with special.json, what its special tokens are
         results/sequences/{source}/{train,validation,test}.parquet, the sequences
         results/sequences/{source}/overlap.json, the test blocks that stand in the training text
-        results/sequences/{source}/hamiltonian.safetensors, J, U and beta of a many-body model
-        A tree, a cut Hamiltonian, n-grams and text with noise are drawn exactly, by one rule.
+        results/sequences/{source}/hamiltonian.safetensors, J, U and beta of a source with one
+        Sources that are drawn exactly, such as trees and n-grams, have one rule, which calls the
+        module of the kind.
 """
 
 
 rule collect_corpus:
     input:
-        files=lambda wildcards: corpus_files(wildcards.corpus),
+        files=lambda wildcards: sources.corpus_files(wildcards.corpus),
     output:
         **{split: f"{RESULTS}/corpora/{{corpus}}/{split}.parquet" for split in SPLITS},
     log:
@@ -29,10 +31,10 @@ rule collect_corpus:
         mem_mb=growing(2000),
         runtime=growing(240),
     params:
-        given=lambda wildcards: digests(corpus_files(wildcards.corpus)),
-        corpus=lambda wildcards: entry("corpora", wildcards.corpus),
+        given=lambda wildcards: digests(sources.corpus_files(wildcards.corpus)),
+        corpus=lambda wildcards: paths.entry("corpora", wildcards.corpus),
         downloads=f"{RESULTS}/downloads",
-        code=lambda wildcards: code("collect_corpus.py", *corpus_modules(wildcards.corpus)),
+        code=lambda wildcards: code("collect_corpus.py", *sources.corpus_modules(wildcards.corpus)),
     message:
         "Collecting the documents of {wildcards.corpus}"
     script:
@@ -41,7 +43,7 @@ rule collect_corpus:
 
 rule train_tokenizer:
     input:
-        documents=lambda wildcards: documents(wildcards.source, "train"),
+        documents=lambda wildcards: sources.documents(wildcards.source, "train"),
     output:
         tokenizer=f"{SEQUENCES}/tokenizer.json",
     log:
@@ -49,7 +51,7 @@ rule train_tokenizer:
     benchmark:
         f"{RESULTS}/usage/train_tokenizer/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(source for source in sources_of("text") if not own_tokenizer(source)),
+        source=named(sources.trained_tokenizers()),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -57,8 +59,10 @@ rule train_tokenizer:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        vocabulary=lambda wildcards: entry("sources", wildcards.source)["vocabulary"],
-        end_of_document=lambda wildcards: entry("sources", wildcards.source)["end_of_document"],
+        vocabulary=lambda wildcards: paths.entry("sources", wildcards.source)["vocabulary"],
+        end_of_document=lambda wildcards: paths.entry("sources", wildcards.source)[
+            "end_of_document"
+        ],
         code=lambda wildcards: code("train_tokenizer.py"),
     message:
         "Training the tokenizer of {wildcards.source}"
@@ -68,7 +72,7 @@ rule train_tokenizer:
 
 rule take_tokenizer:
     input:
-        files=lambda wildcards: tokenizer_files(wildcards.source),
+        files=lambda wildcards: sources.source_files(wildcards.source),
     output:
         tokenizer=f"{SEQUENCES}/tokenizer.json",
         special=f"{SEQUENCES}/special.json",
@@ -77,7 +81,7 @@ rule take_tokenizer:
     benchmark:
         f"{RESULTS}/usage/take_tokenizer/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(source for source in sources_of("text") if own_tokenizer(source)),
+        source=named(sources.sources_with("special.json")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/learning.yaml"
@@ -85,8 +89,8 @@ rule take_tokenizer:
         mem_mb=growing(2000),
         runtime=growing(30),
     params:
-        given=lambda wildcards: digests(tokenizer_files(wildcards.source)),
-        tokenizer=lambda wildcards: entry("sources", wildcards.source)["tokenizer"],
+        given=lambda wildcards: digests(sources.source_files(wildcards.source)),
+        tokenizer=lambda wildcards: paths.entry("sources", wildcards.source)["tokenizer"],
         downloads=f"{RESULTS}/downloads",
         code=lambda wildcards: code("take_tokenizer.py"),
     message:
@@ -97,9 +101,9 @@ rule take_tokenizer:
 
 rule encode_sequences:
     input:
-        documents=lambda wildcards: documents(wildcards.source, wildcards.split),
+        documents=lambda wildcards: sources.documents(wildcards.source, wildcards.split),
         tokenizer=f"{SEQUENCES}/tokenizer.json",
-        special=lambda wildcards: special_tokens(wildcards.source),
+        special=lambda wildcards: sources.file_beside(wildcards.source, "special.json"),
     output:
         sequences=f"{SEQUENCES}/{{split}}.parquet",
     log:
@@ -107,7 +111,7 @@ rule encode_sequences:
     benchmark:
         f"{RESULTS}/usage/encode_sequences/{{source}}.{{split}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("text")),
+        source=named(sources.made_by("encode_sequences")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -115,7 +119,7 @@ rule encode_sequences:
         mem_mb=growing(2000),
         runtime=growing(120),
     params:
-        source=lambda wildcards: entry("sources", wildcards.source),
+        source=lambda wildcards: paths.entry("sources", wildcards.source),
         code=lambda wildcards: code("encode_sequences.py"),
     message:
         "Tokenising the {wildcards.split} split of {wildcards.source}"
@@ -134,7 +138,7 @@ rule measure_overlap:
     benchmark:
         f"{RESULTS}/usage/measure_overlap/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("text")),
+        source=named(sources.sources_with("overlap.json")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -149,68 +153,40 @@ rule measure_overlap:
         "../scripts/measure_overlap.py"
 
 
-rule sample_many_body:
+rule sample_hamiltonian:
     input:
-        tensors=lambda wildcards: tensor_files(wildcards.source),
+        tensors=lambda wildcards: sources.source_files(wildcards.source),
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
         hamiltonian=HAMILTONIAN,
     log:
-        f"{RESULTS}/logs/sample_many_body/{{source}}.log",
+        f"{RESULTS}/logs/sample_hamiltonian/{{source}}.log",
     benchmark:
-        f"{RESULTS}/usage/sample_many_body/{{source}}.jsonl"
+        f"{RESULTS}/usage/sample_hamiltonian/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("many-body")),
+        source=named(sources.made_by("sample_hamiltonian")),
     priority: WIDE
     conda:
         "../../envs/numerics.yaml"
-    threads: lambda wildcards: sampling_threads(wildcards.source)
+    threads: lambda wildcards: sources.sampling_threads(wildcards.source)
     resources:
         mem_mb=growing(2000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests(tensor_files(wildcards.source)),
-        source=lambda wildcards: entry("sources", wildcards.source),
-        code=lambda wildcards: code("sample_many_body.py"),
+        given=lambda wildcards: digests(sources.source_files(wildcards.source)),
+        source=lambda wildcards: paths.entry("sources", wildcards.source),
+        module=lambda wildcards: sources.module(wildcards.source),
+        code=lambda wildcards: code("sample_hamiltonian.py", sources.module(wildcards.source)),
+        tables=lambda wildcards: sources.package_tables(wildcards.source),
     message:
         "Sampling {wildcards.source}"
     script:
-        "../scripts/sample_many_body.py"
-
-
-rule sample_potts:
-    input:
-        tensors=lambda wildcards: tensor_files(wildcards.source),
-    output:
-        **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
-        hamiltonian=HAMILTONIAN,
-    log:
-        f"{RESULTS}/logs/sample_potts/{{source}}.log",
-    benchmark:
-        f"{RESULTS}/usage/sample_potts/{{source}}.jsonl"
-    wildcard_constraints:
-        source=named(sources_of("potts")),
-    priority: WIDE
-    conda:
-        "../../envs/numerics.yaml"
-    threads: lambda wildcards: sampling_threads(wildcards.source)
-    resources:
-        mem_mb=growing(2000),
-        runtime=growing(120),
-    params:
-        given=lambda wildcards: digests(tensor_files(wildcards.source)),
-        source=lambda wildcards: entry("sources", wildcards.source),
-        code=lambda wildcards: code("sample_potts.py"),
-        colours=sha256(POTTS_COLOURS),
-    message:
-        "Sampling {wildcards.source}"
-    script:
-        "../scripts/sample_potts.py"
+        "../scripts/sample_hamiltonian.py"
 
 
 rule draw_sequences:
     input:
-        given=lambda wildcards: drawn_from(wildcards.source),
+        given=lambda wildcards: sources.drawn_from(wildcards.source),
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
     log:
@@ -218,7 +194,7 @@ rule draw_sequences:
     benchmark:
         f"{RESULTS}/usage/draw_sequences/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("tree", "cut", "n-gram-clone", "noisy")),
+        source=named(sources.made_by("draw_sequences")),
     priority: SEQUENCES_FIRST
     conda:
         "../../envs/numerics.yaml"
@@ -226,10 +202,10 @@ rule draw_sequences:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests(tensor_files(wildcards.source)),
-        source=lambda wildcards: entry("sources", wildcards.source),
-        module=lambda wildcards: exact_module(wildcards.source),
-        code=lambda wildcards: code("draw_sequences.py", exact_module(wildcards.source)),
+        given=lambda wildcards: digests(sources.source_files(wildcards.source)),
+        source=lambda wildcards: paths.entry("sources", wildcards.source),
+        module=lambda wildcards: sources.module(wildcards.source),
+        code=lambda wildcards: code("draw_sequences.py", sources.module(wildcards.source)),
     message:
         "Drawing {wildcards.source}"
     script:
@@ -238,7 +214,7 @@ rule draw_sequences:
 
 rule read_alignment:
     input:
-        alignment=lambda wildcards: alignment_file(wildcards.source),
+        alignment=lambda wildcards: sources.source_files(wildcards.source),
     output:
         **{split: f"{SEQUENCES}/{split}.parquet" for split in SPLITS},
         sequence_weights=f"{SEQUENCES}/weights.parquet",
@@ -247,7 +223,7 @@ rule read_alignment:
     benchmark:
         f"{RESULTS}/usage/read_alignment/{{source}}.jsonl"
     wildcard_constraints:
-        source=named(sources_of("alignment")),
+        source=named(sources.made_by("read_alignment")),
     priority: WIDE
     conda:
         "../../envs/numerics.yaml"
@@ -256,8 +232,8 @@ rule read_alignment:
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        given=lambda wildcards: digests([alignment_file(wildcards.source)]),
-        source=lambda wildcards: entry("sources", wildcards.source),
+        given=lambda wildcards: digests(sources.source_files(wildcards.source)),
+        source=lambda wildcards: paths.entry("sources", wildcards.source),
         code=lambda wildcards: code("read_alignment.py"),
     message:
         "Reading the alignment {wildcards.source}"

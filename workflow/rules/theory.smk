@@ -7,25 +7,25 @@ Makes   results/theory/{theory}.parquet, a long table quantity, series, seed, x,
 
 rule compute_theory:
     input:
-        files=lambda wildcards: theory_files(wildcards.theory),
+        files=lambda wildcards: sources.theory_files(wildcards.theory),
     output:
         table=THEORY,
     log:
         f"{RESULTS}/logs/compute_theory/{{theory}}.log",
     benchmark:
         f"{RESULTS}/usage/compute_theory/{{theory}}.jsonl"
-    priority: urgency(THEORY, 10)
+    priority: jobs.urgency(THEORY, 10)
     conda:
         "../../envs/learning.yaml"
-    threads: lambda wildcards: entry("theory", wildcards.theory).get("threads", 1)
+    threads: lambda wildcards: paths.entry("theory", wildcards.theory).get("threads", 1)
     resources:
         mem_mb=growing(2000),
         runtime=growing(60),
     params:
-        given=lambda wildcards: digests(theory_files(wildcards.theory)),
-        entry=lambda wildcards: entry("theory", wildcards.theory),
-        module=lambda wildcards: theory_module(wildcards.theory),
-        code=lambda wildcards: code("compute_theory.py", theory_module(wildcards.theory)),
+        given=lambda wildcards: digests(sources.theory_files(wildcards.theory)),
+        entry=lambda wildcards: paths.entry("theory", wildcards.theory),
+        module=lambda wildcards: models.theory_module(wildcards.theory),
+        code=lambda wildcards: code("compute_theory.py", models.theory_module(wildcards.theory)),
     message:
         "Computing {wildcards.theory}"
     script:

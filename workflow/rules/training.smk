@@ -13,7 +13,9 @@ rule train_model:
     input:
         train=f"{SEQUENCES}/train.parquet",
         validation=f"{SEQUENCES}/validation.parquet",
-        sequence_weights=lambda wildcards: sequence_weights(wildcards.source, wildcards.model),
+        sequence_weights=lambda wildcards: models.sequence_weights(
+            wildcards.source, wildcards.model
+        ),
     output:
         manifest=MODEL,
     log:
@@ -21,23 +23,23 @@ rule train_model:
     benchmark:
         f"{RESULTS}/usage/train_model/{{source}}.{{model}}.seed-{{seed}}.jsonl"
     wildcard_constraints:
-        model=named(trained_models(on_cpu=False)),
-    priority: urgency(MODEL, 10)
+        model=named(models.trained_models(on_cpu=False)),
+    priority: jobs.urgency(MODEL, 10)
     conda:
         "../../envs/learning.yaml"
-    threads: lambda wildcards: training_threads(wildcards.model)
+    threads: lambda wildcards: models.training_threads(wildcards.model)
     resources:
         mem_mb=growing(3000),
         runtime=growing(60),
         gpu=config["compute"]["gpus"],
     params:
-        model=lambda wildcards: architecture(wildcards.model),
-        recipe=lambda wildcards: entry("models", wildcards.model)["training"],
-        init_seed=lambda wildcards: entry("models", wildcards.model)["init_seed"],
-        stream=lambda wildcards: training_stream(wildcards.model),
-        device=lambda wildcards: training_device(wildcards.model),
-        processes=lambda wildcards: training_processes(wildcards.model),
-        code=lambda wildcards: code("train_model.py", *training_modules(wildcards.model)),
+        model=lambda wildcards: models.architecture(wildcards.model),
+        recipe=lambda wildcards: paths.entry("models", wildcards.model)["training"],
+        init_seed=lambda wildcards: paths.entry("models", wildcards.model)["init_seed"],
+        stream=lambda wildcards: models.training_stream(wildcards.model),
+        device=lambda wildcards: models.training_device(wildcards.model),
+        processes=lambda wildcards: models.training_processes(wildcards.model),
+        code=lambda wildcards: code("train_model.py", *models.training_modules(wildcards.model)),
     message:
         "Training {wildcards.model} on {wildcards.source}, seed {wildcards.seed}"
     script:
@@ -47,7 +49,7 @@ rule train_model:
 # Under its own name, so that a cluster profile can send it where there are no GPUs.
 use rule train_model as train_model_on_cpu with:
     wildcard_constraints:
-        model=named(trained_models(on_cpu=True)),
+        model=named(models.trained_models(on_cpu=True)),
     resources:
         mem_mb=growing(3000),
         runtime=growing(60),
@@ -65,16 +67,16 @@ rule adopt_weights:
     benchmark:
         f"{RESULTS}/usage/adopt_weights/{{source}}.{{model}}.seed-{{seed}}.jsonl"
     wildcard_constraints:
-        model=named(name for name in config["models"] if "parameters" in entry("models", name)),
-    priority: urgency(MODEL, 30)  # short: figures come out sooner
+        model=named(models.models_with("parameters")),
+    priority: jobs.urgency(MODEL, 30)  # short: figures come out sooner
     conda:
         "../../envs/learning.yaml"
     resources:
         mem_mb=growing(3000),
         runtime=growing(60),
     params:
-        model=lambda wildcards: architecture(wildcards.model),
-        code=lambda wildcards: code("adopt_weights.py", *model_modules(wildcards.model)),
+        model=lambda wildcards: models.architecture(wildcards.model),
+        code=lambda wildcards: code("adopt_weights.py", *models.model_modules(wildcards.model)),
     message:
         "Writing the conditionals of {wildcards.source} as the model {wildcards.model}"
     script:
@@ -91,8 +93,8 @@ rule read_series:
     benchmark:
         f"{RESULTS}/usage/read_series/{{source}}.{{model}}.seed-{{seed}}.jsonl"
     wildcard_constraints:
-        model=named(name for name in config["models"] if "weights" in entry("models", name)),
-    priority: urgency(MODEL, 10)
+        model=named(models.models_with("weights")),
+    priority: jobs.urgency(MODEL, 10)
     conda:
         "../../envs/learning.yaml"
     resources:
@@ -100,12 +102,12 @@ rule read_series:
         runtime=growing(240),
         gpu=min(1, config["compute"]["gpus"]),
     params:
-        model=lambda wildcards: architecture(wildcards.model),
-        folders=lambda wildcards: weight_folders(wildcards.model),
+        model=lambda wildcards: models.architecture(wildcards.model),
+        folders=lambda wildcards: models.weight_folders(wildcards.model),
         record=lambda wildcards: f"{RESULTS}/series/{wildcards.model}.json",
         downloads=f"{RESULTS}/downloads",
         device="cpu" if config["compute"]["device"] == "cpu" else "auto",
-        code=lambda wildcards: code("read_series.py", *model_modules(wildcards.model)),
+        code=lambda wildcards: code("read_series.py", *models.model_modules(wildcards.model)),
     message:
         "Reading the checkpoints of {wildcards.model}, on text of {wildcards.source}"
     script:

@@ -4,11 +4,10 @@ from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.claims.cards import describe
-from manybody.io import cards
+from manybody.measure import cards, clones
 
 given = snakemake.input
-found = describe(
+found = clones.describe(
     list(zip(given.clones, given.runs, strict=True)),
     given.n_grams,
     given.train,

@@ -6,7 +6,7 @@ job = begin(snakemake)
 
 from importlib import import_module
 
-from manybody.data.many_body import SPLITS
+from manybody.data import SPLITS
 
 import_module(snakemake.params.module).make(
     snakemake.params.source,

@@ -13,6 +13,7 @@ targets = {
         snakemake.params.targets.items(), snakemake.input.targets, strict=True
     )
 }
-write_theory(snakemake.output.losses, *evaluate(snakemake.input.truth, targets))
+found = evaluate(snakemake.input.truth, snakemake.params.module, targets)
+write_theory(snakemake.output.losses, *found)
 
 job.keep()

@@ -24,8 +24,6 @@ with Progress(count * each, unit, f"spectrum {snakemake.wildcards.spectrum} seed
         job.version.name,
         device=pick(snakemake.params.device),
         progress=bar,
-        law=next(iter(inputs.law), None),
-        train=next(iter(inputs.train), None),
         words=decoder(inputs.words) if inputs.words else None,
     )
 about |= {"spectrum": snakemake.wildcards.spectrum, "entry": entry}

@@ -2,20 +2,16 @@
 
 from pathlib import Path
 
-from manybody.report import chains, generators, orders
+from manybody.measure import chains
+from manybody.report import generators
 
 params = snakemake.params
 print(Path(snakemake.input.advice).read_text(encoding="utf-8"), end="")
 clones, losses = (
     [path for path in paths if Path(path).is_file()] for paths in (params.clones, params.losses)
 )
-files = [Path(path) for paths in params.trial.values() for path in paths]
-if files and all(path.is_file() for path in files):
-    names = [Path(path).parent.name for path in params.clones]
-    print("\n" + orders.page(snakemake.config, **params.trial, clones=names), end="")
-known = chains.known(clones)
-said = generators.sentences(snakemake.config, known, losses, snakemake.input.ngrams)
-for clone in known:
+said = generators.sentences(snakemake.config, losses, snakemake.input.ngrams)
+for clone in chains.known(clones):
     numbers = f"R-hat {clone['rhat']:.2f}, {clone['kept']:.0%} of the start"
     said.append(f"{clone['name']}, {clone['sweeps']} sweeps: {clone['verdict']} ({numbers}).")
 if said:

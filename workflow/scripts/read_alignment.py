@@ -4,7 +4,8 @@ from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.data.alignment import SPLITS, make
+from manybody.data import SPLITS
+from manybody.data.alignment import make
 
 make(
     snakemake.params.source,

@@ -4,7 +4,9 @@ from manybody.io.store import begin
 
 job = begin(snakemake)
 
-from manybody.pipeline import advice
+from manybody.io.atomic import atomic
+from manybody.io.sequences import Sequences
+from manybody.pipeline import advice, probe
 
 params, given = snakemake.params, snakemake.input
 splits = ("train", "validation", "test")
@@ -14,8 +16,11 @@ for number, source in enumerate(params.sources):
     documents = dict(zip(splits, given.documents[part], strict=True))
     sequences = dict(zip(splits, given.sequences[part], strict=True))
     text = advice.read(documents, sequences, given.overlap[number], given.ngrams[number])
-    runs, clones = params.runs[source], params.clones[source]
-    pages.append(advice.page(source, text, params.config, runs, clones, params.figures))
-advice.write(snakemake.output.advice, pages)
+    made_from = (params.runs[source], params.clones[source])
+    found = advice.suggestions(text, source, params.config, *made_from)
+    seconds = probe.seconds(params.config, Sequences.open(sequences["train"]), *made_from)
+    pages.append(advice.page(source, text, found, seconds))
+with atomic(snakemake.output.advice) as temporary:
+    temporary.write_text("\n".join(pages), encoding="utf-8")
 
 job.keep()

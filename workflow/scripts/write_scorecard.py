@@ -1,7 +1,7 @@
 """Gathers the claims of all figures."""
 
-from manybody.claims import scorecard
 from manybody.io.logs import log_to
+from manybody.report import scorecard
 
 log_to(snakemake.log[0])
 

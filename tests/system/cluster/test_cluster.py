@@ -29,7 +29,7 @@ def test_artifacts_gpus_and_errors(checkout):
     checkout.run(targets=[MODEL])
     found = checkout.artifacts()
     assert found == checkout.undisturbed(MODEL)
-    (sampling,) = checkout.jobs("sample_potts")
+    (sampling,) = checkout.jobs("sample_hamiltonian")
     (training,) = checkout.jobs("train_model")
     assert (training["Partition"], gpus(training)) == ("gpu", "gres:gpu:1")
     assert (sampling["Partition"], gpus(sampling)) == ("cpu", "none")
@@ -48,8 +48,8 @@ def test_artifacts_gpus_and_errors(checkout):
 def test_everything_equals_the_local_run(checkout):
     checkout.run(targets=EVERYTHING)
     assert checkout.artifacts() == checkout.undisturbed(*EVERYTHING)
-    # Figures are drawn where snakemake runs.
-    assert checkout.jobs("plot_simplicity_gradient_flow") == []
+    # Figures are made where snakemake runs.
+    assert checkout.jobs("make_figure") == []
     (sampling,) = checkout.jobs("sample_clones")
     assert (sampling["Partition"], gpus(sampling)) == ("gpu", "gres:gpu:1")
     asked = [job["Partition"] for job in checkout.all_jobs() if gpus(job) != "none"]

@@ -67,7 +67,7 @@ MORE = (
 SPINS = ("sequences/spins/train.parquet",)
 # The scorecard waits for every figure, a benchmark for a quiet machine; no figure here follows the
 # layers of a model, asks for losses by equations or of a known law, or shows clones.
-NOT_RUN = {"write_scorecard", "write_page", "judge_gates", "benchmark_part"}
+NOT_RUN = {"write_scorecard", "write_page", "benchmark_part"}
 NOT_RUN |= {"measure_displacements", "evaluate_equations", "evaluate_truth"}
 NOT_RUN |= {"describe_clones"}
 
@@ -259,7 +259,7 @@ def test_a_package_that_an_environment_lacks_fails(bare, environment, tmp_path):
         calls["bare"].create()
         assert calls["bare"].run(cores="all", check=False) == 1
         said = calls["bare"].output
-        assert "Error in rule sample_potts" in said
+        assert "Error in rule sample_hamiltonian" in said
         assert "ModuleNotFoundError: No module named 'safetensors'" in said
         assert not calls["bare"].artifacts()
         (there,) = environments(prefix).values()
@@ -267,6 +267,6 @@ def test_a_package_that_an_environment_lacks_fails(bare, environment, tmp_path):
         # A Snakemake that has the package lets it pass; what was loaded shows it all the same.
         calls["full"].run(cores="all")
         (job,) = calls["full"].recorded()
-        assert foreign(job) & imported_by("sample_potts") == {"safetensors"}
+        assert foreign(job) & imported_by("sample_hamiltonian") == {"safetensors"}
     finally:
         shutil.rmtree(prefix, ignore_errors=True)

@@ -3,7 +3,6 @@
 import ast
 import functools
 import importlib.util
-import json
 import re
 import sys
 import tomllib
@@ -22,13 +21,16 @@ WORKFLOW = ROOT / "workflow"
 # the families whose modules a script imports by a name from the config
 BY_NAME = {
     "adopt_weights": ("models",),
-    "compute_theory": ("claims.identities", "theory"),
+    "compute_theory": ("theory",),
     "benchmark_part": ("benchmarks", "models"),
     "describe_clones": ("models",),
+    "draw_sequences": ("data/cut", "data/n_gram_clone", "data/noisy", "data/tree"),
     "evaluate_model": ("models",),
-    "plot_figure": ("plotting",),
+    "make_figure": ("papers",),
     "sample_clones": ("models",),
-    "train_model": ("models", "training.lbfgs"),
+    "sample_hamiltonian": ("data/many_body", "data/potts"),
+    "train_model": ("models", "training/lbfgs"),
+    "write_advice": ("models",),
 }
 
 
@@ -173,7 +175,7 @@ def reached(script: str) -> tuple[list[str], list[Path]]:
         for module in (source / "manybody").glob(pattern)
         if module.name != "__init__.py"
     ]
-    modules = {*code_digest.import_closure(path, tuple(named), plotting=True), *code_digest.SILENT}
+    modules = {*code_digest.import_closure(path, tuple(named)), *code_digest.SILENT}
     places = [source.joinpath(*name.split(".")) for name in modules]
     files = [f for p in places for f in (p.with_suffix(".py"), p / "__init__.py") if f.is_file()]
     return sorted(modules), [path, *files]
@@ -224,14 +226,12 @@ def test_an_entry_without_hashes_is_refused():
         lock.parse("numpy==2 \\\n    # via pandas\n")
 
 
-def made(folder: Path, locks: Path, **changes: str) -> Path:
+def made(folder: Path, locks: Path) -> Path:
     """A folder that looks like an environment which the installer made."""
     venv = folder / "venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").touch()
-    stamp = {"folder": str(venv), "torch": "cpu"}
-    stamp["lock"] = install.digest(install.lock_of(locks, "cpu"))
-    (venv / install.STAMP).write_text(json.dumps(stamp | changes))
+    (venv / install.STAMP).write_text(install.stamp(venv, locks, "cpu"))
     return venv
 
 

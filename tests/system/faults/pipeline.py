@@ -13,7 +13,6 @@ TARGETS = (
     "losses/tiny/seed-0.parquet",
     "curves/tiny.parquet",
     "figures/simplicity/gradient_flow.pdf",
-    "claims/simplicity/gradient_flow.csv",
 )
 VICTIMS = ("job", "snakemake", "both")
 

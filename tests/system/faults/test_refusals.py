@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 from pipeline import RESULTS
 
-from manybody.claims import scorecard
 from manybody.data import SourceError
 from manybody.data.documents import Documents
 from manybody.data.hamiltonian import Hamiltonian
@@ -18,12 +17,18 @@ from manybody.io.atomic import ArtifactError
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
 from manybody.models import stored
+from manybody.papers import claims
 
 MODEL, CLONE = "models/text/tiny/seed-0", "clones/text/tiny"
 
 
 def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
+
+
+def behead(path: Path) -> None:
+    """Takes the first line, which names the columns."""
+    path.write_text(path.read_text().partition("\n")[2])
 
 
 def empty(path: Path) -> None:
@@ -133,7 +138,8 @@ CASES = [
     ("losses/tiny/seed-0.parquet", truncate, losses),
     ("losses/tiny/seed-0.parquet", flip, losses),
     ("curves/tiny.parquet", flip, tables.read_theory),
-    ("claims/simplicity/gradient_flow.csv", truncate, scorecard.read_claims),
+    ("figures/simplicity/gradient_flow.claims.csv", truncate, claims.read),
+    ("figures/simplicity/gradient_flow.claims.csv", behead, claims.read),
 ]
 """(artifact, what is done to it, who reads it)"""
 

@@ -9,10 +9,11 @@ from pyarrow import parquet
 
 from manybody.data import tokenizer
 from manybody.data.documents import Documents
-from manybody.io import cards, tables
+from manybody.io import tables
 from manybody.io.atomic import sha256
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences
+from manybody.measure import cards
 from manybody.sampling.reference import Reference, unigram
 
 ALIGNED = ROOT / "tests" / "data" / "planted.fasta"
@@ -286,8 +287,8 @@ def test_clones_of_figures_have_cards(results):
     curves = tables.learning_curves(losses)
     last = curves[curves["step"] == curves["step"].max()].set_index("target")["loss"]
     bert = quartets["quartets-bert"]
-    assert bert.states[-1].loss.value == pytest.approx(last["own"], abs=1e-5)
-    assert bert.loss.text.value == pytest.approx(last["original"], abs=1e-5)
+    assert bert.states[-1].loss[0] == pytest.approx(last["own"], abs=1e-5)
+    assert bert.text[0] == pytest.approx(last["original"], abs=1e-5)
     assert quartets["pairs"].states[0].called == "a sample"
     assert "too few sweeps" in family["family"].why
     path = results / "clones/family/family/manifest.json"

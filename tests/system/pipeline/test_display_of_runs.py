@@ -1,5 +1,6 @@
 """The finish time as estimated at a quarter of a run, and what a run shows of itself."""
 
+import dataclasses
 import heapq
 import json
 import math
@@ -24,7 +25,7 @@ from display import planned
 try:
     cli.main(["--dry-run", "--quiet", "--cores", "2", "--snakefile", sys.argv[1]])
 except SystemExit:
-    plan, names, here = planned(workflow.workflow)
+    plan, _ = planned(workflow.workflow)
     print("PLAN", json.dumps(dataclasses.asdict(plan), default=sorted))
 """
 
@@ -44,17 +45,18 @@ def demo(tmp_path_factory) -> Plan:
     )
     found = json.loads(done.stdout.partition("PLAN ")[2])
     found["after"] = {job: set(others) for job, others in found["after"].items()}
+    found |= {"stored": set(), "guessed": set(found["guessed"])}
     return Plan(**found)
 
 
 def run(plan: Plan, true: dict, draw: random.Random) -> tuple[dict, dict]:
-    """When each job starts and ends if it takes `true` seconds: by priority, then by lot."""
+    """When each job starts and ends if it takes `true` seconds, in an order by lot."""
     waiting = {job: set(others) for job, others in plan.after.items()}
     start, end, ends, now, free = {}, {}, [], 0.0, plan.cores
     while len(end) < len(true):
         ready = [job for job in sorted(true) if job not in start and not waiting[job]]
         draw.shuffle(ready)
-        for job in sorted(ready, key=lambda job: -plan.priority[job]):
+        for job in ready:
             if plan.threads[job] <= free:
                 free -= plan.threads[job]
                 start[job] = now
@@ -73,28 +75,32 @@ def at_a_quarter(plan: Plan, start: dict, end: dict) -> float:
     now = total / 4
     took = {job: end[job] - start[job] for job in start if end[job] <= now}
     running = {job: now - start[job] for job in start if start[job] <= now < end[job]}
-    return abs(now + plan.left(running, {}, took, set()) - total) / total
+    return abs(now + plan.left(running, {}, took) - total) / total
 
 
-def test_the_finish_time_estimated_at_a_quarter_is_within_thirty_percent(demo):
-    """On machines up to three times slower or quicker, by other factors in each stage and job.
+@pytest.mark.parametrize(("known", "typical", "most"), [(True, 0.15, 0.3), (False, 0.25, 0.5)])
+def test_the_finish_time_estimated_at_a_quarter(demo, known, typical, most):
+    """Of jobs that ran before, on machines up to three times slower or quicker, by other factors
+    in each stage and job; and of jobs of which none ran before.
 
     Jobs are not asked for their own progress here. Of single runs one in ten may be farther off.
     """
     draw, errors = random.Random(0), []
     for _ in range(60):
+        before = {job: math.exp(draw.gauss(math.log(15), 1)) for job in demo.expected}
+        plan = dataclasses.replace(demo, expected=before) if known else demo
         speed = math.exp(draw.uniform(-math.log(3), math.log(3)))
-        stages = {job.partition("/")[0] for job in demo.expected}
+        stages = {job.partition("/")[0] for job in before}
         of_stage = {stage: math.exp(draw.gauss(0, 0.3)) for stage in sorted(stages)}
         true = {
             job: seconds * speed * of_stage[job.partition("/")[0]] * math.exp(draw.gauss(0, 0.25))
-            for job, seconds in demo.expected.items()
+            for job, seconds in before.items()
         }
-        errors.append(at_a_quarter(demo, *run(demo, true, draw)))
+        errors.append(at_a_quarter(plan, *run(plan, true, draw)))
     errors.sort()
     print(f"\nmedian {statistics.median(errors):.3f}, nine of ten below {errors[54]:.3f}")
-    assert statistics.median(errors) < 0.15
-    assert errors[54] < 0.3
+    assert statistics.median(errors) < typical
+    assert errors[54] < most
 
 
 def test_lines_where_there_is_no_terminal_and_the_end_of_a_log_once(tmp_path):
@@ -133,7 +139,7 @@ def test_a_terminal_shows_jobs_and_the_time_left(tmp_path):
     assert call.returncode == 0
     words = printed.decode(errors="replace")
     assert re.search(
-        r"0 of 1 jobs done, \d+% of the time; about \d+ s left, until \d\d:\d\d", words
+        r"0 of 1 jobs done, about \d+ s left, until \d\d:\d\d \(a rough estimate: 1 of", words
     )
     assert "  Computing gradient-flow: " in words
     # every block was taken away again

@@ -60,7 +60,7 @@ BEFORE = {
     "M6 a clone of what is not trained": (
         "clones: {tiny: {model: potts-true}}",
         LOSSES,
-        ["clones.tiny.model: found potts-true, which is not trained", "take a factored or bert"],
+        ["clones.tiny.model: found potts-true, of architecture energy", "that is trained"],
     ),
     "M7 a sweep that is not saved": (
         "evaluations: {tiny: {targets: {clone: {sweep: 7}}}}",

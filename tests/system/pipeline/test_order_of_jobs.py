@@ -16,7 +16,7 @@ from snakemake.settings.types import (
 CORES = 2
 # Seconds of one core, about: of rules, and of the models that take longer to train than others
 SECONDS = {"train_model": 15, "train_model_on_cpu": 10, "sample_clones": 30, "evaluate_model": 30}
-SECONDS |= {"compute_theory": 30, "fit_curve": 60, "collect_corpus": 30, "sample_potts": 30}
+SECONDS |= {"compute_theory": 30, "fit_curve": 60, "collect_corpus": 30, "sample_hamiltonian": 30}
 MODELS = {"n2": 35, "n2-wide": 60, "n4": 160, "bert-generator": 100, "bert": 110, "gpt": 80}
 MODELS |= {"potts-encoder-1": 30, "potts-encoder-3": 110}
 
@@ -69,8 +69,8 @@ def test_figures_come_out_along_the_way(tmp_path):
     waits_for = planned(tmp_path)
     found = ends(waits_for)
     whole = max(found.values())
-    plots = [job for job in found if job.rule.name.startswith("plot_")]
-    drawn = sorted(((found[job], job) for job in plots), key=lambda pair: pair[0])
+    figures = [job for job in found if job.rule.name == "make_figure"]
+    drawn = sorted(((found[job], job) for job in figures), key=lambda pair: pair[0])
     first = {job.params.paper: end for end, job in reversed(drawn)}
     assert len(first) == 3
     assert drawn[0][0] <= 150

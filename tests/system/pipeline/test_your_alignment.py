@@ -80,7 +80,7 @@ def test_an_rna_family_without_and_with_a_structure(tmp_path):
     output = follow(tmp_path, command)
     jobs = dict(re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE))
     assert set(jobs) == {
-        "read_alignment", "train_model_on_cpu", "score_contacts", "plot_potts_contacts", "total",
+        "read_alignment", "train_model_on_cpu", "score_contacts", "make_figure", "total",
     }  # fmt: skip
     results = tmp_path / "results" / "family"
     named = re.findall(r"`(results/family/[^`]+\.(?:csv|pdf|parquet))`", PAGE)

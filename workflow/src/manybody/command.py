@@ -75,7 +75,6 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     """
     import torch
 
-    from manybody.claims.simplicity.spectra import Spectra
     from manybody.config.spectra import FEWEST
     from manybody.data import given, own_text, tokenizer
     from manybody.io.atomic import read_json, to_json
@@ -85,11 +84,13 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     from manybody.io.progress import Progress
     from manybody.io.refusal import Refusal
     from manybody.io.sequences import Sequences
+    from manybody.io.tables import write_csv
     from manybody.measure import spectra
     from manybody.models.pretrained import layout, series
-    from manybody.plotting import style
-    from manybody.plotting.your_model.map import figure_of as map_of
-    from manybody.plotting.your_model.spectrum import figure_of
+    from manybody.papers import style
+    from manybody.papers.simplicity.spectra import Spectra
+    from manybody.papers.your_model import map as passage_map
+    from manybody.papers.your_model import spectrum as orders_drawn
     from manybody.training.series import adopt
 
     folders = [Path(found["folder"]) for found in series.found(model).values()]
@@ -133,8 +134,13 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
             measured = run, sequences, entry, work / "draws", job, device, progress, threads, words
             table, about = spectra.measure(*measured)
         found = Spectra({0: (table, about | {"spectrum": whole.name, "entry": entry})})
-        style.save(*figure_of([found]), out)
-        style.save(*map_of(found), passage)
+        drawings = {
+            out: (orders_drawn, orders_drawn.tables_of([found])),
+            passage: (passage_map, passage_map.tables_of(found)),
+        }
+        for stem, (module, drawing) in drawings.items():
+            style.save(module.draw(drawing), stem)
+            write_csv(drawing.drawn, stem.with_name(f"{stem.name}.csv"))
         shutil.rmtree(parts)
     for step, reasons in about.get("suspects", {}).items():
         print(f"step {step} is left out: {'; '.join(reasons)}")

@@ -397,7 +397,7 @@ def save_dataset(clone: str | Path, folder: str | Path, sequences: str | Path) -
     Traceback (most recent call last):
     manybody.io.atomic.ArtifactError: no.json is not a readable JSON document: ...
     """
-    from manybody.report.card import save
+    from manybody.report.data_set import save
 
     save(clone, folder, sequences)
 

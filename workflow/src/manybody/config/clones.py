@@ -3,6 +3,7 @@
 from typing import Literal
 
 from manybody import models
+from manybody.config.models import Trained
 from manybody.io.options import (
     Block,
     Count,
@@ -12,6 +13,7 @@ from manybody.io.options import (
     Several,
     different,
     key,
+    numbered,
     refers,
 )
 from manybody.sampling import combinations
@@ -22,7 +24,7 @@ Ladder = different(Positive, 2)
 class SeededRun(Block):
     """One run of a model."""
 
-    model: refers("models") = key("Name of the model.")
+    model: Trained = key("Name of the model.")
     seed: Seed = key("Seed of that run.")
 
 
@@ -30,14 +32,6 @@ class LossOf(Block):
     """The checkpoint whose validation loss is nearest to another model's final one."""
 
     loss_of: SeededRun = key("The run whose final validation loss is the target.")
-
-    def misfits(self, path, config):
-        name = self.loss_of.model
-        if not config.models[name].evaluated:
-            yield (
-                f"{path}.loss_of.model: found {name}, which is not trained; expected a model with "
-                f"a training; name one"
-            )
 
 
 class Annealing(Block):
@@ -51,9 +45,9 @@ class Clone(Block):
     """Sequences drawn from a trained model."""
 
     source: refers("sources") = key("Name of the source that the model was trained on.")
-    model: refers("models") = key("Name of the model that is sampled.")
+    model: Trained = key("Name of the model that is sampled.")
     seed: Seed = key("Seed of the run that is sampled.")
-    step: Literal["last"] | Seed | LossOf = key(
+    step: Literal["last"] | numbered("steps", "model") | LossOf = key(
         "Checkpoint that is sampled: last, a step, or the one whose validation loss is nearest to "
         "another model's final one ({loss_of: {model, seed}})."
     )
@@ -103,12 +97,6 @@ class Clone(Block):
 
     def misfits(self, path, config):
         model, source = config.models[self.model], config.sources[self.source]
-        if not model.evaluated:
-            yield (
-                f"{path}.model: found {self.model}, which is not trained; expected a trained "
-                f"model; take a factored or bert model, or a causal one with sampler ancestral"
-            )
-            return
         energies, needed = combinations.NEEDS[self.sampler]
         if not combinations.suits(self.sampler, model.about):
             kind = "a causal model" if model.about.causal else f"of {model.architecture}"
@@ -130,32 +118,19 @@ class Clone(Block):
                 f"most the {available} of source {self.source}; lower it, or make more of them"
             )
         plain = self.sampler == "mh" and self.energy in ("raw", "norm") and not self._tempered
-        if self.precision == "bfloat16" and model.about.bfloat16_chains and not plain:
-            yield (
-                f"{path}.precision: found bfloat16 with sampler {self.sampler} and energy "
-                f"{self.energy}; expected float32, in which all is computed but the ratios of mh "
-                f"under raw and norm at one temperature; set it"
-            )
-        if self.precision == "bfloat16" and not model.about.bfloat16_chains:
+        if self.precision == "bfloat16" and not (plain and model.about.bfloat16_chains):
             coarse = models.architectures_with("bfloat16_chains")
             yield (
-                f"{path}.precision: found bfloat16 for {self.model}, of the architecture "
-                f"{model.architecture}; expected float32, in which the loops of all but "
-                f"{' and '.join(coarse)} are written; set it"
+                f"{path}.precision: found bfloat16 for {self.model} of architecture "
+                f"{model.architecture}, sampler {self.sampler} and energy {self.energy}; expected "
+                f"float32, in which all is computed but the ratios of mh under raw and norm at one "
+                f"temperature of {' and '.join(coarse)}; set it"
             )
-        if self.step != "last" and model.fitted:
-            step = self.model_dump(include={"step"})["step"]
+        if isinstance(self.step, LossOf) and model.fitted:
             yield (
-                f"{path}.step: found {step}, but {self.model} is fitted and keeps its "
-                f"end only; expected last; set it"
+                f"{path}.step: found loss_of {self.step.loss_of.model}, but {self.model} is fitted "
+                f"and keeps its end only; expected last; set it"
             )
-        elif isinstance(self.step, int) and model.training and not model.training.keeps(self.step):
-            yield (
-                f"{path}.step: found {self.step}; expected one of the checkpoints of "
-                f"{self.model}, up to {model.training.steps}, or last; take one, or list it under "
-                f"models.{self.model}.training.checkpoints"
-            )
-        yield from model.misfits_of(path, self.model, self.source, config)
 
     @property
     def _tempered(self) -> str | None:

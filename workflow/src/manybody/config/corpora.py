@@ -1,33 +1,16 @@
 """The block `corpora`: text, where it comes from and how it is split."""
 
-from math import isclose
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from manybody.config.sentences import shown
-from manybody.data import SHARES
-from manybody.io.options import Block, Commit, Digest, Inside, Seed, Text, key
+from manybody.data import SHARES, SPLITS
+from manybody.data.options import Shares
+from manybody.io.options import Block, Commit, Digest, Seed, Text, key
 
-SPLITS = ("train", "validation", "test")
 Split = Literal["train", "validation", "test"]
 PUBLISHED = {"tinystories": ("train", "validation"), "wikitext103": SPLITS}
-
-
-class Shares(Block):
-    """Shares of the documents; they sum to 1."""
-
-    train: Inside = key("Share of the training split.")
-    validation: Inside = key("Share of the validation split.")
-    test: Inside = key("Share of the test split.")
-
-    def problems(self):
-        total = self.train + self.validation + self.test
-        if not isclose(total, 1, abs_tol=1e-9):
-            yield (
-                "",
-                f"found shares that sum to {total:g}; expected 1; change train, validation or test",
-            )
 
 
 class Docstrings(Block):

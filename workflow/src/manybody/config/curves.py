@@ -4,7 +4,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.io.options import Block, Count, Positive, Seed, Several, different, key, refers
+from manybody.io.options import (
+    Block,
+    Count,
+    Positive,
+    Seed,
+    Several,
+    different,
+    key,
+    numbered,
+    refers,
+)
 
 
 class InitScale(Block):
@@ -17,10 +27,16 @@ class InitScale(Block):
 class Curve(Block):
     """What all curves have."""
 
-    source: refers("sources", "potts") = key("A source with a Hamiltonian of order 2.")
+    source: refers(
+        "sources",
+        wanted="with a Hamiltonian of order 2",
+        fits=lambda source: source.hamiltonian_order == 2,
+    ) = key("A source with a Hamiltonian of order 2.")
     sizes: different(Count) = key("Sequences M in a training set.")
     realisations: Several = key("Disjoint training sets at each size.")
-    test: Several = key("The first so many validation sequences.")
+    test: numbered("sequences of validation", "source", 2) = key(
+        "The first so many validation sequences."
+    )
     iterations: Count = key("Iterations of L-BFGS at most.")
     init_scale: InitScale = key(
         "Standard deviations of the normal numbers that A and V start from."
@@ -28,17 +44,12 @@ class Curve(Block):
     seed: Seed = key("Draws the starts.")
 
     def misfits(self, path, config):
-        available = config.sources[self.source].sequences
-        if self.realisations * max(self.sizes) > available.train:
+        available = config.sources[self.source].sequences.train
+        if self.realisations * max(self.sizes) > available:
             yield (
                 f"{path}.sizes: found {max(self.sizes)} with {self.realisations} realisations of "
-                f"their own; expected at most the {available.train} training sequences of source "
+                f"their own; expected at most the {available} training sequences of source "
                 f"{self.source} in all; lower either, or sample more"
-            )
-        if self.test > available.validation:
-            yield (
-                f"{path}.test: found {self.test}; expected at most the {available.validation} "
-                f"validation sequences of source {self.source}; lower it"
             )
 
 

@@ -5,34 +5,23 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from manybody.config.corpora import Split
+from manybody.config.models import Trained
 from manybody.config.sources import sized
 from manybody.config.training import Fraction
-from manybody.io.options import Block, Count, Seeds, Several, key, nearest_of, refers
+from manybody.io.options import Block, Seeds, Several, key, nearest_of, numbered, refers
 
 
 class CloneTarget(Block):
     """The states of a clone's chains at one sweep."""
 
-    clone: refers("clones") = key("Name of the clone.")
-    sweep: Count = key("One of its saved sweeps.")
-
-    def problems_of(self, path, source, config):
-        clone = config.clones[self.clone]
-        yield from _of_source(f"{path}.clone", self.clone, source, config)
-        if self.sweep not in clone.sweeps:
-            yield (
-                f"{path}.sweep: found {self.sweep}; expected one of the sweeps that "
-                f"clones.{self.clone} saves, {clone.sweeps}; take one of them or add it there"
-            )
+    clone: refers("clones", same=("source",)) = key("Name of the clone.")
+    sweep: numbered("sweeps", "clone", 1) = key("One of its saved sweeps.")
 
 
 class InitialTarget(Block):
     """The sequences that a clone's chains started from."""
 
-    initial: refers("clones") = key("Name of the clone.")
-
-    def problems_of(self, path, source, config):
-        yield from _of_source(f"{path}.initial", self.initial, source, config)
+    initial: refers("clones", same=("source",)) = key("Name of the clone.")
 
 
 class SplitTarget(Block):
@@ -46,7 +35,7 @@ class SplitTarget(Block):
         None,
     )
 
-    def problems_of(self, path, source, config):
+    def misfits_of(self, path, source, config):
         if self.source is not None and _sizes(self.source, config) != _sizes(source, config):
             found, expected = (_shown(_sizes(name, config)) for name in (self.source, source))
             yield (
@@ -63,22 +52,13 @@ class SplitTarget(Block):
 
 
 def _sizes(source, config) -> tuple | None:
-    """|V| and L; None of an alignment, whose file says them."""
+    """|V| and L; None where the source's file says them."""
     given = sized(source, config)
-    return None if given.kind == "alignment" else (given.vocabulary, given.length)
+    return given.length and (given.vocabulary, given.length)
 
 
 def _shown(sizes) -> str:
     return "those of its file" if sizes is None else "|V| = {}, L = {}".format(*sizes)
-
-
-def _of_source(path, clone, source, config):
-    found = config.clones[clone].source
-    if found != source:
-        yield (
-            f"{path}: found {clone}, sequences of source {found}; expected source {source}, which "
-            f"the model is trained on; take a clone of it"
-        )
 
 
 Target = nearest_of(CloneTarget, InitialTarget, SplitTarget)
@@ -88,7 +68,7 @@ class Evaluation(Block):
     """A model's runs and the sequence sets that each checkpoint is tested on."""
 
     source: refers("sources") = key("Name of the source that the model was trained on.")
-    model: refers("models") = key("Name of the model that is tested.")
+    model: Trained = key("Name of the model that is tested.")
     seeds: Seeds = key("Runs that are tested.")
     positions: Fraction | Literal["all"] = key(
         "Masked positions; all, or a share drawn once and kept. Next-token models take all."
@@ -98,16 +78,11 @@ class Evaluation(Block):
 
     def misfits(self, path, config):
         model = config.models[self.model]
-        if not model.evaluated:
-            yield (
-                f"{path}.model: found {self.model}, which is not trained; expected a model with a "
-                f"training; take another"
-            )
         if model.about.causal and self.positions != "all":
             yield (
                 f"{path}.positions: found {self.positions} for {self.model}, which predicts the "
                 f"next token; expected all; set it"
             )
         for name, target in self.targets.items():
-            yield from target.problems_of(f"{path}.targets.{name}", self.source, config)
-        yield from model.misfits_of(path, self.model, self.source, config)
+            if isinstance(target, SplitTarget):
+                yield from target.misfits_of(f"{path}.targets.{name}", self.source, config)

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field, create_model
 
 from manybody import models
-from manybody.config.sources import PLANTED, sized
+from manybody.config.sources import sized
 from manybody.config.training import training_of
-from manybody.io.options import Block, Seed, key
+from manybody.io.options import Block, Seed, key, refers
 
 INIT_SEED = (
     "Draws the initial weights, which all runs of the model share; each where the run's seed "
@@ -28,7 +28,7 @@ class Model(Block):
 
     @property
     def adopts(self) -> bool:
-        """Whether the weights are the source's own, so that nothing is trained."""
+        """True if the weights are the source's own, so that nothing is trained."""
         return getattr(self, "parameters", None) is not None
 
     @property
@@ -39,13 +39,17 @@ class Model(Block):
 
     @property
     def evaluated(self) -> bool:
-        """Whether it has runs to sample and to test: its own, or those of a training elsewhere."""
+        """True if it has runs to sample and to test: its own, or those of a training elsewhere."""
         return self.training is not None or self.about.read
 
     @property
     def fitted(self) -> bool:
-        """Whether it is fitted to all sequences at once."""
+        """True if it is fitted to all sequences at once."""
         return self.training is not None and self.training.optimizer.name == "lbfgs"
+
+    def keeps(self, step: int) -> bool:
+        """True of steps that it keeps checkpoints of; nothing is known of a training elsewhere."""
+        return self.training.keeps(step) if self.training else self.about.read
 
     def problems(self):
         yield from super().problems()
@@ -81,20 +85,22 @@ class Model(Block):
             )
 
     def misfits_of(self, path: str, name: str, source: str, config):
-        """Whether the model `name` can be built for a source, on which `path` uses it."""
+        """True if the model `name` can be built for a source, on which `path` uses it."""
         recipe, given, sizes = self.training, config.sources[source], sized(source, config)
-        if given.kind == "alignment":
-            return  # its |V| and L are in the file
-        if getattr(recipe, "sequence_weights", None) is not None:
+        if sizes.length is None:
+            return  # |V| and L are in the source's file
+        weighted = getattr(recipe, "sequence_weights", None) is not None
+        if weighted and "weights.parquet" not in given.beside:
             yield (
                 f"models.{name}.training.sequence_weights: found {recipe.sequence_weights}, "
                 f"but {path} trains it on {source}, a {given.kind} source; expected an "
                 f"alignment, whose sequences alone have weights; leave it out"
             )
-        if given.kind != "text" and recipe and (recipe.subset or 0) > given.sequences.train:
+        most = given.available("train")
+        if most and recipe and (recipe.subset or 0) > most:
             yield (
                 f"models.{name}.training.subset: found {recipe.subset}; expected at most the "
-                f"{given.sequences.train} training sequences of source {source}, on which {path} "
+                f"{most} training sequences of source {source}, on which {path} "
                 f"uses it; lower it or leave it out"
             )
         rank, order = getattr(self, "rank", None), getattr(self, "order", None)
@@ -109,12 +115,11 @@ class Model(Block):
                 f"models.{name}.order: found {order}; expected at most the L = {sizes.length} of "
                 f"source {source}, on which {path} uses it; lower it"
             )
-        true_order = given.order if given.kind in PLANTED else None
-        if self.adopts and order != true_order:
+        if self.adopts and order != given.hamiltonian_order:
             yield (
                 f"models.{name}.order: found {order}, but source {source}, whose weights {path} "
-                f"takes, is of order {true_order or 'none: it has no Hamiltonian'}; expected the "
-                f"same; change one"
+                f"takes, is of order {given.hamiltonian_order or 'none: it has no Hamiltonian'}; "
+                f"expected the same; change one"
             )
         if recipe:
             for what, said in recipe.batch_problems(source, sizes.length):
@@ -139,3 +144,4 @@ def _entry(architecture: str) -> type[Model]:
 AnyModel = Annotated[
     reduce(or_, map(_entry, models.ARCHITECTURES)), Field(discriminator="architecture")
 ]
+Trained = refers("models", wanted="that is trained", fits=lambda model: model.evaluated)

@@ -197,7 +197,8 @@ def expectation(schema: dict) -> str:
         return "one of " + ", ".join(map(str, schema["enum"]))
     kind = schema.get("type", "a value")
     if kind == "object":
-        least = "at least one entry" if schema.get("minProperties") else "names"
+        fewest = schema.get("minProperties")
+        least = f"at least {fewest} entr{'y' if fewest == 1 else 'ies'}" if fewest else "names"
         keys = ", ".join(schema.get("properties", {}))
         return f"a mapping with the keys {keys}" if keys else f"a mapping with {least}"
     if kind == "array":
@@ -231,8 +232,8 @@ def _example(schema: dict):
     kind = schema.get("type", "null")
     if kind == "object":
         entry = schema.get("additionalProperties")
-        if schema.get("minProperties"):
-            return {"name": _example(entry)}
+        if fewest := schema.get("minProperties"):
+            return {f"name-{number}": _example(entry) for number in range(fewest)}
         parts = schema.get("properties", {})
         return {name: _example(parts[name]) for name in schema.get("required", [])}
     if kind == "array":

@@ -1,21 +1,24 @@
-"""The block `spectra`: what the checkpoints of a model have learned, by one definition of order."""
+"""The block `spectra`: which orders of interaction the checkpoints of a model use."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from manybody.config.sources import Sampled, TextSource
-from manybody.data import STATES
-from manybody.io.options import Block, Count, Positive, Seed, Seeds, Several, different, key, refers
+from manybody.io.options import (
+    Block,
+    Count,
+    Positive,
+    Seeds,
+    Several,
+    different,
+    key,
+    numbered,
+    refers,
+)
 
-# `evaluation.spectrum` has both, and imports torch.
+# `measure.spectrum` has both, and imports torch.
 LONGEST = 17  # L of sequences whose contexts are enumerated
 FEWEST = 4  # sequences, two blocks and what their tokens are exchanged for
-
-
-def enumerable(source) -> bool:
-    """Whether a source is a Hamiltonian all of whose states can be enumerated."""
-    return isinstance(source, Sampled) and source.vocabulary**source.length <= STATES
 
 
 class Anchored(Block):
@@ -31,33 +34,19 @@ class Spectrum(Block):
     source: refers("sources") = key("Name of the source that the model was trained on.")
     model: refers("models") = key("Name of the model.")
     seeds: Seeds = key("Its runs.")
-    steps: Literal["all", "last"] | Count | different(Seed) = key(
+    steps: Literal["all", "last"] | Count | different(numbered("steps", "model")) = key(
         "all checkpoints, the last, so many at most, from a 15th of the last on and spread by "
         "their logarithm, or a list."
     )
-    sequences: int = key(
+    sequences: numbered("sequences of test", "source", FEWEST) = key(
         "The first so many of the test split: half are contexts, half what their tokens are "
-        "exchanged for.",
-        ge=FEWEST,
+        "exchanged for."
     )
 
     def misfits(self, path, config):
-        model, source = config.models[self.model], config.sources[self.source]
-        for step in self.steps if isinstance(self.steps, list) else ():
-            if model.training is None or not model.training.keeps(step):
-                yield (
-                    f"{path}.steps: found {step}; expected checkpoints of {self.model}; take "
-                    f"others, last or all, or list it under "
-                    f"models.{self.model}.training.checkpoints"
-                )
-        most = source.available("test")
-        if most and self.sequences > most:
-            yield (
-                f"{path}.sequences: found {self.sequences}; expected at most {most}, the test "
-                f"split of source {self.source}; lower it"
-            )
-        yield from model.misfits_of(path, self.model, self.source, config)
-        length = getattr(source, "length", None)  # an alignment's is in its file
+        length = getattr(
+            config.sources[self.source], "length", None
+        )  # an alignment's is in its file
         for name, found, most in self.lengths(length) if length else ():
             if found > most:
                 yield (
@@ -70,9 +59,9 @@ class Spectrum(Block):
         return ()
 
     def _too_long(self, path, config, key):
-        """Whether all contexts are too many to be enumerated."""
-        length = getattr(config.sources[self.source], "length", 0)
-        if length > LONGEST:
+        """True if all contexts are too many to be enumerated."""
+        length = getattr(config.sources[self.source], "length", None)
+        if (length or 0) > LONGEST:
             yield (
                 f"{path}: found {key} with sources.{self.source}.length {length}; "
                 f"expected at most {LONGEST} positions, as there are 2^(L - 1) contexts; take draws"
@@ -131,71 +120,4 @@ class EnumeratedSpectrum(Spectrum):
         yield from self._too_long(f"{path}.kind", config, "enumeration")
 
 
-class DrawnPairs(Block):
-    """How many pairs and sets of context tokens are drawn for each size."""
-
-    pairs: Count = key("Targets, each with one pair.")
-    contexts: int = key("Sets of other tokens that a pair is seen with; even, in two halves.", ge=2)
-
-    def problems(self):
-        if self.contexts % 2:
-            yield "contexts", f"found {self.contexts}; expected an even number; add 1"
-
-
-class Interactions(Spectrum):
-    """Multi-order interactions: of pairs of context tokens, by how many others are seen."""
-
-    kind: Literal["interactions"]
-    law: Literal["text", "unigram", "model"] = key(
-        "What tokens that are not seen are exchanged for, as for kind draws."
-    )
-    sizes: different(Seed) = key("How many others are seen, m: 0 to L - 3.")
-    drawn: DrawnPairs | None = key(
-        "null for all targets, pairs and sets, in double precision.", None
-    )
-
-    def lengths(self, length):
-        yield "sizes", max(self.sizes), length - 3
-
-    def misfits(self, path, config):
-        yield from super().misfits(path, config)
-        if self.drawn is None:
-            yield from self._too_long(f"{path}.drawn", config, "null")
-
-
-class NGramDivergences(Spectrum):
-    """How far a causal model's laws of the next token are from those of n-grams, n = 1, 2, ..."""
-
-    kind: Literal["n-grams"]
-    orders: Count = key(
-        "The largest n. Laws of a Hamiltonian are enumerated, those of a text are counted in its "
-        "training split and interpolated (Kneser-Ney)."
-    )
-
-    def lengths(self, length):
-        yield "orders", self.orders, length
-
-    def misfits(self, path, config):
-        yield from super().misfits(path, config)
-        source = config.sources[self.source]
-        if not config.models[self.model].about.causal:
-            yield (
-                f"{path}.model: found {self.model}, which predicts masked tokens; expected a model "
-                f"of the next token, as n-grams are; take one"
-            )
-        if not isinstance(source, TextSource) and not enumerable(source):
-            yield (
-                f"{path}.source: found {self.source} of kind {source.kind}; expected a text, or a "
-                f"Hamiltonian of at most {STATES} states; take another"
-            )
-        elif (getattr(source, "vocabulary", None) or 1) ** self.orders >= 2**63:
-            yield (
-                f"{path}.orders: found {self.orders} with |V| = {source.vocabulary}; expected "
-                f"|V|^n below 2^63, as n-grams are numbered; lower it"
-            )
-
-
-AnySpectrum = Annotated[
-    DrawnSpectrum | EnumeratedSpectrum | Interactions | NGramDivergences,
-    Field(discriminator="kind"),
-]
+AnySpectrum = Annotated[DrawnSpectrum | EnumeratedSpectrum, Field(discriminator="kind")]

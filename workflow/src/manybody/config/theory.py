@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from manybody.config.training import Decay, Fraction
 from manybody.io.options import (
@@ -24,6 +24,17 @@ Depth = Annotated[int, Field(ge=1, le=2)]
 Activation = Literal["softmax", "linear"]
 
 
+def _power_of_2(points: int) -> int:
+    if points & (points - 1):
+        raise ValueError("no power of 2")
+    return points
+
+
+def power_of_2(least: int):
+    """The type of powers of 2 from `least` on; 0 is taken for one."""
+    return Annotated[int, Field(ge=least), AfterValidator(_power_of_2)]
+
+
 class Seeded(Block):
     """What all theory has that draws random numbers."""
 
@@ -40,20 +51,8 @@ class Quadrature(Threaded):
     """Integrals over scrambled points."""
 
     # Sobol sequences are balanced from there on.
-    points: int = key("Points of each scrambling, a power of 2.", ge=64)
+    points: power_of_2(64) = key("Points of each scrambling, a power of 2.")
     scrambles: Several = key("Independent scramblings of the points; their spread is the error.")
-
-    def problems(self):
-        yield from _no_power(self.points)
-
-
-def _no_power(points: int):
-    if points & (points - 1):
-        yield (
-            "points",
-            f"found {points}; expected a power of 2; take {2 ** (points.bit_length() - 1)} or "
-            f"{2 ** points.bit_length()}",
-        )
 
 
 def _no_sample(name: str, alpha: float, dimension: int):
@@ -63,24 +62,6 @@ def _no_sample(name: str, alpha: float, dimension: int):
             f"found {alpha}, no sample at dimension {dimension}; expected at least "
             f"{1 / dimension:g}; raise either",
         )
-
-
-class ManyBodyExact(Seeded):
-    """Identities of many-body data and of factored attention, by enumeration."""
-
-    kind: Literal["many-body-exact"]
-
-
-class PottsExact(Seeded):
-    """Identities of the generalised Potts model and of factored attention."""
-
-    kind: Literal["potts-exact"]
-
-
-class MultiIndexExact(Threaded):
-    """Identities of deep attention and of its channel."""
-
-    kind: Literal["multi-index-exact"]
 
 
 class GradientFlow(Seeded):
@@ -201,13 +182,12 @@ class Gamp(Threaded):
         "Of the two layers at an informed start, else null."
     )
     side_information: NotNegative = key("s, strength of the side information; 0 for none.")
-    points: Seed = key(
+    points: power_of_2(0) = key(
         "Points of each of eight sets for the same iteration at infinite dimension, a power of 2; "
         "0 for none."
     )
 
     def problems(self):
-        yield from _no_power(self.points)
         if self.activation == "linear" and self.skip == 0:
             yield (
                 "skip",
@@ -267,16 +247,9 @@ class Sentences(Block):
     """Sentences of docstrings, classified by their package."""
 
     packages: dict[str, Digest] = key(
-        "Installed distributions, the classes, each with the sha256 of its prose."
+        "Installed distributions, the classes, each with the sha256 of its prose.", min_length=2
     )
     of_each: Several = key("Sentences of each.")
-
-    def problems(self):
-        if len(self.packages) < 2:
-            yield (
-                "packages",
-                f"found {len(self.packages)}; expected at least two, which are told apart; add one",
-            )
 
 
 class Trec(Threaded):
@@ -312,10 +285,7 @@ class Trec(Threaded):
 
 
 Theory = Annotated[
-    ManyBodyExact
-    | PottsExact
-    | MultiIndexExact
-    | GradientFlow
+    GradientFlow
     | Replica
     | StateEvolution
     | FixedOverlap

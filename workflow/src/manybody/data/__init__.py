@@ -10,6 +10,7 @@ class SourceError(Refusal):
     """A corpus cannot be read as the config says: names the file or key, and the way out."""
 
 
+SPLITS = ("train", "validation", "test")
 SHARES = {"train": 0.9, "validation": 0.05, "test": 0.05}  # of a corpus that gives none
 STATES = 2**24  # of a Hamiltonian, at most so many are enumerated, in less than 1 GiB
 RUN = 8  # tokens in a row that count as copied from the training text

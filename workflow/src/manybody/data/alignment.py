@@ -20,13 +20,20 @@ import numpy as np
 from Bio import AlignIO
 from Bio.SeqIO.FastaIO import SimpleFastaParser
 
-from manybody.data import PACKED, SMALL, SourceError, Unchanged, refuse_bomb, sequence_weights
+from manybody.data import (
+    PACKED,
+    SMALL,
+    SPLITS,
+    SourceError,
+    Unchanged,
+    refuse_bomb,
+    sequence_weights,
+)
 from manybody.io import sequences
 from manybody.io.atomic import sha256
 
 log = logging.getLogger(__name__)
 
-SPLITS = ("train", "validation", "test")
 GAP = 0
 GAPS = "-.~"
 # Residues in the order of their colours, from 1, and the other letters that are understood.

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from manybody.data import STATES, SourceError, enumeration
+from manybody.data import SPLITS, STATES, SourceError, enumeration
 from manybody.data.hamiltonian import Hamiltonian
-from manybody.data.many_body import SPLITS, streams_of
 from manybody.data.tree import mean_and_error
 from manybody.io import sequences
 from manybody.io.refusal import Refusal
+from manybody.io.seeds import streams_of
 
 TOLERANCE = 1e-11  # of the means of the basis' functions
 ROUNDS = 500

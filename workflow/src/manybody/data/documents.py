@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manybody.io.parquet import Refused, open_document, read_groups, set_document, writing
-from manybody.io.quick_start import strings, truths
+from manybody.io.quick_start import boolean_column, text_column
 
 KIND = "documents"
 PIECE = 2**16  # characters
@@ -144,7 +144,7 @@ class DocumentsWriter:
 
     def _write_group(self) -> None:
         texts, lasts = zip(*self._pieces, strict=True)
-        table = pa.table([strings(texts), truths(lasts)], schema=SCHEMA)
+        table = pa.table([text_column(texts), boolean_column(lasts)], schema=SCHEMA)
         self._opened.write_table(table, row_group_size=ROWS)
         self._pieces, self._size = [], 0
 

@@ -22,8 +22,6 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
-from scipy.sparse import csc_array
-from scipy.special import log_softmax
 
 from manybody.data.tuples import colour_bins, site_tuples, sorted_colours
 from manybody.io.atomic import ArtifactError, atomic
@@ -97,6 +95,8 @@ class Hamiltonian:
 
     def local_fields(self, tokens: np.ndarray) -> np.ndarray:
         """h_i(a), energy of colour a at site i given the others: tokens (N, L) -> (N, L, |V|)."""
+        from scipy.sparse import csc_array
+
         sites = np.array(list(combinations(range(self.length), self.order - 1)))  # (T, k - 1)
         # zero for the sites of the subset itself, which coincide
         weights = factorial(self.order) * self.couplings[tuple(sites.T)]  # (T, L)
@@ -112,6 +112,7 @@ class Hamiltonian:
             # A row for each sequence and bin, with a one for each subset whose colours are in it.
             ends = len(part) * np.arange(len(sites) + 1)
             shape = len(part) * len(folded), len(sites)
+
             chosen = csc_array((np.ones(rows.size), rows.ravel(), ends), shape=shape)
             sums = (chosen @ weights).reshape(len(part), len(folded), self.length)
             found[start : start + step] = sums.transpose(0, 2, 1) @ folded
@@ -119,6 +120,8 @@ class Hamiltonian:
 
     def log_conditionals(self, tokens: np.ndarray) -> np.ndarray:
         """log P(s_i = a | rest), eq. 3, in nats: tokens (N, L) -> (N, L, |V|)."""
+        from scipy.special import log_softmax
+
         return log_softmax(-self.beta * self.local_fields(tokens), axis=2)
 
     def energies(self, tokens: np.ndarray) -> np.ndarray:
@@ -167,6 +170,11 @@ class Hamiltonian:
             return cls(read["couplings"], read["colours"], beta[0], read.get(FIELDS))
         except ValueError as error:
             raise ArtifactError(f"{path}: {error}") from error
+
+
+def read_conditionals(path: str | Path) -> Hamiltonian:
+    """The Hamiltonian of a file, whose conditionals are those of its source."""
+    return Hamiltonian.load(path)
 
 
 def _digest(named: dict[str, np.ndarray]) -> str:

@@ -7,14 +7,13 @@ import numpy as np
 
 from manybody.data.documents import Documents
 from manybody.data.duplicates import WORD
-from manybody.data.ngrams import NGrams
+from manybody.data.ngrams import LOOKUPS, NGrams
 from manybody.data.overlap import overlap
 from manybody.data.text import HEADING, MARKER
 from manybody.io.sequences import Sequences
 
 CHARACTERS = 2 * 10**7  # of a split that words are counted in
 STREAM = 10**7  # training tokens that n-grams are counted in
-LOOKUPS = 10**7  # windows that the losses of masked tokens may take
 
 
 def words(paths: dict[str, str]) -> dict[str, dict]:

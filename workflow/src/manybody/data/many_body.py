@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody.data import SourceError, equilibrium, gibbs
+from manybody.data import SPLITS, SourceError, equilibrium, gibbs
 from manybody.data.hamiltonian import (
     Hamiltonian,
     check_distinct,
@@ -25,8 +25,8 @@ from manybody.data.hamiltonian import (
 )
 from manybody.io import sequences
 from manybody.io.atomic import ArtifactError
+from manybody.io.seeds import streams_of
 
-SPLITS = ("train", "validation", "test")
 STREAMS = ("couplings", "colours", "probe", *SPLITS, "check")
 VARIABLES = {"signs": (1.0, -1.0), "bits": (1.0, 0.0)}  # values with `probability` and otherwise
 FROZEN = 1e-3  # share of visits that change a colour below which chains count as frozen
@@ -189,7 +189,7 @@ def refuse_unequal(test: dict[str, float], split: str, source: dict, warmer: str
     if abs(difference) > ERRORS * error:
         raise SourceError(
             f"after {source['sweeps']} sweeps the {split} split is not a sample of the "
-            f"Boltzmann law: the cross entropy of the true conditionals is "
+            f"Boltzmann distribution: the cross entropy of the true conditionals is "
             f"{test['cross_entropy']:.5f} nats a site, their mean entropy {test['entropy']:.5f}; "
             f"they differ by {difference:.5f}, expected 0 within {ERRORS:.0f} x the standard error "
             f"{error:.5f}. Give the chains more sweeps, or {warmer}",
@@ -225,8 +225,3 @@ def _refuse_frozen(
         f"visits change a colour, expected at least {FROZEN:.1%}. S = {moving:.2g} would do",
         "logit_scale",
     )
-
-
-def streams_of(seed: int, names: tuple[str, ...]) -> dict[str, np.random.SeedSequence]:
-    """Independent random numbers for each name."""
-    return dict(zip(names, np.random.SeedSequence(seed).spawn(len(names)), strict=True))

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody.data import COPIED, RUN, SourceError
-from manybody.data.inspection import LOOKUPS
+from manybody.data import COPIED, RUN, SPLITS, SourceError
 from manybody.data.likeness import Text
-from manybody.data.many_body import SPLITS, streams_of
 from manybody.data.maximum_entropy import MaximumEntropy
-from manybody.data.ngrams import Ancestral, NGrams
+from manybody.data.ngrams import LOOKUPS, Ancestral, NGrams
 from manybody.data.tree import mean_and_error
 from manybody.io import sequences
+from manybody.io.seeds import streams_of
 from manybody.io.sequences import Sequences
 
 log = logging.getLogger(__name__)

@@ -15,6 +15,7 @@ import numpy as np
 from manybody.data.ngrams_loops import interpolated
 
 COPIES = 2**22  # windows looked up at once
+LOOKUPS = 10**7  # windows that the losses of masked tokens may take
 UNIFORMS = 2**24  # random numbers drawn at once
 
 

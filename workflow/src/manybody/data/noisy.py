@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody.data import SourceError
-from manybody.data.many_body import SPLITS, streams_of
+from manybody.data import SPLITS, SourceError
 from manybody.io import sequences
+from manybody.io.seeds import streams_of
 from manybody.io.sequences import Sequences
 
 

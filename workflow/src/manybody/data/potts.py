@@ -18,11 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody.data import SourceError, pair_gibbs
+from manybody.data import SPLITS, SourceError, pair_gibbs
 from manybody.data.equilibrium import hamming
 from manybody.data.hamiltonian import FIELDS, Hamiltonian, check_fields, field_scale, read_tensor
-from manybody.data.many_body import SPLITS, own_tensor, streams_of, tested_splits, write_splits
+from manybody.data.many_body import own_tensor, tested_splits, write_splits
 from manybody.io.atomic import ArtifactError
+from manybody.io.seeds import streams_of
 
 STREAMS = ("signs", "search", "refine", "check", "energy", *SPLITS)
 STORED = Path(__file__).with_name("potts_colours.json")

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from manybody.data import (
     SHARES,
+    SPLITS,
     SourceError,
     Unchanged,
     documents,
@@ -34,7 +35,6 @@ from manybody.io.atomic import sha256
 from manybody.io.parquet import DAMAGE
 from manybody.io.progress import Progress
 
-SPLITS = ("train", "validation", "test")
 LINE = 2**16  # bytes in which a longer line is read
 MARKER = "<|endoftext|>"
 HEADING = re.compile(r" = [^=]+ = \n")  # the title of an article in WikiText
@@ -94,7 +94,7 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
 
 
 def deduplicated(corpus: dict) -> bool:
-    """Whether repeated text of a corpus is kept once, or in one split."""
+    """True if repeated text of a corpus is kept once, or in one split."""
     return corpus.get("deduplicate", corpus["kind"] in ("pydocs", "file"))
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from manybody.data import SourceError
+from manybody.data import SPLITS, SourceError
 from manybody.data.hamiltonian import read_tensor
-from manybody.data.many_body import SPLITS
 from manybody.io import sequences
 from manybody.io.atomic import ArtifactError
+from manybody.io.sequences import Sequences
 
 ROUNDING = 1e-6  # that a probability of single precision may be off
 BLOCK = 4096  # sequences whose messages are in memory at once
@@ -152,6 +152,13 @@ def of(source: dict) -> Tree:
         return Tree(rules, source["depth"], source["level"])
     except (ArtifactError, ValueError) as error:
         raise SourceError(f"{given.get('file')}: {error}", "rules.file") from error
+
+
+def read_conditionals(path: str | Path) -> Tree:
+    """The tree of a file of sequences, whose document has its rules."""
+    found = Sequences.open(path)
+    depth = int(found.length).bit_length() - 1
+    return Tree(np.array(found.about["rules"]), depth, found.about["level"])
 
 
 def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> None:

@@ -1,4 +1,10 @@
-"""Leases: one writer of a folder at a time, on any host that shares it."""
+"""Leases: one writer of a folder at a time, on any host that shares it.
+
+`filelock.SoftFileLease` judges a writer on another host dead only after it has watched it for the
+whole `SILENCE`, so it cannot say at once, as `holders` does before `make resume` unlocks a folder,
+that a writer has been silent for hours. Its record has no place for the SLURM job and the last sign
+of life, which the message names.
+"""
 
 import json
 import os
@@ -132,7 +138,7 @@ def _held(path: Path) -> str:
 
 
 def _holds(path: Path, mine: dict) -> bool:
-    """Whether the lease is this writer's, or cannot be read now: it may be changing hands."""
+    """True if the lease is this writer's, or cannot be read now: it may be changing hands."""
     try:
         return json.loads(path.read_text(encoding="utf-8")) == mine
     except OSError:

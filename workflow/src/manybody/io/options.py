@@ -1,6 +1,6 @@
 """Typed options: the base class of the mappings of a config, and the types of their values."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any
@@ -86,22 +86,80 @@ def different(item: Any, fewest: int = 1) -> Any:
 Seeds = different(Seed)
 
 
+# Parts of entries that names and numbers refer to, beside the entries themselves: targets of an
+# evaluation, those of them that are clones, runs of an evaluation or a spectrum, checkpoints of a
+# model or of the model of an entry, sweeps that a clone saves, and as many sequences as a split of
+# a source has.
+PARTS = (
+    "targets",
+    "clone targets",
+    "seeds",
+    "steps",
+    "sweeps",
+    "sequences of validation",
+    "sequences of test",
+)
+
+
 class Reference(str):
-    """A name of an entry of one block of the config, and of one of `kinds` if there are any."""
+    """A name of an entry of one block of the config, one that `fits` if only some do.
+
+    `wanted` says which ones do, to stand in a message behind "expected a source". The entry has the
+    values of the keys `same` in common with the first entry that the key `like` names, or with the
+    block around that has them. If `block` is one of `PARTS`, it is a name of such a part of each
+    entry that the key `of` names. Keys are those of the block that the name is in, or of one around
+    it. `pipeline.check` resolves all of it.
+    """
 
     block: str
-    kinds: tuple[str, ...]
+    wanted: str
+    fits: Callable[[Block], Any]
+    of: str
+    same: tuple[str, ...]
+    like: str | None
 
 
-def refers(block: str, *kinds: str) -> Any:
-    """The type of the names of entries in `block`, of these kinds."""
+class PartNumber(int):
+    """A number that is a part of each entry that the key `of` names, as a `Reference` is."""
+
+    block: str
+    of: str
+
+
+def refers(
+    block: str,
+    *kinds: str,
+    wanted: str | None = None,
+    fits: Callable[[Block], Any] | None = None,
+    of: str = "evaluation",
+    same: tuple[str, ...] = (),
+    like: str | None = None,
+) -> Any:
+    """The type of the names of entries in `block`: all, those of these kinds, or those that fit.
+
+    `refers("targets")` is that of the targets of the block's own evaluation.
+    """
+    wanted = wanted or f"of kind {' or '.join(kinds)}"
+    fits = fits or (lambda entry: not kinds or entry.kind in kinds)
 
     def made(name: str) -> Reference:
         reference = Reference(name)
-        reference.block, reference.kinds = block, kinds
+        reference.block, reference.wanted, reference.fits = block, wanted, fits
+        reference.of, reference.same, reference.like = of, same, like
         return reference
 
     return Annotated[str, Field(pattern=NAME), AfterValidator(made)]
+
+
+def numbered(block: str, of: str, least: int = 0) -> Any:
+    """The type of numbers that are one of the other `PARTS` of the entries that `of` names."""
+
+    def made(number: int) -> PartNumber:
+        part = PartNumber(number)
+        part.block, part.of = block, of
+        return part
+
+    return Annotated[int, Field(ge=least), AfterValidator(made)]
 
 
 def nearest_of(*blocks: type[Block]) -> Any:
@@ -128,14 +186,25 @@ def distance(value: dict, known: list[str], required: list[str]) -> int:
 
 def inside(path: str, value) -> Iterator[tuple[str, Any]]:
     """`value` and all that lies in it, each with the path that leads there."""
-    yield path, value
+    for where, found, _ in nested(path, value):
+        yield where, found
+
+
+def nested(path: str, value, around: tuple[Block, ...] = ()) -> Iterator[tuple[str, Any, tuple]]:
+    """The same with the blocks that each lies in, the innermost first; a block lies in itself."""
+    if isinstance(value, Block):
+        around = (value, *around)
+    yield path, value, around
+    for step, part in _parts_of(value):
+        yield from nested(f"{path}{step}", part, around)
+
+
+def _parts_of(value) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Block):
         for name, field in type(value).model_fields.items():
             if name in value.model_fields_set:
-                yield from inside(f"{path}.{field.alias or name}", getattr(value, name))
+                yield f".{field.alias or name}", getattr(value, name)
     elif isinstance(value, dict):
-        for name, part in value.items():
-            yield from inside(f"{path}.{name}", part)
+        yield from ((f".{name}", part) for name, part in value.items())
     elif isinstance(value, list):
-        for place, part in enumerate(value):
-            yield from inside(f"{path}[{place}]", part)
+        yield from ((f"[{place}]", part) for place, part in enumerate(value))

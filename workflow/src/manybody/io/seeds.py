@@ -16,6 +16,11 @@ def spawn(seed: int, purpose: str, index: int = 0, stream: str = "") -> np.rando
     return np.random.SeedSequence(seed, spawn_key=(*stream_key(stream), *key))
 
 
+def streams_of(seed: int, names: tuple[str, ...]) -> dict[str, np.random.SeedSequence]:
+    """Independent random numbers for each name."""
+    return dict(zip(names, np.random.SeedSequence(seed).spawn(len(names)), strict=True))
+
+
 def torch_seed(seed: int, purpose: str, index: int = 0, stream: str = "") -> int:
     """The same as a 64-bit seed of a torch generator."""
     return int(spawn(seed, purpose, index, stream).generate_state(1, np.uint64)[0])

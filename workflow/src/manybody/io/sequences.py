@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manybody.io.parquet import Refused, open_document, read_groups, set_document, writing
-from manybody.io.quick_start import numbers
+from manybody.io.quick_start import number_column
 
 KIND = "sequences"
 LARGEST = 2**31 - 1  # |V| and L: what fits the columns
@@ -109,7 +109,7 @@ class SequencesWriter:
         self._pending, self._waiting = ([rest], len(rest)) if len(rest) else ([], 0)
         self._digest.update(_little_endian(group))
         lists = pa.FixedSizeListArray.from_arrays(
-            numbers(group.reshape(-1)), type=self._schema.field("tokens").type
+            number_column(group.reshape(-1)), type=self._schema.field("tokens").type
         )
         table = pa.table([lists], schema=self._schema)
         self._opened.write_table(table, row_group_size=rows)

@@ -4,7 +4,8 @@ A version of an artifact lies in `{results}/store/{path of the artifact}/{digest
 that of the job's parameters, which hold that of its code, and of the contents of its inputs. The
 files are hard links to those that the job wrote, so that they take no room of their own, or copies
 where the file system has no links. `made.json` beside them has their sha256, by which a version
-that was altered under its other name is refused, and the seconds that the job took.
+that was altered under its other name is refused, the seconds that the job took, its `stage` (the
+folder of its log) and its `work`.
 
     python -m manybody.io.store RESULTS [--remove]
 
@@ -26,6 +27,7 @@ from manybody.io.logs import log_to
 MADE, MANIFEST = "made.json", "manifest.json"
 FETCHED = "taken from "  # how a job's log starts if it found its results here
 VERSIONS = 3  # of an artifact, the latest, that stay
+COUNTS = ("steps", "batch", "chains", "sweeps", "sequences", "forwards")  # keys of `work`
 # A job is that of the first of these that its files are named after: wildcard and config block.
 BLOCKS = {
     "clone": "clones",
@@ -45,17 +47,14 @@ class Job:
         self.begin = time.monotonic()
         self.outputs = [Path(path) for path in snakemake.output]
         self._listed = self.outputs[0].name == MANIFEST
-        inputs = {
-            name: [paths] if isinstance(paths, str) else list(paths)
-            for name, paths in snakemake.input.items()
+        parameters = dict(snakemake.params.items())
+        contents = {
+            name: list(map(sha256, paths)) for name, paths in named_inputs(snakemake.input).items()
         }
-        made_from = {
-            "parameters": dict(snakemake.params.items()),
-            "inputs": {name: list(map(sha256, paths)) for name, paths in inputs.items()},
-        }
-        digest = hashlib.sha256(to_json(made_from).encode()).hexdigest()[:32]
-        root = Path(snakemake.config["results"])
-        self.version = root / "store" / self.outputs[0].relative_to(root) / digest
+        results = Path(snakemake.config["results"])
+        stage = Path(snakemake.log[0]).relative_to(results / "logs").parts[0]
+        self.about = {"stage": Path(stage).stem, "work": work(parameters)}
+        self.version = version(results, self.outputs[0], parameters, contents)
 
     def fetch(self) -> bool:
         """Puts what the same job made before under its names; False if there is no such version."""
@@ -87,7 +86,7 @@ class Job:
             _link(path, part / path.name)
         files = {path.name: sha256(path) for path in sorted(part.iterdir())}
         seconds = round(time.monotonic() - self.begin, 1)
-        write_json(part / MADE, {"files": files, "seconds": seconds})
+        write_json(part / MADE, {"files": files, "seconds": seconds, **self.about})
         part.replace(self.version)
         for old in versions(self.version.parent)[VERSIONS:]:
             shutil.rmtree(old)
@@ -117,19 +116,43 @@ def entry(wildcards) -> str:
     return next((f"{BLOCKS[name]}.{named[name]}" for name in BLOCKS if name in named), "")
 
 
+def named_inputs(given) -> dict[str, list[str]]:
+    """The paths of the named inputs of Snakemake's job, one or several of each name."""
+    return {
+        name: [paths] if isinstance(paths, str) else list(paths) for name, paths in given.items()
+    }
+
+
+def work(parameters: dict) -> int:
+    """The product of the counts in a job's entries, such as steps x batch; of a list the largest.
+
+    Seconds of jobs of one stage and one model are about proportional to it.
+    """
+    product = 1
+    for entry in parameters.values():
+        for key in COUNTS if isinstance(entry, dict) else ():
+            count = entry.get(key)
+            count = max(count, default=1) if isinstance(count, list) else count
+            product *= max(count, 1) if isinstance(count, int) else 1
+    return product
+
+
+def artifact(results: Path, output: Path) -> Path:
+    """The folder of the versions of a job's result, of which `output` is the first file."""
+    return results / "store" / output.relative_to(results)
+
+
+def version(results: Path, output: Path, parameters: dict, contents: dict[str, list]) -> Path:
+    """The folder of what a job makes of `parameters` and of inputs with these sha256, by name."""
+    made_from = {"parameters": parameters, "inputs": contents}
+    digest = hashlib.sha256(to_json(made_from).encode()).hexdigest()[:32]
+    return artifact(results, output) / digest
+
+
 def versions(artifact: Path) -> list[Path]:
     """The versions of an artifact, its folder in the store, the latest first."""
     made = sorted(artifact.glob(f"*/{MADE}"), key=lambda path: path.stat().st_mtime, reverse=True)
     return [path.parent for path in made]
-
-
-def seconds(output: Path) -> float | None:
-    """What the job took that made the latest version of an artifact; None if there is none."""
-    for root in output.parents:
-        made = versions(root / "store" / output.relative_to(root))
-        if made:
-            return read_json(made[0] / MADE)["seconds"]
-    return None
 
 
 def unused(results: Path) -> list[Path]:

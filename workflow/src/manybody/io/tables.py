@@ -80,7 +80,7 @@ SPECTRUM_SCHEMA = pa.schema(
 )
 
 SPECTRA = "spectra"
-# What follows from the draws at each checkpoint, as `evaluation.spectrum` says it; the loss of
+# What follows from the draws at each checkpoint, as `measure.spectrum` says it; the loss of
 # logits that are cut at a degree is `anchored loss`, its excess over that of all `anchored excess`;
 # `span k` is the share of M_k whose positions are so far apart.
 SPECTRA_SCHEMA = pa.schema(

@@ -51,9 +51,12 @@ def _of_run(run: Manifest, tokens: np.ndarray) -> np.ndarray | None:
     return None if logits is None else of_logits(logits, description["vocabulary"], tokens)
 
 
-def of_truth(hamiltonian: Hamiltonian, tokens: np.ndarray) -> np.ndarray:
-    """Loss of the true conditionals (5) on each of tokens (N, L): (N,)."""
-    return _in_blocks(tokens, hamiltonian.vocabulary, hamiltonian.log_conditionals)
+def of_truth(truth, tokens: np.ndarray) -> np.ndarray:
+    """Loss of the true conditionals (5) on each of tokens (N, L): (N,).
+
+    truth: a `Hamiltonian`, or another source of `vocabulary` and `log_conditionals`.
+    """
+    return _in_blocks(tokens, truth.vocabulary, truth.log_conditionals)
 
 
 def of_logits(logits: Callable, vocabulary: int, tokens: np.ndarray) -> np.ndarray:

@@ -16,8 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manybody.data import enumeration
-from manybody.data.hamiltonian import Hamiltonian
 from manybody.models.base import Model
 
 UNIFORM = 0.1  # share of draws that ignore the profile, so that no weight exceeds 10 times the mean
@@ -83,30 +81,6 @@ def _asked(model: Model, head: Callable, numbers: int, size: int) -> Conditional
         return head(model.masked_features(tokens.to(device), rows, positions.to(device)))
 
     return Conditionals(masked, numbers, False, batch)
-
-
-def of_law(law: Hamiltonian) -> Conditionals:
-    """The true conditionals of a Boltzmann law, in double precision."""
-
-    def masked(tokens: Tensor, positions: Tensor) -> Tensor:
-        logs = law.log_conditionals(tokens.numpy())
-        return torch.from_numpy(logs[np.arange(len(logs)), positions.numpy()])
-
-    return Conditionals(masked, law.vocabulary, False, 1024)
-
-
-def of_prefixes(law: Hamiltonian) -> Conditionals:
-    """The true laws of the next token of a Boltzmann law, by enumeration of all its states."""
-    size, states = law.vocabulary, enumeration.probabilities(law)
-
-    def next_tokens(tokens: Tensor) -> Tensor:
-        found = []
-        for place in range(1, tokens.shape[1] + 1):
-            joint = states.reshape(size**place, size, -1).sum(2)
-            found.append(np.log(joint[enumeration.numbers(tokens[:, :place].numpy(), size)]))
-        return torch.from_numpy(np.stack(found, axis=1))
-
-    return Conditionals(next_tokens, size, True, 1024)
 
 
 def unigram(tokens: np.ndarray, vocabulary: int, special: tuple[int, ...] = ()) -> np.ndarray:

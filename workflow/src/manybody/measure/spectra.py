@@ -1,5 +1,4 @@
-"""What each checkpoint of a run has learned, by one definition: the order spectrum, multi-order
-interactions or divergences from n-grams."""
+"""The order spectrum of each checkpoint of a run, from draws or by enumeration."""
 
 import itertools
 import shutil
@@ -10,15 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from manybody.data.hamiltonian import Hamiltonian
-from manybody.data.inspection import STREAM
 from manybody.io import checkpoints, tables
 from manybody.io.atomic import ArtifactError
 from manybody.io.devices import torch_threads
 from manybody.io.manifest import Manifest
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
-from manybody.measure import divergences, flips, interactions, spectrum
+from manybody.measure import spectrum
 from manybody.models import stored
 
 EARLY = 15  # the last step over the first, where a number of steps is asked for
@@ -35,8 +32,6 @@ def measure(
     progress=None,
     threads: int = 1,
     words: Callable[[list[int]], str] | None = None,
-    law: str | Path | None = None,
-    train: str | Path | None = None,
 ) -> tuple[pd.DataFrame, dict]:
     """Spectra of a run's checkpoints, in the columns of `tables.SPECTRA_SCHEMA`, and its `about`.
 
@@ -49,11 +44,6 @@ def measure(
 
     parts: a folder that keeps the draws until all is done; a `job` of this very name goes on from
     them. progress.update(n) counts forwards, and those of a checkpoint that it did not need.
-
-    law: the Hamiltonian that the sequences are samples of, if all its states can be enumerated; but
-    for kind `draws` what is measured is then measured of its true conditionals too, as rows of
-    the last step: `truth M` and so on. train: the training split, whose n-grams are counted where
-    there is no law.
     """
     run = Manifest.read(manifest, "model")
     steps, suspects = measured(run, entry["steps"])
@@ -66,18 +56,17 @@ def measure(
         )
     tokens, parts = data[: entry["sequences"]].astype("int64"), Path(parts)
     parts.mkdir(parents=True, exist_ok=True)
-    found, variance = {}, 0.0
-    drawn, hamiltonian = entry["kind"] == "draws", law and Hamiltonian.load(law)
-    exact = None if drawn else _exact(entry, tokens, hamiltonian, train)
+    found, variance, drawn = {}, 0.0, entry["kind"] == "draws"
     with torch_threads(threads):
         for step in [steps[-1], *steps[:-1], *suspects]:
             try:
                 model = stored.load_model(run, step, device)
-                if exact is not None:
-                    table = exact(model if entry["kind"] == "n-grams" else model.double())
-                else:
+                if drawn:
                     path = parts / f"step-{step}.parquet"
                     done = _drawn(model, tokens, entry, variance, path, job, progress)
+                    table = done.table
+                else:
+                    done = spectrum.enumerated(model.double(), tokens, special=model.special)
                     table = done.table
             except (ValueError, OSError) as error:
                 if step not in suspects:
@@ -86,11 +75,6 @@ def measure(
                 continue
             if step == steps[-1] and drawn and not entry.get("bounded"):
                 table = pd.concat([table, _ranges(done.rows, entry)], ignore_index=True)
-            if step == steps[-1] and exact is not None and hamiltonian is not None:
-                of = flips.of_prefixes if model.about.causal else flips.of_law
-                truth = exact(of(hamiltonian))
-                truth["quantity"] = "truth " + truth["quantity"]
-                table = pd.concat([table, truth], ignore_index=True)
             if step == steps[-1] and entry.get("anchored"):
                 table = pd.concat([table, _anchored(model, tokens, entry)], ignore_index=True)
             if step == steps[-1] and entry.get("passage") is not None:
@@ -111,35 +95,6 @@ def measure(
     if entry.get("passage") is not None:
         about["passage"] = _parts(tokens[entry["passage"]].tolist(), words)
     return every.reindex(columns=tables.SPECTRA_SCHEMA.names), about
-
-
-def _exact(entry: dict, tokens, hamiltonian: Hamiltonian | None, train) -> Callable:
-    """What is measured of a model at once, as a function of it that returns a table."""
-    done = {"reached": True, "state": "measured"}
-    if entry["kind"] == "n-grams":
-        if hamiltonian is not None:
-            law = divergences.of_hamiltonian(hamiltonian)
-        else:
-            text = Sequences.open(train)
-            stream = text[: max(1, STREAM // text.length)].reshape(-1)
-            law = divergences.of_stream(stream, text.vocabulary, entry["orders"])
-        laws = divergences.references(law, tokens, entry["orders"])
-        return lambda model: divergences.divergences(model, tokens, laws).assign(**done)
-
-    def measure_one(model) -> pd.DataFrame:
-        special = getattr(model, "special", ())
-        if entry["kind"] == "enumeration":
-            return spectrum.enumerated(model, tokens, special=special).table
-        given = dict(law=entry["law"], special=special)
-        if asked := entry.get("drawn"):
-            given |= dict(pairs=asked["pairs"], contexts=asked["contexts"])
-            found = interactions.drawn(model, tokens, entry["sizes"], **given)
-        else:
-            found = interactions.enumerated(model, tokens, **given)
-            found = found[found["size"].isin(entry["sizes"])]
-        return found.rename(columns={"size": "order"}).assign(quantity="J", **done)
-
-    return measure_one
 
 
 def measured(

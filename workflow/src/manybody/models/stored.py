@@ -9,7 +9,7 @@ from manybody import models
 from manybody.io.atomic import ArtifactError, read_json
 from manybody.io.checkpoints import as_manifest, checkpoint_steps, load_into, tensors
 from manybody.io.manifest import Manifest
-from manybody.io.quick_start import without_numbers
+from manybody.io.quick_start import unfilled_weights
 
 
 def load_model(manifest: str | Path | Manifest, step: int | str = "last", device: str = "cpu"):
@@ -59,7 +59,7 @@ def _description(run: Manifest, path: Path) -> dict:
                 f"{most} along any side; it belongs to another model"
             )
     try:
-        with torch.device("meta"), without_numbers():
+        with torch.device("meta"), unfilled_weights():
             wanted = {name: list(t.shape) for name, t in tensors(models.build(description)).items()}
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ArtifactError(f"{run.path} describes no model: {error}") from error

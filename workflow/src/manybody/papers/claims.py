@@ -10,36 +10,16 @@ import csv
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from manybody.io.atomic import ArtifactError, atomic
+from manybody.measure.intervals import ERRORS, margin
 
 VERDICTS = ("yes", "no", "undecided", "not-run")
-ERRORS = 2.0  # standard errors on either side of a value: 95 % of a normal distribution
-STRICT = 3.0  # the same, of differences over sequences
+STRICT = 3.0  # standard errors, of differences over sequences
 ALL, NOT_RUN = "all", "not-run"
-
-
-def margin(error: float, runs: float | None = None, deviations: float = ERRORS) -> float:
-    """Half width of the interval that a normal distribution has at `deviations` standard errors.
-
-    error: a standard error estimated from `runs` independent values, which widens the interval by
-    Student's t with runs - 1 degrees of freedom; None stands for very many. One run has an infinite
-    margin: it says nothing of its error.
-    """
-    if runs is None:
-        return deviations * error
-    return _student(runs, deviations) * error if runs > 1 else math.inf
-
-
-@cache
-def _student(runs: float, deviations: float) -> float:
-    from scipy.special import ndtr, stdtrit
-
-    return float(stdtrit(runs - 1, ndtr(deviations)))
 
 
 @dataclass(frozen=True)
@@ -48,7 +28,8 @@ class Comparison:
 
     error: standard error of `value`, estimated from `runs` values (None: very many). resolution: a
     further error that more runs do not lower, as the spacing of checkpoints. deviations: standard
-    errors of the interval. unusable: why the value cannot be judged, if it cannot.
+    errors of the interval. half: its half width, where that does not follow from error and runs.
+    unusable: why the value cannot be judged, if it cannot.
     """
 
     label: str
@@ -58,14 +39,18 @@ class Comparison:
     runs: float | None = None
     resolution: float = 0.0
     deviations: float = ERRORS
+    half: float | None = None
     unusable: str = ""
 
     def interval(self, deviations: float | None = None) -> tuple[float, float]:
         """The ends of the interval; NaN where the error is not known."""
-        if self.unusable or not math.isfinite(self.value):
+        if self.unusable or math.isnan(self.value):
             return math.nan, math.nan
         count = self.deviations if deviations is None else deviations
-        width = math.hypot(margin(self.error, self.runs, count), count * self.resolution)
+        if self.half is None:
+            width = math.hypot(margin(self.error, self.runs, count), count * self.resolution)
+        else:
+            width = self.half * count / self.deviations
         return self.value - width, self.value + width
 
     def verdict(self, deviations: float | None = None) -> str:
@@ -183,7 +168,8 @@ def judged(
         for answer in ("yes", "no"):
             if answers.count(answer) >= least:
                 verdict = answer
-        counted = f"at least {share:.0%} of {len(parts)} comparisons: "
+        counted = "all, or none," if share == 1 else f"at least {share:.0%}"
+        counted += f" of {len(parts)} comparisons: "
     shown = _deciding(parts, answers, verdict, refuted)
     counts = ", ".join(f"{answers.count(one)} {one}" for one in VERDICTS if one in answers)
     because = str(shown) if len(parts) == 1 else f"{counts}; {shown}"
@@ -251,18 +237,27 @@ def write(claims: Iterable[Claim], path: str | Path) -> None:
 
 def read(path: str | Path) -> list[Claim]:
     """Claims that `write` wrote, without comparisons; `ArtifactError` names any other file."""
-    with Path(path).open(encoding="utf-8", newline="") as opened:
+    # A cut character leaves a cut row, which is refused below.
+    with Path(path).open(encoding="utf-8", errors="replace", newline="") as opened:
         reader = csv.DictReader(opened)
-        rows = list(reader)
-    if reader.fieldnames is None or tuple(reader.fieldnames) != COLUMNS:
+        columns, rows = tuple(reader.fieldnames or ()), list(reader)
+    if columns != COLUMNS:
         raise ArtifactError(
-            f"{path} has the columns {reader.fieldnames}, expected {', '.join(COLUMNS)}; "
-            f"delete it and run snakemake again"
+            f"{path} has the columns [{', '.join(columns)}], expected "
+            f"{', '.join(COLUMNS)}; delete it and run snakemake again"
         )
-    return [Claim(**{name: _value(name, text) for name, text in row.items()}) for row in rows]
+    try:
+        return [Claim(**{name: _value(name, text) for name, text in row.items()}) for row in rows]
+    except (TypeError, ValueError) as error:
+        raise ArtifactError(
+            f"{path} is refused: found a row that is no whole claim ({error}), expected "
+            f"{len(COLUMNS)} values; delete it and run snakemake again"
+        ) from error
 
 
 def _value(name: str, text: str):
     if name in ("value", "low", "high"):
         return float(text)
+    if name == "beyond" and text not in ("True", "False"):
+        raise ValueError(f"beyond is {text}, neither True nor False")
     return text == "True" if name == "beyond" else text

@@ -15,7 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from manybody.io.options import Block, Reference, inside
+from manybody.io.options import Block, Reference, inside, refers
+
+Adopting = refers("models", wanted="with parameters: source", fits=lambda model: model.adopts)
+TRUE = "expected an energy model with parameters: source; take one"  # the end of a refusal
 
 
 class Figure(Block):

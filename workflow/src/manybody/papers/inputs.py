@@ -169,24 +169,29 @@ def keys(value: Any) -> Iterator[Key]:
 
 def distinct(inputs: Inputs) -> list[Key]:
     """The keys of a figure, each once, in their order."""
-    found: list[Key] = []
+    found: dict[tuple[type, str], Key] = {}
     for one in keys(inputs):
-        if one not in found:
-            found.append(one)
-    return found
+        found.setdefault(_identity(one), one)
+    return list(found.values())
 
 
-def with_files(inputs: Inputs, files: Mapping[str, Sequence[str]]) -> Inputs:
+def _identity(one: Key) -> tuple[type, str]:
+    """Kind and fields of a key, whatever files it has."""
+    return type(one), one.model_dump_json()
+
+
+def with_files(inputs: Inputs, files: Mapping[str, str | Sequence[str]]) -> Inputs:
     """The same inputs, whose keys know their files.
 
     files: for each kind the paths of the distinct keys of that kind, in their order.
     """
-    paths = {
-        kind: iter([named] if isinstance(named, str) else named) for kind, named in files.items()
+    lists = {kind: [named] if isinstance(named, str) else named for kind, named in files.items()}
+    paths = {kind: iter(named) for kind, named in lists.items()}
+    found = {
+        _identity(one): {kind: next(paths[kind]) for kind in one.KINDS} for one in distinct(inputs)
     }
-    found = [(one, {kind: next(paths[kind]) for kind in one.KINDS}) for one in distinct(inputs)]
     for one in keys(inputs):
-        one._files.update(next(named for other, named in found if other == one))
+        one._files.update(found[_identity(one)])
     return inputs
 
 

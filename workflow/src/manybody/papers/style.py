@@ -70,9 +70,9 @@ def in_house_style(function: Callable) -> Callable:
 
 def seaborn():
     """seaborn, without what it imports for densities and clusters, which no figure has."""
-    from manybody.io.quick_start import missing
+    from manybody.io.quick_start import without_modules
 
-    with missing("scipy.stats", "scipy.cluster"):
+    with without_modules("scipy.stats", "scipy.cluster"):
         import seaborn
     return seaborn
 

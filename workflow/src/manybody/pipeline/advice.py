@@ -1,12 +1,10 @@
-"""What to set for a text and what it will take, before anything long is run, with the reasons.
+"""What to set for a text, with the reasons, and what it will take, before anything long is run.
 
-A suggestion says what it rests on: a count of this text, a measurement on the demo's (which says
-nothing certain of another text), or a rule of thumb, which was not measured.
+A suggestion rests on a count of this text, on a measurement on the demo's (which says nothing
+certain of another text), or on a rule of thumb, which was not measured; its reason says which.
 """
 
 import csv
-import json
-from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,19 +13,16 @@ import yaml
 from manybody.data import SHARES, inspection
 from manybody.data.documents import Documents
 from manybody.data.overlap import shares
-from manybody.io.atomic import atomic, read_json
+from manybody.io.atomic import read_json
 from manybody.io.sequences import Sequences
-from manybody.pipeline import costs
 
 # Recipes tried on the demo's text: workflow/benchmarks/recipes.py
 RECIPES = Path(__file__).resolve().parents[4] / "docs" / "recipes.csv"
 NEAR = 0.05  # nats
-COUNT, MEASURED, RULE = "a count of this text", "a measurement on the demo's", "a rule of thumb"
 FEWEST = 300  # training tokens for each token of |V|
-VOCABULARIES = (300, 400, 500, 700, 1000, 1500, 2000)
+SMALLEST = 300  # |V|
 VERBATIM = 0.01  # share of test blocks in the training text above which a claim of figure 3 fails
 LENGTHS = (1.5, 2, 3)  # of L, that are looked at where it does not
-FIGURE = 10  # seconds in which a figure is drawn and judged
 
 
 class Advice(NamedTuple):
@@ -37,7 +32,6 @@ class Advice(NamedTuple):
     now: Any
     suggested: Any
     reason: str
-    basis: str
 
 
 class Text(NamedTuple):
@@ -75,47 +69,47 @@ def read(documents: dict[str, str], sequences: dict[str, str], overlap: str, ngr
     )
 
 
-def suggestions(text: Text, source: str, config: dict, jobs: list[dict]) -> list[Advice]:
-    """Keys for the source of this name, in the order in which they matter."""
-    entry, models = config["sources"][source], sorted(_models(config, jobs, source))
-    corpus = config["corpora"][entry["corpus"]]
-    found = _boundary(text, entry["corpus"], corpus)
-    found += _split(text, entry["corpus"], corpus, _needed(config, jobs, source))
-    path = ("sources", source)
-    found += [_vocabulary(text, (*path, "vocabulary")), _length(text, (*path, "length"))]
-    for model in models:
-        found += _recipe(text, model, config["models"][model])
+def suggestions(text: Text, source: str, config: dict, runs: list, clones: list) -> list[Advice]:
+    """Keys for the source of this name, in the order in which they matter.
+
+    runs: (evaluation, seed); clones: names; those that the figures of the source are made of.
+    """
+    corpus = config["sources"][source]["corpus"]
+    evaluations = [config["evaluations"][name] for name, _ in runs]
+    drawn = [config["clones"][name] for name in clones]
+    models = {job["model"]: config["models"][job["model"]] for job in evaluations + drawn}
+    models = {name: of for name, of in models.items() if "steps" in of.get("training", {})}
+    targets = [of for evaluation in evaluations for of in evaluation["targets"].values()]
+    tested = [of["sequences"] for of in targets if of.get("split") == "test" and "source" not in of]
+    tested += [clone["chains"] for clone in drawn if clone["chain_init"] == "test"]
+    held_out = [model["training"]["validation"] for model in models.values()]
+    needed = {"validation": max(held_out, default=0), "test": max(tested, default=0)}
+    found = _boundary(text, corpus, config["corpora"][corpus])
+    found += _split(text, corpus, config["corpora"][corpus], needed)
+    found += [_vocabulary(text, source), _length(text, source)]
+    for name, model in sorted(models.items()):
+        found += _recipe(text, name, model)
     return found
 
 
-def _vocabulary(text: Text, path: tuple[str, ...]) -> Advice:
+def _vocabulary(text: Text, source: str) -> Advice:
     total = text.blocks["train"] * text.length
-    fitting = [size for size in VOCABULARIES if total >= FEWEST * size]
-    enough = total >= FEWEST * text.vocabulary
-    suggested = text.vocabulary if enough else max(fitting, default=VOCABULARIES[0])
+    suggested = min(text.vocabulary, max(SMALLEST, total // FEWEST // 100 * 100))
     reason = (
-        f"{total / text.vocabulary:,.0f} training tokens for each, {FEWEST} are enough; of those "
-        f"in use a tenth is seen {text.tokens['rare']:,} times or less"
+        f"{total / text.vocabulary:,.0f} training tokens for each, {FEWEST} are enough by a rule "
+        f"of thumb; of those in use a tenth is seen {text.tokens['rare']:,} times or less"
     )
-    return Advice(path, text.vocabulary, suggested, reason, RULE)
+    return Advice(("sources", source, "vocabulary"), text.vocabulary, suggested, reason)
 
 
-def _length(text: Text, path: tuple[str, ...]) -> Advice:
+def _length(text: Text, source: str) -> Advice:
     """The shortest blocks that do not stand in the training text already."""
     new = [length for length, share in text.verbatim.items() if share <= VERBATIM]
     suggested = min(new, default=max(text.verbatim))
     words = text.words["train"]["words"] / max(text.blocks["train"], 1)
     known = ", ".join(f"{share:.2%} at {n}" for n, share in text.verbatim.items())
-    reason = (
-        f"a block is {words:.1f} words; of the test blocks there stand in the training text "
-        f"{known}; up to {VERBATIM:.0%} is well"
-    )
-    return Advice(path, text.length, suggested, reason, COUNT)
-
-
-def _models(config: dict, jobs: list[dict], source: str) -> set[str]:
-    named = {job["model"] for job in jobs if job["source"] == source}
-    return {name for name in named if "steps" in config["models"][name]["training"]}
+    reason = f"a block is {words:.1f} words; in the training text stand {known} of the test blocks"
+    return Advice(("sources", source, "length"), text.length, suggested, reason)
 
 
 def _boundary(text: Text, name: str, corpus: dict) -> list[Advice]:
@@ -124,17 +118,8 @@ def _boundary(text: Text, name: str, corpus: dict) -> list[Advice]:
         count = sum(split[key] for split in text.words.values())
         if corpus["kind"] == "file" and count > 1 and now != boundary:
             reason = f"{count:,} lines inside documents look like the boundary between two"
-            return [Advice(("corpora", name, "boundary"), now, boundary, reason, COUNT)]
+            return [Advice(("corpora", name, "boundary"), now, boundary, reason)]
     return []
-
-
-def _needed(config: dict, jobs: list[dict], source: str) -> dict[str, int]:
-    """The most sequences of the validation and test splits that a job asks for."""
-    validation = [
-        config["models"][model]["training"]["validation"] for model in _models(config, jobs, source)
-    ]
-    test = [job["test"] for job in jobs if job["source"] == source]
-    return {"validation": max(validation, default=0), "test": max(test, default=0)}
 
 
 def _split(text: Text, name: str, corpus: dict, needed: dict[str, int]) -> list[Advice]:
@@ -145,11 +130,9 @@ def _split(text: Text, name: str, corpus: dict, needed: dict[str, int]) -> list[
     said = ", ".join(f"{n} {split} blocks of {text.blocks[split]}" for split, n in short.items())
     # A tenth more than is needed: documents are whole, and hashed to their splits.
     share = max(1.1 * n * now[split] / max(text.blocks[split], 1) for split, n in short.items())
-    share = min(-(-share // 0.05) * 0.05, 0.25)
-    split = {"train": 1 - 2 * share, "validation": share, "test": share}
-    split = {key: round(value, 2) for key, value in split.items()}
-    reason = f"jobs ask for {said}"
-    return [Advice(("corpora", name, "split"), now, split, reason, COUNT)]
+    share = round(min(-(-share // 0.05) * 0.05, 0.25), 2)
+    split = {"train": round(1 - 2 * share, 2), "validation": share, "test": share}
+    return [Advice(("corpora", name, "split"), now, split, f"jobs ask for {said}")]
 
 
 def _recipe(text: Text, name: str, model: dict) -> list[Advice]:
@@ -164,42 +147,23 @@ def _recipe(text: Text, name: str, model: dict) -> list[Advice]:
     # seconds of equal amounts of work differ by what else the machine did
     chosen = min(near, key=lambda one: (one["rank"] * one["steps"], one["loss"]))
     reason = (
-        f"{len(tried)} recipes with {layers:g} layers ended at {min(losses):.2f} to "
-        f"{max(losses):.2f} nats; this, the cheapest within {NEAR} of the best, at "
-        f"{chosen['loss']:.2f}"
+        f"of {len(tried)} recipes of {layers:g} layers on the demo's text the cheapest that ended "
+        f"within {NEAR} nats of the best, at {chosen['loss']:.2f}"
     )
-    basis = MEASURED if layers == model["layers"] else RULE
-    recipe, steps = model["training"], round(chosen["steps"])
-    passes = steps * _sequences(recipe, text.length) / text.blocks["train"]
-    path, training = ("models", name), ("models", name, "training")
-    rate, rank = recipe["learning_rate"], min(round(chosen["rank"]), text.vocabulary)
-    found = [
-        Advice((*training, "learning_rate"), rate, chosen["learning_rate"], reason, basis),
-        Advice(
-            (*training, "steps"),
-            recipe["steps"],
-            steps,
-            f"the same; {passes:.0f} passes over the training blocks",
-            basis,
-        ),
+    recipe, path = model["training"], ("models", name)
+    rate, steps = chosen["learning_rate"], round(chosen["steps"])
+    rank = min(round(chosen["rank"]), text.vocabulary) if model["rank"] else None
+    return [
+        Advice((*path, "training", "learning_rate"), recipe["learning_rate"], rate, reason),
+        Advice((*path, "training", "steps"), recipe["steps"], steps, "the same"),
+        Advice((*path, "rank"), model["rank"], rank, "the same"),
     ]
-    if model["rank"]:
-        found.append(Advice((*path, "rank"), model["rank"], rank, "the same", basis))
-    return found
 
 
 def recipes() -> list[dict[str, float]]:
     """What was tried: `layers, rank, learning_rate, steps`, nats at the end, processor seconds."""
     with RECIPES.open(encoding="utf-8") as opened:
         return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(opened)]
-
-
-def _sequences(recipe: dict, length: int) -> float:
-    """Sequences in a step."""
-    if recipe["objective"] == "next-token":
-        return recipe["batch"]
-    share = 1 if recipe["masks"] == "all" else recipe["masks"]
-    return recipe["batch"] / max(1, round(share * length))
 
 
 def overlay(found: list[Advice]) -> dict:
@@ -214,28 +178,15 @@ def overlay(found: list[Advice]) -> dict:
     return made
 
 
-def laid_over(config: dict, changes: dict) -> dict:
-    """A config with changes, mappings merged, as Snakemake merges them."""
-    merged = dict(config)
-    for key, value in changes.items():
-        both = isinstance(value, dict) and isinstance(config.get(key), dict)
-        merged[key] = laid_over(config[key], value) if both else value
-    return merged
-
-
 def table(head: list[str], rows: list[list]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
-def page(source: str, text: Text, config: dict, runs: list, clones: list, figures: int) -> str:
-    """The advice as Markdown; `runs` and `clones` as of `costs.jobs`, and how many figures."""
-    jobs = costs.jobs(config, runs, clones)
-    found = suggestions(text, source, config, jobs)
-    changes = overlay(found)
-    changed = costs.jobs(laid_over(config, changes), runs, clones) if changes else None
-    parts = [_about_text(text), _about_ngrams(text), _about_keys(found, changes)]
-    return "\n".join([f"# Advice on {source}\n", *parts, _about_costs(jobs, changed, figures)])
+def page(source: str, text: Text, found: list[Advice], seconds: dict[str, list[float]]) -> str:
+    """The advice as Markdown. found: as of `suggestions`; seconds: as of `probe.seconds`."""
+    parts = [_about_text(text), _about_ngrams(text), _about_keys(found), _about_time(seconds)]
+    return "\n".join([f"# Advice on {source}\n", *parts])
 
 
 def _about_text(text: Text) -> str:
@@ -245,91 +196,53 @@ def _about_text(text: Text) -> str:
         numbers = (count["documents"], count["characters"], blocks * text.length, blocks)
         numbers += (count["words"], count["types"])
         rows.append([split, *(f"{number:,}" for number in numbers), f"{count['new']:.1%}"])
-    head = ["split", "documents", "characters", "tokens", f"blocks of {text.length}"]
-    head += ["words", "different words", "not in train"]
+    head = ["split", "documents", "characters", "tokens", f"blocks of {text.length}", "words"]
+    head += ["different words", "not in train"]
     repeated = text.deduplicated
     said = "Repeated text was not looked for (`deduplicate: false`)."
     if repeated:
         cut = 1 - repeated["kept_characters"] / max(repeated["characters"], 1)
         said = (
-            f"Repeated text: {cut:.1%} of the characters were cut, {repeated['common_lines']:,} "
-            f"lines stand in more than five documents; near-duplicates make "
-            f"{repeated['groups']:,} groups of {repeated['kept_documents']:,} documents, the "
-            f"largest of {repeated['largest_group']:,}, each in one split."
+            f"Repeated text: {cut:.1%} of the characters were cut; near-duplicates make "
+            f"{repeated['groups']:,} groups of {repeated['kept_documents']:,} documents, each in "
+            "one split."
         )
     leaks = (
         f"Leaks: {text.leaks['verbatim']:.2%} of the test blocks stand whole in the training text, "
         f"{text.leaks['runs']:.2%} share {text.leaks['run']} tokens in a row with it."
     )
-    unseen = text.tokens["unseen"]
-    tokens = f"Of |V| = {text.vocabulary} tokens {unseen} are never seen in training."
+    tokens = f"Of |V| = {text.vocabulary} tokens {text.tokens['unseen']} are not seen in training."
     return "\n".join(["## The text\n", table(head, rows), said, leaks, tokens, ""])
 
 
 def _about_ngrams(text: Text) -> str:
-    names = {1: "unigrams", 2: "bigrams", 3: "trigrams"}
     rows = [
-        [
-            names.get(one["order"], one["order"]),
-            f"{one['next']:.3f}",
-            f"{one['masked']:.3f} ± {one['error']:.3f}",
-        ]
+        [one["order"], f"{one['next']:.3f}", f"{one['masked']:.3f} ± {one['error']:.3f}"]
         for one in text.ngrams
     ]
-    head = ["interpolated Kneser-Ney", "next token", "masked token"]
+    head = ["n (interpolated Kneser-Ney)", "next token", "masked token"]
     said = (
-        "Losses in nats per token on test blocks, within the block: a causal model is to be held "
-        "against the first column, a masked one against the second (given both sides). A "
-        "generator above the bigrams has not learned what pairs of neighbours say; its clones "
-        "are not yet the text's."
+        "Losses in nats per token on test blocks: a causal model is to be held against the first "
+        "column, a masked one against the second (given both sides). A generator that loses more "
+        "than n = 2 has not learned what pairs of neighbours say; its clones are not the text's."
     )
     return "\n".join(["## n-grams\n", said, "", table(head, rows)])
 
 
-def _about_keys(found: list[Advice], changes: dict) -> str:
-    rows = [
-        [f"`{'.'.join(a.path)}`", *map(_shown, (a.now, a.suggested)), a.reason, a.basis]
-        for a in found
-    ]
-    lines = ["## What to set\n", table(["key", "now", "suggested", "reason", "rests on"], rows)]
-    if changes:
+def _about_keys(found: list[Advice]) -> str:
+    rows = [[f"`{'.'.join(a.path)}`", a.now, a.suggested, a.reason] for a in found]
+    lines = ["## What to set\n", table(["key", "now", "suggested", "reason"], rows)]
+    if changes := overlay(found):
         written = yaml.safe_dump(changes, sort_keys=False, default_flow_style=None, width=100)
         lines += ["What differs, as lines of a config:\n", f"```yaml\n{written}```\n"]
     return "\n".join(lines)
 
 
-def _shown(value) -> str:
-    return json.dumps(value) if isinstance(value, dict) else str(value)
-
-
-def _about_costs(jobs: list[dict], changed: list[dict] | None, figures: int) -> str:
-    stages = defaultdict(list)
-    for job in jobs:
-        stages[job["stage"]].append(costs.estimated(job))
-    rows = [
-        [stage, len(found), f"{sum(s for s, _ in found) / 60:.1f}", max(mb for _, mb in found)]
-        for stage, found in stages.items()
-    ]
-    rows.append(["figures and claims", 2 * figures, f"{figures * FIGURE / 60:.1f}", 300])
-    said = f"About {_minutes(jobs, figures):.0f} minutes on two quiet cores"
-    if changed is not None:
-        said += f", and {_minutes(changed, figures):.0f} with what is suggested"
-    said += (
-        ". Seconds and MB are those of the demo's jobs, measured in pairs on two cores and "
-        "rescaled: steps, chains and sequences in proportion; other lengths, vocabularies, layers "
-        "and sizes by rules of thumb."
+def _about_time(seconds: dict[str, list[float]]) -> str:
+    rows = [[stage, len(jobs), f"{sum(jobs) / 60:.1f}"] for stage, jobs in seconds.items()]
+    said = (
+        "A rough estimate, by a few steps of each model on this machine and the steps, chains and "
+        "sequences of the jobs. Figures take seconds each.\n"
     )
-    head = ["stage", "jobs", "minutes of a core", "MB of the largest job"]
-    return "\n".join(["## What it takes\n", table(head, rows), said, ""])
-
-
-def _minutes(jobs: list[dict], figures: int) -> float:
-    """Minutes on two cores: half of all, but no less than the longest job."""
-    seconds = [costs.estimated(job)[0] for job in jobs]
-    return max(sum(seconds, figures * FIGURE) / 2, max(seconds, default=0)) / 60
-
-
-def write(out: str | Path, pages: list[str]) -> None:
-    """Writes the pages of all sources as one."""
-    with atomic(out) as temporary:
-        temporary.write_text("\n".join(pages), encoding="utf-8")
+    head = ["stage", "jobs", "minutes of a core"]
+    return "\n".join(["## What it takes\n", table(head, rows), said])

@@ -2,7 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Set
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, create_model
@@ -18,10 +19,17 @@ from manybody.config.sentences import nearest, sentences, shown
 from manybody.config.sources import Source
 from manybody.config.spectra import AnySpectrum
 from manybody.config.theory import Theory
-from manybody.io.options import Block, Reference, inside, key
+from manybody.io.options import PARTS, Block, PartNumber, Reference, key, nested
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]+")
 Taken = Set[tuple[str, str]]
+ONE_OF = {  # entries of a block, in messages
+    "sources": "a source",
+    "curves": "a curve",
+    "spectra": "a spectrum",
+    "theory": "a theory",
+    "models": "a model",
+}
 NAMED = ("corpora", "sources", "models", "clones", "evaluations", "spectra", "theory", "curves")
 
 
@@ -52,15 +60,16 @@ class Config(Block):
     figures: Block = key("What each figure draws, by paper.")
 
 
-def config_type(named: Mapping[str, Iterable[str]] | None = None) -> type[Config]:
-    """The type of a whole config in which these figures are named, by paper; of all, by default.
+@cache
+def config_type(named: Set[tuple[str, str]] | None = None) -> type[Config]:
+    """The type of a whole config in which these (paper, figure) are named; of all, by default.
 
     The modules of the others are not imported: their blocks may be anything.
     """
     blocks: dict[str, Any] = {}
     for paper, title in papers.PAPERS.items():
         known = papers.figures(paper)
-        asked = known if named is None else set(named.get(paper, ())) & set(known)
+        asked = [figure for figure in known if named is None or (paper, figure) in named]
         fields = {figure: _field(paper, figure) for figure in known if figure in asked}
         fields |= {figure: (Any, None) for figure in known if figure not in asked}
         name = "".join(part.title() for part in paper.split("-")) + "Figures"
@@ -78,9 +87,11 @@ def config_type(named: Mapping[str, Iterable[str]] | None = None) -> type[Config
 
 
 def _field(paper: str, figure: str) -> tuple:
-    """The type of a figure's block, and the key with the first line of its docstring."""
+    """The type of a figure's block, named for paper and figure, and its key in the config."""
     block = papers.figure_module(paper, figure).Block
-    return block, key(inspect.getdoc(block).partition("\n")[0], None)
+    name = "".join(part.title() for part in f"{paper}-{figure}".replace("_", "-").split("-"))
+    made = create_model(name, __base__=block, __doc__=block.__doc__)
+    return made, key(inspect.getdoc(block).partition("\n")[0], None)
 
 
 class ConfigError(ValueError):
@@ -100,30 +111,45 @@ def check(config: dict, taken: Taken = frozenset()) -> Config:
     except ValidationError as error:
         _refuse(sentences(error, kind, config))
         raise
-    found = list(inside("", checked))
+    found = [(path.lstrip("."), value, around) for path, value, around in nested("", checked)]
     _refuse(
         problem
-        for path, name in found
-        if isinstance(name, Reference)
-        for problem in _reference_problems(path.lstrip("."), name, checked, taken)
+        for path, value, _ in found
+        for problem in _reference_problems(path, value, checked, taken)
     )
+    parts = {
+        path: list(_part_problems(path, part, around, checked)) for path, part, around in found
+    }
+    wrong = tuple(path for path, problems in parts.items() if problems)
+    # A block with a wrong part is not asked for more, which may rest on that part.
+    whole = [
+        (path, block)
+        for path, block, _ in found
+        if not any(part.startswith(path) for part in wrong)
+    ]
     _refuse(
-        problem
-        for path, block in found
-        if isinstance(block, Block)
-        for problem in _block_problems(path.lstrip("."), block, checked)
+        [
+            *(problem for problems in parts.values() for problem in problems),
+            *(
+                problem
+                for path, block in whole
+                for problem in _block_problems(path, block, checked)
+            ),
+        ]
     )
     return checked
 
 
-def _named_figures(config: dict) -> dict[str, list[str]]:
-    """The names of figures that a config gives, by paper."""
+def _named_figures(config: dict) -> frozenset[tuple[str, str]]:
+    """(paper, figure) of the figures that a config gives."""
     figures = config.get("figures")
     blocks = figures.items() if isinstance(figures, dict) else ()
-    return {paper: list(named) for paper, named in blocks if isinstance(named, dict)}
+    return frozenset(
+        (paper, figure) for paper, named in blocks if isinstance(named, dict) for figure in named
+    )
 
 
-def _refuse(problems: Iterator[str]) -> None:
+def _refuse(problems: Iterable[str]) -> None:
     if lines := dict.fromkeys(problems):
         listed = "".join(f"\n  {line}" for line in lines)
         raise ConfigError(f"the config cannot be used:{listed}")
@@ -179,11 +205,11 @@ def _key_problems(path: str, node) -> Iterator[str]:
             )
 
 
-def _reference_problems(path: str, name: Reference, config: Config, taken: Taken) -> Iterator[str]:
-    """Whether the block that a name refers to has such an entry, of a kind that is asked for."""
-    entries = getattr(config, name.block, None)
-    if entries is None:
+def _reference_problems(path: str, name, config: Config, taken: Taken) -> Iterator[str]:
+    """Names of entries that a block of the config does not have, or that do not fit."""
+    if not isinstance(name, Reference) or name.block in PARTS:
         return
+    entries = getattr(config, name.block)
     if name not in entries:
         near = nearest(name, list(entries))
         fix = f"did you mean {near}?" if near else "name one of them, or define it"
@@ -192,18 +218,99 @@ def _reference_problems(path: str, name: Reference, config: Config, taken: Taken
             f"{path}: found {name}, but there is no {name.block}.{name}{gone}; expected one of "
             f"{', '.join(entries) or 'none'}; {fix}"
         )
-    elif name.kinds and entries[name].kind not in name.kinds:
-        others = [other for other, entry in entries.items() if entry.kind in name.kinds]
-        fix = f"take {' or '.join(others)}" if others else f"define one under {name.block}"
-        what = {"sources": "a source", "curves": "a curve", "spectra": "a spectrum"}
-        what = what.get(name.block, "a theory")
+    elif not name.fits(entries[name]):
+        others = [other for other, entry in entries.items() if name.fits(entry)]
+        fix = f"take {' or '.join(others[:5])}" if others else f"define one under {name.block}"
+        key = "architecture" if name.block == "models" else "kind"
         yield (
-            f"{path}: found {name}, of kind {entries[name].kind}; expected {what} of kind "
-            f"{' or '.join(name.kinds)}; {fix}"
+            f"{path}: found {name}, of {key} {getattr(entries[name], key)}; expected "
+            f"{ONE_OF[name.block]} {name.wanted}; {fix}"
         )
 
 
-def _block_problems(path: str, block: Block, config: Config) -> Iterator[str]:
+def _part_problems(path: str, part, around, config: Config) -> Iterator[str]:
+    """Parts that the entries of a reference do not have, and entries that are not as another."""
+    if not isinstance(part, Reference | PartNumber):
+        return
+    if part.block not in PARTS:
+        yield from _same_problems(path, part, around, config)
+        return
+    named = _named(around, part.of)
+    for name in named if isinstance(named, list) else [named] if named else []:
+        entry, where = getattr(config, name.block)[name], f"{name.block}.{name}"
+        if part.block == "steps":
+            model = name if name.block == "models" else entry.model
+            yield from _step_problems(path, part, model, config)
+        elif part.block.startswith("sequences of "):
+            split = part.block.removeprefix("sequences of ")
+            most = entry.available(split)
+            if most and part > most:
+                yield (
+                    f"{path}: found {part}; expected at most {most}, the {split} split of {where}; "
+                    f"lower it"
+                )
+        else:
+            yield from _missing_part(path, part, entry, where)
+
+
+def _missing_part(path: str, part, entry: Block, where: str) -> Iterator[str]:
+    """A target, run or sweep that an entry does not have."""
+    known, what = getattr(entry, part.block.removeprefix("clone ")), f"one of the {part.block}"
+    if part.block == "clone targets":
+        known = [name for name, target in known.items() if hasattr(target, "clone")]
+        what = "a clone among the targets"
+    if part not in known:
+        yield (
+            f"{path}: found {part}; expected {what} of {where}: "
+            f"{', '.join(map(str, known)) or 'none'}; take one of them or add it there"
+        )
+
+
+def _named(around: tuple[Block, ...], key: str):
+    """What a key names, in the innermost of the blocks around that has it; None where none has."""
+    return next((found for block in around if (found := getattr(block, key, None))), None)
+
+
+def _step_problems(path: str, step: int, name: str, config: Config) -> Iterator[str]:
+    model = config.models[name]
+    if model.keeps(step):
+        return
+    steps = getattr(model.training, "steps", None)
+    fix = (
+        f", up to {steps}; take others, or list it under models.{name}.training.checkpoints"
+        if steps
+        else ", which keeps its end only; take last"
+    )
+    yield f"{path}: found {step}; expected checkpoints of {name}{fix}"
+
+
+def _same_problems(path: str, name: Reference, around, config: Config) -> Iterator[str]:
+    """Keys of an entry that differ from those of the entry, or of the block, that it goes with."""
+    if not name.same:
+        return
+    if name.like:
+        named = _named(around, name.like)
+        other = named[0] if isinstance(named, list) else named
+        expected, where = getattr(config, other.block)[other], f"{other.block}.{other}"
+    else:
+        expected = next(block for block in around if hasattr(block, name.same[0]))
+        where = f"the {type(expected).__name__.lower()}"
+    entry = getattr(config, name.block)[name]
+    differing = [key for key in name.same if getattr(entry, key) != getattr(expected, key)]
+    if differing:
+        own, others = (
+            ", ".join(f"{key} {getattr(one, key)}" for key in differing)
+            for one in (entry, expected)
+        )
+        yield f"{path}: found {name}, of {own}; expected {others}, as {where} has; change one"
+
+
+def _block_problems(path: str, block, config: Config) -> Iterator[str]:
+    if not isinstance(block, Block):
+        return
     for step, said in block.problems():
         yield f"{'.'.join(filter(None, [path, step]))}: {said}"
     yield from block.misfits(path, config)
+    model = getattr(block, "model", None)
+    if isinstance(model, Reference) and isinstance(getattr(block, "source", None), Reference):
+        yield from config.models[model].misfits_of(path, model, block.source, config)

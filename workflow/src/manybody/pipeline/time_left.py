@@ -3,34 +3,72 @@
 A job is named by the path of its log below `logs/`, without the ending: `sample_clones/docs/n4`.
 """
 
-import heapq
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from pathlib import Path
+from statistics import median
 
 from manybody.io import store
+from manybody.io.atomic import read_json, sha256
 from manybody.io.progress import Report
-from manybody.pipeline import costs
 
 OVERHEAD = 1.5  # seconds in which a job is started and looked after, beside what it takes itself
 TRUST = 20.0  # seconds of jobs from which on their pace weighs more than what was expected
 SHORT = 2.0  # seconds in which a job ends that finds its results in the store
+GUESS = 15.0  # seconds of a job of a stage of which none has run
 
 
-def expected(config: dict, outputs: dict[str, Path]) -> tuple[dict[str, float], int]:
-    """Seconds of each job, and how many of the jobs have run here before.
+@dataclass
+class Plan:
+    """The jobs of a run.
 
-    outputs: the first output of each job. What has run here takes as long as the last time, and
-    anything else as long as in the demo, at the pace of what ran here.
+    expected: seconds of each; after: the others that it needs; threads: cores that it takes of
+    those that there are; stored: the jobs whose results are in the store; guessed: those that
+    never ran here, so that `expected` is rough.
     """
-    here = {job: store.seconds(output) for job, output in outputs.items()}
-    here = {job: took for job, took in here.items() if took is not None}
-    demo = {job: costs.estimated(costs.described(config, job))[0] for job in outputs}
-    slower = pace((job, demo[job], took) for job, took in here.items())
-    found = {job: here.get(job, took * slower(job)) + OVERHEAD for job, took in demo.items()}
-    return found, len(here)
+
+    expected: dict[str, float]
+    after: dict[str, set[str]]
+    threads: dict[str, int]
+    cores: int
+    stored: set[str] = field(default_factory=set)
+    guessed: set[str] = field(default_factory=set)
+
+    def left(
+        self, running: dict[str, float], reports: dict[str, Report], took: dict[str, float]
+    ) -> float:
+        """Seconds until all is done: the longest chain of jobs that wait for each other, or all
+        jobs on cores that are never idle, whichever is more.
+
+        running: seconds since each job started that has; reports: what their logs say; took: the
+        seconds of each finished job.
+        """
+        # What a running job has taken beyond what was expected is known already.
+        known = took | {job: s for job, s in running.items() if s > self.expected[job]}
+        computed = known.keys() - self.stored
+        slower = pace((job, self.expected[job], known[job]) for job in computed)
+        work, ends = 0.0, {}  # ends: of each job, if only what it waits for delays it
+        for job in TopologicalSorter(self.after).static_order():
+            left = 0.0 if job in took else self.expected[job]
+            left *= 1.0 if job in self.stored else slower(job)
+            if job in running:
+                left = max(left - running[job], running[job] / 10)
+                if said := reports.get(job):
+                    # At its end a job knows better than the estimate, at its start it does not.
+                    left = said.share * said.left + (1 - said.share) * left
+            work += left * min(self.threads[job], self.cores)
+            ends[job] = left + max((ends[other] for other in self.after[job]), default=0.0)
+        return max(work / self.cores, *ends.values(), 0.0)
+
+    def rough(self, took: Iterable[str] = ()) -> int:
+        """How many jobs that are left never ran here, if they make a tenth of the time left."""
+        left = self.expected.keys() - took
+        never = left & self.guessed
+        of_never, of_all = (sum(self.expected[job] for job in jobs) for jobs in (never, left))
+        return len(never) if 10 * of_never > of_all else 0
 
 
 def pace(known: Iterable[tuple[str, float, float]]) -> Callable[[str], float]:
@@ -48,89 +86,72 @@ def pace(known: Iterable[tuple[str, float, float]]) -> Callable[[str], float]:
 
 
 def _stage(job: str) -> str:
-    return job.partition("/")[0]
+    return job.partition("/")[0].partition(".")[0]
 
 
-@dataclass
-class Plan:
-    """The jobs of a run.
+def plan(results: Path, jobs: dict, after: dict[str, set[str]], cores: int, nodes: int) -> Plan:
+    """The plan of Snakemake's `jobs`, by name. On `nodes` of a cluster so many run at a time.
 
-    expected: seconds of each; after: the others that it needs; threads: cores that it takes of
-    those that there are; priority: what runs first where there is a choice.
+    A job whose result is in the store takes next to nothing; any other, in proportion to its work,
+    what it took when it last ran here, or else what the jobs of its stage took that are most
+    similar; and where none of these ran, `GUESS`.
     """
+    records, contents = _records(results), {}
+    found = Plan({}, after, {}, nodes or cores)
+    for name in TopologicalSorter(after).static_order():
+        job = jobs[name]
+        found.threads[name], found.expected[name] = 1 if nodes else job.threads, 0.0
+        output = Path(job.output[0]) if job.output else Path()
+        if not output.is_relative_to(results):
+            continue  # it prints what is there
+        earlier = store.versions(store.artifact(results, output))
+        stored = _in_store(results, output, job, contents) if earlier else {}
+        # Of an output that will be made anew the contents are in no version of the store.
+        contents |= stored or dict.fromkeys(map(str, job.output), "made anew")
+        if stored:
+            found.stored.add(name)
+        elif not earlier:
+            found.guessed.add(name)
+        seconds = _by_records(output, job, records[_stage(name)]) + OVERHEAD
+        found.expected[name] = SHORT if stored else seconds
+    return found
 
-    expected: dict[str, float]
-    after: dict[str, set[str]]
-    threads: dict[str, int]
-    priority: dict[str, int]
-    cores: int
 
-    def left(
-        self,
-        running: dict[str, float],
-        reports: dict[str, Report],
-        took: dict[str, float],
-        fetched: set[str],
-    ) -> float:
-        """Seconds until all is done.
+def _records(results: Path) -> dict[str, list[tuple[Path, float, int]]]:
+    """Of each stage the outputs that are in the store, with the seconds and the work of each."""
+    found = defaultdict(list)
+    for path in (results / "store").rglob(store.MADE):
+        made = read_json(path)
+        output = results / path.parent.parent.relative_to(results / "store")
+        found[made.get("stage")].append((output, made["seconds"], made.get("work", 1)))
+    return found
 
-        running: seconds since each job started that has; reports: what their logs say; took: the
-        seconds of each finished job; fetched: those of them that found their results in the store,
-        as will any job that needs nothing else.
-        """
-        known = {job: true for job, true in took.items() if job not in fetched}
-        # What a running job has taken beyond what was expected is known already.
-        known |= {job: since for job, since in running.items() if since > self.expected[job]}
-        slower = pace((job, self.expected[job], true) for job, true in known.items())
-        short, left = set(fetched), {}
-        for job in TopologicalSorter(self.after).static_order():
-            if job in took:
-                continue
-            left[job] = self.expected[job] * slower(job)
-            if job in running:
-                left[job] = max(left[job] - running[job], running[job] / 10)
-                if said := reports.get(job):
-                    # At its end a job knows better than the estimate, at its start it does not.
-                    left[job] = said.share * said.left + (1 - said.share) * left[job]
-            elif self.after[job] and self.after[job] <= short:
-                left[job] = SHORT
-                short.add(job)
-        return self._finish(left, running)
 
-    def _finish(self, left: dict[str, float], running: Iterable[str]) -> float:
-        """Seconds until the jobs of `left` are done, each of which takes so many.
+def _in_store(results: Path, output: Path, job, contents: dict[str, str]) -> dict[str, str]:
+    """The sha256 of the files, by path, that a job will take from the store; none if it will not.
 
-        Free cores go to what can start, by priority, then to what takes longest.
-        """
-        waiting = {job: {other for other in self.after[job] if other in left} for job in left}
-        needed = defaultdict(list)
-        for job, others in waiting.items():
-            for other in others:
-                needed[other].append(job)
+    contents: the sha256 of what the planned jobs before it make.
+    """
+    try:
+        given = {
+            name: [contents.get(str(path)) or sha256(path) for path in paths]
+            for name, paths in store.named_inputs(job.input).items()
+        }
+    except OSError:  # an input that a job without a log gathers
+        return {}
+    made = store.version(results, output, dict(job.params.items()), given) / store.MADE
+    files = read_json(made)["files"] if made.is_file() else {}
+    return {str(output.parent / name): digest for name, digest in files.items()}
 
-        def turn(job):
-            return job not in running, -self.priority[job], -left[job], job
 
-        ready = [turn(job) for job in left if job in running or not waiting[job]]
-        heapq.heapify(ready)
-        now, free, ends = 0.0, self.cores, []
-        while ready or ends:
-            passed_over = []
-            while ready and free > 0:
-                entry = heapq.heappop(ready)
-                job = entry[-1]
-                claimed = min(self.threads[job], self.cores)
-                if claimed > free and job not in running:
-                    passed_over.append(entry)
-                    continue
-                free -= claimed
-                heapq.heappush(ends, (now + left[job], job, claimed))
-            for entry in passed_over:
-                heapq.heappush(ready, entry)
-            now, done, claimed = heapq.heappop(ends)
-            free += claimed
-            for job in needed[done]:
-                waiting[job].discard(done)
-                if not waiting[job] and job not in running:
-                    heapq.heappush(ready, turn(job))
-        return now
+def _by_records(output: Path, job, records: list[tuple[Path, float, int]]) -> float:
+    """Seconds by the records that are nearest to `output` in the tree of folders: its own, or else
+    those of other seeds, or of other models."""
+    if not records:
+        return GUESS
+    shared = [len(Path(os.path.commonpath([output, path])).parts) for path, _, _ in records]
+    nearest = [
+        record for record, parts in zip(records, shared, strict=True) if parts == max(shared)
+    ]
+    work = store.work(dict(job.params.items()))
+    return median(seconds * work / other for _, seconds, other in nearest)

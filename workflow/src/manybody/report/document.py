@@ -7,12 +7,13 @@ from pathlib import Path
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from manybody.claims.verdicts import RHAT
 from manybody.data import RUN
-from manybody.io import cards as stored
 from manybody.io.atomic import atomic
+from manybody.measure import cards as measured
+from manybody.measure import chains
 from manybody.papers.claims import VERDICTS, Claim
-from manybody.report import chains, clone_cards, generators, images, provenance, scorecard
+from manybody.report import cards as in_words
+from manybody.report import generators, images, provenance, scorecard
 from manybody.report.captions import as_html
 
 CHECKOUT = Path(__file__).resolve().parents[4]
@@ -43,8 +44,8 @@ def write(
     default = yaml.safe_load((CHECKOUT / "config" / "config.yaml").read_text("utf-8"))
     judged = scorecard.gathered(claims)
     known = chains.known(clones)
-    carded = [card for path in cards for card in stored.read(path)]
-    said = clone_cards.of_figures(states or {}, carded)
+    carded = [card for path in cards for card in measured.read(path)]
+    said = in_words.of_figures(states or {}, carded)
     environment = Environment(
         loader=FileSystemLoader(report),
         autoescape=True,
@@ -72,10 +73,13 @@ def write(
         verdicts=VERDICTS,
         figures=shown,
         number=scorecard.number,
-        cards=[clone_cards.shown(card, carded) for card in carded],
+        cards=[(card, in_words.drawing(card, carded)) for card in carded],
+        rounded=in_words.rounded,
+        beside=in_words.beside,
+        copies=in_words.copies,
         passages={f"{one['source']}-{one['name']}": one["samples"] for one in known},
-        generators=generators.sentences(config, known, losses, ngrams),
-        rhat=RHAT,
+        generators=generators.sentences(config, losses, ngrams),
+        rhat=chains.RHAT,
         run=RUN,
         changes=list(provenance.differences(default, config)),
         facts={

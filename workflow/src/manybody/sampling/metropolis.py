@@ -3,7 +3,7 @@
 A step masks position i of a chain, draws b from softmax(h_i) and accepts it with the ratio of
 `backends`. One sweep is L steps, every position once. Chains move independently: each walks through
 the proposals that equal its current token, which cost nothing, to its next real one, so that the
-dear ratios are always computed for full batches.
+expensive ratios are always computed for full batches.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from manybody.io.devices import torch_threads
 from manybody.io.lease import lease
 from manybody.io.manifest import write_manifest
 from manybody.io.progress import Progress
-from manybody.io.quick_start import numbers
+from manybody.io.quick_start import number_column
 from manybody.io.refusal import Refusal
 from manybody.io.resume import Resume
 from manybody.models.base import Model
@@ -419,7 +419,7 @@ class _CloneFiles:
             self.out / "starts.parquet", self.initial, self.vocabulary, self.about | dict(sweep=0)
         )
         columns = trace(self.energies, self.same, self.accepted, self.changed, length)
-        table = pa.table({name: numbers(values) for name, values in columns.items()})
+        table = pa.table({name: number_column(values) for name, values in columns.items()})
         with atomic(self.out / "trace.parquet") as temporary:
             parquet.write_table(table, temporary, write_page_checksum=True)
         names = [
@@ -453,7 +453,7 @@ class _CloneFiles:
             score=-self.levels.reshape(-1) / self.initial.shape[1],
             swapped=shares.reshape(-1),
         )
-        table = pa.table({name: numbers(values) for name, values in columns.items()})
+        table = pa.table({name: number_column(values) for name, values in columns.items()})
         with atomic(self.out / "tempering.parquet") as temporary:
             parquet.write_table(table, temporary, write_page_checksum=True)
         check_swaps(self.swaps, self.ladder)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from manybody import models
 from manybody.io.checkpoints import copy_into, tensors
-from manybody.io.quick_start import lean
+from manybody.io.quick_start import without_compiler
 from manybody.io.seeds import initial_seed, torch_seed
 from manybody.models.objectives import masked_loss, next_token_loss
 from manybody.training.batches import Batch
@@ -125,7 +125,7 @@ class Learner:
         return [tensor.to(self.accelerator.device, non_blocking=True) for tensor in pinned]
 
 
-SGD, AdamW = lean(torch.optim.SGD), lean(torch.optim.AdamW)
+SGD, AdamW = without_compiler(torch.optim.SGD), without_compiler(torch.optim.AdamW)
 
 
 def build_optimizer(parameters: list[nn.Parameter], recipe: dict) -> torch.optim.Optimizer:

@@ -9,7 +9,7 @@ import numpy as np
 from manybody.io import checkpoints
 from manybody.io.atomic import atomic
 from manybody.io.manifest import write_manifest
-from manybody.io.quick_start import numbers, strings
+from manybody.io.quick_start import number_column, text_column
 from manybody.io.resume import Resume
 
 HISTORY = {
@@ -91,7 +91,9 @@ def write_history(path: Path, rows: list[dict]) -> None:
     columns = []
     for name, kind in HISTORY.items():
         values = [math.nan if row[name] is None else row[name] for row in rows]
-        columns.append(strings(values) if kind is str else numbers(np.array(values, kind)))
+        columns.append(
+            text_column(values) if kind is str else number_column(np.array(values, kind))
+        )
     table = pa.Table.from_arrays(columns, list(HISTORY))
     with atomic(path) as temporary:
         parquet.write_table(table, temporary, write_page_checksum=True)

@@ -33,29 +33,15 @@ DRAWS = {
 class Block(Figure):
     """Which orders generators and students use along training."""
 
-    generators: list[refers("spectra", "draws")] = key(
+    generators: list[refers("spectra", "draws", same=("orders",), like="students")] = key(
         "Spectra of generators, from low to high order.", []
     )
-    students: list[refers("spectra", "draws")] = key("Spectra of students.", min_length=1)
-    laws: list[refers("spectra", "draws")] = key(
-        "Spectra of the first student by other reference laws.", []
+    students: list[refers("spectra", "draws", same=("orders",), like="students")] = key(
+        "Spectra of students.", min_length=1
     )
-
-    def misfits(self, path, config):
-        first = config.spectra[self.students[0]]
-        parts = {"generators": self.generators, "students": self.students, "laws": self.laws}
-        for name, found in [(part, one) for part, names in parts.items() for one in names]:
-            entry = config.spectra[found]
-            if entry.orders != first.orders:
-                yield (
-                    f"{path}.{name}: found {found}, orders {entry.orders}; expected those of "
-                    f"{self.students[0]}, {first.orders}; change spectra.{found}.orders"
-                )
-            if name == "laws" and (entry.source, entry.model) != (first.source, first.model):
-                yield (
-                    f"{path}.laws: found {found}, of {entry.model}; expected a spectrum of "
-                    f"{first.model}, as {self.students[0]}; take another"
-                )
+    laws: list[refers("spectra", "draws", same=("orders", "source", "model"), like="students")] = (
+        key("Spectra of the first student by other reference laws.", [])
+    )
 
 
 class Inputs(needed.Inputs):
@@ -257,8 +243,8 @@ def caption(inputs: Inputs, block: Block) -> str:
         r"**(a), (b), (d)** M\ :sub:`k` of students and generators, a curve a run; dots are "
         "half-times. **(c)** Half-times of all runs, with the error by contexts; below by other "
         r"reference distributions. **(e)** M\ :sub:`k` over the variance at the last step; hollow: "
-        f"upper bounds. **(f)** Loss of logits cut at an order in {size} positions above that of all "
-        "orders.\n\n"
+        f"upper bounds. **(f)** Loss of logits cut at an order in {size} positions above that of "
+        "all orders.\n\n"
         f"Contexts: {entry['sequences']} test sequences of {entry['source']} "
         f"(L = {source['length']}), tokens exchanged for {DRAWS[entry['law']]}.\n"
     )

@@ -30,7 +30,6 @@ from manybody.io.progress import Progress
 from manybody.theory.multi_index.channel import denoiser, index, jacobian, outputs, posterior
 from manybody.theory.multi_index.samples import controlled
 from manybody.theory.multi_index.samples import normals as sobol
-from manybody.theory.multi_index.sizes import SETS
 from manybody.theory.rows import joined
 
 # A run has converged where no Q_ll and chat_ll has moved by more in as many iterations. Estimates
@@ -39,6 +38,7 @@ from manybody.theory.rows import joined
 # stand still instead.
 CONVERGED, WINDOW, LONG = 3e-3, 5, 30
 TESTS = 2**13  # samples behind a plug-in error
+SETS = 8  # of points, over which the iteration at D -> infinity is averaged
 STILL = 1e-5  # change of every overlap of `predict` at which it has ended
 
 
@@ -281,7 +281,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
 
 def settled(seen: np.ndarray, at_the_end: bool = False) -> bool:
-    """Whether what was `seen` (iterations, numbers) has stopped moving.
+    """True if what was `seen` (iterations, numbers) has stopped moving.
 
     No number has moved by CONVERGED in WINDOW iterations; at the end of a run it is enough that the
     mean of each over the last LONG iterations is that over the LONG before, as nearly.

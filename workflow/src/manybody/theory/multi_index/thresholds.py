@@ -26,9 +26,7 @@ from scipy.optimize import brentq
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.theory.multi_index import expected
-from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
-from manybody.theory.multi_index.sizes import LEAST_SKIP, NEAR, NEAR_SCRAMBLES, near_points
+from manybody.theory.multi_index.samples import Setting, draws, mean_error
 from manybody.theory.multi_index.table import Weak, onset, onset_guess, single_layer, weak_recovery
 from manybody.theory.rows import listed
 
@@ -39,7 +37,6 @@ BRANCH = (
 BRANCH_POINTS = 1024  # samples of the curve alpha(Q), of each of BRANCH_SCRAMBLES
 BRANCH_SCRAMBLES = 4
 SIGNIFICANT = 3.0  # standard errors by which alpha has to fall along the branch
-NEAR_SKIPS = (1, 4)  # c at which the specification has a number
 FINE = 4001  # places of an interpolated branch
 
 
@@ -147,11 +144,9 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     said otherwise. Quantities, by series, of a c at which layer 2 is learned first; 1 and 2 are
     swapped where layer 1 is:
 
-    - `first layer`: 1 or 2; `lambda_1`, `lambda_2`: at Q = 0, and `expected` of both, by another
-      lattice (softmax, c of LEAST_SKIP or more); at NEAR_SKIPS of softmax attention lambda_1 also
-      at V22 = 1e-3, 1e-4, on the way to
+    - `first layer`: 1 or 2; `lambda_1`, `lambda_2`: at Q = 0;
     - `alpha_1`: literal, 1/6; self-consistent, with `onset` V22 there and `converged` alpha_1;
-    - `alpha_2`: exact, and `expected`;
+    - `alpha_2`: exact;
     - `alpha_1 difference`: from that at the c closest to 1, the series, over the same samples;
     - `branch`: "c = ..."; x Q22, y alpha at Q11 = 0;
     - `first order`: 1 where alpha falls along the branch, y_err none; `spinodal`, `transition`,
@@ -165,14 +160,14 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     settled = entry["points"], entry["scrambles"], entry["tolerance_1"]
     with threadpool_limits(1), Progress(len(skips), "values of c", "thresholds") as progress:
         # The same points at every c: what differs between them is not noise.
-        streams = np.random.SeedSequence(entry["seed"]).spawn(3)
+        streams = np.random.SeedSequence(entry["seed"]).spawn(2)
         for skip in skips:
             setting = Setting(skip, entry["activation"], entry["regulariser"], entry["threads"])
             weak = weak_recovery(setting)
             onset_found = second_layer(setting, *settled, _again(streams[0]), weak)
             onsets.append(onset_found)
             layers.append(2 - weak.first)
-            rows += _at(setting, weak, onset_found, entry["points"], streams)
+            rows += _at(setting, weak, onset_found, streams[1])
             progress.update(1, c=skip, **{f"alpha_{layers[-1]}": onset_found.alpha})
     rows += _differences(skips, onsets, layers)
     return listed(rows, entry, entry["seed"])
@@ -203,12 +198,10 @@ def _at(
     setting: Setting,
     weak: Weak,
     onset_found: Onset,
-    points: int,
-    streams: Sequence[np.random.SeedSequence],
+    branches: np.random.SeedSequence,
 ) -> list[tuple]:
     c = setting.skip
     first, second = weak.first + 1, 2 - weak.first
-    branch, near = _again(streams[1]), _again(streams[2])
     rows = [
         ("first layer", "", c, float(first), math.nan),
         (f"alpha_{first}", "exact", c, weak.alpha, math.nan),
@@ -219,25 +212,7 @@ def _at(
         ("onset", f"V{first}{first}", c, onset_found.variance, onset_found.variance_error),
         ("converged", f"alpha_{second}", c, float(onset_found.reached), math.nan),
     ]
-    if setting.activation == "softmax" and c >= LEAST_SKIP:
-        eigenvalues = expected.eigenvalues(setting)
-        rows += [("alpha_2", "expected", c, 1 / eigenvalues[1], math.nan)]
-        rows += [("lambda_1", "expected", c, eigenvalues[0], math.nan)]
-    rows += _branch(setting, weak, onset_found, branch)
-    if setting.activation == "softmax" and setting.regulariser == 0 and c in NEAR_SKIPS:
-        rows += _near(setting, points, near)
-    return rows
-
-
-def _near(setting: Setting, points: int, seed: np.random.SeedSequence) -> list[tuple]:
-    """lambda_1 where layer 2 is almost known; it is 6 where it is."""
-    seeds = seed.spawn(NEAR_SCRAMBLES)
-    rows = []
-    for series, (variance, _) in NEAR.items():
-        normals = (draws(near_points(points, series), stream) for stream in seeds)
-        values = [averages((0, 1 - variance), setting, n).eigenvalue[0] for n in normals]
-        rows.append(("lambda_1", series, setting.skip, *mean_error(values)))
-    return rows
+    return rows + _branch(setting, weak, onset_found, _again(branches))
 
 
 def _branch(setting: Setting, weak: Weak, onset_found: Onset, seed) -> list[tuple]:

@@ -31,7 +31,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from manybody.io.devices import torch_threads
 from manybody.io.progress import Progress
-from manybody.io.quick_start import lean
+from manybody.io.quick_start import without_compiler
 from manybody.theory.multi_index.questions import Questions, Tokens, of_packages, read, tokenise
 from manybody.theory.rows import COLUMNS, about, joined, rows
 
@@ -40,7 +40,7 @@ FINE = 2  # epochs at the start in which weights are kept after every step
 THINNED = 100  # times a decade of steps that they are kept after these
 EVALUATIONS = 4  # an epoch, in the fine ones; later one
 QUESTIONS = 64  # held-out questions in one pass
-AdamW = lean(torch.optim.AdamW)
+AdamW = without_compiler(torch.optim.AdamW)
 
 
 class Classifier:

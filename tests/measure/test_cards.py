@@ -1,0 +1,346 @@
+"""Cards of clones: every kind of clone has a whole one, and its numbers are those of the clone."""
+
+import json
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import manybody as mb
+from manybody.data import n_gram_clone
+from manybody.io import tables
+from manybody.io.atomic import ArtifactError
+from manybody.measure import cards, clones
+from manybody.report import cards as in_words
+from manybody.sampling import combinations, metropolis
+from manybody.sampling.reference import reference
+from manybody.sampling.temperature import Schedule
+
+VOCABULARY, LENGTH, CHAINS = 24, 9, 40
+BERT = dict(architecture="bert", layers=1, heads=2, width=8, mlp=16)
+MODELS = {
+    "n2": dict(architecture="factored", layers=2, rank=4, bias=True),
+    "bert": BERT,
+    "gpt": {**BERT, "architecture": "gpt"},
+}
+# Every sampler and every energy, annealed, tempered, and the same from noise.
+CHAINED = {
+    "raw": dict(model="n2"),
+    "noise": dict(model="n2", chain_init="unigram"),
+    "norm": dict(model="bert", energy="norm"),
+    "reference": dict(model="n2", energy="reference", sampler="heat-bath"),
+    "brook": dict(model="bert", energy="brook", paths=2),
+    "gibbs": dict(model="bert", sampler="gibbs"),
+    "annealed": dict(model="n2", schedule=Schedule((0.5, 2), (1.0,))),
+    "tempered": dict(model="n2", schedule=Schedule(None, (1.0, 0.6))),
+    "ancestral": dict(model="gpt", energy="norm", sampler="ancestral", sweeps=[1]),
+}
+COUNTED = {"pairs": ("maximum-entropy", 2), "triples": ("kneser-ney", 3)}
+# What a kind of clone does not have: all else is a value.
+EXACT = {"states.sweep", "scores", "paired", "rhat", "kept"}
+NEVER = {
+    **{name: {"paired"} for name in ("annealed", "reference", "tempered")},
+    "raw": set(),
+    "noise": set(),
+    **{name: {"paired", "order"} for name in ("norm", "brook", "gibbs")},
+    "ancestral": {*EXACT, "order"},
+    "pairs": {*EXACT, "start", "seed", "step"},
+    "triples": {*EXACT, "start", "seed", "step"},
+}
+
+
+def drawn(folder, name, model, tokens, model_name, chain_init="test", **given):
+    """A clone as the pipeline's script draws it."""
+    energy, paths = given.get("energy", "raw"), given.get("paths")
+    split = "test" if chain_init == "test" else "train"
+    initial, rows = metropolis.choose_initial(tokens(split), CHAINS, chain_init, VOCABULARY, 5)
+    generator = {
+        "model": model_name, "seed": 0, "step": 3, "last": True, "description": model.description,
+        "order": model.about.order, "nominal": model.about.nominal,
+    }  # fmt: skip
+    return metropolis.sample(
+        model, initial, folder / "clones" / name, energy=energy, gauge="none",
+        sweeps=given.get("sweeps", [4, 40]), order="left-to-right", seed=5, stream=name,
+        sampler=given.get("sampler", "mh"),
+        reference=reference(energy, paths, 5, model, tokens),
+        schedule=given.get("schedule", Schedule()),
+        about={"source": "letters", "chain_init": chain_init, "rows": rows, "generator": generator},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Clones of every kind, and their cards as they are read."""
+    folder, random = tmp_path_factory.mktemp("cards"), np.random.default_rng(1)
+    law = random.dirichlet(np.full(VOCABULARY, 2.0), VOCABULARY)
+    parts = {}
+    for split, count in (("train", 300), ("validation", 60), ("test", 60)):
+        rows = random.integers(VOCABULARY, size=(count, LENGTH))
+        for place in range(1, LENGTH):
+            sums = law[rows[:, place - 1]].cumsum(axis=1)
+            rows[:, place] = (sums < random.random(count)[:, None]).sum(axis=1)
+        parts[split] = rows
+        mb.write_sequences(folder / f"{split}.parquet", rows, VOCABULARY)
+    runs = {}
+    for name, sizes in MODELS.items():
+        mb.train_model(
+            folder / name, parts["train"], parts["validation"], VOCABULARY, steps=3, batch=8,
+            **sizes,
+        )  # fmt: skip
+        runs[name] = folder / name / "manifest.json"
+    chained = {}
+    for name, given in CHAINED.items():
+        given = dict(given)
+        model = given.pop("model")
+        loaded = mb.load_model(runs[model])
+        path = drawn(folder, name, loaded, parts.__getitem__, model, **given)
+        chained[name] = (path, runs[model])
+    counted, ends = [], [folder / f"{split}.parquet" for split in ("train", "test")]
+    for name, (smoothing, order) in COUNTED.items():
+        out = {split: folder / name / f"{split}.parquet" for split in parts}
+        source = dict(source="letters", order=order, smoothing=smoothing, seed=3)
+        source["sequences"] = dict(train=50, validation=50, test=50)
+        n_gram_clone.make(source, name, ends, out)
+        counted.append(out["test"])
+    found = clones.describe(list(chained.values()), counted, *ends)
+    cards.write(folder / "cards.json", found)
+    read = cards.read(folder / "cards.json")
+    assert read == found
+    named = {card.name: card for card in read}
+    return SimpleNamespace(cards=named, folder=folder, parts=parts, runs=runs, clones=chained)
+
+
+# --- Every clone has a whole card -----------------------------------------------------------------
+
+
+def lacking(value, path="") -> set[str]:
+    """The paths of all that a card does not have, numbers of states left out."""
+    if value is None:
+        return {path}
+    if isinstance(value, list):
+        return set().union(*(lacking(part, path) for part in value))
+    if isinstance(value, cards.Part):
+        names = type(value).model_fields
+        return set().union(
+            *(lacking(getattr(value, name), f"{path}.{name}".strip(".")) for name in names)
+        )
+    return set()
+
+
+def test_all_kinds_of_clones_are_tried():
+    samplers = {given.get("sampler", "mh") for given in CHAINED.values()}
+    assert samplers == set(combinations.NEEDS) == set(clones.SAMPLERS)
+    assert {given.get("energy", "raw") for given in CHAINED.values()} == set(combinations.ENERGIES)
+    assert {smoothing for smoothing, _ in COUNTED.values()} == set(clones.SMOOTHINGS)
+
+
+@pytest.mark.parametrize("name", [*CHAINED, *COUNTED])
+def test_a_card_has_every_value_of_its_kind(run, name):
+    card, exact = run.cards[name], name in (*COUNTED, "ancestral")
+    assert lacking(card) == NEVER[name]
+    assert card.model_dump().keys() == cards.Card.model_fields.keys()
+    assert (in_words.drawing(card, run.cards.values()) is None) == exact
+    said = in_words.sentence(card)
+    assert "None" not in said
+    assert f"{card.states[-1].called} (" in said
+    tokens = " of next tokens" if exact else ""
+    assert f"loss{tokens} is {in_words.rounded(card.text)} on text" in said
+    assert ("R-hat" in said) != exact
+    assert card.why in said
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("raw", "Metropolis-Hastings by the raw score"),
+        ("reference", "heat bath by the reference score"),
+        ("gibbs", "masked-conditional Gibbs, of no energy"),
+        ("annealed", "score, 2 sweeps of annealing from inverse temperature 0.5"),
+        ("tempered", "score, 2 inverse temperatures down to 0.6"),
+        ("ancestral", "token by token"),
+    ],
+)
+def test_samplers_are_said_in_words(run, name, said):
+    assert run.cards[name].sampler.endswith(said)
+
+
+def test_no_card_is_missing(run):
+    assert list(run.cards) == [*CHAINED, *COUNTED]
+
+
+# --- Its numbers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["raw", "noise", "gibbs", "ancestral"])
+def test_losses_are_those_of_the_generator(run, name):
+    card, (path, model) = run.cards[name], run.clones[name]
+    model = mb.load_model(model)
+    rows = run.parts["test"][:CHAINS]
+    if name != "noise":
+        rows = mb.read_sequences(path.parent / "starts.parquet").tokens
+    text = mb.losses(model, rows)
+    assert card.text[0] == pytest.approx(text.mean(), abs=1e-5)
+    error = text.std(ddof=1) / CHAINS**0.5
+    assert card.text[1] == pytest.approx(error, rel=1e-3)
+    for state in card.states:
+        sweep = 1 if name == "ancestral" else state.sweep
+        own = mb.losses(model, mb.read_sequences(path.parent / f"sweep-{sweep}.parquet").tokens)
+        assert state.loss[0] == pytest.approx(own.mean(), abs=1e-5)
+
+
+def test_distances_and_copies_are_those_of_counting(run):
+    card, train = run.cards["raw"], run.parts["train"].tolist()
+    tokens = mb.read_sequences(run.clones["raw"][0].parent / "sweep-40.parquet").tokens.tolist()
+    starts = mb.read_sequences(run.clones["raw"][0].parent / "starts.parquet").tokens.tolist()
+    for order, name in ((1, "unigram"), (2, "bigram")):
+        laws = []
+        for rows in (train, tokens, starts):
+            grams = [
+                tuple(row[place : place + order])
+                for row in rows
+                for place in range(LENGTH - order + 1)
+            ]
+            laws.append({gram: count / len(grams) for gram, count in Counter(grams).items()})
+        distance = getattr(card.states[-1], name)
+        for law, found in zip(laws[1:], distance, strict=True):
+            away = sum(abs(law.get(gram, 0) - laws[0].get(gram, 0)) for gram in {*law, *laws[0]})
+            assert found == pytest.approx(away / 2)
+    stream = [token for row in train for token in row]
+    known = {tuple(stream[place : place + 8]) for place in range(len(stream) - 7)}
+    runs = [tuple(row[place : place + 8]) in known for row in tokens for place in (0, 1)]
+    assert card.states[-1].copied[0] == pytest.approx(np.mean(runs))
+
+
+def test_scores_and_diagnostics_are_the_trace(run):
+    card, trace = run.cards["raw"], pd.read_parquet(run.clones["raw"][0].parent / "trace.parquet")
+    sweeps, values, _ = zip(*card.scores, strict=True)
+    assert sweeps == tuple(range(41))
+    assert values == pytest.approx(trace["score"])
+    assert card.rhat == trace["rhat"].iloc[-1]
+    assert card.effective == trace["effective_samples"].iloc[-1]
+    assert card.kept == pytest.approx(1 - trace["changed"].iloc[-1])
+
+
+def test_many_sweeps_are_thinned_between_the_first_and_the_last():
+    trace = pd.DataFrame({name: np.arange(1001.0) for name in ("sweep", "score", "score_se")})
+    sweeps, values, _ = zip(*clones._scores(trace), strict=True)
+    assert (len(sweeps), sweeps[0], sweeps[-1]) == (clones.POINTS, 0, 1000)
+    assert values == sweeps
+
+
+def test_paired_chains_are_compared_and_settle_what_a_clone_is(run):
+    text, noise = run.cards["raw"], run.cards["noise"]
+    assert (text.paired.name, noise.paired.name, text.paired.sweep) == ("noise", "raw", 40)
+    assert text.paired.score == noise.paired.score
+    apart = noise.states[-1].loss[0] - text.states[-1].loss[0]
+    assert text.paired.loss[0] == pytest.approx(apart)
+    # Of an untrained model, whose law is nearly that of independent tokens.
+    assert text.paired.agree == noise.paired.agree == "yes"
+    assert [state.called for state in text.states] == ["the state after 4 sweeps", "a sample"]
+    assert "chains from text and from noise agree" in text.why
+    # Chains without a pair are not called a sample, however well they mix.
+    assert run.cards["reference"].states[-1].called == "the state after 40 sweeps"
+    assert "no chains from noise" in run.cards["reference"].why
+    assert run.cards["ancestral"].states[-1].called == run.cards["pairs"].states[-1].called
+    assert run.cards["ancestral"].effective == CHAINS
+
+
+@pytest.mark.parametrize("wrong", ["score", "rhat"])
+def test_paired_chains_that_disagree_are_no_samples(run, wrong, monkeypatch):
+    read = tables.read_trace
+
+    def other(path):
+        about, trace = read(path)
+        if path.parent.name == "noise":
+            trace[wrong] += 1.0
+        return about, trace
+
+    monkeypatch.setattr(tables, "read_trace", other)
+    ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
+    found = clones.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
+    assert [card.paired.agree for card in found] == ["no", "no"]
+    assert found[0].states[-1].called == "the state after 40 sweeps"
+
+
+def test_paired_chains_that_are_too_few_to_tell_do_not_agree(run, monkeypatch):
+    monkeypatch.setattr(clones, "PAIRED_LOSS_TOLERANCE", 1e-4)
+    ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
+    found = clones.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
+    assert [card.paired.agree for card in found] == ["undecided", "undecided"]
+    assert found[0].states[-1].called == "the state after 40 sweeps"
+    assert "may agree or not" in found[0].why
+
+
+def test_chains_of_another_generator_or_score_are_no_pair(run):
+    assert run.cards["norm"].paired is None
+    ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
+    pairs = [run.clones["gibbs"], run.clones["noise"]]
+    assert all(card.paired is None for card in clones.describe(pairs, [], *ends))
+
+
+def test_a_loss_takes_no_more_forward_passes_than_it_says(run, monkeypatch):
+    asked = []
+    model = mb.load_model(run.runs["bert"])
+    monkeypatch.setattr(clones, "PREDICTIONS", 4 * CHAINS)
+    kept = model.masked_logits
+
+    def counted(tokens, rows, positions):
+        asked.append(len(rows))
+        return kept(tokens, rows, positions)
+
+    monkeypatch.setattr(model, "masked_logits", counted)
+    with torch.no_grad():
+        found = clones._loss(model, run.parts["test"][:CHAINS])
+    assert sum(asked) == 4 * CHAINS
+    assert found[0] == pytest.approx(mb.losses(model, run.parts["test"]).mean(), abs=0.2)
+
+
+# --- Of n-grams, and the file ---------------------------------------------------------------------
+
+
+def test_copies_of_n_grams_are_said_above_five_percent(run):
+    card = run.cards["triples"]
+    for share, said in ((0.049, False), (0.051, True)):
+        state = card.states[0].model_copy(update={"copied": (share, 0.0)})
+        one = card.model_copy(update={"states": [state]})
+        assert in_words.copies(state) == said
+        assert ("5% of its runs of 8 tokens stand in the training text" in
+                in_words.sentence(one)) == said  # fmt: skip
+
+
+def test_n_grams_without_a_possible_test_sequence_have_no_loss_on_text(run):
+    path = run.folder / "pairs" / "test.parquet"
+    found = mb.read_sequences(path)
+    about = json.loads(json.dumps(found.about))
+    about["card"]["loss"] |= dict(text=None, masked=None, impossible=1.0)
+    mb.write_sequences(run.folder / "never.parquet", found.tokens, VOCABULARY, about)
+    card = clones._n_gram_card(run.folder / "never.parquet")
+    assert "text" in lacking(card)
+    assert "gives 100% of the test sequences no probability" in in_words.sentence(card)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda card: card.pop("rhat"), r"cards\.0\.rhat: Field required"),
+        (lambda card: card.update(rhat="low"), r"cards\.0\.rhat"),
+        (lambda card: card.update(more=1), r"cards\.0\.more: Extra inputs"),
+        (lambda card: card["states"].clear(), r"cards\.0\.states: List should have at least 1"),
+        (lambda card: card.update(paired={}), r"cards\.0\.paired"),
+    ],
+)
+def test_a_card_that_is_not_whole_is_refused_by_file_and_key(run, tmp_path, change, said):
+    document = json.loads((run.folder / "cards.json").read_text("utf-8"))
+    change(document["cards"][0])
+    (tmp_path / "letters.json").write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(ArtifactError, match=rf"letters\.json has no cards of clones: {said}"):
+        cards.read(tmp_path / "letters.json")
+
+
+def test_a_value_that_is_no_number_is_no_card():
+    compared = dict(name="noise", sweep=1, score=(float("nan"), 1.0), loss=(0.0, 1.0), agree="no")
+    with pytest.raises(ValueError, match="finite"):
+        cards.Paired(**compared)

@@ -1,0 +1,158 @@
+"""What holds for every figure: its module, what importing it loads, and its caption."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from configs import load
+from docutils.core import publish_parts
+from docutils.utils import SystemMessage
+
+from manybody import papers
+from manybody.papers.figure import Figure
+from manybody.papers.inputs import Inputs
+from manybody.pipeline.check import check, take_away
+from manybody.pipeline.figures import Figures
+from manybody.pipeline.paths import Paths
+from manybody.pipeline.sources import Sources
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = [(paper, figure) for paper in papers.PAPERS for figure in papers.figures(paper)]
+CONFIGS = (
+    (),
+    ("smoke.yaml",),
+    ("tiny.yaml",),
+    ("headline.yaml",),
+    ("controls.yaml",),
+    ("truths.yaml",),
+    ("headline.yaml", "headline-second.yaml"),
+    ("lab.yaml",),
+    ("lab.yaml", "lab-wikitext.yaml"),
+    ("paper.yaml",),
+)
+WORDS = 120
+HEAVY = ("torch", "numba", "scipy", "matplotlib", "seaborn", "tokenizers")
+OWN = {"kind": "file", "files": ["letters.txt"], "boundary": "blank-line"}
+FAULTS = {  # of a caption as plain text
+    "markup that is text": r"\*\*|`|\{|\}|\\|<[a-z]+>|\w_\s",
+    "glued sentences": r"[a-z0-9)\]%][.:;,!?]\*{0,2}[A-Z]|[a-z]\.\*",
+    "a plural of one": r"\b1 (?:runs|seeds|heads|layers|steps|epochs|chains|corpora)\b",
+    "a gap": r" [.,;:](?: |$)|\S  +\S|\(\s|\s\)",
+    "a name of Python": r"\bNone\b|\bnan\b|\bTrue\b|\bFalse\b",
+}
+
+
+# --- Modules --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("paper", "figure"), FIGURES)
+def test_a_module_holds_a_figure(paper, figure):
+    module = papers.figure_module(paper, figure)
+    assert issubclass(module.Block, Figure)
+    assert issubclass(module.Inputs, Inputs)
+    assert all(callable(getattr(module, name)) for name in ("tables", "claims", "draw", "caption"))
+
+
+def test_every_figure_is_found_by_its_file_name():
+    assert {"fig1", "headline", "spectrum_truth"} <= set(papers.figures("simplicity"))
+    assert {"known_truths", "learning", "spectra"}.isdisjoint(papers.figures("simplicity"))
+    assert papers.module_name("your-model", "map") == "manybody.papers.your_model.map"
+    with pytest.raises(ModuleNotFoundError, match="fig99"):
+        papers.figure_module("potts", "fig99")
+
+
+def test_importing_every_figure_loads_nothing_heavy():
+    names = [papers.module_name(*one) for one in FIGURES]
+    program = (
+        "import importlib, pkgutil, sys, manybody.papers as papers\n"
+        "before = set(sys.modules)\n"
+        "every = [m.name for m in pkgutil.walk_packages(papers.__path__, 'manybody.papers.')]\n"
+        f"assert set({names}) <= set(every)\n"
+        "for name in every: importlib.import_module(name)\n"
+        f"print(*[name for name in {HEAVY} if name in sys.modules and name not in before])"
+    )
+    environment = {"PYTHONPATH": str(ROOT / "workflow" / "src"), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
+def test_keys_of_the_demo_are_those_of_the_files_of_a_job():
+    """Each figure's job gets one file for each of its distinct keys, by kind."""
+    figures = of_config()
+    for name in figures.names():
+        found = figures.inputs(*name)
+        assert all(path for paths in found.values() for path in paths), name
+        assert found, name
+
+
+# --- Captions -------------------------------------------------------------------------------------
+
+
+def of_config(*overlays, config=None) -> Figures:
+    config = config or load(*overlays)
+    take_away(config)
+    if "second" in config["corpora"]:
+        config["corpora"]["second"] = OWN  # its text is given by path
+    paths, checked = Paths(config), check(config)
+    return Figures(paths, Sources(paths, checked), checked)
+
+
+def captions(figures: Figures) -> dict[str, str]:
+    return {"/".join(name): figures.caption(*name) for name in figures.names()}
+
+
+def faults(text: str) -> list[str]:
+    """What a reader would stumble over in a caption; docutils' warnings among them."""
+    if len(text.split()) > WORDS:
+        return [f"{len(text.split())} words"]
+    strict = {"halt_level": 2, "report_level": 2, "warning_stream": False}
+    try:
+        body = publish_parts(text, writer="html5", settings_overrides=strict)["body"]
+    except SystemMessage as message:
+        return [str(message)]
+    blocks = re.split(r"</?(?:p|li)\b[^>]*>", body)
+    plain = [re.sub(r"<[^>]+>", "", block).replace("&amp;", "&") for block in blocks]
+    return [
+        f"{name}: {match[0]!r}"
+        for block in plain
+        for name, pattern in FAULTS.items()
+        for match in re.finditer(pattern, block)
+    ]
+
+
+@pytest.mark.parametrize("overlays", CONFIGS, ids=lambda names: "+".join(names) or "default")
+def test_captions_are_short_and_rendered_as_they_are_meant(overlays):
+    found = captions(of_config(*overlays))
+    assert found
+    assert {name: faults(text) for name, text in found.items() if faults(text)} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is so at L = 16.\n**Two controls.** More.Yes",
+        "It is so.More.",
+        "An *open emphasis.",
+        "1 runs were made.",
+        "The one , the other.",
+        "A run of seed None.",
+        "Unescaped: {name}.",
+        "word " * (WORDS + 1),
+    ],
+)
+def test_faults_of_a_caption_are_found(text):
+    assert faults(text)
+    assert faults("It is so at L = 16.\n\n**Two.** E.g. 2 runs, n:\n\n- *a*: b\n") == []
+
+
+def test_captions_name_no_corpus_that_is_not_in_use():
+    config = load()
+    config["corpora"]["letters"] = OWN
+    config["sources"]["docs"]["corpus"] = "letters"
+    found = captions(of_config(config=config))
+    assert not [name for name, text in found.items() if "pydocs" in text]
+    assert "letters" in found["simplicity/fig4"]

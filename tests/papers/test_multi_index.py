@@ -1,0 +1,346 @@
+"""Figures of the multi-index paper, from tables with planted numbers."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import planted_multi_index as planted
+import pytest
+from legible import faults
+
+from manybody.papers import readings, style
+from manybody.papers.multi_index import curves, fig1, fig3, theories
+from manybody.papers.multi_index import message_passing as runs_of_gamp
+from manybody.papers.readings import Value
+
+# What planted tables say: the public numbers where those agree with each other.
+VERDICTS = {
+    "fig1": {
+        "last-layer-first": "yes", "public-overlaps": "yes", "public-thresholds": "no",
+        "alpha-1-over-c": "yes",
+    },
+    "fig2": {"last-layer-first": "yes", "public-times": "yes"},
+    "fig3": {
+        "public-overlaps": "yes", "shared-threshold": "no", "last-layer-first": "yes",
+        "first-before-middle": "yes", "classifier-first-layer-first": "yes",
+        "public-similarities": "yes",
+    },
+    "fig5": {"layer-2-helps": "yes"},
+}  # fmt: skip
+
+
+def draw(figure, folder, **made):
+    """The picture, and what is drawn."""
+    found = planted.of(figure, folder, **made)
+    return planted.module(figure).draw(found), found.drawn
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", VERDICTS)
+def test_a_figure_is_legible_and_has_its_claims_and_a_short_caption(name, tmp_path):
+    module, (block, inputs) = planted.module(name), planted.given(name, tmp_path)
+    found = module.tables(inputs, block)
+    assert faults(module.draw(found)) == []
+    assert list(found.drawn.columns) == style.COLUMNS
+    assert len(module.caption(inputs, block).split()) <= 120
+    claims = planted.judged(name, tmp_path)
+    assert {key: claim.verdict for key, claim in claims.items()} == VERDICTS[name]
+    assert all(claim.scope and claim.rule for claim in claims.values())
+
+
+# --- What is judged -------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "role", "off"),
+    [
+        ("fig1/public-overlaps", "regularised", ("overlap", 1.1, {"series": "Q22", "x": 0.5})),
+        ("fig1/last-layer-first", "regularised", ("threshold", 0.2, {"series": "alpha_1"})),
+        ("fig1/alpha-1-over-c", "thresholds", ("alpha_1 difference", 500, {"x": 2})),
+        ("fig3/public-overlaps", "deep_regularised", ("overlap", 1.2, {"series": "Q33", "x": 0.5})),
+        ("fig3/first-before-middle", "deep", ("threshold", 0.5, {"series": "alpha_2"})),
+        ("fig3/last-layer-first", "untied", ("threshold", 0.2, {"series": "L = 2 first"})),
+        ("fig3/public-similarities", "trec", ("similarity 2", 0.2, {"x": 0})),
+        ("fig5/layer-2-helps", "fixed_overlap", ("fixed", 0.3, {"x": 0.999})),
+    ],
+)  # fmt: skip
+def test_a_number_that_is_off_is_said_to_be(name, role, off, tmp_path):
+    (figure, claim), (quantity, factor, where) = name.split("/"), off
+    made = planted.WHOLE[figure]()[role].off(quantity, factor, **where)
+    found = planted.judged(figure, tmp_path, **{role: made})
+    assert found[claim].verdict == "no"
+    others = {key: each.verdict for key, each in found.items() if key != claim}
+    assert others == {key: VERDICTS[figure][key] for key in others}
+
+
+def test_stored_numbers_are_compared_where_the_difference_is_largest():
+    found = {1: Value(1.1, 0.02, 4), 2: Value(1.8, 0.03, 5), 3: Value(9.0, 0.1, 6), 4: None}
+    stored = {1: 1.0, 2: 2.0, 3: 3.0, 4: 4.0}
+    part = theories.largest_difference("Q", found, stored, 0.05, failed=[3.0])
+    assert (part.value, part.error, part.runs) == (pytest.approx(-0.2), 0.03, 5)
+    assert part.region == (-0.05, 0.05)
+    assert part.label == "Q, largest difference at 2 points, at alpha = 2"
+    assert "no common points" in str(theories.largest_difference("Q", {1: None}, {1: 2}, 0.1))
+
+
+def test_times_between_layers_are_those_of_runs_that_learn_both():
+    made = planted.Maker()
+    for run, (two, one) in enumerate([(1.0, 5.0), (2.0, 7.0), (1.0, 9.0), (1.0, math.inf)]):
+        x = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10.0])
+        made.add("cosine 2", "", x, np.where(x >= two, 0.5, 0.0), seed=run)
+        made.add("cosine 1", "", x, np.where(x >= one, 0.5, 0.0), seed=run)
+    part = theories.later("SGD", made.table(), "cosine 2", "cosine 1")
+    assert part.value == pytest.approx(17 / 3)
+    assert part.error == pytest.approx(np.std([4, 5, 8], ddof=1) / 3**0.5)
+    assert part.label == "SGD, 3 of 4 runs learned both"
+
+
+def test_numbers_at_other_parameters_are_not_compared_with_public_ones(tmp_path):
+    away = dict(
+        regularised=planted.state_evolution(1e-3, skip=0.6), gamp=planted.gamp(size=200),
+        thresholds=planted.thresholds(regulariser=1e-3),
+    )  # fmt: skip
+    found = planted.judged("fig1", tmp_path, **away)
+    for name, cause in (("public-overlaps", "skip is 0.6"), ("public-thresholds", "regulariser")):
+        assert found[name].verdict == "not-run"
+        assert found[name].because.startswith(cause)
+    found = planted.judged("fig2", tmp_path, sgd=planted.sgd(batch=100))
+    assert found["public-times"].because == "batch is 100, 200 is needed"
+    found = planted.judged("fig3", tmp_path, deep_regularised=planted.deep(regulariser=2e-3))
+    assert found["public-overlaps"].verdict == "not-run"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("column", ["y", "y_err"])
+def test_what_is_missing_or_no_number_is_not_judged_and_raises_nothing(column, tmp_path):
+    plain, regularised = (planted.state_evolution(value) for value in (0.0, 1e-3))
+    lost = [made.off("threshold", math.nan, column) for made in (plain, regularised)]
+    found = planted.judged("fig1", tmp_path, state_evolution=lost[0], regularised=lost[1])
+    assert found["last-layer-first"].verdict == "undecided"
+    without = [made.without("threshold") for made in (plain, regularised)]
+    found = planted.judged("fig1", tmp_path, state_evolution=without[0], regularised=without[1])
+    assert found["last-layer-first"].verdict == "not-run"
+    made = planted.thresholds().off("alpha_1 difference", math.nan, column)
+    found = planted.judged("fig1", tmp_path, thresholds=made)
+    assert found["alpha-1-over-c"].verdict == ("not-run" if column == "y" else "undecided")
+    made = planted.held().off("fixed", math.nan, column, x=0.95)
+    found = planted.judged("fig5", tmp_path, fixed_overlap=made)
+    assert found["layer-2-helps"].verdict == ("not-run" if column == "y" else "undecided")
+    made = planted.held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
+    found = planted.judged("fig5", tmp_path, fixed_overlap=made)["layer-2-helps"]
+    assert (found.verdict, "not converged at Q22 = 0.95" in found.because) == ("not-run", True)
+
+
+def test_averages_whose_identities_fail_are_marked_and_not_judged(tmp_path):
+    made = planted.state_evolution(1e-3)
+    made.about = {"broken": ["2 d(E log Z_out)/dQ = G(Q) fails by 9 standard errors"]}
+    found = planted.judged("fig1", tmp_path, regularised=made)
+    assert found["last-layer-first"].verdict == found["public-overlaps"].verdict == "undecided"
+    assert "fails by 9 standard errors" in found["public-overlaps"].because
+    figure, _ = draw("fig1", tmp_path, regularised=made)
+    assert any("fails by 9" in text.get_text() for text in figure.axes[0].texts)
+
+
+def test_the_smallest_step_of_layer_1_has_the_errors_of_both_ends(tmp_path):
+    made = planted.held().off("fixed", 3.0, "y_err", x=0.95).off("fixed", 4.0, "y_err", x=0.93)
+    step = planted.of("fig5", tmp_path, fixed_overlap=made).step
+    assert (step.value, step.error) == (0.0, pytest.approx(5e-4))
+    assert step.label == "smallest step of Q11, up to Q22 = 0.95"
+
+
+@pytest.mark.parametrize(
+    ("errors", "gap", "verdict"),
+    [
+        ((0.005, 0.005), 0.14, "no"),
+        ((0.07, 0.005), 0.14, "undecided"),
+        ((0.005, 0.005), 0.0, "yes"),
+    ],
+)
+def test_the_shallow_layers_of_three_share_a_threshold_with_either_channel(
+    errors, gap, verdict, tmp_path
+):
+    """A gap of 14 % with errors of .7 % says no, with errors of 11 % of one channel nothing."""
+    made = {}
+    for role, error in zip(("deep", "deep_regularised"), errors, strict=True):
+        made[role] = planted.deep(scrambles=4).without("threshold")
+        made[role].add("threshold", "alpha_1", 1, 1.0, error)
+        made[role].add("threshold", "alpha_2", 1, 1.0 + gap, error)
+        part = fig3._shared(made[role].table())
+        assert part.value == pytest.approx(gap)
+        assert part.error == pytest.approx((1 + gap) * math.hypot(error, error / (1 + gap)))
+    assert planted.judged("fig3", tmp_path, **made)["shared-threshold"].verdict == verdict
+
+
+def test_a_random_start_is_compared_with_the_public_run(tmp_path):
+    random = dict(init="random", alphas=(1.2,), noise=0, damping=0.8)
+    found = planted.judged("fig2", tmp_path, gamp=planted.gamp(runs=4, **random))
+    parts = {part.label: part for part in found["public-times"].parts}
+    share = parts["GAMP: share of random starts that learn layer 1, 4 of 4 runs"]
+    assert share.value == 1
+    assert share.error == pytest.approx(math.sqrt(5 / 6 * 1 / 6 / 4))
+    assert share.verdict() == "undecided"  # three of six are expected to
+    assert parts["GAMP: iteration at which cosine 2 passes 0.9, 4 runs"].verdict() == "yes"
+    for name in ("final |M22| / Q22", "plug-in error plateau", "final Q11"):
+        assert parts[f"GAMP: {name}, 4 of 4 runs"].verdict() == "yes"
+    assert found["public-times"].verdict == "undecided"
+    assert len(found["last-layer-first"].parts) == 2
+    nothing = planted.gamp(runs=3, **random).off("cosine 1", 0.02)
+    found = planted.judged("fig2", tmp_path, gamp=nothing)
+    causes = {part.unusable for part in found["public-times"].parts}
+    assert {"no run learned layer 1", "no run does"} <= causes
+    assert found["last-layer-first"].parts[1].unusable == "no run learned both layers"
+
+
+def test_means_of_runs_are_those_that_converged():
+    made = planted.gamp(alphas=(1.0, 1.1), failed=(1.1,), bad=3, runs=8)
+    made = made.off("Q11", 40, series="1.1", seed=[0, 1, 2])
+    assert runs_of_gamp.converged_mean(made.table(), "Q11", 1.1).runs == 5
+    assert runs_of_gamp.converged_mean(made.table(), "Q11", 1.1).value == pytest.approx(
+        0.77, abs=0.02
+    )
+    assert runs_of_gamp.converged_mean(made.table(), "Q11", 0.7) is None
+    made = planted.gamp(alphas=(1.1,), failed=(1.1,), bad=7, runs=8)
+    assert runs_of_gamp.converged_mean(made.table(), "Q11", 1.1) is None
+
+
+def test_runs_that_ended_early_stay_where_they_are():
+    frame = planted.Maker().add("cosine 1", "", [1, 2, 3], [0.1, 0.2, 0.3]).frame()
+    short = planted.Maker().add("cosine 1", "", [1, 2], [0.5, 0.7], seed=1).frame()
+    found = runs_of_gamp.extended(pd.concat([frame, short]))
+    assert found.loc[found["seed"] == 1, "y"].tolist() == [0.5, 0.7, 0.7]
+
+
+def test_descent_that_ends_early_or_alone_decides_nothing_of_late_times(tmp_path):
+    found = planted.judged("fig2", tmp_path, sgd=planted.sgd(epochs=60))["public-times"]
+    assert found.parts[-1].unusable == "half of the runs or fewer pass it"
+    assert [part.verdict() for part in found.parts[:-1]] == ["yes"] * 6
+    found = planted.judged("fig2", tmp_path, sgd=planted.sgd().off("cosine 2", 0.4))
+    assert found["public-times"].verdict == "undecided"  # half of the epochs are not known
+    assert found["last-layer-first"].verdict == "not-run"
+    found = planted.judged("fig2", tmp_path, sgd=planted.sgd().off("cosine 1", 2.0))
+    assert found["public-times"].verdict == "no"
+    found = planted.judged("fig2", tmp_path, sgd=planted.sgd(runs=1))
+    assert {claim.verdict for claim in found.values()} == {"undecided"}
+
+
+def test_questions_are_compared_where_they_were_run_by_bert_s_tokeniser(tmp_path):
+    found = planted.judged("fig3", tmp_path, trec=planted.trec(questions=None))
+    assert found["public-similarities"].because.startswith("TREC was not run")
+    assert len(found["classifier-first-layer-first"].parts) == 1
+    assert found["classifier-first-layer-first"].scope == "docstrings by package, 8 runs"
+    made = planted.trec(tokenizer=None)
+    made.about["tokenizer"] = {"from": "questions", "vocabulary": 5000}
+    found = planted.judged("fig3", tmp_path, trec=made)
+    assert found["public-similarities"].because.startswith("BERT's tokeniser is needed")
+    assert len(found["classifier-first-layer-first"].parts) == 2
+    found = planted.judged("fig3", tmp_path, trec=planted.trec(epochs=2))
+    assert found["public-similarities"].because == "epochs is 2, 40 is needed"
+
+
+# --- What is drawn --------------------------------------------------------------------------------
+
+
+def hollow_x(figure):
+    """The places of hollow markers on the curves."""
+    return {
+        float(x)
+        for axes in figure.axes
+        for line in axes.lines
+        if line.get_markerfacecolor() == "white" and line.get_marker() in ("o", "X")
+        for x in line.get_xdata()
+    }
+
+
+@pytest.mark.long
+def test_points_that_did_not_converge_are_hollow_and_named(tmp_path):
+    made = planted.state_evolution(1e-3, failed=(0.75,))
+    for lost in (False, True):  # a point without a number is on the axis
+        if lost:
+            made = made.off(["overlap", "error plug-in"], math.nan, ["y", "y_err"], x=0.75)
+        figure, frame = draw("fig1", tmp_path, regularised=made, gamp=planted.gamp(failed=(0.9,)))
+        assert {0.75, 0.9} <= hollow_x(figure)
+        named = frame[frame["series"].str.endswith("not converged")]
+        assert set(named["x"]) == {0.75, 0.9}
+        assert 0.75 in set(frame.loc[frame["series"] == "Q11", "x"].round(6))  # the line's own
+    figure, frame = draw(
+        "fig3", tmp_path, deep=planted.deep(failed=(1.0,)), untied=planted.untied(c_two=0.0)
+    )
+    assert hollow_x(figure) == {1.0, 2.0}
+    assert (frame["series"] == "untied, L = 2 first, not converged").any()
+    assert (frame["series"] == "Q33, no regulariser, not converged").any()
+    made = planted.held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
+    assert hollow_x(draw("fig5", tmp_path, fixed_overlap=made)[0]) == {0.95}
+
+
+def test_overlaps_of_different_layers_are_drawn_and_listed(tmp_path):
+    alphas = (0.5, 1.0, 1.1)
+    made = planted.gamp(runs=3, alphas=alphas, failed=(1.1,))
+    for quantity, y in (("M12", 0.01), ("M21", 0.02), ("Q12", 0.03)):
+        for frame in made.frames:
+            here = frame["quantity"] == quantity
+            frame.loc[here, "y"] = y * (1 + frame["seed"] / 10)  # 1, 1.1, 1.2
+    figure, frame = draw("fig1", tmp_path, gamp=made)
+    for quantity, y in (("M12", 0.011), ("M21", 0.022), ("Q12", 0.033)):
+        shown = style.series(frame, "d", f"GAMP {quantity}")
+        assert shown["x"].to_numpy() == pytest.approx([0.5, 1.0])
+        assert shown["y"].to_numpy() == pytest.approx([y, y])
+        assert shown["y_err"].to_numpy() == pytest.approx([y / 1.1 * 0.1 / 3**0.5] * 2)
+        apart = style.series(frame, "d", f"GAMP {quantity}, not converged")
+        assert apart["x"].to_numpy() == pytest.approx([1.1])
+    marks = [line for line in figure.axes[3].lines if line.get_marker() in ("<", ">", "d")]
+    hollow = [line for line in marks if line.get_markerfacecolor() == "white"]
+    assert [line.get_xdata().tolist() for line in hollow] == [
+        pytest.approx([1.1 + aside * fig1.BESIDE]) for aside in (-1, 0, 1)
+    ]
+    zero = style.series(frame, "d", "state evolution, M12, M21, Q12")
+    assert zero["y"].tolist() == [0.0] * len(alphas)
+
+
+def test_a_random_start_has_no_theory(tmp_path):
+    made = planted.gamp(init="random", alphas=(1.2,), runs=4, noise=0, damping=0.8)
+    figure, frame = draw("fig2", tmp_path, gamp=made)
+    assert not frame["series"].str.contains("infinity").any()
+    assert "random start" in figure.axes[0].get_title(loc="left")
+
+
+def test_medians_and_bands_are_those_of_the_runs(tmp_path):
+    made = planted.sgd(runs=3).off("cosine 2", 3.0, seed=2)  # whose mean is another
+    _, frame = draw("fig2", tmp_path, sgd=made)
+    runs = readings.matrix(style.series(frame, "right", "SGD, cosine 2"))
+    median = style.series(frame, "right", "SGD, cosine 2, median")
+    assert median["y"].to_numpy() == pytest.approx(runs.loc[1].to_numpy(), rel=2e-2)
+    _, frame = draw("fig3", tmp_path)
+    shown = style.series(frame, "right", "similarity 1, mean and sd of runs")
+    runs = readings.matrix(style.series(frame, "right", "similarity 1"))
+    assert shown["y_err"].to_numpy() == pytest.approx(runs.std(ddof=1).to_numpy())
+
+
+@pytest.mark.long
+def test_trec_has_a_panel_where_its_questions_are_given(tmp_path):
+    titles = {}
+    for name, questions in (("with", "train.label"), ("without", None)):
+        figure, frame = draw("fig3", tmp_path, trec=planted.trec(questions=questions))
+        titles[name] = [axes.get_title(loc="left") for axes in figure.axes]
+        assert "right" in set(frame["panel"])
+        assert ("right, TREC" in set(frame["panel"])) == (name == "with")
+    docstrings, trec = "(c) docstrings by package, two layers", "(d) TREC, two layers"
+    assert {docstrings, trec} <= set(titles["with"])
+    assert docstrings in titles["without"]
+    assert trec not in titles["without"]
+
+
+def test_public_overlaps_are_drawn_at_their_regulariser(tmp_path):
+    frame = planted.of("fig3", tmp_path).drawn
+    assert {"Q11 public", "Q11, V + 0.001", "Q11, no regulariser"} <= set(frame["series"])
+    frame = planted.of("fig3", tmp_path, deep_regularised=planted.deep(regulariser=2e-3)).drawn
+    assert "Q11 public" not in set(frame["series"])
+
+
+def test_series_keep_their_runs_and_mark_what_failed():
+    part = pd.DataFrame({"x": [1.0, 2.0], "y": [3.0, 4.0], "y_err": [0.1, 0.2], "seed": [5, 6]})
+    found = curves.named(part, "Q11")
+    assert found["seed"].tolist() == [5, 6]
+    assert found["series"].tolist() == ["Q11", "Q11"]
+    assert set(curves.named(part, "Q11", failed=True)["series"]) == {"Q11" + curves.FAILED}
+    assert curves.named(part.drop(columns="seed"), "Q11")["seed"].tolist() == [0, 0]

@@ -1,0 +1,185 @@
+"""Figure 3: quality of generators, their chains, and a student's losses on them."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import planted_losses as planted
+import pytest
+from legible import faults
+from planted_losses import FIG3
+
+from manybody.papers import style
+from manybody.papers.simplicity import chains, fig3
+
+SWEEP = np.arange(41)
+RISES = 0.1 * SWEEP
+SETTLES = 4.0 - 4.0 * np.exp(-SWEEP / 3.0)
+
+
+def of_score(score):
+    table = pd.DataFrame({"sweep": np.arange(len(score)), "score": score, "score_se": 0.1})
+    return planted.chains("n2", table)
+
+
+@pytest.mark.parametrize(
+    ("score", "sweeps", "verdict"),
+    [
+        (RISES, 40, "no"),
+        (SETTLES, 40, "yes"),
+        (SETTLES, 4, "no"),
+        ([1.0, 2.0], 1, "undecided"),  # too short
+    ],
+)
+def test_a_score_that_settles_and_one_that_still_rises(score, sweeps, verdict):
+    assert chains.settled(of_score(score), sweeps).verdict() == verdict
+
+
+def test_a_score_that_rises_evenly_drifts_by_a_quarter():
+    part = chains.settled(of_score(RISES), 40)
+    assert (part.value, part.error) == pytest.approx((0.25, 0.0), abs=1e-12)
+
+
+def test_noise_about_a_settled_score_does_not_count_as_drift():
+    rng = np.random.default_rng(0)
+    answers = []
+    for _ in range(40):
+        score = np.r_[0.0, np.full(40, 5.0) + rng.normal(0, 0.1, 40)]
+        answers.append(chains.settled(of_score(score), 40).verdict())
+    assert answers.count("no") <= 4
+
+
+def moved(name="n4", changed=0.95, rhat=1.01, score=9.0):
+    """Chains of 20 sweeps that have changed a share of their start."""
+    sweep = np.arange(21)
+    share = changed * (1 - np.exp(-sweep / 3)) / (1 - np.exp(-20 / 3))
+    columns = dict(sweep=sweep, score=score, score_se=0.07, changed=share, rhat=rhat)
+    return planted.chains(name, pd.DataFrame(columns))
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [(0.98, "yes"), (0.88, "undecided"), (0.6, "no"), (math.nan, "undecided")],
+)
+def test_a_start_is_forgotten_where_less_than_a_tenth_is_left(changed, verdict):
+    part = chains.forgotten(moved(changed=changed), 20)
+    assert part.verdict() == verdict
+    if changed == 0.6:
+        assert (part.value, part.error) == pytest.approx((0.4, math.sqrt(0.24 / 160)))
+    assert chains.forgotten(moved(changed=0.98), 3).verdict() == "no"
+    assert chains.forgotten(moved(changed=0.98), 30).verdict() == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("rhat", "verdict"), [(1.01, "yes"), (1.06, "no"), (2.8, "no"), (math.nan, "undecided")]
+)
+def test_chains_are_mixed_below_an_rhat_of_1_05(rhat, verdict):
+    assert chains.mixed(moved(rhat=rhat)).verdict() == verdict
+
+
+def own_losses(mean, seed):
+    draws = np.random.default_rng(seed).normal(mean, 0.3, 160)
+    return pd.DataFrame({"loss_sum": 16 * draws, "predictions": 16})
+
+
+@pytest.mark.parametrize(
+    ("score", "loss", "verdicts"),
+    [
+        (9.1, 1.2, ["yes", "yes"]),
+        (9.1, 1.4, ["yes", "no"]),  # four times the error of the difference
+        (9.4, 1.2, ["no", "yes"]),
+        (math.nan, 1.2, ["undecided", "yes"]),
+    ],
+)
+def test_chains_from_text_and_from_noise_agree_within_two_errors(score, loss, verdicts):
+    text, noise = moved(), moved("n4-unigram", score=score)
+    losses = own_losses(1.2, 1), own_losses(loss, 2)
+    found = chains.agreement(text, noise, losses, 20)
+    assert [part.verdict() for part in found] == verdicts
+    assert found[0].error == pytest.approx(0.07 * math.sqrt(2))
+    assert [part.value for part in found][:1] == pytest.approx([score - 9.0], nan_ok=True)
+    assert all("from noise, 20 sweeps" in part.label for part in found)
+
+
+# --- The figure ----------------------------------------------------------------------------------
+
+
+def claims(found=None, block=FIG3):
+    made = fig3.claims(planted.of_figure_3(found, block))
+    return {claim.id.rpartition("/")[2]: claim for claim in made}
+
+
+def test_generators_and_their_chains_are_judged():
+    found = claims()
+    verdicts = {name: claim.verdict for name, claim in found.items()}
+    assert verdicts == {
+        "quality": "yes",
+        "settled": "no",  # twenty sweeps are too few
+        "sweeps": "no",
+        "samples": "no",
+        "new-text": "not-run",
+    }
+    kept = [part.value for part in found["samples"].parts if "70 sweeps" in part.label]
+    assert kept == pytest.approx([0.3] * 3, abs=0.01)
+    assert sum("R-hat" in part.label for part in found["samples"].parts) == 3
+    inverted = claims(block=FIG3 | {"generators": ["bert-test", "n4-test", "n2-test"]})
+    assert inverted["quality"].verdict == "no"
+    assert len(found["sweeps"].parts) == 2 * 10  # of each pair the checkpoints after the plateau
+
+
+@pytest.mark.parametrize(("changes", "verdict"), [({"rhat": 1.02}, "yes"), ({}, "no")])
+def test_a_clone_is_a_sample_where_chains_from_text_and_from_noise_agree(changes, verdict):
+    paired = [{"evaluation": "n4-test", "text": "n4-70", "noise": "n4-unigram"}]
+    block = FIG3 | {"twins": paired, "chains": ["n4"]}
+    found = planted.paired(*planted.quality(), **changes, changed=0.99)
+    samples = claims(found, block)["samples"]
+    assert samples.verdict == verdict  # R-hat 2.8 unless it is changed
+    assert len(samples.parts) == 2 + 2 + 2  # R-hat, the start at two sweeps, score and loss
+    apart = planted.paired(*planted.quality(), noise=1.0, rhat=1.02, changed=0.99)
+    assert claims(apart, block)["samples"].verdict == "no"
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.009, "yes"), (0.02, "no")])
+def test_test_text_is_new_where_little_of_it_is_in_the_training_text(share, verdict):
+    runs, made = planted.quality()
+    overlap = {"source": "docs", "overlap": {"verbatim": share}}
+    made = {name: one._replace(about=one.about | overlap) for name, one in made.items()}
+    assert claims((runs, made))["new-text"].verdict == verdict
+
+
+def test_figure_3_draws_generators_chains_and_sweeps():
+    tables = planted.of_figure_3()
+    figure, drawn = fig3.draw(tables), tables.drawn
+    assert list(drawn.columns) == style.COLUMNS
+    assert faults(figure) == []
+    counts = drawn.groupby("panel")["series"].nunique()
+    assert counts.to_dict() == {"a": 4, "b": 3, "c": 4}
+    assert len(drawn[drawn["panel"] == "b"]) == 3 * 71
+    assert [len(axes.lines) for axes in figure.axes] == [4, 3, 4]
+    words = figure.axes[1].get_legend().get_texts()[0].get_text()
+    assert "2.8" in words
+    assert "30% of the start kept" in words
+
+
+def test_bands_of_figure_3_lie_a_standard_error_to_either_side():
+    tables = planted.of_figure_3()
+    bands = fig3.draw(tables).axes[0].collections
+    quality = tables.drawn[tables.drawn["panel"] == "a"]
+    assert len(bands) == quality["series"].nunique()
+    for band, (_, curve) in zip(bands, quality.groupby("series", sort=False), strict=True):
+        corners = {tuple(corner) for corner in band.get_paths()[0].vertices.round(9)}
+        for sign in (-1, 1):
+            edge = (curve["y"] + sign * curve["y_err"]).round(9)
+            assert set(zip(curve["x"].astype(float), edge, strict=True)) <= corners
+
+
+@pytest.mark.long
+def test_figure_3_is_read_from_files(tmp_path):
+    block = {key: value for key, value in FIG3.items() if key != "wide_generator"} | {"seeds": [1]}
+    inputs, block = planted.written(tmp_path)(fig3, block)
+    tables = fig3.tables(inputs, block)
+    assert set(tables.drawn[tables.drawn["panel"] == "c"]["seed"]) == {"1"}
+    assert set(tables.drawn["panel"]) == {"a", "b", "c"}
+    quality = next(claim for claim in fig3.claims(tables) if claim.id.endswith("quality"))
+    assert quality.verdict == "undecided"  # equal losses
+    assert len(fig3.caption(inputs, block).split()) <= 120

@@ -1,0 +1,83 @@
+"""Table 1: passages of test text, and what chains have made of them."""
+
+import numpy as np
+import pandas as pd
+import planted_losses as planted
+import pytest
+from legible import faults
+from planted_losses import LENGTH, TARGETS
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+
+from manybody.papers import style
+from manybody.papers.simplicity import table1
+
+PASSAGES = [
+    ("test text", "the array is returned as a view if possible, and"),
+    ("test text", "raised if the " + "index is out of bounds " * 5),
+    ("n = 2, order 3", "the the returned $ value of $ array of the\n name"),
+    ("n = 2, order 3", "if if the the"),
+    ("n = 6, nominal order 33 > L = 16: any order", "the index is returned as a copy if it is not"),
+]
+
+
+def test_the_text_is_drawn_as_it_is():
+    drawn = pd.DataFrame(PASSAGES, columns=style.TEXT_COLUMNS)
+    figure = table1.draw(table1.Tables(drawn, 20))
+    assert faults(figure) == []
+    shown = " ".join(text.get_text() for text in figure.axes[0].texts)
+    assert "value of $ array" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("raph is planar iff it can be d", "is planar iff it can be"),
+        (" words that are whole.", "words that are whole."),
+        ("MKV-LLA", "MKV-LLA"),
+        ("cut", "cut"),
+    ],
+)
+def test_sequences_are_cut_at_words(text, shown):
+    assert table1._at_words(text) == shown
+
+
+@pytest.fixture
+def read(tmp_path):
+    """A function from passages to the inputs and the block of a table of two clones."""
+    tokenizer = Tokenizer(WordLevel({f"w{number}": number for number in range(400)}))
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    inputs = planted.written(tmp_path)
+    return lambda chains: inputs(
+        table1, {"clones": ["n2", "bert"], "sweep": 20, "passages": chains}
+    )
+
+
+def test_passages_are_read_from_files(read):
+    inputs, block = read([1, 3])
+    tables = table1.tables(inputs, block)
+    assert tables.drawn["series"].tolist() == ["test text", "n = 2, order 3", "BERT, any order"]
+    first, moved = (
+        [[int(word[1:]) for word in part.split()] for part in text.split(" … ")]
+        for text in tables.drawn["text"][:2]
+    )
+    # Two short sequences are one passage; the words at their edges may be parts of words.
+    assert [len(part) for part in first] == [LENGTH - 2] * 2
+    assert moved == [[(token + 20) % 400 for token in part] for part in first]
+    (claim,) = table1.claims(tables)
+    assert (claim.verdict, claim.because) == ("not-run", "a reader has to judge it")
+    assert len(table1.caption(inputs, block).split()) <= 120
+
+
+def test_passages_that_clones_do_not_have_are_refused(read):
+    with pytest.raises(ValueError, match=r"passages \[4\]"):
+        table1.tables(*read([1, 4]))
+
+
+def test_clones_that_start_from_other_passages_are_refused(read, tmp_path):
+    folder = tmp_path / "other"
+    starts = np.zeros((4, LENGTH), int)
+    inputs, block = read([1, 3])
+    inputs.clones[1]._files["clones"] = planted.write_clone(folder, TARGETS["bert"], starts)
+    with pytest.raises(ValueError, match="start from other sequences"):
+        table1.tables(inputs, block)

@@ -1,0 +1,166 @@
+"""Students of known distributions: claims and picture, from planted times and ends."""
+
+import numpy as np
+import planted_runs
+import planted_truths
+import pytest
+from legible import faults
+from planted_truths import CLONES, CUTS, ENDS, HALVES, student
+
+from manybody.io import tables as stored
+from manybody.papers.simplicity import truths
+from manybody.papers.style import COLUMNS
+
+
+def claims(**planted):
+    found = truths.claims(truths.tables_of([student(**planted)]))
+    return {claim.id.rpartition("/")[2]: claim for claim in found}
+
+
+def part(claim, *words):
+    (found,) = (part for part in claim.parts if all(word in part.label for word in words))
+    return found
+
+
+def reversed_times(times):
+    return dict(zip(times, np.flip(list(times.values())), strict=True))
+
+
+def test_what_is_planted_the_same_is_found_the_same():
+    found = claims()
+    assert {name: (claim.verdict, len(claim.parts)) for name, claim in found.items()} == {
+        "ends": ("yes", 3),
+        "losses": ("yes", 2 * 3 * 2),
+        "half-times": ("yes", 3),
+        "agreement": ("yes", 3),
+        "together": ("yes", 3 * 2),
+    }
+    later = part(found["losses"], "cuts: ", "orders up to 3 over that of orders up to 2", "5%")
+    assert later.value == pytest.approx(np.log(240 / 60), abs=0.03)
+    assert part(found["half-times"], "M_3 over that of M_1").value == pytest.approx(
+        np.log(1100 / 100), abs=0.03
+    )
+    assert part(found["agreement"], "clones against cuts").value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        (dict(halves=reversed_times(HALVES)), ("cuts against the half", "clones against the half")),
+        (dict(cuts=reversed_times(CUTS)), ("cuts against the half", "clones against cuts")),
+        (dict(clones=reversed_times(CLONES)), ("clones against the half", "clones against cuts")),
+    ],
+)
+def test_an_order_that_is_another_is_denied(change, wrong):
+    agreement = claims(**change)["agreement"]
+    answers = {one.label.partition(":")[0]: one.verdict() for one in agreement.parts}
+    assert agreement.verdict == "no"
+    assert {label for label, answer in answers.items() if answer == "no"} == {
+        label for label in answers if label.startswith(wrong)
+    }
+    assert len([one for one in agreement.parts if one.value == -1.0]) == 2
+
+
+def test_a_clone_that_is_early_misleads():
+    found = claims(clones=CLONES | {"n3": 240.0})
+    late = part(found["together"], "clone of order 5", "5%")
+    assert (late.verdict(), late.value) == ("no", pytest.approx(np.log(240 / 900), abs=0.02))
+    assert part(found["together"], "clone of order 2", "5%").verdict() == "yes"
+    assert found["together"].verdict == "no"
+    # Two steps at one time are in no order.
+    assert part(found["agreement"], "clones against the half").value == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "apart", "verdict"),
+    [
+        ("cut-2", 0.012, "yes"),
+        ("cut-2", 0.03, "no"),
+        ("cut-2", -0.03, "no"),
+        ("test", 0.010, "undecided"),  # where 0.01 are allowed
+        ("test", 0.02, "no"),
+    ],
+)
+def test_ends_are_held_against_the_exact_losses(name, apart, verdict):
+    ends = claims(apart={name: apart})["ends"]
+    found = part(ends, {"cut-2": "cuts, orders up to 2", "test": "the whole law"}[name])
+    assert (found.verdict(), ends.verdict) == (verdict, verdict)
+    # Runs differ by a thousandth each; the exact loss is that of the same sequences.
+    assert found.value == pytest.approx(apart + 1e-3, abs=5e-4)
+
+
+def test_one_run_decides_nothing():
+    assert {claim.verdict for claim in claims(seeds=(0,)).values()} == {"undecided"}
+
+
+@pytest.mark.parametrize(
+    ("each", "near", "far"), [(6, "undecided", "yes"), (24, *["undecided"] * 2)]
+)
+def test_checkpoints_decide_no_time_nearer_than_they_are(monkeypatch, each, near, far):
+    steps = planted_truths.STEPS
+    monkeypatch.setattr(planted_truths, "STEPS", np.append(steps[:-1:each], steps[-1]))
+    found = claims()
+    low = "over that of orders up to 2"
+    assert part(found["losses"], "cuts: ", f"orders up to 3 {low}", "2%").verdict() == near
+    assert part(found["losses"], "cuts: ", f"the whole law {low}", "2%").verdict() == far
+    assert part(found["together"], "clone of order 2", "5%").verdict() == "undecided"
+    assert found["half-times"].verdict == "yes"
+
+
+def test_files_are_read_as_they_are_written(tmp_path):
+    def run(folder, seed):
+        history = planted_runs.rows([0, 15], [6.0, 1.8], 1, 200)
+        about = dict(description=planted_truths.spectrum().about["description"], source="known")
+        return planted_runs.write(folder, history, **about, seed=seed)
+
+    inputs, block = planted_truths.written(tmp_path, run)
+    made = truths.tables(inputs, block)
+    ((cuts,),) = (found.series for found in made.students)
+    assert [step.label for step in cuts.steps] == [
+        "orders up to 2", "orders up to 3", "the whole law"
+    ]  # fmt: skip
+    assert [np.exp(step.time()[0]) for step in cuts.steps] == pytest.approx(
+        list(CUTS.values()), rel=0.03
+    )
+    assert [step.exact - step.own for step in cuts.steps[:2]] == pytest.approx([0.1, 0.1], abs=0.1)
+    assert {claim.id for claim in truths.claims(made)} == {
+        f"simplicity/truths/docs/{name}" for name in ("ends", "losses", "half-times", "agreement")
+    }
+    # The student is compared on the sequences of the truth, or not at all.
+    truth, about = stored.read_theory(tmp_path / "truths.parquet")
+    stored.write_theory(tmp_path / "truths.parquet", truth[truth["x"] < 50], about)
+    with pytest.raises(ValueError, match="60 sequences, the truth of 50"):
+        truths.tables(inputs, block)
+
+
+def test_the_panels_hold_what_was_read():
+    found = truths.tables_of([student(), student(halves={1: 50.0, 2: 70.0, 3: 90.0})])
+    ids = [claim.id for claim in truths.claims(found)]
+    assert len(set(ids)) == len(ids) == 10
+    assert "simplicity/truths/known-2/ends" in ids
+    assert faults(truths.draw(found)) == []
+    table = found.drawn
+    assert list(table.columns) == COLUMNS
+    assert set(table["panel"]) == {"a", "b", "c", "d", "times", "half-times"}
+    exact = table[(table["panel"] == "a") & (table["seed"] == "exact")].set_index("series")["y"]
+    assert exact["BERT 2 × 64 on known, cuts: the whole law, exact"] == pytest.approx(
+        ENDS["test"], abs=0.1
+    )
+    assert len(exact) == 3
+    times = table[(table["panel"] == "times") & table["series"].str.contains("cuts")].iloc[:3]
+    assert times["x"].to_numpy() == pytest.approx(list(HALVES.values()), rel=0.02)
+    assert times["y"].to_numpy() == pytest.approx(list(CUTS.values()), rel=0.03)
+    assert (times["y_err"] < 0.05).all()
+    below, above = truths._bar(100.0, 2.0)
+    assert (100 - below[0], 100 + above[0]) == pytest.approx((100 / 7.389, 738.9), rel=1e-3)
+
+
+def test_a_series_has_the_marker_of_the_legend_in_every_panel():
+    one = student()
+    clones = one._replace(series=one.series[1:])
+    figure = truths.draw(truths.tables_of([one, clones]))
+    assert faults(figure) == []
+    second = figure.subfigs[-1].axes[1]
+    found = {line.get_marker() for line in second.lines} - {"None", ""}
+    (said,) = (line for line in figure.legends[0].legend_handles if line.get_label() == "clones")
+    assert said.get_marker() in found

@@ -1,0 +1,115 @@
+"""Files of the user's own: which are read, what is refused of them, and what counts as changed."""
+
+import configs
+import pytest
+
+from manybody.pipeline.check import ConfigError, check
+from manybody.pipeline.models import Models
+from manybody.pipeline.paths import Paths
+from manybody.pipeline.sources import Sources, digests
+
+
+def sources(config: dict) -> Sources:
+    return Sources(Paths(config), check(config))
+
+
+def own_text(files, length=8, vocabulary=300) -> dict:
+    """The default config with a text of the user's own."""
+    config = configs.load()
+    config["corpora"]["mine"] = {
+        "kind": "file",
+        "split": {"train": 0.8, "validation": 0.1, "test": 0.1},
+        "seed": 0,
+        "files": files,
+    }
+    config["sources"]["mine"] = {
+        "kind": "text",
+        "corpus": "mine",
+        "vocabulary": vocabulary,
+        "length": length,
+        "end_of_document": "dropped",
+    }
+    return config
+
+
+def test_files_of_a_folder_are_named_one_by_one(tmp_path):
+    for name in ("b.txt", "a.txt", ".hidden"):
+        (tmp_path / name).write_text("the spin turns the field")
+    asked = sources(own_text([str(tmp_path)]))
+    assert asked.corpus_files("mine") == [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
+    assert asked.corpus_modules("mine") == []
+    assert asked.corpus_files("pydocs") == []
+    assert asked.corpus_modules("pydocs") == ["manybody.data.pydocs"]
+
+
+def test_a_missing_text_is_refused_by_its_key(tmp_path):
+    asked = sources(own_text([str(tmp_path / "mine.txt")]))
+    with pytest.raises(ConfigError, match=r"corpora\.mine\.files\[0\]: found .*does not exist"):
+        asked.corpus_files("mine")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ({"length": 40}, r"sources\.mine\.length: found 40; expected at most 34, .* 102 bytes"),
+        ({"vocabulary": 400}, r"sources\.mine\.vocabulary: found 400; expected less than 359"),
+    ],
+)
+def test_a_text_that_is_too_short_is_refused(tmp_path, sizes, said):
+    (tmp_path / "mine.txt").write_text("x" * 101)
+    asked = sources(own_text([str(tmp_path / "mine.txt")], **sizes))
+    with pytest.raises(ConfigError, match=said):
+        asked.documents("mine", "train")
+
+
+def test_a_text_that_is_long_enough_is_not(tmp_path):
+    (tmp_path / "mine.txt").write_text("x" * 101)
+    asked = sources(own_text([str(tmp_path / "mine.txt")], length=34, vocabulary=358))
+    assert asked.documents("mine", "test") == "results/corpora/mine/test.parquet"
+
+
+def test_files_that_a_source_is_made_of(tmp_path):
+    (tmp_path / "J.safetensors").write_bytes(b"J")
+    config = configs.load()
+    config["sources"]["planted"]["couplings"] = {"file": str(tmp_path / "J.safetensors")}
+    assert sources(config).source_files("planted") == [str(tmp_path / "J.safetensors")]
+    config["sources"]["planted"]["couplings"] = {"file": str(tmp_path / "K.safetensors")}
+    with pytest.raises(ConfigError, match=r"sources\.planted\.couplings\.file: .*did you mean"):
+        sources(config).source_files("planted")
+
+
+def test_a_tokenizer_of_the_user_s_own(tmp_path):
+    config = configs.load()
+    source = config["sources"]["docs"]
+    del source["vocabulary"]
+    source["tokenizer"] = str(tmp_path)
+    asked = sources(config)
+    assert asked.file_beside("docs", "special.json") == "results/sequences/docs/special.json"
+    with pytest.raises(ConfigError, match=r"sources\.docs\.tokenizer: .*tokenizer\.json"):
+        asked.source_files("docs")
+    (tmp_path / "tokenizer.json").write_text("{}")
+    assert asked.source_files("docs") == [str(tmp_path / "tokenizer.json")]
+    source["tokenizer"] = {"hub": "owner/name", "revision": "main"}
+    assert sources(config).source_files("docs") == []
+
+
+def test_weights_that_are_no_folder_are_refused(tmp_path):
+    config = configs.load()
+    config["models"]["theirs"] = {"architecture": "pretrained", "weights": str(tmp_path / "no")}
+    models = Models(Paths(config), None)
+    with pytest.raises(ConfigError, match=r"models\.theirs\.weights: found .* no folder"):
+        models.weight_folders("theirs")
+    config["models"]["theirs"]["weights"] = [str(tmp_path)]
+    assert models.weight_folders("theirs") == [str(tmp_path)]
+    config["models"]["theirs"]["weights"] = {"hub": "owner/name"}
+    assert models.weight_folders("theirs") == []
+
+
+def test_the_content_of_small_files_counts(tmp_path):
+    small, large = tmp_path / "small", tmp_path / "large"
+    small.write_bytes(b"a" * 10**6)
+    large.write_bytes(b"a" * (10**6 + 1))
+    before = digests([str(small), str(large), str(tmp_path / "none")])
+    assert list(before) == [str(small)]
+    small.write_bytes(b"b")
+    assert digests([str(small)]) != before

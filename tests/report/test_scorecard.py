@@ -1,0 +1,66 @@
+"""The scorecard has a line for each claim, with the number that decides it."""
+
+import pytest
+
+from manybody.io.atomic import ArtifactError
+from manybody.papers import claims as records
+from manybody.report import scorecard
+
+
+@pytest.fixture
+def paths(tmp_path):
+    above, below = records.above("up", 0.5, 0.01), records.above("up | down", -0.5, 0.01)
+    made = {
+        "simplicity/fig4": [
+            records.judged("simplicity/fig4/a", "|V| in a name", above, "3 runs", "it is up"),
+            records.judged("simplicity/fig4/b", "It is up", [above, below], "3 runs", "it is up"),
+            records.not_run("simplicity/fig4/c", "Order 33", "L = 16"),
+        ],
+        "potts/fig3": [records.judged("potts/fig3/a", "Ours", above, "s", "up", beyond=True)],
+    }
+    found = []
+    for name, claims in made.items():
+        found.append(tmp_path / f"{name}.claims.csv")
+        found[-1].parent.mkdir()
+        records.write(claims, found[-1])
+    return found
+
+
+def lines(paths, tmp_path):
+    """The cells of the scorecard's lines, by the title above them."""
+    scorecard.write(paths, tmp_path / "scorecard.md")
+    text = (tmp_path / "scorecard.md").read_text().replace("\\|", "¦")
+    return {
+        part.partition("\n")[0]: [
+            [cell.strip() for cell in line.strip("|").split("|")]
+            for line in part.splitlines()
+            if line.startswith("| ") and not line.startswith(("| figure", "| ---"))
+        ]
+        for part in text.split("## ")[1:]
+    }
+
+
+def test_a_claim_has_one_line_with_verdict_number_and_reason(paths, tmp_path):
+    found = lines(paths, tmp_path)
+    number = "0.500 (0.480 to 0.520)"
+    assert found["What the papers claim"] == [
+        ["simplicity fig4", "¦V¦ in a name", "**yes**", number, f"up: {number}"],
+        [
+            *("simplicity fig4", "It is up", "**no**", "-0.500 (-0.520 to -0.480)"),
+            "1 yes, 1 no; up ¦ down: -0.500 (-0.520 to -0.480)",
+        ],
+        ["simplicity fig4", "Order 33", "not-run", "", "L = 16"],
+    ]
+
+
+def test_what_was_found_beyond_the_papers_stands_apart(paths, tmp_path):
+    (line,) = lines(paths, tmp_path)["What was found beyond"]
+    assert line[:2] == ["potts fig3", "Ours"]
+
+
+def test_a_file_that_is_no_table_of_claims_is_named(tmp_path):
+    path = tmp_path / "potts" / "fig3.claims.csv"
+    path.parent.mkdir()
+    path.write_text("claim,holds\nx,yes\n")
+    with pytest.raises(ArtifactError, match=r"fig3\.claims\.csv has the columns"):
+        scorecard.write([path], tmp_path / "scorecard.md")

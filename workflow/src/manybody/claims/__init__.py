@@ -1,1 +1,0 @@
-"""What a run says of each claim of the papers."""

@@ -1,1 +1,0 @@
-"""Claims of the figures of potts."""

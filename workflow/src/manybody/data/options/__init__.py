@@ -1,0 +1,115 @@
+"""What others may ask of a source, and the keys that several kinds share."""
+
+from collections.abc import Iterator
+from math import isclose
+from typing import ClassVar, Literal
+
+from manybody.io.options import Block, Count, Inside, Seed, Several, Text, key
+
+HAMILTONIAN = "hamiltonian.safetensors"  # the file of a source with a Hamiltonian
+
+
+class TensorFile(Block):
+    """A tensor of the user's own."""
+
+    file: Text = key("A safetensors file with a tensor of this name, symmetric for J and U.")
+
+
+class SourceOptions(Block):
+    """What holds for all kinds of sources; each one overrides what differs."""
+
+    made_by: ClassVar[str]
+    """The rule that makes the sequences."""
+    package_files: ClassVar[tuple[str, ...]] = ()
+    """Files beside the kind's module that it reads."""
+    conditionals: ClassVar[tuple[str, str] | None] = None
+    """Where the conditionals are known: the source's file that holds them, and the module whose
+    `read_conditionals(path)` gives an object with `vocabulary` and `log_conditionals(tokens)`."""
+    carded: ClassVar[bool] = False
+    """Whether the sequences are described as a clone's are, by the `card` of their document."""
+    beside: ClassVar[tuple[str, ...]] = ()
+    """Files beside the sequences that rules make of the source."""
+    reads: ClassVar[tuple[str, ...]] = ()
+    """Files of the source that this one is made from."""
+
+    @property
+    def made_from(self) -> str | None:
+        """The source that this one is made from, which says |V| and L; None of others."""
+        return None
+
+    @property
+    def hamiltonian_order(self) -> int | None:
+        """Order of the Hamiltonian, which is in the file `HAMILTONIAN`; None without one."""
+        return None
+
+    def given_files(self) -> Iterator[tuple[str, str, str]]:
+        """The user's own files: key, path, and what it is expected to be."""
+        for name in type(self).model_fields:
+            tensor = getattr(self, name)
+            if isinstance(tensor, TensorFile):
+                yield f"{name}.file", tensor.file, f"a safetensors file with {name}"
+
+    def available(self, split: str) -> int | None:
+        """Sequences of a split, where the config says so."""
+        return None
+
+
+class Sequences(Block):
+    """How many sequences each split has."""
+
+    train: Several = key("Of the training split.")
+    validation: Several = key("Of the validation split.")
+    test: Several = key("Of the test split.")
+
+
+class Drawn(SourceOptions):
+    """What all sources have of which any number of sequences can be drawn."""
+
+    made_by = "draw_sequences"
+    sequences: Sequences = key("Sequences of each split.")
+
+    def available(self, split: str) -> int:
+        return getattr(self.sequences, split)
+
+
+class Derived(Drawn):
+    """What all sources have that are drawn exactly from files of another; each has its `source`."""
+
+    @property
+    def made_from(self) -> str:
+        return self.source
+
+
+class Sampled(Drawn):
+    """What samples of any Hamiltonian have."""
+
+    made_by = "sample_hamiltonian"
+    beside = (HAMILTONIAN,)
+    conditionals = (HAMILTONIAN, "manybody.data.hamiltonian")
+    length: Several = key("Sites L, at least the order of the interaction.")
+    vocabulary: int = key("Colours |V|.", ge=2, le=64)
+    seed: Seed = key("Draws J, its signs or U, and the chains.")
+
+
+class Vectors(Block):
+    """The mean of P products of random vectors."""
+
+    vectors: Count = key("Number of vectors P.")
+    variables: Literal["signs", "bits"] = key("signs are +1 and -1, bits 1 and 0.")
+    probability: Inside = key("Probability of +1 (signs) or 1 (bits).")
+
+
+class Shares(Block):
+    """Shares of the documents; they sum to 1."""
+
+    train: Inside = key("Share of the training split.")
+    validation: Inside = key("Share of the validation split.")
+    test: Inside = key("Share of the test split.")
+
+    def problems(self):
+        total = self.train + self.validation + self.test
+        if not isclose(total, 1, abs_tol=1e-9):
+            yield (
+                "",
+                f"found shares that sum to {total:g}; expected 1; change train, validation or test",
+            )

@@ -1,0 +1,31 @@
+"""Intervals of measured values, and the answer that an interval gives."""
+
+import math
+from functools import cache
+
+DEVIATIONS = 3.0  # standard errors over sequences by which a difference must differ from zero
+ERRORS = 2.0  # standard errors on either side of a value: 95 % of a normal distribution
+
+
+def margin(error: float, runs: float | None = None, deviations: float = ERRORS) -> float:
+    """Half width of the interval that a normal distribution has at `deviations` standard errors.
+
+    error: a standard error estimated from `runs` independent values, which widens the interval by
+    Student's t with runs - 1 degrees of freedom; None stands for very many. One run has an infinite
+    margin: it says nothing of its error.
+    """
+    if runs is None:
+        return deviations * error
+    return _student(runs, deviations) * error if runs > 1 else math.inf
+
+
+@cache
+def _student(runs: float, deviations: float) -> float:
+    from scipy.special import ndtr, stdtrit
+
+    return float(stdtrit(runs - 1, ndtr(deviations)))
+
+
+def decided(holds: bool, fails: bool) -> str:
+    """The answer of a rule; undecided where neither is so, as where an error is NaN."""
+    return "yes" if holds else "no" if fails else "undecided"

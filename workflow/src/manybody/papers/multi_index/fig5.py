@@ -1,0 +1,112 @@
+"""Figure 5: the overlap of layer 1 at convergence against that of layer 2, which is held fixed."""
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from manybody.io import options
+from manybody.io.options import key, refers
+from manybody.papers import claims as records
+from manybody.papers import style
+from manybody.papers.claims import Comparison
+from manybody.papers.figure import Figure
+from manybody.papers.multi_index import curves, theories
+from manybody.papers.multi_index.theories import KIND, Inputs, channel, sampled
+from manybody.papers.readings import Table
+
+NO_FALL = 0.003  # a step down of Q11 that counts as none
+
+
+class MultiIndexFig5Theory(options.Block):
+    """What figure 5 draws."""
+
+    fixed_overlap: refers("theory", f"{KIND}fixed-overlap") = key(
+        "Theory of kind multi-index-fixed-overlap."
+    )
+
+
+class Block(Figure):
+    """What layer 1 learns while layer 2 is held."""
+
+    theory: MultiIndexFig5Theory = key("What is drawn.")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What is drawn; the smallest step of Q11 from one Q22 to the next; the entry."""
+
+    drawn: pd.DataFrame
+    step: Comparison
+    entry: dict
+
+
+def tables(inputs: Inputs, block: Block) -> Tables:
+    """Q11 at the Q22 that are held, and its smallest step."""
+    table = inputs.read()["fixed_overlap"]
+    rows = curves.line_rows(table.get("fixed", "Q11"), "Q11", table.failed("fixed"))
+    return Tables(curves.gathered({"": rows}), _smallest_step(table), table.entry)
+
+
+def _smallest_step(table: Table) -> Comparison:
+    """Where layer 1 is not learned the steps are 0, which is no fall."""
+    label, found = "smallest step of Q11", table.get("fixed", "Q11")
+    if len(found) < 2:
+        return Comparison(label, math.nan, unusable="Q22 is held at fewer than two values")
+    if len(failed := table.failed("fixed")):
+        places = ", ".join(f"{x:g}" for x in failed)
+        return Comparison(label, math.nan, unusable=f"not converged at Q22 = {places}")
+    steps = found["y"].diff().iloc[1:]
+    if steps.isna().any():
+        return Comparison(label, math.nan, unusable="a Q11 is not a number")
+    at = steps.idxmin()
+    error = math.hypot(found["y_err"][at], found["y_err"].shift()[at])
+    rule = dict(runs=table.entry["scrambles"], deviations=records.STRICT)
+    label += f", up to Q22 = {found.loc[at, 'x']:g}"
+    return records.above(label, float(steps[at]), error, -NO_FALL, **rule)
+
+
+def claims(tables: Tables) -> list[records.Claim]:
+    """True if a better layer 2 makes a better layer 1."""
+    entry = tables.entry
+    return [
+        theories.claim(
+            "multi-index/fig5/layer-2-helps",
+            "The better the last layer is known, the more is learned of the first (fig. 5)",
+            [tables.step],
+            f"two layers, alpha = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}, "
+            f"{len(entry['overlaps'])} values of Q22, {sampled(entry)}",
+            f"no step of Q11 is below -{NO_FALL:g} by three standard errors",
+        )
+    ]
+
+
+@style.in_house_style
+def draw(tables: Tables):
+    """One curve; hollow points did not converge."""
+    figure, entry = style.new(1, 2.7), tables.entry
+    axes = figure.subplots()
+    curves.line(axes, tables.drawn, "", "Q11", curves.LAYER[1], marker="o", markersize=3)
+    axes.set(
+        xlabel="overlap of layer 2, Q₂₂, held fixed",
+        ylabel="overlap of layer 1, Q₁₁",
+        ylim=(-0.03, 1.04),
+        title=f"α = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}",
+    )
+    if curves.failures(tables.drawn, ""):
+        axes.lines[-1].set_label("not converged")
+        axes.legend(loc="upper left")
+    return figure
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    """What is shown, what the eye sees, how it was made."""
+    entry = inputs.entries["fixed_overlap"]
+    return (
+        "Layer 1 is not learned before layer 2 is known well.\n\n"
+        f"Two tied layers, two tokens, c = {entry['skip']:g}, {channel(entry)}. The overlap Q₂₂ of "
+        f"layer 2 is held at {len(entry['overlaps'])} values, and Q₁₁ solves its own fixed point "
+        f"Q₁₁/(1 - Q₁₁) = α G₁₁(Q₁₁, Q₂₂) at α = {entry['alpha']:g}, which the public data do not "
+        "say: it is the value of figure 2.\n\n"
+        f"{sampled(entry)}, whose standard error is the band. Hollow points did not converge.\n"
+    )

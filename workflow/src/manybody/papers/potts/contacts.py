@@ -1,0 +1,333 @@
+"""Contact maps: scores of all pairs of sites, and how many of the best ones are true contacts."""
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from manybody.io.options import Count, Seed, Text, key, refers
+from manybody.measure import contacts
+from manybody.papers import claims as records
+from manybody.papers import inputs as needed
+from manybody.papers import style
+from manybody.papers.figure import Figure
+from manybody.papers.inputs import Contacts, Hamiltonian, KnownContacts
+from manybody.papers.style import points
+
+STRUCTURE = re.compile(r"\.(pdb|ent|cif|mmcif)(\.gz)?$")
+RIGHT, WRONG, PLAIN = "#0072B2", "#D55E00", "#444444"
+CONTACT, UNKNOWN = "#9A9A9A", "#E9E9E9"
+LOOKS = {"corrected": ("corrected score", "-", RIGHT), "as it is": ("score as it is", "--", PLAIN)}
+DARKEST = 0.99  # quantile of the scores at which the colours end: no single pair sets them
+SITES = 60  # up to which a site's square is large enough for a dot of full size
+
+
+class Block(Figure):
+    """Scores of pairs of sites, and how many of the best are contacts."""
+
+    source: refers("sources") = key("An alignment, or a Potts source.")
+    model: refers("models") = key("A one-layer factored model.")
+    seed: Seed = key("Its run.")
+    truth: Text = key(
+        "A file of known contacts: a list of pairs, a table of distances, or a structure (PDB or "
+        "mmCIF, by its ending). Without one, the couplings of a Potts source; of an alignment the "
+        "scores alone are drawn.",
+        None,
+    )
+    chain: Text = key(
+        "Chain of the structure; the one that agrees best with the alignment's reference record by "
+        "default.",
+        None,
+    )
+    separation: Count = key("Least distance j - i of a pair that counts.", 1)
+
+    def misfits(self, path, config):
+        structure = self.truth is not None and STRUCTURE.search(self.truth.lower())
+        if self.chain is not None and not structure:
+            yield (
+                f"{path}.chain: found {self.chain} with truth {self.truth or 'left out'}; expected "
+                f"a structure, PDB or mmCIF, that has chains; give one, or leave `chain` out"
+            )
+        kind = config.sources[self.source].kind
+        if structure and kind != "alignment":
+            yield (
+                f"{path}.truth: found {self.truth}, a structure, for {self.source}, of kind "
+                f"{kind}; expected a list of pairs or a table of distances; its chain is aligned "
+                f"with a record, which an alignment alone has"
+            )
+        model = config.models[self.model]
+        if not model.about.pairwise:
+            yield (
+                f"{path}.model: found {self.model}; expected factored attention of one layer, "
+                f"whose weights score pairs; take such a model"
+            )
+
+
+class Inputs(needed.Inputs):
+    """Scores of a run, what is known, and the entries of source and model."""
+
+    contacts: Contacts
+    known: KnownContacts | None
+    planted: Hamiltonian | None
+    source: dict
+    model: dict
+
+    @classmethod
+    def of(cls, block: Block, config: dict) -> "Inputs":
+        source = config["sources"][block.source]
+        planted = block.truth is None and source.get("kind") == "potts"
+        return cls(
+            contacts=Contacts(source=block.source, model=block.model, seed=block.seed),
+            known=KnownContacts(truth=block.truth) if block.truth else None,
+            planted=Hamiltonian(source=block.source) if planted else None,
+            source=source,
+            model=config["models"][block.model],
+        )
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Contacts and known pairs (L, L, bool)."""
+
+    contacts: np.ndarray
+    known: np.ndarray
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Scores (L, L) of all pairs, `corrected` and `as it is`; what they are of; what is true; the
+    least j - i of the pairs that count; what is drawn.
+
+    asked: as many pairs as there are contacts, at least one. chance: the share of contacts among
+    all known pairs. precision: the share of contacts among the best n = 1, 2, ... pairs.
+    """
+
+    drawn: pd.DataFrame
+    scores: dict[str, np.ndarray]
+    about: dict
+    truth: Truth | None
+    separation: int
+    asked: int
+    chance: float
+    precision: dict[str, np.ndarray]
+
+    @property
+    def apart(self) -> str:
+        """The pairs that count, in words."""
+        return f", |i − j| ≥ {self.separation}" if self.separation > 1 else ""
+
+
+def tables(inputs: Inputs, block: Block) -> Tables:
+    """Scores and precision, from a table of `measure.contacts` and what is known."""
+    frame, about = contacts.read_scores(inputs.contacts.file())
+    length, truth = about["length"], None
+    if inputs.known:
+        truth = Truth(*contacts.read_known(inputs.known.file()))
+    elif inputs.planted:
+        from manybody.data.hamiltonian import Hamiltonian
+
+        couplings = Hamiltonian.load(inputs.planted.file()).couplings
+        truth = Truth(couplings != 0, ~np.eye(length, dtype=bool))
+    scores = {
+        name: contacts.as_matrix(frame, column, length)
+        for name, column in (("corrected", "apc"), ("as it is", "score"))
+    }
+    return tables_of(scores, about, truth, block.separation)
+
+
+def tables_of(
+    scores: dict[str, np.ndarray], about: dict, truth: Truth | None, separation: int
+) -> Tables:
+    """The tables of these scores."""
+    corrected, seed = scores["corrected"], about["seed"]
+    i, j = np.nonzero(np.triu(np.ones(corrected.shape, bool), 1))
+    rows = [f"score of site {site}" for site in i + 1]
+    parts = [points("a", rows, seed, j + 1.0, corrected[i, j])]
+    asked, chance, precision = 0, math.nan, {}
+    if truth is None:
+        values = corrected[contacts.best_pairs(corrected, separation)]
+        ranks = np.arange(1, len(values) + 1)
+        parts.append(points("b", "corrected score by rank", seed, ranks, values))
+    else:
+        counted = np.triu_indices(len(corrected), max(1, separation))
+        known = truth.contacts[counted][truth.known[counted]]
+        asked = max(1, int(known.sum()))
+        chance = float(known.mean()) if len(known) else math.nan
+        for name, (label, *_) in LOOKS.items():
+            shares = contacts.precision(scores[name], truth.contacts, separation, None, truth.known)
+            counts = np.arange(1, len(shares) + 1)
+            errors = [contacts.binomial_error(*one) for one in zip(shares, counts, strict=True)]
+            parts.append(points("b", label, seed, counts, shares, errors))
+            precision[name] = shares
+    drawn = style.gathered(parts)
+    return Tables(drawn, scores, about, truth, separation, asked, chance, precision)
+
+
+def claims(tables: Tables) -> list[records.Claim]:
+    """The best pairs are contacts more often than by chance; no claim where nothing is known."""
+    if tables.truth is None:
+        return []
+    id_, statement = "potts/contacts/best-pairs", "The pairs of highest score are contacts"
+    scope = title(tables.about)
+    if not tables.chance > 0:
+        reason = f"none of the known pairs{tables.apart} is a contact"
+        return [records.not_run(id_, statement, reason, scope)]
+    found = []
+    for name, shares in tables.precision.items():
+        share = float(shares[tables.asked - 1])
+        label = (
+            f"share of contacts among the best {tables.asked} pairs{tables.apart} ({name}), "
+            f"{share:.3g}, above that of all known pairs, {tables.chance:.3g}"
+        )
+        error = contacts.binomial_error(share, tables.asked)
+        found.append(records.above(label, share - tables.chance, error, deviations=records.STRICT))
+    rule = "the share is above that of all known pairs by three binomial standard errors"
+    return [records.judged(id_, statement, found, scope, rule)]
+
+
+def title(about: dict) -> str:
+    """Source, model and sequences of a table of scores."""
+    count = f"{about['sequences']} sequences"
+    if about["weighted"]:
+        count += f", which count as {about['effective']:.0f}"
+    heads = f"{about['heads']} head{'s' if about['heads'] > 1 else ''}"
+    return f"{about['source']}, {about['model']} (seed {about['seed']}): {heads}, {count}"
+
+
+@style.in_house_style
+def draw(tables: Tables):
+    """(a) the scores, with contacts if they are known; (b) precision, or the scores in order."""
+    figure = style.new(2, 3.7)
+    left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
+    _draw_map(figure, left, tables)
+    if tables.truth is None:
+        _draw_ranks(right, tables)
+    else:
+        _draw_precision(right, tables)
+    figure.suptitle(title(tables.about), x=0.01, ha="left")
+    return figure
+
+
+def _draw_map(figure, axes, tables: Tables) -> None:
+    """Scores above the diagonal; below it contacts and the best pairs, or the scores again."""
+    from matplotlib.ticker import MaxNLocator
+
+    scores, truth, separation = tables.scores["corrected"], tables.truth, tables.separation
+    length = len(scores)
+    edges = np.array((0.5, length + 0.5))
+    upper = np.triu(np.ones((length, length), bool), 1)
+    shown = np.where(upper if truth is not None else ~np.eye(length, dtype=bool), scores, np.nan)
+    most = np.quantile(scores[upper], DARKEST, method="lower")
+    most = most if most > 0 else max(scores[upper].max(), 1e-9)
+    looks = dict(extent=(*edges, *edges[::-1]), interpolation="nearest")
+    image = axes.imshow(shown, cmap="Blues", vmin=0, vmax=most, **looks)
+    bar = figure.colorbar(image, ax=axes, shrink=0.85, extend="both", pad=0.02)
+    bar.set_label("corrected score (nats)")
+    axes.set(xlabel="site j", ylabel="site i", xlim=edges, ylim=edges[::-1])
+    axes.spines[["top", "right"]].set_visible(True)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
+    axes.plot(edges, edges, color="0.6", linewidth=0.6)
+    axes.set_title(
+        "(a) scores" if truth is None else "(a) scores above, contacts below the diagonal"
+    )
+    if separation > 1:
+        for shift in (separation - 0.5, 0.5 - separation):
+            axes.plot(edges + shift, edges, color="0.6", linewidth=0.6, linestyle=":")
+    if truth is not None:
+        _draw_contacts(axes, tables, looks)
+
+
+def _draw_contacts(axes, tables: Tables, looks: dict) -> None:
+    from matplotlib.colors import ListedColormap
+    from matplotlib.lines import Line2D
+
+    scores, truth, count = tables.scores["corrected"], tables.truth, tables.asked
+    lower = np.tril(np.ones(scores.shape, bool), -1)
+    states = np.where(truth.contacts, 1.0, np.where(truth.known, np.nan, 0.0))
+    colours = ListedColormap([UNKNOWN, CONTACT])
+    axes.imshow(np.where(lower, states, np.nan), cmap=colours, vmin=0, vmax=1, **looks)
+    pairs = contacts.best_pairs(scores, tables.separation, truth.known)
+    first, second = (sites[:count] for sites in pairs)
+    hits = truth.contacts[first, second]
+    size = 9 * min(1.0, SITES / len(scores))
+    axes.scatter(first + 1, second + 1, s=size, c=np.where(hits, RIGHT, WRONG), linewidths=0)
+    marks = dict(linestyle="", marker="o", markersize=3)
+    handles = [
+        Line2D([], [], linestyle="", marker="s", color=CONTACT, label="contact"),
+        Line2D([], [], color=RIGHT, label=f"best {count}: contact", **marks),
+        Line2D([], [], color=WRONG, label=f"best {count}: no contact", **marks),
+    ]
+    if not (truth.known | np.eye(len(scores), dtype=bool)).all():
+        handles.append(Line2D([], [], linestyle="", marker="s", color=UNKNOWN, label="unknown"))
+    style.legend_below(axes, 2, handles=handles)
+
+
+def _draw_precision(axes, tables: Tables) -> None:
+    """Share of contacts among the best n pairs, with one binomial standard error."""
+    for name, (label, line, colour) in LOOKS.items():
+        found = style.series(tables.drawn, "b", label)
+        axes.plot(found["x"], found["y"], line, color=colour, label=label)
+        if name == "corrected":
+            low, high = found["y"] - found["y_err"], found["y"] + found["y_err"]
+            looks = dict(color=colour, alpha=0.15, linewidth=0)
+            axes.fill_between(found["x"], low.clip(lower=0), high.clip(upper=1), **looks)
+    chance, count = tables.chance, tables.asked
+    axes.axhline(chance, color="0.5", linestyle=":", label=f"chance: {chance:.2g}")
+    axes.axvline(count, color="0.7", linewidth=0.8, label=f"number of contacts: {count}")
+    axes.set(
+        xscale="log",
+        ylim=(0, 1.03),
+        xlim=(1, None),
+        xlabel=f"best n pairs{tables.apart}",
+        ylabel="share of contacts among them",
+        title="(b) precision",
+    )
+    style.legend_below(axes, 2)
+
+
+def _draw_ranks(axes, tables: Tables) -> None:
+    """The scores in falling order: contacts, if any, stand out from the bulk."""
+    found = style.series(tables.drawn, "b", "corrected score by rank")
+    length = len(tables.scores["corrected"])
+    axes.plot(found["x"], found["y"], color=RIGHT)
+    axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
+    axes.axvline(length, color="0.7", linewidth=0.8, label=f"L = {length}")
+    axes.set(
+        xscale="log",
+        xlabel=f"rank of the pair{tables.apart}",
+        xlim=(1, None),
+        ylabel="corrected score (nats)",
+        title="(b) scores in order",
+    )
+    axes.legend(loc="upper right")
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    """What is shown, what the eye sees, how it was made."""
+    source, model = inputs.source, inputs.model
+    recipe = model["training"]["optimizer"]
+    origin = f"the alignment *{source['file']}*" if "file" in source else block.source
+    if inputs.known:
+        given = f"contacts of *{block.truth}* (nearer than 8 Å where distances are given)"
+    else:
+        given = "planted pairs" if inputs.planted else ""
+    shown = (
+        f"**(a)** Above the diagonal corrected scores, below it {given} and as many of the best "
+        "pairs. **(b)** Share of contacts among the best n pairs, with one binomial standard error."
+        if given
+        else "**(a)** Corrected scores. **(b)** Scores in falling order: contacts leave the bulk."
+    )
+    weights = f", ridge {recipe['ridge']:g}" if recipe.get("ridge") else ""
+    heads = model.get("heads") or 1
+    weights += f", sparsity {recipe['sparsity']:g}" if recipe.get("sparsity") else ""
+    return (
+        "Contact map: couplings between sites that factored attention infers from sequences.\n\n"
+        f"{shown}\n\n"
+        f"One layer of {heads} head{'s' if heads > 1 else ''} on {origin}, run {block.seed}, "
+        f"{recipe['name'].upper()}{weights}. The score of a pair is the Frobenius norm of its "
+        "couplings in the zero-sum gauge, without the gap; the average product correction takes "
+        "off what both sites have in common with all others.\n"
+    )

@@ -1,0 +1,477 @@
+"""Figure 2: factored attention and transformer encoders on samples of a Potts model.
+
+(a) held-out loss above the optimum against the epoch, (b) the true couplings and the attention
+maps, (c) error of the couplings read off the maps, their gauge fixed, (d) loss above the optimum
+against a, which leads from factored to ordinary attention.
+
+In the table of what is drawn, maps have their columns in x, rows in the series and values in y.
+Numbers that are not points of a panel have a panel of their own: `loss` (a with the loss itself,
+and the optimum), `candidates` (x: learning rate, y: excess of every recipe that was tried),
+`pearson`, `mean square` (of c A - J, as in the paper) and `values` (error of V, colours weighted by
+their frequency), each at the last step and over seeds.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from manybody.io.options import Block as Part
+from manybody.io.options import NotNegative, Seeds, Text, key, refers
+from manybody.papers import claims as records
+from manybody.papers import inputs as needed
+from manybody.papers import style
+from manybody.papers.figure import Adopting, Figure
+from manybody.papers.inputs import Equations, Hamiltonian, Maps, Sequences, Trained
+from manybody.papers.potts import runs
+from manybody.papers.potts.runs import FACTORED, Candidate, Data, Entry
+from manybody.papers.style import points
+
+COLOURS = (
+    style.ORDERS[2],
+    style.ORDERS[3],
+    style.ORDERS[6],
+    style.UNBOUNDED,
+    style.ORDERS[4],
+    style.TIMES[1],
+)
+BESIDE = 3  # names of architectures that fit beside each other below the narrow panel
+CANDIDATES = "Models that differ by their recipe; the one with the lowest held-out loss is drawn."
+
+
+class Choice(Part):
+    """Runs among which the best learning rate is chosen."""
+
+    candidates: Annotated[list[refers("models")], Field(min_length=1)] = key(CANDIDATES)
+    seeds: Seeds = key("Runs of each.")
+
+    def runs(self, source: str) -> list[dict]:
+        """Runs of all candidates, as fields of their keys."""
+        return [
+            {"source": source, "model": model, "seed": seed}
+            for model in self.candidates
+            for seed in self.seeds
+        ]
+
+
+class Architecture(Choice):
+    """One architecture of panels a to c."""
+
+    label: Text = key("Name in the legend.")
+    longer: refers("models") = key(
+        "One of the candidates with more steps, for a check that they were enough.", None
+    )
+
+
+class Interpolation(Choice):
+    """Interpolated models of one parameter a, for panel d."""
+
+    a: NotNegative = key("Their parameter.")
+
+    def misfits(self, path, config):
+        for number, name in enumerate(self.candidates):
+            a = getattr(config.models[name], "a", "none")
+            if a != self.a:
+                yield (
+                    f"{path}.candidates[{number}]: found {name} at a = {self.a}, but its a is {a}; "
+                    f"expected the same; change one"
+                )
+
+
+class Block(Figure):
+    """Architectures on one sample of the generalised Potts model."""
+
+    source: refers("sources") = key("A Potts source.")
+    optimum: Adopting = key("The energy model with the source's own weights.")
+    runs: list[Architecture] = key("Architectures of panels a to c.", min_length=1)
+    interpolation: list[Interpolation] = key("Interpolated models of panel d.", [])
+
+    def misfits(self, path, config):
+        named = {"optimum": [self.optimum]}
+        for key_, entries in (("runs", self.runs), ("interpolation", self.interpolation)):
+            for number, entry in enumerate(entries):
+                longer = [entry.longer] if getattr(entry, "longer", None) else []
+                named[f"{key_}[{number}]"] = [*entry.candidates, *longer]
+        for where, names in named.items():
+            for name in names:
+                model = config.models[name]
+                yield from model.misfits_of(f"{path}.{where}", name, self.source, config)
+
+
+class Inputs(needed.Inputs):
+    """Runs, the maps of those of panels a to c, their losses by equations, and the source."""
+
+    models: list[Trained]
+    maps: list[Maps]
+    equations: Equations
+    sequences: Sequences
+    hamiltonian: Hamiltonian
+    source: dict
+
+    @classmethod
+    def of(cls, block: Block, config: dict) -> "Inputs":
+        mapped = [run for entry in block.runs for run in entry.runs(block.source)]
+        others = [run for entry in block.interpolation for run in entry.runs(block.source)]
+        more = [(block.optimum, 0)]
+        more += [(one.longer, seed) for one in block.runs if one.longer for seed in one.seeds]
+        more = [{"source": block.source, "model": model, "seed": seed} for model, seed in more]
+        given = [(run["source"], run["model"], run["seed"]) for run in [*mapped, *others]]
+        return cls(
+            models=[Trained(**run) for run in [*mapped, *others, *more]],
+            maps=[Maps(**run) for run in mapped],
+            equations=Equations(runs=list(dict.fromkeys(given))),
+            sequences=Sequences(source=block.source),
+            hamiltonian=Hamiltonian(source=block.source),
+            source=config["sources"][block.source],
+        )
+
+
+@dataclass(frozen=True)
+class Tables:
+    """All runs, and what is drawn. maps: titles and matrices (L, L) of panel b, J first."""
+
+    drawn: pd.DataFrame
+    data: Data
+    maps: list[tuple[str, str, np.ndarray]]
+
+
+def tables(inputs: Inputs, block: Block) -> Tables:
+    """Losses, maps and errors of the best recipes, and of all that were tried."""
+    return tables_of(read(inputs, block))
+
+
+def read(inputs: Inputs, block: Block) -> Data:
+    """The runs of a figure's block."""
+    from manybody.data.hamiltonian import Hamiltonian as Stored
+    from manybody.io import sequences, tables
+
+    held_out = sequences.Sequences.open(inputs.sequences.file())
+    manifests = {(run.model, run.seed): run.file() for run in inputs.models}
+    mapped = {(run.model, run.seed): run.file() for run in inputs.maps}
+    losses, _ = tables.read_theory(inputs.equations.file())
+    each = {key: part["y"].to_numpy() for key, part in losses.groupby(["series", "seed"])}
+
+    def read_run(model: str, seed: int, named: str) -> runs.PottsRun:
+        found = runs.training_runs.read(manifests[model, seed])
+        return runs.PottsRun(*found, {}, each=each.get((named, seed)))
+
+    def entry(part: Choice, label: str, a: float = math.nan) -> Entry:
+        def candidate(model: str) -> Candidate:
+            return Candidate(model, {seed: read_run(model, seed, model) for seed in part.seeds})
+
+        made = Entry(label, [candidate(model) for model in part.candidates], a)
+        if getattr(part, "longer", None):
+            made.longer = candidate(part.longer)
+        for seed, run in made.runs.items():
+            if (made.best.model, seed) in mapped:
+                run.maps, run.values = runs.read_maps(mapped[made.best.model, seed])
+        return made
+
+    steps = sorted(block.interpolation, key=lambda part: part.a)
+    return Data(
+        source=inputs.source,
+        hamiltonian=Stored.load(inputs.hamiltonian.file()),
+        tokens=held_out.tokens,
+        optimum=read_run(block.optimum, 0, ""),
+        architectures=[entry(part, part.label) for part in block.runs],
+        interpolation=[entry(part, f"a = {part.a:g}", part.a) for part in steps],
+    )
+
+
+def tables_of(data: Data) -> Tables:
+    """The tables of these runs."""
+    maps = _maps(data)
+    parts = [*_losses(data), *_map_rows(maps), *_errors(data), *_ends(data), *_steps(data)]
+    return Tables(style.gathered(parts + runs.numbers(data)), data, maps)
+
+
+def _losses(data: Data) -> list[pd.DataFrame]:
+    """(a): excess of each architecture's best recipe, mean and sd over seeds; p / (2 M L), what any
+    well-specified fit loses by its finite sample."""
+    found = []
+    for entry in data.architectures:
+        curves = [run.curve.set_index("epoch")["loss"] for run in entry.runs.values()]
+        mean_, spread = _mean(curves, data.optimum.end)
+        found.append(points("a", entry.label, "mean", mean_.index, mean_, spread))
+        for seed, curve in zip(entry.runs, curves, strict=True):
+            found.append(points("loss", entry.label, seed, curve.index, curve))
+    optimum = data.optimum.curve.iloc[-1]
+    found.append(points("loss", "optimum", "", [math.nan], [optimum["loss"]], optimum["loss_se"]))
+    for size in dict.fromkeys(data.trained_on(entry) for entry in data.architectures):
+        expected = [data.expected_excess(size)]
+        found.append(points("a", f"p/(2ML), M = {size}", "", [math.nan], expected))
+    return found
+
+
+def _mean(curves: list[pd.Series], zero: float) -> tuple[pd.Series, pd.Series]:
+    """Mean above `zero` and sd (NaN for one) over seeds, at the times that all of them have."""
+    joined = pd.concat(curves, axis=1, join="inner").sort_index()
+    return joined.mean(axis=1) - zero, joined.std(axis=1, ddof=1)
+
+
+def _maps(data: Data) -> list[tuple[str, str, np.ndarray]]:
+    """Label, error and correlation in words, and matrix of J and of each shown seed's map.
+
+    Of factored attention it is c A, with c the scale, sign included, that is nearest to J: the
+    gauge. The averaged maps of encoders have no gauge and are as they are.
+    """
+    shown = [("J", "true couplings", data.hamiltonian.couplings)]
+    for entry in data.architectures:
+        found = entry.runs[runs.training_runs.chosen(entry.runs)].last_map
+        if found is not None:
+            error = data.coupling_error(found)
+            words = f"err {error.error:.2g}, r {error.pearson:.3f}"
+            gauged = error.scale * found if entry.kind in FACTORED else found
+            shown.append((entry.label, words, gauged))
+    return [(label, words, _without_diagonal(matrix)) for label, words, matrix in shown]
+
+
+def _without_diagonal(matrix: np.ndarray) -> np.ndarray:
+    found = np.array(matrix, float)
+    np.fill_diagonal(found, np.nan)
+    return found
+
+
+def _map_rows(maps: list[tuple[str, str, np.ndarray]]) -> list[pd.DataFrame]:
+    return [
+        points("b", f"{label}, row {number}", "", range(1, len(values) + 1), values)
+        for label, _, matrix in maps
+        for number, values in enumerate(matrix, start=1)
+    ]
+
+
+def _errors(data: Data) -> list[pd.DataFrame]:
+    """(c): err_J against the epoch, for runs whose maps were kept at more than one step."""
+    found = []
+    for entry in data.architectures:
+        curves = [curve for run in entry.runs.values() if len(curve := data.error_curve(run))]
+        if curves:
+            mean_, spread = _mean(curves, 0.0)
+            found.append(points("c", entry.label, "mean", mean_.index, mean_, spread))
+    return found
+
+
+def _ends(data: Data) -> list[pd.DataFrame]:
+    """(c) beside: err_J of every seed at its last step."""
+    found = []
+    for number, entry in enumerate(data.architectures):
+        ends = entry.of_last_maps(lambda last: data.coupling_error(last).error)
+        found.append(points("c end", entry.label, ends.index, [number] * len(ends), ends))
+    return found
+
+
+def _steps(data: Data) -> list[pd.DataFrame]:
+    """(d): excess against a, with its standard error over seeds, if there are several, and over
+    sequences paired with the optimum."""
+    if not data.interpolation:
+        return []
+    a = [entry.a for entry in data.interpolation]
+    excess = [data.excess(entry).mean() for entry in data.interpolation]
+    errors = [data.excess_error(entry) for entry in data.interpolation]
+    found = [points("d", "interpolation", "mean", a, excess, errors)]
+    for entry in data.interpolation:
+        places = [entry.a] * len(entry.runs)
+        found.append(points("d", "interpolation", list(entry.runs), places, data.excess(entry)))
+    return found
+
+
+def claims(tables: Tables) -> list[records.Claim]:
+    """How encoders and the interpolation compare with factored attention, over seeds."""
+    data, id_ = tables.data, "potts/fig2"
+    seeds = max(len(entry.runs) for entry in data.entries)
+    runs_each = f"up to {seeds} runs each" if seeds > 1 else "one run each"
+    scope = f"{data.source['kind']} source, L = {data.hamiltonian.length}, {runs_each}"
+    above_zero = "the mean difference over seeds is above 0 by three standard errors"
+    return [
+        records.judged(
+            f"{id_}/encoders-above",
+            "Encoders end above factored attention, fewer layers higher (fig. 2a)",
+            runs.encoders_above(data),
+            scope,
+            above_zero,
+        ),
+        records.judged(
+            f"{id_}/faster",
+            "Factored attention converges faster than encoders (fig. 2a)",
+            runs.faster(data),
+            scope,
+            above_zero,
+        ),
+        records.judged(
+            f"{id_}/interpolation",
+            "The loss rises from factored to ordinary attention (fig. 2d)",
+            runs.along_interpolation(data),
+            scope,
+            above_zero,
+        ),
+        *_searches(data, scope),
+    ]
+
+
+def _searches(data: Data, scope: str) -> list[records.Claim]:
+    """Judges the search of recipes, where rates were searched or longer runs made."""
+    inside = "The best learning rates lie inside the range that was searched"
+    enough = "More steps do not lower the losses of figure 2"
+    drop = f"the drop is below {runs.ENOUGH:g} nats per token"
+    parts_of = {
+        "rates": (inside, runs.searched(data), "the best rate is none of the outermost"),
+        "steps": (enough, runs.longer(data), drop),
+    }
+    return [
+        records.judged(f"potts/fig2/{name}", statement, parts, scope, rule, beyond=True)
+        for name, (statement, parts, rule) in parts_of.items()
+        if parts
+    ]
+
+
+# --- Panels ---------------------------------------------------------------------------------------
+
+
+@style.in_house_style
+def draw(tables: Tables):
+    """Four panels: losses, maps, errors of the couplings, interpolation."""
+    figure = style.new(2, 6.9)
+    upper, middle, lower = figure.subfigures(3, 1, height_ratios=(1.2, 0.85, 1))
+    losses, strength = upper.subplots(1, 2, width_ratios=(2, 1))
+    errors, ends = lower.subplots(1, 2, width_ratios=(2, 1), sharey=True)
+    _draw_losses(losses, tables)
+    _draw_maps(middle, tables)
+    _draw_errors(errors, tables)
+    _draw_ends(ends, tables)
+    _draw_interpolation(strength, tables)
+    upper.legend(*losses.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    return figure
+
+
+def _palette(data: Data) -> list[str]:
+    return [COLOURS[number % len(COLOURS)] for number in range(len(data.architectures))]
+
+
+def _draw_lines(axes, tables: Tables, panel: str, labels: dict[str, str]) -> None:
+    """Means over seeds, with a band of one sd where there are several."""
+    for colour, entry in zip(_palette(tables.data), tables.data.architectures, strict=True):
+        found = style.series(tables.drawn, panel, entry.label)
+        if len(found):
+            looks = dict(color=colour, marker="o", markeredgewidth=0)
+            axes.plot(found["x"], found["y"], label=labels.get(entry.label), **looks)
+            style.band(axes, found, colour)
+
+
+def _draw_losses(axes, tables: Tables) -> None:
+    data = tables.data
+    names = {entry.label: f"{entry.label}: {recipe(entry.best)}" for entry in data.architectures}
+    _draw_lines(axes, tables, "a", names)
+    drawn = tables.drawn[tables.drawn["panel"] == "a"]
+    for _, row in drawn[drawn["series"].str.startswith("p/(2ML)")].iterrows():
+        axes.axhline(row["y"], color="black", linestyle="--", linewidth=0.9, zorder=1)
+        axes.annotate(
+            row["series"].replace(",", f" = {row['y']:.2g},"),
+            xy=(0.0, row["y"]),
+            xycoords=("axes fraction", "data"),
+            xytext=(3, -3),
+            textcoords="offset points",
+            va="top",
+            fontsize=style.SMALL,
+        )
+    _epochs(axes)
+    positive = drawn["y"][np.isfinite(drawn["y"]) & (drawn["y"] > 0)]
+    if len(positive):
+        axes.set(yscale="log", ylim=(0.5 * positive.min(), 1.3 * positive.max()))
+    optimum = data.optimum.curve["loss"].iloc[-1]
+    axes.set(
+        ylabel="held-out loss above the optimum\n(nats per token)",
+        title=f"(a) β = {data.hamiltonian.beta:.4g}, optimum {optimum:.4f} nats per token",
+    )
+
+
+def _draw_maps(part, tables: Tables) -> None:
+    """J and the map of each architecture's shown seed, on one scale of colours."""
+    from matplotlib.ticker import MaxNLocator
+
+    largest = np.nanmax(np.abs(tables.data.hamiltonian.couplings))
+    row = part.subplots(1, len(tables.maps), squeeze=False)[0]
+    for axes, (label, words, matrix) in zip(row, tables.maps, strict=True):
+        looks = dict(cmap="RdBu_r", vmin=-largest, vmax=largest, square=True, cbar=False)
+        style.seaborn().heatmap(matrix, ax=axes, xticklabels=False, yticklabels=False, **looks)
+        axes.set_facecolor("0.85")
+        axes.set_title(f"{label}\n{words}", fontsize=style.SMALL)
+        ticks, sites = [0.5, len(matrix) - 0.5], [1, len(matrix)]
+        axes.set_xticks(ticks, sites, fontsize=6)
+        axes.set_yticks(ticks, sites if axes is row[0] else [], fontsize=6)
+    bar = part.colorbar(row[0].collections[0], ax=list(row), shrink=0.75, aspect=14, pad=0.01)
+    bar.locator = MaxNLocator(4)
+    bar.ax.tick_params(labelsize=6)
+    part.suptitle("(b) couplings and attention maps", x=0.01, ha="left")
+
+
+def _draw_errors(axes, tables: Tables) -> None:
+    _draw_lines(axes, tables, "c", {})
+    _epochs(axes)
+    axes.set(
+        yscale="log",
+        ylabel="error of J\n|cA − J|² / |J|²",
+        title="(c) reconstruction of the couplings",
+    )
+
+
+def _draw_ends(axes, tables: Tables) -> None:
+    entries = tables.data.architectures
+    for colour, entry in zip(_palette(tables.data), entries, strict=True):
+        found = style.series(tables.drawn, "c end", entry.label)
+        axes.plot(found["x"], found["y"], "o", color=colour, alpha=0.8, markersize=5)
+    names = [entry.label.replace(", ", "\n").replace(" attention", "") for entry in entries]
+    axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    axes.tick_params(axis="x", labelsize=6, labelrotation=90 if len(names) > BESIDE else 0)
+    axes.tick_params(axis="y", labelleft=False)
+    several = any(len(entry.runs) > 1 for entry in entries)
+    axes.set_title(f"at the end{', every seed' if several else ''}")
+
+
+def _draw_interpolation(axes, tables: Tables) -> None:
+    found = style.series(tables.drawn, "d", "interpolation")
+    found = found[found["seed"] == "mean"]
+    if not len(found):
+        axes.axis("off")
+        return
+    looks = dict(fmt="o-", color=style.TIMES[2], capsize=2)
+    axes.errorbar(found["x"], found["y"], yerr=found["y_err"], **looks)
+    axes.set(ylim=(min(0.0, *found["y"]), None), xlabel="a", title="(d) interpolation")
+    axes.set_ylabel("loss above the optimum")
+
+
+def recipe(candidate: Candidate) -> str:
+    """Optimiser, rate and steps of a recipe, and the number of seeds."""
+    settings = candidate.recipe["optimizer"]
+    names = {"sgd": "SGD", "adamw": "Adam", "lbfgs": "L-BFGS"}
+    words = [names.get(settings["name"], settings["name"])]
+    if math.isfinite(candidate.rate):
+        words[0] += f" {candidate.rate:g}"
+    seeds = len(candidate.runs)
+    words += [f"{candidate.recipe['steps']} steps", f"{seeds} seed{'s' if seeds > 1 else ''}"]
+    return ", ".join(words)
+
+
+def _epochs(axes) -> None:
+    """Epochs from 0 on, linear up to 1 and logarithmic beyond: runs differ much in length."""
+    axes.set_xscale("symlog", linthresh=1, linscale=0.3)
+    axes.set(xlim=(0, None), xlabel="training epoch")
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    """What is shown, what the eye sees, how it was made."""
+    source = inputs.source
+    return (
+        "One layer of factored attention learns the couplings of a generalised Potts model.\n\n"
+        "**(a)** Held-out loss above that of the true conditionals, every site masked in turn; "
+        "dashed: what a fit of p numbers loses by seeing M sequences only. **(b)** J, and the map "
+        "of the run with the median loss; of factored attention c A, c fixed by the best fit. "
+        "**(c)** Relative error of these couplings. **(d)** Loss above the optimum from factored "
+        "(a = 0) to ordinary attention (a = 1).\n\n"
+        rf"Samples of {block.source}: L = {source['length']}, \|V\| = {source['vocabulary']}, "
+        f"{source['sequences']['validation']} held-out sequences. The best of each "
+        "architecture's recipes is drawn, mean and sd over seeds.\n"
+    )

@@ -1,0 +1,134 @@
+"""Times at which losses saturate, at checkpoints and between them, with bootstraps over chains."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+SATURATION = (0.05, 0.02)  # shares of the total drop that may remain at saturation
+BOOTSTRAPS = 1000
+SEED = 0  # of the bootstrap
+
+
+def saturation(steps: Sequence[float], losses: Sequence[float], share: float = SATURATION[0]):
+    """Saturation step of a loss curve, and the spacing to the checkpoint before it.
+
+    The first checkpoint from which the drop that remains to the minimum is below `share` of the
+    total drop, from the first checkpoint to the minimum. A minimum followed by a rise counts as
+    saturation at the minimum at the latest. No curve is fitted. (NaN, NaN) below three checkpoints.
+    """
+    steps, losses = np.asarray(steps, float), np.asarray(losses, float)
+    if len(steps) < 3:
+        return math.nan, math.nan
+    lowest = int(losses.argmin())
+    remaining = losses[: lowest + 1] - losses[lowest]
+    above = np.flatnonzero(remaining >= share * remaining[0])
+    first = min(int(above[-1]) + 1, lowest) if len(above) else 0
+    return float(steps[first]), float(steps[first] - steps[max(first - 1, 0)])
+
+
+def saturations(curves: pd.DataFrame, target: str, share: float = SATURATION[0]) -> pd.DataFrame:
+    """Saturation step and spacing for each seed (the index) of a target's curves."""
+    mine = curves[curves["target"] == target].sort_values("step")
+    rows = {
+        seed: saturation(curve["step"], curve["loss"], share)
+        for seed, curve in mine.groupby("seed", sort=True)
+    }
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["step", "spacing"])
+
+
+def log_times(
+    steps: Sequence[float], losses: np.ndarray, share: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """log t of curves (..., checkpoints), and the log of the ratio of the checkpoints around it.
+
+    t is where the drop that remains to the minimum falls below `share` of the total drop for good
+    (`saturation`), between two checkpoints by linear interpolation of the loss in log t.
+    NaN for a curve that does not fall, and where t lies before the first checkpoint above step 0.
+    """
+    steps, losses = np.asarray(steps, float), np.asarray(losses, float)
+    lowest = losses.argmin(axis=-1)[..., None]
+    remaining = losses - np.take_along_axis(losses, lowest, axis=-1)
+    bound = share * remaining[..., :1]
+    places = np.arange(len(steps))
+    above = (remaining >= bound) & (places < lowest)
+    last = np.where(above, places, -1).max(axis=-1, keepdims=True)
+    falls = last >= 0
+    last = np.maximum(last, 0)
+    following = np.minimum(last + 1, len(steps) - 1)
+    before, after = (np.take_along_axis(remaining, at, axis=-1) for at in (last, following))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(steps)
+        width = logs[following] - logs[last]
+        found = logs[last] + width * (before - bound) / (before - after)
+    known = falls & np.isfinite(found)
+    return np.where(known, found, np.nan)[..., 0], np.where(known, width, np.nan)[..., 0]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Clones of one kind of generator: log t (students, generators), and their bootstraps.
+
+    resampled: (bootstraps, students, generators). width: the largest log of the ratio of two
+    checkpoints between which a time was interpolated.
+    """
+
+    times: np.ndarray
+    resampled: np.ndarray
+    width: float
+    chains: int
+
+
+def read_kinds(
+    losses: pd.DataFrame,
+    targets: dict,
+    kinds: Sequence[Sequence[str]],
+    share: float,
+    bootstraps: int = BOOTSTRAPS,
+) -> list[Kind]:
+    """Times of each kind, a list of targets, from a table of losses with seeds.
+
+    Clones whose chains started from the same sequences (equal `rows`) share the draws of a
+    bootstrap; others are drawn on their own.
+    """
+    draws: dict = {}
+    generator = np.random.default_rng(SEED)
+    found = []
+    for names in kinds:
+        times, resampled, widths, chains = [], [], [], []
+        for name in names:
+            steps, sums, counts = _cube(losses[losses["target"] == name])
+            start = targets[name].get("rows")
+            key = (tuple(start) if start else name, sums.shape[-1])
+            if key not in draws:
+                draws[key] = generator.multinomial(
+                    key[1], np.full(key[1], 1 / key[1]), size=bootstraps
+                ).T.astype(float)
+            weights = draws[key]
+            time, width = log_times(steps, sums.sum(axis=-1) / counts.sum(axis=-1), share)
+            curves = np.moveaxis((sums @ weights) / (counts @ weights), -1, 0)
+            times.append(time)
+            resampled.append(log_times(steps, curves, share)[0])
+            widths.append(width)
+            chains.append(sums.shape[-1])
+        found.append(
+            Kind(
+                np.stack(times, axis=-1),
+                np.stack(resampled, axis=-1),
+                float(np.max(widths)),
+                min(chains),
+            )
+        )
+    return found
+
+
+def _cube(losses: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Steps, and loss sums and predictions (students, checkpoints, chains), of one target."""
+    ordered = losses.sort_values(["seed", "step", "sequence"])
+    shape = tuple(ordered[key].nunique() for key in ("seed", "step", "sequence"))
+    sums, counts = (
+        ordered[key].to_numpy(float).reshape(shape) for key in ("loss_sum", "predictions")
+    )
+    return np.sort(ordered["step"].unique()), sums, counts

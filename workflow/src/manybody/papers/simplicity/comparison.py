@@ -1,0 +1,242 @@
+"""Comparisons of the times at which a student's losses on two kinds of clones saturate.
+
+Two kinds of generators of equal test loss and different order are compared, each with one or more
+runs of its own, by
+
+    d = mean over students s and generators g of log t(s, g), late kind, less that of the early kind
+
+with t the step at which the loss of student s on the clone of generator g saturates, interpolated
+in log t between checkpoints. Three kinds of chance enter, each estimated on its own:
+
+    V_s = var over s of (mean over g of log t, late less early) / S            S - 1 degrees
+    V_g = pooled variance over g of (mean over s of log t) (1/G_late + 1/G_early)
+    V_c = variance of d over bootstraps of the chains                          C - 1 degrees
+
+and the half width of the 95 % interval is sqrt(t_s^2 V_s + t_g^2 V_g + t_c^2 V_c), where each t is
+Student's with the degrees of freedom of its own part (Banerjee 1960: the interval covers at least
+as often as it says, whichever part is the large one). The variance of log t over generators is
+taken to be the same for all kinds that a figure compares; its degrees of freedom are the number of
+generators less the number of kinds. Every generator has chains of its own, so chains enter V_g as
+well as V_c: the interval is rather too wide. Chains that start from the same sequences are drawn
+together.
+
+The order sets the time if d is above log 1.25 by both definitions of saturation. d decides nothing
+where the generators' test losses are not shown to be equal within 0.05 nats by the error of their
+difference, or where checkpoints do not resolve the times.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from manybody.io import tables
+from manybody.models import labels
+from manybody.papers import claims as records
+from manybody.papers.saturation import BOOTSTRAPS, SATURATION, Kind, read_kinds
+from manybody.papers.simplicity.students import Evaluated
+
+BOUND = math.log(1.25)  # of log t: what counts as a difference
+EQUAL = 0.05  # nats per token, between generators that are to differ in order alone
+RESOLVED = BOUND + 1e-9  # log of the ratio of the two checkpoints between which t is interpolated
+
+
+class Interval(NamedTuple):
+    """d, its standard error, the half width of its 95 % interval, and the three parts of the error.
+
+    generators is NaN where there is one of each kind: the interval is then that of these two.
+    """
+
+    value: float
+    error: float
+    half: float
+    students: float
+    generators: float
+    chains: float
+
+    @property
+    def low(self) -> float:
+        return self.value - self.half
+
+    @property
+    def high(self) -> float:
+        return self.value + self.half
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+
+def spread(kinds: Sequence[Kind]) -> tuple[float, int]:
+    """Variance of log t over generators, pooled over kinds, and its degrees of freedom."""
+    degrees = sum(kind.times.shape[1] - 1 for kind in kinds)
+    squares = 0.0
+    for kind in kinds:
+        means = kind.times.mean(axis=0)
+        squares += ((means - means.mean()) ** 2).sum()
+    return (squares / degrees if degrees else math.nan), degrees
+
+
+def interval(late: Kind, early: Kind, generators: tuple[float, int]) -> Interval:
+    """d of two kinds, from the variance over generators that `spread` gives; see the module."""
+    one, two = (kind.times.mean(axis=1) for kind in (late, early))
+    differences = one - two
+    students = len(differences)
+    value = float(differences.mean())
+    resampled = late.resampled.mean(axis=(1, 2)) - early.resampled.mean(axis=(1, 2))
+    by_student = float(differences.std(ddof=1) / math.sqrt(students)) if students > 1 else math.nan
+    by_chain = float(resampled.std(ddof=1))
+    variance, degrees = generators
+    by_generator = math.nan
+    parts = [
+        records.margin(by_student, students),
+        records.margin(by_chain, min(late.chains, early.chains)),
+    ]
+    if degrees:
+        by_generator = math.sqrt(variance * (1 / late.times.shape[1] + 1 / early.times.shape[1]))
+        parts.append(records.margin(by_generator, degrees + 1))
+    known = [part for part in (by_student, by_generator, by_chain) if not math.isnan(part)]
+    return Interval(
+        value, math.hypot(*known), math.hypot(*parts), by_student, by_generator, by_chain
+    )
+
+
+# --- The premise ---------------------------------------------------------------------------------
+
+
+def tested(generators: Sequence[Evaluated], made: dict, test: str) -> pd.DataFrame | None:
+    """Losses on test text of the checkpoint behind a clone (`generator` of its document)."""
+    for run in generators:
+        same = run.about["description"] == made["description"]
+        if same and run.about["seed"] == made["seed"]:
+            mine = run.losses[run.losses["target"] == test]
+            if made["step"] in set(mine["step"]):
+                return tables.select(mine, test, made["step"])
+    return None
+
+
+def unequal(
+    generators: Sequence[Evaluated],
+    targets: dict,
+    late: Sequence[str],
+    early: Sequence[str],
+    test: str,
+) -> str:
+    """The reason why generators of two kinds do not pass for equally good; empty if they do.
+
+    They are compared pair by pair; the reason has the pair that is farthest apart.
+    """
+    parts = []
+    for one, two in zip(late, early, strict=False):
+        found = [tested(generators, targets[name]["generator"], test) for name in (one, two)]
+        for name, part in zip((one, two), found, strict=True):
+            if part is None:
+                return f"the generator of {name} was not tested at its step"
+        difference = tables.paired_difference(*found)
+        parts.append(records.near(f"{one} and {two}", *difference, 0.0, EQUAL))
+    verdicts = [part.verdict() for part in parts]
+    if set(verdicts) == {"yes"}:
+        return ""
+    farthest = max(parts, key=lambda part: abs(part.value))
+    words = "are apart" if "no" in verdicts else "are not shown to be equal"
+    number = records.written(farthest.value, *farthest.interval())
+    return f"test losses of the generators {words}: {number} nats, {EQUAL:g} may be"
+
+
+# --- Comparisons ---------------------------------------------------------------------------------
+
+
+class Compared(NamedTuple):
+    """Two kinds: their targets, what they are called, d by share of the drop that is left, and the
+    reason why d decides nothing, if there is one."""
+
+    late: list[str]
+    early: list[str]
+    words: str
+    found: dict[float, Interval]
+    unusable: str
+
+    def parts(self) -> list[records.Comparison]:
+        """d by both definitions of saturation."""
+        return [
+            records.above(
+                f"log ratio of times, {self.words}, {share:.0%} of the drop left",
+                *(one.value, one.error, BOUND),
+                half=one.half,
+                unusable=self.unusable,
+            )
+            for share, one in self.found.items()
+        ]
+
+
+def compare(
+    losses: pd.DataFrame,
+    targets: dict,
+    generators: Sequence[Evaluated],
+    test: str,
+    pairs: Sequence[tuple[list[str], list[str]]],
+    bootstraps: int = BOOTSTRAPS,
+) -> list[Compared]:
+    """Each pair (late, early) of kinds of clones.
+
+    losses, targets: of the students. generators: runs with their losses on the target `test`. The
+    variance over generators is pooled over the kinds of all pairs.
+    """
+    kinds = list(dict.fromkeys(tuple(kind) for pair in pairs for kind in pair))
+    intervals: list[dict[float, Interval]] = [{} for _ in pairs]
+    widths = [0.0 for _ in pairs]
+    for share in SATURATION:
+        read = dict(zip(kinds, read_kinds(losses, targets, kinds, share, bootstraps), strict=True))
+        pooled = spread([kind for names, kind in read.items() if _own(names, kinds, targets)])
+        for place, pair in enumerate(pairs):
+            late, early = (read[tuple(kind)] for kind in pair)
+            intervals[place][share] = interval(late, early, pooled)
+            widths[place] = float(np.max([widths[place], late.width, early.width]))
+    made = []
+    for (late, early), found, width in zip(pairs, intervals, widths, strict=True):
+        reasons = [unequal(generators, targets, late, early, test)]
+        reasons += [] if width <= RESOLVED else ["checkpoints do not resolve the times"]
+        words = f"{kind_label(targets, late)} against {kind_label(targets, early)}"
+        reason = "; ".join(filter(None, reasons))
+        made.append(Compared(list(late), list(early), words, found, reason))
+    return made
+
+
+def claim(
+    id: str, about: str, compared: Sequence[Compared], scope: str, beyond: bool = False
+) -> records.Claim:
+    """The claim that the order sets the time, on which all pairs and both definitions must agree.
+
+    about: the figure or the clones, in the statement.
+    """
+    return records.judged(
+        id,
+        f"At equal loss of the generators their order sets the time ({about})",
+        [part for one in compared for part in one.parts()],
+        scope,
+        f"the log of the ratio of times is above log 1.25 = {BOUND:.3f}, by both definitions",
+        share=1.0,
+        beyond=beyond,
+    )
+
+
+def _own(names: tuple[str, ...], kinds: list[tuple[str, ...]], targets: dict) -> bool:
+    """True if no kind before has runs of the same generators: what is pooled is counted once."""
+    made = [_runs(kind, targets) for kind in kinds]
+    return made.index(_runs(names, targets)) == kinds.index(names)
+
+
+def _runs(names: Sequence[str], targets: dict) -> list[tuple[dict, int]]:
+    generators = [targets[name]["generator"] for name in names]
+    return [(made["description"], made["seed"]) for made in generators]
+
+
+def kind_label(targets: dict, names: Sequence[str]) -> str:
+    """`n = 2, order 3, rank 160, from noise`: what is common to the clones of a kind."""
+    document = targets[names[0]]
+    text = labels.target(document, rank=labels.bounded(document["generator"]["description"]))
+    text = text.partition(", stopped at")[0]
+    stopped = not document["generator"]["last"]
+    noise = document["chain_init"] == "unigram"
+    return f"{text}{', stopped' if stopped else ''}{', from noise' if noise else ''}"

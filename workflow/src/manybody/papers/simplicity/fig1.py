@@ -1,0 +1,117 @@
+"""Figure 1, right: a student's losses on the clones against the training epoch."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from manybody.io import tables as files
+from manybody.io.options import key
+from manybody.papers import claims as records
+from manybody.papers import style
+from manybody.papers.claims import Comparison
+from manybody.papers.simplicity import learning
+from manybody.papers.simplicity.learning import Series, Student
+from manybody.papers.simplicity.students import (
+    StudentFigure,
+    StudentInputs,
+    Targets,
+    read_student,
+)
+
+
+class Block(StudentFigure):
+    """Losses on the clones against the epoch."""
+
+    ladder: Targets = key("Targets from low to high order.", min_length=2)
+
+
+class Inputs(StudentInputs):
+    """The student's runs; the figure that has the claims about the same runs, if there is one."""
+
+    claims_reported_by: str | None
+
+    @classmethod
+    def of(cls, block: Block, config: dict) -> "Inputs":
+        figures = config.get("figures", {}).get("simplicity", {})
+        same = (
+            name
+            for name, other in figures.items()
+            if "late_steps" in other and other["evaluation"] == block.evaluation
+        )
+        return super().of(block, config, claims_reported_by=next(same, None))
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What is drawn, by series; comparisons, none where another figure has them."""
+
+    drawn: pd.DataFrame
+    series: list[Series]
+    curves: list[pd.DataFrame]
+    seeds: int
+    scope: str
+    order: list[Comparison]
+    overlap: list[Comparison]
+    claims_reported_by: str | None
+
+
+def tables(inputs: Inputs, block: Block) -> Tables:
+    """Losses by epoch, and the times at which they saturate."""
+    return tables_of(Student.of(read_student(inputs)), block, inputs.claims_reported_by)
+
+
+def tables_of(student: Student, block: Block, claims_reported_by: str | None = None) -> Tables:
+    """The same of a student."""
+    unit = 1 / files.steps_per_epoch(student.tested.history)
+    series = learning.ladder(student, block)
+    curves = [one.curve(student, "loss", "loss", unit) for one in series]
+    given = student.curves, block.ladder, student.labels
+    judged = not claims_reported_by
+    return Tables(
+        style.gathered(curves),
+        series,
+        curves,
+        student.seeds,
+        student.scope,
+        learning.ordered(*given) if judged else [],
+        learning.overlap(*given, block.control) if judged else [],
+        claims_reported_by,
+    )
+
+
+def claims(tables: Tables) -> list[records.Claim]:
+    """The order of learning, where no other figure of the same runs has it."""
+    if tables.claims_reported_by:
+        return []
+    return [
+        learning.in_order("fig1", "figure 1", tables.order, tables.scope),
+        learning.together_at_first("fig1", "figure 1", tables.overlap, tables.scope),
+    ]
+
+
+@style.in_house_style
+def draw(tables: Tables):
+    """The losses on a linear axis."""
+    figure = style.new(1, 3.1)
+    axes = figure.subplots()
+    for series, curve in zip(tables.series, tables.curves, strict=True):
+        learning.draw_curve(axes, curve, series)
+    axes.set(
+        xlabel="training epoch",
+        ylabel="test loss (nats per token)",
+        xlim=(0, None),
+        title=tables.scope,
+    )
+    style.legend_below(axes, 2, title=learning.band(tables.seeds), alignment="left")
+    return figure
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    """What is shown, what the eye sees, how it was made."""
+    return (
+        "Figure 1, right: test loss of a student on clones of bounded order, against the epoch.\n\n"
+        "Line and band are the mean and one standard deviation over runs, in nats per predicted "
+        "token. The losses fall together at first; those on clones of low order stop early and "
+        "may rise again, that on the clone of the highest order falls to the end.\n\n"
+        f"{inputs.made()}\n"
+    )

@@ -1,0 +1,332 @@
+"""Figure 3: how good the generators are, and whether their chains have settled."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import pandas as pd
+
+from manybody.io import tables as files
+from manybody.io.options import Block as Options
+from manybody.io.options import key, refers
+from manybody.measure.chains import FORGOTTEN, RHAT, rhat_of
+from manybody.models import labels
+from manybody.papers import claims as records
+from manybody.papers import style
+from manybody.papers.claims import Comparison
+from manybody.papers.simplicity import chains as chains_of
+from manybody.papers.simplicity import learning
+from manybody.papers.simplicity.chains import Chains
+from manybody.papers.simplicity.learning import Student
+from manybody.papers.simplicity.students import (
+    Evaluated,
+    Evaluation,
+    Pair,
+    Run,
+    StudentFigure,
+    StudentInputs,
+    Test,
+    read_evaluated,
+)
+
+VERBATIM = 0.01  # share of test blocks that may stand in the training text
+
+
+class PairedChains(Options):
+    """Clones of one generator from text and from noise, which agree if they are its samples."""
+
+    evaluation: Evaluation = key("Evaluation of the generator, one of the figure's.")
+    text: refers("clone targets") = key("Its target of chains from test sequences.")
+    noise: refers("clone targets") = key("Its target of chains from unigram noise.")
+
+    def misfits(self, path, config):
+        evaluation = config.evaluations[self.evaluation]
+        found = [evaluation.targets[name] for name in (self.text, self.noise)]
+        made = {(config.clones[target.clone].model, target.sweep) for target in found}
+        if made != {(evaluation.model, found[0].sweep)}:
+            yield (
+                f"{path}: found {self.text} and {self.noise}, clones of other models or at "
+                f"different sweeps; expected both of {evaluation.model} at one sweep; change one "
+                f"of them in evaluations.{self.evaluation}"
+            )
+
+
+class Block(StudentFigure):
+    """The generators' quality, their chains' scores, two sweeps compared."""
+
+    evaluation: Evaluation = key("Evaluation of the student of panel c.")
+    seeds: list[Run] = key("Runs that are read; panel c draws the first.", None, min_length=1)
+    generators: list[Evaluation] = key("Evaluations of the generators from low to high order.")
+    wide_generator: Evaluation = key("Evaluation of a low-order generator of high quality.", None)
+    test: Test = key("Target of test text in the generators' evaluations.")
+    chains: list[refers("clones")] = key("Clones whose scores panel b draws.")
+    twins: list[PairedChains] = key(
+        "Clones of one generator from text and from noise, which agree if they are samples of it.",
+        [],
+    )
+    pairs: list[Pair] = key("Pairs of targets, the same chains at two sweeps, for panel c.")
+
+    def misfits(self, path, config):
+        yield from super().misfits(path, config)
+        for number, paired in enumerate(self.twins):
+            if paired.evaluation not in self.generators:
+                yield (
+                    f"{path}.twins[{number}].evaluation: found {paired.evaluation}; expected one "
+                    f"of {path}.generators: {', '.join(self.generators)}; take one of them or add "
+                    f"it there"
+                )
+
+
+class Inputs(StudentInputs):
+    """Generators, their chains, and a student that is tested on them."""
+
+
+class Curve(NamedTuple):
+    """Rows of what is drawn, and legend, colour, line and marker."""
+
+    rows: pd.DataFrame
+    looks: dict
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What is drawn, the same by panel and curve, and comparisons by statement."""
+
+    drawn: pd.DataFrame
+    panels: dict[str, list[Curve]]
+    energy: str
+    network: str
+    scope: str
+    quality: list[Comparison]
+    settled: list[Comparison]
+    samples: list[Comparison]
+    sweeps: list[Comparison]
+    verbatim: list[Comparison]
+
+
+def tables(inputs: Inputs, block: Block) -> Tables:
+    """Losses of generators and of a student, scores of chains; of each evaluation one run."""
+    runs = [*inputs.runs, *inputs.generators]
+    found: dict[str, Evaluated] = {}
+    for run, tested in zip(runs, read_evaluated(runs, inputs.clones), strict=True):
+        found.setdefault(run.evaluation, tested)
+    chains = {one.clone: Chains.read(one) for one in inputs.clones}
+    return tables_of(found, chains, block)
+
+
+def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Block) -> Tables:
+    """runs: by evaluation, the student's among them. chains: by clone."""
+    student, shown = runs[block.evaluation], [chains[name] for name in block.chains]
+    panels = {
+        "a": _quality(runs, block),
+        "b": [_score(one) for one in shown],
+        "c": _sweeps(student, block),
+    }
+    generators = [runs[name] for name in block.generators]
+    judged = [(one, sweep) for one in shown for sweep in _judged_sweeps(one)]
+    return Tables(
+        style.gathered([curve.rows for curves in panels.values() for curve in curves]),
+        panels,
+        shown[0].about["energy"],
+        labels.network(student.about["description"]),
+        labels.scale(student.about, 1),
+        _better(generators, block.test),
+        [chains_of.settled(one, sweep) for one, sweep in judged],
+        _samples(runs, chains, block, judged),
+        [part for pair in block.pairs for part in _same_losses(Student.of(student), pair, block)],
+        _verbatim(chains),
+    )
+
+
+def _judged_sweeps(chains: Chains) -> list[int]:
+    last = int(chains.trace["sweep"].max())
+    return sorted({min(20, last), last})
+
+
+# --- What is drawn -------------------------------------------------------------------------------
+
+
+def _quality(runs: dict, block: Block) -> list[Curve]:
+    """Losses of generators on test text."""
+    wide, found = block.wide_generator, []
+    for name in [*block.generators, *([wide] if wide else [])]:
+        run = runs[name]
+        label = _label(run, rank=name == wide)
+        looks = {"label": label, "color": style.generator_colour(run.about["description"])}
+        looks["marker"] = "o"
+        if name == wide:
+            looks |= {"linestyle": "--", "marker": "s", "markerfacecolor": "white"}
+        found.append(Curve(_losses("a", label, run, block.test), looks))
+    return found
+
+
+def _label(run: Evaluated, rank: bool = False) -> str:
+    """`n = 2, order 3`, with its rank where that sets it apart."""
+    description = run.about["description"]
+    text = labels.generator(description)
+    return f"{text}, rank {description.get('rank') or 'full'}" if rank else text
+
+
+def _losses(panel: str, label: str, run: Evaluated, target: str) -> pd.DataFrame:
+    """A run's loss on a target by step; step 0 has no place on a log axis."""
+    curve = files.learning_curves(run.losses)
+    curve = curve[(curve["target"] == target) & (curve["step"] > 0)]
+    numbers = curve["step"], curve["loss"], curve["loss_se"]
+    return style.points(panel, label, run.about["seed"], *numbers)
+
+
+def _score(one: Chains) -> Curve:
+    """Mean score of chains by sweep; the legend has R-hat and what is left of the start."""
+    description = one.about["generator"]["description"]
+    label, (kept, _) = labels.generator(description), one.kept(int(one.trace["sweep"].max()))
+    state = f"$\\hat R$ = {rhat_of(one.trace):.2g}, {kept:.0%} of the start kept"
+    looks = {"label": f"{label}\n{state}", "color": style.generator_colour(description)}
+    numbers = one.trace["sweep"], one.trace["score"], one.trace["score_se"]
+    return Curve(style.points("b", label, one.about["chain_seed"], *numbers), looks)
+
+
+def _sweeps(student: Evaluated, block: Block) -> list[Curve]:
+    """The student's losses on the same chains after fewer and after more sweeps."""
+    found = []
+    for pair in block.pairs:
+        for target, line, marker in zip(pair, ("-", "--"), ("o", "D"), strict=True):
+            document = student.targets[target]
+            colour = style.colour(document)
+            label = f"{labels.target(document)}, {document['sweep']} sweeps"
+            face = colour if line == "-" else "white"
+            looks = {"label": label, "color": colour, "linestyle": line, "marker": marker}
+            looks["markerfacecolor"] = face
+            found.append(Curve(_losses("c", label, student, target), looks))
+    return found
+
+
+# --- What is judged ------------------------------------------------------------------------------
+
+
+def _better(generators: list[Evaluated], test: str) -> list[Comparison]:
+    """Losses on test text, of each generator less that of the next, paired by sequence."""
+    return [
+        records.above(
+            f"test loss of {_label(worse)} less that of {_label(better)}",
+            *files.paired_difference(_last(better, test), _last(worse, test)),
+            deviations=records.STRICT,
+        )
+        for worse, better in pairwise(generators)
+    ]
+
+
+def _last(run: Evaluated, target: str) -> pd.DataFrame:
+    return files.select(run.losses, target, files.last_step(run.losses, target))
+
+
+def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[Comparison]:
+    """R-hat of all chains, what is left of the start, and chains from text against noise."""
+    tested = {name: chains[name] for name in block.chains}
+    agreements = []
+    for paired in block.twins:
+        run = runs[paired.evaluation]
+        names = paired.text, paired.noise
+        clones = [run.targets[name]["clone"] for name in names]
+        tested |= {name: chains[name] for name in clones}
+        losses = tuple(_last(run, name) for name in names)
+        both = (chains[name] for name in clones)
+        agreements += chains_of.agreement(*both, losses, run.targets[paired.text]["sweep"])
+    left = [chains_of.forgotten(one, sweep) for one, sweep in judged]
+    return [*(chains_of.mixed(one) for one in tested.values()), *left, *agreements]
+
+
+def _same_losses(student: Student, pair: list[str], block: Block) -> list[Comparison]:
+    documents = [student.tested.targets[target] for target in pair]
+    fewer, more = (document["sweep"] for document in documents)
+    label = f"{student.labels[pair[0]]}, {more} against {fewer} sweeps"
+    return learning.similar_losses(label, student, *pair, block.control, paired=True)
+
+
+def _verbatim(chains: dict[str, Chains]) -> list[Comparison]:
+    """Of the texts that chains start from the share of test blocks that the training text has."""
+    shares = {
+        one.about["source"]: one.about["overlap"]["verbatim"]
+        for one in chains.values()
+        if "overlap" in one.about
+    }
+    label = "share of the test blocks that stand verbatim in the training text"
+    return [records.below(f"{name}: {label}", x, 0.0, VERBATIM) for name, x in shares.items()]
+
+
+def claims(tables: Tables) -> list[records.Claim]:
+    """The generators' quality, their chains, and a student's losses on them."""
+    id_, scope = "simplicity/fig3", tables.scope
+    return [
+        records.judged(
+            f"{id_}/quality",
+            "A generator of higher order is better, and BERT is best (figure 3a)",
+            tables.quality,
+            scope,
+            "its loss on the same test sequences is lower by three standard errors",
+        ),
+        records.judged(
+            f"{id_}/settled",
+            "The chains' scores settle (figure 3b)",
+            tables.settled,
+            scope,
+            f"the score moves by less than {chains_of.DRIFT:.0%} of its total change in the last "
+            f"quarter of the sweeps",
+        ),
+        records.judged(
+            f"{id_}/sweeps",
+            "The losses on clones of 20 and of 70 sweeps are the same (figure 3c)",
+            tables.sweeps,
+            scope,
+            f"the losses differ by less than {learning.SIMILAR:.0%} at a checkpoint",
+        ),
+        records.judged(
+            f"{id_}/samples",
+            "The clones are samples of their models (figure 3b)",
+            tables.samples,
+            scope,
+            f"R-hat is below {RHAT:g}, less than {FORGOTTEN:.0%} of the start "
+            f"is left, chains from text and from noise do not differ by two standard errors",
+            beyond=True,
+        ),
+        records.judged(
+            f"{id_}/new-text",
+            "The test text that chains start from is new to the models (figure 3)",
+            tables.verbatim,
+            scope,
+            f"less than {VERBATIM:.0%} of its blocks stand in the training text",
+            beyond=True,
+        ),
+    ]
+
+
+@style.in_house_style
+def draw(tables: Tables):
+    """(a) test losses of generators, (b) mean scores of their chains, (c) two sweeps compared."""
+    figure = style.new(2, 3.9)
+    panels = dict(zip("abc", figure.subplots(1, 3), strict=True))
+    for panel, axes in panels.items():
+        for rows, looks in tables.panels[panel]:
+            axes.plot(rows["x"], rows["y"], markersize=3, **looks)
+            if panel != "c":  # its curves differ by less than the errors of each
+                style.band(axes, rows, looks["color"])
+        axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
+        style.legend_below(axes)
+    panels["b"].set(xscale="linear", xlabel="sweep")
+    panels["b"].set_ylabel(r"mean score $-E/L$ (nats per position)")
+    panels["a"].set_title("(a) the generators on test text")
+    panels["b"].set_title(f"(b) the chains, {tables.energy} score")
+    panels["c"].set_title(f"(c) student ({tables.network})")
+    return figure
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    """What is shown, what the eye sees, how it was made."""
+    return (
+        "Figure 3: how good the generators are, and whether their chains have settled.\n\n"
+        "**(a)** Test loss of each generator by its own step; bands are one standard error over "
+        "sequences. **(b)** Mean of -E / L by sweep, flat where it has settled; bands are one "
+        "standard error over chains. Legend: split R-hat of the score in the second half of "
+        "the sweeps, and the share of positions that hold their first token. **(c)** A student's "
+        "loss on clones after fewer and more sweeps, which coincide if chains have settled.\n\n"
+        f"{inputs.made()}\n"
+    )

@@ -1,0 +1,347 @@
+"""Figure 4: a masked student learns low orders first. Losses, accuracy, late losses by clone."""
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from manybody import models
+from manybody.io.options import key
+from manybody.papers import claims as records
+from manybody.papers import style
+from manybody.papers.claims import Comparison
+from manybody.papers.saturation import SATURATION, saturations
+from manybody.papers.simplicity import comparison, learning
+from manybody.papers.simplicity.comparison import Compared
+from manybody.papers.simplicity.learning import Series, Student
+from manybody.papers.simplicity.students import (
+    Evaluated,
+    Evaluation,
+    Kept,
+    Pair,
+    StudentFigure,
+    Target,
+    Targets,
+    Test,
+    read_evaluated,
+    read_student,
+)
+from manybody.papers.simplicity.students import StudentInputs as Inputs
+
+STOPPED = {"linestyle": "--", "marker": "D", "markerfacecolor": "white"}
+WIDE = {"linestyle": "--", "marker": "s", "markerfacecolor": "white"}
+
+
+class Block(StudentFigure):
+    """Losses on the clones against the step, accuracy, and late losses."""
+
+    ladder: Targets = key("Targets from low to high order.", min_length=2)
+    early_stopped: Target = key(
+        "Target whose generator was stopped at the lowest order's loss.", None
+    )
+    wide: Target = key("Target whose low-order generator is as good as the highest's.", None)
+    norm: Targets = key("The ladder by the norm score.", [])
+    chain_inits: Pair = key(
+        "Two targets of one generator, from test sequences and from unigram noise.", None
+    )
+    generators: list[Evaluation] = key(
+        "Evaluations of the generators, whose losses must be equal where orders are compared.", []
+    )
+    test: Test = key("Target of test text in the generators' evaluations.", None)
+    late_steps: list[Kept] = key("Checkpoints of the right panel.", min_length=2)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What is drawn and how, and comparisons by statement.
+
+    series, rows: of the ladder, original text, then the controls. norm: of the ladder by the norm
+    score. compared: clones of equal loss and different order; ratios: of their times, in words.
+    starts: losses on clones from noise and from text.
+    """
+
+    drawn: pd.DataFrame
+    series: list[Series]
+    rows: list[pd.DataFrame]
+    rungs: int
+    late_steps: list[int]
+    seeds: int
+    scope: str
+    causal: bool
+    order: list[Comparison]
+    overlap: list[Comparison]
+    late: list[Comparison]
+    falling: Comparison
+    norm: list[Comparison]
+    compared: list[Compared]
+    ratios: list[str]
+    starts: list[Comparison]
+
+
+def tables(inputs: Inputs, block: Block) -> Tables:
+    """Curves, times of saturation, and comparisons of clones."""
+    student = Student.of(read_student(inputs))
+    return tables_of(student, read_evaluated(inputs.generators, inputs.clones), block)
+
+
+def tables_of(student: Student, generators: list[Evaluated], block: Block) -> Tables:
+    """The same of a student, and of runs of generators that were tested on text."""
+    series = [*learning.ladder(student, block), *_controls(student, block)]
+    given, by_norm = (
+        (student.curves, names, student.labels) for names in (block.ladder, block.norm)
+    )
+    steps, (about, losses, targets, _) = block.late_steps, student.tested
+    when = steps[0], steps[-1]
+    pairs = _equal_pairs(block)
+    late_early = list(pairs.values())
+    compared = comparison.compare(losses, targets, generators, block.test or "", late_early)
+    rows = [_rows(student, one) for one in series]
+    early = [part[part["panel"] != "late"] for part in rows]
+    late = [
+        part[(part["panel"] == "late") & (part["x"] == step)] for step in steps for part in rows
+    ]
+    norm = block.norm and [*learning.ordered(*by_norm), *learning.late_changes(*by_norm, when)]
+    return Tables(
+        drawn=style.gathered([*early, *late]),
+        series=series,
+        rows=rows,
+        rungs=len(block.ladder),
+        late_steps=steps,
+        seeds=student.seeds,
+        scope=student.scope,
+        causal=models.about(about["description"]).causal,
+        order=learning.ordered(*given),
+        overlap=learning.overlap(*given, block.control),
+        late=learning.late_changes(*given, when),
+        falling=learning.still_falling(student.curves, block.control),
+        norm=norm,
+        compared=compared,
+        ratios=[_ratio(mark, one) for mark, one in zip(pairs, compared, strict=True)],
+        starts=_starts(student, block),
+    )
+
+
+def _controls(student: Student, block: Block) -> list[Series]:
+    """The clones that tell order from quality."""
+    named = (
+        (block.early_stopped, STOPPED, "\nstopped", False),
+        (block.wide, WIDE, "\nwide", True),
+    )
+    return [
+        Series.of(student, name, looks, block.palette, note, rank)
+        for name, looks, note, rank in named
+        if name
+    ]
+
+
+def _equal_pairs(block: Block) -> dict[str, tuple[list[str], list[str]]]:
+    """Clones of generators of equal loss, of higher and of lower order, by the control's marker."""
+    pairs = {
+        "◇": ([block.early_stopped], [block.ladder[0]]),
+        "□": ([block.ladder[-1]], [block.wide]),
+    }
+    return {mark: pair for mark, pair in pairs.items() if None not in [*pair[0], *pair[1]]}
+
+
+def _rows(student: Student, one: Series) -> pd.DataFrame:
+    """Loss and accuracy but for step 0, which has no place on a log axis, and saturation.
+
+    `saturation` has the mean step and its sd over seeds, `between` the checkpoints around the
+    saturation of all seeds; y is the share of the drop that is left, in per cent. `late` has the
+    losses again, at all steps.
+    """
+    share = 100 * SATURATION[0]
+    times = saturations(student.curves, one.target)
+    steps, before = times["step"], times["step"] - times["spacing"]
+    mean = [steps.mean()], [share], steps.std(ddof=1)
+    curves = [one.curve(student, name, name) for name in ("loss", "accuracy")]
+    parts = [
+        *(curve[curve["x"] > 0] for curve in curves),
+        style.points("saturation", one.label, "mean", *mean),
+        style.points("between", one.label, "all", [before.min(), steps.max()], [share] * 2),
+        curves[0].assign(panel="late"),
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _ratio(mark: str, one: Compared) -> str:
+    """The ratio of the times at which the losses on two clones saturate, with its interval, by the
+    first definition of saturation."""
+    d = next(iter(one.found.values()))
+    factor, low, high = (f"{np.exp(value):.2f}" for value in (d.value, d.low, d.high))
+    interval = f" (95 %: {low} to {high})" if np.isfinite([d.low, d.high]).all() else ""
+    return f"{mark} {one.words}: ratio of saturation times {factor}{interval}"
+
+
+def _starts(student: Student, block: Block) -> list[Comparison]:
+    if not block.chain_inits:
+        return []
+    test, noise = block.chain_inits
+    sweeps = student.tested.targets[test]["sweep"]
+    label = f"{student.labels[test]} after {sweeps} sweeps, from noise and from text"
+    return learning.similar_losses(label, student, test, noise, block.control, paired=False)
+
+
+# --- Claims --------------------------------------------------------------------------------------
+
+
+def claims(tables: Tables) -> list[records.Claim]:
+    """The order of learning, and the controls of order against quality, score and starts."""
+    return claims_of(tables, "fig4", "figure 4")
+
+
+def claims_of(tables: Tables, figure: str, where: str) -> list[records.Claim]:
+    """The claims of figure 4 under the name of a figure, which is called `where` in the paper."""
+    id_, scope, alone = f"simplicity/{figure}", tables.scope, f"{tables.scope}, these generators"
+    found = [
+        *ladder_claims(tables, figure, where),
+        records.judged(
+            f"{id_}/original-text",
+            f"The loss on original text falls to the end of training ({where})",
+            tables.falling,
+            scope,
+            "the last loss is below all before it",
+        ),
+        comparison.claim(f"{id_}/order-at-equal-loss", where, tables.compared, alone, beyond=True),
+    ]
+    if tables.norm:
+        rule = "higher orders saturate later, and fall on while the lowest rests"
+        words = f"With clones by the norm score low orders are learned first too ({where})"
+        found.append(
+            records.judged(f"{id_}/norm-score", words, tables.norm, scope, rule, beyond=True)
+        )
+    if tables.starts:
+        rule = f"the losses differ by less than {learning.SIMILAR:.0%} at a checkpoint"
+        words = f"Losses on clones from text and from noise agree ({where})"
+        found.append(
+            records.judged(f"{id_}/starts", words, tables.starts, scope, rule, beyond=True)
+        )
+    return found
+
+
+def ladder_claims(tables: Tables, figure: str, where: str) -> list[records.Claim]:
+    """Claims about the clones of the ladder alone."""
+    return [
+        learning.in_order(figure, where, tables.order, tables.scope),
+        learning.together_at_first(figure, where, tables.overlap, tables.scope),
+        learning.late_in_training(figure, where, tables.late, tables.scope),
+    ]
+
+
+# --- The picture ---------------------------------------------------------------------------------
+
+
+@style.in_house_style
+def draw(tables: Tables):
+    """Checkpoints of saturation, losses with the accuracy in an inset, late losses by clone."""
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    figure = style.new(2, 5.2)
+    places = [["times", "late"], ["left", "late"]]
+    panels = figure.subplot_mosaic(places, width_ratios=(1.5, 1), height_ratios=(1, 2.9))
+    times, left, right = (panels[name] for name in ("times", "left", "late"))
+    inset = left.inset_axes((0.1, 0.11, 0.36, 0.36))  # early losses are high: it is empty there
+    for series, rows in zip(tables.series, tables.rows, strict=True):
+        learning.draw_curve(left, rows[rows["panel"] == "loss"], series)
+        curve = rows[(rows["panel"] == "accuracy") & (rows["seed"] == "mean")]
+        inset.plot(curve["x"], curve["y"], **(series.looks | {"marker": "", "linewidth": 0.9}))
+    what = "next-token" if tables.causal else "masked-token"
+    left.set(xlabel="training step", ylabel=f"{what} test loss (nats per token)")
+    for axes in (left, inset):
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(10))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    inset.set_title("accuracy", fontsize=style.SMALL, pad=2)
+    inset.tick_params(labelsize=6)
+    inset.set_facecolor("none")
+    _draw_times(times, left, tables)
+    times.set_title(
+        f"{tables.scope}\n"
+        f"(a) saturation ({SATURATION[0]:.0%} of the drop left) is between checkpoints"
+    )
+    left.set_title("(b) loss on each clone")
+    _draw_late(right, tables)
+    figure.legend(
+        handles=[Line2D([], [], label=series.label, **series.looks) for series in tables.series],
+        loc="outside lower left",
+        ncols=2,
+        title="\n".join([*tables.ratios, learning.band(tables.seeds)]),
+        alignment="left",
+    )
+    return figure
+
+
+def _draw_times(axes, losses, tables: Tables) -> None:
+    """A row for each series: a bar from checkpoint to checkpoint, on the axis of the losses."""
+    first, last = losses.get_xlim()
+    axes.set(xscale="log", xlim=(first, last))
+    for row, (series, rows) in enumerate(zip(tables.series, tables.rows, strict=True)):
+        low, high = rows.loc[rows["panel"] == "between", "x"]
+        if math.isnan(low):
+            continue
+        # Step 0, where a loss that never falls saturates, has no place on a log axis.
+        begin, end = max(low, first), max(high, first)
+        axes.plot([begin, end], [row, row], "|-", color=series.looks["color"], linewidth=2.5)
+        early = math.log(end / first) < 0.5 * math.log(last / first)
+        axes.annotate(
+            f"{low:g} to {high:g}" if high else "step 0",
+            (end if early else begin, row),
+            xytext=(5 if early else -5, 0),
+            textcoords="offset points",
+            ha="left" if early else "right",
+            va="center",
+            fontsize=style.SMALL,
+        )
+    names = [series.short.replace("\n", " ") for series in tables.series]
+    axes.set_yticks(range(len(names)), names)
+    axes.set(ylim=(len(names) - 0.4, -0.6), ylabel="order")
+    axes.tick_params(labelbottom=False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _draw_late(axes, tables: Tables) -> None:
+    """Mean and sd at a few late steps, clone by clone from low to high order, then all others."""
+    rungs, count = tables.rungs, len(tables.series)
+    places = [n if n < rungs else rungs + 0.3 + 1.3 * (n - rungs) for n in range(count)]
+    means = [
+        rows.query("panel == 'late' and seed == 'mean'").set_index("x") for rows in tables.rows
+    ]
+    for step, colour in zip(tables.late_steps, itertools.cycle(style.TIMES), strict=False):
+        # NaN where no such step is a checkpoint
+        y, errors = ([mean[name].get(step, math.nan) for mean in means] for name in ("y", "y_err"))
+        looks = dict(color=colour, marker="o")
+        axes.errorbar(places, y, np.nan_to_num(errors), capsize=2, linestyle="", **looks)
+        axes.plot(places[:rungs], y[:rungs], label=f"step {step}", **looks)
+    axes.legend(
+        loc="lower left",  # above the axes: the losses may be anywhere in them
+        title="(c) the same losses, clone by clone, at",
+        alignment="left",
+        bbox_to_anchor=(-0.03, 1.0),
+        ncols=len(tables.late_steps),
+        columnspacing=1.0,
+    )
+    axes.axvline(rungs - 0.35, color="0.8", linewidth=0.8)
+    axes.set_xticks(places, [series.short for series in tables.series])
+    axes.set(xlim=(-0.4, places[-1] + 0.4), xlabel="order of the clone's generator")
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    """What is shown, what the eye sees, how it was made."""
+    title = "Figure 4: losses of a masked student on clones of bounded order of interaction.\n\n"
+    return f"{title}{panels(block)}{inputs.made()}\n"
+
+
+def panels(block: Block) -> str:
+    """What the panels show, as the captions of figures 4 and 5 say it."""
+    text = (
+        "**(a)** Checkpoints between which each loss saturates in all runs. **(b)** Test loss on "
+        "each clone; line and band are mean and one standard deviation over runs. Losses on low "
+        "orders stop first and may rise, those on high orders fall on. Inset: share of tokens "
+        "predicted right. **(c)** The same losses at late steps.\n\n"
+    )
+    if block.early_stopped or block.wide:
+        text += "Open markers: generators whose test loss is near that of another order.\n\n"
+    return text

@@ -1,0 +1,28 @@
+"""Figure 4 with clones of the paper's own generators, whose LayerNorm makes their order nominal."""
+
+from manybody.papers import claims as records
+from manybody.papers.simplicity.fig4 import Block as Figure4
+from manybody.papers.simplicity.fig4 import Inputs, Tables, draw, ladder_claims, tables
+
+__all__ = ["Block", "Inputs", "Tables", "caption", "claims", "draw", "tables"]
+
+
+class Block(Figure4):
+    """As fig4, for clones of generators of variant paper."""
+
+
+def claims(tables: Tables) -> list[records.Claim]:
+    """Those about the ladder; the others, on original text and controls, are those of figure 4."""
+    return ladder_claims(tables, "fig4_paper", "figure 4, generators with LayerNorm")
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    """What is shown, what the eye sees, how it was made."""
+    return (
+        "Figure 4 with clones of the paper's own generators: factored attention with LayerNorm "
+        "between layers.\n\n"
+        "A LayerNorm divides by a standard deviation, which is no polynomial of the tokens: the "
+        "orders in the legend are nominal. Panels are those of figure 4, as are the clone of BERT "
+        "and the original text: compare the order in which the losses stop to fall.\n\n"
+        f"{inputs.made()}\n"
+    )

@@ -1,0 +1,24 @@
+"""Figure 5: a causal student learns low orders first, by its next-token loss. As figure 4."""
+
+from manybody.papers import claims as records
+from manybody.papers.simplicity.fig4 import Block as Figure4
+from manybody.papers.simplicity.fig4 import Inputs, Tables, claims_of, draw, panels, tables
+
+__all__ = ["Block", "Inputs", "Tables", "caption", "claims", "draw", "tables"]
+
+
+class Block(Figure4):
+    """As fig4, for a causal student."""
+
+
+def claims(tables: Tables) -> list[records.Claim]:
+    """Those of figure 4 for this student."""
+    return claims_of(tables, "fig5", "figure 5")
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    """What is shown, what the eye sees, how it was made."""
+    return (
+        "Figure 5: next-token losses of a causal student on the same clones, at "
+        f"positions 2 to L.\n\n{panels(block)}{inputs.made()}\n"
+    )

@@ -1,0 +1,317 @@
+"""Claim 11 with its intervals: does the order of interaction set the time, at equal loss?
+
+For each of the block's `corpora` the student's losses on the clones that are compared, and for
+each pair of kinds and definition of saturation d with its 95 % interval (`comparison`). In the
+table: panel `loss` (x: step), `times` (x: log t; y: 100 x share) of every student and generator,
+`d` (x: d; y: 100 x share; y_err: half width), and `errors`, the standard errors of d over
+students, generators and chains (x: d, y: the error).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from manybody.io import tables as stored
+from manybody.io.options import Block as Part
+from manybody.io.options import key
+from manybody.models import labels
+from manybody.papers import claims as records
+from manybody.papers import inputs as needed
+from manybody.papers import style
+from manybody.papers.figure import Figure
+from manybody.papers.saturation import BOOTSTRAPS, SATURATION, read_kinds
+from manybody.papers.simplicity import comparison, students
+from manybody.papers.simplicity.comparison import Compared
+from manybody.papers.simplicity.students import Evaluated, Kinds, StudentBlock, StudentInputs
+from manybody.papers.style import points
+
+LINES = {
+    "generators": {"linestyle": "-", "marker": "o"},
+    "stopped": {"linestyle": "--", "marker": "D", "markerfacecolor": "white"},
+    "wide": {"linestyle": "--", "marker": "s", "markerfacecolor": "white"},
+    "noise": {"linestyle": ":", "marker": "s", "markerfacecolor": "white"},
+}
+PAIR = 0.6  # inches, of a pair's heading and intervals
+MARKS = {0.05: "o", 0.02: "D"}  # by definition of saturation
+
+
+class Comparison(Part):
+    """Clones that saturate later if the order sets the time, and the others."""
+
+    late: Kinds = key("Targets of the higher order, one for each run of the generator.")
+    early: Kinds = key("Targets of the lower order, one for each run of the generator.")
+
+
+class HeadlineCorpus(StudentBlock):
+    """A student of one corpus."""
+
+    generators: list[students.Evaluation] = key(
+        "Evaluations of the generators, whose losses must be equal where orders are compared."
+    )
+    test: students.Test = key("Target of test text in the generators' evaluations.")
+    comparisons: list[Comparison] = key(
+        "Pairs of kinds of clones: the one that saturates later if the order sets the time, and "
+        "the other.",
+        min_length=1,
+    )
+
+
+class Block(Figure):
+    """Does the order of interaction set the time? Clones of generators of equal loss and different
+    order, with intervals."""
+
+    corpora: list[HeadlineCorpus] = key("A student of each corpus.", min_length=1)
+
+
+class Inputs(needed.Inputs):
+    """The students of all corpora, with their generators and clones."""
+
+    students: list[StudentInputs]
+
+    @classmethod
+    def of(cls, block: Block, config: dict) -> "Inputs":
+        return cls(students=[StudentInputs.of(part, config) for part in block.corpora])
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A student on one corpus, the target of its text, and the kinds compared on it."""
+
+    student: Evaluated
+    control: str
+    compared: list[Compared]
+
+    @property
+    def name(self) -> str:
+        """The source of the student's text."""
+        return self.student.about["source"]
+
+    @property
+    def kinds(self) -> list[list[str]]:
+        """Every kind of clone that is compared, once."""
+        pairs = [kind for one in self.compared for kind in (one.late, one.early)]
+        return [list(kind) for kind in dict.fromkeys(map(tuple, pairs))]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What is compared on each corpus, and what is drawn."""
+
+    drawn: pd.DataFrame
+    corpora: list[Corpus]
+
+
+def tables(inputs: Inputs, block: Block) -> Tables:
+    """Losses, times and d of all corpora."""
+    corpora = [
+        compare(
+            students.read_student(given),
+            part,
+            students.read_evaluated(given.generators, given.clones),
+        )
+        for given, part in zip(inputs.students, block.corpora, strict=True)
+    ]
+    return tables_of(corpora)
+
+
+def compare(
+    student: Evaluated,
+    part: HeadlineCorpus,
+    generators: Sequence[Evaluated],
+    bootstraps: int = BOOTSTRAPS,
+) -> Corpus:
+    """Compares every pair of kinds that a part of the block names."""
+    pairs = [(pair.late, pair.early) for pair in part.comparisons]
+    given = student.losses, student.targets, generators, part.test, pairs
+    return Corpus(student, part.control, comparison.compare(*given, bootstraps))
+
+
+def tables_of(corpora: list[Corpus]) -> Tables:
+    """The tables of these corpora."""
+    parts = []
+    for corpus in corpora:
+        parts += [*_losses(corpus), *_times(corpus)]
+    for corpus in corpora:
+        parts += _intervals(corpus)
+    return Tables(style.gathered(parts), corpora)
+
+
+def _losses(corpus: Corpus) -> list[pd.DataFrame]:
+    """Mean and sd over students of the loss on each clone."""
+    curves = stored.learning_curves(corpus.student.losses)
+    curves, found = curves[curves["step"] > 0], []
+    named = [
+        (target, f"{comparison.kind_label(corpus.student.targets, kind)}, generator {place}")
+        for kind in corpus.kinds
+        for place, target in enumerate(kind)
+    ]
+    for target, series in [*named, (corpus.control, "original text")]:
+        mine = curves[curves["target"] == target].groupby("step")["loss"].agg(["mean", "std"])
+        name = f"{corpus.name}: {series}"
+        found.append(points("loss", name, "mean", mine.index, mine["mean"], mine["std"]))
+    return found
+
+
+def _times(corpus: Corpus) -> list[pd.DataFrame]:
+    """log t of every student and generator."""
+    losses, targets, found = corpus.student.losses, corpus.student.targets, []
+    seeds = sorted(losses["seed"].unique())
+    for share in SATURATION:
+        kinds = read_kinds(losses, targets, corpus.kinds, share, 1)
+        for kind, made in zip(corpus.kinds, kinds, strict=True):
+            label = f"{corpus.name}: {comparison.kind_label(targets, kind)}"
+            for place, times in enumerate(made.times.T):
+                shares = np.full(len(times), 100 * share)
+                found.append(points("times", f"{label}, generator {place}", seeds, times, shares))
+    return found
+
+
+def _intervals(corpus: Corpus) -> list[pd.DataFrame]:
+    """d with its interval and the parts of its error, for each pair and definition."""
+    found = []
+    for one in corpus.compared:
+        series = f"{corpus.name}: {one.words}"
+        for share, d in one.found.items():
+            found.append(points("d", series, "all", [d.value], [100 * share], d.half))
+            parts = {"students": d.students, "generators": d.generators, "chains": d.chains}
+            found += [
+                points("errors", f"{series}, {part}, {share:.0%}", "all", [d.value], [error])
+                for part, error in parts.items()
+            ]
+    return found
+
+
+def claims(tables: Tables) -> list[records.Claim]:
+    """Each pair's answer; whether a second corpus gives the same is asked of two corpora only."""
+    found = []
+    for corpus in tables.corpora:
+        runs = corpus.student.losses["seed"].nunique()
+        scope = labels.scale(corpus.student.about, runs)
+        found += [
+            comparison.claim(f"simplicity/headline/{corpus.name}-{number}", one.words, [one], scope)
+            for number, one in enumerate(corpus.compared, 1)
+        ]
+    if len(tables.corpora) == 1:
+        found.append(
+            records.not_run(
+                "simplicity/headline/second-corpus",
+                "The same answer on a second corpus",
+                "its text is given by path: config/headline-second.yaml",
+            )
+        )
+    return found
+
+
+@style.in_house_style
+def draw(tables: Tables):
+    """A panel of losses for each corpus, and all intervals in one panel below."""
+    corpora = tables.corpora
+    count = sum(len(corpus.compared) for corpus in corpora)
+    figure = style.new(2, 3.6 + PAIR * count)
+    names = [f"loss {corpus.name}" for corpus in corpora]
+    panels = [names, ["d"] * len(names)]
+    axes = figure.subplot_mosaic(panels, height_ratios=(2.4, PAIR * count))
+    handles = {}
+    for name, corpus in zip(names, corpora, strict=True):
+        _draw_losses(axes[name], tables, corpus)
+        # What all corpora have in common is said once.
+        lines, words = axes[name].get_legend_handles_labels()
+        handles |= dict(zip(words, lines, strict=True))
+    figure.legend(handles.values(), handles, loc="outside upper center", ncols=3)
+    for name in names[1:]:
+        axes[name].set_ylabel("")  # that of the first
+    _draw_intervals(axes["d"], tables)
+    return figure
+
+
+def _looks(corpus: Corpus, kind: list[str]) -> dict:
+    """Line and marker of a kind: the controls are dashed, as in figure 4."""
+    document = corpus.student.targets[kind[0]]
+    role = "generators"
+    if document["chain_init"] == "unigram":
+        role = "noise"
+    elif _is_bounded(corpus, kind):
+        if any(one.late == kind for one in corpus.compared):
+            role = "stopped"
+        elif any(
+            one.early == kind and not _is_bounded(corpus, one.late) for one in corpus.compared
+        ):
+            role = "wide"
+    return LINES[role] | {"color": style.colour(document)}
+
+
+def _is_bounded(corpus: Corpus, kind: list[str]) -> bool:
+    return labels.bounded(corpus.student.targets[kind[0]]["generator"]["description"])
+
+
+def _draw_losses(axes, tables: Tables, corpus: Corpus) -> None:
+    """Mean over students of the loss on each clone; a line for each generator."""
+
+    def mean(series: str, label: str | None, **looks) -> pd.DataFrame:
+        found = style.series(tables.drawn, "loss", f"{corpus.name}: {series}")
+        every = max(1, len(found) // 12)
+        axes.plot(found["x"], found["y"], label=label, markersize=3, markevery=every, **looks)
+        return found
+
+    for kind in corpus.kinds:
+        label = comparison.kind_label(corpus.student.targets, kind)
+        for place in range(len(kind)):
+            name = f"{label}, generator {place}"
+            mean(name, None if place else label, **_looks(corpus, kind))
+    original = mean("original text", "original text", color=style.ORIGINAL, linestyle=":")
+    axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
+    axes.set_title(labels.scale(corpus.student.about, corpus.student.losses["seed"].nunique()))
+    axes.set_xlim(left=original["x"].max() / 100)  # all curves are one before
+
+
+def _draw_intervals(axes, tables: Tables) -> None:
+    """d with its interval for each corpus, pair and definition, and what the answer asks for."""
+    axes.axvspan(-comparison.BOUND, comparison.BOUND, color="0.93", linewidth=0, zorder=0)
+    names = [f"{corpus.name}: {one.words}" for corpus in tables.corpora for one in corpus.compared]
+    for place, name in enumerate(names):
+        words = dict(transform=axes.get_yaxis_transform(), fontsize=style.SMALL, va="center")
+        axes.text(0.0, place + 0.22, name, ha="left", **words)
+        axes.vlines(0, place + 0.38, place + 0.9, color="0.6", linewidth=0.8, zorder=0.5)
+        for row, d in enumerate(style.series(tables.drawn, "d", name).itertuples()):
+            axes.errorbar(
+                d.x,
+                place + 0.5 + 0.26 * row,
+                xerr=d.y_err if np.isfinite(d.y_err) else None,
+                marker=MARKS[d.y / 100],
+                color="black",
+                markerfacecolor="black" if row == 0 else "white",
+                capsize=3,
+                linestyle="",
+                label="" if place else f"{d.y:.0f}% of the drop left",
+            )
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set(
+        ylim=(len(names), 0),
+        xlabel="d = log t of the first kind less that of the second; grey: within log 1.25",
+    )
+    axes.set_title("d, with its 95 % interval")
+    place = dict(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
+    axes.legend(**place, ncols=2, fontsize=style.SMALL)
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    """What is shown, what the eye sees, how it was made."""
+    first, *others = inputs.students
+    made = first.made() + "".join(
+        f" On {one.corpus}: \\|V\\| = {one.source['vocabulary']}, L = {one.source['length']}, "
+        f"{len(one.runs)} runs."
+        for one in others
+    )
+    return (
+        "Does the order of a clone's generator set the time at which a student's loss on it "
+        "saturates?\n\n"
+        "**Above**: mean loss on each clone, a line for each generator; pairs have "
+        "generators of one test loss and different orders. "
+        "**Below**: d, the mean of log t of the first kind less that of the second, with its 95 % "
+        "interval over students, generators and chains; t is where 5 (disc) or 2 (diamond) % of "
+        "the drop are left; grey: within log 1.25.\n\n"
+        f"{made}\n"
+    )

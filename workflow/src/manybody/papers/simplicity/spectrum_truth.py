@@ -1,0 +1,246 @@
+"""The order spectrum against exact truth: a network trained on samples of a known Hamiltonian."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from manybody.io.options import key, refers
+from manybody.papers import claims as records
+from manybody.papers import inputs as needed
+from manybody.papers import style, training_runs
+from manybody.papers.figure import TRUE, Figure
+from manybody.papers.inputs import Trained, spectra_of
+from manybody.papers.simplicity import spectra
+from manybody.papers.simplicity.spectra import STEPS, HalfTime, Spectra
+from manybody.papers.style import points
+
+BESIDE = 1.25  # steps of points beside the last, as a factor of it and of each other
+NEAR = 0.01  # nats per token above the true conditionals, at which a model counts as near
+SHARES = 0.03  # of the variance
+
+ALIKE = {"same": ("source", "sequences"), "like": "truth"}
+
+
+class Block(Figure):
+    """The spectrum of known conditionals, what the estimator says of it, and trained models."""
+
+    truth: refers("spectra", "enumeration") = key("Spectrum of the source's own conditionals.")
+    estimate: refers("spectra", "draws", **ALIKE) = key("The same from draws.")
+    student: refers("spectra", "enumeration", **ALIKE) = key(
+        "Spectrum of a model trained on the samples."
+    )
+    pairs: refers("spectra", "enumeration", **ALIKE) = key("Spectrum of a model of pairs alone.")
+
+    def misfits(self, path, config):
+        truth = config.spectra[self.truth]
+        if not config.models[truth.model].adopts:
+            yield f"{path}.truth: found {self.truth}, of {truth.model}; {TRUE}"
+
+
+class Inputs(needed.Inputs):
+    """Spectra and runs of truth, estimate, student and pairs; source and student of the config.
+
+    Each spectrum is of one run.
+    """
+
+    spectra: list[needed.Spectrum]
+    runs: list[Trained]
+    source: dict
+    student: dict
+
+    @classmethod
+    def of(cls, block: Block, config: dict) -> "Inputs":
+        names = [block.truth, block.estimate, block.student, block.pairs]
+        entries = [config["spectra"][name] for name in names]
+        return cls(
+            spectra=spectra_of(names, config),
+            runs=[
+                Trained(source=entry["source"], model=entry["model"], seed=entry["seeds"][0])
+                for entry in entries
+            ],
+            source=config["sources"][entries[0]["source"]],
+            student=config["models"][entries[2]["model"]],
+        )
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Spectra by role; held-out losses above that of the true conditionals; what is drawn.
+
+    excess: of the student at the last checkpoint, in nats a token. halves: half-times of the
+    student's M_k by k. degrees: those of the true conditionals in the context, one less than their
+    orders.
+    """
+
+    drawn: pd.DataFrame
+    truth: Spectra
+    estimate: Spectra
+    student: Spectra
+    pairs: Spectra
+    excess: float
+    halves: dict[int, HalfTime]
+    degrees: range
+
+
+def tables(inputs: Inputs, block: Block) -> Tables:
+    """Shares, M_k and losses along training, with those of the truth and of a model of pairs."""
+    truth, estimate, student, pairs = found = spectra.read(inputs.spectra)
+    curves = [training_runs.read(run.file())[1] for run in inputs.runs]
+    entropy = curves[0]["loss"].iloc[-1]
+    losses = curves[2].assign(excess=curves[2]["loss"] - entropy)[["step", "excess"]]
+    degrees = range(1, truth.order)
+    halves = {k: student.half_time(student.first, k) for k in degrees}
+    parts = []
+    for d in degrees:
+        curve = student.curve(student.first, "W", d)
+        curve = curve[curve["step"] > 0]
+        last, name = [curve["step"].iloc[-1]], f"order {d + 1}"
+        drawn = estimate.end(estimate.first, "W", d)
+        parts += [
+            points("a", f"{name}, {student.short}", student.first, curve["step"], curve["share"]),
+            points("a", f"{name}, truth", 0, last, [share(truth, d)]),
+            points("a", f"{name}, truth from draws", 0, last, [drawn["share"]], drawn["share_se"]),
+            points("a", f"{name}, pairs", 0, last, [share(pairs, d)]),
+        ]
+    for k in degrees:
+        curve = student.curve(student.first, "M", k)
+        curve = curve[curve["step"] > 0]
+        true, height = truth.end(truth.first, "M", k)["value"], curve["value"].iloc[-1] / 2
+        parts += [
+            points("b", f"M_{k}, {student.short}", student.first, curve["step"], curve["value"]),
+            points("b", f"M_{k}, truth", 0, [curve["step"].iloc[-1]], [true]),
+            points("half-times", f"M_{k}", student.first, [halves[k].step], [height]),
+        ]
+    seen = losses[losses["step"] > 0]
+    apart = curves[3]["loss"].iloc[-1] - entropy
+    parts += [
+        points("c", student.short, student.first, seen["step"], seen["excess"]),
+        points("c", "pairs", 0, [seen["step"].iloc[-1]], [apart]),
+    ]
+    excess = float(losses["excess"].iloc[-1])
+    return Tables(style.gathered(parts), *found, excess, halves, degrees)
+
+
+def share(one: Spectra, degree: int) -> float:
+    """W_d / Var g at the last checkpoint of the first run."""
+    return float(one.end(one.first, "W", degree)["share"])
+
+
+def claims(tables: Tables) -> list[records.Claim]:
+    """A network comes to the spectrum of the truth that it learns, a model of pairs does not."""
+    student, truth, degrees = tables.student, tables.truth, tables.degrees
+    parts = [
+        records.below(f"{student.short}: loss above the truth's", tables.excess, 0.0, NEAR),
+        *(
+            records.near(
+                f"share of order {d + 1}, {student.short} less truth",
+                share(student, d) - share(truth, d),
+                0.0,
+                0.0,
+                SHARES,
+            )
+            for d in degrees
+        ),
+        records.above(
+            "largest difference of a share, model of pairs and truth",
+            max(abs(share(tables.pairs, d) - share(truth, d)) for d in degrees),
+            0.0,
+            SHARES,
+        ),
+    ]
+    return [
+        records.judged(
+            "simplicity/spectrum_truth/shares",
+            "A network comes to the order spectrum of the distribution that it learns, a model of "
+            "pairs does not",
+            parts,
+            f"{student.label} on {student.about['source']}, one run, all contexts enumerated",
+            f"the loss is within {NEAR} nats of the truth's, shares of the variance are within "
+            f"{SHARES}, and a share of the model of pairs is not",
+            beyond=True,
+        )
+    ]
+
+
+@style.in_house_style
+def draw(tables: Tables):
+    """Shares of the orders, M_k with half-times, and the loss, all along training."""
+    from matplotlib.lines import Line2D
+
+    figure = style.new(2, 3.0)
+    shares, growth, losses = figure.subplots(1, 3)
+    _draw_shares(shares, tables)
+    _draw_growth(growth, tables)
+    _draw_losses(losses, tables)
+    for axes in (shares, growth, losses):
+        axes.set(xscale="log", xlabel="training step")
+        style.plain_ticks(axes.xaxis, STEPS)
+    handles = [
+        Line2D([], [], color=style.ORDERS[d + 1], label=f"order {d + 1} (b: $M_{d}$)")
+        for d in tables.degrees
+    ]
+    looks = dict(color="0.3")
+    handles += [
+        Line2D([], [], label=tables.student.short, **looks),
+        Line2D([], [], linestyle="--", label="truth, all contexts", **looks),
+        Line2D([], [], linestyle="", marker="o", label="truth, from draws", **looks),
+        Line2D([], [], linestyle="", marker="x", label="a model of pairs", **looks),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    return figure
+
+
+def _draw_shares(axes, tables: Tables) -> None:
+    for d in tables.degrees:
+        colour, name = style.ORDERS[d + 1], f"order {d + 1}"
+        curve, true, drawn, pairs = (
+            style.series(tables.drawn, "a", f"{name}, {role}")
+            for role in (tables.student.short, "truth", "truth from draws", "pairs")
+        )
+        axes.plot(curve["x"], curve["y"], color=colour)
+        axes.axhline(true["y"].iloc[0], color=colour, linestyle="--", linewidth=0.8, zorder=1)
+        looks = dict(color=colour, linestyle="", elinewidth=0.8, marker="o")
+        axes.errorbar(drawn["x"] * BESIDE, drawn["y"], yerr=drawn["y_err"], **looks)
+        axes.plot(pairs["x"] * BESIDE**2, pairs["y"], "x", color=colour)
+    axes.set(title="(a) share of each order", ylabel="$W_d$ / Var g")
+
+
+def _draw_growth(axes, tables: Tables) -> None:
+    for k in tables.degrees:
+        colour = style.ORDERS[k + 1]
+        curve, true = (
+            style.series(tables.drawn, "b", f"M_{k}, {role}")
+            for role in (tables.student.short, "truth")
+        )
+        half = style.series(tables.drawn, "half-times", f"M_{k}")
+        axes.plot(curve["x"], curve["y"], color=colour)
+        axes.axhline(true["y"].iloc[0], color=colour, linestyle="--", linewidth=0.8, zorder=1)
+        axes.plot(half["x"], half["y"], "D", color=colour, markersize=4)
+    axes.set(yscale="log", title="(b) $M_k$; diamonds: half-times", ylabel="$M_k$")
+
+
+def _draw_losses(axes, tables: Tables) -> None:
+    curve, pairs = (
+        style.series(tables.drawn, "c", name) for name in (tables.student.short, "pairs")
+    )
+    axes.plot(curve["x"], curve["y"], color="0.3")
+    axes.plot(pairs["x"] * BESIDE, pairs["y"], "x", color="0.3")
+    axes.axhline(NEAR, color="0.8", linewidth=0.8, zorder=0)
+    axes.set(yscale="log", title="(c) loss above the truth", ylabel="nats per token")
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    """What is shown, what the eye sees, how it was made."""
+    source, student = inputs.source, inputs.student
+    return (
+        "The order spectrum where it is known exactly.\n\n"
+        r"**(a)** Share W\ :sub:`d` / Var g of each order d + 1 along training: it goes to that of "
+        "the true conditionals (dashed: enumerated; dots: from draws); crosses: the best "
+        r"conditionals of pairs alone. **(b)** M\ :sub:`k` and its half-times. **(c)** Loss above "
+        f"that of the true conditionals; the grey line is {NEAR} nats.\n\n"
+        f"{student['architecture'].upper()} of {student['layers']} layers and width "
+        f"{student['width']}, one run of {student['training']['steps']} steps on "
+        f"{source['sequences']['train']} samples of a Hamiltonian of order {source['order']}, "
+        rf"L = {source['length']}, \|V\| = {source['vocabulary']}; all contexts are enumerated."
+        "\n"
+    )

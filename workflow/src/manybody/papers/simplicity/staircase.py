@@ -1,0 +1,324 @@
+"""Networks of growing depth on samples of a known Hamiltonian: their runs and reference lines.
+
+Figure 2 and its relatives share it. Losses are nats per token on the validation set, the same for
+networks and reference lines, every position masked in its own copy; times are epochs. (many-body,
+sections 3 and 6)
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from manybody.io import tables
+from manybody.io.options import Block, Seeds, key, refers
+from manybody.papers import inputs as needed
+from manybody.papers import training_runs
+from manybody.papers.figure import Adopting, Figure
+from manybody.papers.inputs import Displacements, Trained
+
+ON_LINE = 0.004  # nats per token: a loss this near to a line is on it
+REACHED = 0.8  # share of the way from the line below to the true conditionals
+MOVED = 0.1  # mean square displacement at which a layer has moved
+
+
+# --- Options and inputs ---------------------------------------------------------------------------
+
+
+class SeededModel(Block):
+    """Runs of one model."""
+
+    model: refers("models") = key("Name of the model.")
+    seeds: Seeds = key("Its runs.")
+
+
+class StaircaseBlock(Figure):
+    """Networks of growing depth on samples of a known Hamiltonian."""
+
+    source: refers("sources", "many-body", "potts") = key("A many-body source.")
+    networks: list[SeededModel] = key("Factored attention, from low to high depth.")
+    protocols: list[SeededModel] = key(
+        "The deepest network by other recipes, shown beside the first.", []
+    )
+    lines: list[refers("models")] = key("Energy models, from low to high order.")
+    truth: Adopting = key("The energy model with the source's own weights.")
+
+    def misfits(self, path, config):
+        """Networks must be layers of factored attention, lines energy models, the truth known."""
+        entries = {"networks": self.networks, "protocols": self.protocols}
+        named = [(name, entry.model) for name, part in entries.items() for entry in part]
+        named += [("lines", name) for name in self.lines]
+        for where, name in named:
+            about = config.models[name].about
+            line = where == "lines"
+            if (about.depth is not None) == line or about.order is None:
+                expected = "of a set order (energy)" if line else "whose depth sets it (factored)"
+                yield (
+                    f"{path}.{where}: found {name}, {about.display_name}; expected models "
+                    f"{expected}; take others"
+                )
+        for where, name in [*named, ("truth", self.truth)]:
+            yield from config.models[name].misfits_of(f"{path}.{where}", name, self.source, config)
+
+
+class Runs(Block):
+    """Runs of one network by one recipe, and how far their layers moved."""
+
+    runs: list[Trained]
+    moved: Displacements
+    recipe: str
+
+    @classmethod
+    def of(cls, entry: SeededModel, source: str, config: dict) -> "Runs":
+        recipe = config["models"][entry.model]["training"]
+        return cls(
+            runs=[Trained(source=source, model=entry.model, seed=seed) for seed in entry.seeds],
+            moved=Displacements(source=source, model=entry.model),
+            recipe=f"{recipe['optimizer']['name'].upper()}, rate {recipe['learning_rate']:g}",
+        )
+
+
+class Inputs(needed.Inputs):
+    """Runs, reference lines, held-out sequences and Hamiltonian; the source's entry."""
+
+    source: dict
+    networks: list[Runs]
+    protocols: list[Runs]
+    lines: list[Trained]
+    truth: Trained
+    held_out: needed.Sequences
+    hamiltonian: needed.Hamiltonian
+
+    @classmethod
+    def of(cls, block: StaircaseBlock, config: dict) -> "Inputs":
+        source = str(block.source)
+        return cls(
+            source=config["sources"][source],
+            networks=[Runs.of(entry, source, config) for entry in block.networks],
+            protocols=[Runs.of(entry, source, config) for entry in block.protocols],
+            lines=[Trained(source=source, model=name, seed=0) for name in block.lines],
+            truth=Trained(source=source, model=block.truth, seed=0),
+            held_out=needed.Sequences(source=source),
+            hamiltonian=needed.Hamiltonian(source=source),
+        )
+
+
+# --- What was run ---------------------------------------------------------------------------------
+
+
+class Line(NamedTuple):
+    """A reference loss, with its standard error over sequences, and that on the training set."""
+
+    name: str
+    order: int
+    loss: float
+    error: float
+    train: float = math.nan
+
+
+@dataclass
+class Lines:
+    """The reference losses: single sites, fits of rising order, the true conditionals."""
+
+    marginals: Line
+    fits: list[Line]
+    truth: Line
+
+    @property
+    def all(self) -> list[Line]:
+        return [self.marginals, *self.fits, self.truth]
+
+    @property
+    def descending(self) -> list[Line]:
+        """The same without fits of the data's order or a higher one."""
+        return [line for line in self.all if line.order < self.truth.order] + [self.truth]
+
+    @property
+    def under(self) -> list[Line]:
+        """The fitted lines below the order of the data, from low to high order."""
+        return self.descending[1:-1]
+
+    def fraction(self, loss: float) -> float:
+        """How far `loss` has come from the line below the data's order to the true conditionals.
+
+        NaN where that line is not above the true one: there is no way to go.
+        """
+        start = self.descending[-2].loss
+        way = start - self.truth.loss
+        return (start - loss) / way if way > 0 else math.nan
+
+
+def classify(end: float, lines: Lines) -> str:
+    """Where a run ended: one of `classes(lines)`.
+
+    `reached` has come 80 % of the way from the line below the data's order to the true
+    conditionals; `on k` is within 0.004 nats of the k-body line (the nearest one); `above` has
+    not come down to the lowest line; `between` is anything else; `diverged` is not finite.
+    """
+    if not math.isfinite(end):
+        return "diverged"
+    if lines.fraction(end) >= REACHED:
+        return "reached"
+    nearest = min(lines.under, key=lambda line: abs(line.loss - end), default=None)
+    if nearest and abs(nearest.loss - end) <= ON_LINE:
+        return f"on {nearest.order}"
+    top = max((line.loss for line in lines.under), default=lines.marginals.loss)
+    return "above" if end > top else "between"
+
+
+def classes(lines: Lines) -> list[str]:
+    """All classes, from the best to the worst end."""
+    resting = [f"on {line.order}" for line in reversed(lines.under)]
+    return ["reached", *resting, "between", "above", "diverged"]
+
+
+@dataclass
+class Trajectory(training_runs.TrainedRun):
+    """A run, and how far its layers went: indexed by epoch, a column for each layer."""
+
+    displacement: pd.DataFrame
+
+    @property
+    def spacing(self) -> float:
+        """Mean time between checkpoints."""
+        epochs = self.curve["epoch"]
+        return float((epochs.iloc[-1] - epochs.iloc[0]) / max(len(epochs) - 1, 1))
+
+    def dwell(self, line: float) -> float:
+        """Epochs within 0.004 nats of `line`; a checkpoint stands for half the way to its
+        neighbours. Not one stretch: at constant rate the loss fluctuates by more than that."""
+        steps = np.diff(self.curve["epoch"].to_numpy(float))
+        weights = (np.append(steps, 0.0) + np.insert(steps, 0, 0.0)) / 2
+        near_line = (self.curve["loss"] - line).abs().to_numpy() <= ON_LINE
+        return float(weights[near_line].sum())
+
+    def escapes(self) -> pd.Series:
+        """The first checkpoint at which each layer has moved (mean square displacement > 0.1);
+        infinite if it has not."""
+        moved = self.displacement > MOVED
+        return moved.idxmax().where(moved.any(), math.inf).astype(float)
+
+
+@dataclass
+class Group:
+    """The runs of one network by one recipe, by seed."""
+
+    model: str
+    label: str
+    runs: dict[int, Trajectory]
+
+    @property
+    def layers(self) -> int:
+        return next(iter(self.runs.values())).about["description"]["layers"]
+
+    @property
+    def chosen(self) -> int:
+        """The seed that is shown (`training_runs.chosen`)."""
+        return training_runs.chosen(self.runs)
+
+    def counts(self, lines: Lines) -> dict[str, int]:
+        """How many runs ended in each class."""
+        found = Counter(classify(run.end, lines) for run in self.runs.values())
+        return {name: found[name] for name in classes(lines)}
+
+
+@dataclass
+class Staircase:
+    """One source: its lines, its networks by depth and the other recipes of the deepest.
+
+    shares: f_1 to f_k of its Hamiltonian. predictions: of how many tokens held-out losses are the
+    means, one number if all are of the same.
+    """
+
+    name: str
+    sizes: str
+    lines: Lines
+    networks: list[Group]
+    protocols: list[Group]
+    shares: list[float]
+    predictions: list[int]
+
+    @property
+    def groups(self) -> list[Group]:
+        return [*self.networks, *self.protocols]
+
+    @cached_property
+    def deepest(self) -> Group:
+        return max(self.networks, key=lambda group: group.layers)
+
+    def of_depth(self, layers: int) -> Group | None:
+        return next((group for group in self.networks if group.layers == layers), None)
+
+    @property
+    def scope(self) -> str:
+        runs = ", ".join(f"{group.label}: {len(group.runs)} seeds" for group in self.groups)
+        return f"{self.name}, order {self.lines.truth.order}, {self.sizes}; {runs}"
+
+
+def read(inputs: Inputs) -> Staircase:
+    """All that a staircase shows, from the files of its inputs."""
+    from manybody.data import hamiltonian
+    from manybody.io.sequences import Sequences
+
+    held_out = Sequences.open(inputs.held_out.file())
+    references = [
+        training_runs.TrainedRun(*training_runs.read(run.file()))
+        for run in [*inputs.lines, inputs.truth]
+    ]
+    *fits, truth = map(_line, references)
+    marginals = Line("single sites", 1, *marginal_loss(held_out.tokens, held_out.vocabulary))
+    fits.sort(key=lambda line: line.order)
+    lines = Lines(marginals, fits, truth._replace(name=f"true {truth.order}-body"))
+    networks = sorted(map(_group, inputs.networks), key=lambda group: group.layers)
+    protocols = [_group(runs, networks[-1].model) for runs in inputs.protocols]
+    shown = [group.runs[group.chosen] for group in [*networks, *protocols]]
+    return Staircase(
+        name=inputs.truth.source,
+        sizes=f"L = {held_out.length}, |V| = {held_out.vocabulary}",
+        lines=lines,
+        networks=networks,
+        protocols=protocols,
+        shares=hamiltonian.read_about(inputs.hamiltonian.file())["shares"],
+        predictions=sorted({int(run.curve["tokens"].iloc[-1]) for run in [*references, *shown]}),
+    )
+
+
+def _group(given: Runs, base: str = "") -> Group:
+    """The runs of one network, named by what its model's name adds to that of `base`."""
+    moved = tables.read_displacements(given.moved.file())
+    runs = {run.seed: _trajectory(run.file(), moved) for run in given.runs}
+    layers = next(iter(runs.values())).about["description"]["layers"]
+    model = given.runs[0].model
+    own = model.removeprefix(base).strip("-_.") if base else ""
+    return Group(model, f"n = {layers}{', ' if own else ''}{own}", runs)
+
+
+def _trajectory(path: str, moved: pd.DataFrame) -> Trajectory:
+    about, curve = training_runs.read(path)
+    mine = moved[moved["seed"] == about["seed"]]
+    displacement = mine.pivot(index="step", columns="layer", values="value")
+    displacement.index = displacement.index.map(curve.set_index("step")["epoch"])
+    return Trajectory(about, curve, displacement)
+
+
+def _line(run: training_runs.TrainedRun) -> Line:
+    order, last = run.about["description"]["order"], run.curve.iloc[-1]
+    train = run.about["final"].get("train_loss", math.nan)
+    return Line(f"{order}-body fit", order, float(last["loss"]), float(last["loss_se"]), train)
+
+
+def marginal_loss(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
+    """Loss of the single-site marginals of tokens (N, L) on themselves, and its standard error.
+
+    The mean entropy of a site (nats); the error is over sequences.
+    """
+    counts = np.stack([np.bincount(site, minlength=vocabulary) for site in tokens.T])
+    with np.errstate(divide="ignore"):
+        loss = -np.log(counts / len(tokens))  # (L, |V|); infinite only where nothing is
+    each = np.take_along_axis(loss, tokens.T.astype(np.int64), axis=1).mean(axis=0)
+    error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
+    return float(each.mean()), float(error)

@@ -1,0 +1,142 @@
+"""Students and generators as figures read them: blocks, keys, and losses on sets of sequences."""
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple, Self
+
+import pandas as pd
+from pydantic import Field
+
+from manybody import models
+from manybody.io import tables
+from manybody.io.options import Block, Reference, different, inside, key, numbered, refers
+from manybody.papers import inputs as needed
+from manybody.papers.figure import Figure
+from manybody.papers.inputs import Clone, Tested
+
+Evaluation = refers("evaluations")
+Target = refers("targets")  # of the block's own evaluation
+Test = refers("targets", of="of_generators")  # of the evaluations of all generators
+Kept = numbered("steps", "evaluation")  # a checkpoint of the student
+Run = numbered("seeds", "evaluation")  # a run of the student
+Targets = list[Target]
+Pair = Annotated[list[Target], Field(min_length=2, max_length=2)]
+Kinds = different(refers("clone targets"))  # those of the targets that are clones
+
+
+class StudentBlock(Block):
+    """A student, and the generators of the clones that it is tested on."""
+
+    evaluation: Evaluation = key("Evaluation of the student.")
+    control: Target = key("Target of original text.")
+
+    @property
+    def of_generators(self) -> list[str]:
+        """Evaluations of all generators."""
+        wide = getattr(self, "wide_generator", None)
+        return [*(getattr(self, "generators", None) or []), *([wide] if wide else [])]
+
+    def problems(self):
+        if self.of_generators and getattr(self, "test", None) is None:
+            yield (
+                "test",
+                "missing; expected the target of test text in the evaluations of generators; name "
+                "it, or leave generators out",
+            )
+
+
+class StudentFigure(StudentBlock, Figure):
+    """Base class of the blocks of figures of one student."""
+
+    seeds: list[Run] = key(
+        "Runs that are drawn; all of the evaluation by default.", None, min_length=1
+    )
+    palette: dict[str, str] = key("Colours of targets that differ from the palette's.", {})
+
+    def misfits(self, path, config):
+        targets = config.evaluations[self.evaluation].targets
+        for name in self.palette.keys() - targets.keys():
+            yield (
+                f"{path}.palette.{name}: found a colour for no target; expected targets of "
+                f"evaluations.{self.evaluation}: {', '.join(targets)}; remove it"
+            )
+
+
+class StudentInputs(needed.Inputs):
+    """Runs of a student and of the generators, all clones that they are tested on, and what
+    captions say: entries of the student's model and of its source, chains of a clone."""
+
+    runs: list[Tested]
+    generators: list[Tested]
+    clones: list[Clone]
+    model: dict
+    source: dict
+    corpus: str
+    chains: dict
+
+    @classmethod
+    def of(cls, block: StudentBlock, config: dict, **others) -> Self:
+        """Of the block's evaluation its `seeds`, or all; its `chains` and all clones of targets."""
+        evaluation = config["evaluations"][block.evaluation]
+        seeds = {block.evaluation: getattr(block, "seeds", None)}
+        runs = needed.runs_of([block.evaluation], config, seeds)
+        generators = needed.runs_of(block.of_generators, config, seeds)
+        source = config["sources"][evaluation["source"]]
+        shown = [str(name) for _, name in inside("", block) if isinstance(name, Reference)]
+        clones = [evaluation["targets"].get(name, {}) for name in shown]
+        clone = next((target for target in clones if "clone" in target), None)
+        return cls(
+            runs=runs,
+            generators=generators,
+            clones=needed.clones_of([*runs, *generators], *(getattr(block, "chains", None) or [])),
+            model=config["models"][evaluation["model"]],
+            source=source,
+            corpus=source.get("corpus", evaluation["source"]),
+            chains={**config["clones"][clone["clone"]], **clone} if clone else {},
+            **others,
+        )
+
+    def made(self) -> str:
+        """Sentences of captions: how the student was trained, and how clones were drawn."""
+        count, recipe = len(self.runs), self.model.get("training") or {}
+        text = (
+            f"{models.about(self.model).label} on {self.corpus} (\\|V\\| = "
+            f"{self.source['vocabulary']}, L = {self.source['length']}), {count} "
+            f"run{'s' if count > 1 else ''}"
+        )
+        if "batch" in recipe:
+            text += f" of {recipe['steps']} steps at batch {recipe['batch']}"
+        if self.chains:
+            text += (
+                f". Clones: {self.chains['chains']} chains, {self.chains['sweep']} sweeps, "
+                f"{self.chains['energy']} score"
+            )
+        return f"{text}."
+
+
+class Evaluated(NamedTuple):
+    """A trained model and its losses on the targets of one evaluation.
+
+    about and history: of its run, the first one where there are several seeds. losses: as of
+    `tables.read_losses`. targets: what is behind each target (`tables.read_targets`).
+    """
+
+    about: dict
+    losses: pd.DataFrame
+    targets: dict
+    history: pd.DataFrame | None = None
+
+
+def read_evaluated(runs: Sequence[Tested], clones: Sequence[Clone]) -> list[Evaluated]:
+    """Each run of evaluations on its own; clones: at least those that they are tested on."""
+    paths, found = {one.clone: one.file() for one in clones}, []
+    for run in runs:
+        about, history = tables.read_run(run.file("runs"))
+        losses = tables.read_losses({run.seed: run.file("losses")})
+        found.append(Evaluated(about, losses, tables.read_targets(run.targets, paths), history))
+    return found
+
+
+def read_student(inputs: StudentInputs) -> Evaluated:
+    """The student, all its runs in one table of losses."""
+    runs = read_evaluated(inputs.runs, inputs.clones)
+    return runs[0]._replace(losses=pd.concat([run.losses for run in runs], ignore_index=True))

@@ -1,0 +1,214 @@
+"""Which token of a passage acts on which, and whether pairs or more tokens together do it.
+
+The table has M_1 (panel a) and the part of it that pairs make (b): a series a target, x the source.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from manybody.io.options import key, refers
+from manybody.papers import inputs as needed
+from manybody.papers import style
+from manybody.papers.claims import Claim
+from manybody.papers.figure import Figure
+from manybody.papers.simplicity import spectra
+from manybody.papers.simplicity.spectra import Spectra
+from manybody.papers.style import points
+
+LINE = 134  # characters of a line of the passage
+SHOWN = 3  # targets whose sources are drawn on the passage
+WEAK = 0.01  # share of a target's influence below which nothing is said of a pair
+NAMED = 32  # tokens that an axis can name
+KINDS = {"pairs": (2 / 3, style.ORDERS[2]), "both": (1 / 3, "0.45"), "more": (-np.inf, "#D55E00")}
+LABELS = {
+    "pairs": "pairs make 2/3 of it and more",
+    "both": "1/3 to 2/3",
+    "more": "three tokens and more make most",
+}
+
+
+class Block(Figure):
+    """Which tokens of a passage act on which."""
+
+    spectrum: refers("spectra", "draws") = key("Spectrum that has a `passage`.")
+
+    def misfits(self, path, config):
+        if config.spectra[self.spectrum].passage is None:
+            yield (
+                f"{path}.spectrum: found {self.spectrum}, which has no passage; expected one that "
+                f"has; set spectra.{self.spectrum}.passage to 0, the first test sequence"
+            )
+
+
+class Inputs(needed.Inputs):
+    """The spectrum of the first run, and its entry."""
+
+    spectrum: needed.Spectrum
+    entry: dict
+
+    @classmethod
+    def of(cls, block: Block, config: dict) -> "Inputs":
+        entry = config["spectra"][block.spectrum]
+        run = needed.Spectrum(spectrum=block.spectrum, seed=entry["seeds"][0])
+        return cls(spectrum=run, entry=entry)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The words of the passage; M_1 and the part that pairs make, (L, L), by target and source;
+    the targets that are shown; what is drawn."""
+
+    drawn: pd.DataFrame
+    words: list[str]
+    every: np.ndarray
+    pairs: np.ndarray
+    shown: list[int]
+
+    @property
+    def share(self) -> np.ndarray:
+        """The share of M_1 that pairs make, where a source acts enough."""
+        strong = self.every >= WEAK * np.nansum(self.every, axis=1, keepdims=True)
+        return np.where(strong, np.clip(self.pairs / self.every, 0, 1), np.nan)
+
+
+def tables(inputs: Inputs, block: Block) -> Tables:
+    """Influences on the tokens of a passage."""
+    (one,) = spectra.read([inputs.spectrum])
+    return tables_of(one)
+
+
+def tables_of(one: Spectra) -> Tables:
+    """The tables of one model's spectra."""
+    words = [_visible(word) for word in one.about["passage"]]
+    every, pairs = (one.influence(quantity) for quantity in ("influence", "pairs"))
+    drawn = style.gathered([_table("a", every), _table("b", pairs)])
+    return Tables(drawn, words, every, pairs, _strongest(every))
+
+
+def claims(tables: Tables) -> list[Claim]:
+    """No paper says anything of these models."""
+    return []
+
+
+@style.in_house_style
+def draw(tables: Tables):
+    """Two maps by target and source, and the sources of some targets on the passage itself."""
+    from matplotlib.colors import LogNorm
+
+    height = 0.5 + 0.16 * len(tables.shown) * (1 + len(_lines(tables.words)))
+    figure = style.new(2, 3.2 + height)
+    maps, text = figure.subfigures(2, 1, height_ratios=[3.2, height])
+    left, right = maps.subplots(1, 2)
+    _draw_map(
+        left, tables.every, tables.words, norm=LogNorm(*_range(tables.every)), cmap="viridis_r"
+    )
+    left.set_title("(a) $M_1$: what changes with a token")
+    _draw_map(right, tables.share, tables.words, vmin=0, vmax=1, cmap="cividis")
+    right.set_title("(b) share that pairs alone make")
+    _draw_passage(text.subplots(), tables)
+    return figure
+
+
+def _range(every: np.ndarray) -> tuple[float, float]:
+    """The three decades below the largest influence."""
+    largest = float(np.nanmax(every))
+    return largest / 1000, largest
+
+
+def _strongest(every: np.ndarray) -> list[int]:
+    """The targets on which the others act most, in the order of the text."""
+    total = np.where(np.isfinite(every).any(1), np.nansum(every, axis=1), -1)
+    return sorted(np.argsort(-total, kind="stable")[: min(SHOWN, int((total >= 0).sum()))])
+
+
+def _table(panel: str, values: np.ndarray) -> pd.DataFrame:
+    rows = []
+    for target in np.flatnonzero(np.isfinite(values).any(1)):
+        sources = np.flatnonzero(np.isfinite(values[target]))
+        rows.append(points(panel, f"on token {target}", 0, sources, values[target, sources]))
+    return pd.concat(rows, ignore_index=True)
+
+
+def _draw_map(axes, values: np.ndarray, words: list[str], **looks) -> None:
+    """A row a target that was asked, a column a source."""
+    rows = np.flatnonzero(np.isfinite(values).any(1))
+    shown = np.maximum(values[rows], looks["norm"].vmin) if "norm" in looks else values[rows]
+    style.seaborn().heatmap(shown, ax=axes, cbar=True, rasterized=True, **looks)
+    few = len(words) <= NAMED
+    columns = np.arange(0, len(words), 1 if few else -(-len(words) // 8))
+    ticks = np.arange(0, len(rows), 1 if len(rows) <= NAMED else -(-len(rows) // 8))
+    axes.set_xticks(columns + 0.5, [words[j] if few else str(j) for j in columns], rotation=90)
+    axes.set_yticks(ticks + 0.5, [words[rows[t]] if few else str(rows[t]) for t in ticks])
+    axes.tick_params(labelsize=6, length=2, axis="both", labelrotation=90 if few else 0)
+    axes.tick_params(axis="y", labelrotation=0)
+    axes.set(xlabel="source", ylabel="target")
+
+
+def _lines(words: list[str]) -> list[list[int]]:
+    """The numbers of the tokens in each line."""
+    lines, width = [[]], 0
+    for number, word in enumerate(words):
+        if lines[-1] and width + len(word) > LINE:
+            lines.append([])
+            width = 0
+        lines[-1].append(number)
+        width += len(word)
+    return lines
+
+
+def _draw_passage(axes, tables: Tables) -> None:
+    """The passage once for each target shown, its tokens shaded by how much they act on it."""
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import Patch, Rectangle
+
+    words, shown, every, pairs = tables.words, tables.shown, tables.every, tables.pairs
+    lines = _lines(words)
+    axes.set_axis_off()
+    axes.set(xlim=(0, LINE), ylim=((1 + len(lines)) * len(shown), -0.2))
+    axes.set_title("(c) what acts on the token in the frame")
+    looks = dict(family="DejaVu Sans Mono", size=6, va="center", parse_math=False, in_layout=False)
+    for place, target in enumerate(shown):
+        influence = np.nan_to_num(every[target])
+        strength = np.sqrt(influence / influence.max())
+        for row, line in enumerate(lines):
+            left, height = 0.0, place * (1 + len(lines)) + row + 0.5
+            for number in line:
+                width = len(words[number])
+                box = (left, height - 0.45), width, 0.9
+                if number == target:
+                    axes.add_patch(Rectangle(*box, facecolor="white", edgecolor="black"))
+                elif influence[number] >= WEAK * influence.sum():
+                    colour = _kind(pairs[target, number] / influence[number])
+                    shade = (*to_rgb(colour), strength[number])
+                    axes.add_patch(Rectangle(*box, facecolor=shade, linewidth=0))
+                dark = number != target and strength[number] > 0.7
+                axes.text(left, height, words[number], color="white" if dark else "black", **looks)
+                left += width
+    handles = [Patch(color=colour, label=LABELS[name]) for name, (_, colour) in KINDS.items()]
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 0), ncols=3, borderpad=0)
+
+
+def _kind(share: float) -> str:
+    """The colour of a pair of tokens by the share of M_1 that pairs alone make."""
+    return next(colour for least, colour in KINDS.values() if share >= least)
+
+
+def _visible(word: str) -> str:
+    return word.replace("\n", "⏎").replace("\t", " ") or "·"
+
+
+def caption(inputs: Inputs, block: Block) -> str:
+    """What is shown, what the eye sees, how it was made."""
+    entry = inputs.entry
+    return (
+        f"Which token of a passage acts on which, in {block.spectrum} at its last step.\n\n"
+        r"**(a)** M\ :sub:`1` by target and source: the mean squared change of the target's "
+        "centred logits when the source alone is exchanged. **(b)** The share that "
+        "pairs make: changes that are equal in every context; the rest is due to three tokens and "
+        "more. **(c)** The passage, once for each of the three targets on which the others act "
+        "most: framed, and what acts on it shaded.\n\n"
+        f"Test sequence {entry['passage']} of {entry['source']}, its tokens exchanged for those of "
+        f"the distribution *{entry['law']}*. A token that all draws equal has no influence here.\n"
+    )

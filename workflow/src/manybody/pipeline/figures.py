@@ -1,0 +1,239 @@
+"""Figures: the files that each is made of and makes, and files of pages, cards and advice."""
+
+import hashlib
+from functools import cache, cached_property
+from pathlib import Path
+
+from manybody.io.atomic import sha256, to_json
+from manybody.papers import figure_module
+from manybody.papers import inputs as needed
+from manybody.papers.inputs import Inputs, Key, distinct
+from manybody.pipeline.check import Config, ConfigError
+from manybody.pipeline.paths import Paths
+from manybody.pipeline.sources import Sources
+
+CHECKOUT = Path(__file__).resolve().parents[4]
+ENDINGS = ("pdf", "png", "csv", "claims.csv", "caption.rst")
+OWN = (("simplicity", "headline"), ("simplicity", "controls"))  # with a config of their own
+
+Name = tuple[str, str]  # paper, figure
+
+
+class Figures:
+    """The config's figures, by (paper, figure)."""
+
+    def __init__(self, paths: Paths, sources: Sources, checked: Config):
+        self.paths, self.sources, self.checked = paths, sources, checked
+        self.config, self.entry = paths.config, paths.entry
+        self.asked = cache(self._asked)
+
+    def names(self, paper: str | None = None) -> list[Name]:
+        """All figures of the config, or of one paper."""
+        figures = self.config["figures"]
+        papers = figures if paper is None else [paper]
+        return [(name, figure) for name in papers for figure in figures.get(name, {})]
+
+    def own(self) -> list[Name]:
+        """Figures that have targets and a page of their own."""
+        return [name for name in OWN if name in self.names()]
+
+    def files(self, paper: str | None = None) -> list[str]:
+        """The files of all figures, or of one paper's."""
+        return [path for name in self.names(paper) for path in self.files_of(*name)]
+
+    def files_of(self, paper: str, figure: str) -> list[str]:
+        """The files of a figure."""
+        stem = self.paths.figure.format(paper=paper, figure=figure)
+        return [f"{stem}.{ending}" for ending in ENDINGS]
+
+    def claims_of(self, names: list[Name]) -> list[str]:
+        """The claims of these figures."""
+        return [
+            f"{self.paths.figure.format(paper=paper, figure=figure)}.claims.csv"
+            for paper, figure in names
+        ]
+
+    def entry_of(self, paper: str, figure: str) -> dict:
+        """A figure's block as the config has it. `ConfigError` names those that there are."""
+        if (paper, figure) not in self.names():
+            known = ", ".join(map("/".join, self.names()))
+            raise ConfigError(f"config has no figure {paper}/{figure}; it has {known or 'none'}")
+        return self.config["figures"][paper][figure]
+
+    def _block(self, paper: str, figure: str):
+        self.entry_of(paper, figure)
+        return getattr(getattr(self.checked.figures, paper.replace("-", "_")), figure)
+
+    def _asked(self, paper: str, figure: str) -> Inputs:
+        """The typed inputs of a figure, worked out once."""
+        block = self._block(paper, figure)
+        return figure_module(paper, figure).Inputs.of(block, self.config)
+
+    def keys(self, kind: type[Key], names: list[Name] | None = None) -> list[Key]:
+        """Keys of one kind that figures, by default all of the config, ask for, each once."""
+        found = [one for name in names or self.names() for one in distinct(self.asked(*name))]
+        unique = {one.model_dump_json(): one for one in found if isinstance(one, kind)}
+        return list(unique.values())
+
+    def clones(self, names: list[Name] | None = None) -> list[str]:
+        """Names of the clones that figures ask for."""
+        return [one.clone for one in self.keys(needed.Clone, names)]
+
+    def runs(self, names: list[Name] | None = None) -> list[tuple[str, int]]:
+        """Runs (evaluation, seed) whose losses figures ask for."""
+        return [(one.evaluation, one.seed) for one in self.keys(needed.Tested, names)]
+
+    def inputs(self, paper: str, figure: str) -> dict[str, list[str]]:
+        """Paths of a figure's inputs by kind, in the order of its distinct keys."""
+        found: dict[str, list[str]] = {}
+        for one in distinct(self.asked(paper, figure)):
+            for kind in one.KINDS:
+                found.setdefault(kind, []).append(self._file(kind, one, paper, figure))
+        return found
+
+    def plain_inputs(self, paper: str, figure: str) -> dict:
+        """The typed inputs of a figure as plain values, without files."""
+        return self.asked(paper, figure).model_dump()
+
+    def caption(self, paper: str, figure: str) -> str:
+        """The caption of a figure, in reStructuredText."""
+        module = figure_module(paper, figure)
+        return module.caption(self.asked(paper, figure), self._block(paper, figure))
+
+    def _file(self, kind: str, key: Key, paper: str, figure: str) -> str:
+        """The file of one kind that a key of a figure names."""
+        paths, named = self.paths, key.model_dump()
+        own = {
+            "runs": lambda: paths.evaluated_model(key.evaluation, key.seed),
+            "clones": lambda: paths.clone_path(key.clone),
+            "models": lambda: paths.model_path(key.source, key.model, key.seed),
+            "sequences": lambda: paths.split_path(key.source, "validation"),
+            "hamiltonians": lambda: paths.hamiltonian_path(key.source),
+            "tokenizers": lambda: self.sources.file_beside(key.source, "tokenizer.json"),
+        }
+        templates = {
+            "losses": paths.losses,
+            "spectra": paths.spectrum,
+            "displacements": paths.displacements,
+            "maps": paths.maps,
+            "equations": paths.equations,
+            "contacts": paths.contacts,
+            "known": paths.known,
+            "truths": paths.truth,
+            "theory": paths.theory,
+            "curves": paths.curve,
+        }
+        if kind in own:
+            return own[kind]()
+        return templates[kind].format(**named, paper=paper, figure=figure)
+
+    def shown_clones(self, paper: str, figure: str):
+        """The states of clones that a figure shows, as its block names them."""
+        return self._block(paper, figure).states(self.config)
+
+    def equation_inputs(self, paper: str, figure: str) -> dict[str, str | list[str]]:
+        """Manifests of a figure's runs whose loss equations tell, and files of their one source."""
+        (asked,) = self.keys(needed.Equations, [(paper, figure)])
+        source = asked.runs[0][0]
+        return {
+            "models": [self.paths.model_path(*run) for run in asked.runs],
+            "validation": self.paths.split_path(source, "validation"),
+            "hamiltonian": self.paths.hamiltonian_path(source),
+        }
+
+    def truth_file(self, paper: str, figure: str) -> str:
+        """The user's file of known contacts of a figure."""
+        truth = self.entry_of(paper, figure)["truth"]
+        expected = "a list of contacts, a table of distances or a structure (PDB, mmCIF)"
+        return self.sources.own_file("figures", f"{paper}.{figure}", "truth", truth, expected)
+
+    def followed_runs(self, source: str, model: str) -> list[str]:
+        """Manifests of a model's runs of all seeds that figures draw."""
+        followed = [(one.source, one.model) for one in self.keys(needed.Displacements)]
+        if (source, model) not in followed:
+            known = ", ".join("{}/{}".format(*run) for run in followed)
+            raise ConfigError(f"no figure follows {source}/{model}; figures follow: {known}")
+        runs = [(one.source, one.model, one.seed) for one in self.keys(needed.Trained)]
+        return [self.paths.model_path(*run) for run in runs if run[:2] == (source, model)]
+
+    @cached_property
+    def generators(self) -> set[str]:
+        """Manifests of the models that clones are sampled from."""
+        return set(map(self.paths.clone_model, self.clones()))
+
+    @cached_property
+    def carded(self) -> dict[str, tuple[str, list, list]]:
+        """Source, chains and n-grams of each file of cards: of all figures, or of an own one's."""
+        found = {}
+        described = [name for name, source in self.checked.sources.items() if source.carded]
+        own = {".".join(name) + ".": [name] for name in self.own()}
+        for prefix, names in {"": self.names(), **own}.items():
+            runs = [self.entry("evaluations", run) for run, _ in self.runs(names)]
+            targets = [target for run in runs for target in run["targets"].values()]
+            tested = {target.get("source") for target in targets}
+            for name in self.clones(names):
+                source = self.entry("clones", name)["source"]
+                found.setdefault(prefix + source, (source, [], []))[1].append(name)
+            for name in tested.intersection(described):
+                source = self.checked.sources[name].made_from
+                found.setdefault(prefix + source, (source, [], []))[2].append(name)
+        return {
+            key: (source, chains, sorted(grams)) for key, (source, chains, grams) in found.items()
+        }
+
+    def page_inputs(self, names: list[Name], prefix: str = "") -> dict[str, list[str]]:
+        """Files that a page of figures shows; `prefix` is that of its files of cards."""
+        cards = [key for key, (source, *_) in self.carded.items() if key == prefix + source]
+        return {
+            "figures": [path for name in names for path in self.files_of(*name)],
+            "claims": self.claims_of(names),
+            "clones": [self.paths.clone_path(clone) for clone in self.clones(names)],
+            "cards": [self.paths.cards.format(cards=key) for key in cards],
+            "losses": self.tested_generators(names),
+            "ngrams": self.counted_sources(names),
+        }
+
+    def page_texts(self) -> dict[str, str]:
+        """sha256 of what a page's job reads of the checkout: template and default config."""
+        texts = ("config/config.yaml", "workflow/report/page.html")
+        return {name: sha256(CHECKOUT / name) for name in texts}
+
+    def config_digest(self) -> str:
+        """A digest of the config, for a job that reads all of it."""
+        return hashlib.sha256(to_json(self.config).encode()).hexdigest()[:16]
+
+    def tested_generators(self, names: list[Name] | None = None) -> list[str]:
+        """Losses of the clones' generators, from the figures' evaluations with the test split."""
+        clones = [self.entry("clones", clone) for clone in self.clones(names)]
+        generators = [(clone["source"], clone["model"], clone["seed"]) for clone in clones]
+        found = []
+        for name, seed in self.runs(names):
+            run = self.entry("evaluations", name)
+            test = any(target.get("split") == "test" for target in run["targets"].values())
+            if test and (run["source"], run["model"], seed) in generators:
+                found.append(self.paths.losses.format(evaluation=name, seed=seed))
+        return found
+
+    def counted_sources(self, names: list[Name] | None = None) -> list[str]:
+        """Losses of n-grams of the texts that clones are made of."""
+        cloned = {self.entry("clones", clone)["source"] for clone in self.clones(names)}
+        text = [source for source in self.sources.sources_with("ngrams.json") if source in cloned]
+        return [self.sources.file_beside(source, "ngrams.json") for source in text]
+
+    def advised_sources(self) -> list[str]:
+        """Sources of text that the figures' models are trained on, or all where none is."""
+        text = self.sources.trained_tokenizers()
+        used = {self.entry("evaluations", name)["source"] for name, _ in self.runs()}
+        return [source for source in text if source in used] or text
+
+    def advised(self, kind: str, block: str) -> dict[str, list]:
+        """The figures' runs of evaluations (name, seed), or clones, of each of these sources."""
+
+        def source_of(part):
+            return self.entry(block, part[0] if kind == "runs" else part)["source"]
+
+        parts = self.runs() if kind == "runs" else self.clones()
+        return {
+            source: [part for part in parts if source_of(part) == source]
+            for source in self.advised_sources()
+        }

@@ -1,0 +1,101 @@
+"""Paths of what the config names: templates for outputs, files of entries for inputs."""
+
+from manybody.pipeline.check import ConfigError
+
+SPLITS = ("train", "validation", "test")
+
+
+class Paths:
+    """Templates of the paths below the folder of results, and the files of entries of the config.
+
+    config: the checked config as mappings, which rules hand on to jobs.
+    """
+
+    def __init__(self, config: dict):
+        self.config = config
+        self.results = results = config["results"]
+        self.sequences = f"{results}/sequences/{{source}}"
+        self.hamiltonian = f"{self.sequences}/hamiltonian.safetensors"
+        self.model = f"{results}/models/{{source}}/{{model}}/seed-{{seed}}/manifest.json"
+        self.clone = f"{results}/clones/{{source}}/{{clone}}/manifest.json"
+        self.cards = f"{results}/cards/{{cards}}.json"
+        self.losses = f"{results}/losses/{{evaluation}}/seed-{{seed}}.parquet"
+        self.truth = f"{results}/truths/{{evaluation}}.parquet"
+        self.theory = f"{results}/theory/{{theory}}.parquet"
+        self.curve = f"{results}/curves/{{curve}}.parquet"
+        self.spectrum = f"{results}/spectra/{{spectrum}}/seed-{{seed}}.parquet"
+        self.displacements = f"{results}/displacements/{{source}}/{{model}}.parquet"
+        self.equations = f"{results}/equations/{{paper}}/{{figure}}.parquet"
+        self.maps = f"{results}/maps/{{source}}/{{model}}/seed-{{seed}}.parquet"
+        self.contacts = f"{results}/contacts/{{source}}/{{model}}/seed-{{seed}}.parquet"
+        self.figure = f"{results}/figures/{{paper}}/{{figure}}"
+        self.known = f"{results}/known_contacts/{{paper}}/{{figure}}.parquet"
+
+    def entry(self, block: str, name: str) -> dict:
+        """The config's entry `block: name`. `ConfigError` names what is there where it is not."""
+        if name not in self.config[block]:
+            known = ", ".join(sorted(self.config[block]))
+            raise ConfigError(f"config has no {block}: {name}; it has {known}")
+        return self.config[block][name]
+
+    def split_path(self, source: str, split: str) -> str:
+        """Sequences of a split of a source."""
+        return f"{self.sequences}/{split}.parquet".format(source=source)
+
+    def split_of(self, block: str, name: str, split: str) -> str:
+        """Sequences of a split of the source that the entry `block: name` names."""
+        return self.split_path(self.entry(block, name)["source"], split)
+
+    def hamiltonian_path(self, source: str) -> str:
+        """J, U and beta of a source."""
+        return self.hamiltonian.format(source=source)
+
+    def model_path(self, source: str, model: str, seed: int | str) -> str:
+        """Manifest of a run."""
+        self.entry("models", model)
+        return self.model.format(source=source, model=model, seed=seed)
+
+    def run_path(self, template: str, run: tuple) -> str:
+        """A file of one run, (source, model, seed)."""
+        return template.format(**dict(zip(("source", "model", "seed"), run, strict=True)))
+
+    def clone_path(self, clone: str) -> str:
+        """Manifest of a clone."""
+        return self.clone.format(source=self.entry("clones", clone)["source"], clone=clone)
+
+    def clone_model(self, clone: str) -> str:
+        """Manifest of the model that a clone is sampled from."""
+        entry = self.entry("clones", clone)
+        return self.model_path(entry["source"], entry["model"], entry["seed"])
+
+    def clone_reference(self, clone: str) -> str | list:
+        """Manifest of the model whose final loss picks the checkpoint; nothing where none does."""
+        entry = self.entry("clones", clone)
+        if not isinstance(entry["step"], dict):
+            return []
+        reference = entry["step"]["loss_of"]
+        return self.model_path(entry["source"], reference["model"], reference["seed"])
+
+    def evaluated_model(self, evaluation: str, seed: int | str) -> str:
+        """Manifest of the run that an evaluation tests."""
+        entry = self.entry("evaluations", evaluation)
+        return self.model_path(entry["source"], entry["model"], seed)
+
+    def evaluated_targets(self, evaluation: str) -> list[str]:
+        """One file for each target, in the order of the config: a clone's manifest or a split."""
+        entry = self.entry("evaluations", evaluation)
+        return [self._target(entry["source"], target) for target in entry["targets"].values()]
+
+    def _target(self, source: str, target: dict) -> str:
+        if "split" in target:
+            return self.split_path(target.get("source", source), target["split"])
+        return self.clone_path(target.get("clone", target.get("initial")))
+
+    def spectrum_run(self, spectrum: str, seed: int | str) -> tuple:
+        """The run (source, model, seed) that a spectrum is measured of."""
+        entry = self.entry("spectra", spectrum)
+        return entry["source"], entry["model"], seed
+
+    def spectrum_model(self, spectrum: str, seed: int | str) -> str:
+        """Manifest of that run."""
+        return self.model_path(*self.spectrum_run(spectrum, seed))

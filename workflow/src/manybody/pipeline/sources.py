@@ -1,0 +1,183 @@
+"""Corpora and sources: what each is made of, the user's own files among it, and their refusals."""
+
+from functools import cache
+from pathlib import Path
+
+from manybody.config.sources import sized
+from manybody.data import SourceError, given
+from manybody.data.kinds import KINDS
+from manybody.io.atomic import sha256
+from manybody.pipeline.check import Config, ConfigError
+from manybody.pipeline.paths import Paths
+
+DATA = Path(given.__file__).parent  # modules of the sources
+SMALL = 10**6  # bytes of a file up to which its content counts, not its time
+
+
+def digests(files: list[str]) -> dict[str, str]:
+    """sha256 of the user's own files as they are before a job starts, up to a megabyte each.
+
+    Of those snakemake takes down what they hold when a job has ended, not when it reads them: a
+    change in between would pass for what was read. Larger files it goes by their times. To be
+    called without `input`: of a parameter that depends on it snakemake keeps no record.
+    """
+    small = [path for path in map(Path, files) if path.is_file() and path.stat().st_size <= SMALL]
+    return {str(path): sha256(path) for path in small}
+
+
+class Sources:
+    """Files and sizes of the config's corpora and sources.
+
+    A file of the user's that cannot be used is a `ConfigError`, before any job.
+    """
+
+    def __init__(self, paths: Paths, checked: Config):
+        self.paths, self.checked = paths, checked
+        self.config, self.entry = paths.config, paths.entry
+        self.most_tokens = cache(self.most_tokens)  # looks at each file
+
+    def made_by(self, rule: str) -> list[str]:
+        """Names of the sources whose sequences a rule makes."""
+        return [name for name, one in self.checked.sources.items() if one.made_by == rule]
+
+    def sources_with(self, file: str) -> list[str]:
+        """Names of the sources of which rules make this file beside the sequences."""
+        return [name for name, one in self.checked.sources.items() if file in one.beside]
+
+    def file_beside(self, source: str, file: str) -> str | list:
+        """A file beside the sequences of a source; nothing for one that has none of this name."""
+        folder = self.paths.sequences.format(source=source)
+        return f"{folder}/{file}" if source in self.sources_with(file) else []
+
+    def trained_tokenizers(self) -> list[str]:
+        """Names of the sources whose tokenizer is trained on their corpus."""
+        with_tokenizer = self.sources_with("tokenizer.json")
+        return [name for name in with_tokenizer if not self.file_beside(name, "special.json")]
+
+    def source_files(self, source: str) -> list[str]:
+        """The user's own files that a source is made of."""
+        return [
+            self.own_file("sources", source, key, path, expected)
+            for key, path, expected in self.checked.sources[source].given_files()
+        ]
+
+    def module(self, source: str) -> str:
+        """The module that makes the sequences of a source."""
+        return KINDS[self.checked.sources[source].kind]
+
+    def package_tables(self, source: str) -> list[str]:
+        """sha256 of the files beside the module of a source that it reads."""
+        return [sha256(DATA / name) for name in self.checked.sources[source].package_files]
+
+    def drawn_from(self, source: str) -> list[str]:
+        """The files that the sequences of a source are made of that are drawn exactly."""
+        options = self.checked.sources[source]
+        folder = self.paths.sequences.format(source=options.made_from)
+        return [*self.source_files(source), *(f"{folder}/{name}" for name in options.reads)]
+
+    def true_conditionals(self, evaluation: str) -> tuple[str, str]:
+        """The file and the module that say the conditionals of an evaluation's source."""
+        source = self.entry("evaluations", evaluation)["source"]
+        file, module = self.checked.sources[source].conditionals
+        return f"{self.paths.sequences.format(source=source)}/{file}", module
+
+    def evaluations_with_truth(self) -> list[str]:
+        """Names of the evaluations of sources whose conditionals are known."""
+        evaluations = self.checked.evaluations.items()
+        known = {name for name, one in self.checked.sources.items() if one.conditionals}
+        return [name for name, evaluation in evaluations if evaluation.source in known]
+
+    def own_file(self, block: str, name: str, key: str, value: str, expected: str) -> str:
+        """A file of the user's that a key of the entry `block: name` names."""
+        try:
+            return str(given.named_file(value, key, expected))
+        except SourceError as error:
+            raise ConfigError(error.within(f"{block}.{name}")) from error
+
+    def corpus_files(self, corpus: str) -> list[str]:
+        """The user's own files that a corpus is read from; those in a folder one by one."""
+        files = self.entry("corpora", corpus).get("files", [])
+        parts = files if isinstance(files, dict) else {"": files}
+        try:
+            return [
+                str(path)
+                for part, names in parts.items()
+                for path in given.text_files(names, f"files.{part}" if part else "files")
+            ]
+        except SourceError as error:
+            raise ConfigError(error.within(f"corpora.{corpus}")) from error
+
+    def corpus_modules(self, corpus: str) -> list[str]:
+        """The modules that collect a corpus, which a job imports by name."""
+        kind = self.entry("corpora", corpus)["kind"]
+        modules = {"pydocs": ["manybody.data.pydocs"], "file": []}
+        return modules.get(kind, ["manybody.data.published"])
+
+    def theory_files(self, theory: str) -> list[str]:
+        """The user's own files that a theory reads."""
+        expected = {
+            "questions": "a file of lines `COARSE:fine question`, or null",
+            "tokenizer": "a vocab.txt or tokenizer.json, or null",
+        }
+        found = {key: self.entry("theory", theory).get(key) for key in expected}
+        return [
+            self.own_file("theory", theory, key, value, expected[key])
+            for key, value in found.items()
+            if isinstance(value, str)
+        ]
+
+    def most_tokens(self, source: str) -> int | None:
+        """A bound on the tokens of a text of the user's own files; None of others.
+
+        A token is a byte or more, and one may stand between two files.
+        """
+        corpus = self.entry("sources", source)["corpus"]
+        if self.entry("corpora", corpus)["kind"] != "file":
+            return None
+        files = list(map(Path, self.corpus_files(corpus)))
+        if not files or any(file.suffix == ".parquet" for file in files):
+            return None
+        return sum(file.stat().st_size for file in files) + len(files)
+
+    def refuse_small_text(self, source: str) -> None:
+        """`ConfigError` for what a text is too short for, whatever it says."""
+        most, text = self.most_tokens(source), self.entry("sources", source)
+        if most is None:
+            return
+        held = f"as the files of corpora.{text['corpus']} hold {most} bytes"
+        if 3 * text["length"] > most:
+            raise ConfigError(
+                f"sources.{source}.length: found {text['length']}; expected at most {most // 3}, "
+                f"{held} and each of three splits needs a sequence; lower it, or give more text"
+            )
+        if text.get("vocabulary", 0) > 256 + most:
+            raise ConfigError(
+                f"sources.{source}.vocabulary: found {text['vocabulary']}; expected less than "
+                f"{257 + most}, {held}; lower it, or give more text"
+            )
+
+    def documents(self, source: str, split: str) -> str:
+        """The documents that a split is cut from; `ConfigError` where they are too few."""
+        self.refuse_small_text(source)
+        corpus = self.entry("sources", source)["corpus"]
+        return f"{self.paths.results}/corpora/{corpus}/{split}.parquet"
+
+    def sizes_of(self, source: str) -> dict[str, int]:
+        """|V| and L of a source where the config says them."""
+        given = sized(source, self.checked)
+        sizes = {key: getattr(given, key, None) for key in ("vocabulary", "length")}
+        return {key: size for key, size in sizes.items() if size}
+
+    def sampling_threads(self, source: str) -> int:
+        """Several where each has enough chains to outweigh what the others then wait for."""
+        return 4 if sum(self.entry("sources", source)["sequences"].values()) > 2000 else 1
+
+    def map_sequences(self, source: str) -> int:
+        """Validation sequences that attention maps are averaged over: 500, or all where fewer."""
+        return min(500, self.entry("sources", source).get("sequences", {}).get("validation", 500))
+
+    def words_of(self, spectrum: str) -> str | list:
+        """The tokenizer that decodes the passage of a spectrum of a text; nothing without one."""
+        entry = self.entry("spectra", spectrum)
+        asked = entry.get("passage") is not None
+        return self.file_beside(entry["source"], "tokenizer.json") if asked else []

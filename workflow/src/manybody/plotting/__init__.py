@@ -1,1 +1,0 @@
-"""Figures: pure functions from small tables to a figure, and the numbers drawn."""

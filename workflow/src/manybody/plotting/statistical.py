@@ -1,8 +1,0 @@
-"""seaborn, without what it imports for densities and clusters, which no figure has."""
-
-from manybody.io.quick_start import missing
-
-with missing("scipy.stats", "scipy.cluster"):
-    import seaborn
-
-__all__ = ["seaborn"]

@@ -1,1 +1,0 @@
-"""Figures of models that were trained elsewhere, as `plotting.simplicity` describes them."""
