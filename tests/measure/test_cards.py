@@ -266,7 +266,7 @@ def test_paired_chains_that_disagree_are_no_samples(run, wrong, monkeypatch):
 
 
 def test_paired_chains_that_are_too_few_to_tell_do_not_agree(run, monkeypatch):
-    monkeypatch.setattr(clones, "CLOSE", 1e-4)
+    monkeypatch.setattr(clones, "PAIRED_LOSS_TOLERANCE", 1e-4)
     ends = [run.folder / f"{split}.parquet" for split in ("train", "test")]
     found = clones.describe([run.clones[name] for name in ("raw", "noise")], [], *ends)
     assert [card.paired.agree for card in found] == ["undecided", "undecided"]

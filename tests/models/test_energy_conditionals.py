@@ -4,15 +4,17 @@ import itertools
 import math
 from types import SimpleNamespace
 
+import configs
 import numpy as np
 import pytest
 import torch
 from enumerated import all_states, boltzmann
 
+from manybody.data import many_body
 from manybody.data.hamiltonian import Hamiltonian, coincident, field_scale
 from manybody.io import checkpoints
 from manybody.io.manifest import Manifest
-from manybody.io.sequences import write
+from manybody.io.sequences import Sequences, write
 from manybody.models import stored
 from manybody.models.energy.network import conditionals
 from manybody.models.objectives import sequence_sums
@@ -162,3 +164,31 @@ def test_a_two_body_fit_is_one_layer_of_attention(tmp_path):
     )
     for key in ("train_loss", "validation_loss"):
         assert one.about["final"][key] == pytest.approx(two.about["final"][key], abs=1e-5)
+
+
+@pytest.mark.long
+def test_lines_of_the_default_setting_are_as_far_apart_as_was_measured(tmp_path):
+    """many-body, sections 3 and 6: the source and the fits of the demo, from one start each."""
+    config = configs.load()
+    files = {split: tmp_path / f"{split}.parquet" for split in many_body.SPLITS}
+    source = config["sources"]["many-body"]
+    many_body.make(source, "many-body", tmp_path / "hamiltonian.safetensors", files, 2)
+    data = {split: Sequences.open(files[split]) for split in ("train", "validation")}
+    test = data["validation"].about["self_test"]
+    assert abs(test["difference"]) < 3 * test["standard_error"]
+    counts = np.stack([np.bincount(site) for site in data["validation"].tokens.T]) / 4096
+    losses, train = [-(counts * np.log(counts)).sum(axis=1).mean()], []
+    for order in (2, 3):
+        recipe = config["models"][f"many-body-{order}"]["training"] | {"restarts": 1}
+        description = dict(architecture="energy", order=order, vocabulary=5, length=10)
+        run = fit(
+            description, recipe, data, tmp_path / str(order), 0, 1,
+            about={"source": "many-body"}, device="cpu",
+        )  # fmt: skip
+        final = Manifest.read(run, "model").about["final"]
+        losses.append(final["validation_loss"])
+        train.append(final["train_loss"])
+    losses.append(test["cross_entropy"])
+    assert (-np.diff(losses) > [0.05, 0.05, 0.02]).all()  # errors of differences: below 0.006
+    assert train[0] > train[1]
+    assert losses == pytest.approx([1.6089, 1.5198, 1.4541, 1.4160], abs=0.001)

@@ -293,6 +293,9 @@ def test_recipes_are_compared_by_fishers_test(planted):
     swapped = replace(table, networks=table.protocols, protocols=[table.deepest])
     (other,) = comparisons.recipes(swapped)
     assert (other.verdict(), other.fewer) == ("no", pytest.approx(70 / 4845))
+    # p = 0.0144 is below 2.5 %, but not below its half, which each of two comparisons has.
+    answers = [judged("a/b/c", "s", [other] * count, "", "").verdict for count in (1, 2)]
+    assert answers == ["no", "undecided"]
 
 
 # --- Pictures -------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from manybody.training.pseudolikelihood import (
     Counted,
     Fit,
     Heads,
-    descend_to_zeros,
     fit_heads,
     loss_and_gradients,
+    minimize_l1,
     split,
 )
 from manybody.training.pseudolikelihood_loops import GROUP, SUMS, clear, site
@@ -77,7 +77,7 @@ def fit_sparse(
         return scale * loss + 0.5 * ridge * (own @ own), gradient
 
     start = np.concatenate([attention.ravel(), values.ravel()])
-    found = descend_to_zeros(evaluate, start, np.arange(start.size) < size, sparsity, iterations)
+    found = minimize_l1(evaluate, start, np.arange(start.size) < size, sparsity, iterations)
     return _fitted(found, model(found.x), scale * loss_and_gradients(counted, model(found.x))[0])
 
 

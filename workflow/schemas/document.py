@@ -16,7 +16,8 @@ FIRST = ("kind", "architecture", "name")  # keys that head a table
 SCHEMA, PAGE = Path("workflow/schemas/config.schema.json"), Path("docs/config.md")
 HEAD = """# The config
 
-Every key, by block: what it may be, what stands for it where it is left out, and what it means.
+Every key, by block: what it may be (one of those between commas; a name has letters, digits, `_`,
+`.` and `-`), what stands for it where it is left out, and what it means.
 Made by `make config` from the typed blocks in `workflow/src/manybody`: `config/`, the options of
 sources (`data/options/`) and of architectures (`models/`), and figures (`papers/`). Edit those.
 
@@ -50,6 +51,28 @@ def _plain(node):
     }
 
 
+SHORT = {
+    "a string that matches ^[A-Za-z0-9_.-]+$": "name",
+    "a string that matches ^[0-9a-f]{64}$": "sha256",
+    "a non-empty string": "text",
+    "a string": "text",
+    " and of at most ": " and ≤ ",
+    " and below ": " and < ",
+    "an integer of at least ": "integer ≥ ",
+    "an integer": "integer",
+    "a number of at least ": "number ≥ ",
+    "a number above ": "number > ",
+    "a number": "number",
+    "a list of items, each a value": "list of",
+    "a list of at least ": "list of ≥ ",
+    "a list of ": "list of ",
+    " items, each a value": "",
+    "true or false": "boolean",
+    "one of ": "",
+    " or ": ", ",
+}
+
+
 def page() -> str:
     """docs/config.md: a section for each block, a table row for each key."""
     whole = _plain(config_type().model_json_schema())
@@ -57,9 +80,7 @@ def page() -> str:
     for block in blocks_in(whole, whole["$defs"]):
         blocks.setdefault(block, whole["$defs"][block])
     named = ", ".join(f"`{name}`" for name in NAMED)
-    return HEAD.format(named=named) + "".join(
-        _section(*item, whole["$defs"]) for item in blocks.items()
-    )
+    return HEAD.format(named=named) + "".join(_section(*item) for item in blocks.items())
 
 
 def blocks_in(node, definitions: dict):
@@ -74,12 +95,8 @@ def blocks_in(node, definitions: dict):
                 yield from blocks_in(part, definitions)
 
 
-def _section(name: str, block: dict, definitions: dict) -> str:
-    properties = {
-        # What a key of one block means is said there.
-        key: {"description": _line(definitions.get(_block(part), {})), **part}
-        for key, part in block["properties"].items()
-    }
+def _section(name: str, block: dict) -> str:
+    properties = block["properties"]
     first = sorted(properties, key=lambda key: key not in FIRST)
     rows = [_row(key, properties[key], key in block.get("required", [])) for key in first]
     table = "\n".join(["| key | may be | left out | meaning |", "| --- | --- | --- | --- |", *rows])
@@ -102,7 +119,7 @@ def _line(schema: dict) -> str:
 
 def _type(value: dict) -> str:
     """What a value may be, in words, with links to the blocks."""
-    return " or ".join(dict.fromkeys(map(_part, alternatives(value))))
+    return ", ".join(dict.fromkeys(map(_part, alternatives(value))))
 
 
 def _part(value: dict) -> str:
@@ -110,12 +127,17 @@ def _part(value: dict) -> str:
         name = _block(value)
         return f"[{name}](#{name.lower()})"
     if "items" in value:
-        return (
-            f"{expectation(value | {'items': {}}).removesuffix('a value')}{_type(value['items'])}"
-        )
+        return f"{short(expectation(value | {'items': {}}))}: {_type(value['items'])}"
     if isinstance(value.get("additionalProperties"), dict):
-        return f"names, each {_type(value['additionalProperties'])}"
-    return expectation(value)
+        return f"by name: {_type(value['additionalProperties'])}"
+    return short(expectation(value))
+
+
+def short(expected: str) -> str:
+    """The words of a refusal as a table has them: "an integer of at least 1" is "integer ≥ 1"."""
+    for words, brief in SHORT.items():
+        expected = expected.replace(words, brief)
+    return expected
 
 
 def files() -> dict[Path, str]:

@@ -28,7 +28,7 @@ class Model(Block):
 
     @property
     def adopts(self) -> bool:
-        """Whether the weights are the source's own, so that nothing is trained."""
+        """True if the weights are the source's own, so that nothing is trained."""
         return getattr(self, "parameters", None) is not None
 
     @property
@@ -39,12 +39,12 @@ class Model(Block):
 
     @property
     def evaluated(self) -> bool:
-        """Whether it has runs to sample and to test: its own, or those of a training elsewhere."""
+        """True if it has runs to sample and to test: its own, or those of a training elsewhere."""
         return self.training is not None or self.about.read
 
     @property
     def fitted(self) -> bool:
-        """Whether it is fitted to all sequences at once."""
+        """True if it is fitted to all sequences at once."""
         return self.training is not None and self.training.optimizer.name == "lbfgs"
 
     def keeps(self, step: int) -> bool:
@@ -85,7 +85,7 @@ class Model(Block):
             )
 
     def misfits_of(self, path: str, name: str, source: str, config):
-        """Whether the model `name` can be built for a source, on which `path` uses it."""
+        """True if the model `name` can be built for a source, on which `path` uses it."""
         recipe, given, sizes = self.training, config.sources[source], sized(source, config)
         if sizes.length is None:
             return  # |V| and L are in the source's file

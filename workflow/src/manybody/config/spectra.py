@@ -59,7 +59,7 @@ class Spectrum(Block):
         return ()
 
     def _too_long(self, path, config, key):
-        """Whether all contexts are too many to be enumerated."""
+        """True if all contexts are too many to be enumerated."""
         length = getattr(config.sources[self.source], "length", None)
         if (length or 0) > LONGEST:
             yield (

@@ -135,7 +135,7 @@ class Recipe(Block):
             )
 
     def keeps(self, step: int) -> bool:
-        """Whether a run with this recipe keeps its weights at `step`."""
+        """True if a run with this recipe keeps its weights at `step`."""
         kept = self.checkpoints
         if step in (0, self.steps, *kept.listed) or step > self.steps:
             return step <= self.steps
@@ -147,7 +147,7 @@ class Recipe(Block):
         return step in checkpoint_steps({"steps": self.steps, "checkpoints": spaced})
 
     def batch_problems(self, source: str, length: int):
-        """Whether the copies of a step are whole sequences of a source of this length."""
+        """True if the copies of a step are whole sequences of a source of this length."""
         if self.objective != "masked":
             return
         copies = length if self.masks == "all" else max(1, round(self.masks * length))
@@ -194,7 +194,7 @@ class Fit(Block):
             )
 
     def keeps(self, step: int) -> bool:
-        """Whether the weights at `step` are kept: no step is named, a fit keeps its end."""
+        """True if the weights at `step` are kept: no step is named, a fit keeps its end."""
         return False
 
     def batch_problems(self, source: str, length: int):

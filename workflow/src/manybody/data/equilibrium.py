@@ -131,7 +131,7 @@ def _lowest(
 
 
 def _colours_alike(colours: np.ndarray) -> bool:
-    """Whether U (|V|,) * k stays the same under every renaming of the colours.
+    """True if U (|V|,) * k stays the same under every renaming of the colours.
 
     An exchange of two colours and a cycle of all generate every renaming.
     """

@@ -134,7 +134,7 @@ def paragraphs(docstring: str) -> Iterator[str]:
 
 
 def is_prose(paragraph: str) -> bool:
-    """Whether a paragraph is English sentences: a capital, mostly words, a full stop."""
+    """True if a paragraph is English sentences: a capital, mostly words, a full stop."""
     tokens = paragraph.split()
     words = sum(WORD.fullmatch(token) is not None for token in tokens)
     return (

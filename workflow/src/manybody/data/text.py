@@ -94,7 +94,7 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
 
 
 def deduplicated(corpus: dict) -> bool:
-    """Whether repeated text of a corpus is kept once, or in one split."""
+    """True if repeated text of a corpus is kept once, or in one split."""
     return corpus.get("deduplicate", corpus["kind"] in ("pydocs", "file"))
 
 

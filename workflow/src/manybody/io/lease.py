@@ -138,7 +138,7 @@ def _held(path: Path) -> str:
 
 
 def _holds(path: Path, mine: dict) -> bool:
-    """Whether the lease is this writer's, or cannot be read now: it may be changing hands."""
+    """True if the lease is this writer's, or cannot be read now: it may be changing hands."""
     try:
         return json.loads(path.read_text(encoding="utf-8")) == mine
     except OSError:

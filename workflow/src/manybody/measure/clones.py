@@ -19,7 +19,9 @@ from manybody.models import labels
 
 SEQUENCES = 1000  # of a set, the first ones, that losses and copies are looked for in
 PREDICTIONS = 2**13  # masked tokens of a set that a loss is the mean of, about
-CLOSE = 0.1  # of the generator's own loss: how far apart paired chains that agree may be
+PAIRED_LOSS_TOLERANCE = (
+    0.1  # of the generator's own loss: how far apart paired chains that agree may be
+)
 POINTS = 60  # sweeps of which a card has the score
 SAMPLERS = {
     "mh": "Metropolis-Hastings by the {energy} score",
@@ -185,7 +187,10 @@ def _paired(one: _Chains, found: list[_Chains]) -> tuple[Paired | None, str]:
     count = min(each.about["chains"] for each in pair)
     traces, losses = zip(*((each.trace, each.losses[sweep]) for each in pair), strict=True)
     score, loss, _, agree = chains.agreement(traces, losses, sweep, count)
-    if agree == "yes" and abs(loss[0]) + margin(loss[1], count) > CLOSE * one.losses[sweep][0]:
+    if (
+        agree == "yes"
+        and abs(loss[0]) + margin(loss[1], count) > PAIRED_LOSS_TOLERANCE * one.losses[sweep][0]
+    ):
         agree = "undecided"  # as much evidence as against
     said = {"yes": "agree", "no": "do not agree", "undecided": "may agree or not"}[agree]
     paired = Paired(name=other.name, sweep=sweep, score=score, loss=loss, agree=agree)

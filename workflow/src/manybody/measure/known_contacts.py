@@ -58,7 +58,7 @@ def make(path: str | Path, train: str | Path, out: str | Path, chain: str | None
 
 
 def is_structure(path: str | Path) -> bool:
-    """Whether the name of a file ends as those of structures do."""
+    """True if the name of a file ends as those of structures do."""
     return _ending(path) in ENDINGS
 
 

@@ -38,7 +38,9 @@ REPLICATES = 400  # of the bootstrap
 # next checkpoint, up to so many blocks: 200 MB at most.
 KEPT, BLOCKS = 32, 2000
 BELIEVED = 4  # chunks of draws before an error is believed
-CLOSE = 1.1  # an error within this factor of what endless draws would leave is as good as that
+FLOOR_TOLERANCE = (
+    1.1  # an error within this factor of what endless draws would leave is as good as that
+)
 ROUNDING = 1e-9  # share of Var g that single precision may leave where M_k vanishes
 NONE = 1e-8  # share of the reference variance below which there is no spectrum yet
 LONGEST = 17  # L of sequences whose contexts are enumerated
@@ -189,7 +191,7 @@ def _wanted(table: pd.DataFrame, degree: int | None, least: int) -> list[int]:
     if degree is not None:
         asked &= (table["quantity"] == "W") | (table["order"] == 1)
     hopeless = (table["asked"] > 0) & (table["floor"] > table["asked"])
-    hopeless &= table["se"] < CLOSE * table["floor"]
+    hopeless &= table["se"] < FLOOR_TOLERANCE * table["floor"]
     useful = ~table["reached"] & ~hopeless
     missed = table["order"][asked & (useful | (table["draws"] < least))]
     return sorted(set(missed)) if degree is None else [1] * (len(missed) > 0)

@@ -52,7 +52,7 @@ class About:
 
     @property
     def bounded(self) -> bool:
-        """Whether the order is a restriction: it is not if it exceeds the sequence length L."""
+        """True if the order is a restriction: it is not if it exceeds the sequence length L."""
         return self.order is not None and self.order <= self.description["length"]
 
     @property
@@ -75,7 +75,7 @@ class About:
 
     @property
     def pairwise(self) -> bool:
-        """Whether its logits are sums over pairs of sites, whose couplings `pair_factors` reads."""
+        """True if its logits are sums over pairs of sites, whose couplings `pair_factors` reads."""
         return False
 
     def pair_factors(self, tensor: Callable[[str], Any]):
@@ -94,7 +94,7 @@ class About:
 
     @property
     def closed_form(self) -> bool:
-        """Whether `sampling.factored` knows what one token changes: eq. 3 of simplicity as it is
+        """True if `sampling.factored` knows what one token changes: eq. 3 of simplicity as it is
         written, with one head and one bias for all positions."""
         return False
 

@@ -26,8 +26,8 @@ class Chains(Protocol):
     tokens: Tensor  # (C, L) int64, the current states
 
     full_batches: bool
-    """Whether `log_ratio` is so much dearer than `logits` that the driver should let every chain
-    advance to its next real proposal (b != a) before it asks for ratios."""
+    """True if `log_ratio` is so much more expensive than `logits` that the driver should let every
+    chain advance to its next real proposal (b != a) before it asks for ratios."""
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
         """Masked logits (n, |V|) at one position of each named chain (n,), from caches."""

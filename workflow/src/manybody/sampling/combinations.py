@@ -31,12 +31,12 @@ TEMPERED = ("mh", "heat-bath")  # those that have a target, which a temperature 
 
 
 def closed(about) -> bool:
-    """Whether E*_mu and the conditionals of an energy have a closed form; `about` a model's."""
+    """True if E*_mu and the conditionals of an energy have a closed form; `about` a model's."""
     return about.closed_form and about.depth <= 2
 
 
 def suits(sampler: str, about) -> bool:
-    """Whether the sampler can draw from a model; `about` is the model's."""
+    """True if the sampler can draw from a model; `about` is the model's."""
     models = NEEDS[sampler][1]
     if models == CAUSAL:
         return about.causal
@@ -44,12 +44,12 @@ def suits(sampler: str, about) -> bool:
 
 
 def by_order(sampler: str, energy: str, about) -> bool:
-    """Whether the chains are those of `factored.by_order`."""
+    """True if the chains are those of `factored.by_order`."""
     if not closed(about) or energy in ("norm", "brook"):
         return False
     return energy == "reference" or sampler in ("heat-bath", "gibbs")
 
 
 def takes_paths(energy: str, about) -> bool:
-    """Whether the energy is a mean over frozen paths."""
+    """True if the energy is a mean over frozen paths."""
     return energy == "brook" or (energy == "reference" and not closed(about))

@@ -96,7 +96,7 @@ def group_bytes(
 
 
 def incremental(model, energy: str, number: int = SINGLE, device: str = "cpu") -> bool:
-    """Whether a form of `sampling.factored` holds the chains; its tables must fit."""
+    """True if a form of `sampling.factored` holds the chains; its tables must fit."""
     if not models.about(model.description).closed_form:
         return False
     sizes = Sizes.of(model.description)
@@ -106,7 +106,7 @@ def incremental(model, energy: str, number: int = SINGLE, device: str = "cpu") -
 
 
 def explicit_pays(sizes: Sizes, energy: str, device: str = "cpu") -> bool:
-    """Whether computing all masked copies anew, in single precision, is faster than following what
+    """True if computing all masked copies anew, in single precision, is faster than following what
     a token changes: from five layers on, whose squares have too many targets.
 
     The incremental form multiplies in double precision and in smaller products: three to five times
@@ -180,7 +180,7 @@ def proposal_bytes(sizes: Sizes, energy: str) -> int:
 
 
 def has_tables(sizes: Sizes, layer: int) -> bool:
-    """Whether a squared layer takes fewer operations for a proposal by tables that fit."""
+    """True if a squared layer takes fewer operations for a proposal by tables that fit."""
     if sizes.full or table_bytes(sizes, layer) > SQUARES:
         return False
     tables, direct = square_products(sizes, layer)

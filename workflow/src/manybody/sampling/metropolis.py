@@ -3,7 +3,7 @@
 A step masks position i of a chain, draws b from softmax(h_i) and accepts it with the ratio of
 `backends`. One sweep is L steps, every position once. Chains move independently: each walks through
 the proposals that equal its current token, which cost nothing, to its next real one, so that the
-dear ratios are always computed for full batches.
+expensive ratios are always computed for full batches.
 """
 
 import hashlib

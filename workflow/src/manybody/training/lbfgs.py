@@ -34,7 +34,7 @@ from manybody.io.seeds import initial_seed, run_settings
 from manybody.io.sequences import Sequences
 from manybody.models.objectives import masked_loss, sequence_sums
 from manybody.training.batches import training_set, validation_set
-from manybody.training.pseudolikelihood import Counted, Heads, descend_to_zeros, loss_and_gradients
+from manybody.training.pseudolikelihood import Counted, Heads, loss_and_gradients, minimize_l1
 from manybody.training.run_files import (
     NonFiniteLoss,
     clear,
@@ -237,7 +237,7 @@ class Fit:
         settings = dict(history=self.recipe["optimizer"]["history"], tolerance=SETTLED)
         initial = path["vector"].numpy()
         try:
-            found = descend_to_zeros(
+            found = minimize_l1(
                 evaluate, initial, sparse, self.sparsity, allowed, callback=look, **settings
             )
         except Diverged as error:

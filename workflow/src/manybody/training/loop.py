@@ -313,7 +313,7 @@ class TrainingRun:
         raise error
 
     def _same_checkpoints(self, progress: dict) -> bool:
-        """Whether the weights that the saved state counts on are still what was written."""
+        """True if the weights that the saved state counts on are still what was written."""
         for step, digest in progress["kept"].items():
             path = self.out / f"step-{step}.safetensors"
             if not path.is_file() or sha256(path) != digest:

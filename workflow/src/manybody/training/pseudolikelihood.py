@@ -172,7 +172,7 @@ def fit_heads(
     )
 
 
-def descend_to_zeros(
+def minimize_l1(
     evaluate: Callable,
     initial: np.ndarray,
     sparse: np.ndarray,

@@ -224,7 +224,7 @@ class Factored(Model):
         return set_gradients(tokens, weight, self.attention, self.left, self.bias)
 
     def _has_loops(self, tokens: Tensor) -> bool:
-        """Whether compiled loops serve this model where the tokens are."""
+        """True if compiled loops serve this model where the tokens are."""
         plain = self.rank is None and self.heads == 1 and self.variant == "exact"
         plain = plain and self.fields is None
         if not plain or self.layers > 3 or self.length * self.vocabulary > LOOPS:
@@ -397,7 +397,7 @@ class Factored(Model):
         return attention @ values, self._chosen(values, positions)
 
     def _table_pays(self, tokens: Tensor) -> bool:
-        """Whether G by a |V| x |V| table and A G cost less than P (A (Q x)), per number of Z."""
+        """True if G by a |V| x |V| table and A G cost less than P (A (Q x)), per number of Z."""
         if self.vocabulary**2 > TABLE:
             return False
         return self.length + self.rank * self.vocabulary / tokens.numel() < self.rank / 2

@@ -146,7 +146,7 @@ class Pretrained(Model):
 
     @torch.no_grad()
     def _check_head(self) -> None:
-        """Whether the logits are the output layer of what it reads, and L tokens can be read.
+        """True if the logits are the output layer of what it reads, and L tokens can be read.
 
         Where something follows that layer, such as a bound on logits, features are logits.
         """

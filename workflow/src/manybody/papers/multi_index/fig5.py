@@ -67,7 +67,7 @@ def _smallest_step(table: Table) -> Comparison:
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """Whether a better layer 2 makes a better layer 1."""
+    """True if a better layer 2 makes a better layer 1."""
     entry = tables.entry
     return [
         theories.claim(

@@ -222,7 +222,7 @@ def claim(
 
 
 def _own(names: tuple[str, ...], kinds: list[tuple[str, ...]], targets: dict) -> bool:
-    """Whether no kind before has runs of the same generators: what is pooled is counted once."""
+    """True if no kind before has runs of the same generators: what is pooled is counted once."""
     made = [_runs(kind, targets) for kind in kinds]
     return made.index(_runs(names, targets)) == kinds.index(names)
 

@@ -93,7 +93,7 @@ class Block(StudentBlock, Figure):
                 yield from self._unfit(f"{path}.{where}", where, name, known, tested, config)
 
     def _unfit(self, path, where, name, known, tested, config):
-        """Whether a target is what it is named for."""
+        """True if a target is what it is named for."""
         target = config.evaluations[self.evaluation].targets[name]
         kind = config.sources[target.source].kind if getattr(target, "source", None) else None
         clone = config.clones[target.clone] if hasattr(target, "clone") else None

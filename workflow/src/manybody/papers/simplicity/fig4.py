@@ -171,7 +171,8 @@ def _ratio(mark: str, one: Compared) -> str:
     first definition of saturation."""
     d = next(iter(one.found.values()))
     factor, low, high = (f"{np.exp(value):.2f}" for value in (d.value, d.low, d.high))
-    return f"{mark} {one.words}: ratio of saturation times {factor} (95 %: {low} to {high})"
+    interval = f" (95 %: {low} to {high})" if np.isfinite([d.low, d.high]).all() else ""
+    return f"{mark} {one.words}: ratio of saturation times {factor}{interval}"
 
 
 def _starts(student: Student, block: Block) -> list[Comparison]:

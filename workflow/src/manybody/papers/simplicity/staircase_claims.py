@@ -17,8 +17,7 @@ PLATEAU = 5.0  # epochs
 FINE = PLATEAU / 2  # epochs between checkpoints that still show a plateau
 SOME = 0.25  # share of the seeds
 ENOUGH = 6  # seeds of which all must agree to show a rule: below 3 % by a coin
-RARE = 0.025  # on each side of an exact test
-EXACT = 1.959964  # standard errors of a normal distribution's interval of 95 %
+EXACT = 1.959964  # standard errors of a normal distribution's interval of 95 %, for exact tests
 SEEDS = (
     f"at least {SOME:.0%} of the seeds do, by the exact 95 % interval of their share (Clopper and "
     f"Pearson)"
@@ -52,9 +51,13 @@ class MoreOften(Comparison):
 
     more: float = math.nan
     fewer: float = math.nan
+    deviations: float = EXACT
 
     def verdict(self, deviations=None):
-        return "yes" if self.more < RARE else "no" if self.fewer < RARE else "undecided"
+        from scipy.special import ndtr
+
+        rare = ndtr(-(deviations or self.deviations))
+        return "yes" if self.more < rare else "no" if self.fewer < rare else "undecided"
 
     def __str__(self):
         return f"{super().__str__()}, p = {self.more:.2g} (Fisher, one-sided)"

@@ -58,7 +58,7 @@ def turn(typing, number, turns):
 
 @intrinsic
 def any_greater(typing, lanes, number):
-    """Whether a lane is greater than a number."""
+    """True if a lane is greater than a number."""
 
     def generate(context, builder, signature, arguments):
         value, number = arguments

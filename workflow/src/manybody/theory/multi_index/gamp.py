@@ -281,7 +281,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
 
 def settled(seen: np.ndarray, at_the_end: bool = False) -> bool:
-    """Whether what was `seen` (iterations, numbers) has stopped moving.
+    """True if what was `seen` (iterations, numbers) has stopped moving.
 
     No number has moved by CONVERGED in WINDOW iterations; at the end of a run it is enough that the
     mean of each over the last LONG iterations is that over the LONG before, as nearly.
