@@ -5,6 +5,7 @@ Importing them loads no torch, scipy, matplotlib or seaborn: what draws and test
 function.
 """
 
+import re
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +19,10 @@ PAPERS = {
     "your-model": "Figures of models that were trained elsewhere.",
 }
 FOLDER = Path(__file__).parent
+# A module defines `caption`, or imports that of another figure.
+CAPTION = re.compile(
+    r"^(?:def caption\(|from \S+ import (?:\([^)]*|[^(\n]*)\bcaption\b)", re.MULTILINE
+)
 
 
 def module_name(paper: str, figure: str) -> str:
@@ -34,23 +39,5 @@ def figure_module(paper: str, figure: str) -> ModuleType:
 def figures(paper: str) -> tuple[str, ...]:
     """The names of a paper's figures, sorted: modules of its folder that have a caption."""
     folder = FOLDER / paper.replace("-", "_")
-    return tuple(
-        sorted(
-            path.stem
-            for path in folder.glob("*.py")
-            if "caption" in _names(path.read_text(encoding="utf-8"))
-        )
-    )
-
-
-def _names(text: str) -> set[str]:
-    """Functions that a module's text defines or imports at its top level."""
-    import ast
-
-    found: set[str] = set()
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef):
-            found.add(node.name)
-        elif isinstance(node, ast.ImportFrom):
-            found |= {alias.asname or alias.name for alias in node.names}
-    return found
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
+    return tuple(sorted(name for name, text in texts.items() if CAPTION.search(text)))
