@@ -34,7 +34,9 @@ def planned(workflow) -> tuple[Plan, dict]:
         name: {names[other] for other in dag.dependencies[job] if other in names}
         for name, job in jobs.items()
     }
-    return plan(results, jobs, after, workflow.cores, workflow.nodes), jobs
+    # Snakemake refuses to say how many cores there are where jobs go to a cluster.
+    cores = None if workflow.nodes else workflow.cores
+    return plan(results, jobs, after, cores, workflow.nodes), jobs
 
 
 class Block:

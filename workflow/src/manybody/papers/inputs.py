@@ -223,3 +223,10 @@ def spectra_of(names: Sequence[str], config: dict) -> list[Spectrum]:
         for name in names
         for seed in config["spectra"][name]["seeds"]
     ]
+
+
+def sized(name: str, source: dict) -> str:
+    """What captions call sequences: `name`, with |V| and L where the source's entry says them."""
+    symbols = {"\\|V\\|": "vocabulary", "L": "length"}
+    sizes = [f"{symbol} = {source[key]}" for symbol, key in symbols.items() if source.get(key)]
+    return f"{name} ({', '.join(sizes)})" if sizes else name

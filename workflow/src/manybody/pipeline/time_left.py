@@ -89,7 +89,9 @@ def _stage(job: str) -> str:
     return job.partition("/")[0].partition(".")[0]
 
 
-def plan(results: Path, jobs: dict, after: dict[str, set[str]], cores: int, nodes: int) -> Plan:
+def plan(
+    results: Path, jobs: dict, after: dict[str, set[str]], cores: int | None, nodes: int | None
+) -> Plan:
     """The plan of Snakemake's `jobs`, by name. On `nodes` of a cluster so many run at a time.
 
     A job whose result is in the store takes next to nothing; any other, in proportion to its work,

@@ -301,9 +301,7 @@ def caption(inputs: Inputs, block: Block) -> str:
     """What is shown, what the eye sees, how it was made."""
     first, *others = inputs.students
     made = first.made() + "".join(
-        f" On {one.corpus}: \\|V\\| = {one.source['vocabulary']}, L = {one.source['length']}, "
-        f"{len(one.runs)} runs."
-        for one in others
+        f" On {needed.sized(one.corpus, one.source)}: {len(one.runs)} runs." for one in others
     )
     return (
         "Does the order of a clone's generator set the time at which a student's loss on it "

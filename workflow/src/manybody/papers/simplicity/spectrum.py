@@ -245,6 +245,6 @@ def caption(inputs: Inputs, block: Block) -> str:
         r"reference distributions. **(e)** M\ :sub:`k` over the variance at the last step; hollow: "
         f"upper bounds. **(f)** Loss of logits cut at an order in {size} positions above that of "
         "all orders.\n\n"
-        f"Contexts: {entry['sequences']} test sequences of {entry['source']} "
-        f"(L = {source['length']}), tokens exchanged for {DRAWS[entry['law']]}.\n"
+        f"Contexts: {entry['sequences']} test sequences of "
+        f"{needed.sized(entry['source'], source)}, tokens exchanged for {DRAWS[entry['law']]}.\n"
     )

@@ -99,9 +99,8 @@ class StudentInputs(needed.Inputs):
         """Sentences of captions: how the student was trained, and how clones were drawn."""
         count, recipe = len(self.runs), self.model.get("training") or {}
         text = (
-            f"{models.about(self.model).label} on {self.corpus} (\\|V\\| = "
-            f"{self.source['vocabulary']}, L = {self.source['length']}), {count} "
-            f"run{'s' if count > 1 else ''}"
+            f"{models.about(self.model).label} on {needed.sized(self.corpus, self.source)}, "
+            f"{count} run{'s' if count > 1 else ''}"
         )
         if "batch" in recipe:
             text += f" of {recipe['steps']} steps at batch {recipe['batch']}"

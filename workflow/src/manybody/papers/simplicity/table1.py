@@ -170,12 +170,10 @@ def caption(inputs: Inputs, block: Block) -> str:
         "Read down the table whether the text becomes more fluent. Sequences are blocks of a "
         "stream of tokens: what is left of a word at either end is not shown. "
     )
-    if source["length"] < TOKENS:
+    if source.get("length", TOKENS) < TOKENS:
         text += (
             "A passage is the sequences of several chains, … between them, which have nothing to "
             "do with each other. "
         )
-    return (
-        f"{text}A line break is ⏎.\n\n{source.get('corpus', entry['source'])}, "
-        f"L = {source['length']}, {entry['energy']} score.\n"
-    )
+    name = needed.sized(source.get("corpus", entry["source"]), source)
+    return f"{text}A line break is ⏎.\n\n{name}, {entry['energy']} score.\n"

@@ -152,7 +152,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         "variance at the last step; hollow: upper bounds. **Reach**: by the distance from the "
         "first to the last token. **Loss**: of logits cut at an order, above that of all, where "
         f"{size} tokens are exchanged.\n\n"
-        f"Contexts: {entry['sequences']} test sequences of {entry['source']}, L = "
-        f"{source['length']}; tokens are exchanged for those of the distribution *{entry['law']}*, "
-        "which makes contexts that are no text.\n"
+        f"Contexts: {entry['sequences']} test sequences of "
+        f"{needed.sized(entry['source'], source)}; tokens are exchanged for those of the "
+        f"distribution *{entry['law']}*, which makes contexts that are no text.\n"
     )
