@@ -57,7 +57,7 @@ def _syntax(path: Path) -> str:
 
 @cache
 def _read(path: Path) -> tuple[list[str], str]:
-    """What a file imports of the package, and its syntax without docstrings; parsed once."""
+    """Imports of a file from the package, and its syntax without docstrings; parsed once."""
     tree, names = ast.parse(path.read_bytes()), []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

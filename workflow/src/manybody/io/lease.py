@@ -67,7 +67,7 @@ def lease(folder: str | Path, wait: float | None = None) -> Iterator[None]:
 
 
 def holders(folder: str | Path) -> list[str]:
-    """Of every artifact under `folder` that a living writer holds, a sentence that names it."""
+    """Sentences that name every artifact under `folder` that a living writer holds."""
     with tempfile.TemporaryFile(dir=folder) as clock:
         mine = {"host": socket.gethostname(), "boot": boot()}
         now = os.fstat(clock.fileno()).st_mtime

@@ -1,4 +1,4 @@
-"""What a job prints goes to its log, line by line, warnings and tracebacks included."""
+"""Sends what a job prints to its log, line by line, warnings and tracebacks included."""
 
 import errno
 import sys

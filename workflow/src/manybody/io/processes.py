@@ -1,4 +1,4 @@
-"""Whether a process still runs: number, start time and boot id together name one process."""
+"""Test that a process still runs: number, start time and boot id together name one process."""
 
 from pathlib import Path
 

@@ -82,7 +82,7 @@ class Progress:
 
 
 class Report(NamedTuple):
-    """What a log says last: `12/80 steps (15%)`, the share that is done, the seconds left."""
+    """The last report in a log: `12/80 steps (15%)`, the share that is done, the seconds left."""
 
     text: str
     share: float
@@ -90,7 +90,7 @@ class Report(NamedTuple):
 
 
 def last_progress(path: str | Path, since: float) -> Report | None:
-    """What a job's log says of its progress; None if nothing in the last `since` seconds."""
+    """The progress in a job's log; None if there is nothing from the last `since` seconds."""
     try:
         age = time.time() - Path(path).stat().st_mtime
     except OSError:

@@ -1,4 +1,4 @@
-"""What still runs: `python -m manybody.io.running FOLDER`, before a locked folder is unlocked.
+"""Lists what still runs: `python -m manybody.io.running FOLDER`, before a folder is unlocked.
 
 Snakemake leaves its lock behind when it is killed, and jobs may outlive it. The lock may go when
 no writer under FOLDER holds a lease and no other Snakemake works in the current folder.

@@ -11,7 +11,7 @@ import numpy as np
 
 
 def spawn(seed: int, purpose: str, index: int = 0, stream: str = "") -> np.random.SeedSequence:
-    """What `seed` spawns in `stream` for the `index`-th use of one purpose."""
+    """The seed sequence that `seed` spawns in `stream` for the `index`-th use of one purpose."""
     key = (zlib.crc32(purpose.encode()), index)
     return np.random.SeedSequence(seed, spawn_key=(*stream_key(stream), *key))
 

@@ -1,4 +1,4 @@
-"""What jobs have made, kept by what it was made from: going back to earlier settings finds it.
+"""The store of what jobs made, by what it was made from: going back to old settings finds it.
 
 A version of an artifact lies in `{results}/store/{path of the artifact}/{digest}/`. The digest is
 that of the job's parameters, which hold that of its code, and of the contents of its inputs. The
@@ -92,7 +92,7 @@ class Job:
             shutil.rmtree(old)
 
     def _files(self) -> list[Path]:
-        """What the job makes: its outputs; of a folder with a manifest all that lies there."""
+        """The files of the job: its outputs; of a folder with a manifest all that lies there."""
         if not self._listed:
             return self.outputs
         return [path for path in self.outputs[0].parent.glob("[!.]*") if path.is_file()]

@@ -181,7 +181,7 @@ def write_spectrum(path: str | Path, rows: pd.DataFrame, about: dict) -> None:
 
 
 def read_spectrum(path: str | Path) -> tuple[pd.DataFrame, dict]:
-    """What `write_spectrum` wrote; `ArtifactError` names a file that is not such a table."""
+    """Reads what `write_spectrum` wrote; `ArtifactError` names a file that is not such a table."""
     return _read(path, SPECTRUM, SPECTRUM_SCHEMA)
 
 
@@ -191,7 +191,7 @@ def write_spectra(path: str | Path, found: pd.DataFrame, about: dict) -> None:
 
 
 def read_spectra(path: str | Path) -> tuple[pd.DataFrame, dict]:
-    """What `write_spectra` wrote; `ArtifactError` names a file that is not such a table."""
+    """Reads what `write_spectra` wrote; `ArtifactError` names a file that is not such a table."""
     return _read(path, SPECTRA, SPECTRA_SCHEMA)
 
 
@@ -291,7 +291,7 @@ def steps_per_epoch(history: pd.DataFrame) -> float:
 
 
 def read_targets(targets: Mapping[str, dict], clones: Mapping[str, str | Path]) -> dict[str, dict]:
-    """What is behind each target of an evaluation: name -> document.
+    """Documents of the targets of an evaluation: name -> document.
 
     targets: the evaluation's, as in the config. clones: name -> path of the manifest. A clone's
     document holds `generator` (model, seed, step, whether it is the last, description), `energy`,
