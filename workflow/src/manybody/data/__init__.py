@@ -1,4 +1,4 @@
-"""What makes `Sequences`; each source is one module."""
+"""Sources of `Sequences`, one module each."""
 
 from collections.abc import Iterable
 from pathlib import Path

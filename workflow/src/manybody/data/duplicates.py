@@ -209,7 +209,7 @@ class Passages:
         self._first: dict[int, int] = {}
 
     def kept(self, text: str, work: int) -> str:
-        """What stays of a document of the work."""
+        """The parts of a document that stay."""
         found = list(WORD.finditer(text))
         words = [match.group() for match in found]
         known = [False] * len(words)

@@ -1,4 +1,4 @@
-"""Whether chains have reached the Boltzmann law, or are trapped near where they started.
+"""Tests that chains have reached the Boltzmann distribution, not stayed near where they started.
 
 A sample of trapped chains can obey every conditional: each chain is in equilibrium within its
 valley of H, and only the weights of the valleys are wrong. The cross entropy of the true

@@ -12,7 +12,7 @@ import numpy as np
 
 
 class CouplingError(NamedTuple):
-    """Of a map A against the true J, over the off-diagonal entries."""
+    """Errors of a map A against the true J, over the off-diagonal entries."""
 
     scale: float  # c = <A, J> / <A, A>: c A is nearest to J
     error: float  # |c A - J|^2 / |J|^2

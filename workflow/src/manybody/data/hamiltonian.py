@@ -150,7 +150,7 @@ class Hamiltonian:
 
     @classmethod
     def load(cls, path: str | Path) -> "Hamiltonian":
-        """What `save` wrote; `ArtifactError` names a file that is damaged or not a Hamiltonian."""
+        """Reads what `save` wrote; `ArtifactError` names a file that is no whole Hamiltonian."""
         read = {name: read_tensor(path, name) for name in ("couplings", "colours", "beta")}
         beta = read["beta"]
         if beta.shape != (1,):

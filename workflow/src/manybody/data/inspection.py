@@ -1,4 +1,4 @@
-"""What a text is made of: counts, text that repeats, and how far n-grams predict it."""
+"""Inspection of a text: counts, text that repeats, and how far n-grams predict it."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -17,7 +17,7 @@ STREAM = 10**7  # training tokens that n-grams are counted in
 
 
 def words(paths: dict[str, str]) -> dict[str, dict]:
-    """Of each split's documents: `documents`, `characters`, `words`, `types` (different words).
+    """Counts of each split: `documents`, `characters`, `words`, `types` (different words).
 
     Words are counted in lower case in the first `CHARACTERS` of a split. `new`: the share of the
     words of the split that the training split does not have. `markers` and `headings`: lines that

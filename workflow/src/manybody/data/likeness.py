@@ -32,7 +32,7 @@ class Text:
         return float(np.maximum(found / found.sum() - of_text, 0).sum())
 
     def copied(self, sets: Sequence[np.ndarray]) -> list[float | None]:
-        """Of each of `sets`, tokens (N, L), the share of runs of `RUN` tokens that stand in the
+        """The share of runs of `RUN` tokens of each of `sets`, tokens (N, L), that stand in the
         text; None for shorter sequences. The text is read once for all."""
         runs = [
             np.lib.stride_tricks.sliding_window_view(tokens, RUN, axis=1).reshape(-1, RUN)

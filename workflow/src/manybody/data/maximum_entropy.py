@@ -32,7 +32,7 @@ NUMBERS = 2**28  # beta of all states and places: 2 GiB
 
 
 class MaximumEntropy(Ancestral):
-    """Of sequences `rows` (N, L) of tokens below `vocabulary`.
+    """The fit to sequences `rows` (N, L) of tokens below `vocabulary`.
 
     `error` is the largest difference between the frequencies of n-grams of the law, computed from
     it, and those of `rows`. `ValueError` for an order above L, `Refusal` if the law has too many

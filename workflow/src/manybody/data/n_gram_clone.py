@@ -26,7 +26,7 @@ def fitted(train: Sequences, order: int, smoothing: str) -> Ancestral:
 
 
 def card(law: Ancestral, clone: np.ndarray, train: Sequences, test: Sequences) -> dict:
-    """What is to be known of a clone, tokens (N, L), drawn from `law`, beside the text.
+    """The card of a clone, tokens (N, L), drawn from `law`, beside the text.
 
     `loss`: the law's on text (test sequences) and on the clone, in nats a token given those before
     it, each with its standard error over sequences; of text without the share `impossible`, test
@@ -63,7 +63,7 @@ def card(law: Ancestral, clone: np.ndarray, train: Sequences, test: Sequences) -
 
 
 def sentence(card: dict) -> str:
-    """What a card says of copying, as a sentence."""
+    """A sentence on the copying that a card reports."""
     share = card["copied"]["clone"]
     if share is None:
         return f"The sequences are shorter than the {RUN} tokens that would count as copied."

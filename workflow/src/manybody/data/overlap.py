@@ -39,7 +39,7 @@ def overlap(train: Sequences, test: Sequences) -> dict:
 
 
 def shares(path: str | Path, initial: Iterable[int] | None = None) -> dict:
-    """What the file `path` with the counts of `overlap` says, as shares of the test blocks.
+    """Reads the counts of `overlap` in the file `path`, as shares of the test blocks.
 
     `verbatim`, `runs` (of `run` tokens), and `initial`: the share of the test blocks with these row
     numbers that stand whole in the training text, where there are any.

@@ -77,7 +77,7 @@ def describe(tokenizer: Tokenizer, roles: dict[str, str]) -> dict[str, Any]:
 
 
 def described(folder: str | Path) -> dict[str, Any] | None:
-    """What `describe` says of the tokenizer in a folder; None where it has no tokenizer.json."""
+    """The description (`describe`) of the tokenizer in a folder; None without a tokenizer.json."""
     path = Path(folder) / FILES[0]
     if not path.is_file():
         return None

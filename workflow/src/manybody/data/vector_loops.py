@@ -136,7 +136,7 @@ def _power_of_two(typing, lanes):
 
 
 def _constants(dtype):
-    """Of exp: terms of its series, the least argument, a number that rounds, ln 2 in two parts."""
+    """Constants of exp: terms of the series, least argument, a rounder, ln 2 in two parts."""
     single = dtype == types.float32
     kind = np.float32 if single else np.float64
     high = kind(0.693359375)

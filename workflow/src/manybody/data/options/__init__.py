@@ -1,4 +1,4 @@
-"""What others may ask of a source, and the keys that several kinds share."""
+"""Base classes of the options of sources, and the keys that several kinds share."""
 
 from collections.abc import Iterator
 from math import isclose
@@ -16,7 +16,7 @@ class TensorFile(Block):
 
 
 class SourceOptions(Block):
-    """What holds for all kinds of sources; each one overrides what differs."""
+    """Answers of all kinds of sources; each one overrides what differs."""
 
     made_by: ClassVar[str]
     """The rule that makes the sequences."""
@@ -26,7 +26,7 @@ class SourceOptions(Block):
     """Where the conditionals are known: the source's file that holds them, and the module whose
     `read_conditionals(path)` gives an object with `vocabulary` and `log_conditionals(tokens)`."""
     carded: ClassVar[bool] = False
-    """Whether the sequences are described as a clone's are, by the `card` of their document."""
+    """True if the sequences are described as a clone's are, by the `card` of their document."""
     beside: ClassVar[tuple[str, ...]] = ()
     """Files beside the sequences that rules make of the source."""
     reads: ClassVar[tuple[str, ...]] = ()
@@ -63,7 +63,7 @@ class Sequences(Block):
 
 
 class Drawn(SourceOptions):
-    """What all sources have of which any number of sequences can be drawn."""
+    """Keys of all sources of which any number of sequences can be drawn."""
 
     made_by = "draw_sequences"
     sequences: Sequences = key("Sequences of each split.")
@@ -73,7 +73,7 @@ class Drawn(SourceOptions):
 
 
 class Derived(Drawn):
-    """What all sources have that are drawn exactly from files of another; each has its `source`."""
+    """Keys of all sources drawn exactly from files of another; each has its `source`."""
 
     @property
     def made_from(self) -> str:
@@ -81,7 +81,7 @@ class Derived(Drawn):
 
 
 class Sampled(Drawn):
-    """What samples of any Hamiltonian have."""
+    """Keys of samples of any Hamiltonian."""
 
     made_by = "sample_hamiltonian"
     beside = (HAMILTONIAN,)
