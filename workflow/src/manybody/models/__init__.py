@@ -45,7 +45,7 @@ def network(description: dict):
 
 
 def about(description: dict):
-    """What `description` says of its model without torch: a `description.About`.
+    """Facts of the model of a `description`, without torch: a `description.About`.
 
     A block of the config does for all that does not depend on |V| or L. Raises `ValueError` for an
     architecture that is not in the registry.

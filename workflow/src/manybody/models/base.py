@@ -1,4 +1,4 @@
-"""What every model offers to training, sampling and evaluation.
+"""The base class of models, which training, sampling and evaluation call.
 
 Shapes: B sequences, L positions, |V| tokens, N masked copies, d features.
 """
@@ -43,7 +43,7 @@ class Model(nn.Module):
 
     @property
     def about(self) -> About:
-        """What the description alone says of the model: its order, its names, its objective."""
+        """Facts that follow from the description alone: its order, its names, its objective."""
         return models.about(self.description)
 
     @property

@@ -1,11 +1,11 @@
-"""What can be said of a model from its description alone, without torch."""
+"""Facts of a model that follow from its description alone, without torch."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 
 class About:
-    """What an architecture says of itself; each one overrides what differs.
+    """Facts of an architecture; each one overrides what differs.
 
     The class says what holds for every model of the architecture, the properties what its
     `description` (or its block of the config) decides.
@@ -14,16 +14,16 @@ class About:
     network: ClassVar[str]
     """Name of the model's class in the module `network` of its package."""
     display_name: ClassVar[str]
-    """What the architecture is called in claims and legends."""
+    """Name of the architecture in claims and legends."""
     causal: ClassVar[bool] = False
-    """Whether it predicts the next token; else it predicts masked tokens."""
+    """True if it predicts the next token; else it predicts masked tokens."""
     bfloat16_chains: ClassVar[bool] = False
-    """Whether Metropolis-Hastings chains of the model may compute ratios in bfloat16; it then says
+    """True if Metropolis-Hastings chains of the model may compute ratios in bfloat16; it then says
     `bfloat16_copy_bytes`, `work_size` in bytes of a copy that is computed so."""
     maps: ClassVar[str | None] = None
     """Its attention maps: `fixed` parameters, or `averaged` over sequences; None without any."""
     read: ClassVar[bool] = False
-    """Whether it was trained elsewhere and is read from files, by `read_step` of its network."""
+    """True if it was trained elsewhere and is read from files, by `read_step` of its network."""
     recipes: ClassVar[tuple[str, ...]] = ("recipe",)
     """How its weights can be found: `recipe` (steps on batches), `fit` (L-BFGS)."""
 
@@ -37,7 +37,7 @@ class About:
 
     @property
     def kind(self) -> str:
-        """What comparisons of attention tell apart: the architecture, or a reading of it."""
+        """Its name in comparisons of attention: the architecture, or a reading of it."""
         return self.description["architecture"]
 
     @property
@@ -62,13 +62,13 @@ class About:
 
     @property
     def generator(self) -> str:
-        """What it is called where it generates sequences: `BERT, any order`."""
+        """Its name where it generates sequences: `BERT, any order`."""
         order = "any order" if self.order is None else f"order {self.order}"
         return f"{self.display_name}, {order}"
 
     @property
     def label(self) -> str:
-        """What it is called where it learns, with its size: `BERT 2 × 64`, layers and width."""
+        """Its name where it learns, with its size: `BERT 2 × 64`, layers and width."""
         given = [self.description.get(key) for key in ("layers", "width")]
         sizes = " × ".join(str(size) for size in given if size is not None)
         return f"{self.display_name} {sizes}".rstrip()
@@ -131,7 +131,7 @@ class About:
 
 
 class Transformer(About):
-    """What encoders of L rows say of the memory of a masked copy."""
+    """Memory of a masked copy, of encoders of L rows."""
 
     @property
     def feature_size(self) -> int:
@@ -139,6 +139,6 @@ class Transformer(About):
 
     @property
     def work_size(self) -> int:
-        """Of each row: residual, its norm, q k v, attention's output twice, hidden units twice."""
+        """Numbers a row: residual, norm, q k v, attention's output twice, hidden units twice."""
         numbers = 8 * self.description["width"] + 2 * self.description["mlp"]
         return self.description["length"] * numbers

@@ -1,4 +1,4 @@
-"""What a model is trained and tested on: masked tokens, one mask a copy, or next tokens.
+"""Objectives of training and tests: masked tokens, one mask a copy, or next tokens.
 
 Losses are cross-entropies in nats. B sequences of L tokens give N masked copies; a share of the
 positions or all of them are masked, each in its own copy (nlp-clones, section 3).

@@ -41,7 +41,7 @@ def _of_series(run: Manifest, step: int):
 
 
 def _description(run: Manifest, path: Path) -> dict:
-    """What the run says its model is, if the tensors in `path` have the shapes of such a model.
+    """The run's description of its model, if the tensors in `path` have the shapes of such a model.
 
     They are compared before memory is taken for weights of that size.
     """

@@ -6,7 +6,7 @@ from manybody.io.options import Block, Count, key
 
 
 class Transformer(Block):
-    """What every transformer has."""
+    """Keys of every transformer."""
 
     layers: Count = key("Number of layers.")
     heads: Count = key("Attention heads; they divide the width.")

@@ -66,7 +66,7 @@ class Encoder(Model):
 
     @property
     def places(self) -> Tensor:
-        """What stands for the positions: (L, d)."""
+        """Vectors of the positions: (L, d)."""
         return self.positions.weight if hasattr(self, "positions") else self.waves
 
     @property
@@ -83,7 +83,7 @@ class Encoder(Model):
         return self._output_net(x)
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
-        """What the last linear map gets (N, d) of the masked row of each copy."""
+        """Inputs (N, d) of the last linear map, from the masked row of each copy."""
         self.check_tokens(tokens)
         copies = tokens[rows].scatter(1, positions[:, None], self.vocabulary)
         x = functional.embedding(copies, self.embedding.weight) + self.places

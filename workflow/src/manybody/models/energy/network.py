@@ -85,7 +85,7 @@ class Energy(Model):
 
     @property
     def work_size(self) -> int:
-        """Of one site, whose pass serves its copy: the codes of all subsets, and a sum a bin."""
+        """Numbers a site, whose pass serves its copy: codes of all subsets, and a sum a bin."""
         return max(self.colours.shape[1], 2 * self.size * self.couplings.shape[1])
 
     @property

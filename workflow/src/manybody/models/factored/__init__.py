@@ -13,7 +13,7 @@ class About(description.About):
 
     @property
     def kind(self) -> str:
-        """Of one layer its maps, `free` or `softmax`."""
+        """The maps of one layer, `free` or `softmax`; of more layers the architecture."""
         return self.description.get("attention", "free") if self.depth == 1 else super().kind
 
     @property
@@ -59,7 +59,7 @@ class About(description.About):
         return attention.reshape(-1, *attention.shape[-2:]), values.reshape(-1, *values.shape[-2:])
 
     def equation(self, tensor):
-        """Of one layer and one head without bias."""
+        """The equation of one layer and one head without bias; None for any other."""
         heads, bias = self.description.get("heads", 1), self.description.get("bias", True)
         if not self.pairwise or heads > 1 or bias:
             return None
@@ -91,8 +91,8 @@ class About(description.About):
 
     @property
     def work_size(self) -> int:
-        """Of each row: x, the pre-activation, its square and the norm's output, all |V| wide, and
-        what each of several heads reads, in two layouts."""
+        """Numbers of each row: x, the pre-activation, its square and the norm's output, all |V|
+        wide, and what each of several heads reads, in two layouts."""
         numbers = 5 * self.description["vocabulary"] + 4 * (self._heads - 1) * self._read
         return self.description["length"] * numbers
 

@@ -126,7 +126,7 @@ def _sent(model, tokens: Tensor, matrices: Tensor) -> Tensor:
 
 
 def _reader(model, layer: int) -> Tensor:
-    """What an inner layer applies before it mixes positions: all Q^h or V^h, (H d, |V|)."""
+    """Matrices that an inner layer applies before it mixes positions: Q^h or V^h, (H d, |V|)."""
     return (model.left[layer] if model.rank is None else model.right[layer]).flatten(0, 1)
 
 

@@ -415,7 +415,7 @@ class Factored(Model):
         return summed if self.rank is None else summed @ self.right[-1].T
 
     def _reader(self, layer: int) -> Tensor:
-        """What an inner layer applies before it mixes positions: Q (r, |V|), or all of V."""
+        """The matrix applied by an inner layer before it mixes positions: Q (r, |V|), or V."""
         return self.left[layer] if self.rank is None else self.right[layer]
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Whether the checkpoints of a series can be what their names say: rules on their weights.
+"""Audit of a series: rules on weights that tell checkpoints which are not what they are called.
 
 Published series hold wrong weights: the last ones under many early names, equal ones under several
 steps. Rules compare ratios of distances only, so that they hold for any rate and schedule.

@@ -32,7 +32,7 @@ class Layout(NamedTuple):
 
 
 def small_files(names: Iterable[str], origin: str) -> list[str]:
-    """Of the files of a checkpoint, those that say what the others are.
+    """The files of a checkpoint that say what the others are.
 
     `Refusal` where there is no config.json or no safetensors. `origin` is what the checkpoint is
     called.
@@ -76,7 +76,7 @@ def shards(names: Iterable[str], index: dict | None, origin: str) -> list[str]:
 
 
 def read(folder: str | Path, origin: str) -> Layout:
-    """What the checkpoint in a folder holds, from its small files and the heads of the others.
+    """Contents of the checkpoint in a folder, from its small files and the heads of the others.
 
     `Refusal` where it is no checkpoint in this layout, `CheckpointError` where a file of it is
     missing, cut short or lacks a tensor.
@@ -148,7 +148,7 @@ def check_class(config: dict, objective: str, origin: str) -> None:
 
 
 def objective(config: dict, origin: str) -> str:
-    """What a model was trained for, `masked` or `next-token`; `Refusal` where no one knows."""
+    """The objective of a model, `masked` or `next-token`; `Refusal` where its files do not say."""
     fit, saved = _trained_for(config)
     if fit is None:
         raise Refusal(
@@ -170,5 +170,5 @@ def _trained_for(config: dict) -> tuple[str | None, str]:
 
 
 def essential(config: dict) -> dict:
-    """What a config says of the model, without how its file was made."""
+    """A config's keys of the model, without those on how its file was made."""
     return {key: value for key, value in config.items() if key not in BOOKKEEPING}

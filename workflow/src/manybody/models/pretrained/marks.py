@@ -1,4 +1,4 @@
-"""What is kept of the weights of a checkpoint to compare it with others.
+"""Marks of the weights of a checkpoint, by which it is compared with others.
 
 Of each tensor its sha256, and 4,096 numbers: a random projection that is the same for all
 checkpoints, in which distances are those of the tensors within a few percent. A smaller tensor is

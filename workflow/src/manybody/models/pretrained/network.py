@@ -75,7 +75,7 @@ class Pretrained(Model):
         return self.head(self.features(tokens, mask))
 
     def features(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        """What the output layer reads, (B, T, d), of tokens (B, T) with `mask` hidden."""
+        """Inputs of the output layer, (B, T, d), of tokens (B, T) with `mask` hidden."""
         if self.about.causal:
             if mask is not None:
                 raise ValueError(
