@@ -45,7 +45,7 @@ CHUNK = 10_000  # samples whose products are held at once
 
 @dataclass(frozen=True)
 class Moments:
-    """What the flow knows of the data: moments of x_0 and of the tokens x (indices 1..L).
+    """Moments of the data that the flow depends on: of x_0 and of the tokens x (indices 1..L).
 
     variance: E x_0^2. correlation h: (L,), E[x_0 x_l]. covariance C: (L, L), E[x_l x_m]. target:
     (L, L), E[x_0 x_l x_m]. third: (L, L, L) and fourth: (L, L, L, L), moments of the tokens alone;

@@ -1,4 +1,4 @@
-"""What a matrix must be before it is used."""
+"""Checks of a matrix before it is used."""
 
 import numpy as np
 

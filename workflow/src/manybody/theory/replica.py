@@ -579,7 +579,7 @@ def _size(entry: dict, size: int, generator: np.random.Generator) -> list[pd.Dat
 
 
 def _limits(entry: dict, alphas: np.ndarray) -> list[pd.DataFrame]:
-    """What needs no realisation."""
+    """The averages that need no realisation."""
     gamma, ridge = entry["gamma"], entry["ridge"]
     top, _ = peak(gamma, ridge)
     grid = np.geomspace(alphas[0] / 2, alphas[-1] * 2, POINTS)

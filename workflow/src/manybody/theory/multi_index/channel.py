@@ -25,7 +25,7 @@ STAGES = 18
 
 @dataclass(frozen=True)
 class Posterior:
-    """Of the indices given the output, for n samples; layers p before tokens T.
+    """Moments of the indices given the output, for n samples; layers p before tokens T.
 
     log_z (n,): log Z_out, without terms that depend on the output only; mean (n, 2, 2):
     E[Z | y] - omega; covariance (n, 2, 2, 2, 2): Cov(Z_kt, Z_ls | y) as [k, t, l, s].

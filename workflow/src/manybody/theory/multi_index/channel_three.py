@@ -33,7 +33,7 @@ EDGE = 2.0**-33  # uniform numbers closer to 0 or 1 count as there
 
 @dataclass(frozen=True)
 class Posterior:
-    """Of the indices given the output, for n samples, from each of two half-samples of points.
+    """Moments of the indices given the output, for n samples, from two half-samples of points.
 
     log_z (n, 2): log Z_out, without terms that depend on the output only; mean (n, 2, 3, 2):
     E[Z | y] - omega, halves, layers, tokens; second (n, 2, 3, 2, 2): E[(Z - omega)_lt

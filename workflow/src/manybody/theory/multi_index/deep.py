@@ -52,8 +52,8 @@ LEAST, MOST = 1e-5, 1 - 1e-4  # overlaps are kept between these
 
 @dataclass(frozen=True)
 class Draws:
-    """What the samples of a scrambling are made of: normal (n, 2, 3, 2), for omega and for Z given
-    it, and the points of the channel, nodes (n, 2, 4, INNER)."""
+    """The numbers behind the samples of a scrambling: normal (n, 2, 3, 2), for omega and for Z
+    given it, and the points of the channel, nodes (n, 2, 4, INNER)."""
 
     normal: np.ndarray
     nodes: np.ndarray

@@ -1,4 +1,4 @@
-"""What layer 1 learns while layer 2 is held at an overlap (docs/science/multi-index.md, section 5).
+"""Overlap of layer 1 while layer 2 is held at one (docs/science/multi-index.md, section 5).
 
 Q11 / (1 - Q11) = alpha G11(Q11, Q22) at each Q22: the fixed point that state evolution reaches from
 strong side information on layer 1, from where it comes down to the largest one.

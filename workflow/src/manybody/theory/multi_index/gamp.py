@@ -191,7 +191,7 @@ def predict(
     threads: int = 1,
     activation: str = "softmax",
 ) -> Overlaps:
-    """What one iteration without damping makes of `state` at D -> infinity.
+    """The state that one iteration without damping makes of `state` at D -> infinity.
 
     normals (n, 4, 2): of omega, then of Z given omega. Layers do not mix, as g is even in each.
     With V = 1 + noise - M^2 / Q, the variance of Z given omega, and g* the denoiser that knows it
@@ -382,7 +382,7 @@ def _rows(series: str, seed: int, rows: list[tuple[str, float, float]]) -> pd.Da
 
 
 def _predictions_averaged(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of all sets of points one row: their mean and its standard error."""
+    """One row of all sets of points: their mean and its standard error."""
     predicted = frame["quantity"].str.startswith("SE ")
     if not predicted.any():
         return frame

@@ -71,7 +71,7 @@ def _sum(one, other):
 
 @njit(nogil=True, cache=True)
 def _outputs(z, skip, linear):
-    """What is distinct in y: y_12, y_21 and 0 (softmax), or y_11, y_22 and y_12 (linear)."""
+    """Distinct entries of y: y_12, y_21 and 0 (softmax), or y_11, y_22 and y_12 (linear)."""
     u, v, a, b = z
     if linear:
         inner = u * a + v * b

@@ -174,7 +174,7 @@ def solve(function: Callable, guess: float, slope: float = SLOPE) -> tuple[float
 
 @dataclass(frozen=True)
 class Noise:
-    """What samples are off by at Q = 0, where eigenvalues are known (`weak_recovery`): log alpha of
+    """Errors of samples at Q = 0, where eigenvalues are known (`weak_recovery`): log alpha of
     the layer that is learned first, and log lambda of the other, exact less sampled.
 
     Close to 0 what is sampled at Q is off by as much, so that it is added there, and less and less
