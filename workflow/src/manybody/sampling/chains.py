@@ -1,4 +1,4 @@
-"""What the Metropolis-Hastings driver asks of a model's chains.
+"""The interface of a model's chains to the Metropolis-Hastings driver.
 
 A backend holds C chains under one model and one energy. For the logits h_i(s), those at position
 i with only i masked, the energies are (nats)

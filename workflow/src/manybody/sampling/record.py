@@ -1,10 +1,10 @@
-"""What chains did."""
+"""Records of chains."""
 
 import numpy as np
 
 
 class Record:
-    """What C chains did in some sweeps: arrays with one row a sweep.
+    """Moves and scores of C chains in some sweeps: arrays with one row a sweep.
 
     `energies` (nats) and `changed` (positions that differ from the start) hold at the end of each
     sweep, `same` and `accepted` count proposals; `tokens[n]` (C, L) is the state after sweep n.

@@ -1,4 +1,4 @@
-"""What stands for a token that is left out: a reference law, or blocks along frozen paths."""
+"""References for tokens that are left out: a distribution, or blocks along frozen paths."""
 
 import hashlib
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Paths:
 
 @dataclass(frozen=True)
 class Reference:
-    """What an energy compares with: a law mu (|V|,), or frozen paths."""
+    """The reference of an energy: a distribution mu (|V|,), or frozen paths."""
 
     law: np.ndarray | None = None
     paths: Paths | None = None
@@ -84,7 +84,7 @@ def draw_paths(
 def reference(
     energy: str, paths: int | None, seed: int, model, tokens: Callable[[str], np.ndarray]
 ) -> Reference | None:
-    """What `energy` compares with; `tokens` reads those (N, L) of a split of the model's source.
+    """The reference of `energy`; `tokens` reads those (N, L) of a split of the model's source.
 
     mu is the unigram law of training; frozen paths of "reference" start from draws of it, those of
     "brook" from validation sequences. None for energies that compare with nothing.

@@ -11,7 +11,7 @@ BATCH = 2**20
 
 @torch.no_grad()
 def all_copies(parameters: Parameters, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """What the squared layers 2, 3, ... square, u (layers, C, L copies, L positions, d), and the
+    """Inputs of the squared layers 2, 3, ..., u (layers, C, L copies, L positions, d), and the
     features (C, L, d) of every copy's masked position."""
     count, length = tokens.shape
     width = parameters.right[0].shape[1]

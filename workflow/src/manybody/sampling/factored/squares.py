@@ -1,4 +1,4 @@
-"""What a change of one squared layer's input changes in the layers above it.
+"""Changes in the layers above a squared layer whose input changes.
 
 Layer l adds (P^l u)^2 to the stream, which every layer m above reads as Q^m (P^l u)^2, a quadratic
 map of the d numbers u. If u becomes u + delta, it changes by the bilinear form
