@@ -422,7 +422,7 @@ def _rows(
 
 
 def _write_run(out: Path, model, about: dict, rows: list[dict]) -> None:
-    """What training leaves, with the one checkpoint that the last rows are of."""
+    """Writes the files that training leaves, with the one checkpoint that the last rows are of."""
     step = rows[-1]["step"]
     write_json(out / "model.json", about["description"])
     save_checkpoint(out, model, step, about)

@@ -61,7 +61,7 @@ class Counted:
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """What the compiled loops read."""
+        """The arrays that the compiled loops read."""
         return (
             self.tokens, self.sequence_weights, self.offsets, self.rows, self.row_site,
             self.row_colour, self.common,

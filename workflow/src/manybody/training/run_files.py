@@ -1,4 +1,4 @@
-"""What every training writes and says alike: its history, the data it saw, why it stopped."""
+"""Files and messages of every training: its history, the data it saw, why it stopped."""
 
 import hashlib
 import math

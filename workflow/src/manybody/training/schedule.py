@@ -1,4 +1,4 @@
-"""What a recipe says about time: the learning rate of each step, the steps that are kept."""
+"""The time course of a recipe: the learning rate of each step, the steps that are kept."""
 
 import math
 

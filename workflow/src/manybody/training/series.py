@@ -107,7 +107,7 @@ def adopt(
 
 
 def _description(model, config, sequences, special, folder, origin) -> dict:
-    """What rebuilds the model, and refusals of a tokenizer that is not its own."""
+    """The document that rebuilds the model; refuses a tokenizer that is not its own."""
     own = own_tokenizer.described(folder)
     theirs = special.get("tokens") or sequences.about.get("made", {}).get("tokenizer")
     if own and theirs and own["tokens"] != theirs:
