@@ -1,1 +1,1 @@
-"""What a trained model says: its losses on sequences, its maps, couplings and contacts."""
+"""Measurements of trained models: losses on sequences, spectra, maps, couplings, contacts."""

@@ -139,7 +139,7 @@ def write_list(path: str | Path, frame: pd.DataFrame, sites: list[str]) -> None:
 
 
 def read_scores(path: str | Path) -> tuple[pd.DataFrame, dict]:
-    """What `write_scores` wrote: columns i, j, score, apc, and the document."""
+    """Reads what `write_scores` wrote: columns i, j, score, apc, and the document."""
     table, document = parquet.read_table(path, KIND, SCHEMA)
     return table.to_pandas(), document["about"]
 

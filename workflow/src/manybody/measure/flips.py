@@ -1,4 +1,4 @@
-"""What a model's logits do when tokens of their context are flipped.
+"""Changes of a model's logits when tokens of their context are flipped.
 
 A context is made of a block s of text and a reference block r: token s_j where m_j = 1, r_j where
 m_j = 0. Flipping j exchanges the two. g(m) are the logits at a target, less their mean under the
@@ -22,7 +22,7 @@ UNIFORM = 0.1  # share of draws that ignore the profile, so that no weight excee
 
 
 class Conditionals(NamedTuple):
-    """What is asked of a model: the logits of a token given others.
+    """A question to a model: the logits of a token given others.
 
     logits: of a masked model `logits(tokens (n, L), positions (n,))` -> (n, |V|), each sequence
     masked at its position alone, by the callable; of a causal one `logits(tokens (n, T))` ->
@@ -44,7 +44,7 @@ def of_model(model: Model) -> Conditionals:
 
 
 def without_head(model: Conditionals, mu: np.ndarray) -> tuple[Conditionals, np.ndarray | Tensor]:
-    """What gives the features h (d,) of a model where it gave logits, and R (d, r) of their metric:
+    """The model that gives features h (d,) in place of logits, and R (d, r) of their metric:
 
         |g - g'|^2 = |(h - h') R|^2,   R R^T = sum_a mu_a w_a w_a^T,
 

@@ -1,4 +1,4 @@
-"""What a trained model's attention looks like: A, V and averaged maps, as a long table.
+"""Attention of a trained model: A, V and averaged maps, as a long table.
 
 Factored attention has its A and V as parameters. Attention that depends on its input is averaged
 (docs/science/potts.md, section 2): row k over the sequences with site k masked; then the diagonal

@@ -168,7 +168,7 @@ def _saver(path: Path, job: str) -> Callable[[pd.DataFrame], None]:
 
 
 def _ranges(rows: pd.DataFrame, entry: dict) -> pd.DataFrame:
-    """Of each M_k the share at each span, as rows of `span k`, whose order is the span."""
+    """The share of each M_k at each span, as rows of `span k`, whose order is the span."""
     parts = [
         spectrum.ranges(rows, order).assign(quantity=f"span {order}")
         for order in range(1, entry["orders"] + 1)
@@ -178,7 +178,7 @@ def _ranges(rows: pd.DataFrame, entry: dict) -> pd.DataFrame:
 
 
 def _influences(model, tokens, entry: dict) -> pd.DataFrame:
-    """Of the passage M_1 by target i and source (`order`), as rows of `influence on i`, and what
+    """M_1 of the passage by target i and source (`order`), as rows of `influence on i`, and what
     pairs alone make of it, as rows of `pairs on i`."""
     length, targets = tokens.shape[1], None
     contexts = max(entry["forwards"] // (2 * length), 2)
@@ -200,7 +200,7 @@ def _influences(model, tokens, entry: dict) -> pd.DataFrame:
 
 
 def _parts(passage: list[int], words: Callable[[list[int]], str] | None) -> list[str]:
-    """What each token adds to the text of those before it."""
+    """The text that each token adds to those before it."""
     if words is None:
         return list(map(str, passage))
     texts = [words(passage[:end]) for end in range(len(passage) + 1)]
