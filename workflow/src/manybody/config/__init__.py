@@ -1,1 +1,1 @@
-"""What a config may say, and what its figures ask for."""
+"""The typed model of a config, and what its figures ask for."""

@@ -25,7 +25,7 @@ class InitScale(Block):
 
 
 class Curve(Block):
-    """What all curves have."""
+    """Keys of all curves."""
 
     source: refers(
         "sources",

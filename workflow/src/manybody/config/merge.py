@@ -25,7 +25,7 @@ def in_order(config: dict, default: dict) -> dict:
 
 
 def typed(arguments: Iterable[str]) -> dict:
-    """What the mappings among the arguments of `--config`, `key={...}`, say as YAML."""
+    """The mappings among the arguments of `--config`, `key={...}`, as YAML."""
     found = {}
     for key, text in (argument.split("=", 1) for argument in arguments):
         with suppress(yaml.YAMLError):

@@ -18,11 +18,11 @@ INIT_SEED = (
 
 
 class Model(Block):
-    """What all models have beside the options of their architecture."""
+    """Keys of all models beside the options of their architecture."""
 
     @cached_property
     def about(self):
-        """What the architecture says of itself, a `models.description.About`."""
+        """The description of the architecture, a `models.description.About`."""
         given = self.model_fields_set - {"init_seed", "training"}
         return models.about({name: getattr(self, name) for name in given})
 

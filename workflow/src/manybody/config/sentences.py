@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a config, as sentences: key, value, expectation, way out."""
+"""Errors that pydantic finds in a config, as sentences: key, value, expectation, way out."""
 
 import json
 import math
@@ -111,7 +111,7 @@ def _inline(node, definitions: dict):
 
 
 def _schema(path: tuple, model: type[BaseModel], config) -> tuple[dict, object]:
-    """What the schema says of the place that `path` leads to, and the value there."""
+    """The schema at the place that `path` leads to, and the value there."""
     schema, value = json_schema(model), config
     for step in path:
         kinds = schema.get("discriminator", {})
@@ -130,7 +130,7 @@ def _parts(schema: dict) -> dict:
 
 
 def _meant(schema: dict, value) -> dict:
-    """Of alternatives the one that `value` was meant to be: of its kind, or nearest to its keys."""
+    """The alternative that `value` was meant to be: of its kind, or nearest to its keys."""
     found = alternatives(schema)
     if isinstance(value, list):
         return next((part for part in found if part.get("type") == "array"), schema)
@@ -145,7 +145,7 @@ def _meant(schema: dict, value) -> dict:
 
 
 def alternatives(schema: dict) -> list[dict]:
-    """What a value may be: the parts of a union, those of unions in it too."""
+    """The types that a value may have: the parts of a union, those of unions in it too."""
     parts = schema.get("anyOf", schema.get("oneOf"))
     if parts is None:
         return [schema]
@@ -186,7 +186,7 @@ def written(value) -> str:
 
 
 def expectation(schema: dict) -> str:
-    """What a value may be, in words."""
+    """Describes in words what a value may be."""
     found = alternatives(schema)
     if len(found) > 1:
         return " or ".join(dict.fromkeys(map(expectation, found)))

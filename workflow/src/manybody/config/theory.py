@@ -36,13 +36,13 @@ def power_of_2(least: int):
 
 
 class Seeded(Block):
-    """What all theory has that draws random numbers."""
+    """Keys of all theory that draws random numbers."""
 
     seed: Seed = key("Draws what is random: points, cases, teachers, data and starts.")
 
 
 class Threaded(Seeded):
-    """What runs on several threads."""
+    """Keys of theory that runs on several threads."""
 
     threads: Count = key("Threads, or runs at once; numbers do not depend on it.")
 
@@ -113,7 +113,7 @@ class StateEvolution(Quadrature):
 
 
 class FixedOverlap(Quadrature):
-    """What layer 1 learns while layer 2 is held at an overlap."""
+    """Overlap of layer 1 while layer 2 is held at an overlap."""
 
     kind: Literal["multi-index-fixed-overlap"]
     skip: Positive = key("c, the strength of the skip connection.")
