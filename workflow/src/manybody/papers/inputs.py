@@ -1,4 +1,4 @@
-"""What figures are made of: one typed key for each file or group of files that a job reads.
+"""Inputs of figures: one typed key for each file or group of files that a job reads.
 
 The pipeline finds the files of each key; the job of a figure gets them back with `with_files`.
 """
@@ -226,7 +226,7 @@ def spectra_of(names: Sequence[str], config: dict) -> list[Spectrum]:
 
 
 def sized(name: str, source: dict) -> str:
-    """What captions call sequences: `name`, with |V| and L where the source's entry says them."""
+    """The sequences in captions: `name`, with |V| and L where the source's entry says them."""
     symbols = {"\\|V\\|": "vocabulary", "L": "length"}
     sizes = [f"{symbol} = {source[key]}" for symbol, key in symbols.items() if source.get(key)]
     return f"{name} ({', '.join(sizes)})" if sizes else name

@@ -66,7 +66,7 @@ def stored_rows(
 
 
 def gathered(panels: Mapping[str, list[pd.DataFrame]]) -> pd.DataFrame:
-    """What is drawn in all panels, as the figure's CSV has it."""
+    """The rows of all panels, as the figure's CSV has them."""
     return style.gathered(
         [part.assign(panel=panel) for panel, parts in panels.items() for part in parts]
     )

@@ -43,7 +43,7 @@ SAME_OVERLAP, SAME_RUNS, SAME_THRESHOLD, SAME_ALPHA_1 = 0.02, 0.05, 0.01, 0.002
 
 
 class MultiIndexFig1Theory(options.Block):
-    """What figure 1 draws."""
+    """Theory of figure 1."""
 
     state_evolution: refers("theory", f"{KIND}state-evolution") = key(
         "Theory of kind multi-index-state-evolution."
@@ -63,7 +63,7 @@ class Block(Figure):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn; comparisons by claim, or the cause why there are none; the entries by role.
+    """Rows drawn; comparisons by claim, or the cause why there are none; the entries by role.
 
     starts: alpha_2 and alpha_1 of (a); jump: the largest c at which layer 2 jumps, or 0; doubts:
     identities of a posterior that the averages of (a) to (c) do not keep to.
@@ -469,7 +469,7 @@ def _over_skips(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     entry, runs = inputs.entries["regularised"], inputs.entries["gamp"]
     return (
         "Two tied layers of attention: the last is learned from fewer samples per dimension.\n\n"

@@ -24,7 +24,7 @@ EPOCH_SHARE = 0.25  # of a public epoch: a difference that counts as none
 
 
 class MultiIndexFig2Theory(options.Block):
-    """What figure 2 draws."""
+    """Theory of figure 2."""
 
     gamp: refers("theory", f"{KIND}gamp") = key("Theory of kind multi-index-gamp.")
     sgd: refers("theory", f"{KIND}sgd") = key("Theory of kind multi-index-sgd.")
@@ -38,7 +38,7 @@ class Block(Figure):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn; comparisons by claim, or the cause why there are none; the entries by role;
+    """Rows drawn; comparisons by claim, or the cause why there are none; the entries by role;
     the alpha whose runs of message passing are shown."""
 
     drawn: pd.DataFrame
@@ -246,7 +246,7 @@ def _runs(axes, drawn: pd.DataFrame, panel: str, name: str, layer: int) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     runs, descent = inputs.entries["gamp"], inputs.entries["sgd"]
     start = "the published random one"
     if gamp.informed(runs):

@@ -34,7 +34,7 @@ SAME_START, STEP_SHARE = 0.02, 0.2  # the same of similarities at first, and of 
 
 
 class MultiIndexFig3Theory(options.Block):
-    """What figure 3 draws."""
+    """Theory of figure 3."""
 
     deep: refers("theory", f"{KIND}deep") = key("Theory of kind multi-index-deep.")
     deep_regularised: refers("theory", f"{KIND}deep") = key(
@@ -53,7 +53,7 @@ class Block(Figure):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn; comparisons by claim, or the cause why there are none; the entries by role;
+    """Rows drawn; comparisons by claim, or the cause why there are none; the entries by role;
     what is classified in each panel at the right."""
 
     drawn: pd.DataFrame
@@ -386,7 +386,7 @@ def _similarities(axes, tables: Tables, panel: str) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     deep, trec = inputs.entries["deep"], inputs.entries["trec"]
     texts = inputs.entries["docstrings"]
     packages = f"{texts['questions']['of_each']} sentences of each package"

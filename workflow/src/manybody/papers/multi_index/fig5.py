@@ -19,7 +19,7 @@ NO_FALL = 0.003  # a step down of Q11 that counts as none
 
 
 class MultiIndexFig5Theory(options.Block):
-    """What figure 5 draws."""
+    """Theory of figure 5."""
 
     fixed_overlap: refers("theory", f"{KIND}fixed-overlap") = key(
         "Theory of kind multi-index-fixed-overlap."
@@ -27,14 +27,14 @@ class MultiIndexFig5Theory(options.Block):
 
 
 class Block(Figure):
-    """What layer 1 learns while layer 2 is held."""
+    """The overlap of layer 1 while layer 2 is held."""
 
     theory: MultiIndexFig5Theory = key("What is drawn.")
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn; the smallest step of Q11 from one Q22 to the next; the entry."""
+    """Rows drawn; the smallest step of Q11 from one Q22 to the next; the entry."""
 
     drawn: pd.DataFrame
     step: Comparison
@@ -100,7 +100,7 @@ def draw(tables: Tables):
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     entry = inputs.entries["fixed_overlap"]
     return (
         "Layer 1 is not learned before layer 2 is known well.\n\n"

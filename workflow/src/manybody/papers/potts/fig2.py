@@ -462,7 +462,7 @@ def _epochs(axes) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     source = inputs.source
     return (
         "One layer of factored attention learns the couplings of a generalised Potts model.\n\n"

@@ -398,7 +398,7 @@ def _plain_ticks(axes) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     square, logistic = inputs.square, inputs.logistic
     return (
         "The generalisation loss rises, peaks and decays with the number of samples.\n\n"

@@ -53,7 +53,7 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn; slope of log err_J by log M with its standard error; runs; L."""
+    """Rows drawn; slope of log err_J by log M with its standard error; runs; L."""
 
     drawn: pd.DataFrame
     slope: tuple[float, float]
@@ -148,7 +148,7 @@ def _excess(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     entry, source = inputs.entry, inputs.source
     return (
         "Inverse Potts: factored attention recovers the couplings from M sequences.\n\n"

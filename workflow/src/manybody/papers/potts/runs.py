@@ -153,8 +153,8 @@ class Data:
         return entry.best.ends - self.optimum.end
 
     def excess_error(self, entry: Entry) -> float:
-        """Of the mean excess over seeds: from their spread, if there are several, and from the
-        sequences, each paired with the optimum; NaN where neither is known."""
+        """Error of the mean excess over seeds: from their spread, if there are several, and from
+        the sequences, each paired with the optimum; NaN where neither is known."""
         ends = entry.best.ends
         errors = [self.paired_error(entry, self.optimum.each)]
         if len(ends) > 1:

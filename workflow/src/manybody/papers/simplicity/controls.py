@@ -136,7 +136,7 @@ class Inputs(StudentInputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is measured of all clones, and what is drawn."""
+    """Measurements of all clones, and the table of what is drawn."""
 
     drawn: pd.DataFrame
     design: Crossed
@@ -255,7 +255,7 @@ def _halves(design: Crossed) -> list[pd.DataFrame]:
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """What clones that are drawn in one way say under each control, paired chains, noise."""
+    """Comparisons of clones that are drawn in one way, under each control; paired chains, noise."""
     design = tables.design
     scope = labels.scale(design.student.about, design.student.losses["seed"].nunique())
     id_ = "simplicity/controls"
@@ -501,7 +501,7 @@ def _draw_half_times(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     return (
         "Is the time at which a student's loss on a clone saturates set by the order of its "
         "generator, or by its quality?\n\n"

@@ -309,7 +309,7 @@ def _draw_rates(axes, panel: str, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     entry = inputs.entry
     return (
         "Gradient flow of two layers of factored attention, by equations (section 3.1).\n\n"

@@ -97,7 +97,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Tables:
-    """What is compared on each corpus, and what is drawn."""
+    """Comparisons on each corpus, and the table of what is drawn."""
 
     drawn: pd.DataFrame
     corpora: list[Corpus]
@@ -298,7 +298,7 @@ def _draw_intervals(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     first, *others = inputs.students
     made = first.made() + "".join(
         f" On {needed.sized(one.corpus, one.source)}: {len(one.runs)} runs." for one in others

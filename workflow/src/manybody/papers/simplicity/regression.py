@@ -35,7 +35,7 @@ FEWEST = 4  # clones that a regression takes: three coefficients and one to spar
 
 
 class Design(NamedTuple):
-    """What is known of the generators of C clones, each an array (C,).
+    """Properties of the generators of C clones, each an array (C,).
 
     order: of interaction, L where only L bounds it. loss: on test text, nats per token.
     training: a whole number, the same for early stops of one training.

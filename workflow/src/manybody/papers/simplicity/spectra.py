@@ -95,7 +95,7 @@ class Spectra:
         return table[table["quantity"] == f"span {order}"].sort_values("order")
 
     def influence(self, quantity: str) -> np.ndarray:
-        """Of the first run's passage `influence` or `pairs` by target and source: (L, L)."""
+        """`influence` or `pairs` of the first run's passage by target and source: (L, L)."""
         table = self.runs[self.first]
         length = len(self.about["passage"])
         found = np.full((length, length), np.nan)

@@ -232,7 +232,7 @@ def _draw_half_times(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     entry, source = inputs.entry, inputs.source
     size = entry["anchored"]["size"] if entry.get("anchored") else "a few"
     return (

@@ -230,7 +230,7 @@ def _draw_losses(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     source, student = inputs.source, inputs.student
     return (
         "The order spectrum where it is known exactly.\n\n"

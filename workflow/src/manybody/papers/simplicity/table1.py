@@ -118,7 +118,7 @@ def _at_words(text: str) -> str:
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """What only a reader can judge."""
+    """The claim that only a reader can judge."""
     return [
         records.not_run(
             "simplicity/table1/fluency",
@@ -162,7 +162,7 @@ def _visible(text: str) -> str:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     entry, source = inputs.entry, inputs.source
     text = (
         f"Table 1: passages of test text, and their state after {block.sweep} sweeps of each "

@@ -456,7 +456,7 @@ def _draw_times(axes, tables: Tables, student: Student) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     made = ", ".join(
         f"{one.model['architecture'].upper()} on {one.source} ({len(one.runs)} runs)"
         for one in inputs.students

@@ -200,7 +200,7 @@ def _visible(word: str) -> str:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     entry = inputs.entry
     return (
         f"Which token of a passage acts on which, in {block.spectrum} at its last step.\n\n"

@@ -141,7 +141,7 @@ _PANELS = {
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     entry, source = inputs.entry, inputs.source
     size = entry["anchored"]["size"] if entry.get("anchored") else "a few"
     return (
