@@ -80,7 +80,7 @@ def machine() -> str:
 
 
 def times(usage: str | Path) -> list[dict]:
-    """What the last runs of the jobs took, by rule: jobs, minutes, minutes of CPU, most GB."""
+    """Time and memory of the last runs of jobs, by rule: jobs, minutes, minutes of CPU, most GB."""
     rows = []
     for folder in sorted(path for path in Path(usage).glob("*") if path.is_dir()):
         runs = [_last(path) for path in sorted(folder.glob("*.jsonl"))]
