@@ -1,4 +1,4 @@
-"""What `import manybody as mb` offers to a notebook or a script.
+"""Functions of `import manybody as mb` for a notebook or a script.
 
 Each function imports what it needs when it is called. Tokens are whole numbers in [0, |V|), one row
 a sequence of L; losses and scores are in nats.

@@ -1,4 +1,4 @@
-"""What to set for a text, with the reasons, and what it will take, before anything long is run.
+"""Advice on the settings for a text, with reasons, and on the time that its jobs will take.
 
 A suggestion rests on a count of this text, on a measurement on the demo's (which says nothing
 certain of another text), or on a rule of thumb, which was not measured; its reason says which.
@@ -35,7 +35,7 @@ class Advice(NamedTuple):
 
 
 class Text(NamedTuple):
-    """What was found in the text of a source."""
+    """Counts and losses found in the text of a source."""
 
     words: dict[str, dict]
     tokens: dict
@@ -161,7 +161,7 @@ def _recipe(text: Text, name: str, model: dict) -> list[Advice]:
 
 
 def recipes() -> list[dict[str, float]]:
-    """What was tried: `layers, rank, learning_rate, steps`, nats at the end, processor seconds."""
+    """Recipes tried: `layers, rank, learning_rate, steps`, nats at the end, CPU seconds."""
     with RECIPES.open(encoding="utf-8") as opened:
         return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(opened)]
 

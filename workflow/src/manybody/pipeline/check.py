@@ -95,7 +95,7 @@ def _field(paper: str, figure: str) -> tuple:
 
 
 class ConfigError(ValueError):
-    """What is wrong with the config: the key's path, the value, what was expected, the way out."""
+    """Mistakes of the config: the key's path, the value, what was expected, the way out."""
 
 
 def check(config: dict, taken: Taken = frozenset()) -> Config:
@@ -267,7 +267,7 @@ def _missing_part(path: str, part, entry: Block, where: str) -> Iterator[str]:
 
 
 def _named(around: tuple[Block, ...], key: str):
-    """What a key names, in the innermost of the blocks around that has it; None where none has."""
+    """The value of a key in the innermost of the blocks around that has it; None where none has."""
     return next((found for block in around if (found := getattr(block, key, None))), None)
 
 

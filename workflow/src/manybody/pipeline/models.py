@@ -10,7 +10,7 @@ from manybody.sampling import footprint
 
 
 class Models:
-    """What the jobs that train, read or sample the config's models are told and granted."""
+    """Parameters and resources of the jobs that train, read or sample the config's models."""
 
     def __init__(self, paths: Paths, sources: Sources):
         self.paths, self.sources = paths, sources

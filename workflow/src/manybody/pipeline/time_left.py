@@ -120,7 +120,7 @@ def plan(
 
 
 def _records(results: Path) -> dict[str, list[tuple[Path, float, int]]]:
-    """Of each stage the outputs that are in the store, with the seconds and the work of each."""
+    """The outputs of each stage that are in the store, with the seconds and the work of each."""
     found = defaultdict(list)
     for path in (results / "store").rglob(store.MADE):
         made = read_json(path)
