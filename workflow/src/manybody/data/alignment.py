@@ -1,8 +1,8 @@
 """Multiple alignments of proteins, RNA or DNA in FASTA, A3M or Stockholm format.
 
 The gap is a colour, number 0. Letters that stand for several residues become gaps and are counted;
-any other letter is refused. Sequences are weighted by how many are alike (`reweighting`) and cut
-into three splits: by clusters of alike sequences, so that what is held out has no near copy among
+any other letter is refused. Sequences are weighted by how many are similar (`reweighting`) and cut
+into three splits: by clusters of similar sequences, so that what is held out has no near copy among
 the training sequences, or at random.
 """
 

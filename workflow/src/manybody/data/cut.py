@@ -1,9 +1,10 @@
 """A planted Hamiltonian cut at order k, in two ways, by enumeration of all states.
 
 zero-sum: of log p, in the gauge in which each interaction sums to 0 over the colours of any of its
-sites, the terms of at most k sites. marginals: of all laws with interactions of at most k sites
-the one with the marginals of p on any k of them, which is also that of largest entropy. The first
-keeps the interactions that are left and changes the marginals; the second the other way round.
+sites, the terms of at most k sites. marginals: of all distributions with interactions of at most k
+sites the one with the marginals of p on any k of them, which is also that of largest entropy. The
+first keeps the interactions that are left and changes the marginals; the second the other way
+round.
 
 Both are written in a basis of functions of one site, orthonormal under uniform colours, of which
 the first is 1: a product over sites has the order of its other factors, and is orthogonal to all
@@ -28,7 +29,7 @@ ROUNDS = 500
 
 
 class Cut:
-    """The Hamiltonian's law cut at `order`; `probabilities` of all states, (|V|,) * L.
+    """The Hamiltonian's distribution cut at `order`; `probabilities` of all states, (|V|,) * L.
 
     `ValueError` for an order outside 1 ... k - 1, `Refusal` for too many states.
     """
@@ -64,13 +65,13 @@ class Cut:
 
 
 def interactions_kept(logs: np.ndarray, order: int) -> np.ndarray:
-    """The law of the terms of log p (|V|,) * L of at most `order` sites, in the zero-sum gauge."""
+    """The distribution of log p's terms (|V|,) * L of at most `order` sites, in zero-sum gauge."""
     basis, low = _basis(logs.shape[0]), _low(logs.shape, order)
     return _normalised(_turned(np.where(low, _turned(logs, basis) / logs.size, 0.0), basis.T))
 
 
 def marginals_kept(logs: np.ndarray, order: int) -> np.ndarray:
-    """The law of order `order` at most with the marginals of exp(logs) on that many sites.
+    """The distribution of order `order` at most with the marginals of exp(logs) on that many sites.
 
     Newton's method for the dual, log Z(t) - t . m, m the means of the basis' functions under p;
     its derivative is the difference of the means, and is at most `TOLERANCE` at the end.
@@ -122,7 +123,7 @@ def _newton(
     """The step of Newton's method, by conjugate gradients.
 
     As much is added to the diagonal as the gradient is long, so that no step is longer than 1
-    where the law is nearly one state and the dual flat.
+    where the distribution is nearly one state and the dual flat.
     """
     length = np.linalg.norm(gradient)
 
@@ -164,10 +165,10 @@ def _normalised(logs: np.ndarray) -> np.ndarray:
 
 
 def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> None:
-    """Writes the splits of the source called `name`, a cut of the law of the file `given[0]`.
+    """Writes the splits of the source called `name`, a cut of what file `given[0]` has.
 
     The document of a split has its `losses` of a masked token, in nats, with standard errors: of
-    its `own` law, the least that is possible, and of the `planted` one.
+    its `own` distribution, the least that is possible, and of the `planted` one.
     """
     hamiltonian = Hamiltonian.load(given[0])
     try:

@@ -1,4 +1,4 @@
-"""The Boltzmann law of a small system in full, and a test whether samples are drawn from it.
+"""The Boltzmann distribution of a small system in full, and a test of samples against it.
 
 All |V|^L energies come from a recursion over sites: the last site with colour a adds to the others
 an interaction of one order less, k J_{L ...} U_{a ...}. Each state takes a few operations.
@@ -42,7 +42,7 @@ def chi_square(probabilities: np.ndarray, found: np.ndarray) -> dict[str, float]
     A state that is expected `EXPECTED` times is a cell of its own; the others are joined, in the
     order of their probability, into cells that expect about as many. Returns `chi_square`, its
     degrees of `freedom`, the probability `chance` that exact samples have a larger chi_square, and
-    `distance`, the total variation between sample and law over the cells.
+    `distance`, the total variation between sample and distribution over the cells.
     """
     expected = len(found) * probabilities
     order = np.argsort(-probabilities, kind="stable")

@@ -3,8 +3,8 @@
 A sample of trapped chains can obey every conditional: each chain is in equilibrium within its
 valley of H, and only the weights of the valleys are wrong. The cross entropy of the true
 conditionals, which looks at one site at a time, cannot show that. Two tests can: a comparison with
-the law itself, where all states can be counted; otherwise, a comparison of chains from uniform
-colours with chains from the deepest valley.
+the distribution itself, where all states can be counted; otherwise, a comparison of chains from
+uniform colours with chains from the deepest valley.
 """
 
 import math
@@ -29,7 +29,7 @@ def measure(
     threads: int = 1,
 ) -> dict:
     """How samples `tokens` (N, L), chains of `sweeps` sweeps from uniform colours, compare with the
-    law.
+    distribution.
 
     Where all states can be counted: `method` exact and what `enumeration.chi_square` returns, of
     the samples together with `CHECKED` more chains. Else `method` starts, and `hot` and `cold`:
@@ -52,7 +52,7 @@ def measure(
 
 
 def refuse_trapped(found: dict, sweeps: int, warmer: str) -> None:
-    """`SourceError` if what `measure` found is not that of the Boltzmann law.
+    """`SourceError` if what `measure` found is not that of the Boltzmann distribution.
 
     `warmer` says which key gives a higher temperature, as part of a sentence.
     """
@@ -116,7 +116,7 @@ def _lowest(
 ) -> np.ndarray:
     """Tokens (CHECKED, L): for each chain the state of lowest energy that cooling finds.
 
-    If U treats all colours alike, they are renamed at random for each chain. H has this symmetry,
+    If U treats all colours equally, they are renamed at random for each chain. H has this symmetry,
     and starts that break it would favour one of several valleys that are equal.
     """
     tokens = None

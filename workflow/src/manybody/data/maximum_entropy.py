@@ -1,9 +1,9 @@
-"""The law of largest entropy with the n-gram frequencies and the beginnings of some sequences.
+"""The distribution of largest entropy with n-gram frequencies and beginnings of sequences.
 
-Of all laws of sequences of L tokens with the pooled frequencies f(g) of n-grams g, the mean over
-the L - n + 1 places, and with the frequencies pi of the first n - 1 tokens, the one of largest
-entropy is a Markov chain whose states are the last n - 1 tokens. Its transitions depend on the
-place i, since sequences are finite:
+Of all distributions of sequences of L tokens with the pooled frequencies f(g) of n-grams g, the
+mean over the L - n + 1 places, and with the frequencies pi of the first n - 1 tokens, the one of
+largest entropy is a Markov chain whose states are the last n - 1 tokens. Its transitions depend on
+the place i, since sequences are finite:
 
     P_i(g | state) = phi(g) beta_{i+1}(end of g) / beta_i(state),   beta_i = sum_g phi(g) beta_{i+1}
 
@@ -34,9 +34,9 @@ NUMBERS = 2**28  # beta of all states and places: 2 GiB
 class MaximumEntropy(Ancestral):
     """The fit to sequences `rows` (N, L) of tokens below `vocabulary`.
 
-    `error` is the largest difference between the frequencies of n-grams of the law, computed from
-    it, and those of `rows`. `ValueError` for an order above L, `Refusal` if the law has too many
-    states or the fit does not come within `TOLERANCE`.
+    `error` is the largest difference between the frequencies of n-grams of the distribution,
+    computed from it, and those of `rows`. `ValueError` for an order above L, `Refusal` if the
+    distribution has too many states or the fit does not come within `TOLERANCE`.
     """
 
     def __init__(self, rows: np.ndarray, vocabulary: int, order: int):
@@ -88,7 +88,7 @@ class MaximumEntropy(Ancestral):
             )
 
     def _solve(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
-        """D at these log phi, and log f / (the law's frequencies)."""
+        """D at these log phi, and log f / (the distribution's frequencies)."""
         size, self._logs, self._scales = len(self._states), logs, np.empty(self.steps)
         weights = np.exp(logs)
         moves = csr_array((weights, self._targets, self._starts), shape=(size, size))

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def fitted(train: Sequences, order: int, smoothing: str) -> Ancestral:
-    """The law of n-grams of this order, from the training split of a source."""
+    """The distribution of n-grams of this order, from the training split of a source."""
     if smoothing == "kneser-ney":
         return NGrams(train.tokens.reshape(-1), train.vocabulary, order)
     return MaximumEntropy(train.tokens, train.vocabulary, order)
@@ -28,14 +28,14 @@ def fitted(train: Sequences, order: int, smoothing: str) -> Ancestral:
 def card(law: Ancestral, clone: np.ndarray, train: Sequences, test: Sequences) -> dict:
     """The card of a clone, tokens (N, L), drawn from `law`, beside the text.
 
-    `loss`: the law's on text (test sequences) and on the clone, in nats a token given those before
-    it, each with its standard error over sequences; of text without the share `impossible`, test
-    sequences that the law gives no probability. `ratio`: clone to text. `masked`: of each token
-    given all others of its sequence, on as many of the same test sequences as take few seconds.
-    `distance`: total variation of unigrams and bigrams to the training text, of the clone and of as
-    many test sequences, which says what is sampling noise. `copied`: the share of the runs of `RUN`
-    tokens that stand in the training text, likewise; None for shorter sequences. `error`: what the
-    frequencies of a law of largest entropy are off.
+    `loss`: the distribution's on text (test sequences) and on the clone, in nats a token given
+    those before it, each with its standard error over sequences; of text without the share
+    `impossible`, test sequences that the distribution gives no probability. `ratio`: clone to text.
+    `masked`: of each token given all others of its sequence, on as many of the same test sequences
+    as take few seconds. `distance`: total variation of unigrams and bigrams to the training text,
+    of the clone and of as many test sequences, which says what is sampling noise. `copied`: the
+    share of the runs of `RUN` tokens that stand in the training text, likewise; None for shorter
+    sequences. `error`: what the frequencies of a distribution of largest entropy are off.
     """
     rows = test.tokens[: len(clone)]
     logs = [law.next_token(tokens).mean(axis=1) for tokens in (rows, clone)]

@@ -118,7 +118,7 @@ def looked_up(ordered: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 class Ancestral:
-    """A law of sequences of L tokens, each given the n - 1 before it in its sequence."""
+    """A distribution of sequences of L tokens, each given the n - 1 before it in its sequence."""
 
     vocabulary: int
     order: int

@@ -9,7 +9,7 @@ from manybody.io.compiled import njit
 def interpolated(tokens, first, stop, vocabulary, uniforms, levels, discounts):
     """Fills `tokens[:, first:stop]` (N, L), each from its n - 1 predecessors, interpolated.
 
-    uniforms: (N, stop - first, n + 1), one for the uniform law and for each of n levels
+    uniforms: (N, stop - first, n + 1), one for the uniform distribution and for each of n levels
     levels: of the orders 1 ... n, (k-grams by their keys, sums of their counts up to each,
         contexts by their keys, the first k-gram of each context and the end)
     """

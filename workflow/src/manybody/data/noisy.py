@@ -25,8 +25,9 @@ def replaced(
 def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> None:
     """Writes the splits of the source called `name`, of the splits of a text.
 
-    given: the text's splits in the order of `SPLITS`; the law of the noise is the unigram law of
-    its training tokens. Raises `SourceError` for more sequences than a split of the text has.
+    given: the text's splits in the order of `SPLITS`; the distribution of the noise is the unigram
+    distribution of its training tokens. Raises `SourceError` for more sequences than a split of the
+    text has.
     """
     text = dict(zip(SPLITS, map(Sequences.open, given), strict=True))
     counts = np.bincount(text["train"].tokens.reshape(-1), minlength=text["train"].vocabulary)

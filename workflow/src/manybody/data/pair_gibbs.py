@@ -1,6 +1,6 @@
 """Gibbs sampling of pair interactions with incremental conditionals, compiled.
 
-Equations 1 and 5 of docs/science/potts.md are the law and its conditionals.
+Equations 1 and 5 of docs/science/potts.md are the distribution and its conditionals.
 
 Chains are independent and visit their sites from left to right; each has random numbers of its
 own. So samples do not depend on the number of threads, nor those of the first chains on the number

@@ -1,5 +1,5 @@
-"""Weights of aligned sequences: 1 / number of sequences that are alike, the sequence itself among
-them (Morcos et al. 2011). Two sequences are alike when the share of columns in which they agree,
+"""Weights of aligned sequences: 1 / number of sequences that are similar, the sequence itself among
+them (Morcos et al. 2011). Two sequences are similar when the share of columns in which they agree,
 gaps counted as any colour, is at least the identity asked for.
 
 The weights of a set of sequences are a Parquet file with one column `weight` (float64) in the
@@ -23,8 +23,9 @@ ROUNDING = 1e-9  # of identity * L, whose product is rounded
 
 
 class Neighbours(NamedTuple):
-    """For each of N sequences: how many are alike, itself included, and the number of its cluster,
-    which is that of the cluster's first sequence. A cluster is linked by pairs that are alike."""
+    """For each of N sequences: how many are similar, itself included, and the number of its
+    cluster, which is that of the cluster's first sequence. A cluster is linked by pairs that are
+    similar."""
 
     counts: np.ndarray
     clusters: np.ndarray
@@ -54,7 +55,7 @@ def neighbours(tokens: np.ndarray, identity: float, threads: int = 1) -> Neighbo
 
 
 def least_equal(identity: float, length: int) -> int:
-    """The number of equal columns from which two sequences are alike."""
+    """The number of equal columns from which two sequences are similar."""
     return math.ceil(identity * length - ROUNDING)
 
 

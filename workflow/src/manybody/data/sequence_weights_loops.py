@@ -1,11 +1,11 @@
-"""The compiled loop of `reweighting`: which pairs of sequences are alike."""
+"""The compiled loop of `reweighting`: which pairs of sequences are similar."""
 
 import numpy as np
 
 from manybody.io.compiled import njit
 
 BLOCK = 32  # rows that stay in the first level of cache while all others pass by
-STRIDE = 64  # columns between two looks at whether a pair is still alike
+STRIDE = 64  # columns between two looks at whether a pair is still similar
 WORD = 8  # columns in a word, one byte each
 MOST = 127  # largest colour: a byte's highest bit is needed for comparing
 _WORDS = STRIDE // WORD
@@ -21,10 +21,10 @@ def scan(words, allowed, first, step, counts, parents):
     """Counts, for the pairs of every `step`-th block of rows, those with few differences.
 
     words: (N, W / 8) uint64, eight colours up to MOST in each, W a multiple of STRIDE; columns
-        beyond L are all alike
-    allowed: differences of a pair that is still alike
-    counts: (N,) int64, alike others of each row, added to
-    parents: (N,) int64, a forest whose trees are joined where rows are alike; roots are the
+        beyond L are all equal
+    allowed: differences of a pair that is still similar
+    counts: (N,) int64, similar others of each row, added to
+    parents: (N,) int64, a forest whose trees are joined where rows are similar; roots are the
         smallest rows of their trees
     """
     rows, width = words.shape

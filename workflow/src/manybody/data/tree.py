@@ -8,7 +8,7 @@ them M holds. k = 0 is the whole tree, k = l leaves that are independent given t
 Garnier-Brun, Mezard, Moscato and Saglietti (2025).
 
 Messages go up, u(a) = sum_bc M[a, b, c] u_left(b) u_right(c), and from the root down again; the
-derivative of p(x) by the message of a leaf is the leaf's law given all others.
+derivative of p(x) by the message of a leaf is the leaf's distribution given all others.
 """
 
 from collections.abc import Sequence
@@ -102,7 +102,7 @@ class Tree:
         return _log(down / down.sum(axis=2, keepdims=True))
 
     def masked_losses(self, tokens: np.ndarray) -> np.ndarray:
-        """Loss of a masked token under the law, mean over the positions of tokens (N, L): (N,)."""
+        """Loss of a masked token under the tree, mean over the positions of tokens (N, L): (N,)."""
         logs = self.log_conditionals(tokens)
         return -np.take_along_axis(logs, tokens[:, :, None], axis=2).mean(axis=(1, 2))
 
@@ -164,8 +164,8 @@ def read_conditionals(path: str | Path) -> Tree:
 def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> None:
     """Writes the splits of the source called `name`; the file of rules, if any, is in its entry.
 
-    The document of a split has the `rules`; its `losses`, the `entropy` of its law in nats a
-    sequence and the best loss of a `masked` token in nats, by averages over the split, each with
+    The document of a split has the `rules`; its `losses`, the `entropy` of its distribution in nats
+    a sequence and the best loss of a `masked` token in nats, by averages over the split, each with
     its standard error; and `masked_by_level`, the latter under the same tree filtered at each
     level, 0 to l.
     """
@@ -201,7 +201,7 @@ def mean_and_error(values: np.ndarray) -> list[float]:
 
 
 def _chosen(laws: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """One draw from each law of the last axis: (...)."""
+    """One draw from each distribution of the last axis: (...)."""
     sums = laws.cumsum(axis=-1)
     wanted = random.random(laws.shape[:-1]) * sums[..., -1]
     return (sums <= wanted[..., None]).sum(axis=-1)
