@@ -87,7 +87,7 @@ def losses(
     colours (|V|, bins); by_bin (bins, |V|): the same transposed. The cross-entropy (nats) stands
     between the way there and the way back of a group of sequences, so that all of it stays in
     cache. Gradients are added to to_couplings (T, L) and to_colours (|V|, bins). shares (B, L), or
-    (1, L) for all sequences alike.
+    (1, L) for all sequences.
     """
     length, vocabulary, width = tokens.shape[1], len(colours), GROUP * tokens.shape[1]
     scores = np.empty((vocabulary, width), couplings.dtype)

@@ -64,7 +64,7 @@ class AllMaskedLoss(torch.autograd.Function):
     """`all_masked_loss`, and whether its gradients will be asked for.
 
     The gradients of the summed loss are made with the loss. A backward pass that weights all
-    losses alike scales them; any other makes them anew.
+    losses by one factor scales them; any other makes them anew.
     """
 
     @staticmethod
