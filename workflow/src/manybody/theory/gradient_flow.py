@@ -115,7 +115,8 @@ def gaussian(joint: np.ndarray, quadratic: np.ndarray | None = None) -> Moments:
 def sampled(tokens: np.ndarray) -> Moments:
     """Moments of samples (N, L+1) of (x_0, x_1..x_L), each token's mean taken off first.
 
-    Whatever their law; each moment carries the sampling error sd / sqrt(N) of its products.
+    Whatever their distribution; each moment carries the sampling error sd / sqrt(N) of its
+    products.
     """
     tokens = np.asarray(tokens, dtype=float)
     if tokens.ndim != 2 or tokens.shape[1] < 2 or len(tokens) <= tokens.shape[1]:
@@ -455,7 +456,7 @@ def _case(
 
 
 def _noise(tokens: np.ndarray, data: Moments) -> pd.DataFrame:
-    """Entries of T of samples (N, L+1) and their standard errors; zero for a Gaussian law."""
+    """Entries of T of samples (N, L+1), with standard errors; zero for Gaussian samples."""
     tokens = tokens - tokens.mean(axis=0)
     x = tokens[:, 1:]
     r = tokens[:, 0] - x @ linear_optimum(data)

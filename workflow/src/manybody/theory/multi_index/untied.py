@@ -31,7 +31,7 @@ c < 1. Both layers' averages given x are integrals over the first layer's a.
 
 Only (q, k) -> (-q, -k) of one layer is a symmetry. q <-> k is not: rows are normalised over keys.
 So the first layer's F couples the diagonal of M to M_qk; the last layer's does not, where Q = 0 or
-diagonal, as x -> -x has the same law.
+diagonal, as x -> -x has the same distribution.
 
 Jensen bounds the eigenvalue of p indices and T tokens by p T^2 + T, that of E (z z^T - I) o
 (z z^T - I): alpha_c >= 1/10 for p = T = 2, as 1/6 is for p = 1.
@@ -76,8 +76,8 @@ def bound(indices: int, tokens: int = 2) -> float:
 class Nodes:
     """A rule for averages over the first layer's a.
 
-    inverse: (n, 4), rows of B^-1 / kappa. weight: (n,), share of the law over |det kappa B|.
-    moments: (n, 6), rho, rho n_1, rho n_2 and the entries 11, 12, 22 of (1 + rho) n n^T.
+    inverse: (n, 4), rows of B^-1 / kappa. weight: (n,), share of the distribution over |det kappa
+    B|. moments: (n, 6), rho, rho n_1, rho n_2 and the entries 11, 12, 22 of (1 + rho) n n^T.
     """
 
     inverse: np.ndarray
@@ -88,8 +88,8 @@ class Nodes:
 def first_layer(skip: float, step: float = STEP, least: float = 1e-13) -> Nodes:
     """The rule for one c, double exponential in the two logits of attending to oneself.
 
-    Its pieces end where the law is singular, a = 0, and where kappa changes sign, which c < 1
-    lets it. Nodes with a smaller share than `least` are left out.
+    Its pieces end where the distribution is singular, a = 0, and where kappa changes sign, which c
+    < 1 lets it. Nodes with a smaller share than `least` are left out.
     """
     parts = []
     edge = [logit(1 - skip)] if 0 < skip < 1 else []  # beyond it kappa keeps its sign
@@ -194,7 +194,7 @@ def eigenvalue(found: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Zero:
-    """At Q = 0: the law's total mass, 1 up to the error of quadrature, and F of both layers."""
+    """At Q = 0: the total mass, 1 up to the error of quadrature, and F of both layers."""
 
     mass: float
     last: np.ndarray
@@ -403,7 +403,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     - `threshold`, of `L = 1`, `L = 2 last`, `L = 2 first`; `L = 2 first, last known` for c >= 1;
     - `eigenvalue at Q = 0`, of `last` and `first`: alpha times it is the gain of an overlap;
     - `onset`, `V_q` and `V_k` of the last layer where the first one starts;
-    - `mass` of the law of x, 1 up to the error of quadrature; `bound`, 1/10, below all of them;
+    - `mass` of the distribution of x, 1 up to the error of quadrature; `bound`, 1/10, below all;
     - `converged`, 1 or 0, of `L = 2 first`.
 
     y_err: what a finer rule changes, and for the first layer the standard error over scramblings

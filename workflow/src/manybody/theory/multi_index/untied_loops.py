@@ -1,8 +1,8 @@
 """The compiled loops of `untied`: posterior averages over the first layer, one sample at a time.
 
 A node is a point of the first layer's law: `inverse` (n, 4), the rows of B^-1 / kappa; `weight`
-(n,), its share of the law over |det(kappa B)|; `moments` (n, 6), see `untied.Nodes`. What is seen
-is x = kappa B q k, with q (2,) and k of the second layer: at a node q k = w = inverse x.
+(n,), its share of the distribution over |det(kappa B)|; `moments` (n, 6), see `untied.Nodes`. What
+is seen is x = kappa B q k, with q (2,) and k of the second layer: at a node q k = w = inverse x.
 """
 
 import math
@@ -17,7 +17,7 @@ DROP = 25.0  # a node whose weight is exp(-DROP) of the largest is left out
 
 @njit(nogil=True, cache=True)
 def average_at_zero(x, inverse, weight, moments, totals, last, first):
-    """Second layer unknown: its q k = rho n has the law exp(-rho) d rho, n uniform on the circle.
+    """Second layer unknown: its q k = rho n has density exp(-rho) d rho, n uniform on the circle.
 
     Fills totals (n,), the density of x times |x|^2, and the posterior averages last (n, 6), first
     (n, 6): moments of the second and the first layer given x (n, 2).
