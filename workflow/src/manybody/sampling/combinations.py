@@ -3,7 +3,7 @@
 energy      what the chains are weighed by            docs/science/controls.md
 raw         sum of the masked logits                  the paper's
 norm        sum of the masked log-probabilities
-reference   E*_mu, mu the unigram law of training     sections 1 and 2; closed for factored n <= 2,
+reference   E*_mu, mu the training text's unigrams    sections 1 and 2; closed for factored n <= 2,
                                                       else `paths` frozen paths from draws of mu
 brook       mean of `paths` frozen paths, each from   section 1, eq. 3
             a validation sequence
@@ -12,7 +12,7 @@ sampler     draws from                                the energy
 mh          exp(-E), proposals by masked logits       the target
 heat-bath   exp(-E), all |V| values of a position     the target
 gibbs       the masked conditionals in turn           recorded after each sweep
-ancestral   the next-token law, token by token        recorded, exact: -log p
+ancestral   the next token's, token by token          recorded, exact: -log p
 """
 
 MASKED, CLOSED, CAUSAL = (

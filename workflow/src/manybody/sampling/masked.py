@@ -138,9 +138,9 @@ class CoarseChains(MaskedChains):
 
     log alpha adds up L - 1 differences of logits, each with a relative error of 2^-9. The driver
     asks `refine` for every ratio within `margin` nats of its threshold: the copies of both states
-    in the model's own type. Proposals are drawn from one such copy too, since their law must be
-    that of the energy. `margin` is `SIGMAS` times the root mean square error, measured on moves
-    from the current states whenever the caches are rebuilt.
+    in the model's own type. Proposals are drawn from one such copy too, since their distribution
+    must be that of the energy. `margin` is `SIGMAS` times the root mean square error, measured on
+    moves from the current states whenever the caches are rebuilt.
     """
 
     exactly = False  # whether copies are computed in the model's own type just now

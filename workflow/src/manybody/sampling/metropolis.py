@@ -124,7 +124,7 @@ def advance(
         thresholds = accepting[place]
         ratios = ratios.cpu().numpy()
         rises = ratios + gains[moving]
-        if betas is not None:  # the proposals' own law stays as it is
+        if betas is not None:  # the proposals' own distribution stays as it is
             ratios = betas[moving] * rises - gains[moving]
         if margin:  # coarse arithmetic does not decide within it
             (doubtful,) = (np.abs(ratios - thresholds) < margin).nonzero()
@@ -180,7 +180,7 @@ def choose_initial(
 
     `chain_init` is "test" (chains different rows of `available`, at random) or "unigram" (every
     token drawn on its own with the frequencies of `available`; no rows). They are a function of
-    `seed`, so that the chains of all clones with one `chain_seed` start alike.
+    `seed`, so that the chains of all clones with one `chain_seed` start equal.
     """
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 2)))
     if chain_init == "test":
@@ -228,11 +228,11 @@ def sample(
     and started again with the same arguments writes the same bytes on a CPU. Of one `seed`, two
     names `stream` give chains with unrelated random numbers. `memory` (bytes) bounds the chains
     that move together, `precision`, `sampler` and `reference` are those of `open_chains`.
-    With a ladder of temperatures the sequences are the coldest replicas', and `tempering.parquet`
+    With several temperatures the sequences are the coldest replicas', and `tempering.parquet`
     holds the mean score and the share of swaps with the next hotter one for each temperature and
     sweep.
 
-    Raises `ValueError` for starts that do not fit the model, and `Refusal` for a ladder without
+    Raises `ValueError` for starts that do not fit the model, and `Refusal` for temperatures without
     swaps.
     """
     initial = np.ascontiguousarray(initial, dtype=np.int64)
@@ -439,7 +439,7 @@ class _CloneFiles:
         return manifest
 
     def _tempering(self) -> list[str]:
-        """Writes what the replicas of a ladder did, one row a sweep and temperature."""
+        """Writes what the replicas at all temperatures did, one row a sweep and temperature."""
         if len(self.ladder) == 1:
             return []
         sweeps, pairs = self.swaps.shape

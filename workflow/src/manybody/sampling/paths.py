@@ -5,9 +5,9 @@ docs/science/controls.md, section 1, eq. 3. A path is an order pi of the positio
     E_{pi,r}(s) = - sum_k ( h_{pi_k}(c_k)[s_{pi_k}] - h_{pi_k}(c_k)[r_{pi_k}] ),
 
 c_k = s on pi_1 .. pi_{k-1}, r on pi_{k+1} .. pi_L, a mask at pi_k. If the conditionals are
-compatible with one law exp(-H), this is H(s) - H(r) for any path, and the mean over paths removes
-what is not compatible. A token at pi_j changes no term before j, term j in the token that is read
-alone, and the later ones: half of the L forwards of a path on average.
+compatible with one distribution exp(-H), this is H(s) - H(r) for any path, and the mean over paths
+removes what is not compatible. A token at pi_j changes no term before j, term j in the token that
+is read alone, and the later ones: half of the L forward passes of a path on average.
 """
 
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ class PathChains(MaskedChains):
         own = self._read(kept, proposals[:, None].expand_as(ranks), positions)
         total = (own - self.scores[chains[:, None], paths, ranks]).sum(1)
         total.index_add_(0, of, rise)
-        # What the proposal's law adds: h_i[a] - h_i[b] of the state itself.
+        # What the proposal's distribution adds: h_i[a] - h_i[b] of the state itself.
         both = torch.stack([current, proposals], 1)
         here = self._copy(chains, positions)
         drawn = self.model.head_rows(here[:, None].expand(-1, 2, -1), both).double()

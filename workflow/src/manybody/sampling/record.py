@@ -8,7 +8,7 @@ class Record:
 
     `energies` (nats) and `changed` (positions that differ from the start) hold at the end of each
     sweep, `same` and `accepted` count proposals; `tokens[n]` (C, L) is the state after sweep n.
-    Of a ladder of R temperatures these are the coldest replicas; `levels` (sweeps, R) are then the
+    Of R temperatures these are the coldest replicas; `levels` (sweeps, R) are then the
     mean energies of all, and `swaps` (sweeps, R - 1) count the chains in which neighbours swapped.
     """
 

@@ -27,7 +27,7 @@ class Reference:
 
     @property
     def about(self) -> dict:
-        """JSON that says which: the digest of the law, the paths as they are."""
+        """JSON that says which: the digest of the distribution, the paths as they are."""
         if self.paths is None:
             return dict(law=hashlib.sha256(self.law.tobytes()).hexdigest())
         return dict(orders=self.paths.orders.tolist(), blocks=self.paths.blocks.tolist())
@@ -86,8 +86,8 @@ def reference(
 ) -> Reference | None:
     """The reference of `energy`; `tokens` reads those (N, L) of a split of the model's source.
 
-    mu is the unigram law of training; frozen paths of "reference" start from draws of it, those of
-    "brook" from validation sequences. None for energies that compare with nothing.
+    mu is the unigram distribution of training; frozen paths of "reference" start from draws of it,
+    those of "brook" from validation sequences. None for energies that compare with nothing.
     """
     if energy in ("raw", "norm"):
         return None

@@ -2,7 +2,7 @@
 
 A clone's chain has R replicas, one for each inverse temperature 1 = beta_0 > beta_1 > ...; after
 each sweep neighbouring ones (pairs 0-1, 2-3, ... and 1-2, 3-4, ... in turn) swap theirs with
-probability min(1, exp((beta_t - beta_t+1) (E_t - E_t+1))). Without a ladder R = 1.
+probability min(1, exp((beta_t - beta_t+1) (E_t - E_t+1))). Without several temperatures R = 1.
 """
 
 from collections.abc import Callable
@@ -111,7 +111,7 @@ def tempered(
 
 
 def check_swaps(swaps: np.ndarray, ladder: tuple[float, ...]) -> None:
-    """`Refusal` where neighbours of the ladder have not swapped in the second half of the sweeps.
+    """`Refusal` where neighbouring temperatures have not swapped in the second half of the sweeps.
 
     `swaps` (sweeps, R - 1) as of `Record`.
     """
