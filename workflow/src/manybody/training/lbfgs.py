@@ -392,7 +392,7 @@ def _rows(
 ) -> list[dict]:
     """The history's rows of the finished model: all masks of both sets.
 
-    The training loss is weighted as in the fit; held-out sequences count alike."""
+    The training loss is weighted as in the fit; held-out sequences count equally."""
     rows = []
     for split, tokens in {"train": train, "validation": validation}.items():
         sums = sequence_sums(model, tokens)
