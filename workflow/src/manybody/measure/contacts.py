@@ -102,7 +102,7 @@ def frobenius(attention: np.ndarray, values: np.ndarray, gap: int | None = None)
 def apc(scores: np.ndarray) -> np.ndarray:
     """F_ij - F_i. F_.j / F_.., with means over pairs of different sites; zero on the diagonal.
 
-    The rows of the result sum to nearly zero. Scores that are all alike become zero.
+    The rows of the result sum to nearly zero. Scores that are all equal become zero.
     """
     scores = np.array(scores, np.float64)
     np.fill_diagonal(scores, 0.0)

@@ -2,7 +2,7 @@
 
 A context is made of a block s of text and a reference block r: token s_j where m_j = 1, r_j where
 m_j = 0. Flipping j exchanges the two. g(m) are the logits at a target, less their mean under the
-unigram law mu, with the norm |g|^2 = sum_a mu_a g_a^2 (docs/science/controls.md, section 6).
+unigram distribution mu, norm |g|^2 = sum_a mu_a g_a^2 (docs/science/controls.md, section 6).
 
 Shapes: n contexts, L positions, |V| tokens. A is the number of targets that are read off one
 forward: 1 of a masked model; of a causal one the L - 1 positions after the first, at once.
@@ -127,7 +127,7 @@ def alternating(
     chosen: np.ndarray,
     targets: np.ndarray,
 ) -> tuple[Tensor, Tensor]:
-    """2^-k sum over subsets U of T of (-1)^|U| times the logits with U flipped, by 2^k forwards.
+    """2^-k sum over subsets U of T of (-1)^|U| times the logits with U flipped, by 2^k passes.
 
     start, other (n, L): the context, and its tokens when flipped; chosen (n, k): T. Also returns
     the logits of `start`; both (n, A, |V|).

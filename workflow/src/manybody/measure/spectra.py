@@ -43,7 +43,7 @@ def measure(
     their state is `suspect`.
 
     parts: a folder that keeps the draws until all is done; a `job` of this very name goes on from
-    them. progress.update(n) counts forwards, and those of a checkpoint that it did not need.
+    them. progress.update(n) counts forward passes, and those of a checkpoint that it did not need.
     """
     run = Manifest.read(manifest, "model")
     steps, suspects = measured(run, entry["steps"])

@@ -78,12 +78,13 @@ def spectrum(
 ) -> Spectrum:
     """M_1 .. M_orders, Var g and the mean degree of a model on sequences tokens (B, L).
 
-    mu: unigram law (|V|,), which sets the norm; by default that of the tokens. degree: q, if the
-    model's degree in its context is at most q: draws flip q positions in all 2^q ways, which gives
-    W_d too. Were the degree higher, W_d would be wrong, M_k not. law: where r is from. `text`:
-    another block; half of the sequences serve as s, half as r. `unigram`: draws of mu. `model`: for
-    a masked model `sweeps` of Gibbs sampling from s, L forwards a block each; for a causal one its
-    own next token at every position. special: tokens that are never flipped, predicted or counted.
+    mu: unigram distribution (|V|,), which sets the norm; by default that of the tokens. degree: q,
+    if the model's degree in its context is at most q: draws flip q positions in all 2^q ways, which
+    gives W_d too. Were the degree higher, W_d would be wrong, M_k not. law: where r is from.
+    `text`: another block; half of the sequences serve as s, half as r. `unigram`: draws of mu.
+    `model`: for a masked model `sweeps` of Gibbs sampling from s, L forward passes a block each;
+    for a causal one its own next token at every position. special: tokens that are never flipped,
+    predicted or counted.
 
     Draws are added until SE(M_1) <= `first` M_1 and SE(M_k) (or SE(W_d)) <= `higher` Var g for
     k >= 2, until only more blocks would help (the error is within a tenth of what endless draws on
@@ -93,7 +94,7 @@ def spectrum(
     of training; below 1e-8 of it there is no spectrum yet.
 
     rows: of an earlier call with the same arguments, to go on from. save(rows) is called now and
-    then; progress.update(n) counts forwards.
+    then; progress.update(n) counts forward passes.
 
     The table: quantity (M, W, Var g, mean degree, M per differing, differing), order, value, se
     (standard error), floor (the error that endless draws on these blocks would leave), asked (the
@@ -102,7 +103,7 @@ def spectrum(
     value + 3 se), or `no spectrum yet`. `differing` is the share of positions where r_j != s_j.
 
     Raises `Refusal` for sequences that are too few, too short or of another vocabulary, and for an
-    unknown law.
+    unknown distribution.
     """
     model = model if isinstance(model, Conditionals) else flips.of_model(model)
     draws = Draws(model, tokens, mu, law, special, sweeps, seed)
@@ -163,7 +164,7 @@ def enumerated(
     seed: int = 0,
 ) -> Spectrum:
     """The exact spectrum of short sequences, with the blocks s and r of `spectrum` and this `seed`:
-    every M_k and W_d, by 2^N forwards for each s and target (for each s alone, if causal).
+    every M_k and W_d, by 2^N forward passes for each s and target (for each s alone, if causal).
 
     Errors are those of the choice of blocks. `Refusal` for L above 17; else as of `spectrum`.
     """
@@ -406,7 +407,7 @@ class Draws:
 
     @staticmethod
     def _tokens(logits: torch.Tensor, special: tuple[int, ...], rng) -> np.ndarray:
-        """A token (n, A) of each law of logits (n, A, |V|), not a special one."""
+        """A token (n, A) of each distribution of logits (n, A, |V|), not a special one."""
         logits[..., list(special)] = -torch.inf
         levels = logits.softmax(-1).cumsum(-1)
         places = torch.from_numpy(rng.random(levels.shape[:-1])).to(levels.device)
@@ -550,7 +551,7 @@ def influence_map(
     from tokens (B, L), with two independent m each, whose product has no bias, so that the second
     may be negative. At most `targets` targets of a masked model are asked, evenly spread; all by
     default. NaN elsewhere, where j is no context of i, and where either is special. Takes up to
-    2 L forwards a context and target of a masked model, 2 L a context for a causal one.
+    2 L forward passes a context and target of a masked model, 2 L a context for a causal one.
     """
     model = model if isinstance(model, Conditionals) else flips.of_model(model)
     others = tokens[np.random.default_rng(spawn(seed, "map")).permutation(len(tokens))[:contexts]]
@@ -607,7 +608,7 @@ def anchored_loss(
     """Loss on text of the logits cut at degree 0 .. size in `size` positions, the others at text.
 
     Positions are drawn by the profile of influence; `targets` of them are asked in turn, each by
-    2^size forwards. Columns degree, loss and se (nats), excess and excess_se (over the uncut
+    2^size forward passes. Columns degree, loss and se (nats), excess and excess_se (over the uncut
     logits, degree `size`); errors by a bootstrap over blocks. Raises as `spectrum` does.
 
     The part of degree d at the text itself is 2^-q sum_m g(m) K_d(h), K the Krawtchouk polynomial

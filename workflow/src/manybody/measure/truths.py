@@ -16,7 +16,7 @@ from manybody.io.sequences import Sequences
 from manybody.measure.equations import of_truth
 from manybody.theory.rows import rows
 
-SAID = ("at", "kept", "level")  # what a document says of the law of a cut or a tree
+SAID = ("at", "kept", "level")  # what a document says of the distribution of a cut or a tree
 
 
 def evaluate(
@@ -29,7 +29,7 @@ def evaluate(
     all). Returns a table of
     theory, a row a sequence, its number in x, its loss in y, quantity `truth`, the set in `series`;
     a row `own` with its standard error for each set that is a whole file whose document says the
-    loss of its own law. Losses are nats per token, every position masked in turn. And
+    loss of its own distribution. Losses are nats per token, every position masked in turn. And
     what the documents say of the laws: `at` and `kept` of a cut, `level` of a tree.
     """
     conditionals = import_module(module).read_conditionals(truth)
