@@ -74,7 +74,7 @@ def scale(typing, row, first, second):
 
 @intrinsic
 def pick(typing, row, left_out, target):
-    """How many of the partial sums of `row` (width,), its entry `left_out` as 0, are <= target."""
+    """Number of partial sums of `row` (width,), its entry `left_out` as 0, that are <= target."""
 
     def generate(context, builder, signature, arguments):
         data, width = _array(context, builder, signature.args[0], arguments[0])

@@ -297,7 +297,7 @@ def _refuse_bombs(path: Path, opened: pq.ParquetFile, column: str) -> None:
 
 
 def _shares(split: str | dict[str, float], kind: str, part: str) -> dict[str, float]:
-    """Which share of a part's documents goes to which split."""
+    """Shares of a part's documents that go to each split."""
     if split != "published":
         return {name: split[name] for name in SPLITS}
     return published.SPLITS[kind][part]

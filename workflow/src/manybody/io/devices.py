@@ -1,4 +1,4 @@
-"""Where a model is trained: accelerate's choice of device, precision and processes."""
+"""The place where a model is trained: accelerate's choice of device, precision and processes."""
 
 import ctypes
 import os

@@ -22,7 +22,7 @@ class SequenceSums(NamedTuple):
 
 
 def copies_per_sequence(length: int, masks: float | str) -> int:
-    """How many copies a sequence gives: `masks` is a share of its L positions, or "all"."""
+    """Number of copies of a sequence: `masks` is a share of its L positions, or "all"."""
     if masks == "all":
         return length
     return max(1, round(masks * length))

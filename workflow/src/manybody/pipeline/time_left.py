@@ -64,7 +64,7 @@ class Plan:
         return max(work / self.cores, *ends.values(), 0.0)
 
     def rough(self, took: Iterable[str] = ()) -> int:
-        """How many jobs that are left never ran here, if they make a tenth of the time left."""
+        """Counts the jobs left that never ran here, if they make a tenth of the time left."""
         left = self.expected.keys() - took
         never = left & self.guessed
         of_never, of_all = (sum(self.expected[job] for job in jobs) for jobs in (never, left))

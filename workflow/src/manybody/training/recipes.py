@@ -1,4 +1,4 @@
-"""Which training a recipe asks for."""
+"""The training that a recipe asks for: on files of sequences, or a fit to all masks."""
 
 from importlib import import_module
 from pathlib import Path

@@ -55,7 +55,7 @@ class SourceOptions(Block):
 
 
 class Sequences(Block):
-    """How many sequences each split has."""
+    """Numbers of sequences of each split."""
 
     train: Several = key("Of the training split.")
     validation: Several = key("Of the validation split.")

@@ -6,7 +6,7 @@ from manybody.io.options import Block, Count, Repository, Several, Text, key, re
 
 
 class Blocks(Block):
-    """How many sequences of each split of a text are kept."""
+    """Numbers of sequences of each split of a text that are kept."""
 
     train: Count = key("The first so many of the training split; all by default.", None)
     validation: Count = key("The first so many of the validation split; all by default.", None)

@@ -186,7 +186,7 @@ def _exchanged(logs: np.ndarray, kept: list[int], found: set[int]) -> set[int]:
 
 
 def _left(logs: np.ndarray, kept: list[int], groups: list[tuple[int, ...]]) -> list[int]:
-    """How many pairs are out of order without each of the groups."""
+    """Number of pairs that are out of order without each of the groups."""
     return [
         np.count_nonzero(_against(logs, [row for row in kept if row not in group]))
         for group in groups

@@ -42,7 +42,7 @@ def channel(entry: dict) -> str:
 
 
 def runs_of(entry: dict) -> str:
-    """How many runs an entry has, in words."""
+    """The number of runs of an entry, in words."""
     return f"{entry['runs']} run{'s' if entry['runs'] > 1 else ''}"
 
 

@@ -138,7 +138,7 @@ def fixed_point(
 
 
 def _inverse(jacobian: np.ndarray | None, size: int) -> np.ndarray | None:
-    """That of -dF / dlogit Q, if there is one of `size` layers without negative entries."""
+    """The inverse of -dF / dlogit Q, if one of `size` layers has no negative entries."""
     if jacobian is None or len(jacobian) != size:
         return None
     inverse = np.linalg.pinv(-jacobian)

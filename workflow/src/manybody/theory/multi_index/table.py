@@ -190,7 +190,7 @@ class Noise:
 
 
 def noise_at_zero(setting: Setting, normal: np.ndarray, weak: Weak) -> Noise:
-    """That of the samples `normal`."""
+    """The noise at Q = 0 of the samples `normal`."""
     first = weak.first
     here = averages(_overlaps(SMALLEST, 0, first), setting, normal)
     alpha = logit(SMALLEST) - math.log(here.gain[first, first])

@@ -112,7 +112,7 @@ class Jump:
 
 
 def jump(overlaps: Sequence[float], alphas: Sequence[float]) -> Jump | None:
-    """That of a branch alpha(Q22), (m,) each, from Q22 = 0 on; None where alpha only rises."""
+    """The jump of a branch alpha(Q22), (m,) each, from Q22 = 0 on; None where alpha only rises."""
     q = np.linspace(overlaps[0], overlaps[-1], FINE)
     curve = PchipInterpolator(overlaps, alphas)(q)
     falls = np.flatnonzero(np.diff(curve) < 0)
