@@ -24,7 +24,6 @@ def test_everything_lies_in_the_folder_of_results():
 def test_a_run_and_the_clones_of_it(paths):
     model = "results/models/docs/n4/seed-0/manifest.json"
     assert paths.model_path("docs", "n4", 0) == model
-    assert paths.run_path(paths.model, ("docs", "n4", "0")) == model
     assert paths.clone_path("n4") == "results/clones/docs/n4/manifest.json"
     assert paths.clone_model("n4") == model
 

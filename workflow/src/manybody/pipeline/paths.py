@@ -55,10 +55,6 @@ class Paths:
         self.entry("models", model)
         return self.model.format(source=source, model=model, seed=seed)
 
-    def run_path(self, template: str, run: tuple) -> str:
-        """A file of one run, (source, model, seed)."""
-        return template.format(**dict(zip(("source", "model", "seed"), run, strict=True)))
-
     def clone_path(self, clone: str) -> str:
         """Manifest of a clone."""
         return self.clone.format(source=self.entry("clones", clone)["source"], clone=clone)

@@ -31,7 +31,6 @@ from manybody.papers.style import points
 
 CUT = 0.02  # nats per token from the exact loss on a cut
 WHOLE = 0.01  # and on the distribution that the student is trained on
-AGREE = 0.5  # share of pairs that must say the same, or the other way round, in both orders
 COLOURS = (style.ORDERS[2], style.ORDERS[3], style.ORDERS[4], style.UNBOUNDED, style.ORDERS[6])
 MARKERS = ("o", "s", "^", "D", "v")
 STEPS = [10**power for power in range(7)]
