@@ -10,9 +10,8 @@ from manybody.io import sequences, tables
 from manybody.io.manifest import write_manifest
 from manybody.papers.inputs import distinct, with_files
 from manybody.papers.simplicity import fig1, fig3, fig4
-from manybody.papers.simplicity.chains import Chains
 from manybody.papers.simplicity.learning import Student
-from manybody.papers.simplicity.students import Evaluated
+from manybody.papers.simplicity.students import Chains, Evaluated
 
 STEPS = [0, 1, 3, 10, 30, 100, 150, 200, 300, 400, 600, 800, 1000, 1400, 1800, 2200, 2600, 3000]
 SEQUENCES, LENGTH = 40, 16

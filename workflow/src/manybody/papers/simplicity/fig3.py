@@ -14,11 +14,11 @@ from manybody.models import labels
 from manybody.papers import claims as records
 from manybody.papers import style
 from manybody.papers.claims import Comparison
-from manybody.papers.simplicity import chains as chains_of
 from manybody.papers.simplicity import learning
-from manybody.papers.simplicity.chains import Chains
 from manybody.papers.simplicity.learning import Student
 from manybody.papers.simplicity.students import (
+    DRIFT,
+    Chains,
     Evaluated,
     Evaluation,
     Pair,
@@ -26,6 +26,7 @@ from manybody.papers.simplicity.students import (
     StudentFigure,
     StudentInputs,
     Test,
+    agreement,
     read_evaluated,
 )
 
@@ -131,7 +132,7 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
         labels.network(student.about["description"]),
         labels.scale(student.about, 1),
         _better(generators, block.test),
-        [chains_of.settled(one, sweep) for one, sweep in judged],
+        [one.settled(sweep) for one, sweep in judged],
         _samples(runs, chains, block, judged),
         [part for pair in block.pairs for part in _same_losses(Student.of(student), pair, block)],
         _verbatim(chains),
@@ -230,9 +231,9 @@ def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[Compa
         tested |= {name: chains[name] for name in clones}
         losses = tuple(_last(run, name) for name in names)
         both = (chains[name] for name in clones)
-        agreements += chains_of.agreement(*both, losses, run.targets[paired.text]["sweep"])
-    left = [chains_of.forgotten(one, sweep) for one, sweep in judged]
-    return [*(chains_of.mixed(one) for one in tested.values()), *left, *agreements]
+        agreements += agreement(*both, losses, run.targets[paired.text]["sweep"])
+    left = [one.forgotten(sweep) for one, sweep in judged]
+    return [*(one.mixed() for one in tested.values()), *left, *agreements]
 
 
 def _same_losses(student: Student, pair: list[str], block: Block) -> list[Comparison]:
@@ -269,7 +270,7 @@ def claims(tables: Tables) -> list[records.Claim]:
             "The chains' scores settle (figure 3b)",
             tables.settled,
             scope,
-            f"the score moves by less than {chains_of.DRIFT:.0%} of its total change in the last "
+            f"the score moves by less than {DRIFT:.0%} of its total change in the last "
             f"quarter of the sweeps",
         ),
         records.judged(

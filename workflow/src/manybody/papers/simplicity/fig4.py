@@ -57,27 +57,21 @@ class Block(StudentFigure):
 class Tables:
     """What is drawn and how, and comparisons by statement.
 
-    series, rows: of the ladder, original text, then the controls. norm: of the ladder by the norm
-    score. compared: clones of equal loss and different order; ratios: of their times, in words.
-    starts: losses on clones from noise and from text.
+    series: of the ladder, original text, then the controls, each with its rows. rungs: the length
+    of the ladder. ladder, text, controls: comparisons by the claim that they decide. pairs: clones
+    of equal loss and different order, whose ratios of times are `ratios` in words.
     """
 
     drawn: pd.DataFrame
-    series: list[Series]
-    rows: list[pd.DataFrame]
+    series: list[tuple[Series, pd.DataFrame]]
     rungs: int
     late_steps: list[int]
-    seeds: int
-    scope: str
-    causal: bool
-    order: list[Comparison]
-    overlap: list[Comparison]
-    late: list[Comparison]
-    falling: Comparison
-    norm: list[Comparison]
-    compared: list[Compared]
+    student: Student
+    ladder: dict[str, list[Comparison]]
+    text: dict[str, list[Comparison]]
+    controls: dict[str, list[Comparison]]
+    pairs: list[Compared]
     ratios: list[str]
-    starts: list[Comparison]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -88,52 +82,48 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 def tables_of(student: Student, generators: list[Evaluated], block: Block) -> Tables:
     """The same of a student, and of runs of generators that were tested on text."""
-    series = [*learning.ladder(student, block), *_controls(student, block)]
-    given, by_norm = (
-        (student.curves, names, student.labels) for names in (block.ladder, block.norm)
-    )
-    steps, (about, losses, targets, _) = block.late_steps, student.tested
-    when = steps[0], steps[-1]
-    pairs = _equal_pairs(block)
-    late_early = list(pairs.values())
-    compared = comparison.compare(losses, targets, generators, block.test or "", late_early)
-    rows = [_rows(student, one) for one in series]
-    early = [part[part["panel"] != "late"] for part in rows]
-    late = [
-        part[(part["panel"] == "late") & (part["x"] == step)] for step in steps for part in rows
+    controls = [
+        Series.of(student, name, looks, block.palette, note, rank)
+        for name, looks, note, rank in (
+            (block.early_stopped, STOPPED, "\nstopped", False),
+            (block.wide, WIDE, "\nwide", True),
+        )
+        if name
     ]
-    norm = block.norm and [*learning.ordered(*by_norm), *learning.late_changes(*by_norm, when)]
+    series = [(one, _rows(student, one)) for one in [*learning.ladder(student, block), *controls]]
+    steps = block.late_steps
+    early = [rows[rows["panel"] != "late"] for _, rows in series]
+    late = [
+        rows[(rows["panel"] == "late") & (rows["x"] == step)]
+        for step in steps
+        for _, rows in series
+    ]
+    when = steps[0], steps[-1]
+    control, norm = block.control, block.norm
+    controlled = {
+        "norm-score": norm
+        and [*learning.ordered(student, norm), *learning.late_changes(student, norm, when)],
+        "starts": _starts(student, block),
+    }
+    pairs = _equal_pairs(block)
+    given = student.tested.losses, student.tested.targets, generators, block.test or ""
+    compared = comparison.compare(*given, list(pairs.values()))
     return Tables(
         drawn=style.gathered([*early, *late]),
         series=series,
-        rows=rows,
         rungs=len(block.ladder),
         late_steps=steps,
-        seeds=student.seeds,
-        scope=student.scope,
-        causal=models.about(about["description"]).causal,
-        order=learning.ordered(*given),
-        overlap=learning.overlap(*given, block.control),
-        late=learning.late_changes(*given, when),
-        falling=learning.still_falling(student.curves, block.control),
-        norm=norm,
-        compared=compared,
+        student=student,
+        ladder={
+            "order-of-learning": learning.ordered(student, block.ladder),
+            "early-overlap": learning.overlap(student, block.ladder, control),
+            "late-losses": learning.late_changes(student, block.ladder, when),
+        },
+        text={"original-text": learning.still_falling(student, control)},
+        controls={name: parts for name, parts in controlled.items() if parts},
+        pairs=compared,
         ratios=[_ratio(mark, one) for mark, one in zip(pairs, compared, strict=True)],
-        starts=_starts(student, block),
     )
-
-
-def _controls(student: Student, block: Block) -> list[Series]:
-    """The clones that tell order from quality."""
-    named = (
-        (block.early_stopped, STOPPED, "\nstopped", False),
-        (block.wide, WIDE, "\nwide", True),
-    )
-    return [
-        Series.of(student, name, looks, block.palette, note, rank)
-        for name, looks, note, rank in named
-        if name
-    ]
 
 
 def _equal_pairs(block: Block) -> dict[str, tuple[list[str], list[str]]]:
@@ -156,7 +146,7 @@ def _rows(student: Student, one: Series) -> pd.DataFrame:
     times = saturations(student.curves, one.target)
     steps, before = times["step"], times["step"] - times["spacing"]
     mean = [steps.mean()], [share], steps.std(ddof=1)
-    curves = [one.curve(student, name, name) for name in ("loss", "accuracy")]
+    curves = [one.curve(student, name) for name in ("loss", "accuracy")]
     parts = [
         *(curve[curve["x"] > 0] for curve in curves),
         style.points("saturation", one.label, "mean", *mean),
@@ -169,9 +159,10 @@ def _rows(student: Student, one: Series) -> pd.DataFrame:
 def _ratio(mark: str, one: Compared) -> str:
     """The ratio of the times at which the losses on two clones saturate, with its interval, by the
     first definition of saturation."""
-    d = next(iter(one.found.values()))
-    factor, low, high = (f"{np.exp(value):.2f}" for value in (d.value, d.low, d.high))
-    interval = f" (95 %: {low} to {high})" if np.isfinite([d.low, d.high]).all() else ""
+    d = one.found[SATURATION[0]]
+    ends = d.value, d.value - d.half, d.value + d.half
+    factor, low, high = (f"{np.exp(value):.2f}" for value in ends)
+    interval = f" (95 %: {low} to {high})" if math.isfinite(d.half) else ""
     return f"{mark} {one.words}: ratio of saturation times {factor}{interval}"
 
 
@@ -194,39 +185,12 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 def claims_of(tables: Tables, figure: str, where: str) -> list[records.Claim]:
     """The claims of figure 4 under the name of a figure, which is called `where` in the paper."""
-    id_, scope, alone = f"simplicity/{figure}", tables.scope, f"{tables.scope}, these generators"
-    found = [
-        *ladder_claims(tables, figure, where),
-        records.judged(
-            f"{id_}/original-text",
-            f"The loss on original text falls to the end of training ({where})",
-            tables.falling,
-            scope,
-            "the last loss is below all before it",
-        ),
-        comparison.claim(f"{id_}/order-at-equal-loss", where, tables.compared, alone, beyond=True),
-    ]
-    if tables.norm:
-        rule = "higher orders saturate later, and fall on while the lowest rests"
-        words = f"With clones by the norm score low orders are learned first too ({where})"
-        found.append(
-            records.judged(f"{id_}/norm-score", words, tables.norm, scope, rule, beyond=True)
-        )
-    if tables.starts:
-        rule = f"the losses differ by less than {learning.SIMILAR:.0%} at a checkpoint"
-        words = f"Losses on clones from text and from noise agree ({where})"
-        found.append(
-            records.judged(f"{id_}/starts", words, tables.starts, scope, rule, beyond=True)
-        )
-    return found
-
-
-def ladder_claims(tables: Tables, figure: str, where: str) -> list[records.Claim]:
-    """Claims about the clones of the ladder alone."""
+    id_, scope = f"simplicity/{figure}/order-at-equal-loss", tables.student.scope
+    alone = f"{scope}, these generators"
     return [
-        learning.in_order(figure, where, tables.order, tables.scope),
-        learning.together_at_first(figure, where, tables.overlap, tables.scope),
-        learning.late_in_training(figure, where, tables.late, tables.scope),
+        *learning.claims(figure, where, tables.ladder | tables.text, scope),
+        comparison.claim(id_, where, tables.pairs, alone, beyond=True),
+        *learning.claims(figure, where, tables.controls, scope, beyond=True),
     ]
 
 
@@ -244,11 +208,12 @@ def draw(tables: Tables):
     panels = figure.subplot_mosaic(places, width_ratios=(1.5, 1), height_ratios=(1, 2.9))
     times, left, right = (panels[name] for name in ("times", "left", "late"))
     inset = left.inset_axes((0.1, 0.11, 0.36, 0.36))  # early losses are high: it is empty there
-    for series, rows in zip(tables.series, tables.rows, strict=True):
+    for series, rows in tables.series:
         learning.draw_curve(left, rows[rows["panel"] == "loss"], series)
         curve = rows[(rows["panel"] == "accuracy") & (rows["seed"] == "mean")]
         inset.plot(curve["x"], curve["y"], **(series.looks | {"marker": "", "linewidth": 0.9}))
-    what = "next-token" if tables.causal else "masked-token"
+    causal = models.about(tables.student.tested.about["description"]).causal
+    what = "next-token" if causal else "masked-token"
     left.set(xlabel="training step", ylabel=f"{what} test loss (nats per token)")
     for axes in (left, inset):
         axes.set_xscale("log")
@@ -259,16 +224,16 @@ def draw(tables: Tables):
     inset.set_facecolor("none")
     _draw_times(times, left, tables)
     times.set_title(
-        f"{tables.scope}\n"
+        f"{tables.student.scope}\n"
         f"(a) saturation ({SATURATION[0]:.0%} of the drop left) is between checkpoints"
     )
     left.set_title("(b) loss on each clone")
     _draw_late(right, tables)
     figure.legend(
-        handles=[Line2D([], [], label=series.label, **series.looks) for series in tables.series],
+        handles=[Line2D([], [], label=one.label, **one.looks) for one, _ in tables.series],
         loc="outside lower left",
         ncols=2,
-        title="\n".join([*tables.ratios, learning.band(tables.seeds)]),
+        title="\n".join([*tables.ratios, learning.band(tables.student.seeds)]),
         alignment="left",
     )
     return figure
@@ -278,7 +243,7 @@ def _draw_times(axes, losses, tables: Tables) -> None:
     """A row for each series: a bar from checkpoint to checkpoint, on the axis of the losses."""
     first, last = losses.get_xlim()
     axes.set(xscale="log", xlim=(first, last))
-    for row, (series, rows) in enumerate(zip(tables.series, tables.rows, strict=True)):
+    for row, (series, rows) in enumerate(tables.series):
         low, high = rows.loc[rows["panel"] == "between", "x"]
         if math.isnan(low):
             continue
@@ -295,7 +260,7 @@ def _draw_times(axes, losses, tables: Tables) -> None:
             va="center",
             fontsize=style.SMALL,
         )
-    names = [series.short.replace("\n", " ") for series in tables.series]
+    names = [series.short.replace("\n", " ") for series, _ in tables.series]
     axes.set_yticks(range(len(names)), names)
     axes.set(ylim=(len(names) - 0.4, -0.6), ylabel="order")
     axes.tick_params(labelbottom=False)
@@ -307,7 +272,7 @@ def _draw_late(axes, tables: Tables) -> None:
     rungs, count = tables.rungs, len(tables.series)
     places = [n if n < rungs else rungs + 0.3 + 1.3 * (n - rungs) for n in range(count)]
     means = [
-        rows.query("panel == 'late' and seed == 'mean'").set_index("x") for rows in tables.rows
+        rows.query("panel == 'late' and seed == 'mean'").set_index("x") for _, rows in tables.series
     ]
     for step, colour in zip(tables.late_steps, itertools.cycle(style.TIMES), strict=False):
         # NaN where no such step is a checkpoint
@@ -324,7 +289,7 @@ def _draw_late(axes, tables: Tables) -> None:
         columnspacing=1.0,
     )
     axes.axvline(rungs - 0.35, color="0.8", linewidth=0.8)
-    axes.set_xticks(places, [series.short for series in tables.series])
+    axes.set_xticks(places, [series.short for series, _ in tables.series])
     axes.set(xlim=(-0.4, places[-1] + 0.4), xlabel="order of the clone's generator")
 
 
