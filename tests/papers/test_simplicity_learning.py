@@ -360,7 +360,7 @@ def test_learning_figures_are_read_from_files(tmp_path, module):
     expected = planted.of_figure_1 if module is fig1 else planted.of_figure_4
     pd.testing.assert_frame_equal(found.drawn, expected(seeds=(0, 1)).drawn)
     # No generator was tested at the step that was sampled.
-    ratios = [one.unusable for one in getattr(found, "pairs", [])]
+    ratios = [one.unusable for one in getattr(found, "pairs", {}).values()]
     assert all("was not tested at its step" in reason for reason in ratios)
     words = module.caption(inputs, block)
     assert len(words.split()) <= 120

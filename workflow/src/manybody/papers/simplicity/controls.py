@@ -20,7 +20,6 @@ from manybody.io import tables as stored
 from manybody.io.options import Block as Part
 from manybody.io.options import Text, different, key, refers
 from manybody.io.sequences import Sequences as StoredSequences
-from manybody.models import labels
 from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import style
@@ -28,9 +27,7 @@ from manybody.papers.figure import Figure
 from manybody.papers.saturation import SATURATION
 from manybody.papers.simplicity import crossed, learning, spectra, students
 from manybody.papers.simplicity.comparison import BOUND, Interval
-from manybody.papers.simplicity.crossed import Crossed, Drawn
 from manybody.papers.simplicity.students import Pair, StudentBlock, StudentInputs, Target, Targets
-from manybody.papers.style import points
 
 TRIPLED = math.log2(3)  # doublings from order 3 to order 9
 MARKERS = ("o", "s", "D", "^", "v")
@@ -169,7 +166,7 @@ class Tables:
     """Measurements of all clones, and the table of what is drawn."""
 
     drawn: pd.DataFrame
-    design: Crossed
+    design: crossed.Crossed
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -181,34 +178,30 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     return tables_of(crossed.crossed(student, generators, drawn, spectrum, block))
 
 
-def tables_of(design: Crossed) -> Tables:
+def tables_of(design: crossed.Crossed) -> Tables:
     """The tables of a design."""
     parts = [part for one in design.series for part in _times(one, design)]
     parts += [*_shares(design), *_noise(design), *_ratio_rows(design), *_halves(design)]
     return Tables(style.gathered(parts), design)
 
 
-def _times(one: Drawn, design: Crossed) -> Iterator[pd.DataFrame]:
+def _times(one: crossed.Drawn, design: crossed.Crossed) -> Iterator[pd.DataFrame]:
     """t of each clone against the loss and the order of its generator."""
-    logs, seeds = one.measured[SATURATION[0]], sorted(design.student.losses["seed"].unique())
+    logs = one.measured[SATURATION[0]]
     means, spread = logs.mean(axis=0), logs.std(axis=0, ddof=1)
-    for number, series in enumerate(names_of(one)):
+    for number, series in enumerate(one.names):
         time = [math.exp(means[number])]
         for panel in ("loss", "order"):
             x = [getattr(one.design, panel)[number]]
-            yield points(panel, series, "mean", x, time, spread[number])
+            yield style.points(panel, series, "mean", x, time, spread[number])
         for definition in SATURATION:
             steps = np.exp(one.measured[definition][:, number])
-            yield points("times", series, seeds, steps, np.full(len(steps), 100 * definition))
+            yield style.points(
+                "times", series, design.student.runs, steps, np.full(len(steps), 100 * definition)
+            )
 
 
-def names_of(one: Drawn) -> list[str]:
-    """Names of the clones of a series in the table."""
-    pairs = zip(one.labels, one.targets, strict=True)
-    return [f"{one.label}: {label} ({name})" for label, name in pairs]
-
-
-def _shares(design: Crossed) -> Iterator[pd.DataFrame]:
+def _shares(design: crossed.Crossed) -> Iterator[pd.DataFrame]:
     """R^2 of each series and measure, with its interval."""
     shown = [one for one in design.series if one.interval("both")]
     rows = [(one, name) for one in shown for name in SHARES]
@@ -217,10 +210,10 @@ def _shares(design: Crossed) -> Iterator[pd.DataFrame]:
             share = one.found[measure][name]
             said = measure if isinstance(measure, str) else f"{measure:.0%}"
             series = f"{one.label}, {said}: {SHARES[name]}"
-            yield points("shares", series, "all", [share.value], [row], share.half)
+            yield style.points("shares", series, "all", [share.value], [row], share.half)
 
 
-def _noise(design: Crossed) -> Iterator[pd.DataFrame]:
+def _noise(design: crossed.Crossed) -> Iterator[pd.DataFrame]:
     """Mean loss of the students on text and on text with noise."""
     curves = stored.learning_curves(design.student.losses)
     names = [design.block.control, *design.block.noise]
@@ -228,14 +221,14 @@ def _noise(design: Crossed) -> Iterator[pd.DataFrame]:
         yield learning.mean_over_runs(curves[curves["step"] > 0], name, "noise", words)
 
 
-def estimates(one: Drawn, name: str) -> dict[float, Interval]:
+def estimates(one: crossed.Drawn, name: str) -> dict[float, Interval]:
     """An estimate by definition of saturation, for three times the order instead of twice."""
     scale = TRIPLED if name == "doubling" else 1.0
     found = {share: one.found[share][name][:3] for share in SATURATION}
     return {share: Interval(*(scale * part for part in each)) for share, each in found.items()}
 
 
-def ratios(design: Crossed) -> dict[str, dict[float, Interval]]:
+def ratios(design: crossed.Crossed) -> dict[str, dict[float, Interval]]:
     """Logs of ratios of times by name and definition of saturation: at equal loss, at equal order,
     and of paired chains."""
     found = {
@@ -254,20 +247,20 @@ def _brief(words: str) -> str:
     return f"{series}: noise to text, {', '.join(kept).replace('stopped at ', '')}"
 
 
-def _ratio_rows(design: Crossed) -> list[pd.DataFrame]:
+def _ratio_rows(design: crossed.Crossed) -> list[pd.DataFrame]:
     return [
-        points("d", f"{words}, {share:.0%}", "all", [one.value], [row], one.half)
+        style.points("d", f"{words}, {share:.0%}", "all", [one.value], [row], one.half)
         for row, (words, found) in enumerate(ratios(design).items())
         for share, one in found.items()
     ]
 
 
-def _halves(design: Crossed) -> Iterator[pd.DataFrame]:
+def _halves(design: crossed.Crossed) -> Iterator[pd.DataFrame]:
     """Half-times of M_k, a point for each student and order, without any clone."""
     for k in design.spectrum.orders:
         for seed in design.spectrum.runs:
             half = design.spectrum.half_time(seed, k)
-            yield points("half-times", f"M_{k}", seed, [k], [half.step], half.error)
+            yield style.points("half-times", f"M_{k}", seed, [k], [half.step], half.error)
 
 
 # --- Claims ---------------------------------------------------------------------------------------
@@ -276,12 +269,11 @@ def _halves(design: Crossed) -> Iterator[pd.DataFrame]:
 def claims(tables: Tables) -> list[records.Claim]:
     """Comparisons of clones that are drawn in one way, under each control; paired chains, noise."""
     design = tables.design
-    scope = labels.scale(design.student.about, design.student.losses["seed"].nunique())
     found = []
     for name, (statement, rule, bound) in ASKED.items():
         parts = []
         for one in (one for one in design.series if one.interval(name)):
-            label = f"{one.label}, {len(one.targets)} clones"
+            label = f"{one.label}, {len(one.names)} clones"
             for share, (value, error, half, _) in estimates(one, name).items():
                 words = f"{label}, {share:.0%} left"
                 parts.append(records.above(words, value, error, bound, half=half))
@@ -327,6 +319,7 @@ def claims(tables: Tables) -> list[records.Claim]:
             spectra.later(design.spectrum),
         ),
     ]
+    scope = design.student.scope
     return [
         records.judged(f"simplicity/controls/{name}", words, parts, scope, rule, beyond=True)
         for name, words, rule, parts in found
@@ -361,7 +354,7 @@ def _colour(order: float) -> str:
     return COLOURS.get(int(order), style.UNBOUNDED)
 
 
-def _handles(design: Crossed) -> list:
+def _handles(design: crossed.Crossed) -> list:
     """Legend entries of the markers and colours of panels a and b."""
     from matplotlib.lines import Line2D
 
@@ -383,7 +376,7 @@ def _draw_times(left, right, tables: Tables) -> None:
     design = tables.design
     for place, (marker, one) in enumerate(zip(MARKERS, design.series, strict=False)):
         shift = 2 ** (0.06 * (place - (len(design.series) - 1) / 2))
-        for number, series in enumerate(names_of(one)):
+        for number, series in enumerate(one.names):
             looks = dict(marker=marker, linestyle="", elinewidth=0.7, markersize=4)
             looks |= {"markerfacecolor": "white"} if place % 2 else {}
             looks["color"] = _colour(one.design.order[number])

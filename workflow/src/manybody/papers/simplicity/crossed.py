@@ -23,7 +23,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from manybody import models
 from manybody.models import labels
@@ -148,14 +147,13 @@ def estimates(design: Design, y: np.ndarray, bootstraps: int = BOOTSTRAPS) -> di
 class Drawn(NamedTuple):
     """Clones that are drawn in one way: their generators, and what students show on them.
 
-    targets, labels: an entry a clone, as in `design`. measured: by definition of saturation log t,
-    and the late change of the loss (nats per token), each (students, clones). found: estimates of
-    each of them, by name.
+    label, names: of the series, and of each clone as tables have it, as in `design`. measured: by
+    definition of saturation log t, and the late change of the loss (nats per token), each
+    (students, clones). found: estimates of each of them, by name.
     """
 
     label: str
-    targets: list[str]
-    labels: list[str]
+    names: list[str]
     design: Design
     measured: dict[float | str, np.ndarray]
     found: dict[float | str, dict[str, Interval]]
@@ -202,9 +200,16 @@ def crossed(
             for share in SATURATION
         }
 
-    def change(name):
-        return late_change(student.losses, name, *block.late)
+    def late_change(name):  # (students,), in nats per token
+        mine = student.losses[student.losses["target"] == name]
+        first, last = (
+            mine[mine["step"] == step].groupby("seed")[["loss_sum", "predictions"]].sum()
+            for step in block.late
+        )
+        change = last["loss_sum"] / last["predictions"] - first["loss_sum"] / first["predictions"]
+        return change.to_numpy(float)
 
+    label = {name: _label(document, drawn) for name, document in targets.items()}
     series, of_clone = [], {}
     length = student.about["description"]["length"]
     for part in block.series:
@@ -216,28 +221,19 @@ def crossed(
         measured: dict[float | str, np.ndarray] = {
             share: np.hstack([kind.times for kind in kinds(names, share)]) for share in SATURATION
         }
-        measured[LATE] = np.stack([change(name) for name in names], axis=1)
+        measured[LATE] = np.stack([late_change(name) for name in names], axis=1)
         found = {measure: estimates(design, y, bootstraps) for measure, y in measured.items()}
-        words = [_label(targets[name], drawn) for name in names]
-        series.append(Drawn(part.label, names, words, design, measured, found))
+        shown = [f"{part.label}: {label[name]} ({name})" for name in names]
+        series.append(Drawn(part.label, shown, design, measured, found))
         for name in names:
             of_clone.setdefault(targets[name].get("clone"), part.label)
-    label = {name: _label(document, drawn) for name, document in targets.items()}
     twins = {
         f"{of_clone[targets[text]['clone']]}: {label[text]}": interval(noise, text)
         for text, noise in block.twins
     }
     noise = {label[name]: interval(block.control, name) for name in block.noise}
-    changes = {label[name]: change(name) for name in [block.control, *block.noise]}
+    changes = {label[name]: late_change(name) for name in [block.control, *block.noise]}
     return Crossed(student, block, series, twins, noise, changes, spectrum)
-
-
-def late_change(losses: pd.DataFrame, target: str, first: int, last: int) -> np.ndarray:
-    """Change of a target's loss between two checkpoints, (students,), in nats per token."""
-    mine = losses[(losses["target"] == target) & losses["step"].isin([first, last])]
-    sums = mine.groupby(["seed", "step"])[["loss_sum", "predictions"]].sum()
-    mean = (sums["loss_sum"] / sums["predictions"]).unstack("step")
-    return (mean[last] - mean[first]).to_numpy(float)
 
 
 def _generator(document, generators, drawn, test, length) -> tuple[float, float, str]:

@@ -69,7 +69,7 @@ def tables_of(student: Student, block: Block, claims_reported_by: str | None = N
 
 def claims(tables: Tables) -> list[records.Claim]:
     """The order of learning, where no other figure of the same runs has it."""
-    return learning.claims("fig1", "figure 1", tables.compared, tables.student.scope)
+    return learning.claims("fig1", "figure 1", tables.compared, tables.student.tested.scope)
 
 
 @style.in_house_style
@@ -83,9 +83,9 @@ def draw(tables: Tables):
         xlabel="training epoch",
         ylabel="test loss (nats per token)",
         xlim=(0, None),
-        title=tables.student.scope,
+        title=tables.student.tested.scope,
     )
-    style.legend_below(axes, 2, title=learning.band(tables.student.seeds), alignment="left")
+    style.legend_below(axes, 2, title=learning.band(tables.student), alignment="left")
     return figure
 
 

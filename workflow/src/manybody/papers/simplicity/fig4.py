@@ -55,23 +55,20 @@ class Block(StudentFigure):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn and how, and comparisons by statement.
+    """What is drawn and how, and comparisons by the claim that they decide.
 
-    series: of the ladder, original text, then the controls, each with its rows. rungs: the length
-    of the ladder. ladder, text, controls: comparisons by the claim that they decide. pairs: clones
-    of equal loss and different order, whose ratios of times are `ratios` in words.
+    series: of the ladder, original text, then the controls, each with its rows. pairs: clones of
+    equal loss and different order, by the marker of the control among them.
     """
 
     drawn: pd.DataFrame
-    series: list[tuple[Series, pd.DataFrame]]
-    rungs: int
-    late_steps: list[int]
+    block: Block
     student: Student
+    series: list[tuple[Series, pd.DataFrame]]
     ladder: dict[str, list[Comparison]]
     text: dict[str, list[Comparison]]
     controls: dict[str, list[Comparison]]
-    pairs: list[Compared]
-    ratios: list[str]
+    pairs: dict[str, Compared]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -82,57 +79,42 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 def tables_of(student: Student, generators: list[Evaluated], block: Block) -> Tables:
     """The same of a student, and of runs of generators that were tested on text."""
-    controls = [
-        Series.of(student, name, looks, block.palette, note, rank)
-        for name, looks, note, rank in (
-            (block.early_stopped, STOPPED, "\nstopped", False),
-            (block.wide, WIDE, "\nwide", True),
-        )
-        if name
-    ]
-    series = [(one, _rows(student, one)) for one in [*learning.ladder(student, block), *controls]]
-    steps = block.late_steps
-    early = [rows[rows["panel"] != "late"] for _, rows in series]
-    late = [
-        rows[(rows["panel"] == "late") & (rows["x"] == step)]
-        for step in steps
-        for _, rows in series
-    ]
-    when = steps[0], steps[-1]
-    control, norm = block.control, block.norm
-    controlled = {
-        "norm-score": norm
-        and [*learning.ordered(student, norm), *learning.late_changes(student, norm, when)],
-        "starts": _starts(student, block),
-    }
-    pairs = _equal_pairs(block)
+    ladder, control, norm = block.ladder, block.control, block.norm
+    drawn = learning.ladder(student, block)
+    for name, looks, note, rank in (
+        (block.early_stopped, STOPPED, "\nstopped", False),
+        (block.wide, WIDE, "\nwide", True),
+    ):
+        if name:
+            drawn.append(Series.of(student, name, looks, block.palette, note, rank))
+    series = [(one, _rows(student, one)) for one in drawn]
+    parts = [rows[rows["panel"] != "late"] for _, rows in series]
+    for step in block.late_steps:
+        parts += [rows[(rows["panel"] == "late") & (rows["x"] == step)] for _, rows in series]
+    when = block.late_steps[0], block.late_steps[-1]
+    controls = {"norm-score": [], "starts": _starts(student, block)}
+    if norm:
+        late = learning.late_changes(student, norm, when)
+        controls["norm-score"] = [*learning.ordered(student, norm), *late]
+    # Of higher and of lower order, the control among them
+    pairs = {"◇": (block.early_stopped, ladder[0]), "□": (ladder[-1], block.wide)}
+    pairs = {mark: ([late], [early]) for mark, (late, early) in pairs.items() if late and early}
     given = student.tested.losses, student.tested.targets, generators, block.test or ""
     compared = comparison.compare(*given, list(pairs.values()))
     return Tables(
-        drawn=style.gathered([*early, *late]),
-        series=series,
-        rungs=len(block.ladder),
-        late_steps=steps,
+        drawn=style.gathered(parts),
+        block=block,
         student=student,
+        series=series,
         ladder={
-            "order-of-learning": learning.ordered(student, block.ladder),
-            "early-overlap": learning.overlap(student, block.ladder, control),
-            "late-losses": learning.late_changes(student, block.ladder, when),
+            "order-of-learning": learning.ordered(student, ladder),
+            "early-overlap": learning.overlap(student, ladder, control),
+            "late-losses": learning.late_changes(student, ladder, when),
         },
         text={"original-text": learning.still_falling(student, control)},
-        controls={name: parts for name, parts in controlled.items() if parts},
-        pairs=compared,
-        ratios=[_ratio(mark, one) for mark, one in zip(pairs, compared, strict=True)],
+        controls={name: parts for name, parts in controls.items() if parts},
+        pairs=dict(zip(pairs, compared, strict=True)),
     )
-
-
-def _equal_pairs(block: Block) -> dict[str, tuple[list[str], list[str]]]:
-    """Clones of generators of equal loss, of higher and of lower order, by the control's marker."""
-    pairs = {
-        "◇": ([block.early_stopped], [block.ladder[0]]),
-        "□": ([block.ladder[-1]], [block.wide]),
-    }
-    return {mark: pair for mark, pair in pairs.items() if None not in [*pair[0], *pair[1]]}
 
 
 def _rows(student: Student, one: Series) -> pd.DataFrame:
@@ -156,16 +138,6 @@ def _rows(student: Student, one: Series) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _ratio(mark: str, one: Compared) -> str:
-    """The ratio of the times at which the losses on two clones saturate, with its interval, by the
-    first definition of saturation."""
-    d = one.found[SATURATION[0]]
-    ends = d.value, d.value - d.half, d.value + d.half
-    factor, low, high = (f"{np.exp(value):.2f}" for value in ends)
-    interval = f" (95 %: {low} to {high})" if math.isfinite(d.half) else ""
-    return f"{mark} {one.words}: ratio of saturation times {factor}{interval}"
-
-
 def _starts(student: Student, block: Block) -> list[Comparison]:
     if not block.chain_inits:
         return []
@@ -185,11 +157,11 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 def claims_of(tables: Tables, figure: str, where: str) -> list[records.Claim]:
     """The claims of figure 4 under the name of a figure, which is called `where` in the paper."""
-    id_, scope = f"simplicity/{figure}/order-at-equal-loss", tables.student.scope
+    id_, scope = f"simplicity/{figure}/order-at-equal-loss", tables.student.tested.scope
     alone = f"{scope}, these generators"
     return [
         *learning.claims(figure, where, tables.ladder | tables.text, scope),
-        comparison.claim(id_, where, tables.pairs, alone, beyond=True),
+        comparison.claim(id_, where, list(tables.pairs.values()), alone, beyond=True),
         *learning.claims(figure, where, tables.controls, scope, beyond=True),
     ]
 
@@ -224,19 +196,30 @@ def draw(tables: Tables):
     inset.set_facecolor("none")
     _draw_times(times, left, tables)
     times.set_title(
-        f"{tables.student.scope}\n"
+        f"{tables.student.tested.scope}\n"
         f"(a) saturation ({SATURATION[0]:.0%} of the drop left) is between checkpoints"
     )
     left.set_title("(b) loss on each clone")
     _draw_late(right, tables)
+    band = learning.band(tables.student)
     figure.legend(
         handles=[Line2D([], [], label=one.label, **one.looks) for one, _ in tables.series],
         loc="outside lower left",
         ncols=2,
-        title="\n".join([*tables.ratios, learning.band(tables.student.seeds)]),
+        title="\n".join([*map(_ratio, tables.pairs, tables.pairs.values()), band]),
         alignment="left",
     )
     return figure
+
+
+def _ratio(mark: str, one: Compared) -> str:
+    """The ratio of the times at which the losses on two clones saturate, with its interval, by the
+    first definition of saturation."""
+    d = one.found[SATURATION[0]]
+    ends = d.value, d.value - d.half, d.value + d.half
+    factor, low, high = (f"{np.exp(value):.2f}" for value in ends)
+    interval = f" (95 %: {low} to {high})" if math.isfinite(d.half) else ""
+    return f"{mark} {one.words}: ratio of saturation times {factor}{interval}"
 
 
 def _draw_times(axes, losses, tables: Tables) -> None:
@@ -269,12 +252,12 @@ def _draw_times(axes, losses, tables: Tables) -> None:
 
 def _draw_late(axes, tables: Tables) -> None:
     """Mean and sd at a few late steps, clone by clone from low to high order, then all others."""
-    rungs, count = tables.rungs, len(tables.series)
+    rungs, count = len(tables.block.ladder), len(tables.series)
     places = [n if n < rungs else rungs + 0.3 + 1.3 * (n - rungs) for n in range(count)]
     means = [
         rows.query("panel == 'late' and seed == 'mean'").set_index("x") for _, rows in tables.series
     ]
-    for step, colour in zip(tables.late_steps, itertools.cycle(style.TIMES), strict=False):
+    for step, colour in zip(tables.block.late_steps, itertools.cycle(style.TIMES), strict=False):
         # NaN where no such step is a checkpoint
         y, errors = ([mean[name].get(step, math.nan) for mean in means] for name in ("y", "y_err"))
         looks = dict(color=colour, marker="o")
@@ -285,7 +268,7 @@ def _draw_late(axes, tables: Tables) -> None:
         title="(c) the same losses, clone by clone, at",
         alignment="left",
         bbox_to_anchor=(-0.03, 1.0),
-        ncols=len(tables.late_steps),
+        ncols=len(tables.block.late_steps),
         columnspacing=1.0,
     )
     axes.axvline(rungs - 0.35, color="0.8", linewidth=0.8)

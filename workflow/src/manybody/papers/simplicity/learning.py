@@ -94,16 +94,6 @@ class Student(NamedTuple):
         names = {name: labels.target(document) for name, document in tested.targets.items()}
         return cls(tested, tables.learning_curves(tested.losses), names)
 
-    @property
-    def seeds(self) -> int:
-        """The number of runs."""
-        return int(self.tested.losses["seed"].nunique())
-
-    @property
-    def scope(self) -> str:
-        """Network, source, |V|, L, and the number of runs."""
-        return labels.scale(self.tested.about, self.seeds)
-
 
 class Series(NamedTuple):
     """A target as figures draw it: name in legends, name on an axis of clones, line and marker."""
@@ -166,9 +156,10 @@ def draw_curve(axes, curve: pd.DataFrame, series: Series) -> None:
     style.band(axes, curve, series.looks["color"])
 
 
-def band(seeds: int) -> str:
+def band(student: Student) -> str:
     """The words of a legend for the band of a curve."""
-    return f"mean and sd of {seeds} runs" if seeds > 1 else "one run: no band"
+    runs = len(student.tested.runs)
+    return f"mean and sd of {runs} runs" if runs > 1 else "one run: no band"
 
 
 # --- Comparisons ---------------------------------------------------------------------------------

@@ -128,6 +128,16 @@ class Evaluated(NamedTuple):
     targets: dict
     history: pd.DataFrame | None = None
 
+    @property
+    def runs(self) -> list[int]:
+        """The seeds of its runs."""
+        return sorted(self.losses["seed"].unique())
+
+    @property
+    def scope(self) -> str:
+        """Network, source, |V|, L, and the number of runs."""
+        return labels.scale(self.about, len(self.runs))
+
 
 def read_evaluated(runs: Sequence[Tested], clones: Sequence[Clone]) -> list[Evaluated]:
     """Each run of evaluations on its own; clones: at least those that they are tested on."""

@@ -133,7 +133,8 @@ def draw(tables: Tables):
     """The passages as a table to read, from the start down to the highest order."""
     cells: dict[str, list[list[str]]] = {}
     for label, text in tables.drawn.itertuples(index=False):
-        cells.setdefault(label, []).append(textwrap.wrap(_visible(text), LINE) or [""])
+        shown = text.replace("\n", " ⏎ ").replace("\t", " ")
+        cells.setdefault(label, []).append(textwrap.wrap(shown, LINE) or [""])
     heights = [1.7 + sum(len(lines) + 0.3 for lines in cell) for cell in cells.values()]
     figure = style.new(2, 0.25 + 0.135 * sum(heights))
     axes = figure.subplots()
@@ -155,10 +156,6 @@ def draw(tables: Tables):
             line += len(lines) + 0.3
         top += height
     return figure
-
-
-def _visible(text: str) -> str:
-    return text.replace("\n", " ⏎ ").replace("\t", " ")
 
 
 def caption(inputs: Inputs, block: Block) -> str:
