@@ -25,13 +25,11 @@ AHEAD = [5.0, 2.0, 1.9, 1.8, 1.7]  # its drop is made on the plateau
 def of_curves(**losses):
     """A student with these curves: target -> one list of losses for each seed."""
     rows = [
-        (target, seed, step, loss)
+        planted.table(target, seed, CHECKPOINTS, np.array(run)[:, None])
         for target, runs in losses.items()
         for seed, run in enumerate(runs)
-        for step, loss in zip(CHECKPOINTS, run, strict=True)
     ]
-    table = pd.DataFrame(rows, columns=["target", "seed", "step", "loss"])
-    return planted.Student(None, table, {name: name for name in losses})
+    return planted.Evaluated({}, pd.concat(rows), dict.fromkeys(losses, TARGETS["original"]))
 
 
 def compared(low, high, text, steps=(200, 800)):
@@ -145,7 +143,7 @@ def test_losses_are_compared_after_the_plateau_alone():
         for target, factor in (("n2", 1.0), ("n4", 1.01), ("original", 1.0))
     ]
     tested = planted.Evaluated(planted.STUDENT, pd.concat(rows), TARGETS)
-    given = planted.Student.of(tested), "n2", "n4", "original"
+    given = tested, "n2", "n4", "original"
     for paired in (True, False):
         found = learning.similar_losses("losses", *given, paired)
         assert ["step 20" in found[0].label, "step 30" in found[1].label] == [True, True]

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from manybody.io import tables as stored
 from manybody.io.options import Block as Part
 from manybody.io.options import Text, different, key, refers
 from manybody.io.sequences import Sequences as StoredSequences
@@ -215,7 +214,7 @@ def _shares(design: crossed.Crossed) -> Iterator[pd.DataFrame]:
 
 def _noise(design: crossed.Crossed) -> Iterator[pd.DataFrame]:
     """Mean loss of the students on text and on text with noise."""
-    curves = stored.learning_curves(design.student.losses)
+    curves = design.student.curves
     names = [design.block.control, *design.block.noise]
     for name, words in zip(names, design.changes, strict=False):
         yield learning.mean_over_runs(curves[curves["step"] > 0], name, "noise", words)

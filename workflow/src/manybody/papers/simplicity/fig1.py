@@ -10,8 +10,9 @@ from manybody.papers import claims as records
 from manybody.papers import style
 from manybody.papers.claims import Comparison
 from manybody.papers.simplicity import learning
-from manybody.papers.simplicity.learning import Series, Student
+from manybody.papers.simplicity.learning import Series
 from manybody.papers.simplicity.students import (
+    Evaluated,
     StudentFigure,
     StudentInputs,
     Targets,
@@ -47,18 +48,18 @@ class Tables:
 
     drawn: pd.DataFrame
     series: list[tuple[Series, pd.DataFrame]]
-    student: Student
+    student: Evaluated
     compared: dict[str, list[Comparison]]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses by epoch, and the times at which they saturate."""
-    return tables_of(Student.of(read_student(inputs)), block, inputs.claims_reported_by)
+    return tables_of(read_student(inputs), block, inputs.claims_reported_by)
 
 
-def tables_of(student: Student, block: Block, claims_reported_by: str | None = None) -> Tables:
+def tables_of(student: Evaluated, block: Block, claims_reported_by: str | None = None) -> Tables:
     """The same of a student."""
-    unit = 1 / files.steps_per_epoch(student.tested.history)
+    unit = 1 / files.steps_per_epoch(student.history)
     series = [(one, one.curve(student, unit=unit)) for one in learning.ladder(student, block)]
     compared = {}
     if not claims_reported_by:
@@ -69,7 +70,7 @@ def tables_of(student: Student, block: Block, claims_reported_by: str | None = N
 
 def claims(tables: Tables) -> list[records.Claim]:
     """The order of learning, where no other figure of the same runs has it."""
-    return learning.claims("fig1", "figure 1", tables.compared, tables.student.tested.scope)
+    return learning.claims("fig1", "figure 1", tables.compared, tables.student.scope)
 
 
 @style.in_house_style
@@ -83,14 +84,14 @@ def draw(tables: Tables):
         xlabel="training epoch",
         ylabel="test loss (nats per token)",
         xlim=(0, None),
-        title=tables.student.tested.scope,
+        title=tables.student.scope,
     )
     style.legend_below(axes, 2, title=learning.band(tables.student), alignment="left")
     return figure
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     return (
         "Figure 1, right: test loss of a student on clones of bounded order, against the epoch.\n\n"
         "Line and band are the mean and one standard deviation over runs, in nats per predicted "

@@ -15,7 +15,6 @@ from manybody.papers import claims as records
 from manybody.papers import style
 from manybody.papers.claims import Comparison
 from manybody.papers.simplicity import learning
-from manybody.papers.simplicity.learning import Student
 from manybody.papers.simplicity.students import (
     DRIFT,
     Chains,
@@ -134,7 +133,7 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
         _better(generators, block.test),
         [one.settled(sweep) for one, sweep in judged],
         _samples(runs, chains, block, judged),
-        [part for pair in block.pairs for part in _same_losses(Student.of(student), pair, block)],
+        [part for pair in block.pairs for part in _same_losses(student, pair, block)],
         _verbatim(chains),
     )
 
@@ -170,8 +169,7 @@ def _label(run: Evaluated, rank: bool = False) -> str:
 
 def _losses(panel: str, label: str, run: Evaluated, target: str) -> pd.DataFrame:
     """A run's loss on a target by step; step 0 has no place on a log axis."""
-    curve = files.learning_curves(run.losses)
-    curve = curve[(curve["target"] == target) & (curve["step"] > 0)]
+    curve = run.curves[(run.curves["target"] == target) & (run.curves["step"] > 0)]
     numbers = curve["step"], curve["loss"], curve["loss_se"]
     return style.points(panel, label, run.about["seed"], *numbers)
 
@@ -236,8 +234,8 @@ def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[Compa
     return [*(one.mixed() for one in tested.values()), *left, *agreements]
 
 
-def _same_losses(student: Student, pair: list[str], block: Block) -> list[Comparison]:
-    documents = [student.tested.targets[target] for target in pair]
+def _same_losses(student: Evaluated, pair: list[str], block: Block) -> list[Comparison]:
+    documents = [student.targets[target] for target in pair]
     fewer, more = (document["sweep"] for document in documents)
     label = f"{student.labels[pair[0]]}, {more} against {fewer} sweeps"
     return learning.similar_losses(label, student, *pair, block.control, paired=True)

@@ -15,7 +15,7 @@ from manybody.papers.claims import Comparison
 from manybody.papers.saturation import SATURATION, saturations
 from manybody.papers.simplicity import comparison, learning
 from manybody.papers.simplicity.comparison import Compared
-from manybody.papers.simplicity.learning import Series, Student
+from manybody.papers.simplicity.learning import Series
 from manybody.papers.simplicity.students import (
     Evaluated,
     Evaluation,
@@ -55,7 +55,7 @@ class Block(StudentFigure):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn and how, and comparisons by the claim that they decide.
+    """Rows and looks of what is drawn, and comparisons by the claim that they decide.
 
     series: of the ladder, original text, then the controls, each with its rows. pairs: clones of
     equal loss and different order, by the marker of the control among them.
@@ -63,7 +63,7 @@ class Tables:
 
     drawn: pd.DataFrame
     block: Block
-    student: Student
+    student: Evaluated
     series: list[tuple[Series, pd.DataFrame]]
     ladder: dict[str, list[Comparison]]
     text: dict[str, list[Comparison]]
@@ -73,11 +73,10 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Curves, times of saturation, and comparisons of clones."""
-    student = Student.of(read_student(inputs))
-    return tables_of(student, read_evaluated(inputs.generators, inputs.clones), block)
+    return tables_of(read_student(inputs), read_evaluated(inputs.generators, inputs.clones), block)
 
 
-def tables_of(student: Student, generators: list[Evaluated], block: Block) -> Tables:
+def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> Tables:
     """The same of a student, and of runs of generators that were tested on text."""
     ladder, control, norm = block.ladder, block.control, block.norm
     drawn = learning.ladder(student, block)
@@ -92,14 +91,15 @@ def tables_of(student: Student, generators: list[Evaluated], block: Block) -> Ta
     for step in block.late_steps:
         parts += [rows[(rows["panel"] == "late") & (rows["x"] == step)] for _, rows in series]
     when = block.late_steps[0], block.late_steps[-1]
-    controls = {"norm-score": [], "starts": _starts(student, block)}
-    if norm:
-        late = learning.late_changes(student, norm, when)
-        controls["norm-score"] = [*learning.ordered(student, norm), *late]
+    controls = {
+        "norm-score": norm
+        and [*learning.ordered(student, norm), *learning.late_changes(student, norm, when)],
+        "starts": _starts(student, block),
+    }
     # Of higher and of lower order, the control among them
     pairs = {"◇": (block.early_stopped, ladder[0]), "□": (ladder[-1], block.wide)}
     pairs = {mark: ([late], [early]) for mark, (late, early) in pairs.items() if late and early}
-    given = student.tested.losses, student.tested.targets, generators, block.test or ""
+    given = student.losses, student.targets, generators, block.test or ""
     compared = comparison.compare(*given, list(pairs.values()))
     return Tables(
         drawn=style.gathered(parts),
@@ -117,7 +117,7 @@ def tables_of(student: Student, generators: list[Evaluated], block: Block) -> Ta
     )
 
 
-def _rows(student: Student, one: Series) -> pd.DataFrame:
+def _rows(student: Evaluated, one: Series) -> pd.DataFrame:
     """Loss and accuracy but for step 0, which has no place on a log axis, and saturation.
 
     `saturation` has the mean step and its sd over seeds, `between` the checkpoints around the
@@ -138,11 +138,11 @@ def _rows(student: Student, one: Series) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _starts(student: Student, block: Block) -> list[Comparison]:
+def _starts(student: Evaluated, block: Block) -> list[Comparison]:
     if not block.chain_inits:
         return []
     test, noise = block.chain_inits
-    sweeps = student.tested.targets[test]["sweep"]
+    sweeps = student.targets[test]["sweep"]
     label = f"{student.labels[test]} after {sweeps} sweeps, from noise and from text"
     return learning.similar_losses(label, student, test, noise, block.control, paired=False)
 
@@ -157,7 +157,7 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 def claims_of(tables: Tables, figure: str, where: str) -> list[records.Claim]:
     """The claims of figure 4 under the name of a figure, which is called `where` in the paper."""
-    id_, scope = f"simplicity/{figure}/order-at-equal-loss", tables.student.tested.scope
+    id_, scope = f"simplicity/{figure}/order-at-equal-loss", tables.student.scope
     alone = f"{scope}, these generators"
     return [
         *learning.claims(figure, where, tables.ladder | tables.text, scope),
@@ -184,7 +184,7 @@ def draw(tables: Tables):
         learning.draw_curve(left, rows[rows["panel"] == "loss"], series)
         curve = rows[(rows["panel"] == "accuracy") & (rows["seed"] == "mean")]
         inset.plot(curve["x"], curve["y"], **(series.looks | {"marker": "", "linewidth": 0.9}))
-    causal = models.about(tables.student.tested.about["description"]).causal
+    causal = models.about(tables.student.about["description"]).causal
     what = "next-token" if causal else "masked-token"
     left.set(xlabel="training step", ylabel=f"{what} test loss (nats per token)")
     for axes in (left, inset):
@@ -196,7 +196,7 @@ def draw(tables: Tables):
     inset.set_facecolor("none")
     _draw_times(times, left, tables)
     times.set_title(
-        f"{tables.student.tested.scope}\n"
+        f"{tables.student.scope}\n"
         f"(a) saturation ({SATURATION[0]:.0%} of the drop left) is between checkpoints"
     )
     left.set_title("(b) loss on each clone")
@@ -277,13 +277,13 @@ def _draw_late(axes, tables: Tables) -> None:
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     title = "Figure 4: losses of a masked student on clones of bounded order of interaction.\n\n"
     return f"{title}{panels(block)}{inputs.made()}\n"
 
 
 def panels(block: Block) -> str:
-    """What the panels show, as the captions of figures 4 and 5 say it."""
+    """Says what the panels of figures 4 and 5 show."""
     text = (
         "**(a)** Checkpoints between which each loss saturates in all runs. **(b)** Test loss on "
         "each clone; line and band are mean and one standard deviation over runs. Losses on low "

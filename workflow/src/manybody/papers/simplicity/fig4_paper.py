@@ -15,11 +15,11 @@ class Block(Figure4):
 def claims(tables: Tables) -> list[records.Claim]:
     """Those about the ladder; the others, on original text and controls, are those of figure 4."""
     where = "figure 4, generators with LayerNorm"
-    return learning.claims("fig4_paper", where, tables.ladder, tables.student.tested.scope)
+    return learning.claims("fig4_paper", where, tables.ladder, tables.student.scope)
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     return (
         "Figure 4 with clones of the paper's own generators: factored attention with LayerNorm "
         "between layers.\n\n"

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from manybody.io import tables as stored
 from manybody.io.options import Block as Part
 from manybody.io.options import key
 from manybody.models import labels
@@ -133,7 +132,7 @@ def tables_of(corpora: list[Corpus]) -> Tables:
 
 def _losses(corpus: Corpus) -> Iterator[pd.DataFrame]:
     """Mean and sd over students of the loss on each clone, and on original text."""
-    curves = stored.learning_curves(corpus.student.losses)
+    curves = corpus.student.curves
     named = [
         (target, f"{label}, generator {place}")
         for label, kind in corpus.kinds

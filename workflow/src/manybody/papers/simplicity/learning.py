@@ -1,7 +1,6 @@
 """A student's losses on clones while it learns original text: curves, and what they say.
 
-Losses are nats per predicted token. Tables of curves have the columns of `tables.learning_curves`:
-target, seed (of the run), step, loss and accuracy with their errors over sequences.
+Losses are nats per predicted token. `curves` are those of `students.Evaluated`.
 """
 
 import math
@@ -82,19 +81,6 @@ def claims(
 # --- Curves --------------------------------------------------------------------------------------
 
 
-class Student(NamedTuple):
-    """A student's losses, its curves, and the labels of its targets."""
-
-    tested: Evaluated
-    curves: pd.DataFrame
-    labels: dict[str, str]
-
-    @classmethod
-    def of(cls, tested: Evaluated) -> "Student":
-        names = {name: labels.target(document) for name, document in tested.targets.items()}
-        return cls(tested, tables.learning_curves(tested.losses), names)
-
-
 class Series(NamedTuple):
     """A target as figures draw it: name in legends, name on an axis of clones, line and marker."""
 
@@ -106,7 +92,7 @@ class Series(NamedTuple):
     @classmethod
     def of(
         cls,
-        student: Student,
+        student: Evaluated,
         target: str,
         looks: dict,
         palette: dict[str, str],
@@ -114,12 +100,12 @@ class Series(NamedTuple):
         rank: bool = False,
     ) -> "Series":
         """palette: colours by target, where they differ from those of the orders."""
-        document = student.tested.targets[target]
+        document = student.targets[target]
         colour = palette.get(target, style.colour(document))
         looks = looks | {"color": colour, "markeredgecolor": colour}
         return cls(target, labels.target(document, rank), labels.short(document) + note, looks)
 
-    def curve(self, student: Student, quantity: str = "loss", unit: float = 1.0) -> pd.DataFrame:
+    def curve(self, student: Evaluated, quantity: str = "loss", unit: float = 1.0) -> pd.DataFrame:
         """Rows of each run, y_err over sequences, then of the mean over runs, y_err one sd.
 
         quantity: loss or accuracy, which is the panel too. unit: of x, in steps.
@@ -143,7 +129,7 @@ def mean_over_runs(
     return style.points(panel, series, "mean", mine.index * unit, mine["mean"], mine["std"])
 
 
-def ladder(student: Student, block) -> list[Series]:
+def ladder(student: Evaluated, block) -> list[Series]:
     """The clones of a block's ladder from low to high order, then original text."""
     named = [*((name, LADDER) for name in block.ladder), (block.control, CONTROL)]
     return [Series.of(student, name, looks, block.palette) for name, looks in named]
@@ -156,9 +142,9 @@ def draw_curve(axes, curve: pd.DataFrame, series: Series) -> None:
     style.band(axes, curve, series.looks["color"])
 
 
-def band(student: Student) -> str:
+def band(student: Evaluated) -> str:
     """The words of a legend for the band of a curve."""
-    runs = len(student.tested.runs)
+    runs = len(student.runs)
     return f"mean and sd of {runs} runs" if runs > 1 else "one run: no band"
 
 
@@ -180,7 +166,7 @@ def _losses(curves: pd.DataFrame, target: str) -> pd.DataFrame:
     return mine.pivot(index="step", columns="seed", values="loss").sort_index()
 
 
-def ordered(student: Student, ladder: Sequence[str]) -> list[Comparison]:
+def ordered(student: Evaluated, ladder: Sequence[str]) -> list[Comparison]:
     """Steps, seed by seed, from the saturation of each target of the ladder, low to high order, to
     that of the next; first and last."""
     pairs = list(pairwise(ladder)) + ([(ladder[0], ladder[-1])] if len(ladder) > 2 else [])
@@ -202,7 +188,7 @@ def ordered(student: Student, ladder: Sequence[str]) -> list[Comparison]:
 
 
 def late_changes(
-    student: Student, ladder: Sequence[str], steps: tuple[int, int]
+    student: Evaluated, ladder: Sequence[str], steps: tuple[int, int]
 ) -> list[Comparison]:
     """Late in training the lowest order has stopped to fall (by less than 5 % of its drop), the
     highest goes on falling, and by more than all others."""
@@ -231,7 +217,7 @@ def _mean(values: pd.Series) -> tuple[float, float]:
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
-def overlap(student: Student, ladder: Sequence[str], control: str) -> list[Comparison]:
+def overlap(student: Evaluated, ladder: Sequence[str], control: str) -> list[Comparison]:
     """Drops of the losses up to the plateau's end, over the drop of the highest order."""
     end = plateau_end(student.curves, control)
     *others, highest = ladder
@@ -250,7 +236,7 @@ def overlap(student: Student, ladder: Sequence[str], control: str) -> list[Compa
     return found
 
 
-def still_falling(student: Student, control: str) -> list[Comparison]:
+def still_falling(student: Evaluated, control: str) -> list[Comparison]:
     """The last loss on original text, less the lowest of all earlier checkpoints."""
     label = "last loss on original text less the lowest before"
     losses = _losses(student.curves, control)
@@ -261,14 +247,14 @@ def still_falling(student: Student, control: str) -> list[Comparison]:
 
 
 def similar_losses(
-    label: str, student: Student, first: str, second: str, control: str, paired: bool
+    label: str, student: Evaluated, first: str, second: str, control: str, paired: bool
 ) -> list[Comparison]:
     """second / first - 1 of two targets' losses at each checkpoint after the plateau.
 
     Losses are averaged over seeds. Errors are over sequences: within pairs if row i of both targets
     is the same chain, else as of two independent sets.
     """
-    losses, curves = student.tested.losses, student.curves
+    losses, curves = student.losses, student.curves
     end = plateau_end(curves, control)
     steps = _losses(curves, first).index.intersection(_losses(curves, second).index)
     found = []

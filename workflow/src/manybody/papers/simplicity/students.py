@@ -1,6 +1,8 @@
 """Students, generators and chains as figures read them: blocks, keys, losses and traces."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, NamedTuple, Self
 
 import pandas as pd
@@ -86,8 +88,8 @@ class StudentInputs(needed.Inputs):
         generators = needed.runs_of(block.of_generators, config, seeds)
         source = config["sources"][evaluation["source"]]
         shown = [str(name) for _, name in inside("", block) if isinstance(name, Reference)]
-        clones = [evaluation["targets"].get(name, {}) for name in shown]
-        clone = next((target for target in clones if "clone" in target), None)
+        targets = (evaluation["targets"].get(name, {}) for name in shown)
+        clone = next((target for target in targets if "clone" in target), None)
         return cls(
             runs=runs,
             generators=generators,
@@ -116,7 +118,8 @@ class StudentInputs(needed.Inputs):
         return f"{text}."
 
 
-class Evaluated(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Evaluated:
     """A trained model and its losses on the targets of one evaluation.
 
     about and history: of its run, the first one where there are several seeds. losses: as of
@@ -127,6 +130,16 @@ class Evaluated(NamedTuple):
     losses: pd.DataFrame
     targets: dict
     history: pd.DataFrame | None = None
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        """Columns target, seed, step, and loss and accuracy with their errors over sequences."""
+        return tables.learning_curves(self.losses)
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """The name of each target in words."""
+        return {name: labels.target(document) for name, document in self.targets.items()}
 
     @property
     def runs(self) -> list[int]:
@@ -152,7 +165,7 @@ def read_evaluated(runs: Sequence[Tested], clones: Sequence[Clone]) -> list[Eval
 def read_student(inputs: StudentInputs) -> Evaluated:
     """The student, all its runs in one table of losses."""
     runs = read_evaluated(inputs.runs, inputs.clones)
-    return runs[0]._replace(losses=pd.concat([run.losses for run in runs], ignore_index=True))
+    return replace(runs[0], losses=pd.concat([run.losses for run in runs], ignore_index=True))
 
 
 def mean_loss(sums: pd.DataFrame) -> tuple[float, float]:
