@@ -248,8 +248,8 @@ def test_legends_say_the_order_and_what_it_is_worth(description, name):
 def test_legends_of_clones_say_what_sets_them_apart():
     assert labels.target(TARGETS["n4-early"]) == "n = 4, order 9, stopped at step 700"
     assert labels.target(TARGETS["n2-wide"], rank=True) == "n = 2, order 3, rank 160"
-    assert labels.short(TARGETS["n4"]) == "9"
-    assert labels.short(clone(factored(6), "n6")) == "33\n> L"
+    short = [labels.short(one) for one in (TARGETS["n4"], clone(factored(6), "n6"))]
+    assert short == ["9", "33\n> L"]
 
 
 # --- Pictures ------------------------------------------------------------------------------------

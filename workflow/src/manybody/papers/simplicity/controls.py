@@ -7,8 +7,9 @@ measure of each series; `d` the same for logs of ratios of times; `noise` curves
 `half-times` those of the students' own spectrum (y_err: standard error of log(step)).
 """
 
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -179,12 +180,23 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 def tables_of(design: crossed.Crossed) -> Tables:
     """The tables of a design."""
-    parts = [part for one in design.series for part in _times(one, design)]
-    parts += [*_shares(design), *_noise(design), *_ratio_rows(design), *_halves(design)]
+    student, spectrum, block = design.student, design.spectrum, design.block
+    parts = [part for one in design.series for part in _times(one, student.runs)]
+    parts += _shares(design)
+    curves = student.curves[student.curves["step"] > 0]
+    for name, words in zip([block.control, *block.noise], design.changes, strict=False):
+        parts.append(learning.mean_over_runs(curves, name, "noise", words))
+    for row, (words, found) in enumerate(ratios(design).items()):
+        for share, one in found.items():
+            series = f"{words}, {share:.0%}"
+            parts.append(style.points("d", series, "all", [one.value], [row], one.half))
+    for k, seed in itertools.product(spectrum.orders, spectrum.runs):
+        half = spectrum.half_time(seed, k)
+        parts.append(style.points("half-times", f"M_{k}", seed, [k], [half.step], half.error))
     return Tables(style.gathered(parts), design)
 
 
-def _times(one: crossed.Drawn, design: crossed.Crossed) -> Iterator[pd.DataFrame]:
+def _times(one: crossed.Drawn, runs: Sequence[int]) -> Iterator[pd.DataFrame]:
     """t of each clone against the loss and the order of its generator."""
     logs = one.measured[SATURATION[0]]
     means, spread = logs.mean(axis=0), logs.std(axis=0, ddof=1)
@@ -195,9 +207,8 @@ def _times(one: crossed.Drawn, design: crossed.Crossed) -> Iterator[pd.DataFrame
             yield style.points(panel, series, "mean", x, time, spread[number])
         for definition in SATURATION:
             steps = np.exp(one.measured[definition][:, number])
-            yield style.points(
-                "times", series, design.student.runs, steps, np.full(len(steps), 100 * definition)
-            )
+            share = np.full(len(steps), 100 * definition)
+            yield style.points("times", series, runs, steps, share)
 
 
 def _shares(design: crossed.Crossed) -> Iterator[pd.DataFrame]:
@@ -210,14 +221,6 @@ def _shares(design: crossed.Crossed) -> Iterator[pd.DataFrame]:
             said = measure if isinstance(measure, str) else f"{measure:.0%}"
             series = f"{one.label}, {said}: {SHARES[name]}"
             yield style.points("shares", series, "all", [share.value], [row], share.half)
-
-
-def _noise(design: crossed.Crossed) -> Iterator[pd.DataFrame]:
-    """Mean loss of the students on text and on text with noise."""
-    curves = design.student.curves
-    names = [design.block.control, *design.block.noise]
-    for name, words in zip(names, design.changes, strict=False):
-        yield learning.mean_over_runs(curves[curves["step"] > 0], name, "noise", words)
 
 
 def estimates(one: crossed.Drawn, name: str) -> dict[float, Interval]:
@@ -246,22 +249,6 @@ def _brief(words: str) -> str:
     return f"{series}: noise to text, {', '.join(kept).replace('stopped at ', '')}"
 
 
-def _ratio_rows(design: crossed.Crossed) -> list[pd.DataFrame]:
-    return [
-        style.points("d", f"{words}, {share:.0%}", "all", [one.value], [row], one.half)
-        for row, (words, found) in enumerate(ratios(design).items())
-        for share, one in found.items()
-    ]
-
-
-def _halves(design: crossed.Crossed) -> Iterator[pd.DataFrame]:
-    """Half-times of M_k, a point for each student and order, without any clone."""
-    for k in design.spectrum.orders:
-        for seed in design.spectrum.runs:
-            half = design.spectrum.half_time(seed, k)
-            yield style.points("half-times", f"M_{k}", seed, [k], [half.step], half.error)
-
-
 # --- Claims ---------------------------------------------------------------------------------------
 
 
@@ -270,23 +257,13 @@ def claims(tables: Tables) -> list[records.Claim]:
     design = tables.design
     found = []
     for name, (statement, rule, bound) in ASKED.items():
-        parts = []
-        for one in (one for one in design.series if one.interval(name)):
-            label = f"{one.label}, {len(one.names)} clones"
-            for share, (value, error, half, _) in estimates(one, name).items():
-                words = f"{label}, {share:.0%} left"
-                parts.append(records.above(words, value, error, bound, half=half))
+        shown = {
+            f"{one.label}, {len(one.names)} clones": estimates(one, name)
+            for one in design.series
+            if one.interval(name)
+        }
+        parts = _parts(shown, records.above, bound)
         found.append((name.replace(" ", "-"), statement, rule, parts))
-    start = [
-        records.near(f"{words}, {share:.0%} left", one.value, one.error, 0.0, BOUND, half=one.half)
-        for words, pairs in design.twins.items()
-        for share, one in pairs.items()
-    ]
-    early = [
-        records.below(f"{words}, {share:.0%} left", one.value, one.error, BOUND, half=one.half)
-        for words, pairs in design.noise.items()
-        for share, one in pairs.items()
-    ]
     first, last = design.block.late
     falls = [
         records.over_seeds(f"fall of the loss on {words}", -design.changes[words])
@@ -297,13 +274,13 @@ def claims(tables: Tables) -> list[records.Claim]:
             "start",
             "Times do not depend on what chains start from",
             "times from noise and from text are within a factor of 1.25",
-            start,
+            _parts(design.twins, records.near, 0.0, BOUND),
         ),
         (
             "noise-early",
             "Text with noise saturates no earlier than text",
             "text saturates later by less than a factor of 1.25",
-            early,
+            _parts(design.noise, records.below, BOUND),
         ),
         (
             "noise-late",
@@ -322,6 +299,17 @@ def claims(tables: Tables) -> list[records.Claim]:
     return [
         records.judged(f"simplicity/controls/{name}", words, parts, scope, rule, beyond=True)
         for name, words, rule, parts in found
+    ]
+
+
+def _parts(
+    found: dict[str, dict[float, Interval]], compare: Callable, *bounds: float
+) -> list[records.Comparison]:
+    """Every number by both definitions of saturation, against the bounds."""
+    return [
+        compare(f"{words}, {share:.0%} left", one.value, one.error, *bounds, half=one.half)
+        for words, by_share in found.items()
+        for share, one in by_share.items()
     ]
 
 
@@ -357,36 +345,33 @@ def _handles(design: crossed.Crossed) -> list:
     """Legend entries of the markers and colours of panels a and b."""
     from matplotlib.lines import Line2D
 
-    made = [
-        Line2D([], [], linestyle="", color="0.3", marker=marker, label=one.label)
-        for marker, one in zip(MARKERS, design.series, strict=False)
-    ]
     length = design.student.about["description"]["length"]
     orders = sorted({int(order) for one in design.series for order in one.design.order})
+    looks = [
+        dict(color="0.3", marker=marker, label=one.label)
+        for marker, one in zip(MARKERS, design.series, strict=False)
+    ]
     for order in orders:
         label = "any order" if order == length else f"order {order}"
-        looks = dict(linestyle="", marker="o", color=_colour(order))
-        made.append(Line2D([], [], label=label, **looks))
-    return made
+        looks.append(dict(color=_colour(order), marker="o", label=label))
+    return [Line2D([], [], linestyle="", **one) for one in looks]
 
 
 def _draw_times(left, right, tables: Tables) -> None:
     """t of each clone against the loss and the order of its generator."""
-    design = tables.design
-    for place, (marker, one) in enumerate(zip(MARKERS, design.series, strict=False)):
-        shift = 2 ** (0.06 * (place - (len(design.series) - 1) / 2))
-        for number, series in enumerate(one.names):
-            looks = dict(marker=marker, linestyle="", elinewidth=0.7, markersize=4)
-            looks |= {"markerfacecolor": "white"} if place % 2 else {}
-            looks["color"] = _colour(one.design.order[number])
+    series = tables.design.series
+    for place, (marker, one) in enumerate(zip(MARKERS, series, strict=False)):
+        shift = 2 ** (0.06 * (place - (len(series) - 1) / 2))
+        looks = dict(marker=marker, linestyle="", elinewidth=0.7, markersize=4)
+        looks |= {"markerfacecolor": "white"} if place % 2 else {}
+        for name, order in zip(one.names, one.design.order, strict=True):
             for axes, panel, factor in ((left, "loss", 1.0), (right, "order", shift)):
-                (row,) = style.series(tables.drawn, panel, series).itertuples()
+                (row,) = style.series(tables.drawn, panel, name).itertuples()
                 bars = [[row.y * (1 - math.exp(-row.y_err))], [row.y * (math.exp(row.y_err) - 1)]]
-                axes.errorbar(row.x * factor, row.y, yerr=bars, **looks)
+                axes.errorbar(row.x * factor, row.y, yerr=bars, color=_colour(order), **looks)
     left.set(xlabel="test loss of the generator (nats per token)", yscale="log", ylabel="t (steps)")
     right.set(xlabel="order of interaction of the generator", xscale="log", yscale="log")
-    orders = sorted({float(order) for one in design.series for order in one.design.order})
-    style.plain_ticks(right.xaxis, orders)
+    style.plain_ticks(right.xaxis, sorted({float(x) for one in series for x in one.design.order}))
     for axes, title in ((left, "(a) against quality"), (right, "(b) against order")):
         axes.set_title(f"{title}: {SATURATION[0]:.0%} of the drop left")
         style.plain_ticks(axes.yaxis, STEPS)
