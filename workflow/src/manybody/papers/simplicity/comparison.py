@@ -167,31 +167,27 @@ def compare(
     variance over generators is pooled over the kinds of all pairs.
     """
     kinds = list(dict.fromkeys(tuple(kind) for pair in pairs for kind in pair))
-    made = [[_run(targets[name]["generator"]) for name in kind] for kind in kinds]
+    generators_of = [[targets[name]["generator"] for name in kind] for kind in kinds]
+    runs = [[(made["description"], made["seed"]) for made in kind] for kind in generators_of]
     # Of kinds with runs of the same generators one is pooled.
-    own = [made.index(runs) == place for place, runs in enumerate(made)]
-    intervals: list[dict[float, Interval]] = [{} for _ in pairs]
-    widths = [0.0 for _ in pairs]
+    own = [place for place, kind in enumerate(runs) if runs.index(kind) == place]
+    read: dict[float, dict[tuple[str, ...], Kind]] = {}
+    pooled = {}
     for share in SATURATION:
         found = read_kinds(losses, targets, kinds, share, bootstraps)
-        read = dict(zip(kinds, found, strict=True))
-        pooled = spread([kind for kind, first in zip(found, own, strict=True) if first])
-        for place, pair in enumerate(pairs):
-            late, early = (read[tuple(kind)] for kind in pair)
-            intervals[place][share] = interval(late, early, pooled)
-            widths[place] = float(np.max([widths[place], late.width, early.width]))
+        read[share] = dict(zip(kinds, found, strict=True))
+        pooled[share] = spread([found[place] for place in own])
     compared = []
-    for (late, early), found, width in zip(pairs, intervals, widths, strict=True):
+    for late, early in pairs:
+        both = {share: (found[tuple(late)], found[tuple(early)]) for share, found in read.items()}
+        intervals = {share: interval(*kinds, pooled[share]) for share, kinds in both.items()}
+        width = np.max([kind.width for kinds in both.values() for kind in kinds])
         reasons = [unequal(generators, targets, late, early, test)]
         reasons += [] if width <= RESOLVED else ["checkpoints do not resolve the times"]
         words = f"{kind_label(targets, late)} against {kind_label(targets, early)}"
         reason = "; ".join(filter(None, reasons))
-        compared.append(Compared(list(late), list(early), words, found, reason))
+        compared.append(Compared(list(late), list(early), words, intervals, reason))
     return compared
-
-
-def _run(generator: dict) -> tuple[dict, int]:
-    return generator["description"], generator["seed"]
 
 
 def claim(

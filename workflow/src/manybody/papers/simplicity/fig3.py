@@ -110,7 +110,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     found: dict[str, Evaluated] = {}
     for run, tested in zip(runs, read_evaluated(runs, inputs.clones), strict=True):
         found.setdefault(run.evaluation, tested)
-    chains = {one.clone: Chains.read(one) for one in inputs.clones}
+    chains = {one.clone: Chains(*files.read_trace(one.file())) for one in inputs.clones}
     return tables_of(found, chains, block)
 
 

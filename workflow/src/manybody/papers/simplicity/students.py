@@ -185,11 +185,6 @@ class Chains(NamedTuple):
     about: dict
     trace: pd.DataFrame
 
-    @classmethod
-    def read(cls, clone: Clone) -> "Chains":
-        """The clone of a key that knows its files."""
-        return cls(*tables.read_trace(clone.file()))
-
     @property
     def label(self) -> str:
         """Its generator's, with the start where that is noise."""
