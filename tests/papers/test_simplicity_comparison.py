@@ -19,7 +19,7 @@ from planted_kinds import (
     generators,
     losses,
 )
-from planted_losses import LENGTH, clone
+from planted_losses import LENGTH, Evaluated, clone
 
 from manybody.papers.claims import margin
 from manybody.papers.saturation import SATURATION, Kind, read_kinds
@@ -162,7 +162,8 @@ def compared(late, early, apart=0.0, targets=TARGETS, **settings):
     """The comparison of BERT's clones with the wide model's, of planted times."""
     table = losses({name: late for name in LATE} | {name: early for name in EARLY}, **settings)
     given = generators(apart)
-    (made,) = comparison.compare(table, targets, given, "test", [(LATE, EARLY)], 200)
+    student = Evaluated({}, table, targets)
+    (made,) = comparison.compare(student, given, "test", [(LATE, EARLY)], 200)
     return made
 
 
@@ -230,7 +231,8 @@ def test_the_premise_is_that_of_the_pair_that_is_farthest_apart():
 def test_one_generator_of_each_kind_has_an_interval_of_these_two():
     table = losses({"bert-0": 1200, "wide-0": 600})
     pairs = [(LATE[:1], EARLY[:1])]
-    (made,) = comparison.compare(table, TARGETS, generators(), "test", pairs, 200)
+    student = Evaluated({}, table, TARGETS)
+    (made,) = comparison.compare(student, generators(), "test", pairs, 200)
     assert verdict(*made.found.values()) == "yes"
     assert math.isnan(made.found[0.05].parts["generators"])
 
@@ -282,7 +284,7 @@ def test_the_generators_of_two_kinds_of_chains_are_counted_once():
     times |= {"noise-0": 900, "noise-1": 900}
     table = losses(times, student=0.0, generator=0.0)
     pairs = [(LATE, EARLY), (LATE, list(noise)), (STOPPED, LOW)]
-    made = comparison.compare(table, targets, generators(), "test", pairs, 50)
+    made = comparison.compare(Evaluated({}, table, targets), generators(), "test", pairs, 50)
     between = math.log(1.5) ** 2 / 2
     assert made[0].found[0.05].parts["generators"] == pytest.approx(math.sqrt(between / 4), rel=0.2)
     assert "from noise" in made[1].words

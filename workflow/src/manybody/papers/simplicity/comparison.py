@@ -154,8 +154,7 @@ class Compared(NamedTuple):
 
 
 def compare(
-    losses: pd.DataFrame,
-    targets: dict,
+    student: Evaluated,
     generators: Sequence[Evaluated],
     test: str,
     pairs: Sequence[tuple[list[str], list[str]]],
@@ -163,18 +162,19 @@ def compare(
 ) -> list[Compared]:
     """Each pair (late, early) of kinds of clones.
 
-    losses, targets: of the students. generators: runs with their losses on the target `test`. The
-    variance over generators is pooled over the kinds of all pairs.
+    generators: runs with their losses on the target `test`. The variance over generators is pooled
+    over the kinds of all pairs.
     """
+    targets = student.targets
     kinds = list(dict.fromkeys(tuple(kind) for pair in pairs for kind in pair))
-    generators_of = [[targets[name]["generator"] for name in kind] for kind in kinds]
-    runs = [[(made["description"], made["seed"]) for made in kind] for kind in generators_of]
+    made = [[targets[name]["generator"] for name in kind] for kind in kinds]
+    runs = [[(one["description"], one["seed"]) for one in kind] for kind in made]
     # Of kinds with runs of the same generators one is pooled.
     own = [place for place, kind in enumerate(runs) if runs.index(kind) == place]
     read: dict[float, dict[tuple[str, ...], Kind]] = {}
     pooled = {}
     for share in SATURATION:
-        found = read_kinds(losses, targets, kinds, share, bootstraps)
+        found = read_kinds(student.losses, targets, kinds, share, bootstraps)
         read[share] = dict(zip(kinds, found, strict=True))
         pooled[share] = spread([found[place] for place in own])
     compared = []

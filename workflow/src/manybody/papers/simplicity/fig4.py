@@ -99,8 +99,7 @@ def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> 
     # Of higher and of lower order, the control among them
     pairs = {"◇": (block.early_stopped, ladder[0]), "□": (ladder[-1], block.wide)}
     pairs = {mark: ([late], [early]) for mark, (late, early) in pairs.items() if late and early}
-    given = student.losses, student.targets, generators, block.test or ""
-    compared = comparison.compare(*given, list(pairs.values()))
+    compared = comparison.compare(student, generators, block.test or "", list(pairs.values()))
     return Tables(
         drawn=style.gathered(parts),
         block=block,

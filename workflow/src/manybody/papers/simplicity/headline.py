@@ -119,8 +119,8 @@ def compare(
 ) -> Corpus:
     """Compares every pair of kinds that a part of the block names."""
     pairs = [(pair.late, pair.early) for pair in part.comparisons]
-    given = student.losses, student.targets, generators, part.test, pairs
-    return Corpus(student, part.control, comparison.compare(*given, bootstraps))
+    compared = comparison.compare(student, generators, part.test, pairs, bootstraps)
+    return Corpus(student, part.control, compared)
 
 
 def tables_of(corpora: list[Corpus]) -> Tables:
