@@ -192,14 +192,13 @@ def late_changes(
 ) -> list[Comparison]:
     """Late in training the lowest order has stopped to fall (by less than 5 % of its drop), the
     highest goes on falling, and by more than all others."""
-    # NaN where a step is no checkpoint
-    losses = {name: _losses(student.curves, name) for name in ladder}
-    early, late = (
-        {name: losses[name].reindex(steps).loc[step] for name in ladder} for step in steps
-    )
-    change = {name: late[name] - early[name] for name in ladder}
     *others, highest = ladder
-    curve = losses[ladder[0]].mean(axis=1)
+    change = {}
+    for name in ladder:
+        # NaN where a step is no checkpoint
+        early, late = _losses(student.curves, name).reindex(steps).to_numpy()
+        change[name] = late - early
+    curve = _losses(student.curves, ladder[0]).mean(axis=1)
     least = -SATURATION[0] * float(curve.iloc[0] - curve.min())
     when = f"from step {steps[0]} to {steps[1]}"
     label = f"change of the loss on {student.labels[ladder[0]]} {when}"
