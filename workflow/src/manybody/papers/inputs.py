@@ -3,12 +3,12 @@
 The pipeline finds the files of each key; the job of a figure gets them back with `with_files`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import PrivateAttr
 
-from manybody.io.options import Block
+from manybody.io.options import Block, inside
 
 
 class Key(Block):
@@ -17,126 +17,112 @@ class Key(Block):
     KINDS: ClassVar[tuple[str, ...]] = ()
     _files: dict[str, str] = PrivateAttr(default_factory=dict)
 
+    def __init_subclass__(cls, kinds: str = "", **options):
+        super().__init_subclass__(**options)
+        cls.KINDS = tuple(kinds.split())
+
     def file(self, kind: str | None = None) -> str:
         """The path of its file of a kind, by default of the first; `KeyError` outside of a job."""
         return self._files[kind or self.KINDS[0]]
 
 
-class Tested(Key):
+class OfSource(Key):
+    """Base class of what a source has."""
+
+    source: str
+
+
+class OfModel(OfSource):
+    """Base class of what all runs of a model have."""
+
+    model: str
+
+
+class OfRun(OfModel):
+    """Base class of what one run of a model has."""
+
+    seed: int
+
+
+class Hamiltonian(OfSource, kinds="hamiltonians"):
+    """The interactions that a source was sampled from."""
+
+
+class Sequences(OfSource, kinds="sequences"):
+    """The validation sequences of a source."""
+
+
+class Tokenizer(OfSource, kinds="tokenizers"):
+    """The tokenizer of a text."""
+
+
+class Displacements(OfModel, kinds="displacements"):
+    """How far the weights of all runs of a model that figures follow have moved."""
+
+
+class Trained(OfRun, kinds="models"):
+    """The manifest of a trained or adopted run."""
+
+
+class Maps(OfRun, kinds="maps"):
+    """Maps of one run."""
+
+
+class Contacts(OfRun, kinds="contacts"):
+    """Scores of the pairs of sites by one run."""
+
+
+class Tested(Key, kinds="losses runs"):
     """One run of an evaluation: its losses, and the manifest of the run that was tested.
 
     `targets` are those of the evaluation, as the config has them.
     """
 
-    KINDS = ("losses", "runs")
     evaluation: str
     seed: int
     targets: dict[str, dict]
 
 
-class Clone(Key):
+class ExactLosses(Key, kinds="truths"):
+    """Losses of a source's own conditionals on the targets of an evaluation."""
+
+    evaluation: str
+
+
+class Clone(Key, kinds="clones"):
     """The manifest of a clone."""
 
-    KINDS = ("clones",)
     clone: str
 
 
-class Trained(Key):
-    """The manifest of a trained or adopted run."""
-
-    KINDS = ("models",)
-    source: str
-    model: str
-    seed: int
-
-
-class Spectrum(Key):
+class Spectrum(Key, kinds="spectra"):
     """Order spectra of one run's checkpoints."""
 
-    KINDS = ("spectra",)
     spectrum: str
     seed: int
 
 
-class Displacements(Key):
-    """How far the weights of all runs of a model that figures follow have moved."""
-
-    KINDS = ("displacements",)
-    source: str
-    model: str
-
-
-class Maps(Key):
-    """Maps of one run."""
-
-    KINDS = ("maps",)
-    source: str
-    model: str
-    seed: int
-
-
-class Equations(Key):
+class Equations(Key, kinds="equations"):
     """Losses of one-layer runs (source, model, seed) by their equations, in one file a figure."""
 
-    KINDS = ("equations",)
     runs: list[tuple[str, str, int]]
 
 
-class Contacts(Key):
-    """Scores of the pairs of sites by one run."""
-
-    KINDS = ("contacts",)
-    source: str
-    model: str
-    seed: int
-
-
-class KnownContacts(Key):
+class KnownContacts(Key, kinds="known"):
     """Contacts that a file of the user's says, in one file a figure."""
 
-    KINDS = ("known",)
     truth: str
 
 
-class Hamiltonian(Key):
-    """The interactions that a source was sampled from."""
-
-    KINDS = ("hamiltonians",)
-    source: str
-
-
-class Sequences(Key):
-    """The validation sequences of a source."""
-
-    KINDS = ("sequences",)
-    source: str
-
-
-class Tokenizer(Key):
-    """The tokenizer of a text."""
-
-    KINDS = ("tokenizers",)
-    source: str
-
-
-class ExactLosses(Key):
-    """Losses of a source's own conditionals on the targets of an evaluation."""
-
-    KINDS = ("truths",)
-    evaluation: str
-
-
-class Theory(Key):
+class Theory(Key, kinds="theory"):
     """A table of theory."""
 
-    KINDS = ("theory",)
     theory: str
 
 
-class Curve(Key):
+class Curve(Key, kinds="curves"):
     """A table of many small fits."""
 
-    KINDS = ("curves",)
     curve: str
 
 
@@ -152,32 +138,9 @@ class Inputs(Block):
         raise NotImplementedError
 
 
-def keys(value: Any) -> Iterator[Key]:
-    """All keys in inputs, lists and mappings, in the order of the fields."""
-    if isinstance(value, Key):
-        yield value
-    elif isinstance(value, Block):
-        for name in type(value).model_fields:
-            yield from keys(getattr(value, name))
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from keys(part)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from keys(part)
-
-
 def distinct(inputs: Inputs) -> list[Key]:
     """The keys of a figure, each once, in their order."""
-    found: dict[tuple[type, str], Key] = {}
-    for one in keys(inputs):
-        found.setdefault(_identity(one), one)
-    return list(found.values())
-
-
-def _identity(one: Key) -> tuple[type, str]:
-    """Kind and fields of a key, whatever files it has."""
-    return type(one), one.model_dump_json()
+    return list({repr(one): one for one in _keys(inputs)}.values())
 
 
 def with_files(inputs: Inputs, files: Mapping[str, str | Sequence[str]]) -> Inputs:
@@ -187,12 +150,15 @@ def with_files(inputs: Inputs, files: Mapping[str, str | Sequence[str]]) -> Inpu
     """
     lists = {kind: [named] if isinstance(named, str) else named for kind, named in files.items()}
     paths = {kind: iter(named) for kind, named in lists.items()}
-    found = {
-        _identity(one): {kind: next(paths[kind]) for kind in one.KINDS} for one in distinct(inputs)
-    }
-    for one in keys(inputs):
-        one._files.update(found[_identity(one)])
+    found = {repr(one): {kind: next(paths[kind]) for kind in one.KINDS} for one in distinct(inputs)}
+    for one in _keys(inputs):
+        one._files.update(found[repr(one)])
     return inputs
+
+
+def _keys(inputs: Inputs) -> list[Key]:
+    """All keys in inputs, lists and mappings, in the order of the fields."""
+    return [part for _, part in inside("", inputs) if isinstance(part, Key)]
 
 
 # --- Lists of keys that figures have in common ----------------------------------------------------

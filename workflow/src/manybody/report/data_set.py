@@ -17,7 +17,6 @@ from manybody.io.atomic import ArtifactError, atomic, sha256
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences, Symbols
 from manybody.measure import cards, chains
-from manybody.report.cards import sentence
 
 # As huggingface.co names them, of the repositories that texts are downloaded from.
 LICENCES = {"tinystories": ["cdla-sharing-1.0"], "wikitext103": ["cc-by-sa-3.0", "gfdl"]}
@@ -81,7 +80,7 @@ def _readme(manifest: Path, about: dict, started: Sequences, names: list[str]) -
     }
     stored = manifest.parents[3] / "cards" / f"{about['source']}.json"
     found = cards.read(stored) if stored.is_file() else []
-    said = [sentence(card) for card in found if card.digest == sha256(manifest)] or [
+    said = [card.sentence() for card in found if card.digest == sha256(manifest)] or [
         f"{known['generator']}: the state after {known['sweeps']} sweeps; R-hat "
         f"{known['rhat']:.2f} and {known['effective']:.0f} effective samples; {known['verdict']}."
     ]
