@@ -7,7 +7,7 @@ standard error of log(step) by the choice of contexts.
 import itertools
 import math
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -18,7 +18,7 @@ from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.inputs import spectra_of
 from manybody.papers.simplicity import spectra
-from manybody.papers.simplicity.spectra import STEPS, HalfTime, Spectra
+from manybody.papers.simplicity.spectra import STEPS, Spectra
 from manybody.papers.style import points
 
 SAME = 0.05  # nats per token: a loss this near to that of all orders counts as the same
@@ -40,7 +40,7 @@ class Block(Figure):
         "Spectra of students.", min_length=1
     )
     laws: list[refers("spectra", "draws", same=("orders", "source", "model"), like="students")] = (
-        key("Spectra of the first student by other reference laws.", [])
+        key("Spectra of the first student by other reference distributions.", [])
     )
 
 
@@ -56,9 +56,10 @@ class Inputs(needed.Inputs):
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
         entry = config["spectra"][block.students[0]]
-        roles = {role: getattr(block, role) for role in ("generators", "students", "laws")}
         return cls(
-            **{role: spectra_of(names, config) for role, names in roles.items()},
+            generators=spectra_of(block.generators, config),
+            students=spectra_of(block.students, config),
+            laws=spectra_of(block.laws, config),
             entry=entry,
             source=config["sources"][entry["source"]],
         )
@@ -66,13 +67,12 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """Spectra by role, their half-times, and what is drawn."""
+    """Spectra by role, and what is drawn."""
 
     drawn: pd.DataFrame
     generators: list[Spectra]
     students: list[Spectra]
     laws: list[Spectra]
-    halves: dict[tuple[int, int, int], HalfTime]
 
     @property
     def growing(self) -> dict[str, list[Spectra]]:
@@ -95,7 +95,7 @@ class Tables:
 def tables(inputs: Inputs, block: Block) -> Tables:
     """M_k along training, half-times, and shares and losses by order at the last step."""
     roles = [spectra.read(keys) for keys in (inputs.generators, inputs.students, inputs.laws)]
-    found = Tables(pd.DataFrame(), *roles, spectra.half_times(itertools.chain(*roles)))
+    found = Tables(pd.DataFrame(), *roles)
     parts = [
         part
         for panel, group in found.growing.items()
@@ -104,82 +104,64 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     ]
     for row, (name, one) in enumerate(found.rows.items()):
         for seed, k in itertools.product(one.runs, one.orders):
-            half = found.halves[id(one), seed, k]
+            half = one.half_time(seed, k)
             parts.append(points("c", f"{name}: M_{k}", seed, [half.step], [row], half.error))
     parts += spectra.shares("e", found.models) + spectra.excesses("f", found.models)
-    return Tables(style.gathered(parts), *roles, found.halves)
+    return replace(found, drawn=style.gathered(parts))
 
 
 def claims(tables: Tables) -> list[records.Claim]:
     """Which order comes first, by each reference distribution, and what the loss needs."""
     students = tables.students
     scope = ", ".join(f"{one.label} ({len(one.runs)} runs)" for one in students)
-    by_law = [
-        part for one in tables.laws for part in _one_run(one)
-    ]  # for one run, by the error of its contexts
-    measured = {
-        one.short: found
-        for one in students
-        if {1, 2} <= {*(found := one.excess(one.first).set_index("order")[["value", "se"]]).index}
-    }
-    pairs = [
-        records.above(
-            f"{name}: loss of pairs alone above that of all orders",
-            *found.loc[1],
-            deviations=records.STRICT,
-        )
-        for name, found in measured.items()
-    ]
-    triples = [
-        records.near(
-            f"{name}: loss of orders up to 3 above that of all orders", *found.loc[2], 0, SAME
-        )
-        for name, found in measured.items()
-    ]
-    id_, beyond = "simplicity/spectrum", dict(beyond=True)
-    return [
-        records.judged(
-            f"{id_}/half-times",
+    above_all = "above that of all orders"
+    pairs, triples = [], []
+    for one in students:
+        found = one.at_end(one.first, "anchored excess").set_index("order")[["value", "se"]]
+        if {1, 2} <= {*found.index}:
+            label = f"{one.short}: loss of pairs alone {above_all}"
+            pairs.append(records.above(label, *found.loc[1], deviations=records.STRICT))
+            label = f"{one.short}: loss of orders up to 3 {above_all}"
+            triples.append(records.near(label, *found.loc[2], 0, SAME))
+    given = {
+        "half-times": (
             "M_k comes to half of its end in the order of k",
             [part for one in students for part in spectra.later(one)],
             scope,
             "the half-time of the next order is later",
-            **beyond,
         ),
-        records.judged(
-            f"{id_}/half-times-by-distribution",
+        "half-times-by-distribution": (
             "The same with tokens exchanged for draws of other distributions",
-            by_law,
+            [part for one in tables.laws for part in _one_run(one)],
             "one run of the first student",
             "the half-time of the next order is later by three standard errors",
-            **beyond,
         ),
-        records.judged(
-            f"{id_}/pairs",
+        "pairs": (
             "Pairs of tokens alone miss some of the loss of all orders",
             pairs,
             scope,
-            "their loss is above that of all orders by three standard errors",
-            **beyond,
+            f"their loss is {above_all} by three standard errors",
         ),
-        records.judged(
-            f"{id_}/triples",
+        "triples": (
             "Orders up to 3 have the loss of all orders",
             triples,
             scope,
             f"their losses differ by less than {SAME} nats per token",
-            **beyond,
         ),
+    }
+    return [
+        records.judged(f"simplicity/spectrum/{name}", *one, beyond=True)
+        for name, one in given.items()
     ]
 
 
 def _one_run(one: Spectra) -> list[records.Comparison]:
+    """Half-times of successive orders of the first run, by the error of its contexts."""
     found = []
     for low, high in itertools.pairwise(one.orders):
         early, late = (one.half_time(one.first, k) for k in (low, high))
         label = f"{one.short}: log of half-time of M_{high} over that of M_{low}"
-        error = math.hypot(early.error, late.error)
-        ratio = math.log(late.step / early.step)
+        ratio, error = math.log(late.step / early.step), math.hypot(early.error, late.error)
         found.append(records.above(label, ratio, error, deviations=records.STRICT))
     return found
 
@@ -193,7 +175,7 @@ def draw(tables: Tables):
     for letter, group in tables.growing.items():
         axes = places[letter]
         for number, one in enumerate(group):
-            spectra.draw_growth(axes, tables.drawn, letter, one, tables.halves, number)
+            spectra.draw_growth(axes, tables.drawn, letter, one, number)
         if not group:
             axes.axis("off")
             continue

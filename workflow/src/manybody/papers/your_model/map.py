@@ -21,11 +21,10 @@ LINE = 134  # characters of a line of the passage
 SHOWN = 3  # targets whose sources are drawn on the passage
 WEAK = 0.01  # share of a target's influence below which nothing is said of a pair
 NAMED = 32  # tokens that an axis can name
-KINDS = {"pairs": (2 / 3, style.ORDERS[2]), "both": (1 / 3, "0.45"), "more": (-np.inf, "#D55E00")}
-LABELS = {
-    "pairs": "pairs make 2/3 of it and more",
-    "both": "1/3 to 2/3",
-    "more": "three tokens and more make most",
+KINDS = {  # the least share of pairs, colour, and in words
+    "pairs": (2 / 3, style.ORDERS[2], "pairs make 2/3 of it and more"),
+    "both": (1 / 3, "0.45", "1/3 to 2/3"),
+    "more": (-np.inf, "#D55E00", "three tokens and more make most"),
 }
 
 
@@ -81,10 +80,23 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 def tables_of(one: Spectra) -> Tables:
     """The tables of one model's spectra."""
-    words = [_visible(word) for word in one.about["passage"]]
+    words = [word.replace("\n", "⏎").replace("\t", " ") or "·" for word in one.about["passage"]]
     every, pairs = (one.influence(quantity) for quantity in ("influence", "pairs"))
-    drawn = style.gathered([_table("a", every), _table("b", pairs)])
-    return Tables(drawn, words, every, pairs, _strongest(every))
+    drawn = [
+        points(panel, f"on token {target}", 0, sources, values[target, sources])
+        for panel, values in (("a", every), ("b", pairs))
+        for target in _asked(values)
+        for sources in [np.flatnonzero(np.isfinite(values[target]))]
+    ]
+    # The targets on which the others act most, in the order of the text.
+    asked = _asked(every)
+    order = np.argsort(-np.nansum(every[asked], axis=1), kind="stable")
+    return Tables(style.gathered(drawn), words, every, pairs, sorted(asked[order[:SHOWN]]))
+
+
+def _asked(values: np.ndarray) -> np.ndarray:
+    """The targets on which others were measured."""
+    return np.flatnonzero(np.isfinite(values).any(axis=1))
 
 
 def claims(tables: Tables) -> list[Claim]:
@@ -101,9 +113,9 @@ def draw(tables: Tables):
     figure = style.new(2, 3.2 + height)
     maps, text = figure.subfigures(2, 1, height_ratios=[3.2, height])
     left, right = maps.subplots(1, 2)
-    _draw_map(
-        left, tables.every, tables.words, norm=LogNorm(*_range(tables.every)), cmap="viridis_r"
-    )
+    largest = float(np.nanmax(tables.every))
+    norm = LogNorm(largest / 1000, largest)
+    _draw_map(left, np.maximum(tables.every, norm.vmin), tables.words, norm=norm, cmap="viridis_r")
     left.set_title("(a) $M_1$: what changes with a token")
     _draw_map(right, tables.share, tables.words, vmin=0, vmax=1, cmap="cividis")
     right.set_title("(b) share that pairs alone make")
@@ -111,31 +123,10 @@ def draw(tables: Tables):
     return figure
 
 
-def _range(every: np.ndarray) -> tuple[float, float]:
-    """The three decades below the largest influence."""
-    largest = float(np.nanmax(every))
-    return largest / 1000, largest
-
-
-def _strongest(every: np.ndarray) -> list[int]:
-    """The targets on which the others act most, in the order of the text."""
-    total = np.where(np.isfinite(every).any(1), np.nansum(every, axis=1), -1)
-    return sorted(np.argsort(-total, kind="stable")[: min(SHOWN, int((total >= 0).sum()))])
-
-
-def _table(panel: str, values: np.ndarray) -> pd.DataFrame:
-    rows = []
-    for target in np.flatnonzero(np.isfinite(values).any(1)):
-        sources = np.flatnonzero(np.isfinite(values[target]))
-        rows.append(points(panel, f"on token {target}", 0, sources, values[target, sources]))
-    return pd.concat(rows, ignore_index=True)
-
-
 def _draw_map(axes, values: np.ndarray, words: list[str], **looks) -> None:
     """A row a target that was asked, a column a source."""
-    rows = np.flatnonzero(np.isfinite(values).any(1))
-    shown = np.maximum(values[rows], looks["norm"].vmin) if "norm" in looks else values[rows]
-    style.seaborn().heatmap(shown, ax=axes, cbar=True, rasterized=True, **looks)
+    rows = _asked(values)
+    style.seaborn().heatmap(values[rows], ax=axes, cbar=True, rasterized=True, **looks)
     few = len(words) <= NAMED
     columns = np.arange(0, len(words), 1 if few else -(-len(words) // 8))
     ticks = np.arange(0, len(rows), 1 if len(rows) <= NAMED else -(-len(rows) // 8))
@@ -180,23 +171,15 @@ def _draw_passage(axes, tables: Tables) -> None:
                 if number == target:
                     axes.add_patch(Rectangle(*box, facecolor="white", edgecolor="black"))
                 elif influence[number] >= WEAK * influence.sum():
-                    colour = _kind(pairs[target, number] / influence[number])
+                    share = pairs[target, number] / influence[number]
+                    colour = next(colour for least, colour, _ in KINDS.values() if share >= least)
                     shade = (*to_rgb(colour), strength[number])
                     axes.add_patch(Rectangle(*box, facecolor=shade, linewidth=0))
                 dark = number != target and strength[number] > 0.7
                 axes.text(left, height, words[number], color="white" if dark else "black", **looks)
                 left += width
-    handles = [Patch(color=colour, label=LABELS[name]) for name, (_, colour) in KINDS.items()]
+    handles = [Patch(color=colour, label=label) for _, colour, label in KINDS.values()]
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 0), ncols=3, borderpad=0)
-
-
-def _kind(share: float) -> str:
-    """The colour of a pair of tokens by the share of M_1 that pairs alone make."""
-    return next(colour for least, colour in KINDS.values() if share >= least)
-
-
-def _visible(word: str) -> str:
-    return word.replace("\n", "⏎").replace("\t", " ") or "·"
 
 
 def caption(inputs: Inputs, block: Block) -> str:
