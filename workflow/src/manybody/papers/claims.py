@@ -13,11 +13,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from manybody.io.atomic import ArtifactError, atomic
 from manybody.measure.intervals import ERRORS, margin
+from manybody.papers.readings import mean
 
 VERDICTS = ("yes", "no", "undecided", "not-run")
 STRICT = 3.0  # standard errors, of differences over sequences
@@ -102,12 +102,10 @@ def over_seeds(
     resolution: the standard deviation that the spacing of checkpoints gives to a difference of
     times; all runs have the same checkpoints, so that more runs do not lower it.
     """
-    values = np.asarray(differences, float)
-    runs = len(values)
-    if runs == 0 or np.isnan(values).any():
+    value, error, runs = mean(differences)
+    if math.isnan(value):
         return Comparison(label, math.nan, unusable="a run has no such number")
-    error = float(values.std(ddof=1)) / math.sqrt(runs) if runs > 1 else math.nan
-    return above(label, float(values.mean()), error, bound, runs=runs, resolution=resolution)
+    return above(label, value, error, bound, runs=runs, resolution=resolution)
 
 
 @dataclass(frozen=True)
@@ -166,14 +164,13 @@ def judged(
         counted = f"{needed} of {count} comparisons: "
     # The verdict hangs on the one nearest the edge of its region among those that say yes, on the
     # one farthest outside among those that say no, or do not say yes.
-    if verdict == "no":
-        deciding = refuted
-    else:
-        told = [answer == "yes" for answer in answers]
-        deciding = [
-            part for part, yes in zip(parts, told, strict=True) if yes == (verdict == "yes")
-        ]
-    shown = min(deciding, key=Comparison.room)
+    deciding = [
+        part
+        for part, answer in zip(parts, answers, strict=True)
+        if (answer == "yes") == (verdict == "yes")
+    ]
+    deciding = refuted if verdict == "no" else deciding
+    shown = min(deciding, key=lambda part: part.room())
     counts = ", ".join(f"{answers.count(one)} {one}" for one in VERDICTS if one in answers)
     because = str(shown) if count == 1 else f"{counts}; {shown}"
     ends = shown.interval()
@@ -212,7 +209,8 @@ def write(claims: Iterable[Claim], path: str | Path) -> None:
     """Writes claims as CSV, one a row. Raises `ValueError` where two have the same id."""
     claims = list(claims)
     names = [claim.id for claim in claims]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
+    if len({*names}) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(f"{path}: found more than one claim with the id {', '.join(repeated)}")
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened, lineterminator="\n")

@@ -8,7 +8,7 @@ from manybody import models
 from manybody.io.options import key, refers
 from manybody.papers import claims as records
 from manybody.papers import inputs as needed
-from manybody.papers import style, training_runs
+from manybody.papers import readings, style
 from manybody.papers.figure import TRUE, Figure
 from manybody.papers.inputs import Trained, spectra_of
 from manybody.papers.simplicity import spectra
@@ -84,7 +84,7 @@ class Tables:
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Shares, M_k and losses along training, with those of the truth and of a model of pairs."""
     truth, estimate, student, pairs = found = spectra.read(inputs.spectra)
-    curves = [training_runs.read(run.file())[1] for run in inputs.runs]
+    curves = [readings.read_run(run.file())[1] for run in inputs.runs]
     entropy = curves[0]["loss"].iloc[-1]
     degrees = range(1, models.about(truth.about["description"]).order)
     first, short, shares, growth = student.first, student.short, [], []
