@@ -209,8 +209,7 @@ def write(claims: Iterable[Claim], path: str | Path) -> None:
     """Writes claims as CSV, one a row. Raises `ValueError` where two have the same id."""
     claims = list(claims)
     names = [claim.id for claim in claims]
-    if len({*names}) < len(names):
-        repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{path}: found more than one claim with the id {', '.join(repeated)}")
     with atomic(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened, lineterminator="\n")
