@@ -6,7 +6,7 @@ The pipeline finds the files of each key; the job of a figure gets them back wit
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, create_model
 
 from manybody.io.options import Block, inside
 
@@ -17,113 +17,65 @@ class Key(Block):
     KINDS: ClassVar[tuple[str, ...]] = ()
     _files: dict[str, str] = PrivateAttr(default_factory=dict)
 
-    def __init_subclass__(cls, kinds: str = "", **options):
-        super().__init_subclass__(**options)
-        cls.KINDS = tuple(kinds.split())
-
     def file(self, kind: str | None = None) -> str:
         """The path of its file of a kind, by default of the first; `KeyError` outside of a job."""
         return self._files[kind or self.KINDS[0]]
 
 
-class OfSource(Key):
-    """Base class of what a source has."""
-
-    source: str
-
-
-class OfModel(OfSource):
-    """Base class of what all runs of a model have."""
-
-    model: str
+def _key(name: str, kinds: str, doc: str, **fields: Any) -> type[Key]:
+    """A class of keys with these fields, in the lists `kinds` of the job's inputs."""
+    typed = {field: (kind, ...) for field, kind in fields.items()}
+    made = create_model(name, __base__=Key, __module__=__name__, __doc__=doc, **typed)
+    made.KINDS = tuple(kinds.split())
+    return made
 
 
-class OfRun(OfModel):
-    """Base class of what one run of a model has."""
-
-    seed: int
-
-
-class Hamiltonian(OfSource, kinds="hamiltonians"):
-    """The interactions that a source was sampled from."""
-
-
-class Sequences(OfSource, kinds="sequences"):
-    """The validation sequences of a source."""
-
-
-class Tokenizer(OfSource, kinds="tokenizers"):
-    """The tokenizer of a text."""
-
-
-class Displacements(OfModel, kinds="displacements"):
-    """How far the weights of all runs of a model that figures follow have moved."""
-
-
-class Trained(OfRun, kinds="models"):
-    """The manifest of a trained or adopted run."""
-
-
-class Maps(OfRun, kinds="maps"):
-    """Maps of one run."""
-
-
-class Contacts(OfRun, kinds="contacts"):
-    """Scores of the pairs of sites by one run."""
-
-
-class Tested(Key, kinds="losses runs"):
-    """One run of an evaluation: its losses, and the manifest of the run that was tested.
-
-    `targets` are those of the evaluation, as the config has them.
-    """
-
-    evaluation: str
-    seed: int
-    targets: dict[str, dict]
-
-
-class ExactLosses(Key, kinds="truths"):
-    """Losses of a source's own conditionals on the targets of an evaluation."""
-
-    evaluation: str
-
-
-class Clone(Key, kinds="clones"):
-    """The manifest of a clone."""
-
-    clone: str
-
-
-class Spectrum(Key, kinds="spectra"):
-    """Order spectra of one run's checkpoints."""
-
-    spectrum: str
-    seed: int
-
-
-class Equations(Key, kinds="equations"):
-    """Losses of one-layer runs (source, model, seed) by their equations, in one file a figure."""
-
-    runs: list[tuple[str, str, int]]
-
-
-class KnownContacts(Key, kinds="known"):
-    """Contacts that a file of the user's says, in one file a figure."""
-
-    truth: str
-
-
-class Theory(Key, kinds="theory"):
-    """A table of theory."""
-
-    theory: str
-
-
-class Curve(Key, kinds="curves"):
-    """A table of many small fits."""
-
-    curve: str
+# `targets` are those of the evaluation, as the config has them.
+Tested = _key(
+    "Tested",
+    "losses runs",
+    "One run of an evaluation: its losses, and the manifest of the run that was tested.",
+    evaluation=str,
+    seed=int,
+    targets=dict[str, dict],
+)
+ExactLosses = _key(
+    "ExactLosses",
+    "truths",
+    "Losses of a source's own conditionals on the targets of an evaluation.",
+    evaluation=str,
+)
+Clone = _key("Clone", "clones", "The manifest of a clone.", clone=str)
+Spectrum = _key(
+    "Spectrum", "spectra", "Order spectra of one run's checkpoints.", spectrum=str, seed=int
+)
+Displacements = _key(
+    "Displacements",
+    "displacements",
+    "How far the weights of all runs of a model that figures follow have moved.",
+    source=str,
+    model=str,
+)
+RUN = {"source": str, "model": str, "seed": int}
+Trained = _key("Trained", "models", "The manifest of a trained or adopted run.", **RUN)
+Maps = _key("Maps", "maps", "Maps of one run.", **RUN)
+Contacts = _key("Contacts", "contacts", "Scores of the pairs of sites by one run.", **RUN)
+Equations = _key(
+    "Equations",
+    "equations",
+    "Losses of one-layer runs (source, model, seed) by their equations, in one file a figure.",
+    runs=list[tuple[str, str, int]],
+)
+KnownContacts = _key(
+    "KnownContacts", "known", "Contacts in a file of the user's, in one file a figure.", truth=str
+)
+Hamiltonian = _key(
+    "Hamiltonian", "hamiltonians", "Interactions that a source was sampled from.", source=str
+)
+Sequences = _key("Sequences", "sequences", "The validation sequences of a source.", source=str)
+Tokenizer = _key("Tokenizer", "tokenizers", "The tokenizer of a text.", source=str)
+Theory = _key("Theory", "theory", "A table of theory.", theory=str)
+Curve = _key("Curve", "curves", "A table of many small fits.", curve=str)
 
 
 class Inputs(Block):
