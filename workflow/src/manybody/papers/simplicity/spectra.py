@@ -18,7 +18,6 @@ from manybody.models import labels
 from manybody.papers import style
 from manybody.papers.claims import Comparison, over_seeds
 from manybody.papers.inputs import Spectrum
-from manybody.papers.style import points
 
 REFERENCES = {"text": "", "unigram": ", unigram law", "model": ", its own draws"}
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
@@ -151,11 +150,11 @@ def growth(panel: str, one: Spectra) -> list[pd.DataFrame]:
     for k, seed in itertools.product(one.orders, one.runs):
         curve, series = one.curve(seed, "M", k), f"{one.short}: M_{k}"
         curve = curve[(curve["step"] > 0) & (curve["state"] == "measured")]
-        found.append(points(panel, series, seed, curve["step"], curve["value"], curve["se"]))
+        found.append(style.points(panel, series, seed, curve["step"], curve["value"], curve["se"]))
         doubted = one.curve(seed, "M", k, suspect=True)
         if len(doubted):
             given = seed, doubted["step"], doubted["value"], doubted["se"]
-            found.append(points(panel, f"{series}, suspect", *given))
+            found.append(style.points(panel, f"{series}, suspect", *given))
     return found
 
 
@@ -165,7 +164,9 @@ def shares(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
     for one, k in itertools.product(models, models[0].orders):
         end = one.end(one.first, "M", k)
         found.append(
-            points(panel, name_of(one, models), one.first, [k], [end["share"]], end["share_se"])
+            style.points(
+                panel, name_of(one, models), one.first, [k], [end["share"]], end["share_se"]
+            )
         )
     return found
 
@@ -178,7 +179,7 @@ def excesses(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
         mine = mine[mine["order"].isin(DEGREES)]
         if len(mine):
             given = one.first, mine["order"] + 1, mine["value"], mine["se"]
-            found.append(points(panel, name_of(one, models), *given))
+            found.append(style.points(panel, name_of(one, models), *given))
     return found
 
 

@@ -16,10 +16,8 @@ from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import spectra_of
 from manybody.papers.simplicity import spectra
 from manybody.papers.simplicity.spectra import STEPS, Spectra
-from manybody.papers.style import points
 
 SAME = 0.05  # nats per token: a loss this near to that of all orders counts as the same
 TITLE = 42  # letters of a line of a title
@@ -57,9 +55,9 @@ class Inputs(needed.Inputs):
     def of(cls, block: Block, config: dict) -> "Inputs":
         entry = config["spectra"][block.students[0]]
         return cls(
-            generators=spectra_of(block.generators, config),
-            students=spectra_of(block.students, config),
-            laws=spectra_of(block.laws, config),
+            generators=needed.spectra_of(block.generators, config),
+            students=needed.spectra_of(block.students, config),
+            laws=needed.spectra_of(block.laws, config),
             entry=entry,
             source=config["sources"][entry["source"]],
         )
@@ -105,7 +103,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     for row, (name, one) in enumerate(found.rows.items()):
         for seed, k in itertools.product(one.runs, one.orders):
             half = one.half_time(seed, k)
-            parts.append(points("c", f"{name}: M_{k}", seed, [half.step], [row], half.error))
+            parts.append(style.points("c", f"{name}: M_{k}", seed, [half.step], [row], half.error))
     parts += spectra.shares("e", found.models) + spectra.excesses("f", found.models)
     return replace(found, drawn=style.gathered(parts))
 

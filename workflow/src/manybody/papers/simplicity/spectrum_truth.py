@@ -10,10 +10,8 @@ from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import readings, style
 from manybody.papers.figure import TRUE, Figure
-from manybody.papers.inputs import Trained, spectra_of
 from manybody.papers.simplicity import spectra
 from manybody.papers.simplicity.spectra import STEPS, Spectra
-from manybody.papers.style import points
 
 BESIDE = 1.25  # steps of points beside the last, as a factor of it and of each other
 NEAR = 0.01  # nats per token above the true conditionals, at which a model counts as near
@@ -45,7 +43,7 @@ class Inputs(needed.Inputs):
     """
 
     spectra: list[needed.Spectrum]
-    runs: list[Trained]
+    runs: list[needed.Trained]
     source: dict
     student: dict
 
@@ -54,9 +52,9 @@ class Inputs(needed.Inputs):
         names = [block.truth, block.estimate, block.student, block.pairs]
         entries = [config["spectra"][name] for name in names]
         return cls(
-            spectra=spectra_of(names, config),
+            spectra=needed.spectra_of(names, config),
             runs=[
-                Trained(source=entry["source"], model=entry["model"], seed=entry["seeds"][0])
+                needed.Trained(source=entry["source"], model=entry["model"], seed=entry["seeds"][0])
                 for entry in entries
             ],
             source=config["sources"][entries[0]["source"]],
@@ -94,25 +92,27 @@ def tables(inputs: Inputs, block: Block) -> Tables:
         curve = curve[curve["step"] > 0]
         last, drawn = [curve["step"].iloc[-1]], estimate.end(estimate.first, "W", d)
         shares += [
-            points("a", f"{name}, {short}", first, curve["step"], curve["share"]),
-            points("a", f"{name}, truth", 0, last, [share(truth, d)]),
-            points("a", f"{name}, truth from draws", 0, last, [drawn["share"]], drawn["share_se"]),
-            points("a", f"{name}, pairs", 0, last, [share(pairs, d)]),
+            style.points("a", f"{name}, {short}", first, curve["step"], curve["share"]),
+            style.points("a", f"{name}, truth", 0, last, [share(truth, d)]),
+            style.points(
+                "a", f"{name}, truth from draws", 0, last, [drawn["share"]], drawn["share_se"]
+            ),
+            style.points("a", f"{name}, pairs", 0, last, [share(pairs, d)]),
         ]
         curve = student.curve(first, "M", d)
         curve = curve[curve["step"] > 0]
         half, height = student.half_time(first, d).step, curve["value"].iloc[-1] / 2
         true = truth.end(truth.first, "M", d)["value"]
         growth += [
-            points("b", f"M_{d}, {short}", first, curve["step"], curve["value"]),
-            points("b", f"M_{d}, truth", 0, [curve["step"].iloc[-1]], [true]),
-            points("half-times", f"M_{d}", first, [half], [height]),
+            style.points("b", f"M_{d}, {short}", first, curve["step"], curve["value"]),
+            style.points("b", f"M_{d}, truth", 0, [curve["step"].iloc[-1]], [true]),
+            style.points("half-times", f"M_{d}", first, [half], [height]),
         ]
     seen = curves[2][curves[2]["step"] > 0]
     excess, apart = (curves[which]["loss"].iloc[-1] - entropy for which in (2, 3))
     losses = [
-        points("c", short, first, seen["step"], seen["loss"] - entropy),
-        points("c", "pairs", 0, [seen["step"].iloc[-1]], [apart]),
+        style.points("c", short, first, seen["step"], seen["loss"] - entropy),
+        style.points("c", "pairs", 0, [seen["step"].iloc[-1]], [apart]),
     ]
     return Tables(style.gathered(shares + growth + losses), *found, float(excess), degrees)
 

@@ -18,7 +18,6 @@ from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import Clone, ExactLosses, Tested, clones_of, runs_of, spectra_of
 from manybody.papers.simplicity import known_truths, spectra, students
 from manybody.papers.simplicity.comparison import BOUND
 from manybody.papers.simplicity.known_truths import CUT, WHOLE, Series, Student
@@ -86,9 +85,9 @@ class Block(Figure):
 class StudentInputs(Part):
     """Runs of one student, its spectra, the exact losses on its targets, and what captions say."""
 
-    runs: list[Tested]
+    runs: list[needed.Tested]
     spectra: list[needed.Spectrum]
-    exact: ExactLosses
+    exact: needed.ExactLosses
     architecture: str
     source: str
 
@@ -97,22 +96,24 @@ class Inputs(needed.Inputs):
     """Each student's inputs, and all clones that they are tested on."""
 
     students: list[StudentInputs]
-    clones: list[Clone]
+    clones: list[needed.Clone]
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
         entries = [config["evaluations"][one.evaluation] for one in block.students]
         found = [
             StudentInputs(
-                runs=runs_of([one.evaluation], config),
-                spectra=spectra_of([one.spectrum], config),
-                exact=ExactLosses(evaluation=one.evaluation),
+                runs=needed.runs_of([one.evaluation], config),
+                spectra=needed.spectra_of([one.spectrum], config),
+                exact=needed.ExactLosses(evaluation=one.evaluation),
                 architecture=config["models"][entry["model"]]["architecture"],
                 source=entry["source"],
             )
             for one, entry in zip(block.students, entries, strict=True)
         ]
-        return cls(students=found, clones=clones_of([run for one in found for run in one.runs]))
+        return cls(
+            students=found, clones=needed.clones_of([run for one in found for run in one.runs])
+        )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from manybody.papers.claims import Claim
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import spectra
 from manybody.papers.simplicity.spectra import Spectra
-from manybody.papers.style import points
 
 LINE = 134  # characters of a line of the passage
 SHOWN = 3  # targets whose sources are drawn on the passage
@@ -83,7 +82,7 @@ def tables_of(one: Spectra) -> Tables:
     words = [word.replace("\n", "⏎").replace("\t", " ") or "·" for word in one.about["passage"]]
     every, pairs = (one.influence(quantity) for quantity in ("influence", "pairs"))
     drawn = [
-        points(panel, f"on token {target}", 0, sources, values[target, sources])
+        style.points(panel, f"on token {target}", 0, sources, values[target, sources])
         for panel, values in (("a", every), ("b", pairs))
         for target in _asked(values)
         for sources in [np.flatnonzero(np.isfinite(values[target]))]

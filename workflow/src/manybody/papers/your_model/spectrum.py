@@ -9,10 +9,8 @@ from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.claims import Claim
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import spectra_of
 from manybody.papers.simplicity import spectra
 from manybody.papers.simplicity.spectra import Spectra
-from manybody.papers.style import points
 
 PANELS = "abcd"
 
@@ -36,7 +34,7 @@ class Inputs(needed.Inputs):
     def of(cls, block: Block, config: dict) -> "Inputs":
         entry = config["spectra"][block.spectra[0]]
         source = config["sources"][entry["source"]]
-        return cls(spectra=spectra_of(block.spectra, config), entry=entry, source=source)
+        return cls(spectra=needed.spectra_of(block.spectra, config), entry=entry, source=source)
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def _reach(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
             spans = spans[spans["value"] > 0]
             name = f"{one.about['model']}: M_{k}"
             found.append(
-                points(panel, name, one.first, spans["order"], spans["value"], spans["se"])
+                style.points(panel, name, one.first, spans["order"], spans["value"], spans["se"])
             )
     return found
 
