@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from manybody.data import COPIED, RUN
+from manybody.io import tables
 from manybody.io.atomic import ArtifactError, read_json, write_json
 
 WIDE, HIGH = 120, 36  # of a drawing, in its own units
@@ -166,3 +167,32 @@ def drawing(card: Card, cards: Iterable[Card]) -> dict | None:
         "sweeps": sweeps,
         "pair": other and other.name,
     }
+
+
+def generators(
+    config: dict, losses: Iterable[str | Path], ngrams: Iterable[str | Path]
+) -> list[str]:
+    """A sentence on the loss of each generator on its text, against that of bigrams.
+
+    losses: `{evaluation}/seed-{n}.parquet`, of evaluations with a target that is the test split.
+    ngrams: `{source}/ngrams.json`, losses of n-grams; generators of other sources are left out.
+    """
+    counted = {Path(path).parent.name: read_json(path) for path in ngrams}
+    found = []
+    for path in map(Path, losses):
+        evaluation = config["evaluations"][path.parent.name]
+        source, model, targets = (evaluation[key] for key in ("source", "model", "targets"))
+        if source not in counted:
+            continue
+        tested = next(name for name, of in targets.items() if of.get("split") == "test")
+        curve = tables.learning_curves(tables.read_losses({0: path}))
+        last = curve[curve["target"] == tested].iloc[-1]
+        bigrams = next(one["masked"] for one in counted[source] if one["order"] == 2)
+        said = (
+            f"{model} loses {last['loss']:.2f} ± {last['loss_se']:.2f} nats a masked token of the "
+            f"test text, bigrams {bigrams:.2f}."
+        )
+        if last["loss"] > bigrams:
+            said += " Its clones show what it lacks: train it longer, or as `advise` suggests."
+        found.append(said)
+    return found

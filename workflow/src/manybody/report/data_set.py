@@ -34,12 +34,16 @@ def save(manifest: str | Path, folder: str | Path, sequences: str | Path) -> Non
     about = listed.about
     started = Sequences.open(sequences / f"{about['split']}.parquet")
     words, tokenizer = Symbols(about["alphabet"]), sequences / "tokenizer.json"
-    if started.sha256 != about["sequences"]:
-        raise _changed(manifest, started.path)
+    drawn_with = [(started.path, started.sha256, about["sequences"])]
     if about["tokenizer"] is not None:
         words = load(tokenizer)
-        if sha256(tokenizer) != about["tokenizer"]:
-            raise _changed(manifest, tokenizer)
+        drawn_with.append((tokenizer, sha256(tokenizer), about["tokenizer"]))
+    for path, found, expected in drawn_with:
+        if found != expected:
+            raise ArtifactError(
+                f"{path} is not the file that the clone {manifest} was drawn with: run snakemake "
+                "with the clone's manifest as its target, or name the folder of its own source"
+            )
     readable = about["alphabet"] is not None or about["tokenizer"] is not None
     names = [*(f"sweep-{sweep}" for sweep in reversed(about["sweeps"])), "starts"]
     folder.mkdir(parents=True, exist_ok=True)
@@ -56,13 +60,6 @@ def save(manifest: str | Path, folder: str | Path, sequences: str | Path) -> Non
             shutil.copyfile(tokenizer, temporary)
     with atomic(folder / "README.md") as temporary:
         temporary.write_text(_readme(manifest, about, started, names), encoding="utf-8")
-
-
-def _changed(manifest: Path, path: Path) -> ArtifactError:
-    return ArtifactError(
-        f"{path} is not the file that the clone {manifest} was drawn with: run snakemake with the "
-        "clone's manifest as its target, or name the folder of its own source"
-    )
 
 
 def _readme(manifest: Path, about: dict, started: Sequences, names: list[str]) -> str:

@@ -16,7 +16,7 @@ from manybody.io.atomic import atomic
 from manybody.measure import cards as measured
 from manybody.measure import chains
 from manybody.papers.claims import VERDICTS
-from manybody.report import generators, provenance, scorecard
+from manybody.report import provenance, scorecard
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 TEMPLATE = "page.html"
@@ -43,7 +43,7 @@ def write(
     figures: (paper, figure), made in `figures/` beside `out`, with their captions. claims: their
     records. clones: manifests. cards: of these clones and of those by n-grams. states: of each
     figure, `paper/figure`, the clones that it shows, [name, sweep]. losses, ngrams: as of
-    `generators.sentences`. The default config is that of the checkout.
+    `cards.generators`. The default config is that of the checkout.
     Raises `ArtifactError` for a file that is missing, altered or not what it should be.
     """
     out = Path(out)
@@ -89,7 +89,7 @@ def write(
         rounded=measured.rounded,
         beside=measured.beside,
         passages={f"{one['source']}-{one['name']}": one["samples"] for one in known},
-        generators=generators.sentences(config, losses, ngrams),
+        generators=measured.generators(config, losses, ngrams),
         rhat=chains.RHAT,
         run=RUN,
         changes=list(provenance.differences(default, config)),
