@@ -126,7 +126,7 @@ def first_crossing(x: Iterable[float], y: Iterable[float], level: float) -> floa
 
 
 def crossings(frame: pd.DataFrame, level: float) -> pd.Series:
-    """Where each run first passes a level, by run; NaN for those that never do. In order of x."""
+    """The x at which each run first passes a level, by run; NaN if it never does. In order of x."""
     return pd.Series(
         {run: first_crossing(part["x"], part["y"], level) for run, part in frame.groupby("seed")},
         dtype=float,

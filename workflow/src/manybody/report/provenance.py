@@ -1,4 +1,4 @@
-"""Where a run comes from: its config, its code, its packages, its machine, and what it took."""
+"""The origin of a run: its config, its code, its packages, its machine, and what it took."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Order spectra: which orders of interaction generators and students use along training.
+"""Order spectra: orders of interaction that generators and students use along training.
 
 Beside the points of its panels the table has the half-times' errors: y_err of panel c is the
 standard error of log(step) by the choice of contexts.
@@ -29,7 +29,7 @@ DRAWS = {
 
 
 class Block(Figure):
-    """Which orders generators and students use along training."""
+    """Orders of interaction that generators and students use along training."""
 
     generators: list[refers("spectra", "draws", same=("orders",), like="students")] = key(
         "Spectra of generators, from low to high order.", []
@@ -109,7 +109,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """Which order comes first, by each reference distribution, and what the loss needs."""
+    """The sequence of the orders by each reference distribution, and what the loss needs."""
     students = tables.students
     scope = ", ".join(f"{one.label} ({len(one.runs)} runs)" for one in students)
     above_all = "above that of all orders"

@@ -306,8 +306,8 @@ def _draw_legend(figure, found: list[Student], markers: dict[str, str]) -> None:
         for words in [dict.fromkeys(step.label for step in row if step)]
     ]
     handles += [
-        Line2D([], [], linestyle="--", label="exact, of the whole law", **looks),
-        Line2D([], [], linestyle=":", label="exact, of the set's own law", **looks),
+        Line2D([], [], linestyle="--", label="exact, of the whole distribution", **looks),
+        Line2D([], [], linestyle=":", label="exact, of the set's own", **looks),
     ]
     handles += [
         Line2D([], [], linestyle="", marker=marker, color="0.3", label=label)

@@ -1,4 +1,4 @@
-"""Which token of a passage acts on which, and whether pairs or more tokens together do it.
+"""Influences of the tokens of a passage on each other, and the part that pairs alone make.
 
 The table has M_1 (panel a) and the part of it that pairs make (b): a series a target, x the source.
 """
@@ -28,7 +28,7 @@ KINDS = {  # the least share of pairs, colour, and in words
 
 
 class Block(Figure):
-    """Which tokens of a passage act on which."""
+    """Influences of the tokens of a passage on each other."""
 
     spectrum: refers("spectra", "draws") = key("Spectrum that has a `passage`.")
 

@@ -1,4 +1,4 @@
-"""Which orders of interaction a model uses along its checkpoints, and how far they reach."""
+"""Orders of interaction that a model uses along its checkpoints, and how far they reach."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ PANELS = "abcd"
 
 
 class Block(Figure):
-    """Which orders of interaction models use along their checkpoints."""
+    """Orders of interaction that models use along their checkpoints."""
 
     spectra: list[refers("spectra", "draws", same=("orders",), like="spectra")] = key(
         "Spectra of up to seven models.", min_length=1
