@@ -20,9 +20,11 @@ from manybody.papers.saturation import SATURATION, Kind, read_kinds
 from manybody.papers.simplicity import comparison
 from manybody.papers.simplicity.comparison import RESOLVED
 from manybody.papers.simplicity.spectra import Spectra
+from manybody.papers.style import points
 
 CUT = 0.02  # nats per token from the exact loss on a cut
 WHOLE = 0.01  # and on the distribution that the student is trained on
+SHOWN = 5  # steps whose times are drawn
 
 
 class Step(NamedTuple):
@@ -130,12 +132,49 @@ def _label(document: dict, distribution: dict) -> str:
     return "the whole law"
 
 
+def curves(panel: str, series: Series, name: str) -> list[pd.DataFrame]:
+    """The loss of each run, the exact loss, and the least that is possible."""
+    found = []
+    for step in series.steps:
+        label = f"{name}, {series.label}: {step.label}"
+        for seed, curve in step.curves.groupby("seed"):
+            curve = curve[curve["step"] > 0].sort_values("step")
+            found.append(points(panel, label, seed, curve["step"], curve["loss"], curve["loss_se"]))
+        lines = {"exact": step.exact}
+        # Of the whole distribution both are the same.
+        if not math.isclose(step.own, step.exact, abs_tol=1e-9):
+            lines["own law"] = step.own
+        for said, height in lines.items():
+            if math.isfinite(height):
+                found.append(points(panel, f"{label}, {said}", said, [math.nan], [height]))
+    return found
+
+
+def times(student: Student) -> list[pd.DataFrame]:
+    """Half-times of M_k, and the time of each step of each series against them."""
+    halves = {k: half(student.spectrum, k) for k in student.orders}
+    name = f"{student.name}, M_k"
+    found = [
+        points("half-times", name, "mean", [k], [half], error)
+        for k, (half, error) in halves.items()
+    ]
+    for series in student.series:
+        for k, step in enumerate(series.steps[:SHOWN], 1):
+            log, error = step.time()
+            label = f"{student.name}, {series.label}: {step.label}"
+            found.append(points("times", label, f"M_{k}", [halves[k][0]], [math.exp(log)], error))
+    return found
+
+
 def half(spectrum: Spectra, k: int) -> tuple[float, float]:
     """The half-time of all runs, and the standard error of its log, by runs and contexts."""
     found = [spectrum.half_time(seed, k) for seed in spectrum.runs]
     log, runs, count = mean(np.log([one.step for one in found]))
     error = math.hypot(runs if count > 1 else 0.0, max(one.error for one in found))
     return math.exp(log), error
+
+
+# --- Comparisons ----------------------------------------------------------------------------------
 
 
 def ends(series: Series) -> list[Comparison]:

@@ -22,7 +22,6 @@ from manybody.papers.simplicity import known_truths, spectra, students
 from manybody.papers.simplicity.comparison import BOUND
 from manybody.papers.simplicity.known_truths import CUT, WHOLE, Series, Student
 from manybody.papers.simplicity.students import StudentBlock, Target
-from manybody.papers.style import points
 
 COLOURS = (style.ORDERS[2], style.ORDERS[3], style.ORDERS[4], style.UNBOUNDED, style.ORDERS[6])
 MARKERS = ("o", "s", "^", "D", "v")
@@ -150,44 +149,10 @@ def tables_of(found: list[Student]) -> Tables:
         part
         for student in found
         for series in student.series
-        for part in _curves(next(letters), series, student.name)
+        for part in known_truths.curves(next(letters), series, student.name)
     ]
-    parts += [part for student in found for part in _times(student)]
+    parts += [part for student in found for part in known_truths.times(student)]
     return Tables(style.gathered(parts), found)
-
-
-def _curves(panel: str, series: Series, name: str) -> list[pd.DataFrame]:
-    """The loss of each run, the exact loss, and the least that is possible."""
-    found = []
-    for step in series.steps:
-        label = f"{name}, {series.label}: {step.label}"
-        for seed, curve in step.curves.groupby("seed"):
-            curve = curve[curve["step"] > 0].sort_values("step")
-            found.append(points(panel, label, seed, curve["step"], curve["loss"], curve["loss_se"]))
-        lines = {"exact": step.exact}
-        # Of the whole distribution both are the same.
-        if not math.isclose(step.own, step.exact, abs_tol=1e-9):
-            lines["own law"] = step.own
-        for said, height in lines.items():
-            if math.isfinite(height):
-                found.append(points(panel, f"{label}, {said}", said, [math.nan], [height]))
-    return found
-
-
-def _times(student: Student) -> list[pd.DataFrame]:
-    """Half-times of M_k, and the time of each step of each series against them."""
-    halves = {k: known_truths.half(student.spectrum, k) for k in student.orders}
-    name = f"{student.name}, M_k"
-    found = [
-        points("half-times", name, "mean", [k], [half], error)
-        for k, (half, error) in halves.items()
-    ]
-    for series in student.series:
-        for k, step in enumerate(series.steps[: len(COLOURS)], 1):
-            log, error = step.time()
-            label = f"{student.name}, {series.label}: {step.label}"
-            found.append(points("times", label, f"M_{k}", [halves[k][0]], [math.exp(log)], error))
-    return found
 
 
 # --- Claims ---------------------------------------------------------------------------------------
