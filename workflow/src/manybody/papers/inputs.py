@@ -4,7 +4,7 @@ The pipeline finds the files of each key; the job of a figure gets them back wit
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from pydantic import PrivateAttr, create_model
 
@@ -84,10 +84,6 @@ class Inputs(Block):
     A figure's class has `of(block, config)`, which makes it from the figure's typed block and the
     config as it is written.
     """
-
-    @classmethod
-    def of(cls, block: Any, config: dict) -> Self:
-        raise NotImplementedError
 
 
 def distinct(inputs: Inputs) -> list[Key]:

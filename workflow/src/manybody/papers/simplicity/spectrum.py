@@ -7,7 +7,7 @@ standard error of log(step) by the choice of contexts.
 import itertools
 import math
 import textwrap
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -65,47 +65,40 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """Spectra by role, and what is drawn."""
+    """What is drawn; students, and the first one by other distributions.
+
+    growing: models whose M_k are drawn along training, by panel. rows: models of panel c, by the
+    name of their row. models: those of panels e and f.
+    """
 
     drawn: pd.DataFrame
-    generators: list[Spectra]
     students: list[Spectra]
     laws: list[Spectra]
-
-    @property
-    def growing(self) -> dict[str, list[Spectra]]:
-        """Models whose M_k are drawn along training, by panel."""
-        followed = [one for one in self.generators if one.followed]
-        return {"a": self.students[:1], "b": self.students[1:2], "d": followed}
-
-    @property
-    def rows(self) -> dict[str, Spectra]:
-        """Models of panel c, by the name of their row."""
-        found = {one.short: one for one in [*self.students, *self.laws]}
-        return found | {f"{one.short}, generator": one for one in self.growing["d"]}
-
-    @property
-    def models(self) -> list[Spectra]:
-        """Models of panels e and f."""
-        return [*self.generators, *self.students]
+    growing: dict[str, list[Spectra]]
+    rows: dict[str, Spectra]
+    models: list[Spectra]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """M_k along training, half-times, and shares and losses by order at the last step."""
-    roles = [spectra.read(keys) for keys in (inputs.generators, inputs.students, inputs.laws)]
-    found = Tables(pd.DataFrame(), *roles)
+    roles = (inputs.generators, inputs.students, inputs.laws)
+    generators, students, laws = map(spectra.read, roles)
+    followed, models = [one for one in generators if one.followed], [*generators, *students]
+    growing = {"a": students[:1], "b": students[1:2], "d": followed}
+    rows = {one.short: one for one in [*students, *laws]}
+    rows |= {f"{one.short}, generator": one for one in followed}
     parts = [
         part
-        for panel, group in found.growing.items()
+        for panel, group in growing.items()
         for one in group
         for part in spectra.growth(panel, one)
     ]
-    for row, (name, one) in enumerate(found.rows.items()):
+    for row, (name, one) in enumerate(rows.items()):
         for seed, k in itertools.product(one.runs, one.orders):
             half = one.half_time(seed, k)
             parts.append(style.points("c", f"{name}: M_{k}", seed, [half.step], [row], half.error))
-    parts += spectra.shares("e", found.models) + spectra.excesses("f", found.models)
-    return replace(found, drawn=style.gathered(parts))
+    parts += spectra.shares("e", models) + spectra.excesses("f", models)
+    return Tables(style.gathered(parts), students, laws, growing, rows, models)
 
 
 def claims(tables: Tables) -> list[records.Claim]:

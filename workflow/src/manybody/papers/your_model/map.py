@@ -55,20 +55,15 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """The words of the passage; M_1 and the part that pairs make, (L, L), by target and source;
-    the targets that are shown; what is drawn."""
+    """The words of the passage; M_1, the part that pairs make, and its share where a source acts
+    enough, (L, L), by target and source; the targets that are shown; what is drawn."""
 
     drawn: pd.DataFrame
     words: list[str]
     every: np.ndarray
     pairs: np.ndarray
+    share: np.ndarray
     shown: list[int]
-
-    @property
-    def share(self) -> np.ndarray:
-        """The share of M_1 that pairs make, where a source acts enough."""
-        strong = self.every >= WEAK * np.nansum(self.every, axis=1, keepdims=True)
-        return np.where(strong, np.clip(self.pairs / self.every, 0, 1), np.nan)
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -90,7 +85,10 @@ def tables_of(one: Spectra) -> Tables:
     # The targets on which the others act most, in the order of the text.
     asked = _asked(every)
     order = np.argsort(-np.nansum(every[asked], axis=1), kind="stable")
-    return Tables(style.gathered(drawn), words, every, pairs, sorted(asked[order[:SHOWN]]))
+    shown = sorted(asked[order[:SHOWN]])
+    strong = every >= WEAK * np.nansum(every, axis=1, keepdims=True)
+    share = np.where(strong, np.clip(pairs / every, 0, 1), np.nan)
+    return Tables(style.gathered(drawn), words, every, pairs, share, shown)
 
 
 def _asked(values: np.ndarray) -> np.ndarray:
