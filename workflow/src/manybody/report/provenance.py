@@ -7,7 +7,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from textwrap import shorten
 
@@ -60,13 +60,9 @@ def commit(checkout: str | Path) -> str:
 
 def versions() -> str:
     """Python and the packages that numbers hang on."""
-    found = [f"Python {platform.python_version()}"]
-    for name in PACKAGES:
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(found)
+    installed = {found.name: found.version for found in distributions()}
+    known = [f"{name} {installed[name]}" for name in PACKAGES if name in installed]
+    return ", ".join([f"Python {platform.python_version()}", *known])
 
 
 def machine() -> str:
