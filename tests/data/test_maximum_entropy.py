@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manybody.data.enumeration import chi_square, numbers
-from manybody.data.maximum_entropy import MaximumEntropy
+from manybody.data.n_gram_clone import MaximumEntropy
 from manybody.data.ngrams import numbered
 from manybody.io.refusal import Refusal
 
@@ -111,6 +111,6 @@ def test_a_token_that_never_ends_a_block_is_met_in_the_limit():
 def test_an_order_above_the_length_and_a_law_too_large_are_refused(monkeypatch):
     with pytest.raises(ValueError, match="expected 1 to L"):
         MaximumEntropy(sample(), VOCABULARY, LENGTH + 1)
-    monkeypatch.setattr("manybody.data.maximum_entropy.NUMBERS", 5)
+    monkeypatch.setattr("manybody.data.n_gram_clone.NUMBERS", 5)
     with pytest.raises(Refusal, match="has 3 states at 4 places, expected at most 5"):
         MaximumEntropy(sample(), VOCABULARY, 2)

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from manybody.data.tuples import colour_bins, site_tuples, sorted_colours
+from manybody.data.hamiltonian import colour_bins, site_tuples, sorted_colours
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

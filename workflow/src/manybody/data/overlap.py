@@ -1,15 +1,20 @@
-"""How much of the test blocks stands in the training text: exact counts, in bounded memory."""
+"""A training text beside other sequences: what of them stands in it, counted exactly and in bounded
+memory, and how far apart the frequencies of n-grams are.
+"""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from manybody.data import RUN
+from manybody.data.ngrams import counted, looked_up, numbered
 from manybody.io.sequences import Sequences
 
-RUN = 12  # length of a run of tokens that counts as shared
+SHARED = 12  # length of a run of tokens that counts as shared
 BLOCK = 2**20  # training tokens in memory at once
+STREAM = 10**7  # training tokens that frequencies are counted in
 
 
 def overlap(train: Sequences, test: Sequences) -> dict:
@@ -17,7 +22,7 @@ def overlap(train: Sequences, test: Sequences) -> dict:
 
     The training text is the sequences of `train` one after another, as they were cut from it.
     Returns `blocks` (test blocks), `verbatim` (the rows of those that stand there whole), `run`
-    (`RUN`, or L where that is less) and `runs` (how many share that many tokens in a row).
+    (`SHARED`, or L where that is less) and `runs` (how many share that many tokens in a row).
     Memory: the test blocks and `BLOCK` training tokens. `ValueError` for different vocabularies.
     """
     if train.vocabulary != test.vocabulary:
@@ -26,7 +31,7 @@ def overlap(train: Sequences, test: Sequences) -> dict:
             "expected the same tokenizer"
         )
     blocks = test.tokens
-    run = min(RUN, test.length)
+    run = min(SHARED, test.length)
     whole = stand_in(train, blocks)
     parts = np.lib.stride_tricks.sliding_window_view(blocks, run, axis=1)
     shared = stand_in(train, parts.reshape(-1, run)).reshape(parts.shape[:2]).any(axis=1)
@@ -114,3 +119,38 @@ def _stretches(train: Sequences, width: int) -> Iterator[np.ndarray]:
             rest = tokens[len(tokens) - width + 1 :]
         else:
             rest = tokens
+
+
+class Text:
+    """A training text, to which others are compared."""
+
+    def __init__(self, train: Sequences):
+        self._train, self.vocabulary = train, train.vocabulary
+        self._counts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def distance(self, tokens: np.ndarray, order: int) -> float:
+        """Total variation between the n-grams of tokens (N, L) and of the text, each pooled over
+        places within sequences; of the text's first `STREAM` tokens."""
+        if order not in self._counts:
+            rows = self._train[: max(1, STREAM // self._train.length)]
+            self._counts[order] = counted(numbered(rows, self.vocabulary, order).ravel())
+        known, counts = self._counts[order]
+        grams, found = counted(numbered(tokens, self.vocabulary, order).ravel())
+        place, there = looked_up(known, grams)
+        of_text = np.where(there, counts[place], 0) / counts.sum()
+        return float(np.maximum(found / found.sum() - of_text, 0).sum())
+
+    def copied(self, sets: Sequence[np.ndarray]) -> list[float | None]:
+        """The share of runs of `RUN` tokens of each of `sets`, tokens (N, L), that stand in the
+        text; None for shorter sequences. The text is read once for all."""
+        runs = [
+            np.lib.stride_tricks.sliding_window_view(tokens, RUN, axis=1).reshape(-1, RUN)
+            for tokens in sets
+            if tokens.shape[1] >= RUN
+        ]
+        if not runs:
+            return [None] * len(sets)
+        there = stand_in(self._train, np.concatenate(runs))
+        ends = np.cumsum([len(part) for part in runs])[:-1]
+        shares = iter(float(part.mean()) for part in np.split(there, ends))
+        return [next(shares) if tokens.shape[1] >= RUN else None for tokens in sets]

@@ -11,7 +11,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from manybody.data import SourceError
+from manybody.data import SourceError, download
 from manybody.data.tokenizer import write_digest
 from manybody.io.atomic import atomic, read_json, to_json, write_json
 from manybody.io.lease import lease
@@ -103,8 +103,6 @@ def fetched(given: str | dict, downloads: Path) -> Iterator[tuple[Path, str]]:
     if isinstance(given, str):
         yield Path(given).expanduser(), given
         return
-    from manybody.data import hub
-
     repository, revision = given["hub"], given.get("revision", "main")
     place = downloads / repository.replace("/", "--")
     with lease(place):
@@ -112,10 +110,10 @@ def fetched(given: str | dict, downloads: Path) -> Iterator[tuple[Path, str]]:
         if known.is_file():
             commit = read_json(known)["commit"]
         else:
-            commit = hub.references(repository).get(revision, revision)
+            commit = download.references(repository).get(revision, revision)
             write_json(known, {"commit": commit})
-        there = hub.listing(repository, commit)
+        there = download.listing(repository, commit)
         folder = place / f"tokenizer-{commit}"
         digests = {name: there[name].sha256 for name in FILES if name in there}
-        hub.take(repository, commit, digests, folder, digests)
+        download.take(repository, commit, digests, folder, digests)
         yield folder, f"{repository}@{revision}"
