@@ -21,7 +21,8 @@ for corpora that fit into memory.
 import hashlib
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,7 @@ class Deduplicated:
     """A corpus after the rules: iterating yields (key of the group, pieces of one document).
 
     `stream`: the pieces of the corpus. `folder`: an empty folder for what does not stay in memory.
-    `passages`: whether rule 2 is applied; documents then have no line ends, and the lines of rule 1
+    `passages`: rule 2 is applied; documents then have no line ends, and the lines of rule 1
     are sentences. `origins`: the work that each document is a part of, in order: documents of one
     origin are one group, and count as one document in rules 1 and 2. The key, 8 bytes, is a hash
     of the text of a group's documents that does not depend on their order. `counts` says how much
@@ -63,28 +64,27 @@ class Deduplicated:
     ):
         self._cleaned, raw = folder / "cleaned.parquet", folder / "raw.parquet"
         separate = sentences if passages else lines
-        works = None
+        works: Sequence[int] = range(2**63)
         if origins is not None:
             works = np.unique(list(origins), return_inverse=True)[1].tolist()
-        with documents.writer(raw, {}) as writer, Spool(folder / "lines") as found:
-            for number, document in enumerate(by_document(_copied(stream, writer))):
-                work = number if works is None else works[number]
-                for line in separate(document):
-                    if line.strip():
-                        found.add(_hash(line.strip()), work)
+
+        def of_lines(document: Iterable[Piece]) -> Iterator[int]:
+            return (_hash(line.strip()) for line in separate(document) if line.strip())
+
+        with documents.writer(raw, {}) as writer:
+            numbers = _numbered(by_document(_copied(stream, writer)), works, of_lines)
+            once = Once(common(numbers, folder / "lines"))
         before = writer.documents, writer.characters
-        once = Once(found.common())
         cut = Passages(raw, folder, works) if passages else None
         joined: list[tuple[int, int]] = []
         firsts: dict[int, int] = {}
         with documents.writer(self._cleaned, {}) as writer, Shingles(folder) as shingles:
-            for number, document in enumerate(by_document(Documents(raw))):
-                work = number if works is None else works[number]
+            for document, work in zip(by_document(Documents(raw)), works, strict=False):
                 text = once.kept(separate(document), work, " " if passages else "")
                 if cut is not None:
                     text = [cut.kept("".join(text), work)]
                 kept = writer.documents
-                if shingles.add(_copied(_pieces(text), writer)) and works is not None:
+                if shingles.add(_copied(_pieces(text), writer)) and origins is not None:
                     joined.append((firsts.setdefault(work, kept), kept))
         self._keys = shingles.groups(joined)
         sizes = np.unique(self._keys, return_counts=True)[1]
@@ -139,43 +139,38 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-class Spool:
-    """Hashes with the numbers of their documents, on disk; `common` reads them back."""
+def _numbered(
+    documents: Iterable[Iterable[Piece]], works: Sequence[int], hashes: Callable
+) -> Iterator[int]:
+    """The `hashes` of each document, each followed by the number of its work."""
+    for document, work in zip(documents, works, strict=False):
+        for hashed in hashes(document):
+            yield hashed
+            yield work
 
-    def __init__(self, path: Path):
-        self._path, self._waiting, self._count = path, array("Q"), 0
 
-    def __enter__(self) -> "Spool":
-        self._opened = self._path.open("wb")
-        return self
+def common(numbers: Iterator[int], path: Path) -> set[int]:
+    """The hashes that more than `COMMON` works have, of hashes each followed by its work.
 
-    def __exit__(self, *_) -> None:
-        self._waiting.tofile(self._opened)
-        self._waiting = array("Q")
-        self._opened.close()
+    They lie in the file `path`, and those of one part of all values are compared at a time.
+    """
+    with path.open("wb") as opened:
+        while len(block := np.fromiter(islice(numbers, BATCH), np.uint64)):
+            block.tofile(opened)
+    shares = np.uint64(-(-path.stat().st_size // (16 * BATCH)) or 1)
+    found: set[int] = set()
+    for share in range(int(shares)):
+        mine = [pairs[pairs[:, 0] % shares == share] for pairs in _batches(path)]
+        pairs = np.unique(np.concatenate([np.empty((0, 2), np.uint64), *mine]), axis=0)
+        hashes, counts = np.unique(pairs[:, 0], return_counts=True)
+        found.update(hashes[counts > COMMON].tolist())
+    return found
 
-    def add(self, hashed: int, document: int) -> None:
-        self._waiting.extend((hashed, document))
-        self._count += 1
-        if len(self._waiting) >= BATCH:
-            self._waiting.tofile(self._opened)
-            self._waiting = array("Q")
 
-    def common(self) -> set[int]:
-        """The hashes that more than `COMMON` documents have, found in one part of all at a time."""
-        shares = np.uint64(-(-self._count // BATCH) or 1)
-        common: set[int] = set()
-        for share in range(int(shares)):
-            mine = [pairs[pairs[:, 0] % shares == share] for pairs in self._batches()]
-            pairs = np.unique(np.concatenate([np.empty((0, 2), np.uint64), *mine]), axis=0)
-            hashes, counts = np.unique(pairs[:, 0], return_counts=True)
-            common.update(hashes[counts > COMMON].tolist())
-        return common
-
-    def _batches(self) -> Iterator[np.ndarray]:
-        with self._path.open("rb") as opened:
-            while len(block := np.fromfile(opened, np.uint64, 2 * BATCH)):
-                yield block.reshape(-1, 2)
+def _batches(path: Path) -> Iterator[np.ndarray]:
+    with path.open("rb") as opened:
+        while len(block := np.fromfile(opened, np.uint64, 2 * BATCH)):
+            yield block.reshape(-1, 2)
 
 
 class Once:
@@ -199,13 +194,12 @@ class Once:
 class Passages:
     """Rule 2, for the documents in the file `path`, in their order."""
 
-    def __init__(self, path: Path, folder: Path, works: list[int] | None):
-        with Spool(folder / "phrases") as found:
-            for number, document in enumerate(by_document(Documents(path))):
-                words = WORD.findall("".join(piece.text for piece in document))
-                for hashed in _runs(words, PHRASE):
-                    found.add(hashed, number if works is None else works[number])
-        self._common = found.common()
+    def __init__(self, path: Path, folder: Path, works: Sequence[int]):
+        def of_phrases(document: Iterable[Piece]) -> Iterator[int]:
+            return _runs(WORD.findall("".join(piece.text for piece in document)), PHRASE)
+
+        numbers = _numbered(by_document(Documents(path)), works, of_phrases)
+        self._common = common(numbers, folder / "phrases")
         self._first: dict[int, int] = {}
 
     def kept(self, text: str, work: int) -> str:
@@ -308,13 +302,13 @@ class Shingles:
             mine = [number]
             for other, members in list(groups.items()):
                 if root(forest, number) == root(forest, other) or any(
-                    self._alike(number, member, sets) for member in members
+                    self._similar(number, member, sets) for member in members
                 ):
                     join(forest, number, other)
                     mine += groups.pop(other)
             groups[root(forest, number)] = mine
 
-    def _alike(self, one: int, other: int, sets: np.ndarray) -> bool:
+    def _similar(self, one: int, other: int, sets: np.ndarray) -> bool:
         first, second = (sets[self._ends[i] : self._ends[i + 1]] for i in (one, other))
         if min(len(first), len(second)) < ALIKE * max(len(first), len(second)):
             return False
