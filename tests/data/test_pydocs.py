@@ -210,6 +210,6 @@ def test_test_blocks_of_the_default_config_do_not_stand_in_its_training_text(tmp
         given = (out[split], tmp_path / "tokenizer.json", source["length"], path)
         tokenizer.encode_split(*given, {}, None, end)
         blocks[split] = Sequences.open(path)
-    found = overlap(blocks["train"], blocks["test"])
+    found = overlap(blocks["train"], blocks["test"].tokens)
     assert found["blocks"] > 5000
     assert len(found["verbatim"]) < 0.01 * found["blocks"]

@@ -123,8 +123,6 @@ def test_rules_that_are_ambiguous_or_incomplete_or_no_probabilities_are_refused(
         Tree(-rules(), 2)
     with pytest.raises(ValueError, match="shape"):
         Tree(np.ones((2, 2)), 2)
-    with pytest.raises(ValueError, match="level 3: expected 0 to the depth 2"):
-        Tree(rules(), 2, 3)
 
 
 def made(source, folder):

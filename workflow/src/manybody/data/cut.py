@@ -31,12 +31,10 @@ ROUNDS = 500
 class Cut:
     """The Hamiltonian's distribution cut at `order`; `probabilities` of all states, (|V|,) * L.
 
-    `ValueError` for an order outside 1 ... k - 1, `Refusal` for too many states.
+    The order is 1 ... k - 1. `Refusal` for too many states.
     """
 
     def __init__(self, hamiltonian: Hamiltonian, order: int, kept: str):
-        if not 0 < order < hamiltonian.order:
-            raise ValueError(f"order {order}: expected 1 to {hamiltonian.order - 1}")
         size = hamiltonian.vocabulary**hamiltonian.length
         if size > STATES:
             raise Refusal(

@@ -17,21 +17,15 @@ BLOCK = 2**20  # training tokens in memory at once
 STREAM = 10**7  # training tokens that frequencies are counted in
 
 
-def overlap(train: Sequences, test: Sequences) -> dict:
-    """Counts the test blocks whose tokens stand, in a row, anywhere in the training text.
+def overlap(train: Sequences, blocks: np.ndarray) -> dict:
+    """Counts the test blocks, tokens (N, L), that stand in a row anywhere in the training text.
 
     The training text is the sequences of `train` one after another, as they were cut from it.
     Returns `blocks` (test blocks), `verbatim` (the rows of those that stand there whole), `run`
     (`SHARED`, or L where that is less) and `runs` (how many share that many tokens in a row).
-    Memory: the test blocks and `BLOCK` training tokens. `ValueError` for different vocabularies.
+    Memory: the test blocks and `BLOCK` training tokens.
     """
-    if train.vocabulary != test.vocabulary:
-        raise ValueError(
-            f"overlap: |V| is {train.vocabulary} in training and {test.vocabulary} in test, "
-            "expected the same tokenizer"
-        )
-    blocks = test.tokens
-    run = min(SHARED, test.length)
+    run = min(SHARED, blocks.shape[1])
     whole = stand_in(train, blocks)
     parts = np.lib.stride_tricks.sliding_window_view(blocks, run, axis=1)
     shared = stand_in(train, parts.reshape(-1, run)).reshape(parts.shape[:2]).any(axis=1)

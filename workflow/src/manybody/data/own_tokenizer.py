@@ -12,8 +12,8 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from manybody.data import SourceError, download
-from manybody.data.tokenizer import write_digest
-from manybody.io.atomic import atomic, read_json, to_json, write_json
+from manybody.data.tokenizer import save
+from manybody.io.atomic import read_json, to_json, write_json
 from manybody.io.lease import lease
 
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
@@ -42,10 +42,7 @@ def take(folder: str | Path, origin: str, out: str | Path, special: str | Path) 
     tokenizer.no_truncation()
     tokenizer.no_padding()
     write_json(special, describe(tokenizer, _roles(Path(folder))))
-    text = tokenizer.to_str(pretty=True) + "\n"
-    write_digest(out, text)
-    with atomic(out) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    save(tokenizer, out)
 
 
 def describe(tokenizer: Tokenizer, roles: dict[str, str]) -> dict[str, Any]:

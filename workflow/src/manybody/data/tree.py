@@ -27,17 +27,14 @@ BLOCK = 4096  # sequences whose messages are in memory at once
 
 
 class Tree:
-    """`rules` M (q, q, q), depth l and the level k at which it is filtered.
+    """`rules` M (q, q, q), depth l and the level k, 0 ... l, at which it is filtered.
 
-    `ValueError` for rules that are no probabilities or do not give each pair one parent, and for a
-    level outside 0 ... l.
+    `ValueError` for rules that are no probabilities or do not give each pair one parent.
     """
 
     def __init__(self, rules: np.ndarray, depth: int, level: int = 0):
         self.rules = np.asarray(rules, np.float64)
         check_rules(self.rules)
-        if not 0 <= level <= depth:
-            raise ValueError(f"level {level}: expected 0 to the depth {depth}")
         self.depth, self.level, self.vocabulary = depth, level, len(self.rules)
         self.length = 2**depth
         sides = self.rules.sum(axis=2), self.rules.sum(axis=1)
