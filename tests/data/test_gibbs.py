@@ -35,7 +35,7 @@ def model(order, colours, length=6, vocabulary=3, scale=2.0, seed=0) -> Hamilton
 
 
 class Loops:
-    """What the compiled loops draw from, before the softmax."""
+    """The logits that the compiled loops draw from."""
 
     def __init__(self, hamiltonian: Hamiltonian):
         self.length, self.vocabulary = hamiltonian.length, hamiltonian.vocabulary

@@ -1,4 +1,4 @@
-"""How much of the test blocks stands in the training text, against strings searched in strings."""
+"""Test blocks that stand in the training text, against strings searched in strings."""
 
 import json
 

@@ -6,7 +6,7 @@ Three rules, each on the whole corpus before any split is known:
    more than `COMMON` documents have, stays in the first of them only. What is left between two cuts
    stays if it has `LEAST` words (Lee et al. 2022, arXiv 2107.06499, cut passages of 50 tokens).
 3. Near-duplicates, documents whose sets of `SHINGLE`-word shingles have a Jaccard index of at least
-   `ALIKE`, are one group, and so are documents of one origin. A group goes into one split.
+   `SIMILAR`, are one group, and so are documents of one origin. A group goes into one split.
 
 Candidates of rule 3 share a band of a MinHash signature (datasketch; Broder 1997). A pair with the
 Jaccard index 0.5 is a candidate with probability 1 - (1 - 0.5^3)^42 = 0.996. Each candidate is then
@@ -37,7 +37,7 @@ PASSAGE = 5  # words
 PHRASE = 4  # words
 LEAST = 3  # words
 SHINGLE = 5  # words
-ALIKE = 0.5  # Jaccard index of near-duplicates
+SIMILAR = 0.5  # Jaccard index of near-duplicates
 BANDS, ROWS = 42, 3
 BATCH = 2**20  # hashes in memory at once
 WORD = re.compile(r"[^\W_]+")  # a name such as max_length is two words
@@ -310,10 +310,10 @@ class Shingles:
 
     def _similar(self, one: int, other: int, sets: np.ndarray) -> bool:
         first, second = (sets[self._ends[i] : self._ends[i + 1]] for i in (one, other))
-        if min(len(first), len(second)) < ALIKE * max(len(first), len(second)):
+        if min(len(first), len(second)) < SIMILAR * max(len(first), len(second)):
             return False
         common = len(np.intersect1d(first, second, assume_unique=True))
-        return common >= ALIKE * (len(first) + len(second) - common)
+        return common >= SIMILAR * (len(first) + len(second) - common)
 
 
 def _buckets(rows: np.ndarray) -> Iterator[np.ndarray]:

@@ -253,7 +253,7 @@ def check_tensor(name: str, tensor: np.ndarray) -> None:
     if tensor.ndim not in ORDERS:
         raise ValueError(f"{name}: {tensor.ndim} indices, expected k = 2, 3 or 4")
     if len(set(tensor.shape)) > 1 or not tensor.size:
-        raise ValueError(f"{name}: shape {tensor.shape}, expected all sides alike and not empty")
+        raise ValueError(f"{name}: shape {tensor.shape}, expected all sides equal and not empty")
     if not np.isfinite(tensor).all():
         where = _first(~np.isfinite(tensor))
         raise ValueError(f"{name}{where} = {tensor[tuple(where)]}, expected finite numbers")
@@ -293,7 +293,7 @@ def check_distinct(name: str, tensor: np.ndarray) -> None:
 
 
 def coincident(length: int, order: int) -> np.ndarray:
-    """Where at least two of the sites are the same: bool, (L,) * order."""
+    """True where at least two of the sites are the same: bool, (L,) * order."""
     sites = np.indices((length,) * order, sparse=True)
     found = np.zeros((length,) * order, dtype=bool)
     for a in range(order):

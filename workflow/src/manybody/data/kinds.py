@@ -208,7 +208,7 @@ class AlignmentShares(Shares):
     """Shares of the sequences, which sum to 1, and what is held out together."""
 
     by: Literal["clusters", "random"] = key(
-        "clusters: whole clusters of sequences alike at this identity are held out, so that none "
+        "clusters: whole clusters of sequences similar at this identity are held out, so that none "
         "has a near copy among the training ones; random: they may.",
         "clusters",
     )
@@ -227,7 +227,7 @@ class AlignmentSource(SourceOptions):
     format: Literal["fasta", "a3m", "stockholm"] = key("Its format.")
     alphabet: Literal["protein", "rna", "dna"] = key("Letters; the gap is one more colour.")
     identity: number(gt=0, le=1) = key(
-        "Share of equal columns, gaps included, from which two sequences count as alike."
+        "Share of equal columns, gaps included, from which two sequences count as similar."
     )
     split: AlignmentShares = key(
         "Shares of the sequences, which sum to 1, and what is held out together."
@@ -291,7 +291,7 @@ class CutSource(Derived):
     at: Count = key("Largest order of interaction that is left.")
     kept: Literal["interactions", "marginals"] = key(
         "interactions: the terms of that order and below, in the zero-sum gauge; marginals: the "
-        "law of that order with the marginals of the planted one on so many sites."
+        "distribution of that order with the marginals of the planted one on so many sites."
     )
     seed: Seed = key("Draws the sequences.")
 
@@ -326,8 +326,8 @@ class NGramCloneSource(Derived):
     order: int = key("Order n: a token depends on the n - 1 before it.", ge=1, le=8)
     smoothing: Literal["kneser-ney", "maximum-entropy"] = key(
         "kneser-ney is interpolated and gives every sequence some probability; maximum-entropy is "
-        "the law of largest entropy with the frequencies of the training blocks' n-grams and of "
-        "their beginnings."
+        "the distribution of largest entropy with the frequencies of the training blocks' n-grams "
+        "and of their beginnings."
     )
     seed: Seed = key("Draws the sequences.")
 
@@ -353,7 +353,7 @@ class NoisySource(Derived):
     kind: Literal["noisy"]
     source: refers("sources", "text") = key("Source whose sequences they are, the first of each.")
     share: Inside = key(
-        "Share of the tokens that are replaced, by draws of the training text's unigram law."
+        "Share of the tokens that are replaced, by draws of the training text's unigrams."
     )
     seed: Seed = key("Draws which, and by what.")
 

@@ -69,8 +69,8 @@ class MaximumEntropy(Ancestral):
         self._states = np.unique(shorter)
         if self.steps * len(self._states) > NUMBERS:
             raise Refusal(
-                f"the law of largest entropy of order {order} has {len(self._states)} states at "
-                f"{self.steps} places, expected at most {NUMBERS} in all. Take a lower order, "
+                f"the distribution of largest entropy of order {order} has {len(self._states)} "
+                f"states at {self.steps} places, expected at most {NUMBERS} in all. Take a lower order, "
                 "shorter sequences, or smoothing: kneser-ney"
             )
         first, last = (looked_up(self._states, shorter[:, end])[0] for end in (0, -1))
@@ -97,7 +97,7 @@ class MaximumEntropy(Ancestral):
         self._solve(logs)
         if self.error > TOLERANCE:
             raise Refusal(
-                f"the frequencies of the law of order {self.order} differ by up to "
+                f"the frequencies of the distribution of order {self.order} differ by up to "
                 f"{self.error:.2g} from those of the sequences after {ROUNDS} rounds, expected "
                 f"{TOLERANCE:g}. Take a lower order or more sequences"
             )
@@ -171,8 +171,8 @@ def fitted(train: Sequences, order: int, smoothing: str) -> Ancestral:
     return MaximumEntropy(train.tokens, train.vocabulary, order)
 
 
-def card(law: Ancestral, clone: np.ndarray, train: Sequences, test: Sequences) -> dict:
-    """The card of a clone, tokens (N, L), drawn from `law`, beside the text.
+def card(model: Ancestral, clone: np.ndarray, train: Sequences, test: Sequences) -> dict:
+    """The card of a clone, tokens (N, L), drawn from `model`, beside the text.
 
     `loss`: the distribution's on text (test sequences) and on the clone, in nats a token given
     those before it, each with its standard error over sequences; of text without the share
@@ -184,13 +184,13 @@ def card(law: Ancestral, clone: np.ndarray, train: Sequences, test: Sequences) -
     sequences. `error`: what the frequencies of a distribution of largest entropy are off.
     """
     rows = test.tokens[: len(clone)]
-    logs = [law.next_token(tokens).mean(axis=1) for tokens in (rows, clone)]
+    logs = [model.next_token(tokens).mean(axis=1) for tokens in (rows, clone)]
     possible = np.isfinite(logs[0])
-    few = max(2, int(LOOKUPS / (rows.shape[1] * law.vocabulary * law.order)))
+    few = max(2, int(LOOKUPS / (rows.shape[1] * model.vocabulary * model.order)))
     loss = dict(
         text=_mean(-logs[0][possible]),
         clone=_mean(-logs[1]),
-        masked=_mean(-law.masked(rows[possible][:few]).mean(axis=1)),
+        masked=_mean(-model.masked(rows[possible][:few]).mean(axis=1)),
         impossible=float(1 - possible.mean()),
     )
     text, given = loss["text"], Text(train)
@@ -203,7 +203,7 @@ def card(law: Ancestral, clone: np.ndarray, train: Sequences, test: Sequences) -
             for number, order in enumerate(("unigram", "bigram"), start=1)
         },
         copied=dict(zip(both, given.copied(list(both.values())), strict=True)),
-        error=getattr(law, "error", None),
+        error=getattr(model, "error", None),
         state="a sample",
     )
 
@@ -226,18 +226,18 @@ def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> Non
     """
     train, test = map(Sequences.open, given)
     try:
-        law = fitted(train, source["order"], source["smoothing"])
+        model = fitted(train, source["order"], source["smoothing"])
     except ValueError as error:
         raise SourceError(f"{source['source']}: {error}", "order") from error
     streams = streams_of(source["seed"], SPLITS)
     drawn = {
-        split: law.draw(
+        split: model.draw(
             source["sequences"][split], train.length, np.random.default_rng(streams[split])
         )
         for split in SPLITS
     }
     about = {key: source[key] for key in ("order", "smoothing", "seed")}
-    about |= dict(source=name, of=source["source"], card=card(law, drawn["test"], train, test))
+    about |= dict(source=name, of=source["source"], card=card(model, drawn["test"], train, test))
     log.warning("%s", sentence(about["card"]))
     for split, tokens in drawn.items():
         sequences.write(out[split], tokens, train.vocabulary, {**about, "split": split})

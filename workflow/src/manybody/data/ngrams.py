@@ -107,7 +107,7 @@ def counted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _firsts(ordered: np.ndarray) -> np.ndarray:
-    """Where each value of a sorted array stands first."""
+    """Places where each value of a sorted array stands first."""
     return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
 
 

@@ -25,7 +25,7 @@ class SourceOptions(Block):
     package_files: ClassVar[tuple[str, ...]] = ()
     """Files beside the module that it reads."""
     conditionals: ClassVar[tuple[str, str] | None] = None
-    """Where the conditionals are known: the source's file that holds them, and the module whose
+    """The conditionals, if they are known: the source's file that holds them, and the module whose
     `read_conditionals(path)` gives an object with `vocabulary` and `log_conditionals(tokens)`."""
     carded: ClassVar[bool] = False
     """True if the sequences are described as a clone's are, by the `card` of their document."""

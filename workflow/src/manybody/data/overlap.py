@@ -66,7 +66,7 @@ def sentence(shares: dict) -> str:
 
 
 def stand_in(train: Sequences, wanted: np.ndarray) -> np.ndarray:
-    """Which rows of `wanted` (n, w) are w tokens in a row of the training text: (n,) bool."""
+    """True for rows of `wanted` (n, w) that are w tokens in a row of the training text: (n,)."""
     width = wanted.shape[1]
     rows, inverse = np.unique(wanted, axis=0, return_inverse=True)
     hashes = _hashes(rows)[:, 0]
@@ -82,8 +82,8 @@ def stand_in(train: Sequences, wanted: np.ndarray) -> np.ndarray:
             place = np.searchsorted(ordered, hashed[candidates]) + shift
             inside = place < len(ordered)
             candidates, place = candidates[inside], place[inside]
-            alike = ordered[place] == hashed[candidates]
-            candidates, place = candidates[alike], place[alike]
+            equal = ordered[place] == hashed[candidates]
+            candidates, place = candidates[equal], place[equal]
             if not len(candidates):
                 break
             same = (windows[candidates] == rows[order[place]]).all(axis=1)

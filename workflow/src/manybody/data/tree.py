@@ -142,10 +142,8 @@ def of(source: dict) -> Tree:
     try:
         if "file" in given:
             return Tree(read_tensor(given["file"], "rules"), source["depth"], source["level"])
-        stream = np.random.SeedSequence(source["seed"])
-        rules = random_rules(
-            source["vocabulary"], given["deviation"], np.random.default_rng(stream)
-        )
+        random = np.random.default_rng(source["seed"])
+        rules = random_rules(source["vocabulary"], given["deviation"], random)
         return Tree(rules, source["depth"], source["level"])
     except (ArtifactError, ValueError) as error:
         raise SourceError(f"{given.get('file')}: {error}", "rules.file") from error
@@ -197,10 +195,10 @@ def mean_and_error(values: np.ndarray) -> list[float]:
     return [float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))]
 
 
-def _chosen(laws: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def _chosen(probabilities: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """One draw from each distribution of the last axis: (...)."""
-    sums = laws.cumsum(axis=-1)
-    wanted = random.random(laws.shape[:-1]) * sums[..., -1]
+    sums = probabilities.cumsum(axis=-1)
+    wanted = random.random(probabilities.shape[:-1]) * sums[..., -1]
     return (sums <= wanted[..., None]).sum(axis=-1)
 
 
