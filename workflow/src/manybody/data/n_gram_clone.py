@@ -70,8 +70,8 @@ class MaximumEntropy(Ancestral):
         if self.steps * len(self._states) > NUMBERS:
             raise Refusal(
                 f"the distribution of largest entropy of order {order} has {len(self._states)} "
-                f"states at {self.steps} places, expected at most {NUMBERS} in all. Take a lower order, "
-                "shorter sequences, or smoothing: kneser-ney"
+                f"states at {self.steps} places, expected at most {NUMBERS} in all. Take a lower "
+                "order, shorter sequences, or smoothing: kneser-ney"
             )
         first, last = (looked_up(self._states, shorter[:, end])[0] for end in (0, -1))
         self.beginnings = np.bincount(first, minlength=len(self._states)) / len(rows)
