@@ -13,10 +13,8 @@ from manybody.data import enumeration, gibbs, pair_gibbs
 from manybody.data.gibbs_loops import RENEWAL, buffers, initial_logits, move_logits
 from manybody.data.hamiltonian import (
     Hamiltonian,
-    colour_bins,
     field_scale,
     site_tuples,
-    sorted_colours,
 )
 from manybody.data.many_body import draw
 
@@ -252,11 +250,3 @@ def test_the_subsets_around_a_site_are_all_of_the_others_in_order(length, size):
     for site, around in enumerate(found.tolist()):
         others = [other for other in range(length) if other != site]
         assert around == [list(subset) for subset in combinations(others, size)]
-
-
-def test_a_bin_holds_the_colours_of_one_sorted_row():
-    bins, rows = colour_bins(4, 3), sorted_colours(4, 3)
-    assert len(rows) == 20
-    for colours in np.ndindex(4, 4, 4):
-        assert tuple(rows[bins[colours]]) == tuple(sorted(colours))
-    assert colour_bins(5, 0) == 0

@@ -24,6 +24,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from datasketch import MinHash
@@ -78,7 +79,12 @@ class Deduplicated:
         cut = Passages(raw, folder, works) if passages else None
         joined: list[tuple[int, int]] = []
         firsts: dict[int, int] = {}
-        with documents.writer(self._cleaned, {}) as writer, Shingles(folder) as shingles:
+        with (
+            documents.writer(self._cleaned, {}) as writer,
+            (folder / "shingles").open("wb") as sets,
+            (folder / "signatures").open("wb") as signatures,
+        ):
+            shingles = Shingles(sets, signatures)
             for document, work in zip(by_document(Documents(raw)), works, strict=False):
                 text = once.kept(separate(document), work, " " if passages else "")
                 if cut is not None:
@@ -234,20 +240,15 @@ def _runs(words: list[str], length: int) -> Iterator[int]:
 
 
 class Shingles:
-    """The sets of shingles and the signatures of documents, on disk; `groups` compares them."""
+    """The sets of shingles and the signatures of documents, in two files that are open for writing.
 
-    def __init__(self, folder: Path):
-        self._paths = folder / "shingles", folder / "signatures"
+    `groups` compares the documents when the files are closed.
+    """
+
+    def __init__(self, sets: BinaryIO, signatures: BinaryIO):
+        self._sets, self._signatures = sets, signatures
         self._ends, self._keys = array("q", [0]), array("Q")
         self._empty = MinHash(BANDS * ROWS, seed=1, hashfunc=int)
-
-    def __enter__(self) -> "Shingles":
-        self._sets, self._signatures = (path.open("wb") for path in self._paths)
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._sets.close()
-        self._signatures.close()
 
     def add(self, pieces: Iterable[Piece]) -> bool:
         """Takes one document; False if it has no piece."""
@@ -285,8 +286,8 @@ class Shingles:
         forest = np.arange(count)
         for pair in joined:
             join(forest, *pair)
-        sets = np.memmap(self._paths[0], np.uint64, "r")
-        signatures = np.memmap(self._paths[1], np.uint32, "r", shape=(count, BANDS, ROWS))
+        sets = np.memmap(self._sets.name, np.uint64, "r")
+        signatures = np.memmap(self._signatures.name, np.uint32, "r", shape=(count, BANDS, ROWS))
         for band in range(BANDS):
             for bucket in _buckets(signatures[:, band]):
                 self._join(bucket, forest, sets)
