@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from manybody.data.likeness import Text
+from manybody.data.overlap import Text
 from manybody.io import tables
 from manybody.io.atomic import sha256
 from manybody.io.manifest import Manifest
