@@ -10,7 +10,7 @@ import pandas as pd
 from manybody.io import tables
 from manybody.papers import readings
 from manybody.papers.inputs import with_files
-from manybody.papers.multi_index import message_passing, public
+from manybody.papers.multi_index import fig1, public
 
 COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
 ALPHAS = np.round(0.05 * np.arange(1, 33), 2)
@@ -132,7 +132,7 @@ def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, init="informed", failed=(), bad=
                 made.add(f"{part}{name}", series, steps, found, seed=seeds)
                 if informed:
                     made.add(f"SE {part}{name}", series, steps, mean, ERROR)
-        for quantity in message_passing.ACROSS:
+        for quantity in fig1.ACROSS:
             y = 0.8 * (1 + 0.1 * draws.standard_normal((runs, 1))) / math.sqrt(size)
             made.add(quantity, series, steps, y, seed=seeds)
         end = public.MESSAGE_PASSING["error plug-in"].get(alpha, 0.005)

@@ -9,8 +9,7 @@ import pytest
 from legible import faults
 
 from manybody.papers import readings, style
-from manybody.papers.multi_index import curves, fig1, fig3, theories
-from manybody.papers.multi_index import message_passing as runs_of_gamp
+from manybody.papers.multi_index import curves, fig1, fig2, fig3
 from manybody.papers.readings import Value
 
 # What planted tables say: the public numbers where those agree with each other.
@@ -77,11 +76,11 @@ def test_a_number_that_is_off_is_said_to_be(name, role, off, tmp_path):
 def test_stored_numbers_are_compared_where_the_difference_is_largest():
     found = {1: Value(1.1, 0.02, 4), 2: Value(1.8, 0.03, 5), 3: Value(9.0, 0.1, 6), 4: None}
     stored = {1: 1.0, 2: 2.0, 3: 3.0, 4: 4.0}
-    part = theories.largest_difference("Q", found, stored, 0.05, failed=[3.0])
+    part = curves.largest_difference("Q", found, stored, 0.05, failed=[3.0])
     assert (part.value, part.error, part.runs) == (pytest.approx(-0.2), 0.03, 5)
     assert part.region == (-0.05, 0.05)
     assert part.label == "Q, largest difference at 2 points, at alpha = 2"
-    assert "no common points" in str(theories.largest_difference("Q", {1: None}, {1: 2}, 0.1))
+    assert "no common points" in str(curves.largest_difference("Q", {1: None}, {1: 2}, 0.1))
 
 
 def test_times_between_layers_are_those_of_runs_that_learn_both():
@@ -90,7 +89,7 @@ def test_times_between_layers_are_those_of_runs_that_learn_both():
         x = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10.0])
         made.add("cosine 2", "", x, np.where(x >= two, 0.5, 0.0), seed=run)
         made.add("cosine 1", "", x, np.where(x >= one, 0.5, 0.0), seed=run)
-    part = theories.later("SGD", made.table(), "cosine 2", "cosine 1")
+    part = curves.later("SGD", made.table(), "cosine 2", "cosine 1")
     assert part.value == pytest.approx(17 / 3)
     assert part.error == pytest.approx(np.std([4, 5, 8], ddof=1) / 3**0.5)
     assert part.label == "SGD, 3 of 4 runs learned both"
@@ -144,7 +143,7 @@ def test_averages_whose_identities_fail_are_marked_and_not_judged(tmp_path):
 
 def test_the_smallest_step_of_layer_1_has_the_errors_of_both_ends(tmp_path):
     made = planted.held().off("fixed", 3.0, "y_err", x=0.95).off("fixed", 4.0, "y_err", x=0.93)
-    step = planted.of("fig5", tmp_path, fixed_overlap=made).step
+    (step,) = planted.judged("fig5", tmp_path, fixed_overlap=made)["layer-2-helps"].parts
     assert (step.value, step.error) == (0.0, pytest.approx(5e-4))
     assert step.label == "smallest step of Q11, up to Q22 = 0.95"
 
@@ -195,19 +194,17 @@ def test_a_random_start_is_compared_with_the_public_run(tmp_path):
 def test_means_of_runs_are_those_that_converged():
     made = planted.gamp(alphas=(1.0, 1.1), failed=(1.1,), bad=3, runs=8)
     made = made.off("Q11", 40, series="1.1", seed=[0, 1, 2])
-    assert runs_of_gamp.converged_mean(made.table(), "Q11", 1.1).runs == 5
-    assert runs_of_gamp.converged_mean(made.table(), "Q11", 1.1).value == pytest.approx(
-        0.77, abs=0.02
-    )
-    assert runs_of_gamp.converged_mean(made.table(), "Q11", 0.7) is None
+    assert fig1.converged_mean(made.table(), "Q11", 1.1).runs == 5
+    assert fig1.converged_mean(made.table(), "Q11", 1.1).value == pytest.approx(0.77, abs=0.02)
+    assert fig1.converged_mean(made.table(), "Q11", 0.7) is None
     made = planted.gamp(alphas=(1.1,), failed=(1.1,), bad=7, runs=8)
-    assert runs_of_gamp.converged_mean(made.table(), "Q11", 1.1) is None
+    assert fig1.converged_mean(made.table(), "Q11", 1.1) is None
 
 
 def test_runs_that_ended_early_stay_where_they_are():
     frame = planted.Maker().add("cosine 1", "", [1, 2, 3], [0.1, 0.2, 0.3]).frame()
     short = planted.Maker().add("cosine 1", "", [1, 2], [0.5, 0.7], seed=1).frame()
-    found = runs_of_gamp.extended(pd.concat([frame, short]))
+    found = fig2.extended(pd.concat([frame, short]))
     assert found.loc[found["seed"] == 1, "y"].tolist() == [0.5, 0.7, 0.7]
 
 
