@@ -237,7 +237,7 @@ def curve_of_losses(ridges=(1e-3, 1e-2, 0.1), shift=1.0):
                 ]
     rows.append(("optimum", "", 0, np.nan, 0.69, np.nan))
     columns = ["quantity", "series", "seed", "x", "y", "y_err"]
-    return pd.DataFrame(rows, columns=columns), {"length": 20}
+    return pd.DataFrame(rows, columns=columns), {"entry": {}, "length": 20}
 
 
 SIZES = (500, 1000, 2000, 3000, 5000, 10000, 20000)

@@ -48,13 +48,9 @@ class Choice(Part):
     candidates: Annotated[list[refers("models")], Field(min_length=1)] = key(CANDIDATES)
     seeds: Seeds = key("Runs of each.")
 
-    def runs(self, source: str) -> list[dict]:
-        """Runs of all candidates, as fields of their keys."""
-        return [
-            {"source": source, "model": model, "seed": seed}
-            for model in self.candidates
-            for seed in self.seeds
-        ]
+    def runs(self, source: str) -> list[tuple[str, str, int]]:
+        """Source, model and seed of the runs of all candidates."""
+        return [(source, model, seed) for model in self.candidates for seed in self.seeds]
 
 
 class Architecture(Choice):
@@ -90,15 +86,15 @@ class Block(Figure):
     interpolation: list[Interpolation] = key("Interpolated models of panel d.", [])
 
     def misfits(self, path, config):
-        named = {"optimum": [self.optimum]}
-        for key_, entries in (("runs", self.runs), ("interpolation", self.interpolation)):
-            for number, entry in enumerate(entries):
-                longer = [entry.longer] if getattr(entry, "longer", None) else []
-                named[f"{key_}[{number}]"] = [*entry.candidates, *longer]
-        for where, names in named.items():
-            for name in names:
-                model = config.models[name]
-                yield from model.misfits_of(f"{path}.{where}", name, self.source, config)
+        named = [("optimum", self.optimum)]
+        for number, entry in enumerate(self.runs):
+            tried = [*entry.candidates, *filter(None, [entry.longer])]
+            named += [(f"runs[{number}]", name) for name in tried]
+        for number, entry in enumerate(self.interpolation):
+            named += [(f"interpolation[{number}]", name) for name in entry.candidates]
+        for where, name in named:
+            model = config.models[name]
+            yield from model.misfits_of(f"{path}.{where}", name, self.source, config)
 
 
 class Inputs(needed.Inputs):
@@ -115,18 +111,25 @@ class Inputs(needed.Inputs):
     def of(cls, block: Block, config: dict) -> "Inputs":
         mapped = [run for entry in block.runs for run in entry.runs(block.source)]
         others = [run for entry in block.interpolation for run in entry.runs(block.source)]
-        more = [(block.optimum, 0)]
-        more += [(one.longer, seed) for one in block.runs if one.longer for seed in one.seeds]
-        more = [{"source": block.source, "model": model, "seed": seed} for model, seed in more]
-        given = [(run["source"], run["model"], run["seed"]) for run in [*mapped, *others]]
+        more = [(block.source, block.optimum, 0)]
+        more += [
+            (block.source, one.longer, seed)
+            for one in block.runs
+            for seed in one.seeds
+            if one.longer
+        ]
         return cls(
-            models=[Trained(**run) for run in [*mapped, *others, *more]],
-            maps=[Maps(**run) for run in mapped],
-            equations=Equations(runs=list(dict.fromkeys(given))),
+            models=[Trained(**_named(run)) for run in [*mapped, *others, *more]],
+            maps=[Maps(**_named(run)) for run in mapped],
+            equations=Equations(runs=list(dict.fromkeys([*mapped, *others]))),
             sequences=Sequences(source=block.source),
             hamiltonian=Hamiltonian(source=block.source),
             source=config["sources"][block.source],
         )
+
+
+def _named(run: tuple[str, str, int]) -> dict:
+    return dict(zip(("source", "model", "seed"), run, strict=True))
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,10 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses, maps and errors of the best recipes, and of all that were tried."""
-    return tables_of(read(inputs, block))
+    data = read(inputs, block)
+    maps = _maps(data)
+    parts = [*_losses(data), *_map_rows(maps), *_errors(data), *_steps(data), *runs.numbers(data)]
+    return Tables(style.gathered(parts), data, maps)
 
 
 def read(inputs: Inputs, block: Block) -> Data:
@@ -148,7 +154,6 @@ def read(inputs: Inputs, block: Block) -> Data:
     from manybody.data.hamiltonian import Hamiltonian as Stored
     from manybody.io import sequences, tables
 
-    held_out = sequences.Sequences.open(inputs.sequences.file())
     manifests = {(run.model, run.seed): run.file() for run in inputs.models}
     mapped = {(run.model, run.seed): run.file() for run in inputs.maps}
     losses, _ = tables.read_theory(inputs.equations.file())
@@ -158,13 +163,12 @@ def read(inputs: Inputs, block: Block) -> Data:
         found = runs.training_runs.read(manifests[model, seed])
         return runs.PottsRun(*found, {}, each=each.get((named, seed)))
 
-    def entry(part: Choice, label: str, a: float = math.nan) -> Entry:
-        def candidate(model: str) -> Candidate:
-            return Candidate(model, {seed: read_run(model, seed, model) for seed in part.seeds})
+    def candidate(model: str, seeds: list[int]) -> Candidate:
+        return Candidate(model, {seed: read_run(model, seed, model) for seed in seeds})
 
-        made = Entry(label, [candidate(model) for model in part.candidates], a)
-        if getattr(part, "longer", None):
-            made.longer = candidate(part.longer)
+    def entry(part: Choice, label: str, a: float = math.nan, longer: str | None = None) -> Entry:
+        made = Entry(label, [candidate(model, part.seeds) for model in part.candidates], a)
+        made.longer = candidate(longer, part.seeds) if longer else None
         for seed, run in made.runs.items():
             if (made.best.model, seed) in mapped:
                 run.maps, run.values = runs.read_maps(mapped[made.best.model, seed])
@@ -174,18 +178,11 @@ def read(inputs: Inputs, block: Block) -> Data:
     return Data(
         source=inputs.source,
         hamiltonian=Stored.load(inputs.hamiltonian.file()),
-        tokens=held_out.tokens,
+        tokens=sequences.Sequences.open(inputs.sequences.file()).tokens,
         optimum=read_run(block.optimum, 0, ""),
-        architectures=[entry(part, part.label) for part in block.runs],
+        architectures=[entry(part, part.label, longer=part.longer) for part in block.runs],
         interpolation=[entry(part, f"a = {part.a:g}", part.a) for part in steps],
     )
-
-
-def tables_of(data: Data) -> Tables:
-    """The tables of these runs."""
-    maps = _maps(data)
-    parts = [*_losses(data), *_map_rows(maps), *_errors(data), *_ends(data), *_steps(data)]
-    return Tables(style.gathered(parts + runs.numbers(data)), data, maps)
 
 
 def _losses(data: Data) -> list[pd.DataFrame]:
@@ -200,8 +197,13 @@ def _losses(data: Data) -> list[pd.DataFrame]:
             found.append(points("loss", entry.label, seed, curve.index, curve))
     optimum = data.optimum.curve.iloc[-1]
     found.append(points("loss", "optimum", "", [math.nan], [optimum["loss"]], optimum["loss_se"]))
-    for size in dict.fromkeys(data.trained_on(entry) for entry in data.architectures):
-        expected = [data.expected_excess(size)]
+    length, vocabulary = data.hamiltonian.length, data.hamiltonian.vocabulary
+    parameters = length * (length - 1) + vocabulary * (vocabulary - 1) - 1
+    every = data.source["sequences"]["train"]
+    for size in dict.fromkeys(
+        entry.best.recipe.get("subset") or every for entry in data.architectures
+    ):
+        expected = [parameters / (2 * size * length)]
         found.append(points("a", f"p/(2ML), M = {size}", "", [math.nan], expected))
     return found
 
@@ -218,21 +220,17 @@ def _maps(data: Data) -> list[tuple[str, str, np.ndarray]]:
     Of factored attention it is c A, with c the scale, sign included, that is nearest to J: the
     gauge. The averaged maps of encoders have no gauge and are as they are.
     """
-    shown = [("J", "true couplings", data.hamiltonian.couplings)]
+    shown = [("J", "true couplings", np.array(data.hamiltonian.couplings, float))]
     for entry in data.architectures:
-        found = entry.runs[runs.training_runs.chosen(entry.runs)].last_map
-        if found is not None:
-            error = data.coupling_error(found)
+        run = entry.runs[runs.training_runs.chosen(entry.runs)]
+        if run.maps:
+            error = data.coupling_error(run.last_map)
             words = f"err {error.error:.2g}, r {error.pearson:.3f}"
-            gauged = error.scale * found if entry.kind in FACTORED else found
-            shown.append((entry.label, words, gauged))
-    return [(label, words, _without_diagonal(matrix)) for label, words, matrix in shown]
-
-
-def _without_diagonal(matrix: np.ndarray) -> np.ndarray:
-    found = np.array(matrix, float)
-    np.fill_diagonal(found, np.nan)
-    return found
+            scale = error.scale if entry.kind in FACTORED else 1.0
+            shown.append((entry.label, words, scale * run.last_map))
+    for *_, matrix in shown:
+        np.fill_diagonal(matrix, math.nan)
+    return shown
 
 
 def _map_rows(maps: list[tuple[str, str, np.ndarray]]) -> list[pd.DataFrame]:
@@ -244,23 +242,17 @@ def _map_rows(maps: list[tuple[str, str, np.ndarray]]) -> list[pd.DataFrame]:
 
 
 def _errors(data: Data) -> list[pd.DataFrame]:
-    """(c): err_J against the epoch, for runs whose maps were kept at more than one step."""
-    found = []
-    for entry in data.architectures:
+    """(c): err_J against the epoch, for runs whose maps were kept at more than one step; beside it
+    err_J of every seed at its last step."""
+    found, beside = [], []
+    for number, entry in enumerate(data.architectures):
         curves = [curve for run in entry.runs.values() if len(curve := data.error_curve(run))]
         if curves:
             mean_, spread = _mean(curves, 0.0)
             found.append(points("c", entry.label, "mean", mean_.index, mean_, spread))
-    return found
-
-
-def _ends(data: Data) -> list[pd.DataFrame]:
-    """(c) beside: err_J of every seed at its last step."""
-    found = []
-    for number, entry in enumerate(data.architectures):
-        ends = entry.of_last_maps(lambda last: data.coupling_error(last).error)
-        found.append(points("c end", entry.label, ends.index, [number] * len(ends), ends))
-    return found
+        ends = data.end_errors(entry)["error"]
+        beside.append(points("c end", entry.label, ends.index, [number] * len(ends), ends))
+    return found + beside
 
 
 def _steps(data: Data) -> list[pd.DataFrame]:
@@ -280,50 +272,43 @@ def _steps(data: Data) -> list[pd.DataFrame]:
 
 def claims(tables: Tables) -> list[records.Claim]:
     """How encoders and the interpolation compare with factored attention, over seeds."""
-    data, id_ = tables.data, "potts/fig2"
+    data = tables.data
     seeds = max(len(entry.runs) for entry in data.entries)
     runs_each = f"up to {seeds} runs each" if seeds > 1 else "one run each"
     scope = f"{data.source['kind']} source, L = {data.hamiltonian.length}, {runs_each}"
     above_zero = "the mean difference over seeds is above 0 by three standard errors"
-    return [
-        records.judged(
-            f"{id_}/encoders-above",
+    rows = {
+        "encoders-above": (
             "Encoders end above factored attention, fewer layers higher (fig. 2a)",
             runs.encoders_above(data),
-            scope,
             above_zero,
         ),
-        records.judged(
-            f"{id_}/faster",
+        "faster": (
             "Factored attention converges faster than encoders (fig. 2a)",
             runs.faster(data),
-            scope,
             above_zero,
         ),
-        records.judged(
-            f"{id_}/interpolation",
+        "interpolation": (
             "The loss rises from factored to ordinary attention (fig. 2d)",
             runs.along_interpolation(data),
-            scope,
             above_zero,
         ),
-        *_searches(data, scope),
-    ]
-
-
-def _searches(data: Data, scope: str) -> list[records.Claim]:
-    """Judges the search of recipes, where rates were searched or longer runs made."""
-    inside = "The best learning rates lie inside the range that was searched"
-    enough = "More steps do not lower the losses of figure 2"
-    drop = f"the drop is below {runs.ENOUGH:g} nats per token"
-    parts_of = {
-        "rates": (inside, runs.searched(data), "the best rate is none of the outermost"),
-        "steps": (enough, runs.longer(data), drop),
+        "rates": (
+            "The best learning rates lie inside the range that was searched",
+            runs.searched(data),
+            "the best rate is none of the outermost",
+        ),
+        "steps": (
+            "More steps do not lower the losses of figure 2",
+            runs.longer(data),
+            f"the drop is below {runs.ENOUGH:g} nats per token",
+        ),
     }
+    searches = ("rates", "steps")  # judged where rates or lengths were tried
     return [
-        records.judged(f"potts/fig2/{name}", statement, parts, scope, rule, beyond=True)
-        for name, (statement, parts, rule) in parts_of.items()
-        if parts
+        records.judged(f"potts/fig2/{name}", statement, parts, scope, rule, beyond=name in searches)
+        for name, (statement, parts, rule) in rows.items()
+        if parts or name not in searches
     ]
 
 
@@ -367,15 +352,9 @@ def _draw_losses(axes, tables: Tables) -> None:
     drawn = tables.drawn[tables.drawn["panel"] == "a"]
     for _, row in drawn[drawn["series"].str.startswith("p/(2ML)")].iterrows():
         axes.axhline(row["y"], color="black", linestyle="--", linewidth=0.9, zorder=1)
-        axes.annotate(
-            row["series"].replace(",", f" = {row['y']:.2g},"),
-            xy=(0.0, row["y"]),
-            xycoords=("axes fraction", "data"),
-            xytext=(3, -3),
-            textcoords="offset points",
-            va="top",
-            fontsize=style.SMALL,
-        )
+        words = row["series"].replace(",", f" = {row['y']:.2g},")
+        place = dict(transform=axes.get_yaxis_transform(), va="top", fontsize=style.SMALL)
+        axes.text(0.01, 0.97 * row["y"], words, **place)
     _epochs(axes)
     positive = drawn["y"][np.isfinite(drawn["y"]) & (drawn["y"] > 0)]
     if len(positive):
@@ -445,14 +424,11 @@ def _draw_interpolation(axes, tables: Tables) -> None:
 
 def recipe(candidate: Candidate) -> str:
     """Optimiser, rate and steps of a recipe, and the number of seeds."""
-    settings = candidate.recipe["optimizer"]
-    names = {"sgd": "SGD", "adamw": "Adam", "lbfgs": "L-BFGS"}
-    words = [names.get(settings["name"], settings["name"])]
-    if math.isfinite(candidate.rate):
-        words[0] += f" {candidate.rate:g}"
-    seeds = len(candidate.runs)
-    words += [f"{candidate.recipe['steps']} steps", f"{seeds} seed{'s' if seeds > 1 else ''}"]
-    return ", ".join(words)
+    name = candidate.recipe["optimizer"]["name"]
+    words = {"sgd": "SGD", "adamw": "Adam", "lbfgs": "L-BFGS"}.get(name, name)
+    rate = f" {candidate.rate:g}" if math.isfinite(candidate.rate) else ""
+    seeds = f"{len(candidate.runs)} seed{'s' if len(candidate.runs) > 1 else ''}"
+    return f"{words}{rate}, {candidate.recipe['steps']} steps, {seeds}"
 
 
 def _epochs(axes) -> None:

@@ -16,11 +16,10 @@ from manybody.papers.figure import Figure
 from manybody.papers.inputs import Curve
 from manybody.papers.readings import Table
 
-POINTS, LINE, THEORY = style.ORDERS[2], "0.4", style.UNBOUNDED
-SCORES = style.ORDERS[4]
+POINTS = style.ORDERS[2]
 CORRELATIONS = {
-    "pearson": "A$_{ij}$ with J$_{ij}$",
-    "score correlation": "|A$_{ij}$ + A$_{ji}$| / 2 with |J$_{ij}$|",
+    "pearson": ("A$_{ij}$ with J$_{ij}$", "o", POINTS),
+    "score correlation": ("|A$_{ij}$ + A$_{ji}$| / 2 with |J$_{ij}$|", "D", style.ORDERS[4]),
 }
 PANELS = {
     "a": ("coupling error", "fit"),
@@ -65,23 +64,23 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     """Errors, correlations and excess losses of all fits, and the power of M through the errors."""
     table = Table.read(inputs.curve.file())
     found = {
-        name: pd.concat([table.get(name, series) for series in table.series(name)]).assign(
-            series=name
-        )
+        name: pd.concat([table.get(name, series) for series in table.series(name)])
         for names in PANELS.values()
         for name in names
         if name != "fit"
     }
-    row = table.get("mean slope", table.series("mean slope")[0]).iloc[0]
-    power, error = float(row["y"]), float(row["y_err"])
-    errors = found["coupling error"]
+    slope = table.get("mean slope", table.series("mean slope")[0]).iloc[0]
+    power, errors = float(slope["y"]), found["coupling error"]
     sizes = np.array(sorted(errors["x"].unique()))
     level = np.log(errors["y"]).mean() - power * np.log(errors["x"]).mean()
-    fit = {"x": sizes, "y": np.exp(level) * sizes**power, "series": "fit", "seed": "all"}
-    found["fit"] = pd.DataFrame(fit)
-    parts = [found[name].assign(panel=panel) for panel, names in PANELS.items() for name in names]
-    runs = errors["seed"].nunique()
-    return Tables(style.gathered(parts), (power, error), runs, table.about["length"])
+    found["fit"] = pd.DataFrame({"x": sizes, "y": np.exp(level) * sizes**power, "seed": "all"})
+    parts = [
+        found[name].assign(panel=panel, series=name)
+        for panel, names in PANELS.items()
+        for name in names
+    ]
+    given = (power, float(slope["y_err"])), errors["seed"].nunique(), table.about["length"]
+    return Tables(style.gathered(parts), *given)
 
 
 def claims(tables: Tables) -> list[records.Claim]:
@@ -101,50 +100,46 @@ def claims(tables: Tables) -> list[records.Claim]:
 @style.in_house_style
 def draw(tables: Tables):
     """Panels (a) errors, (b) correlations with the truth, (c) excess test loss, all against M."""
-    from matplotlib.ticker import NullFormatter
-
     figure = style.new(2, 2.9)
+    panels = figure.subplots(1, 3)
+    _draw_errors(panels[0], tables)
+    _draw_correlations(panels[1], tables)
+    _draw_excess(panels[2], tables)
     sizes = sorted(set(style.series(tables.drawn, "a", "coupling error")["x"]))
-    for letter, axes, panel in zip(
-        "abc", figure.subplots(1, 3), (_errors, _correlations, _excess), strict=True
-    ):
-        panel(axes, tables)
+    for axes in panels:
         axes.set(xscale="log", xlabel="sequences M")
-        axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
         axes.set_xticks(sizes, [f"{size:g}" for size in sizes], rotation=45)
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.minorticks_off()
+        axes.set_xticks([], minor=True)
         style.legend_below(axes, drop=0.62)
     return figure
 
 
-def _errors(axes, tables: Tables) -> None:
-    power, error = tables.slope
+def _draw_errors(axes, tables: Tables) -> None:
     fit, found = (style.series(tables.drawn, "a", name) for name in ("fit", "coupling error"))
-    label = f"$M^{{s}}$, s = {power:.3f} ± {error:.3f}"
-    axes.plot(fit["x"], fit["y"], color=LINE, label=label)
+    label = "$M^{{s}}$, s = {:.3f} ± {:.3f}".format(*tables.slope)
+    axes.plot(fit["x"], fit["y"], color="0.4", label=label)
     looks = dict(color=POINTS, alpha=0.7, edgecolors="white", linewidths=0.4)
     axes.scatter(found["x"], found["y"], label=f"{tables.runs} samples", **looks)
     axes.set(yscale="log", ylabel="err$_J$ = |cA − J|² / |J|²")
-    axes.set_title(f"error of the couplings, L = {tables.length}")
+    axes.set_title(f"(a) error of the couplings, L = {tables.length}")
 
 
-def _correlations(axes, tables: Tables) -> None:
-    looks = zip("oD", (POINTS, SCORES), strict=True)
-    for (name, label), (marker, colour) in zip(CORRELATIONS.items(), looks, strict=True):
+def _draw_correlations(axes, tables: Tables) -> None:
+    for name, (label, marker, colour) in CORRELATIONS.items():
         found = style.series(tables.drawn, "b", name)
         axes.plot(found["x"], found["y"], marker, color=colour, label=label)
-    axes.set(ylabel="Pearson r", ylim=(None, 1.0), title="correlation with the true J")
+    axes.set(ylabel="Pearson r", ylim=(None, 1.0), title="(b) correlation with the true J")
 
 
-def _excess(axes, tables: Tables) -> None:
-    found, expected = (
+def _draw_excess(axes, tables: Tables) -> None:
+    fits, line = (
         style.series(tables.drawn, "c", name) for name in ("excess loss", "expected excess")
     )
-    axes.plot(expected["x"], expected["y"], color=THEORY, label="p / (2ML)")
+    axes.plot(line["x"], line["y"], color=style.UNBOUNDED, label="p / (2ML)")
     looks = dict(linestyle="", marker="o", markersize=3, elinewidth=0.8, label="fits")
-    axes.errorbar(found["x"], found["y"], found["y_err"], color=POINTS, **looks)
-    axes.set(yscale="log", ylabel="test loss − optimum (nats per site)", title="excess test loss")
+    axes.errorbar(fits["x"], fits["y"], fits["y_err"], color=POINTS, **looks)
+    axes.set(yscale="log", ylabel="test loss − optimum (nats per site)")
+    axes.set_title("(c) excess test loss")
 
 
 def caption(inputs: Inputs, block: Block) -> str:
