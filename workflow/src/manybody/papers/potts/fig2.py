@@ -48,9 +48,13 @@ class Choice(Part):
     candidates: Annotated[list[refers("models")], Field(min_length=1)] = key(CANDIDATES)
     seeds: Seeds = key("Runs of each.")
 
-    def runs(self, source: str) -> list[tuple[str, str, int]]:
-        """Source, model and seed of the runs of all candidates."""
-        return [(source, model, seed) for model in self.candidates for seed in self.seeds]
+    def runs(self, source: str) -> list[Trained]:
+        """Keys of the runs of all candidates."""
+        return [
+            Trained(source=source, model=model, seed=seed)
+            for model in self.candidates
+            for seed in self.seeds
+        ]
 
 
 class Architecture(Choice):
@@ -111,25 +115,18 @@ class Inputs(needed.Inputs):
     def of(cls, block: Block, config: dict) -> "Inputs":
         mapped = [run for entry in block.runs for run in entry.runs(block.source)]
         others = [run for entry in block.interpolation for run in entry.runs(block.source)]
-        more = [(block.source, block.optimum, 0)]
-        more += [
-            (block.source, one.longer, seed)
-            for one in block.runs
-            for seed in one.seeds
-            if one.longer
-        ]
+        more = [(block.optimum, 0)]
+        more += [(one.longer, seed) for one in block.runs for seed in one.seeds if one.longer]
+        alone = [Trained(source=block.source, model=model, seed=seed) for model, seed in more]
+        solved = [(run.source, run.model, run.seed) for run in [*mapped, *others]]
         return cls(
-            models=[Trained(**_named(run)) for run in [*mapped, *others, *more]],
-            maps=[Maps(**_named(run)) for run in mapped],
-            equations=Equations(runs=list(dict.fromkeys([*mapped, *others]))),
+            models=[*mapped, *others, *alone],
+            maps=[Maps(**run.model_dump()) for run in mapped],
+            equations=Equations(runs=list(dict.fromkeys(solved))),
             sequences=Sequences(source=block.source),
             hamiltonian=Hamiltonian(source=block.source),
             source=config["sources"][block.source],
         )
-
-
-def _named(run: tuple[str, str, int]) -> dict:
-    return dict(zip(("source", "model", "seed"), run, strict=True))
 
 
 @dataclass(frozen=True)
@@ -191,8 +188,7 @@ def _losses(data: Data) -> list[pd.DataFrame]:
     found = []
     for entry in data.architectures:
         curves = [run.curve.set_index("epoch")["loss"] for run in entry.runs.values()]
-        mean_, spread = _mean(curves, data.optimum.end)
-        found.append(points("a", entry.label, "mean", mean_.index, mean_, spread))
+        found.append(_mean("a", entry.label, curves, data.optimum.end))
         for seed, curve in zip(entry.runs, curves, strict=True):
             found.append(points("loss", entry.label, seed, curve.index, curve))
     optimum = data.optimum.curve.iloc[-1]
@@ -208,10 +204,11 @@ def _losses(data: Data) -> list[pd.DataFrame]:
     return found
 
 
-def _mean(curves: list[pd.Series], zero: float) -> tuple[pd.Series, pd.Series]:
+def _mean(panel: str, label: str, curves: list[pd.Series], zero: float) -> pd.DataFrame:
     """Mean above `zero` and sd (NaN for one) over seeds, at the times that all of them have."""
     joined = pd.concat(curves, axis=1, join="inner").sort_index()
-    return joined.mean(axis=1) - zero, joined.std(axis=1, ddof=1)
+    mean = joined.mean(axis=1) - zero
+    return points(panel, label, "mean", mean.index, mean, joined.std(axis=1, ddof=1))
 
 
 def _maps(data: Data) -> list[tuple[str, str, np.ndarray]]:
@@ -248,8 +245,7 @@ def _errors(data: Data) -> list[pd.DataFrame]:
     for number, entry in enumerate(data.architectures):
         curves = [curve for run in entry.runs.values() if len(curve := data.error_curve(run))]
         if curves:
-            mean_, spread = _mean(curves, 0.0)
-            found.append(points("c", entry.label, "mean", mean_.index, mean_, spread))
+            found.append(_mean("c", entry.label, curves, 0.0))
         ends = data.end_errors(entry)["error"]
         beside.append(points("c end", entry.label, ends.index, [number] * len(ends), ends))
     return found + beside
@@ -258,13 +254,11 @@ def _errors(data: Data) -> list[pd.DataFrame]:
 def _steps(data: Data) -> list[pd.DataFrame]:
     """(d): excess against a, with its standard error over seeds, if there are several, and over
     sequences paired with the optimum."""
-    if not data.interpolation:
-        return []
-    a = [entry.a for entry in data.interpolation]
-    excess = [data.excess(entry).mean() for entry in data.interpolation]
-    errors = [data.excess_error(entry) for entry in data.interpolation]
-    found = [points("d", "interpolation", "mean", a, excess, errors)]
-    for entry in data.interpolation:
+    entries = data.interpolation
+    excess = [data.excess(entry).mean() for entry in entries]
+    errors = [data.excess_error(entry) for entry in entries]
+    found = [points("d", "interpolation", "mean", [entry.a for entry in entries], excess, errors)]
+    for entry in entries:
         places = [entry.a] * len(entry.runs)
         found.append(points("d", "interpolation", list(entry.runs), places, data.excess(entry)))
     return found
@@ -323,10 +317,12 @@ def draw(tables: Tables):
     losses, strength = upper.subplots(1, 2, width_ratios=(2, 1))
     errors, ends = lower.subplots(1, 2, width_ratios=(2, 1), sharey=True)
     _draw_losses(losses, tables)
-    _draw_maps(middle, tables)
-    _draw_errors(errors, tables)
-    _draw_ends(ends, tables)
     _draw_interpolation(strength, tables)
+    _draw_maps(middle, tables)
+    _draw_lines(errors, tables, "c", {})
+    errors.set(yscale="log", ylabel="error of J\n|cA − J|² / |J|²")
+    errors.set_title("(c) reconstruction of the couplings")
+    _draw_ends(ends, tables)
     upper.legend(*losses.get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return figure
 
@@ -336,13 +332,15 @@ def _palette(data: Data) -> list[str]:
 
 
 def _draw_lines(axes, tables: Tables, panel: str, labels: dict[str, str]) -> None:
-    """Means over seeds, with a band of one sd where there are several."""
+    """Means over seeds, with a band of one sd where there are several; epochs from 0 on, linear up
+    to 1 and logarithmic beyond: runs differ much in length."""
     for colour, entry in zip(_palette(tables.data), tables.data.architectures, strict=True):
         found = style.series(tables.drawn, panel, entry.label)
-        if len(found):
-            looks = dict(color=colour, marker="o", markeredgewidth=0)
-            axes.plot(found["x"], found["y"], label=labels.get(entry.label), **looks)
-            style.band(axes, found, colour)
+        looks = dict(color=colour, marker="o", markeredgewidth=0, label=labels.get(entry.label))
+        axes.plot(found["x"], found["y"], **looks)
+        style.band(axes, found, colour)
+    axes.set_xscale("symlog", linthresh=1, linscale=0.3)
+    axes.set(xlim=(0, None), xlabel="training epoch")
 
 
 def _draw_losses(axes, tables: Tables) -> None:
@@ -355,7 +353,6 @@ def _draw_losses(axes, tables: Tables) -> None:
         words = row["series"].replace(",", f" = {row['y']:.2g},")
         place = dict(transform=axes.get_yaxis_transform(), va="top", fontsize=style.SMALL)
         axes.text(0.01, 0.97 * row["y"], words, **place)
-    _epochs(axes)
     positive = drawn["y"][np.isfinite(drawn["y"]) & (drawn["y"] > 0)]
     if len(positive):
         axes.set(yscale="log", ylim=(0.5 * positive.min(), 1.3 * positive.max()))
@@ -370,30 +367,19 @@ def _draw_maps(part, tables: Tables) -> None:
     """J and the map of each architecture's shown seed, on one scale of colours."""
     from matplotlib.ticker import MaxNLocator
 
+    sites = [1, tables.data.hamiltonian.length]
+    ends = (0.5, sites[1] + 0.5, sites[1] + 0.5, 0.5)
     largest = np.nanmax(np.abs(tables.data.hamiltonian.couplings))
-    row = part.subplots(1, len(tables.maps), squeeze=False)[0]
+    looks = dict(cmap="RdBu_r", vmin=-largest, vmax=largest, extent=ends)
+    row = part.subplots(1, len(tables.maps), squeeze=False, sharey=True)[0]
     for axes, (label, words, matrix) in zip(row, tables.maps, strict=True):
-        looks = dict(cmap="RdBu_r", vmin=-largest, vmax=largest, square=True, cbar=False)
-        style.seaborn().heatmap(matrix, ax=axes, xticklabels=False, yticklabels=False, **looks)
-        axes.set_facecolor("0.85")
+        image = axes.imshow(matrix, **looks)
+        axes.set(xticks=sites, yticks=sites, facecolor="0.85")
+        axes.tick_params(labelsize=6)
         axes.set_title(f"{label}\n{words}", fontsize=style.SMALL)
-        ticks, sites = [0.5, len(matrix) - 0.5], [1, len(matrix)]
-        axes.set_xticks(ticks, sites, fontsize=6)
-        axes.set_yticks(ticks, sites if axes is row[0] else [], fontsize=6)
-    bar = part.colorbar(row[0].collections[0], ax=list(row), shrink=0.75, aspect=14, pad=0.01)
-    bar.locator = MaxNLocator(4)
-    bar.ax.tick_params(labelsize=6)
+    looks = dict(shrink=0.75, aspect=14, pad=0.01, ticks=MaxNLocator(4))
+    part.colorbar(image, ax=list(row), **looks).ax.tick_params(labelsize=6)
     part.suptitle("(b) couplings and attention maps", x=0.01, ha="left")
-
-
-def _draw_errors(axes, tables: Tables) -> None:
-    _draw_lines(axes, tables, "c", {})
-    _epochs(axes)
-    axes.set(
-        yscale="log",
-        ylabel="error of J\n|cA − J|² / |J|²",
-        title="(c) reconstruction of the couplings",
-    )
 
 
 def _draw_ends(axes, tables: Tables) -> None:
@@ -429,12 +415,6 @@ def recipe(candidate: Candidate) -> str:
     rate = f" {candidate.rate:g}" if math.isfinite(candidate.rate) else ""
     seeds = f"{len(candidate.runs)} seed{'s' if len(candidate.runs) > 1 else ''}"
     return f"{words}{rate}, {candidate.recipe['steps']} steps, {seeds}"
-
-
-def _epochs(axes) -> None:
-    """Epochs from 0 on, linear up to 1 and logarithmic beyond: runs differ much in length."""
-    axes.set_xscale("symlog", linthresh=1, linscale=0.3)
-    axes.set(xlim=(0, None), xlabel="training epoch")
 
 
 def caption(inputs: Inputs, block: Block) -> str:

@@ -31,6 +31,15 @@ WINDOW = (1.4, 3.0)  # M / L between which the logistic loss has its maximum
 RIDGE = 1e-2  # up to which it must
 LEFT_ZERO = 0.1  # share of the optimal loss at which the training loss counts as above 0
 RESAMPLES = 1000  # of the realisations, for errors of places
+STATEMENTS = {
+    "square-peak": "The square loss peaks at as many samples as unknowns (fig. 3 left)",
+    "square-start": "The square loss does not decay at first (fig. 3 left)",
+    "logistic-peak": "The logistic test loss has a maximum at M / L between 1.4 and 3 (fig. 3 "
+    "right)",
+    "logistic-rise": "The logistic test loss rises to its peak and falls after it (fig. 3 right)",
+    "logistic-training": "The peak is where the training loss leaves 0 (fig. 3 right)",
+    "logistic-decay": "More weight decay lowers the peak (fig. 3 right)",
+}
 
 
 class Block(Figure):
@@ -140,67 +149,29 @@ def claims(tables: Tables) -> list[records.Claim]:
     logistic = f"logistic loss, L = {tables.length}, {len(tables.fits[0].test)} realisations"
     above = "the mean difference over realisations is above 0 by three standard errors"
     inside = "M lies between {:g} and {:g}".format(*tables.window)
-    parts = {**_square_parts(tables.square, simulated), **_logistic_parts(tables)}
-    rows = {
-        "square-peak": (
-            "The square loss peaks at as many samples as unknowns (fig. 3 left)",
-            square,
-            above,
-        ),
-        "square-start": (
-            "The square loss does not decay at first (fig. 3 left)",
-            square,
-            above,
-        ),
-        "logistic-peak": (
-            "The logistic test loss has a maximum at M / L between 1.4 and 3 (fig. 3 right)",
-            logistic,
-            inside,
-        ),
-        "logistic-rise": (
-            "The logistic test loss rises to its peak and falls after it (fig. 3 right)",
-            logistic,
-            above,
-        ),
-        "logistic-training": (
-            "The peak is where the training loss leaves 0 (fig. 3 right)",
-            logistic,
-            inside,
-        ),
-        "logistic-decay": (
-            "More weight decay lowers the peak (fig. 3 right)",
-            logistic,
-            above,
-        ),
-    }
     return [
-        records.judged(f"potts/fig3/{name}", statement, parts[name], scope, rule)
-        for name, (statement, scope, rule) in rows.items()
+        records.judged(
+            f"potts/fig3/{name}",
+            STATEMENTS[name],
+            parts,
+            square if name.startswith("square") else logistic,
+            inside if name in ("logistic-peak", "logistic-training") else above,
+        )
+        for name, parts in _comparisons(tables, simulated).items()
     ]
 
 
-def _square_parts(square: Table, simulated: pd.DataFrame) -> dict[str, list[records.Comparison]]:
-    """Section 6 of the specification, left panel."""
-    start = square.get("start").set_index("seed")["y"]
+def _comparisons(tables: Tables, simulated: pd.DataFrame) -> dict[str, list[records.Comparison]]:
+    """By claim: differences of square losses; places and heights of the peaks of the test loss."""
+    start = tables.square.get("start").set_index("seed")["y"]
     means, first = simulated.mean(), simulated.columns[0]
     highest = min(range(len(means)), key=lambda place: abs(means.index[place] - 1))
     beside = means.drop(means.index[highest]).iloc[max(highest - 1, 0) : highest + 1].idxmax()
     top = means.index[highest]
-    return {
-        "square-peak": [
-            above_zero(
-                f"loss at alpha = {top:g} less that at {beside:g}",
-                simulated[top] - simulated[beside],
-            )
-        ],
-        "square-start": [
-            above_zero(f"loss at alpha = {first:g} less that at 0", simulated[first] - start)
-        ],
-    }
-
-
-def _logistic_parts(tables: Tables) -> dict[str, list[records.Comparison]]:
-    """Places and heights of the peaks of the test loss; right panel."""
+    square_peak = above_zero(
+        f"loss at alpha = {top:g} less that at {beside:g}", simulated[top] - simulated[beside]
+    )
+    square_start = above_zero(f"loss at alpha = {first:g} less that at 0", simulated[first] - start)
     weak = [fits for fits in tables.fits if fits.ridge <= RIDGE]
     places, edges, left = [], [], []
     for fits in weak:
@@ -222,6 +193,8 @@ def _logistic_parts(tables: Tables) -> dict[str, list[records.Comparison]]:
         for weaker, stronger in pairwise(tables.fits)
     ]
     return {
+        "square-peak": [square_peak],
+        "square-start": [square_start],
         "logistic-peak": places,
         "logistic-rise": edges,
         "logistic-training": left,
