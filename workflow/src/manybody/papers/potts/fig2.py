@@ -140,7 +140,11 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses, maps and errors of the best recipes, and of all that were tried."""
-    data = read(inputs, block)
+    return tables_of(read(inputs, block))
+
+
+def tables_of(data: Data) -> Tables:
+    """The tables of these runs."""
     maps = _maps(data)
     parts = [*_losses(data), *_map_rows(maps), *_errors(data), *_steps(data), *runs.numbers(data)]
     return Tables(style.gathered(parts), data, maps)
