@@ -7,7 +7,7 @@ since M converges to |w|^2 / D of the teacher drawn, not to 1 (specification, se
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,10 +17,6 @@ from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.inputs import Theory
 from manybody.papers.readings import Table, Value, crossings, departure, is_in
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
 
 KIND = "multi-index-"
 LAYERS = (1, 2)
@@ -164,8 +160,8 @@ def claims(figure: str, tables: Tables, rows: Mapping[str, dict]) -> list[record
         if not isinstance(parts, str) and all(part.unusable for part in parts):
             parts = "; ".join(map(str, parts))
         if isinstance(parts, str):
-            left = row["statement"], parts, row["scope"], row.get("beyond", False)
-            found.append(records.not_run(id_, *left))
+            left = parts, row["scope"], row.get("beyond", False)
+            found.append(records.not_run(id_, row["statement"], *left))
         else:
             found.append(records.judged(id_, parts=parts, **row))
     return found
@@ -219,7 +215,7 @@ def gathered(panels: Mapping[str, list[pd.DataFrame]]) -> pd.DataFrame:
 
 
 def line(
-    axes: "Axes", drawn: pd.DataFrame, panel: str, series: str, colour: str, label="", **looks
+    axes, drawn: pd.DataFrame, panel: str, series: str, colour: str, label="", **looks
 ) -> None:
     """A series as a line with a band of one standard error; points that failed are hollow."""
     frame = style.series(drawn, panel, series)
@@ -231,7 +227,7 @@ def line(
     hollow(axes, drawn, panel, series, colour)
 
 
-def hollow(axes: "Axes", drawn: pd.DataFrame, panel: str, series: str, colour: str) -> None:
+def hollow(axes, drawn: pd.DataFrame, panel: str, series: str, colour: str) -> None:
     """Hollow markers where a series did not converge; on the axis where it left no number."""
     shown = style.series(drawn, panel, series + FAILED)
     looks = dict(linestyle="", marker="o", markersize=5, markerfacecolor="white")
@@ -244,7 +240,7 @@ def hollow(axes: "Axes", drawn: pd.DataFrame, panel: str, series: str, colour: s
 
 
 def marks(
-    axes: "Axes",
+    axes,
     drawn: pd.DataFrame,
     panel: str,
     series: str,
@@ -262,7 +258,7 @@ def marks(
         axes.errorbar(shown["x"] + aside, shown["y"], shown["y_err"].fillna(0), **looks)
 
 
-def stored(axes: "Axes", drawn: pd.DataFrame, panel: str, layers: Iterable[int]) -> list["Line2D"]:
+def stored(axes, drawn: pd.DataFrame, panel: str, layers: Iterable[int]) -> list:
     """Squares at the stored public overlaps of layers; the lines of the legend that they need."""
     shown = {layer: style.series(drawn, panel, f"Q{layer}{layer} public") for layer in layers}
     for layer, frame in shown.items():
@@ -270,14 +266,14 @@ def stored(axes: "Axes", drawn: pd.DataFrame, panel: str, layers: Iterable[int])
     return [handle("public data", **PUBLIC, color="0.35")] if any(map(len, shown.values())) else []
 
 
-def failures(drawn: pd.DataFrame, panel: str) -> list["Line2D"]:
+def failures(drawn: pd.DataFrame, panel: str) -> list:
     """The lines that a legend needs where a panel has points that did not converge."""
     failed = drawn.loc[drawn["panel"] == panel, "series"].str.endswith(FAILED).any()
     looks = dict(linestyle="", marker="o", markerfacecolor="white", markeredgecolor="0.3")
     return [handle("hollow: not converged", **looks)] if failed else []
 
 
-def handle(label: str, **looks) -> "Line2D":
+def handle(label: str, **looks):
     """A line of a legend."""
     from matplotlib.lines import Line2D
 

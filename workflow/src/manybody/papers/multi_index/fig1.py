@@ -167,15 +167,14 @@ def _threshold_rows(table: Table) -> list[pd.DataFrame]:
 
 def _published_rows(table: Table) -> list[pd.DataFrame]:
     """alpha_1 and alpha_2 over c, and what the public repository stores under these names."""
-    first, second = table.get("alpha_1", "self-consistent"), table.get("alpha_2", "exact")
-    low, high = _skips(second)
+    low, high = _skips(table.get("alpha_2", "exact"))
     parts = []
-    for name, found, stored in (
-        ("alpha_1", first, public.ALPHA_1),
-        ("alpha_2", second, public.ALPHA_2),
+    for name, series, stored in (
+        ("alpha_1", "self-consistent", public.ALPHA_1),
+        ("alpha_2", "exact", public.ALPHA_2),
     ):
         inside = {c: value for c, value in stored.items() if low / 1.3 <= c <= high * 1.3}
-        parts.append(curves.named(found, f"{name}, as in (e)"))
+        parts.append(curves.named(table.get(name, series), f"{name}, as in (e)"))
         parts.append(curves.points(f"{name} public", inside))
     return parts
 
@@ -327,7 +326,6 @@ def _learning(axes, tables: Tables) -> list:
     for (low, high), colour in zip(pairwise(edges), PHASES, strict=False):
         axes.axvspan(low, high, color=colour, linewidth=0, zorder=-2)
         axes.axvline(low, color="0.7", linewidth=0.8, zorder=-1)
-    axes.set(ylim=(-0.03, 1.05), ylabel="overlap Q")
     axes.set_title(f"overlaps: c = {entry['skip']:g}, {channel(entry)}")
     handles.append(curves.handle("from side information", color="0.3", linestyle=":"))
     if starts:
@@ -362,7 +360,6 @@ def _regulariser(axes, tables: Tables) -> list:
     for layer in LAYERS:
         name = f"Q{layer}{layer}, as in (a)"
         curves.line(axes, tables.drawn, "c", name, curves.LAYER[layer], **curves.LIGHT)
-    axes.set(ylim=(-0.03, 1.05), ylabel="overlap Q")
     axes.set_title(f"the same, {channel(tables.entries['state_evolution'])}")
     light = f"light: {channel(tables.entries['regularised'])}"
     return [*handles, curves.handle(light, color="0.3", **curves.LIGHT)]
@@ -374,6 +371,7 @@ def _overlaps(axes, tables: Tables, panel: str, note: str) -> list:
         name, colour = f"Q{layer}{layer}{note}", curves.LAYER[layer]
         curves.line(axes, tables.drawn, panel, name, colour)
         curves.line(axes, tables.drawn, panel, name + INFORMED, colour, linestyle=":")
+    axes.set(ylim=(-0.03, 1.05), ylabel="overlap Q")
     if doubts := tables.stated["doubts"]:
         looks = dict(transform=axes.transAxes, fontsize=style.SMALL, wrap=True)
         axes.text(0.02, 0.5, f"not to be trusted: {doubts}", **looks)

@@ -186,7 +186,12 @@ def draw(tables: Tables):
         for layer in reversed(LAYERS):
             _cosines(axes, tables.drawn, panel, f"{method}, cosine {layer}", layer)
         times = tables.drawn.loc[tables.drawn["panel"] == panel, "x"]
-        axes.set(xscale="log", xlim=(times[times > 0].min(), 1.05 * times.max()), xlabel=time, title=title)
+        axes.set(
+            xscale="log",
+            xlim=(times[times > 0].min(), 1.05 * times.max()),
+            xlabel=time,
+            title=title,
+        )
         axes.set(ylabel="cosine with the teacher", ylim=(-0.03, 1.04))
         style.plain_ticks(axes.xaxis)
         style.legend_below(axes, 4, title="thin: runs, thick: their median", alignment="left")

@@ -146,7 +146,12 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 def tables_of(data: Data) -> Tables:
     """The tables of these runs."""
     maps = _maps(data)
-    parts = [*_losses(data), *_map_rows(maps), *_errors(data), *_steps(data), *runs.numbers(data)]
+    rows = [
+        points("b", f"{label}, row {number}", "", range(1, len(values) + 1), values)
+        for label, _, matrix in maps
+        for number, values in enumerate(matrix, start=1)
+    ]
+    parts = [*_losses(data), *rows, *_errors(data), *_steps(data), *runs.numbers(data)]
     return Tables(style.gathered(parts), data, maps)
 
 
@@ -232,14 +237,6 @@ def _maps(data: Data) -> list[tuple[str, str, np.ndarray]]:
     for *_, matrix in shown:
         np.fill_diagonal(matrix, math.nan)
     return shown
-
-
-def _map_rows(maps: list[tuple[str, str, np.ndarray]]) -> list[pd.DataFrame]:
-    return [
-        points("b", f"{label}, row {number}", "", range(1, len(values) + 1), values)
-        for label, _, matrix in maps
-        for number, values in enumerate(matrix, start=1)
-    ]
 
 
 def _errors(data: Data) -> list[pd.DataFrame]:

@@ -272,12 +272,6 @@ def _draw_square(axes, tables: Tables) -> None:
     dots = dict(color=SIMULATION, linestyle="", marker="o", markersize=3, zorder=4)
     dots |= dict(capsize=2, elinewidth=1.0, label=f"simulation, {entry['realisations']} runs")
     dashed = dict(color="0.55", linestyle="--", linewidth=1.0, zorder=2)
-    inset = axes.inset_axes([0.12, 0.53, 0.32, 0.38])
-    for place in (axes, inset):
-        place.plot(limit["x"], limit["y"], label="theory, L → ∞", color="black", zorder=2)
-        place.plot(independent["x"], independent["y"], label="independent teacher", **dashed)
-        place.plot(theory["x"], theory["y"], label=f"theory, L = {entry['length']}", **hollow)
-        place.errorbar(simulation["x"], simulation["y"], simulation["y_err"], **dots)
     first, last = simulation["x"].iloc[0] / 1.5, simulation["x"].iloc[-1] * 1.5
     seen = limit[(limit["x"] >= first) & (limit["x"] <= last)]
     axes.set_ylim(0.8 * seen["y"].min(), 1.4 * max(seen["y"].max(), simulation["y"].max()))
@@ -285,20 +279,21 @@ def _draw_square(axes, tables: Tables) -> None:
     axes.set(ylabel="generalisation loss E (y − ŷ)²")
     axes.axvline(1.0, color="0.85", linewidth=0.8, zorder=0)
     axes.set_title(f"(a) square loss, γ = {entry['gamma']:g}, ridge λ = {entry['ridge']:g}")
-    _zoom(inset, pd.concat([limit, independent]), first)
-
-
-def _zoom(inset, found: pd.DataFrame, first: float) -> None:
-    """Small alphas, where the two teachers' curves differ."""
-    found = found[(found["x"] <= SMALL) & (found["x"] >= first)]
-    if not len(found):
-        inset.remove()
-        return
-    low, high = found["y"].min(), found["y"].max()
-    pad = 0.08 * (high - low)
-    inset.set(xlim=(first, SMALL), ylim=(low - pad, high + pad))
-    inset.tick_params(labelsize=6)
-    inset.set_title("small α", fontsize=style.SMALL, pad=2)
+    small = pd.concat([limit, independent]).query("@first <= x <= @SMALL")
+    places = [axes]
+    if len(small):
+        low, high = small["y"].min(), small["y"].max()
+        pad = 0.08 * (high - low)
+        inset = axes.inset_axes([0.12, 0.53, 0.32, 0.38])
+        inset.set(xlim=(first, SMALL), ylim=(low - pad, high + pad))
+        inset.tick_params(labelsize=6)
+        inset.set_title("small α", fontsize=style.SMALL, pad=2)
+        places.append(inset)
+    for place in places:
+        place.plot(limit["x"], limit["y"], label="theory, L → ∞", color="black", zorder=2)
+        place.plot(independent["x"], independent["y"], label="independent teacher", **dashed)
+        place.plot(theory["x"], theory["y"], label=f"theory, L = {entry['length']}", **hollow)
+        place.errorbar(simulation["x"], simulation["y"], simulation["y_err"], **dots)
 
 
 def _draw_logistic(axes, tables: Tables) -> None:

@@ -16,14 +16,18 @@ from manybody.papers.figure import Figure
 from manybody.papers.inputs import Curve
 from manybody.papers.readings import Table
 
-POINTS = style.ORDERS[2]
-CORRELATIONS = {
-    "pearson": ("A$_{ij}$ with J$_{ij}$", "o", POINTS),
-    "score correlation": ("|A$_{ij}$ + A$_{ji}$| / 2 with |J$_{ij}$|", "D", style.ORDERS[4]),
+POINTS = dict(color=style.ORDERS[2], linestyle="", marker="o")
+LOOKS = {
+    "coupling error": POINTS | dict(alpha=0.7, markeredgecolor="white", markersize=5),
+    "fit": dict(color="0.4"),
+    "pearson": POINTS,
+    "score correlation": POINTS | dict(color=style.ORDERS[4], marker="D"),
+    "excess loss": POINTS | dict(markersize=3, elinewidth=0.8),
+    "expected excess": dict(color=style.UNBOUNDED),
 }
 PANELS = {
     "a": ("coupling error", "fit"),
-    "b": tuple(CORRELATIONS),
+    "b": ("pearson", "score correlation"),
     "c": ("excess loss", "expected excess"),
 }
 SLOPE = (-1.0, 0.15)  # of log err_J by log M, and its tolerance
@@ -101,45 +105,38 @@ def claims(tables: Tables) -> list[records.Claim]:
 def draw(tables: Tables):
     """Panels (a) errors, (b) correlations with the truth, (c) excess test loss, all against M."""
     figure = style.new(2, 2.9)
-    panels = figure.subplots(1, 3)
-    _draw_errors(panels[0], tables)
-    _draw_correlations(panels[1], tables)
-    _draw_excess(panels[2], tables)
-    sizes = sorted(set(style.series(tables.drawn, "a", "coupling error")["x"]))
-    for axes in panels:
-        axes.set(xscale="log", xlabel="sequences M")
+    labels = {
+        "coupling error": f"{tables.runs} samples",
+        "fit": "$M^{{s}}$, s = {:.3f} ± {:.3f}".format(*tables.slope),
+        "pearson": "A$_{ij}$ with J$_{ij}$",
+        "score correlation": "|A$_{ij}$ + A$_{ji}$| / 2 with |J$_{ij}$|",
+        "excess loss": "fits",
+        "expected excess": "p / (2ML)",
+    }
+    settings = {
+        "a": dict(
+            yscale="log",
+            ylabel="err$_J$ = |cA − J|² / |J|²",
+            title=f"(a) error of the couplings, L = {tables.length}",
+        ),
+        "b": dict(ylabel="Pearson r", ylim=(None, 1.0), title="(b) correlation with the true J"),
+        "c": dict(
+            yscale="log",
+            ylabel="test loss − optimum (nats per site)",
+            title="(c) excess test loss",
+        ),
+    }
+    for axes, (panel, names) in zip(figure.subplots(1, 3), PANELS.items(), strict=True):
+        for name in names:
+            found = style.series(tables.drawn, panel, name)
+            errors = found["y_err"] if found["y_err"].max() > 0 else None
+            axes.errorbar(found["x"], found["y"], errors, label=labels[name], **LOOKS[name])
+        sizes = sorted(set(found["x"]))
+        axes.set(xscale="log", xlabel="sequences M", **settings[panel])
         axes.set_xticks(sizes, [f"{size:g}" for size in sizes], rotation=45)
         axes.set_xticks([], minor=True)
         style.legend_below(axes, drop=0.62)
     return figure
-
-
-def _draw_errors(axes, tables: Tables) -> None:
-    fit, found = (style.series(tables.drawn, "a", name) for name in ("fit", "coupling error"))
-    label = "$M^{{s}}$, s = {:.3f} ± {:.3f}".format(*tables.slope)
-    axes.plot(fit["x"], fit["y"], color="0.4", label=label)
-    looks = dict(color=POINTS, alpha=0.7, edgecolors="white", linewidths=0.4)
-    axes.scatter(found["x"], found["y"], label=f"{tables.runs} samples", **looks)
-    axes.set(yscale="log", ylabel="err$_J$ = |cA − J|² / |J|²")
-    axes.set_title(f"(a) error of the couplings, L = {tables.length}")
-
-
-def _draw_correlations(axes, tables: Tables) -> None:
-    for name, (label, marker, colour) in CORRELATIONS.items():
-        found = style.series(tables.drawn, "b", name)
-        axes.plot(found["x"], found["y"], marker, color=colour, label=label)
-    axes.set(ylabel="Pearson r", ylim=(None, 1.0), title="(b) correlation with the true J")
-
-
-def _draw_excess(axes, tables: Tables) -> None:
-    fits, line = (
-        style.series(tables.drawn, "c", name) for name in ("excess loss", "expected excess")
-    )
-    axes.plot(line["x"], line["y"], color=style.UNBOUNDED, label="p / (2ML)")
-    looks = dict(linestyle="", marker="o", markersize=3, elinewidth=0.8, label="fits")
-    axes.errorbar(fits["x"], fits["y"], fits["y_err"], color=POINTS, **looks)
-    axes.set(yscale="log", ylabel="test loss − optimum (nats per site)")
-    axes.set_title("(c) excess test loss")
 
 
 def caption(inputs: Inputs, block: Block) -> str:
