@@ -263,18 +263,19 @@ def stored(axes, drawn: pd.DataFrame, panel: str, layers: Iterable[int]) -> list
     shown = {layer: style.series(drawn, panel, f"Q{layer}{layer} public") for layer in layers}
     for layer, frame in shown.items():
         axes.plot(frame["x"], frame["y"], **PUBLIC, markeredgecolor=LAYER[layer])
-    return [handle("public data", **PUBLIC, color="0.35")] if any(map(len, shown.values())) else []
+    known = any(map(len, shown.values()))
+    return handles({"public data": PUBLIC | {"color": "0.35"}} if known else {})
 
 
 def failures(drawn: pd.DataFrame, panel: str) -> list:
     """The lines that a legend needs where a panel has points that did not converge."""
     failed = drawn.loc[drawn["panel"] == panel, "series"].str.endswith(FAILED).any()
     looks = dict(linestyle="", marker="o", markerfacecolor="white", markeredgecolor="0.3")
-    return [handle("hollow: not converged", **looks)] if failed else []
+    return handles({"hollow: not converged": looks} if failed else {})
 
 
-def handle(label: str, **looks):
-    """A line of a legend."""
+def handles(looks: Mapping[str, dict]) -> list:
+    """Lines of a legend, by their labels."""
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], label=label, **looks)
+    return [Line2D([], [], label=label, **one) for label, one in looks.items()]

@@ -37,7 +37,6 @@ JUMPS = {
     "spinodal": ("^", RED, "its spinodal"),
     "alpha_1 jump": ("*", BLUE, "jump that takes layer 1 along"),
 }
-TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10)  # of c
 # Differences that count as none: of stored overlaps of state evolution and of message passing, of
 # stored thresholds, of alpha_1 at two c.
 SAME_OVERLAP, SAME_RUNS, SAME_THRESHOLD, SAME_ALPHA_1 = 0.02, 0.05, 0.01, 0.002
@@ -240,8 +239,7 @@ def _public_thresholds(table: Table) -> list[Comparison] | str:
         return away
     first = {c: table.at("alpha_1", "self-consistent", c) for c in public.ALPHA_1}
     second = {c: table.at("alpha_2", "exact", c) for c in public.ALPHA_2}
-    # An integral without noise.
-    second = {c: value and Value(value.value, 0.0) for c, value in second.items()}
+    second = {c: value and Value(value.value, 0.0) for c, value in second.items()}  # has no noise
     return [
         curves.largest_difference("alpha_1", first, public.ALPHA_1, SAME_THRESHOLD, "c"),
         curves.largest_difference("alpha_2", second, public.ALPHA_2, SAME_THRESHOLD, "c"),
@@ -327,11 +325,11 @@ def _learning(axes, tables: Tables) -> list:
         axes.axvspan(low, high, color=colour, linewidth=0, zorder=-2)
         axes.axvline(low, color="0.7", linewidth=0.8, zorder=-1)
     axes.set_title(f"overlaps: c = {entry['skip']:g}, {channel(entry)}")
-    handles.append(curves.handle("from side information", color="0.3", linestyle=":"))
+    handles += curves.handles({"from side information": dict(color="0.3", linestyle=":")})
     if starts:
         named = zip(("α₂", "α₁"), starts, strict=False)
         label = ", ".join(f"{name} = {threshold:.3f}" for name, threshold in named)
-        handles.append(curves.handle(label, color="0.7", linewidth=0.8))
+        handles += curves.handles({label: dict(color="0.7", linewidth=0.8)})
     return handles + _marks(tables, "a") + curves.stored(axes, drawn, "a", LAYERS)
 
 
@@ -345,14 +343,9 @@ def _errors(axes, tables: Tables) -> list:
     axes.set_yscale("log", nonpositive="mask")  # nothing is left where both layers are known
     axes.set(ylim=(2e-3, 0.6), ylabel="plug-in error", title="error of the prediction")
     light = f"light: {channel(tables.entries['state_evolution'])}"
-    return [
-        *(
-            curves.handle(label, color=curves.ERROR, linestyle=dashes)
-            for dashes, label in FORCED.values()
-        ),
-        curves.handle(light, color=curves.ERROR, **curves.LIGHT),
-        *_marks(tables, "b"),
-    ]
+    lines = {label: {"color": curves.ERROR, "linestyle": line} for line, label in FORCED.values()}
+    lines[light] = {"color": curves.ERROR} | curves.LIGHT
+    return curves.handles(lines) + _marks(tables, "b")
 
 
 def _regulariser(axes, tables: Tables) -> list:
@@ -362,7 +355,7 @@ def _regulariser(axes, tables: Tables) -> list:
         curves.line(axes, tables.drawn, "c", name, curves.LAYER[layer], **curves.LIGHT)
     axes.set_title(f"the same, {channel(tables.entries['state_evolution'])}")
     light = f"light: {channel(tables.entries['regularised'])}"
-    return [*handles, curves.handle(light, color="0.3", **curves.LIGHT)]
+    return handles + curves.handles({light: {"color": "0.3"} | curves.LIGHT})
 
 
 def _overlaps(axes, tables: Tables, panel: str, note: str) -> list:
@@ -375,9 +368,7 @@ def _overlaps(axes, tables: Tables, panel: str, note: str) -> list:
     if doubts := tables.stated["doubts"]:
         looks = dict(transform=axes.transAxes, fontsize=style.SMALL, wrap=True)
         axes.text(0.02, 0.5, f"not to be trusted: {doubts}", **looks)
-    return [
-        curves.handle(f"layer {layer}", color=curves.LAYER[layer]) for layer in reversed(LAYERS)
-    ]
+    return curves.handles({f"layer {k}": {"color": curves.LAYER[k]} for k in reversed(LAYERS)})
 
 
 def _across(axes, tables: Tables) -> list:
@@ -392,14 +383,12 @@ def _across(axes, tables: Tables) -> list:
     highest = float((shown["y"] + shown["y_err"].fillna(0)).max())
     axes.set(ylim=(-0.08 * highest, 1.1 * highest), ylabel="overlap of different layers")
     axes.set_title("different layers")
-    return [
-        *(
-            curves.handle(label, color=colour, linestyle="", marker=marker)
-            for marker, colour, label in ACROSS.values()
-        ),
-        curves.handle(f"1/√D = {size:.3f}", **dotted),
-        *curves.failures(tables.drawn, "d"),
-    ]
+    lines = {
+        label: dict(color=colour, linestyle="", marker=marker)
+        for marker, colour, label in ACROSS.values()
+    }
+    lines[f"1/√D = {size:.3f}"] = dotted
+    return curves.handles(lines) + curves.failures(tables.drawn, "d")
 
 
 def _marks(tables: Tables, panel: str) -> list:
@@ -407,7 +396,7 @@ def _marks(tables: Tables, panel: str) -> list:
     entry = tables.entries["gamp"]
     label = f"GAMP, D = {entry['dimension']}, {curves.runs_of(entry)}"
     looks = dict(color="0.3", linestyle="", marker="X", markersize=6, markeredgewidth=0)
-    return [curves.handle(label, **looks), *curves.failures(tables.drawn, panel)]
+    return curves.handles({label: looks}) + curves.failures(tables.drawn, panel)
 
 
 def _thresholds(axes, tables: Tables) -> None:
@@ -442,7 +431,7 @@ def _over_skips(axes, tables: Tables, title: str) -> None:
     lowest, highest = _skips(style.series(tables.drawn, "e", "alpha_2"))
     axes.set(xscale="log", xlim=(lowest / 1.15, highest * 1.15), xlabel="skip connection c")
     axes.set(ylim=(0, 1.13), ylabel="threshold α", title=title)
-    style.plain_ticks(axes.xaxis, TICKS)
+    style.plain_ticks(axes.xaxis, (0.01, 0.03, 0.1, 0.3, 1, 3, 10))
 
 
 def caption(inputs: Inputs, block: Block) -> str:

@@ -16,15 +16,7 @@ from manybody.papers import readings, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.multi_index import curves, public
-from manybody.papers.multi_index.curves import (
-    BOUND,
-    KIND,
-    LAYERS,
-    LEARNED,
-    Inputs,
-    Tables,
-    channel,
-)
+from manybody.papers.multi_index.curves import KIND, LAYERS, LEARNED, Inputs, Tables, channel
 from manybody.papers.readings import Table
 
 ORDER = (3, 1, 2)  # in which the layers are learned
@@ -66,7 +58,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     classifiers = {"right": found["docstrings"]}
     if found["trec"].series("similarity 1"):
         classifiers["right, TREC"] = found["trec"]
-    last = max(_last(deep), _last(regularised))
+    last = max(table.get("overlap", "Q33")["x"].max() for table in (deep, regularised))
     stored = {f"Q{layer}{layer}": public.DEEP[f"Q{layer}{layer}"] for layer in ORDER}
     drawn = {
         "left": _deep_rows(deep)
@@ -106,8 +98,8 @@ def _classified(table: Table) -> str:
 
 def _deep_rows(table: Table) -> list[pd.DataFrame]:
     """Curves and thresholds of one table."""
-    note, failed, last = f", {channel(table.entry)}", table.failed(""), _last(table)
-    parts = []
+    note, failed, parts = f", {channel(table.entry)}", table.failed(""), []
+    last = table.get("overlap", "Q33")["x"].max()
     for layer in ORDER:
         name = f"Q{layer}{layer}"
         parts += curves.line_rows(table.get("overlap", name), name + note, failed)
@@ -118,10 +110,6 @@ def _deep_rows(table: Table) -> list[pd.DataFrame]:
         errors = table.get("error plug-in", series)
         parts += curves.line_rows(errors, f"plug-in error, {series}{note}", failed)
     return parts
-
-
-def _last(table: Table) -> float:
-    return float(table.get("overlap", "Q33")["x"].max())
 
 
 def _phase_rows(deep: Table, untied: Table) -> list[pd.DataFrame]:
@@ -190,24 +178,21 @@ def _public_similarities(table: Table) -> list[Comparison] | str:
         return away
     runs = {layer: readings.matrix(table.get(f"similarity {layer}")) for layer in LAYERS}
     steps = table.about["steps"] / table.entry["epochs"]
-    found = [
-        curves.near(
-            f"layer {layer} at first", readings.mean(runs[layer].iloc[:, 0]), value, SAME_START
-        )
-        for layer, value in public.STARTS.items()
-    ]
+    found = []
+    for layer, value in public.STARTS.items():
+        start = readings.mean(runs[layer].iloc[:, 0])
+        found.append(curves.near(f"layer {layer} at first", start, value, SAME_START))
     for layer, places in public.STEPS.items():
         for level, step in places.items():
             label = f"step at which layer {layer} is at {level:g}"
-            found.append(
-                curves.near(label, _mean_crossing(runs[layer], level), step, STEP_SHARE * step)
-            )
+            passed = _mean_crossing(runs[layer], level)
+            found.append(curves.near(label, passed, step, STEP_SHARE * step))
     for layer, (epoch, bound) in public.LATE.items():
-        least = float(runs[layer].mean()[epoch * steps :].min())
+        least = float(runs[layer].mean().loc[epoch * steps :].min())
         label = f"layer {layer} after epoch {epoch:g}, the least mean"
         found.append(records.above(label, least, 0.0, bound))
     step, bound = public.QUIET
-    most = float(runs[2].mean()[:step].max())
+    most = float(runs[2].mean().loc[:step].max())
     return [*found, records.below(f"layer 2 until step {step}, the largest mean", most, 0.0, bound)]
 
 
@@ -228,6 +213,7 @@ def claims(tables: Tables) -> list[records.Claim]:
         for role, text in (("docstrings", "docstrings by package"), ("trec", "TREC"))
         if text in tables.stated.values()
     )
+    no_if = "; no if it is larger with either channel"
     smallest = "the smallest gap over c is above 0 by three standard errors"
     rows = {
         "public-overlaps": dict(
@@ -238,8 +224,7 @@ def claims(tables: Tables) -> list[records.Claim]:
         "shared-threshold": dict(
             statement="Three layers: the two shallow layers share a threshold (fig. 3 left)",
             scope=left,
-            rule=f"their relative gap is below {SHARED:.0%}; no if it is larger with either "
-            "channel",
+            rule=f"their relative gap is below {SHARED:.0%}{no_if}",
             share=1.0,
         ),
         "last-layer-first": dict(
@@ -304,16 +289,15 @@ def _learning(axes, tables: Tables, columns: int) -> None:
             name = f"plug-in error, {series}{note}"
             dashed = looks | {"linestyle": dashes}
             curves.line(errors, drawn, "left", name, curves.ERROR, **dashed)
-    handles = [
-        *(curves.handle(f"layer {k}", color=curves.LAYER[k]) for k in ORDER),
-        *(
-            curves.handle(f"error, {series} (right)", color=curves.ERROR, linestyle=dashes)
+    handles = curves.handles(
+        {f"layer {k}": dict(color=curves.LAYER[k]) for k in ORDER}
+        | {
+            f"error, {series} (right)": dict(color=curves.ERROR, linestyle=dashes)
             for series, dashes in ERRORS.items()
-        ),
-        curves.handle("thresholds", color="0.4", linewidth=0.9, **DOTTED),
-        *curves.stored(axes, drawn, "left", ORDER),
-        *curves.failures(drawn, "left"),
-    ]
+        }
+        | {"thresholds": dict(color="0.4", linewidth=0.9, **DOTTED)}
+    )
+    handles += curves.stored(axes, drawn, "left", ORDER) + curves.failures(drawn, "left")
     overlaps = drawn[(drawn["panel"] == "left") & drawn["series"].str.startswith("Q33, ")]
     axes.set(xlim=(0, float(overlaps["x"].max())), xlabel="samples per dimension α = N / D")
     axes.set(ylim=(-0.02, 1.04), ylabel="overlap Q")
@@ -334,8 +318,8 @@ def _phases(axes, tables: Tables) -> None:
     for series, (marker, colour, label) in UNTIED.items():
         name, looks = f"untied, {series}", dashes | {"marker": marker}
         curves.line(axes, drawn, "phase diagram", name, colour, label, **looks)
-    axes.axhspan(0, BOUND, color="0.93", linewidth=0, zorder=-2)
-    axes.axhline(BOUND, color="0.5", linewidth=0.8, zorder=-1, label="1/6")
+    axes.axhspan(0, curves.BOUND, color="0.93", linewidth=0, zorder=-2)
+    axes.axhline(curves.BOUND, color="0.5", linewidth=0.8, zorder=-1, label="1/6")
     axes.set(xlabel="skip connection c", ylabel="threshold α", ylim=(0, None))
     if (drawn.loc[drawn["panel"] == "phase diagram", "x"] > 0).any():
         axes.set_xscale("log")
