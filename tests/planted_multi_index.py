@@ -10,7 +10,7 @@ import pandas as pd
 from manybody.io import tables
 from manybody.papers import readings
 from manybody.papers.inputs import with_files
-from manybody.papers.multi_index import message_passing, public
+from manybody.papers.multi_index import fig1, public
 
 COLUMNS = ["quantity", "series", "seed", "x", "y", "y_err"]
 ALPHAS = np.round(0.05 * np.arange(1, 33), 2)
@@ -68,10 +68,6 @@ class Maker:
         return readings.Table(self.frame(), self.document())
 
 
-def flags(alphas, failed):
-    return ~readings.is_in(alphas, failed) if failed else 1
-
-
 def state_evolution(regulariser, failed=(), **changes):
     """Has the stored public overlaps where they are known."""
     made = Maker(regulariser=regulariser, **(SAMPLED | changes))
@@ -81,7 +77,7 @@ def state_evolution(regulariser, failed=(), **changes):
         made.add("overlap", name, ALPHAS, q, ERROR)
         made.add("overlap informed", name, ALPHAS, q, ERROR)
     for series in ("from 0", "informed"):
-        made.add("converged", series, ALPHAS, flags(ALPHAS, failed))
+        made.add("converged", series, ALPHAS, ~readings.is_in(ALPHAS, failed))
     return (
         made.add("error plug-in", "both layers", ALPHAS, 0.385 * np.exp(-4 * ALPHAS), ERROR)
         .add("error plug-in", "layer 2 only", ALPHAS, 0.385 * np.exp(-3 * ALPHAS) + 0.03, ERROR)
@@ -132,7 +128,7 @@ def gamp(runs=8, size=1000, alphas=GAMP_ALPHAS, init="informed", failed=(), bad=
                 made.add(f"{part}{name}", series, steps, found, seed=seeds)
                 if informed:
                     made.add(f"SE {part}{name}", series, steps, mean, ERROR)
-        for quantity in message_passing.ACROSS:
+        for quantity in fig1.ACROSS:
             y = 0.8 * (1 + 0.1 * draws.standard_normal((runs, 1))) / math.sqrt(size)
             made.add(quantity, series, steps, y, seed=seeds)
         end = public.MESSAGE_PASSING["error plug-in"].get(alpha, 0.005)
@@ -184,7 +180,7 @@ def deep(failed=(), **changes):
     return (
         made.add("error plug-in", "all layers", alphas, 0.4 * np.exp(-2 * alphas), 1e-4)
         .add("error plug-in", "last layer only", alphas, 0.4 * np.exp(-1.5 * alphas), 1e-4)
-        .add("converged", "", alphas, flags(alphas, failed))
+        .add("converged", "", alphas, ~readings.is_in(alphas, failed))
     )
 
 

@@ -2,6 +2,7 @@
 
 import math
 from functools import cache, partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -34,7 +35,7 @@ SOURCE = {
 NOISE = {"free": (0.02, 0.05), "softmax": (0.014, 0.1)}
 ENCODERS = {"one": (1, (0.034, 0.036, 0.035)), "three": (3, (0.021, 0.022, 0.020))}
 EPOCHS = np.linspace(0, 300, 31)
-LAW = Hamiltonian(contact_map(LENGTH), -stored_colours() / 2, BETA)
+HAMILTONIAN = Hamiltonian(contact_map(LENGTH), -stored_colours() / 2, BETA)
 
 
 def of_factored(attention, values, tokens):
@@ -43,7 +44,7 @@ def of_factored(attention, values, tokens):
 
 @cache
 def held_out():
-    return pair_gibbs.sample(LAW, HELD_OUT, 100, np.random.SeedSequence(3)).tokens
+    return pair_gibbs.sample(HAMILTONIAN, HELD_OUT, 100, np.random.SeedSequence(3)).tokens
 
 
 def recipe(rate=1.0, name="sgd", steps=9000, **more):
@@ -69,8 +70,8 @@ def write_maps(path, steps):
     frames = []
     for step, named in steps.items():
         for (name, layer), matrix in named.items():
-            row, column = np.indices(matrix.shape)
-            cells = dict(row=row.ravel(), column=column.ravel(), value=matrix.ravel())
+            row, column = map(np.ravel, np.indices(matrix.shape))
+            cells = dict(row=row, column=column, value=matrix.ravel())
             frames.append(pd.DataFrame({"name": name, "step": step, "layer": layer, **cells}))
     tables.write_maps(path, pd.concat(frames, ignore_index=True), {})
     return path
@@ -87,14 +88,14 @@ class Made:
     """Everything that figure 2 needs, written under one folder."""
 
     def __init__(self, folder, source=SOURCE):
-        self.folder, self.hamiltonian, self.source = folder, LAW, source
+        self.folder, self.hamiltonian, self.source = folder, HAMILTONIAN, source
         self.tokens = tokens = held_out()
         folder.mkdir(parents=True, exist_ok=True)
-        each = equations.of_truth(LAW, tokens)
+        each = equations.of_truth(HAMILTONIAN, tokens)
         self.paths, self.maps = {}, {}
         self.losses = [rows("optimum", "", range(len(each)), each)]
         self.optimum = float(each.mean())
-        LAW.save(folder / "hamiltonian.safetensors", {})
+        HAMILTONIAN.save(folder / "hamiltonian.safetensors", {})
         sequences.write(folder / "validation.parquet", tokens, VOCABULARY, {})
         energy = dict(architecture="energy", order=2)
         self.add("true", 0, energy, self.optimum, None)
@@ -220,24 +221,19 @@ REPLICA = {
 
 def curve_of_losses(ridges=(1e-3, 1e-2, 0.1), shift=1.0):
     """Curves of the shape that the specification found, with scatter over realisations."""
-    generator, sizes = (
-        np.random.default_rng(0),
-        np.array([2, 6, 14, 20, 28, 36, 44, 60, 80, 100, 120, 140, 170, 200]),
-    )
-    rows = []
+    generator = np.random.default_rng(0)
+    sizes = np.array([2, 6, 14, 20, 28, 36, 44, 60, 80, 100, 120, 140, 170, 200])
+    rows = [("optimum", "", 0, np.nan, 0.69, np.nan)]
     for rank, ridge in enumerate(ridges):
         test = 1 + (30 / 3**rank) * np.exp(-(np.log(sizes / (40 * shift)) ** 2))
         train = 0.7 / (1 + (75 * shift / sizes) ** 4)
-        for seed in range(12):
-            for quantity, values in (("test loss", test), ("training loss", train)):
-                scatter = np.exp(0.05 * generator.normal(size=len(sizes)))
-                rows += [
-                    (quantity, f"{ridge:g}", seed, size, value, np.nan)
-                    for size, value in zip(sizes, values * scatter, strict=True)
-                ]
-    rows.append(("optimum", "", 0, np.nan, 0.69, np.nan))
+        curves = {"test loss": test, "training loss": train}
+        for seed, quantity in product(range(12), curves):
+            values = curves[quantity] * np.exp(0.05 * generator.normal(size=len(sizes)))
+            points = zip(sizes, values, strict=True)
+            rows += [(quantity, f"{ridge:g}", seed, *point, np.nan) for point in points]
     columns = ["quantity", "series", "seed", "x", "y", "y_err"]
-    return pd.DataFrame(rows, columns=columns), {"length": 20}
+    return pd.DataFrame(rows, columns=columns), {"entry": {}, "length": 20}
 
 
 SIZES = (500, 1000, 2000, 3000, 5000, 10000, 20000)
@@ -262,7 +258,7 @@ def recovered(runs: int, slope: float = -0.97, power: float | None = None):
     return frame.assign(series=""), dict(entry={}, length=20)
 
 
-def contact_tables(noise=0.1, separation=1, truth=None, couplings=LAW.couplings, **about):
+def contact_tables(noise=0.1, separation=1, truth=None, couplings=HAMILTONIAN.couplings, **about):
     """Tables of contacts whose scores are |J| with noise of this size."""
     draws = np.random.default_rng(0).standard_normal(couplings.shape)
     scores = np.abs(couplings) + noise * (draws + draws.T)

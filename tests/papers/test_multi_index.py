@@ -9,8 +9,7 @@ import pytest
 from legible import faults
 
 from manybody.papers import readings, style
-from manybody.papers.multi_index import curves, fig1, fig3, theories
-from manybody.papers.multi_index import message_passing as runs_of_gamp
+from manybody.papers.multi_index import curves, fig1, fig2, fig3
 from manybody.papers.readings import Value
 
 # What planted tables say: the public numbers where those agree with each other.
@@ -77,11 +76,11 @@ def test_a_number_that_is_off_is_said_to_be(name, role, off, tmp_path):
 def test_stored_numbers_are_compared_where_the_difference_is_largest():
     found = {1: Value(1.1, 0.02, 4), 2: Value(1.8, 0.03, 5), 3: Value(9.0, 0.1, 6), 4: None}
     stored = {1: 1.0, 2: 2.0, 3: 3.0, 4: 4.0}
-    part = theories.largest_difference("Q", found, stored, 0.05, failed=[3.0])
+    part = curves.largest_difference("Q", found, stored, 0.05, failed=[3.0])
     assert (part.value, part.error, part.runs) == (pytest.approx(-0.2), 0.03, 5)
     assert part.region == (-0.05, 0.05)
     assert part.label == "Q, largest difference at 2 points, at alpha = 2"
-    assert "no common points" in str(theories.largest_difference("Q", {1: None}, {1: 2}, 0.1))
+    assert "no common points" in str(curves.largest_difference("Q", {1: None}, {1: 2}, 0.1))
 
 
 def test_times_between_layers_are_those_of_runs_that_learn_both():
@@ -90,46 +89,81 @@ def test_times_between_layers_are_those_of_runs_that_learn_both():
         x = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10.0])
         made.add("cosine 2", "", x, np.where(x >= two, 0.5, 0.0), seed=run)
         made.add("cosine 1", "", x, np.where(x >= one, 0.5, 0.0), seed=run)
-    part = theories.later("SGD", made.table(), "cosine 2", "cosine 1")
+    part = curves.later("SGD", made.table(), "cosine 2", "cosine 1")
     assert part.value == pytest.approx(17 / 3)
     assert part.error == pytest.approx(np.std([4, 5, 8], ddof=1) / 3**0.5)
     assert part.label == "SGD, 3 of 4 runs learned both"
 
 
-def test_numbers_at_other_parameters_are_not_compared_with_public_ones(tmp_path):
-    away = dict(
-        regularised=planted.state_evolution(1e-3, skip=0.6), gamp=planted.gamp(size=200),
-        thresholds=planted.thresholds(regulariser=1e-3),
-    )  # fmt: skip
-    found = planted.judged("fig1", tmp_path, **away)
-    for name, cause in (("public-overlaps", "skip is 0.6"), ("public-thresholds", "regulariser")):
-        assert found[name].verdict == "not-run"
-        assert found[name].because.startswith(cause)
-    found = planted.judged("fig2", tmp_path, sgd=planted.sgd(batch=100))
-    assert found["public-times"].because == "batch is 100, 200 is needed"
-    found = planted.judged("fig3", tmp_path, deep_regularised=planted.deep(regulariser=2e-3))
-    assert found["public-overlaps"].verdict == "not-run"
+def lost(role, quantity, column, **where):
+    """A table that has no numbers, or no errors, of a quantity."""
+    return lambda figure: {
+        role: planted.WHOLE[figure]()[role].off(quantity, math.nan, column, **where)
+    }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("column", ["y", "y_err"])
-def test_what_is_missing_or_no_number_is_not_judged_and_raises_nothing(column, tmp_path):
-    plain, regularised = (planted.state_evolution(value) for value in (0.0, 1e-3))
-    lost = [made.off("threshold", math.nan, column) for made in (plain, regularised)]
-    found = planted.judged("fig1", tmp_path, state_evolution=lost[0], regularised=lost[1])
-    assert found["last-layer-first"].verdict == "undecided"
-    without = [made.without("threshold") for made in (plain, regularised)]
-    found = planted.judged("fig1", tmp_path, state_evolution=without[0], regularised=without[1])
-    assert found["last-layer-first"].verdict == "not-run"
-    made = planted.thresholds().off("alpha_1 difference", math.nan, column)
-    found = planted.judged("fig1", tmp_path, thresholds=made)
-    assert found["alpha-1-over-c"].verdict == ("not-run" if column == "y" else "undecided")
-    made = planted.held().off("fixed", math.nan, column, x=0.95)
-    found = planted.judged("fig5", tmp_path, fixed_overlap=made)
-    assert found["layer-2-helps"].verdict == ("not-run" if column == "y" else "undecided")
-    made = planted.held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])
-    found = planted.judged("fig5", tmp_path, fixed_overlap=made)["layer-2-helps"]
-    assert (found.verdict, "not converged at Q22 = 0.95" in found.because) == ("not-run", True)
+def other(**makers):
+    """Tables with other parameters: by role, the function of `planted` and what differs."""
+    return lambda figure: {
+        role: getattr(planted, name)(**changes) for role, (name, changes) in makers.items()
+    }
+
+
+def without_threshold(figure):
+    made = planted.WHOLE[figure]()
+    return {role: made[role].without("threshold") for role in ("state_evolution", "regularised")}
+
+
+def held_and_not_converged(figure):
+    return {"fixed_overlap": planted.held().add("converged", "fixed", [0.93, 0.95], [1.0, 0.0])}
+
+
+def other_words(figure):
+    made = planted.trec(tokenizer=None)
+    made.about["tokenizer"] = {"from": "questions", "vocabulary": 5000}
+    return {"trec": made}
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "verdict", "because"),
+    [
+        # Public numbers are of other parameters.
+        ("fig1/public-overlaps",
+         other(regularised=("state_evolution", {"regulariser": 1e-3, "skip": 0.6}),
+               gamp=("gamp", {"size": 200})),
+         "not-run", "skip is 0.6"),
+        ("fig1/public-thresholds", other(thresholds=("thresholds", {"regulariser": 1e-3})),
+         "not-run", "regulariser"),
+        ("fig2/public-times", other(sgd=("sgd", {"batch": 100})),
+         "not-run", "batch is 100, 200 is needed"),
+        ("fig3/public-overlaps", other(deep_regularised=("deep", {"regulariser": 2e-3})),
+         "not-run", "regulariser"),
+        ("fig3/public-similarities", other(trec=("trec", {"questions": None})),
+         "not-run", "TREC was not run"),
+        ("fig3/public-similarities", other_words, "not-run", "BERT's tokeniser is needed"),
+        ("fig3/public-similarities", other(trec=("trec", {"epochs": 2})),
+         "not-run", "epochs is 2, 40 is needed"),
+        # Numbers, or their errors, are missing.
+        ("fig1/last-layer-first", without_threshold, "not-run", "a threshold is missing"),
+        ("fig1/last-layer-first", lost("regularised", "threshold", "y"), "undecided", ""),
+        ("fig1/last-layer-first", lost("regularised", "threshold", "y_err"), "undecided", ""),
+        ("fig1/alpha-1-over-c", lost("thresholds", "alpha_1 difference", "y"), "not-run", ""),
+        ("fig1/alpha-1-over-c", lost("thresholds", "alpha_1 difference", "y_err"),
+         "undecided", ""),
+        ("fig5/layer-2-helps", lost("fixed_overlap", "fixed", "y", x=0.95), "not-run", ""),
+        ("fig5/layer-2-helps", lost("fixed_overlap", "fixed", "y_err", x=0.95), "undecided", ""),
+        ("fig5/layer-2-helps", held_and_not_converged, "not-run", "not converged at Q22 = 0.95"),
+        # Descent ends early, late or alone.
+        ("fig2/public-times", other(sgd=("sgd", {"epochs": 60})), "undecided", ""),
+        ("fig2/public-times", other(sgd=("sgd", {"runs": 1})), "undecided", ""),
+        ("fig2/last-layer-first", other(sgd=("sgd", {"runs": 1})), "undecided", ""),
+    ],
+)  # fmt: skip
+def test_a_claim_that_cannot_be_judged_says_why(name, made, verdict, because, tmp_path):
+    figure, claim = name.split("/")
+    found = planted.judged(figure, tmp_path, **made(figure))[claim]
+    assert found.verdict == verdict
+    assert because in found.because
 
 
 def test_averages_whose_identities_fail_are_marked_and_not_judged(tmp_path):
@@ -144,7 +178,7 @@ def test_averages_whose_identities_fail_are_marked_and_not_judged(tmp_path):
 
 def test_the_smallest_step_of_layer_1_has_the_errors_of_both_ends(tmp_path):
     made = planted.held().off("fixed", 3.0, "y_err", x=0.95).off("fixed", 4.0, "y_err", x=0.93)
-    step = planted.of("fig5", tmp_path, fixed_overlap=made).step
+    (step,) = planted.judged("fig5", tmp_path, fixed_overlap=made)["layer-2-helps"].parts
     assert (step.value, step.error) == (0.0, pytest.approx(5e-4))
     assert step.label == "smallest step of Q11, up to Q22 = 0.95"
 
@@ -185,6 +219,8 @@ def test_a_random_start_is_compared_with_the_public_run(tmp_path):
         assert parts[f"GAMP: {name}, 4 of 4 runs"].verdict() == "yes"
     assert found["public-times"].verdict == "undecided"
     assert len(found["last-layer-first"].parts) == 2
+    drawn = planted.of("fig2", tmp_path, gamp=planted.gamp(runs=4, **random)).drawn
+    assert not drawn["series"].str.contains("infinity").any()
     nothing = planted.gamp(runs=3, **random).off("cosine 1", 0.02)
     found = planted.judged("fig2", tmp_path, gamp=nothing)
     causes = {part.unusable for part in found["public-times"].parts}
@@ -195,47 +231,41 @@ def test_a_random_start_is_compared_with_the_public_run(tmp_path):
 def test_means_of_runs_are_those_that_converged():
     made = planted.gamp(alphas=(1.0, 1.1), failed=(1.1,), bad=3, runs=8)
     made = made.off("Q11", 40, series="1.1", seed=[0, 1, 2])
-    assert runs_of_gamp.converged_mean(made.table(), "Q11", 1.1).runs == 5
-    assert runs_of_gamp.converged_mean(made.table(), "Q11", 1.1).value == pytest.approx(
-        0.77, abs=0.02
-    )
-    assert runs_of_gamp.converged_mean(made.table(), "Q11", 0.7) is None
+    assert fig1.converged_mean(made.table(), "Q11", 1.1).runs == 5
+    assert fig1.converged_mean(made.table(), "Q11", 1.1).value == pytest.approx(0.77, abs=0.02)
+    assert fig1.converged_mean(made.table(), "Q11", 0.7) is None
     made = planted.gamp(alphas=(1.1,), failed=(1.1,), bad=7, runs=8)
-    assert runs_of_gamp.converged_mean(made.table(), "Q11", 1.1) is None
+    assert fig1.converged_mean(made.table(), "Q11", 1.1) is None
 
 
 def test_runs_that_ended_early_stay_where_they_are():
     frame = planted.Maker().add("cosine 1", "", [1, 2, 3], [0.1, 0.2, 0.3]).frame()
     short = planted.Maker().add("cosine 1", "", [1, 2], [0.5, 0.7], seed=1).frame()
-    found = runs_of_gamp.extended(pd.concat([frame, short]))
+    found = fig2.extended(pd.concat([frame, short]))
     assert found.loc[found["seed"] == 1, "y"].tolist() == [0.5, 0.7, 0.7]
 
 
-def test_descent_that_ends_early_or_alone_decides_nothing_of_late_times(tmp_path):
+def test_descent_that_ends_early_has_its_early_times(tmp_path):
     found = planted.judged("fig2", tmp_path, sgd=planted.sgd(epochs=60))["public-times"]
     assert found.parts[-1].unusable == "half of the runs or fewer pass it"
     assert [part.verdict() for part in found.parts[:-1]] == ["yes"] * 6
-    found = planted.judged("fig2", tmp_path, sgd=planted.sgd().off("cosine 2", 0.4))
-    assert found["public-times"].verdict == "undecided"  # half of the epochs are not known
-    assert found["last-layer-first"].verdict == "not-run"
-    found = planted.judged("fig2", tmp_path, sgd=planted.sgd().off("cosine 1", 2.0))
-    assert found["public-times"].verdict == "no"
-    found = planted.judged("fig2", tmp_path, sgd=planted.sgd(runs=1))
-    assert {claim.verdict for claim in found.values()} == {"undecided"}
 
 
-def test_questions_are_compared_where_they_were_run_by_bert_s_tokeniser(tmp_path):
+@pytest.mark.parametrize(
+    ("layer", "factor", "verdicts"), [(2, 0.4, ("not-run", "undecided")), (1, 2.0, ("yes", "no"))]
+)
+def test_descent_at_other_times_is_not_that_of_the_public_runs(layer, factor, verdicts, tmp_path):
+    made = planted.sgd().off(f"cosine {layer}", factor)
+    found = planted.judged("fig2", tmp_path, sgd=made)
+    assert tuple(claim.verdict for claim in found.values()) == verdicts
+
+
+def test_a_classifier_of_questions_is_judged_where_it_was_run(tmp_path):
     found = planted.judged("fig3", tmp_path, trec=planted.trec(questions=None))
-    assert found["public-similarities"].because.startswith("TREC was not run")
-    assert len(found["classifier-first-layer-first"].parts) == 1
-    assert found["classifier-first-layer-first"].scope == "docstrings by package, 8 runs"
-    made = planted.trec(tokenizer=None)
-    made.about["tokenizer"] = {"from": "questions", "vocabulary": 5000}
-    found = planted.judged("fig3", tmp_path, trec=made)
-    assert found["public-similarities"].because.startswith("BERT's tokeniser is needed")
+    found = found["classifier-first-layer-first"]
+    assert (len(found.parts), found.scope) == (1, "docstrings by package, 8 runs")
+    found = planted.judged("fig3", tmp_path, **other_words("fig3"))
     assert len(found["classifier-first-layer-first"].parts) == 2
-    found = planted.judged("fig3", tmp_path, trec=planted.trec(epochs=2))
-    assert found["public-similarities"].because == "epochs is 2, 40 is needed"
 
 
 # --- What is drawn --------------------------------------------------------------------------------
@@ -280,7 +310,7 @@ def test_overlaps_of_different_layers_are_drawn_and_listed(tmp_path):
         for frame in made.frames:
             here = frame["quantity"] == quantity
             frame.loc[here, "y"] = y * (1 + frame["seed"] / 10)  # 1, 1.1, 1.2
-    figure, frame = draw("fig1", tmp_path, gamp=made)
+    frame = planted.of("fig1", tmp_path, gamp=made).drawn
     for quantity, y in (("M12", 0.011), ("M21", 0.022), ("Q12", 0.033)):
         shown = style.series(frame, "d", f"GAMP {quantity}")
         assert shown["x"].to_numpy() == pytest.approx([0.5, 1.0])
@@ -288,20 +318,8 @@ def test_overlaps_of_different_layers_are_drawn_and_listed(tmp_path):
         assert shown["y_err"].to_numpy() == pytest.approx([y / 1.1 * 0.1 / 3**0.5] * 2)
         apart = style.series(frame, "d", f"GAMP {quantity}, not converged")
         assert apart["x"].to_numpy() == pytest.approx([1.1])
-    marks = [line for line in figure.axes[3].lines if line.get_marker() in ("<", ">", "d")]
-    hollow = [line for line in marks if line.get_markerfacecolor() == "white"]
-    assert [line.get_xdata().tolist() for line in hollow] == [
-        pytest.approx([1.1 + aside * fig1.BESIDE]) for aside in (-1, 0, 1)
-    ]
     zero = style.series(frame, "d", "state evolution, M12, M21, Q12")
     assert zero["y"].tolist() == [0.0] * len(alphas)
-
-
-def test_a_random_start_has_no_theory(tmp_path):
-    made = planted.gamp(init="random", alphas=(1.2,), runs=4, noise=0, damping=0.8)
-    figure, frame = draw("fig2", tmp_path, gamp=made)
-    assert not frame["series"].str.contains("infinity").any()
-    assert "random start" in figure.axes[0].get_title(loc="left")
 
 
 def test_medians_and_bands_are_those_of_the_runs(tmp_path):
@@ -318,16 +336,13 @@ def test_medians_and_bands_are_those_of_the_runs(tmp_path):
 
 @pytest.mark.long
 def test_trec_has_a_panel_where_its_questions_are_given(tmp_path):
-    titles = {}
-    for name, questions in (("with", "train.label"), ("without", None)):
-        figure, frame = draw("fig3", tmp_path, trec=planted.trec(questions=questions))
-        titles[name] = [axes.get_title(loc="left") for axes in figure.axes]
-        assert "right" in set(frame["panel"])
-        assert ("right, TREC" in set(frame["panel"])) == (name == "with")
     docstrings, trec = "(c) docstrings by package, two layers", "(d) TREC, two layers"
-    assert {docstrings, trec} <= set(titles["with"])
-    assert docstrings in titles["without"]
-    assert trec not in titles["without"]
+    for questions, expected in (("train.label", {docstrings, trec}), (None, {docstrings})):
+        figure, frame = draw("fig3", tmp_path, trec=planted.trec(questions=questions))
+        titles = {axes.get_title(loc="left") for axes in figure.axes}
+        assert titles & {docstrings, trec} == expected
+        assert "right" in set(frame["panel"])
+        assert ("right, TREC" in set(frame["panel"])) == (trec in expected)
 
 
 def test_public_overlaps_are_drawn_at_their_regulariser(tmp_path):

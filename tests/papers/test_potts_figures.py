@@ -9,7 +9,7 @@ import pytest
 from legible import faults
 from planted_potts import (
     BLOCK,
-    LAW,
+    HAMILTONIAN,
     LENGTH,
     NOISE,
     REPLICA,
@@ -28,7 +28,7 @@ from manybody.io import tables as stored
 from manybody.measure.contacts import precision, write_known, write_scores
 from manybody.papers.inputs import Contacts, Hamiltonian, KnownContacts, with_files
 from manybody.papers.potts import contacts, fig2, fig3, recovery, runs
-from manybody.papers.style import COLUMNS
+from manybody.papers.style import COLUMNS, series
 from manybody.theory import replica
 
 
@@ -197,42 +197,40 @@ def test_a_difference_of_runs_is_decided_over_seeds(planted, lower, upper, verdi
     assert ("diverged" in str(found)) == (math.inf in upper)
 
 
-def test_the_panels_of_figure_2_hold_what_was_read(planted):
+def test_the_names_of_four_and_of_six_architectures_do_not_run_into_each_other(planted):
     assert faults(fig2.draw(planted)) == []
+    more = [
+        dataclasses.replace(one, label=f"tutorial, {n} layers")
+        for n, one in enumerate(planted.data.architectures[2:])
+    ]
+    data = dataclasses.replace(planted.data, architectures=[*planted.data.architectures, *more])
+    assert faults(fig2.draw(fig2.tables_of(data))) == []
+
+
+def test_the_panels_of_figure_2_hold_what_was_read(planted):
     table = planted.drawn
     assert list(table.columns) == COLUMNS
     assert set(table["panel"]) == {
         *("a", "loss", "b", "c", "c end", "d", "candidates", "pearson", "mean square", "values")
     }
-    rows = table[(table["panel"] == "b") & (table["series"] == "J, row 3")]
-    np.testing.assert_allclose(np.delete(rows["y"], 2), np.delete(LAW.couplings[2], 2))
-    assert math.isnan(rows["y"].iloc[2])
+    third = series(table, "b", "J, row 3")["y"]
+    np.testing.assert_allclose(np.delete(third, 2), np.delete(HAMILTONIAN.couplings[2], 2))
+    assert math.isnan(third.iloc[2])
     # The planted gauge is -2 and its scale is undone, so that maps can be compared by eye.
     mine = table[(table["panel"] == "b") & table["series"].str.startswith("softmax, row")]
     found = mine["y"].to_numpy().reshape(LENGTH, LENGTH)
     apart = ~np.eye(LENGTH, dtype=bool)
-    assert np.corrcoef(found[apart], LAW.couplings[apart])[0, 1] > 0.985
-    excess = table[(table["panel"] == "a") & (table["series"] == "softmax")]
-    assert excess["y_err"].notna().all()
-    assert excess["y"].iloc[-1] == pytest.approx(0.0065, abs=0.0025)
-    alone = table[(table["panel"] == "a") & (table["series"] == "free")]
-    assert alone["y_err"].isna().all()
+    assert np.corrcoef(found[apart], HAMILTONIAN.couplings[apart])[0, 1] > 0.985
+    assert series(table, "a", "softmax")["y_err"].notna().all()
+    assert series(table, "a", "softmax")["y"].iloc[-1] == pytest.approx(0.0065, abs=0.0025)
+    assert series(table, "a", "free")["y_err"].isna().all()  # one seed
     strengths = table[(table["panel"] == "d") & (table["seed"] == "mean")]
     assert strengths["x"].tolist() == [0, 0.01, 0.02]
     assert (strengths["y_err"] > 0).all()
-    ends = table[(table["panel"] == "c end") & (table["series"] == "softmax")]
-    assert ends["y"].to_numpy() == pytest.approx([0.014, 0.014], rel=0.1)
+    assert series(table, "c end", "softmax")["y"].tolist() == pytest.approx([0.014] * 2, rel=0.1)
     tried = table[(table["panel"] == "candidates") & table["series"].str.startswith("free")]
     assert tried["x"].tolist() == [0.1, 1.0, 3.0]
-    assert tried["y"].idxmin() == tried[tried["x"] == 1.0].index[0]
-
-
-def test_names_of_six_architectures_do_not_run_into_each_other(tmp_path):
-    more = [
-        {**run, "label": run["label"].replace("vanilla", "tutorial")} for run in BLOCK["runs"][2:]
-    ]
-    found = make(tmp_path).tables({"runs": [*BLOCK["runs"], *more]})
-    assert faults(fig2.draw(found)) == []
+    assert tried["y"].argmin() == 1
 
 
 # --- Figure 3 ------------------------------------------------------------------------------------
@@ -251,12 +249,10 @@ def test_every_claim_of_figure_3_holds(computed):
     assert faults(fig3.draw(found)) == []
     assert set(found.drawn["panel"]) == {"left", "right"}
     assert list(found.drawn.columns) == COLUMNS
-    simulated = found.square.get("loss", "simulation")
-    first = simulated[simulated["x"] == simulated["x"].min()]["y"]
-    row = found.drawn[found.drawn["series"] == "simulation"].iloc[0]
-    assert (row["y"], row["y_err"]) == pytest.approx(
-        (first.mean(), first.std(ddof=1) / math.sqrt(24))
-    )
+    simulated = found.square.get("loss", "simulation").groupby("x")["y"]
+    rows = series(found.drawn, "left", "simulation")
+    np.testing.assert_allclose(rows["y"], simulated.mean())
+    np.testing.assert_allclose(rows["y_err"], simulated.std(ddof=1) / math.sqrt(24))
 
 
 @pytest.mark.parametrize(
@@ -264,38 +260,29 @@ def test_every_claim_of_figure_3_holds(computed):
 )
 def test_a_square_loss_of_another_shape_is_denied(computed, alpha, factor, claim):
     frame, about = computed
-    spoiled = frame.copy()
     losses = (frame["quantity"] == "loss") & np.isclose(frame["x"], alpha, atol=0.02)
-    assert losses.any()
-    spoiled.loc[losses, "y"] *= factor
+    spoiled = frame.assign(y=frame["y"].where(~losses, frame["y"] * factor))
     found = by_name(fig3, fig3.tables_of((spoiled, about), curve_of_losses()))
     assert found[claim].verdict == "no"
     assert found[claim].value < 0
 
 
-def test_the_logistic_claims_follow_the_place_of_the_peak(computed):
-    def judged(*given):
-        return by_name(fig3, fig3.tables_of(computed, curve_of_losses(*given)))
-
-    late = judged((1e-3, 1e-2, 0.1), 3.0)
-    assert (late["logistic-peak"].verdict, late["logistic-training"].verdict) == ("no", "no")
-    assert [one.verdict() for one in late["logistic-peak"].parts] == ["no"] * 2
-    assert late["logistic-peak"].value == pytest.approx(120, rel=0.1)
-    edge = judged((1e-3,), 20.0)  # the highest loss is that of the most samples
-    assert (edge["logistic-peak"].verdict, edge["logistic-peak"].value) == ("no", math.inf)
-    assert edge["logistic-decay"].verdict == "not-run"  # one ridge
-    strong = judged((0.1, 0.2))
-    assert strong["logistic-peak"].verdict == "not-run"  # no ridge is weak
-    assert strong["logistic-decay"].verdict == "yes"
-    turned = by_name(fig3, _with_ridges_turned(computed))
-    assert turned["logistic-decay"].verdict == "no"
-
-
-def _with_ridges_turned(computed):
-    frame, about = curve_of_losses()
-    turned = {"0.001": "0.1", "0.1": "0.001"}
-    frame = frame.assign(series=frame["series"].replace(turned))
-    return fig3.tables_of(computed, (frame, about))
+@pytest.mark.parametrize(
+    ("ridges", "shift", "expected"),
+    [
+        ((1e-3, 1e-2, 0.1), 3.0, {"logistic-peak": "no", "logistic-training": "no"}),
+        # The highest loss is that of the most samples; one ridge.
+        ((1e-3,), 20.0, {"logistic-peak": "no", "logistic-decay": "not-run"}),
+        ((0.1, 0.2), 1.0, {"logistic-peak": "not-run", "logistic-decay": "yes"}),  # none is weak
+        ((0.1, 1e-2, 1e-3), 1.0, {"logistic-decay": "no"}),
+    ],
+)
+def test_the_logistic_claims_follow_the_place_of_the_peak(computed, ridges, shift, expected):
+    found = by_name(fig3, fig3.tables_of(computed, curve_of_losses(ridges, shift)))
+    assert {name: found[name].verdict for name in expected} == expected
+    if shift > 1:
+        value = pytest.approx(120, rel=0.1) if shift == 3 else math.inf
+        assert found["logistic-peak"].value == value
 
 
 def test_places_on_a_curve_lie_between_its_points():
@@ -374,7 +361,7 @@ def test_recovery_has_its_panels_and_its_line_runs_through_a_power_of_m(tmp_path
 
 # --- Contacts ------------------------------------------------------------------------------------
 
-TRUTH = contacts.Truth(LAW.couplings != 0, ~np.eye(LENGTH, dtype=bool))
+TRUTH = contacts.Truth(HAMILTONIAN.couplings != 0, ~np.eye(LENGTH, dtype=bool))
 
 
 def test_contacts_are_compared_with_chance():
@@ -385,10 +372,13 @@ def test_contacts_are_compared_with_chance():
     share = precision(contact_tables(0.1).scores["corrected"], TRUTH.contacts)[count - 1]
     assert found.parts[0].value == pytest.approx(share - chance)
     assert found.parts[0].deviations == 3
-    none = contacts.Truth(LAW.couplings == 0, TRUTH.known)
-    assert contacts.claims(contact_tables(0.01, truth=none))[0].value < 0
+
+
+def test_few_contacts_decide_nothing_and_others_than_the_scores_say_are_fewer_than_by_chance():
+    other = contacts.Truth(HAMILTONIAN.couplings == 0, TRUTH.known)
+    assert contacts.claims(contact_tables(0.01, truth=other))[0].value < 0
     few = np.zeros_like(TRUTH.contacts)
-    few[0, 5] = few[5, 0] = True
+    few[[0, 5], [5, 0]] = True
     (found,) = contacts.claims(contact_tables(0.1, truth=contacts.Truth(few, TRUTH.known)))
     assert found.verdict == "undecided"
 
@@ -408,7 +398,7 @@ def test_what_is_not_known_is_no_claim():
 def test_contacts_are_read_and_drawn_with_and_without_what_is_true(tmp_path, given):
     made = contact_tables(0.1)
     write_scores(tmp_path / "scores.parquet", made.scores["as it is"], made.about)
-    LAW.save(tmp_path / "law.safetensors", {})
+    HAMILTONIAN.save(tmp_path / "hamiltonian.safetensors", {})
     distances = np.where(TRUTH.contacts, 3.0, 12.0)
     write_known(tmp_path / "known.parquet", TRUTH.contacts, TRUTH.known, distances, {})
     block = contacts.Block(source="own", model="map", seed=0, separation=2)
@@ -419,9 +409,10 @@ def test_contacts_are_read_and_drawn_with_and_without_what_is_true(tmp_path, giv
         source={},
         model={},
     )
-    files = {"contacts": tmp_path / "scores.parquet", "known": tmp_path / "known.parquet"}
-    files["hamiltonians"] = tmp_path / "law.safetensors"
-    found = contacts.tables(with_files(inputs, {kind: str(f) for kind, f in files.items()}), block)
+    names = dict(contacts="scores.parquet", known="known.parquet")
+    names["hamiltonians"] = "hamiltonian.safetensors"
+    files = {kind: str(tmp_path / name) for kind, name in names.items()}
+    found = contacts.tables(with_files(inputs, files), block)
     figure = contacts.draw(found)
     assert faults(figure) == []
     assert len(figure.axes) == 3
@@ -438,7 +429,7 @@ def test_contacts_are_read_and_drawn_with_and_without_what_is_true(tmp_path, giv
 
 
 def test_no_single_pair_sets_the_colours_of_the_map():
-    couplings = LAW.couplings.copy()
+    couplings = HAMILTONIAN.couplings.copy()
     couplings[3, 9] = couplings[9, 3] = 100.0
     both = [contact_tables(0.1), contact_tables(0.1, couplings=couplings)]
     ends = [contacts.draw(one).axes[0].images[0].get_clim()[1] for one in both]

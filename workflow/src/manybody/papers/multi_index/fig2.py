@@ -4,9 +4,7 @@ Left: a table of `theory.multi_index.gamp`; right: one of `theory.multi_index.sg
 """
 
 import math
-from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from manybody.io import options
@@ -15,11 +13,11 @@ from manybody.papers import claims as records
 from manybody.papers import readings, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
-from manybody.papers.multi_index import curves, public, theories
-from manybody.papers.multi_index import message_passing as gamp
-from manybody.papers.multi_index.theories import KIND, LAYERS, LEARNED, Inputs, runs_of
-from manybody.papers.readings import Table, Value
+from manybody.papers.multi_index import curves, public
+from manybody.papers.multi_index.curves import KIND, LAYERS, LEARNED, Inputs, Tables, runs_of
+from manybody.papers.readings import Table
 
+ALPHA = 1.2  # of the runs of message passing that are shown, or the nearest
 EPOCH_SHARE = 0.25  # of a public epoch: a difference that counts as none
 
 
@@ -36,62 +34,54 @@ class Block(Figure):
     theory: MultiIndexFig2Theory = key("What is drawn.")
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Rows drawn; comparisons by claim, or the cause why there are none; the entries by role;
-    the alpha whose runs of message passing are shown."""
-
-    drawn: pd.DataFrame
-    judged: dict[str, list[Comparison] | str]
-    entries: dict[str, dict]
-    alpha: str
-
-
 def tables(inputs: Inputs, block: Block) -> Tables:
-    """Cosines of all runs, their medians, and when they pass levels."""
+    """Cosines of all runs, their medians, and when they pass levels. Stated is the alpha whose runs
+    of message passing are shown."""
     found = inputs.read()
     runs, descent = found["gamp"], found["sgd"]
-    alpha = gamp.shown_series(runs)
-    drawn = {"left": _message_rows(runs, alpha), "right": _descent_rows(descent)}
-    first = [theories.later("SGD: epochs from layer 2 to layer 1", descent, "cosine 2", "cosine 1")]
-    if not gamp.informed(runs.entry):  # a start that knows both layers does not tell
+    alpha = min(runs.series("cosine 1"), key=lambda series: abs(float(series) - ALPHA))
+    names = [f"cosine {layer}" for layer in reversed(LAYERS)]
+    drawn = {
+        "left": [part for name in names for part in _message_rows(runs, alpha, name)],
+        "right": [part for name in names for part in _run_rows(descent.get(name), f"SGD, {name}")],
+    }
+    first = [curves.later("SGD: epochs from layer 2 to layer 1", descent, *names)]
+    if runs.entry["init"] != "informed":  # a start that knows both layers does not tell
         label = "GAMP: iterations from layer 2 to layer 1"
-        first.append(theories.later(label, runs, "cosine 2", "cosine 1", alpha))
+        first.append(curves.later(label, runs, *names, alpha))
     away = readings.departure(descent.entry, **public.SGD_SETTING)
     times = [*_public_messages(runs, alpha), *([] if away else _public_descent(descent))]
     judged = {"last-layer-first": first, "public-times": times or away}
-    return Tables(
-        curves.gathered(drawn), judged, {role: table.entry for role, table in found.items()}, alpha
-    )
+    entries = {role: table.entry for role, table in found.items()}
+    return Tables(curves.gathered(drawn), judged, entries, {"alpha": alpha})
 
 
 # --- What is drawn --------------------------------------------------------------------------------
 
 
-def _message_rows(table: Table, alpha: str) -> list[pd.DataFrame]:
-    """Cosines of every run, their median, and those of the same iteration at D -> infinity; the
-    start, iteration 0, has no room on a logarithmic axis."""
-    parts = []
-    flags = table.get("converged", alpha)
-    failed = flags.loc[flags["y"] < 1, "seed"]
-    for layer in reversed(LAYERS):
-        name = f"cosine {layer}"
-        found = table.get(name, alpha)
-        found = gamp.extended(found[found["x"] >= 1])
-        parts += _run_rows(found, f"GAMP, {name}")
-        ends = found[found["seed"].isin(failed)].groupby("seed").tail(1)
-        if len(ends):
-            parts.append(curves.named(ends, f"GAMP, {name}", failed=True))
-        theory = gamp.predicted(table, layer, alpha)
-        theory = theory[theory["x"] >= 1]
-        if len(theory):
-            parts.append(curves.named(theory, f"D -> infinity, {name}"))
-    return parts
+def _message_rows(table: Table, alpha: str, name: str) -> list[pd.DataFrame]:
+    """A cosine of every run, their median, the ends of runs that did not converge, and the cosine
+    M / sqrt(Q) of the same iteration at D -> infinity, if the entry asks for it; the start,
+    iteration 0, has no room on a logarithmic axis."""
+    flags, layer = table.get("converged", alpha), name[-1]
+    found = extended(table.get(name, alpha).query("x >= 1"))
+    failed = found["seed"].isin(flags.loc[flags["y"] < 1, "seed"])
+    ends = found[failed].groupby("seed").tail(1)
+    m, q = (table.get(f"SE {part}{layer}{layer}", alpha) for part in "MQ")
+    theory = m.merge(q, on="x", suffixes=("", "_q")).query("y_q > 0 and x >= 1")
+    squared = theory["y"] ** 2 / theory["y_q"]
+    theory = pd.DataFrame({"x": theory["x"], "y": squared.clip(0) ** 0.5, "y_err": math.nan})
+    return [
+        *_run_rows(found, f"GAMP, {name}"),
+        curves.named(ends, f"GAMP, {name}", failed=True),
+        curves.named(theory, f"D -> infinity, {name}"),
+    ]
 
 
-def _descent_rows(table: Table) -> list[pd.DataFrame]:
-    names = (f"cosine {layer}" for layer in reversed(LAYERS))
-    return [part for name in names for part in _run_rows(table.get(name), f"SGD, {name}")]
+def extended(frame: pd.DataFrame) -> pd.DataFrame:
+    """A run that has converged stays where it is: its last row at all later iterations."""
+    found = readings.matrix(frame).ffill(axis="columns").stack().rename("y").reset_index()
+    return found.assign(y_err=math.nan)
 
 
 def _run_rows(frame: pd.DataFrame, name: str) -> list[pd.DataFrame]:
@@ -103,22 +93,20 @@ def _run_rows(frame: pd.DataFrame, name: str) -> list[pd.DataFrame]:
 # --- What is judged -------------------------------------------------------------------------------
 
 
-def _near(label: str, found: Value, expected: float, tolerance: float) -> Comparison:
-    return records.near(label, found.value, found.error, expected, tolerance, runs=found.runs)
-
-
 def _public_messages(table: Table, alpha: str) -> list[Comparison]:
     """Landmarks of the public run; none at other parameters or from an informed start."""
     away = readings.departure(table.entry, **public.RUNS_SETTING)
-    if away or not math.isclose(float(alpha), gamp.ALPHA) or gamp.informed(table.entry):
+    if away or not math.isclose(float(alpha), ALPHA) or table.entry["init"] == "informed":
         return []
     found = []
     for layer, (level, expected) in public.PASSES.items():
         times = readings.crossings(table.get(f"cosine {layer}", alpha), level).dropna()
         label = f"GAMP: iteration at which cosine {layer} passes {level:g}, {len(times)} runs"
-        none = Comparison(label, math.nan, unusable="no run does")
-        found.append(_near(label, readings.median(times), *expected) if len(times) else none)
-    ends = gamp.last(table, "cosine 1", alpha)
+        if len(times):
+            found.append(curves.near(label, readings.median(times), *expected))
+        else:
+            found.append(curves.unusable(label, "no run does"))
+    ends = curves.last(table, "cosine 1", alpha)
     learned = ends.index[ends > LEARNED]
     count = f"{len(learned)} of {runs_of(table.entry)}"
     # With one more run of either kind: a share of 0 or 1 in few runs is not exact.
@@ -127,28 +115,20 @@ def _public_messages(table: Table, alpha: str) -> list[Comparison]:
     label = f"GAMP: share of random starts that learn layer 1, {count}"
     found.append(records.near(label, len(learned) / len(ends), noise, *public.RECOVERED))
     if not len(learned):
-        reason = "no run learned layer 1"
-        return [*found, Comparison("GAMP: final overlaps", math.nan, unusable=reason)]
-    sizes = {name: gamp.last(table, name, alpha).abs() for name in ("M11", "M22", "Q11", "Q22")}
+        return [*found, curves.unusable("GAMP: final overlaps", "no run learned layer 1")]
+    sizes = {name: curves.last(table, name, alpha).abs() for name in ("M11", "M22", "Q11", "Q22")}
     ends = sizes | {"|M22| / Q22": sizes["M22"] / sizes["Q22"]}
     values = {f"final {name}": (ends[name][learned], near) for name, near in public.ENDS.items()}
-    for when, errors in _plug_in_errors(table, alpha, learned).items():
-        values[f"plug-in error {when}"] = errors, public.ERRORS[when]
-    for name, (each, near) in values.items():
-        found.append(_near(f"GAMP: {name}, {count}", readings.mean(each), *near))
-    return found
-
-
-def _plug_in_errors(table: Table, alpha: str, learned: pd.Index) -> dict[str, pd.Series]:
-    """The plug-in error of each run that learned both layers, at three times."""
-    errors = table.get("error plug-in", alpha)
-    errors = gamp.extended(errors[errors["seed"].isin(learned)])
-    between = errors[errors["x"].between(*public.PLATEAU)]
-    return {
-        "at first": errors.groupby("seed")["y"].first(),
-        "plateau": between.groupby("seed")["y"].median(),
-        "at the end": errors.groupby("seed")["y"].last(),
-    }
+    errors = extended(table.get("error plug-in", alpha))
+    by_run = errors.groupby("seed")["y"]
+    between = errors[errors["x"].between(*public.PLATEAU)].groupby("seed")["y"]
+    times = {"at first": by_run.first(), "plateau": between.median(), "at the end": by_run.last()}
+    for when, each in times.items():
+        values[f"plug-in error {when}"] = each[learned], public.ERRORS[when]
+    return found + [
+        curves.near(f"GAMP: {name}, {count}", readings.mean(each), *near)
+        for name, (each, near) in values.items()
+    ]
 
 
 def _public_descent(table: Table) -> list[Comparison]:
@@ -158,14 +138,13 @@ def _public_descent(table: Table) -> list[Comparison]:
         for level, epoch in places.items():
             true = level / public.NORMS[layer]
             label = f"SGD: median epoch at which cosine {layer} passes {true:.3f}"
-            times = readings.crossings(table.get(f"cosine {layer}"), true).fillna(math.inf)
-            if np.isinf(np.median(times)):
-                reason = "half of the runs or fewer pass it"
-                found.append(Comparison(label, math.nan, unusable=reason))
+            times = readings.crossings(table.get(f"cosine {layer}"), true)
+            median = float(times.fillna(math.inf).median())
+            if math.isinf(median):
+                found.append(curves.unusable(label, "half of the runs or fewer pass it"))
                 continue
-            error = readings.median(times[np.isfinite(times)])
-            median = error._replace(value=float(np.median(times)))
-            found.append(_near(label, median, epoch, EPOCH_SHARE * epoch))
+            value = readings.median(times.dropna())._replace(value=median)
+            found.append(curves.near(label, value, epoch, EPOCH_SHARE * epoch))
     return found
 
 
@@ -174,22 +153,20 @@ def claims(tables: Tables) -> list[records.Claim]:
     runs, descent = tables.entries["gamp"], tables.entries["sgd"]
     left = f"GAMP: D = {runs['dimension']}, {runs_of(runs)}, {runs['init']} start"
     right = f"SGD: D = {descent['dimension']}, {runs_of(descent)}"
-    return [
-        theories.claim(
-            "multi-index/fig2/last-layer-first",
-            "The last layer is learned first, by message passing and by gradient descent (fig. 2)",
-            tables.judged["last-layer-first"],
-            right if gamp.informed(runs) else f"{left}; {right}",
-            f"run by run the cosine of layer 2 passes {LEARNED:g} before that of layer 1",
+    rows = {
+        "last-layer-first": dict(
+            statement="The last layer is learned first, by message passing and by gradient "
+            "descent (fig. 2)",
+            scope=right if runs["init"] == "informed" else f"{left}; {right}",
+            rule=f"run by run the cosine of layer 2 passes {LEARNED:g} before that of layer 1",
         ),
-        theories.claim(
-            "multi-index/fig2/public-times",
-            "Layers are learned when those of the public runs are (fig. 2)",
-            tables.judged["public-times"],
-            f"{left}; {right}",
-            f"times and ends are near the public ones, epochs within {EPOCH_SHARE:.0%}",
+        "public-times": dict(
+            statement="Layers are learned when those of the public runs are (fig. 2)",
+            scope=f"{left}; {right}",
+            rule=f"times and ends are near the public ones, epochs within {EPOCH_SHARE:.0%}",
         ),
-    ]
+    }
+    return curves.claims("fig2", tables, rows)
 
 
 # --- The picture ----------------------------------------------------------------------------------
@@ -198,64 +175,54 @@ def claims(tables: Tables) -> list[records.Claim]:
 @style.in_house_style
 def draw(tables: Tables):
     """Panel (a) message passing over iterations, (b) gradient descent over epochs."""
-    figure = style.new(2, 3.4)
-    for axes, panel in zip(figure.subplots(1, 2), (_messages, _descent), strict=True):
-        panel(axes, tables)
-        axes.set(xscale="log", ylabel="cosine with the teacher", ylim=(-0.03, 1.04))
+    figure, (runs, descent) = style.new(2, 3.4), (tables.entries[role] for role in ("gamp", "sgd"))
+    left = (
+        f"(a) GAMP: D = {runs['dimension']}, α = {tables.stated['alpha']}, {runs_of(runs)}, "
+        f"{runs['init']} start"
+    )
+    right = f"(b) SGD: D = {descent['dimension']}, α = {descent['alpha']:g}, {runs_of(descent)}"
+    panels = ("left", "GAMP", left, "iteration"), ("right", "SGD", right, "epoch")
+    for axes, (panel, method, title, time) in zip(figure.subplots(1, 2), panels, strict=True):
+        for layer in reversed(LAYERS):
+            _cosines(axes, tables.drawn, panel, f"{method}, cosine {layer}", layer)
+        times = tables.drawn.loc[tables.drawn["panel"] == panel, "x"]
+        axes.set(
+            xscale="log",
+            xlim=(times[times > 0].min(), 1.05 * times.max()),
+            xlabel=time,
+            title=title,
+        )
+        axes.set(ylabel="cosine with the teacher", ylim=(-0.03, 1.04))
         style.plain_ticks(axes.xaxis)
         style.legend_below(axes, 4, title="thin: runs, thick: their median", alignment="left")
     return figure
 
 
-def _messages(axes, tables: Tables) -> None:
-    for layer in reversed(LAYERS):
-        name = f"GAMP, cosine {layer}"
-        _runs(axes, tables.drawn, "left", name, layer)
-        curves.hollow(axes, tables.drawn, "left", name, curves.LAYER[layer])
-        if layer == 1 and curves.failures(tables.drawn, "left"):
-            axes.lines[-1].set_label("not converged")
-        theory = style.series(tables.drawn, "left", f"D -> infinity, cosine {layer}")
-        if len(theory):
-            looks = dict(color="black", linestyle="--", linewidth=1)
-            label = "D → ∞" if layer == 1 else ""
-            axes.plot(theory["x"], theory["y"], **looks, label=label)
-    entry = tables.entries["gamp"]
-    axes.set(xlabel="iteration")
-    axes.set_title(
-        f"(a) GAMP: D = {entry['dimension']}, α = {tables.alpha}, {runs_of(entry)}, "
-        f"{entry['init']} start"
-    )
-
-
-def _descent(axes, tables: Tables) -> None:
-    for layer in reversed(LAYERS):
-        _runs(axes, tables.drawn, "right", f"SGD, cosine {layer}", layer)
-    first = style.series(tables.drawn, "right", "SGD, cosine 2")["x"]
-    axes.set(xlabel="epoch", xlim=(float(first[first > 0].min()), float(first.max())))
-    entry = tables.entries["sgd"]
-    axes.set_title(f"(b) SGD: D = {entry['dimension']}, α = {entry['alpha']:g}, {runs_of(entry)}")
-
-
-def _runs(axes, drawn: pd.DataFrame, panel: str, name: str, layer: int) -> None:
-    """A thin line for each run, a thick one for the median."""
-    colour = curves.LAYER[layer]
+def _cosines(axes, drawn: pd.DataFrame, panel: str, name: str, layer: int) -> None:
+    """A thin line for each run, a thick one for the median, a dashed one for D -> infinity."""
+    colour, label = curves.LAYER[layer], f"layer {layer}"
     for _, run in style.series(drawn, panel, name).groupby("seed"):
         axes.plot(run["x"], run["y"], color=colour, linewidth=0.7, alpha=0.45)
-    median = style.series(drawn, panel, f"{name}, median")
-    axes.plot(median["x"], median["y"], color=colour, linewidth=1.8, label=f"layer {layer}")
+    curves.line(axes, drawn, panel, f"{name}, median", colour, label, linewidth=1.8)
+    curves.hollow(axes, drawn, panel, name, colour)
+    if layer == 1 and curves.failures(drawn, panel):
+        axes.lines[-1].set_label("not converged")
+    dashed, label = dict(linestyle="--", linewidth=1), "D → ∞" if layer == 1 else ""
+    theory = f"D -> infinity, cosine {layer}"
+    curves.line(axes, drawn, panel, theory, "black", label, **dashed)
 
 
 def caption(inputs: Inputs, block: Block) -> str:
     """Says what is shown, what the eye sees, how it was made."""
     runs, descent = inputs.entries["gamp"], inputs.entries["sgd"]
     start = "the published random one"
-    if gamp.informed(runs):
+    if runs["init"] == "informed":
         start = "overlaps {:g} and {:g} with the teacher".format(*runs["overlaps"])
     dashed = " Dashed: the same iteration at D → ∞." if runs["points"] else ""
     shared = "one teacher and start" if descent["same_teacher"] else "teachers of their own"
     return (
         "Cosines of the layers with the teacher in time: the last layer rises first.\n\n"
-        f"**(a)** GAMP at c = {runs['skip']:g}, {theories.channel(runs)} in its channel, noise "
+        f"**(a)** GAMP at c = {runs['skip']:g}, {curves.channel(runs)} in its channel, noise "
         f"{runs['noise']:g} in the data, damping weight {runs['damping']:g}; the start: "
         f"{start}.{dashed} **(b)** SGD in batches of {descent['batch']}, {descent['repeats']} "
         f"updates on each, learning rate {descent['learning_rate']:g}, weight decay "

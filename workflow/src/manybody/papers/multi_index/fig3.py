@@ -6,9 +6,7 @@ thresholds over c of three tied layers, and of untied ones, a table of `theory.m
 """
 
 import math
-from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
 from manybody.io import options
@@ -17,12 +15,13 @@ from manybody.papers import claims as records
 from manybody.papers import readings, style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
-from manybody.papers.multi_index import curves, public, theories
-from manybody.papers.multi_index.theories import BOUND, KIND, LAYERS, LEARNED, Inputs, channel
+from manybody.papers.multi_index import curves, public
+from manybody.papers.multi_index.curves import KIND, LAYERS, LEARNED, Inputs, Tables, channel
 from manybody.papers.readings import Table
 
 ORDER = (3, 1, 2)  # in which the layers are learned
 ERRORS = {"all layers": "-", "last layer only": "--"}
+DOTTED = {"linestyle": ":"}  # of thresholds
 UNTIED = {
     "L = 1": ("D", "0.35", "L = 1, untied"),
     "L = 2 last": ("s", curves.LAYER[2], "L = 2, untied, last"),
@@ -51,32 +50,26 @@ class Block(Figure):
     theory: MultiIndexFig3Theory = key("What is drawn.")
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Rows drawn; comparisons by claim, or the cause why there are none; the entries by role;
-    what is classified in each panel at the right."""
-
-    drawn: pd.DataFrame
-    judged: dict[str, list[Comparison] | str]
-    entries: dict[str, dict]
-    classified: dict[str, str]
-
-
 def tables(inputs: Inputs, block: Block) -> Tables:
-    """Overlaps and thresholds of three layers, similarities of classifiers, and comparisons."""
+    """Overlaps and thresholds of three layers, similarities of classifiers, and comparisons. Stated
+    is what is classified in each panel at the right."""
     found = inputs.read()
     deep, regularised, untied = found["deep"], found["deep_regularised"], found["untied"]
     classifiers = {"right": found["docstrings"]}
     if found["trec"].series("similarity 1"):
         classifiers["right, TREC"] = found["trec"]
+    last = max(table.get("overlap", "Q33")["x"].max() for table in (deep, regularised))
+    stored = {f"Q{layer}{layer}": public.DEEP[f"Q{layer}{layer}"] for layer in ORDER}
     drawn = {
-        "left": [*_deep_rows(deep), *_deep_rows(regularised), *_stored_rows(deep, regularised)],
+        "left": _deep_rows(deep)
+        + _deep_rows(regularised)
+        + curves.stored_rows(regularised, public.DEEP_SETTING, stored, last),
         "phase diagram": _phase_rows(deep, untied),
         **{panel: _similarity_rows(table) for panel, table in classifiers.items()},
     }
     judged = {
         "public-overlaps": readings.departure(regularised.entry, **public.DEEP_SETTING)
-        or theories.from_stored(regularised, public.DEEP, SAME_OVERLAP, ""),
+        or curves.from_stored(regularised, public.DEEP, SAME_OVERLAP, ""),
         "shared-threshold": [_shared(deep), _shared(regularised)],
         "last-layer-first": [
             _gap("L = 3, layer 1 less the last", deep, "alpha_3", "alpha_1"),
@@ -85,17 +78,14 @@ def tables(inputs: Inputs, block: Block) -> Tables:
         # The two change places between c = 1 and 2.
         "first-before-middle": [_gap("L = 3, layer 2 less layer 1", deep, "alpha_1", "alpha_2", 1)],
         "classifier-first-layer-first": [
-            theories.later(_classified(table), table, "similarity 1", "similarity 2")
+            curves.later(_classified(table), table, "similarity 1", "similarity 2")
             for table in classifiers.values()
         ],
         "public-similarities": _public_similarities(found["trec"]),
     }
-    return Tables(
-        curves.gathered(drawn),
-        judged,
-        {role: table.entry for role, table in found.items()},
-        {panel: _classified(table) for panel, table in classifiers.items()},
-    )
+    entries = {role: table.entry for role, table in found.items()}
+    classified = {panel: _classified(table) for panel, table in classifiers.items()}
+    return Tables(curves.gathered(drawn), judged, entries, classified)
 
 
 def _classified(table: Table) -> str:
@@ -108,8 +98,8 @@ def _classified(table: Table) -> str:
 
 def _deep_rows(table: Table) -> list[pd.DataFrame]:
     """Curves and thresholds of one table."""
-    note, failed, last = f", {channel(table.entry)}", table.failed(""), _last(table)
-    parts = []
+    note, failed, parts = f", {channel(table.entry)}", table.failed(""), []
+    last = table.get("overlap", "Q33")["x"].max()
     for layer in ORDER:
         name = f"Q{layer}{layer}"
         parts += curves.line_rows(table.get("overlap", name), name + note, failed)
@@ -122,21 +112,11 @@ def _deep_rows(table: Table) -> list[pd.DataFrame]:
     return parts
 
 
-def _stored_rows(plain: Table, regularised: Table) -> list[pd.DataFrame]:
-    last = max(_last(plain), _last(regularised))
-    stored = {f"Q{layer}{layer}": public.DEEP[f"Q{layer}{layer}"] for layer in ORDER}
-    return curves.stored_rows(regularised, public.DEEP_SETTING, stored, last)
-
-
-def _last(table: Table) -> float:
-    return float(table.get("overlap", "Q33")["x"].max())
-
-
 def _phase_rows(deep: Table, untied: Table) -> list[pd.DataFrame]:
     parts = []
     for layer in ORDER:
         found = deep.get("threshold", f"alpha_{layer}").dropna(subset=["y"])
-        parts += curves.line_rows(found, f"three layers, alpha_{layer}")
+        parts.append(curves.named(found, f"three layers, alpha_{layer}"))
     for series in UNTIED:
         found = untied.get("threshold", series)
         parts += curves.line_rows(found, f"untied, {series}", untied.failed(series))
@@ -163,7 +143,7 @@ def _shared(table: Table) -> Comparison:
     label = f"alpha_2 / alpha_1 - 1, {channel(table.entry)}"
     found = [table.at("threshold", f"alpha_{layer}", table.entry["skip"]) for layer in LAYERS]
     if any(value is None or math.isnan(value.value) for value in found):
-        return Comparison(label, math.nan, unusable="not both were found")
+        return curves.unusable(label, "not both were found")
     first, second = found
     ratio = second.value / first.value
     error = ratio * math.hypot(first.error / first.value, second.error / second.value)
@@ -173,20 +153,18 @@ def _shared(table: Table) -> Comparison:
 def _gap(text: str, table: Table, first: str, second: str, most: float = math.inf) -> Comparison:
     """The gap of two thresholds at the c, up to `most`, where it is smallest, of those c at which
     both were found and their iterations converged."""
-    both = table.get("threshold", first).merge(
-        table.get("threshold", second), on="x", suffixes=("", "_second")
-    )
-    both = both[both["y"].notna() & both["y_second"].notna() & (both["x"] <= most)]
-    failed = [*table.failed(first), *table.failed(second)]
-    both = both[~readings.is_in(both["x"], failed)] if failed else both
+    early, late = (table.get("threshold", name).dropna(subset=["y"]) for name in (first, second))
+    both = early.merge(late, on="x", suffixes=("", "_late"))
+    failed = readings.is_in(both["x"], [*table.failed(first), *table.failed(second)])
+    both = both[~failed & (both["x"] <= most)]
     if not len(both):
-        return Comparison(text, math.nan, unusable="no c at which both were found")
-    gaps = both["y_second"] - both["y"]
+        return curves.unusable(text, "no c at which both were found")
+    gaps = both["y_late"] - both["y"]
     at = gaps.idxmin()
-    error = np.hypot(both["y_err"], both["y_err_second"])[at]
-    label = f"{text}, smallest at c = {both.loc[at, 'x']:g} of {len(both)}"
+    error = math.hypot(both["y_err"][at], both["y_err_late"][at])
+    label = f"{text}, smallest at c = {both['x'][at]:g} of {len(both)}"
     rule = dict(runs=table.entry["scrambles"], deviations=records.STRICT)
-    return records.above(label, float(gaps[at]), float(error), **rule)
+    return records.above(label, float(gaps[at]), error, **rule)
 
 
 def _public_similarities(table: Table) -> list[Comparison] | str:
@@ -203,22 +181,19 @@ def _public_similarities(table: Table) -> list[Comparison] | str:
     found = []
     for layer, value in public.STARTS.items():
         start = readings.mean(runs[layer].iloc[:, 0])
-        given = f"layer {layer} at first", start.value, start.error, value, SAME_START
-        found.append(records.near(*given, runs=start.runs))
+        found.append(curves.near(f"layer {layer} at first", start, value, SAME_START))
     for layer, places in public.STEPS.items():
         for level, step in places.items():
-            value, error, count = _mean_crossing(runs[layer], level)
             label = f"step at which layer {layer} is at {level:g}"
-            tolerance = STEP_SHARE * step
-            found.append(records.near(label, value, error, step, tolerance, runs=count))
+            passed = _mean_crossing(runs[layer], level)
+            found.append(curves.near(label, passed, step, STEP_SHARE * step))
     for layer, (epoch, bound) in public.LATE.items():
-        after = runs[layer].loc[:, runs[layer].columns >= epoch * steps].mean()
+        least = float(runs[layer].mean().loc[epoch * steps :].min())
         label = f"layer {layer} after epoch {epoch:g}, the least mean"
-        found.append(records.above(label, float(after.min()), 0.0, bound))
+        found.append(records.above(label, least, 0.0, bound))
     step, bound = public.QUIET
-    before = runs[2].loc[:, runs[2].columns <= step].mean()
-    label = f"layer 2 until step {step}, the largest mean"
-    return [*found, records.below(label, float(before.max()), 0.0, bound)]
+    most = float(runs[2].mean().loc[:step].max())
+    return [*found, records.below(f"layer 2 until step {step}, the largest mean", most, 0.0, bound)]
 
 
 def _mean_crossing(runs: pd.DataFrame, level: float) -> readings.Value:
@@ -231,60 +206,52 @@ def _mean_crossing(runs: pd.DataFrame, level: float) -> readings.Value:
 def claims(tables: Tables) -> list[records.Claim]:
     """In which order layers of three, and of a classifier, are learned; the public numbers."""
     deep, untied = tables.entries["deep"], tables.entries["untied"]
-    left = f"three layers, c = {deep['skip']:g}, {theories.sampled(deep)}"
+    left = f"three layers, c = {deep['skip']:g}, {curves.sampled(deep)}"
     over_c = f"c = {', '.join(f'{c:g}' for c in sorted({deep['skip'], *deep['skips']}))}"
     texts = "; ".join(
-        f"{text}, {theories.runs_of(tables.entries[role])}"
+        f"{text}, {curves.runs_of(tables.entries[role])}"
         for role, text in (("docstrings", "docstrings by package"), ("trec", "TREC"))
-        if text in tables.classified.values()
+        if text in tables.stated.values()
     )
-    judged, name = tables.judged, "multi-index/fig3"
-    return [
-        theories.claim(
-            f"{name}/public-overlaps",
-            "Three layers: the overlaps are those of the public repository (fig. 3 left)",
-            judged["public-overlaps"],
-            f"{left}, {channel(tables.entries['deep_regularised'])}",
-            f"the largest difference over alpha is below {SAME_OVERLAP:g}",
+    no_if = "; no if it is larger with either channel"
+    smallest = "the smallest gap over c is above 0 by three standard errors"
+    rows = {
+        "public-overlaps": dict(
+            statement="Three layers: the overlaps are those of the public repository (fig. 3 left)",
+            scope=f"{left}, {channel(tables.entries['deep_regularised'])}",
+            rule=f"the largest difference over alpha is below {SAME_OVERLAP:g}",
         ),
-        theories.claim(
-            f"{name}/shared-threshold",
-            "Three layers: the two shallow layers share a threshold (fig. 3 left)",
-            judged["shared-threshold"],
-            left,
-            f"their relative gap is below {SHARED:.0%}; no if it is larger with either channel",
+        "shared-threshold": dict(
+            statement="Three layers: the two shallow layers share a threshold (fig. 3 left)",
+            scope=left,
+            rule=f"their relative gap is below {SHARED:.0%}{no_if}",
             share=1.0,
         ),
-        theories.claim(
-            f"{name}/last-layer-first",
-            "The last layer is learned before the first at every c (fig. 3)",
-            judged["last-layer-first"],
-            f"three tied layers at {over_c}; two untied layers at {len(untied['skips'])} c",
-            "the smallest gap over c is above 0 by three standard errors",
+        "last-layer-first": dict(
+            statement="The last layer is learned before the first at every c (fig. 3)",
+            scope=f"three tied layers at {over_c}; two untied layers at {len(untied['skips'])} c",
+            rule=smallest,
         ),
-        theories.claim(
-            f"{name}/first-before-middle",
-            "Of three layers the first is learned before the middle one where c is at most 1",
-            judged["first-before-middle"],
-            f"three tied layers at {over_c}, {theories.sampled(deep)}",
-            "the smallest gap over c is above 0 by three standard errors",
+        "first-before-middle": dict(
+            statement="Of three layers the first is learned before the middle one where c is at "
+            "most 1",
+            scope=f"three tied layers at {over_c}, {curves.sampled(deep)}",
+            rule=smallest,
             beyond=True,
         ),
-        theories.claim(
-            f"{name}/classifier-first-layer-first",
-            "In a classifier of questions the first layer settles first (fig. 3 right)",
-            judged["classifier-first-layer-first"],
-            texts,
-            f"run by run layer 1 passes a similarity of {LEARNED:g} before layer 2, in steps",
+        "classifier-first-layer-first": dict(
+            statement="In a classifier of questions the first layer settles first (fig. 3 right)",
+            scope=texts,
+            rule=f"run by run layer 1 passes a similarity of {LEARNED:g} before layer 2, in steps",
         ),
-        theories.claim(
-            f"{name}/public-similarities",
-            "The layers of the classifier settle when those of the public runs do (fig. 3 right)",
-            judged["public-similarities"],
-            "TREC, BERT's tokeniser",
-            f"starts, steps within {STEP_SHARE:.0%} and ends are near the public ones",
+        "public-similarities": dict(
+            statement="The layers of the classifier settle when those of the public runs do "
+            "(fig. 3 right)",
+            scope="TREC, BERT's tokeniser",
+            rule=f"starts, steps within {STEP_SHARE:.0%} and ends are near the public ones",
         ),
-    ]
+    }
+    return curves.claims("fig3", tables, rows)
 
 
 # --- The picture ----------------------------------------------------------------------------------
@@ -295,12 +262,12 @@ def draw(tables: Tables):
     """Panel (a) over alpha, (b) over c, (c) and with TREC's questions (d) over steps."""
     figure = style.new(2, 6.0)
     figure.get_layout_engine().set(wspace=0.05, h_pad=0.06)
-    both = len(tables.classified) > 1
+    both = len(tables.stated) > 1
     places = [["a", "b"], ["c", "d"]] if both else [["a", "a"], ["b", "c"]]
     left, middle, *right = (axes for _, axes in sorted(figure.subplot_mosaic(places).items()))
     _learning(left, tables, columns=2 if both else 4)
     _phases(middle, tables)
-    for letter, axes, (panel, text) in zip("cd", right, tables.classified.items(), strict=False):
+    for letter, axes, (panel, text) in zip("cd", right, tables.stated.items(), strict=False):
         _similarities(axes, tables, panel)
         axes.set_title(f"({letter}) {text}, two layers")
     return figure
@@ -317,47 +284,42 @@ def _learning(axes, tables: Tables, columns: int) -> None:
             colour = curves.LAYER[layer]
             curves.line(axes, drawn, "left", f"Q{layer}{layer}{note}", colour, **looks)
             for start in style.series(drawn, "left", f"alpha_{layer}{note}")["x"]:
-                dotted = {"linewidth": 0.9} | looks | {"linestyle": ":"}
-                axes.axvline(start, color=colour, **dotted)
+                axes.axvline(start, **{"linewidth": 0.9} | looks | DOTTED, color=colour)
         for series, dashes in ERRORS.items():
             name = f"plug-in error, {series}{note}"
             dashed = looks | {"linestyle": dashes}
             curves.line(errors, drawn, "left", name, curves.ERROR, **dashed)
-    palette = {f"Q{layer}{layer}": curves.LAYER[layer] for layer in ORDER}
-    stored = curves.stored(axes, drawn, "left", palette)
+    handles = curves.handles(
+        {f"layer {k}": dict(color=curves.LAYER[k]) for k in ORDER}
+        | {
+            f"error, {series} (right)": dict(color=curves.ERROR, linestyle=dashes)
+            for series, dashes in ERRORS.items()
+        }
+        | {"thresholds": dict(color="0.4", linewidth=0.9, **DOTTED)}
+    )
+    handles += curves.stored(axes, drawn, "left", ORDER) + curves.failures(drawn, "left")
     overlaps = drawn[(drawn["panel"] == "left") & drawn["series"].str.startswith("Q33, ")]
-    axes.set(xlim=(0, float(overlaps["x"].max())), ylim=(-0.02, 1.04), ylabel="overlap Q")
-    axes.set_xlabel("samples per dimension α = N / D")
+    axes.set(xlim=(0, float(overlaps["x"].max())), xlabel="samples per dimension α = N / D")
+    axes.set(ylim=(-0.02, 1.04), ylabel="overlap Q")
     errors.set(yscale="log", ylabel="plug-in error")
     errors.spines["right"].set_visible(True)
     light = f"{channels['deep_regularised']}; light: {channels['deep']}"
     axes.set_title(f"(a) three layers, c = {tables.entries['deep']['skip']:g}; {light}")
-    handles = [curves.handle(f"layer {k}", color=curves.LAYER[k]) for k in ORDER]
-    handles += [
-        curves.handle(f"error, {series} (right)", color=curves.ERROR, linestyle=dashes)
-        for series, dashes in ERRORS.items()
-    ]
-    handles.append(curves.handle("thresholds", color="0.4", linestyle=":", linewidth=0.9))
-    if stored:
-        handles.append(curves.handle("public data", **curves.STORED))
-    if curves.failures(drawn, "left"):
-        looks = dict(linestyle="", marker="o", markerfacecolor="white", markeredgecolor="0.3")
-        handles.append(curves.handle("hollow: not converged", **looks))
     style.legend_below(axes, columns, handles=handles)
 
 
 def _phases(axes, tables: Tables) -> None:
     """Thresholds over c: three tied layers as lines, untied ones as symbols."""
     drawn = tables.drawn
+    dots, dashes = dict(marker="o", markersize=3), dict(linestyle="--", linewidth=0.9, markersize=4)
     for layer in ORDER:
         name, label = f"three layers, alpha_{layer}", f"L = 3, layer {layer}"
-        looks = dict(marker="o", markersize=3)
-        curves.line(axes, drawn, "phase diagram", name, curves.LAYER[layer], label, **looks)
+        curves.line(axes, drawn, "phase diagram", name, curves.LAYER[layer], label, **dots)
     for series, (marker, colour, label) in UNTIED.items():
-        looks = dict(linestyle="--", linewidth=0.9, marker=marker, markersize=4)
-        curves.line(axes, drawn, "phase diagram", f"untied, {series}", colour, label, **looks)
-    axes.axhspan(0, BOUND, color="0.93", linewidth=0, zorder=-2)
-    axes.axhline(BOUND, color="0.5", linewidth=0.8, zorder=-1, label="1/6")
+        name, looks = f"untied, {series}", dashes | {"marker": marker}
+        curves.line(axes, drawn, "phase diagram", name, colour, label, **looks)
+    axes.axhspan(0, curves.BOUND, color="0.93", linewidth=0, zorder=-2)
+    axes.axhline(curves.BOUND, color="0.5", linewidth=0.8, zorder=-1, label="1/6")
     axes.set(xlabel="skip connection c", ylabel="threshold α", ylim=(0, None))
     if (drawn.loc[drawn["panel"] == "phase diagram", "x"] > 0).any():
         axes.set_xscale("log")
@@ -369,18 +331,12 @@ def _phases(axes, tables: Tables) -> None:
 def _similarities(axes, tables: Tables, panel: str) -> None:
     """Similarity of each layer to its last state: mean over runs with the spread of runs."""
     for layer in LAYERS:
-        shown = style.series(tables.drawn, panel, f"similarity {layer}, mean and sd of runs")
-        axes.plot(shown["x"], shown["y"], color=curves.LAYER[layer], label=f"layer {layer}")
-        style.band(axes, shown, curves.LAYER[layer])
+        name, label = f"similarity {layer}, mean and sd of runs", f"layer {layer}"
+        curves.line(axes, tables.drawn, panel, name, curves.LAYER[layer], label)
     runs = style.series(tables.drawn, panel, "similarity 1")
     steps, count = runs["x"], runs["seed"].nunique()
-    axes.set(
-        xscale="log",
-        xlim=(max(1, steps[steps > 0].min()), steps.max()),
-        xlabel="step",
-        ylabel="similarity to the last state",
-        ylim=(0, 1.04),
-    )
+    axes.set(xscale="log", xlim=(max(1, steps[steps > 0].min()), steps.max()), xlabel="step")
+    axes.set(ylim=(0, 1.04), ylabel="similarity to the last state")
     title = f"{count} run{'s' if count > 1 else ''}, mean ± sd"
     style.legend_below(axes, 2, title=title, alignment="left")
 
@@ -400,6 +356,6 @@ def caption(inputs: Inputs, block: Block) -> str:
         f"{panels} Similarity tr(K K') / (\\|K\\| \\|K'\\|) of each layer's W Wᵀ to its last "
         f"state, under AdamW at {texts['learning_rate']:g} from W of scale "
         f"{texts['init_scale']:g} (chosen so that layers settle as in the public curves); "
-        f"docstrings: {packages}, {theories.runs_of(texts)} of {texts['epochs']} epochs.\n\n"
-        f"Curves: {theories.sampled(deep)}; bands: standard errors. Hollow: not converged.\n"
+        f"docstrings: {packages}, {curves.runs_of(texts)} of {texts['epochs']} epochs.\n\n"
+        f"Curves: {curves.sampled(deep)}; bands: standard errors. Hollow: not converged.\n"
     )

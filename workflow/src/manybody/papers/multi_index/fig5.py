@@ -1,9 +1,6 @@
 """Figure 5: the overlap of layer 1 at convergence against that of layer 2, which is held fixed."""
 
 import math
-from dataclasses import dataclass
-
-import pandas as pd
 
 from manybody.io import options
 from manybody.io.options import key, refers
@@ -11,8 +8,8 @@ from manybody.papers import claims as records
 from manybody.papers import style
 from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
-from manybody.papers.multi_index import curves, theories
-from manybody.papers.multi_index.theories import KIND, Inputs, channel, sampled
+from manybody.papers.multi_index import curves
+from manybody.papers.multi_index.curves import KIND, Inputs, Tables, channel, sampled
 from manybody.papers.readings import Table
 
 NO_FALL = 0.003  # a step down of Q11 that counts as none
@@ -32,33 +29,25 @@ class Block(Figure):
     theory: MultiIndexFig5Theory = key("What is drawn.")
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Rows drawn; the smallest step of Q11 from one Q22 to the next; the entry."""
-
-    drawn: pd.DataFrame
-    step: Comparison
-    entry: dict
-
-
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Q11 at the Q22 that are held, and its smallest step."""
     table = inputs.read()["fixed_overlap"]
     rows = curves.line_rows(table.get("fixed", "Q11"), "Q11", table.failed("fixed"))
-    return Tables(curves.gathered({"": rows}), _smallest_step(table), table.entry)
+    judged = {"layer-2-helps": [_smallest_step(table)]}
+    return Tables(curves.gathered({"": rows}), judged, {"fixed_overlap": table.entry})
 
 
 def _smallest_step(table: Table) -> Comparison:
     """Where layer 1 is not learned the steps are 0, which is no fall."""
     label, found = "smallest step of Q11", table.get("fixed", "Q11")
     if len(found) < 2:
-        return Comparison(label, math.nan, unusable="Q22 is held at fewer than two values")
+        return curves.unusable(label, "Q22 is held at fewer than two values")
     if len(failed := table.failed("fixed")):
         places = ", ".join(f"{x:g}" for x in failed)
-        return Comparison(label, math.nan, unusable=f"not converged at Q22 = {places}")
+        return curves.unusable(label, f"not converged at Q22 = {places}")
     steps = found["y"].diff().iloc[1:]
     if steps.isna().any():
-        return Comparison(label, math.nan, unusable="a Q11 is not a number")
+        return curves.unusable(label, "a Q11 is not a number")
     at = steps.idxmin()
     error = math.hypot(found["y_err"][at], found["y_err"].shift()[at])
     rule = dict(runs=table.entry["scrambles"], deviations=records.STRICT)
@@ -68,23 +57,20 @@ def _smallest_step(table: Table) -> Comparison:
 
 def claims(tables: Tables) -> list[records.Claim]:
     """True if a better layer 2 makes a better layer 1."""
-    entry = tables.entry
-    return [
-        theories.claim(
-            "multi-index/fig5/layer-2-helps",
-            "The better the last layer is known, the more is learned of the first (fig. 5)",
-            [tables.step],
-            f"two layers, alpha = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}, "
-            f"{len(entry['overlaps'])} values of Q22, {sampled(entry)}",
-            f"no step of Q11 is below -{NO_FALL:g} by three standard errors",
-        )
-    ]
+    entry = tables.entries["fixed_overlap"]
+    row = dict(
+        statement="The better the last layer is known, the more is learned of the first (fig. 5)",
+        scope=f"two layers, alpha = {entry['alpha']:g}, c = {entry['skip']:g}, {channel(entry)}, "
+        f"{len(entry['overlaps'])} values of Q22, {sampled(entry)}",
+        rule=f"no step of Q11 is below -{NO_FALL:g} by three standard errors",
+    )
+    return curves.claims("fig5", tables, {"layer-2-helps": row})
 
 
 @style.in_house_style
 def draw(tables: Tables):
     """One curve; hollow points did not converge."""
-    figure, entry = style.new(1, 2.7), tables.entry
+    figure, entry = style.new(1, 2.7), tables.entries["fixed_overlap"]
     axes = figure.subplots()
     curves.line(axes, tables.drawn, "", "Q11", curves.LAYER[1], marker="o", markersize=3)
     axes.set(

@@ -4,32 +4,23 @@
 TWO_LAYERS = {"skip": 1, "activation": "softmax", "regulariser": 1e-3}
 
 # Figure 1: thresholds over c, and overlaps.
-ALPHA_2 = {0.1: 0.1914, 0.5: 0.1864, 0.75: 0.1610, 1: 0.1436}
-ALPHA_2 |= {1.5: 0.1241, 2: 0.1119, 3: 0.0943, 4: 0.0827}
-ALPHA_1 = {1e-4: 0.318, 0.01: 0.333, 0.1: 0.422, 0.5: 0.755, 0.75: 0.824}
-ALPHA_1 |= {1: 0.794, 1.5: 0.658, 2: 0.513, 3: 0.304, 4: 0.196}
+ALPHA_2 = {
+    0.1: 0.1914, 0.5: 0.1864, 0.75: 0.1610, 1: 0.1436, 1.5: 0.1241, 2: 0.1119, 3: 0.0943, 4: 0.0827,
+}  # fmt: skip
+ALPHA_1 = {
+    1e-4: 0.318, 0.01: 0.333, 0.1: 0.422, 0.5: 0.755, 0.75: 0.824, 1: 0.794, 1.5: 0.658, 2: 0.513,
+    3: 0.304, 4: 0.196,
+}  # fmt: skip
 OVERLAPS = {
     "Q22": {
-        0.2333: 0.0736,
-        0.3: 0.218,
-        0.3667: 0.388,
-        0.4333: 0.585,
-        0.5: 0.773,
-        0.6: 0.921,
-        0.7: 0.964,
-        0.8: 0.985,
+        0.2333: 0.0736, 0.3: 0.218, 0.3667: 0.388, 0.4333: 0.585, 0.5: 0.773, 0.6: 0.921,
+        0.7: 0.964, 0.8: 0.985,
     },
     "Q11": {
-        0.8333: 0.187,
-        0.9: 0.451,
-        1.0: 0.614,
-        1.1: 0.755,
-        1.2: 0.823,
-        1.3: 0.864,
-        1.4: 0.911,
+        0.8333: 0.187, 0.9: 0.451, 1.0: 0.614, 1.1: 0.755, 1.2: 0.823, 1.3: 0.864, 1.4: 0.911,
         1.5: 0.910,
     },
-}
+}  # fmt: skip
 
 # Figure 1: overlaps and errors of message passing at convergence.
 RUNS_SETTING = {"skip": 1, "regulariser": 1e-3, "dimension": 1000}
@@ -58,8 +49,10 @@ ERRORS = {"at first": (0.44, 0.044), "plateau": (0.039, 0.005), "at the end": (0
 
 # Figure 2, SGD: medians of 8 runs, epochs at which the cosine of a layer, without the teacher's
 # norm |w| / sqrt D, passes a level.
-SGD_SETTING = {"skip": 1, "dimension": 500, "alpha": 15, "batch": 200, "repeats": 3}
-SGD_SETTING |= {"learning_rate": 15, "weight_decay": 0.07, "init_scale": 0.9}
+SGD_SETTING = {
+    "skip": 1, "dimension": 500, "alpha": 15, "batch": 200, "repeats": 3, "learning_rate": 15,
+    "weight_decay": 0.07, "init_scale": 0.9,
+}  # fmt: skip
 EPOCHS = {2: {0.1: 1.4, 0.5: 2.2, 0.9: 2.9}, 1: {0.1: 13, 0.3: 32, 0.5: 51, 0.75: 89}}
 NORMS = {1: 0.946, 2: 0.978}
 
@@ -67,8 +60,10 @@ NORMS = {1: 0.946, 2: 0.978}
 # state: its start, steps at which it passes levels, the epoch from which it is above a value, and
 # the step until which that of layer 2 stays below one. Our start of W differs: from the public one
 # no step of this learning rate could turn the layers as fast.
-TREC_SETTING = {"epochs": 40, "batch": 16, "learning_rate": 5e-5, "held_out": 0.2, "length": 32}
-TREC_SETTING |= {"width": 128, "hidden": 64}
+TREC_SETTING = {
+    "epochs": 40, "batch": 16, "learning_rate": 5e-5, "held_out": 0.2, "length": 32, "width": 128,
+    "hidden": 64,
+}  # fmt: skip
 VOCABULARY = 30522
 STARTS = {1: 0.14, 2: 0.131}
 STEPS = {1: {0.5: 16, 0.9: 51, 0.95: 70}, 2: {0.5: 139, 0.9: 251, 0.95: 269}}

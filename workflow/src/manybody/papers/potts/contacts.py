@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,9 +18,12 @@ from manybody.papers.inputs import Contacts, Hamiltonian, KnownContacts
 from manybody.papers.style import points
 
 STRUCTURE = re.compile(r"\.(pdb|ent|cif|mmcif)(\.gz)?$")
-RIGHT, WRONG, PLAIN = "#0072B2", "#D55E00", "#444444"
-CONTACT, UNKNOWN = "#9A9A9A", "#E9E9E9"
-LOOKS = {"corrected": ("corrected score", "-", RIGHT), "as it is": ("score as it is", "--", PLAIN)}
+RIGHT, WRONG = "#0072B2", "#D55E00"
+CONTACT, UNKNOWN = 0.6, 0.91  # greys
+LOOKS = {
+    "corrected": ("corrected score", "-", RIGHT),
+    "as it is": ("score as it is", "--", "#444444"),
+}
 DARKEST = 0.99  # quantile of the scores at which the colours end: no single pair sets them
 SITES = 60  # up to which a site's square is large enough for a dot of full size
 
@@ -87,8 +91,7 @@ class Inputs(needed.Inputs):
         )
 
 
-@dataclass(frozen=True)
-class Truth:
+class Truth(NamedTuple):
     """Contacts and known pairs (L, L, bool)."""
 
     contacts: np.ndarray
@@ -101,7 +104,7 @@ class Tables:
     least j - i of the pairs that count; what is drawn.
 
     asked: as many pairs as there are contacts, at least one. chance: the share of contacts among
-    all known pairs. precision: the share of contacts among the best n = 1, 2, ... pairs.
+    all known pairs.
     """
 
     drawn: pd.DataFrame
@@ -111,7 +114,6 @@ class Tables:
     separation: int
     asked: int
     chance: float
-    precision: dict[str, np.ndarray]
 
     @property
     def apart(self) -> str:
@@ -121,14 +123,14 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Scores and precision, from a table of `measure.contacts` and what is known."""
+    from manybody.data.hamiltonian import Hamiltonian as Stored
+
     frame, about = contacts.read_scores(inputs.contacts.file())
     length, truth = about["length"], None
     if inputs.known:
         truth = Truth(*contacts.read_known(inputs.known.file()))
     elif inputs.planted:
-        from manybody.data.hamiltonian import Hamiltonian
-
-        couplings = Hamiltonian.load(inputs.planted.file()).couplings
+        couplings = Stored.load(inputs.planted.file()).couplings
         truth = Truth(couplings != 0, ~np.eye(length, dtype=bool))
     scores = {
         name: contacts.as_matrix(frame, column, length)
@@ -142,10 +144,10 @@ def tables_of(
 ) -> Tables:
     """The tables of these scores."""
     corrected, seed = scores["corrected"], about["seed"]
-    i, j = np.nonzero(np.triu(np.ones(corrected.shape, bool), 1))
+    i, j = np.triu_indices(len(corrected), 1)
     rows = [f"score of site {site}" for site in i + 1]
     parts = [points("a", rows, seed, j + 1.0, corrected[i, j])]
-    asked, chance, precision = 0, math.nan, {}
+    asked, chance = 0, math.nan
     if truth is None:
         values = corrected[contacts.best_pairs(corrected, separation)]
         ranks = np.arange(1, len(values) + 1)
@@ -160,31 +162,29 @@ def tables_of(
             counts = np.arange(1, len(shares) + 1)
             errors = [contacts.binomial_error(*one) for one in zip(shares, counts, strict=True)]
             parts.append(points("b", label, seed, counts, shares, errors))
-            precision[name] = shares
-    drawn = style.gathered(parts)
-    return Tables(drawn, scores, about, truth, separation, asked, chance, precision)
+    return Tables(style.gathered(parts), scores, about, truth, separation, asked, chance)
 
 
 def claims(tables: Tables) -> list[records.Claim]:
     """The best pairs are contacts more often than by chance; no claim where nothing is known."""
     if tables.truth is None:
         return []
-    id_, statement = "potts/contacts/best-pairs", "The pairs of highest score are contacts"
+    named = "potts/contacts/best-pairs", "The pairs of highest score are contacts"
     scope = title(tables.about)
     if not tables.chance > 0:
         reason = f"none of the known pairs{tables.apart} is a contact"
-        return [records.not_run(id_, statement, reason, scope)]
+        return [records.not_run(*named, reason, scope)]
     found = []
-    for name, shares in tables.precision.items():
-        share = float(shares[tables.asked - 1])
+    for name, (series, *_) in LOOKS.items():
+        row = style.series(tables.drawn, "b", series).iloc[tables.asked - 1]
         label = (
             f"share of contacts among the best {tables.asked} pairs{tables.apart} ({name}), "
-            f"{share:.3g}, above that of all known pairs, {tables.chance:.3g}"
+            f"{row['y']:.3g}, above that of all known pairs, {tables.chance:.3g}"
         )
-        error = contacts.binomial_error(share, tables.asked)
-        found.append(records.above(label, share - tables.chance, error, deviations=records.STRICT))
+        above = float(row["y"] - tables.chance)
+        found.append(records.above(label, above, row["y_err"], deviations=records.STRICT))
     rule = "the share is above that of all known pairs by three binomial standard errors"
-    return [records.judged(id_, statement, found, scope, rule)]
+    return [records.judged(*named, found, scope, rule)]
 
 
 def title(about: dict) -> str:
@@ -202,67 +202,52 @@ def draw(tables: Tables):
     figure = style.new(2, 3.7)
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     _draw_map(figure, left, tables)
-    if tables.truth is None:
-        _draw_ranks(right, tables)
-    else:
-        _draw_precision(right, tables)
+    (_draw_ranks if tables.truth is None else _draw_precision)(right, tables)
+    right.set(xscale="log", xlim=(1, None))
     figure.suptitle(title(tables.about), x=0.01, ha="left")
     return figure
 
 
 def _draw_map(figure, axes, tables: Tables) -> None:
-    """Scores above the diagonal; below it contacts and the best pairs, or the scores again."""
-    from matplotlib.ticker import MaxNLocator
-
-    scores, truth, separation = tables.scores["corrected"], tables.truth, tables.separation
-    length = len(scores)
-    edges = np.array((0.5, length + 0.5))
-    upper = np.triu(np.ones((length, length), bool), 1)
-    shown = np.where(upper if truth is not None else ~np.eye(length, dtype=bool), scores, np.nan)
+    """Scores above the diagonal; below it contacts and the best pairs, or the scores again. Dotted:
+    the pairs that count."""
+    scores, truth = tables.scores["corrected"], tables.truth
+    edges = np.array((0.5, len(scores) + 0.5))
+    upper = np.triu(np.ones(scores.shape, bool), 1)
+    shown = upper | upper.T if truth is None else upper
     most = np.quantile(scores[upper], DARKEST, method="lower")
     most = most if most > 0 else max(scores[upper].max(), 1e-9)
     looks = dict(extent=(*edges, *edges[::-1]), interpolation="nearest")
-    image = axes.imshow(shown, cmap="Blues", vmin=0, vmax=most, **looks)
-    bar = figure.colorbar(image, ax=axes, shrink=0.85, extend="both", pad=0.02)
-    bar.set_label("corrected score (nats)")
+    image = axes.imshow(np.where(shown, scores, np.nan), cmap="Blues", vmin=0, vmax=most, **looks)
+    label = dict(label="corrected score (nats)")
+    figure.colorbar(image, ax=axes, shrink=0.85, extend="both", pad=0.02, **label)
     axes.set(xlabel="site j", ylabel="site i", xlim=edges, ylim=edges[::-1])
     axes.spines[["top", "right"]].set_visible(True)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(integer=True))
-    axes.plot(edges, edges, color="0.6", linewidth=0.6)
-    axes.set_title(
-        "(a) scores" if truth is None else "(a) scores above, contacts below the diagonal"
-    )
-    if separation > 1:
-        for shift in (separation - 0.5, 0.5 - separation):
-            axes.plot(edges + shift, edges, color="0.6", linewidth=0.6, linestyle=":")
+    axes.locator_params(integer=True)
+    for shift in (tables.separation - 0.5, 0.5 - tables.separation):
+        axes.plot(edges + shift, edges, color="0.6", linewidth=0.6, linestyle=":")
+    axes.set_title("(a) scores")
     if truth is not None:
+        axes.set_title("(a) scores above, contacts below the diagonal")
         _draw_contacts(axes, tables, looks)
 
 
 def _draw_contacts(axes, tables: Tables, looks: dict) -> None:
-    from matplotlib.colors import ListedColormap
-    from matplotlib.lines import Line2D
-
     scores, truth, count = tables.scores["corrected"], tables.truth, tables.asked
-    lower = np.tril(np.ones(scores.shape, bool), -1)
-    states = np.where(truth.contacts, 1.0, np.where(truth.known, np.nan, 0.0))
-    colours = ListedColormap([UNKNOWN, CONTACT])
-    axes.imshow(np.where(lower, states, np.nan), cmap=colours, vmin=0, vmax=1, **looks)
+    greys = np.where(truth.contacts, CONTACT, np.where(truth.known, np.nan, UNKNOWN))
+    greys[~np.tril(np.ones(scores.shape, bool), -1)] = np.nan
+    axes.imshow(greys, cmap="gray", vmin=0, vmax=1, **looks)
+    axes.plot([], [], "s", color=str(CONTACT), label="contact")
     pairs = contacts.best_pairs(scores, tables.separation, truth.known)
     first, second = (sites[:count] for sites in pairs)
     hits = truth.contacts[first, second]
-    size = 9 * min(1.0, SITES / len(scores))
-    axes.scatter(first + 1, second + 1, s=size, c=np.where(hits, RIGHT, WRONG), linewidths=0)
-    marks = dict(linestyle="", marker="o", markersize=3)
-    handles = [
-        Line2D([], [], linestyle="", marker="s", color=CONTACT, label="contact"),
-        Line2D([], [], color=RIGHT, label=f"best {count}: contact", **marks),
-        Line2D([], [], color=WRONG, label=f"best {count}: no contact", **marks),
-    ]
-    if not (truth.known | np.eye(len(scores), dtype=bool)).all():
-        handles.append(Line2D([], [], linestyle="", marker="s", color=UNKNOWN, label="unknown"))
-    style.legend_below(axes, 2, handles=handles)
+    dots = dict(s=9 * min(1.0, SITES / len(scores)), linewidths=0)
+    for of, colour, words in (hits, RIGHT, "contact"), (~hits, WRONG, "no contact"):
+        label = f"best {count}: {words}"
+        axes.scatter(first[of] + 1, second[of] + 1, color=colour, label=label, **dots)
+    if (greys == UNKNOWN).any():
+        axes.plot([], [], "s", color=str(UNKNOWN), label="unknown")
+    style.legend_below(axes, 2)
 
 
 def _draw_precision(axes, tables: Tables) -> None:
@@ -271,20 +256,12 @@ def _draw_precision(axes, tables: Tables) -> None:
         found = style.series(tables.drawn, "b", label)
         axes.plot(found["x"], found["y"], line, color=colour, label=label)
         if name == "corrected":
-            low, high = found["y"] - found["y_err"], found["y"] + found["y_err"]
-            looks = dict(color=colour, alpha=0.15, linewidth=0)
-            axes.fill_between(found["x"], low.clip(lower=0), high.clip(upper=1), **looks)
+            style.band(axes, found, colour)
     chance, count = tables.chance, tables.asked
     axes.axhline(chance, color="0.5", linestyle=":", label=f"chance: {chance:.2g}")
     axes.axvline(count, color="0.7", linewidth=0.8, label=f"number of contacts: {count}")
-    axes.set(
-        xscale="log",
-        ylim=(0, 1.03),
-        xlim=(1, None),
-        xlabel=f"best n pairs{tables.apart}",
-        ylabel="share of contacts among them",
-        title="(b) precision",
-    )
+    axes.set(xlabel=f"best n pairs{tables.apart}", ylabel="share of contacts among them")
+    axes.set(ylim=(0, 1.03), title="(b) precision")
     style.legend_below(axes, 2)
 
 
@@ -295,13 +272,8 @@ def _draw_ranks(axes, tables: Tables) -> None:
     axes.plot(found["x"], found["y"], color=RIGHT)
     axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     axes.axvline(length, color="0.7", linewidth=0.8, label=f"L = {length}")
-    axes.set(
-        xscale="log",
-        xlabel=f"rank of the pair{tables.apart}",
-        xlim=(1, None),
-        ylabel="corrected score (nats)",
-        title="(b) scores in order",
-    )
+    axes.set(xlabel=f"rank of the pair{tables.apart}", ylabel="corrected score (nats)")
+    axes.set_title("(b) scores in order")
     axes.legend(loc="upper right")
 
 
@@ -310,19 +282,19 @@ def caption(inputs: Inputs, block: Block) -> str:
     source, model = inputs.source, inputs.model
     recipe = model["training"]["optimizer"]
     origin = f"the alignment *{source['file']}*" if "file" in source else block.source
+    given = "planted pairs" if inputs.planted else ""
     if inputs.known:
         given = f"contacts of *{block.truth}* (nearer than 8 Å where distances are given)"
-    else:
-        given = "planted pairs" if inputs.planted else ""
     shown = (
         f"**(a)** Above the diagonal corrected scores, below it {given} and as many of the best "
         "pairs. **(b)** Share of contacts among the best n pairs, with one binomial standard error."
         if given
         else "**(a)** Corrected scores. **(b)** Scores in falling order: contacts leave the bulk."
     )
-    weights = f", ridge {recipe['ridge']:g}" if recipe.get("ridge") else ""
+    weights = "".join(
+        f", {name} {recipe[name]:g}" for name in ("ridge", "sparsity") if recipe.get(name)
+    )
     heads = model.get("heads") or 1
-    weights += f", sparsity {recipe['sparsity']:g}" if recipe.get("sparsity") else ""
     return (
         "Contact map: couplings between sites that factored attention infers from sequences.\n\n"
         f"{shown}\n\n"

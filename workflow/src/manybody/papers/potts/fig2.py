@@ -48,10 +48,10 @@ class Choice(Part):
     candidates: Annotated[list[refers("models")], Field(min_length=1)] = key(CANDIDATES)
     seeds: Seeds = key("Runs of each.")
 
-    def runs(self, source: str) -> list[dict]:
-        """Runs of all candidates, as fields of their keys."""
+    def runs(self, source: str) -> list[Trained]:
+        """Keys of the runs of all candidates."""
         return [
-            {"source": source, "model": model, "seed": seed}
+            Trained(source=source, model=model, seed=seed)
             for model in self.candidates
             for seed in self.seeds
         ]
@@ -90,15 +90,15 @@ class Block(Figure):
     interpolation: list[Interpolation] = key("Interpolated models of panel d.", [])
 
     def misfits(self, path, config):
-        named = {"optimum": [self.optimum]}
-        for key_, entries in (("runs", self.runs), ("interpolation", self.interpolation)):
-            for number, entry in enumerate(entries):
-                longer = [entry.longer] if getattr(entry, "longer", None) else []
-                named[f"{key_}[{number}]"] = [*entry.candidates, *longer]
-        for where, names in named.items():
-            for name in names:
-                model = config.models[name]
-                yield from model.misfits_of(f"{path}.{where}", name, self.source, config)
+        named = [("optimum", self.optimum)]
+        for number, entry in enumerate(self.runs):
+            tried = [*entry.candidates, *filter(None, [entry.longer])]
+            named += [(f"runs[{number}]", name) for name in tried]
+        for number, entry in enumerate(self.interpolation):
+            named += [(f"interpolation[{number}]", name) for name in entry.candidates]
+        for where, name in named:
+            model = config.models[name]
+            yield from model.misfits_of(f"{path}.{where}", name, self.source, config)
 
 
 class Inputs(needed.Inputs):
@@ -116,13 +116,13 @@ class Inputs(needed.Inputs):
         mapped = [run for entry in block.runs for run in entry.runs(block.source)]
         others = [run for entry in block.interpolation for run in entry.runs(block.source)]
         more = [(block.optimum, 0)]
-        more += [(one.longer, seed) for one in block.runs if one.longer for seed in one.seeds]
-        more = [{"source": block.source, "model": model, "seed": seed} for model, seed in more]
-        given = [(run["source"], run["model"], run["seed"]) for run in [*mapped, *others]]
+        more += [(one.longer, seed) for one in block.runs for seed in one.seeds if one.longer]
+        alone = [Trained(source=block.source, model=model, seed=seed) for model, seed in more]
+        solved = [(run.source, run.model, run.seed) for run in [*mapped, *others]]
         return cls(
-            models=[Trained(**run) for run in [*mapped, *others, *more]],
-            maps=[Maps(**run) for run in mapped],
-            equations=Equations(runs=list(dict.fromkeys(given))),
+            models=[*mapped, *others, *alone],
+            maps=[Maps(**run.model_dump()) for run in mapped],
+            equations=Equations(runs=list(dict.fromkeys(solved))),
             sequences=Sequences(source=block.source),
             hamiltonian=Hamiltonian(source=block.source),
             source=config["sources"][block.source],
@@ -143,12 +143,23 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     return tables_of(read(inputs, block))
 
 
+def tables_of(data: Data) -> Tables:
+    """The tables of these runs."""
+    maps = _maps(data)
+    rows = [
+        points("b", f"{label}, row {number}", "", range(1, len(values) + 1), values)
+        for label, _, matrix in maps
+        for number, values in enumerate(matrix, start=1)
+    ]
+    parts = [*_losses(data), *rows, *_errors(data), *_steps(data), *runs.numbers(data)]
+    return Tables(style.gathered(parts), data, maps)
+
+
 def read(inputs: Inputs, block: Block) -> Data:
     """The runs of a figure's block."""
     from manybody.data.hamiltonian import Hamiltonian as Stored
     from manybody.io import sequences, tables
 
-    held_out = sequences.Sequences.open(inputs.sequences.file())
     manifests = {(run.model, run.seed): run.file() for run in inputs.models}
     mapped = {(run.model, run.seed): run.file() for run in inputs.maps}
     losses, _ = tables.read_theory(inputs.equations.file())
@@ -158,13 +169,12 @@ def read(inputs: Inputs, block: Block) -> Data:
         found = runs.readings.read_run(manifests[model, seed])
         return runs.PottsRun(*found, {}, each=each.get((named, seed)))
 
-    def entry(part: Choice, label: str, a: float = math.nan) -> Entry:
-        def candidate(model: str) -> Candidate:
-            return Candidate(model, {seed: read_run(model, seed, model) for seed in part.seeds})
+    def candidate(model: str, seeds: list[int]) -> Candidate:
+        return Candidate(model, {seed: read_run(model, seed, model) for seed in seeds})
 
-        made = Entry(label, [candidate(model) for model in part.candidates], a)
-        if getattr(part, "longer", None):
-            made.longer = candidate(part.longer)
+    def entry(part: Choice, label: str, a: float = math.nan, longer: str | None = None) -> Entry:
+        made = Entry(label, [candidate(model, part.seeds) for model in part.candidates], a)
+        made.longer = candidate(longer, part.seeds) if longer else None
         for seed, run in made.runs.items():
             if (made.best.model, seed) in mapped:
                 run.maps, run.values = runs.read_maps(mapped[made.best.model, seed])
@@ -174,18 +184,11 @@ def read(inputs: Inputs, block: Block) -> Data:
     return Data(
         source=inputs.source,
         hamiltonian=Stored.load(inputs.hamiltonian.file()),
-        tokens=held_out.tokens,
+        tokens=sequences.Sequences.open(inputs.sequences.file()).tokens,
         optimum=read_run(block.optimum, 0, ""),
-        architectures=[entry(part, part.label) for part in block.runs],
+        architectures=[entry(part, part.label, longer=part.longer) for part in block.runs],
         interpolation=[entry(part, f"a = {part.a:g}", part.a) for part in steps],
     )
-
-
-def tables_of(data: Data) -> Tables:
-    """The tables of these runs."""
-    maps = _maps(data)
-    parts = [*_losses(data), *_map_rows(maps), *_errors(data), *_ends(data), *_steps(data)]
-    return Tables(style.gathered(parts + runs.numbers(data)), data, maps)
 
 
 def _losses(data: Data) -> list[pd.DataFrame]:
@@ -194,22 +197,27 @@ def _losses(data: Data) -> list[pd.DataFrame]:
     found = []
     for entry in data.architectures:
         curves = [run.curve.set_index("epoch")["loss"] for run in entry.runs.values()]
-        mean_, spread = _mean(curves, data.optimum.end)
-        found.append(points("a", entry.label, "mean", mean_.index, mean_, spread))
+        found.append(_mean("a", entry.label, curves, data.optimum.end))
         for seed, curve in zip(entry.runs, curves, strict=True):
             found.append(points("loss", entry.label, seed, curve.index, curve))
     optimum = data.optimum.curve.iloc[-1]
     found.append(points("loss", "optimum", "", [math.nan], [optimum["loss"]], optimum["loss_se"]))
-    for size in dict.fromkeys(data.trained_on(entry) for entry in data.architectures):
-        expected = [data.expected_excess(size)]
+    length, vocabulary = data.hamiltonian.length, data.hamiltonian.vocabulary
+    parameters = length * (length - 1) + vocabulary * (vocabulary - 1) - 1
+    every = data.source["sequences"]["train"]
+    for size in dict.fromkeys(
+        entry.best.recipe.get("subset") or every for entry in data.architectures
+    ):
+        expected = [parameters / (2 * size * length)]
         found.append(points("a", f"p/(2ML), M = {size}", "", [math.nan], expected))
     return found
 
 
-def _mean(curves: list[pd.Series], zero: float) -> tuple[pd.Series, pd.Series]:
+def _mean(panel: str, label: str, curves: list[pd.Series], zero: float) -> pd.DataFrame:
     """Mean above `zero` and sd (NaN for one) over seeds, at the times that all of them have."""
     joined = pd.concat(curves, axis=1, join="inner").sort_index()
-    return joined.mean(axis=1) - zero, joined.std(axis=1, ddof=1)
+    mean = joined.mean(axis=1) - zero
+    return points(panel, label, "mean", mean.index, mean, joined.std(axis=1, ddof=1))
 
 
 def _maps(data: Data) -> list[tuple[str, str, np.ndarray]]:
@@ -218,61 +226,40 @@ def _maps(data: Data) -> list[tuple[str, str, np.ndarray]]:
     Of factored attention it is c A, with c the scale, sign included, that is nearest to J: the
     gauge. The averaged maps of encoders have no gauge and are as they are.
     """
-    shown = [("J", "true couplings", data.hamiltonian.couplings)]
+    shown = [("J", "true couplings", np.array(data.hamiltonian.couplings, float))]
     for entry in data.architectures:
-        found = entry.runs[runs.readings.chosen(entry.runs)].last_map
-        if found is not None:
-            error = data.coupling_error(found)
+        run = entry.runs[runs.readings.chosen(entry.runs)]
+        if run.maps:
+            error = data.coupling_error(run.last_map)
             words = f"err {error.error:.2g}, r {error.pearson:.3f}"
-            gauged = error.scale * found if entry.kind in FACTORED else found
-            shown.append((entry.label, words, gauged))
-    return [(label, words, _without_diagonal(matrix)) for label, words, matrix in shown]
-
-
-def _without_diagonal(matrix: np.ndarray) -> np.ndarray:
-    found = np.array(matrix, float)
-    np.fill_diagonal(found, np.nan)
-    return found
-
-
-def _map_rows(maps: list[tuple[str, str, np.ndarray]]) -> list[pd.DataFrame]:
-    return [
-        points("b", f"{label}, row {number}", "", range(1, len(values) + 1), values)
-        for label, _, matrix in maps
-        for number, values in enumerate(matrix, start=1)
-    ]
+            scale = error.scale if entry.kind in FACTORED else 1.0
+            shown.append((entry.label, words, scale * run.last_map))
+    for *_, matrix in shown:
+        np.fill_diagonal(matrix, math.nan)
+    return shown
 
 
 def _errors(data: Data) -> list[pd.DataFrame]:
-    """(c): err_J against the epoch, for runs whose maps were kept at more than one step."""
-    found = []
-    for entry in data.architectures:
+    """(c): err_J against the epoch, for runs whose maps were kept at more than one step; beside it
+    err_J of every seed at its last step."""
+    found, beside = [], []
+    for number, entry in enumerate(data.architectures):
         curves = [curve for run in entry.runs.values() if len(curve := data.error_curve(run))]
         if curves:
-            mean_, spread = _mean(curves, 0.0)
-            found.append(points("c", entry.label, "mean", mean_.index, mean_, spread))
-    return found
-
-
-def _ends(data: Data) -> list[pd.DataFrame]:
-    """(c) beside: err_J of every seed at its last step."""
-    found = []
-    for number, entry in enumerate(data.architectures):
-        ends = entry.of_last_maps(lambda last: data.coupling_error(last).error)
-        found.append(points("c end", entry.label, ends.index, [number] * len(ends), ends))
-    return found
+            found.append(_mean("c", entry.label, curves, 0.0))
+        ends = data.end_errors(entry)["error"]
+        beside.append(points("c end", entry.label, ends.index, [number] * len(ends), ends))
+    return found + beside
 
 
 def _steps(data: Data) -> list[pd.DataFrame]:
     """(d): excess against a, with its standard error over seeds, if there are several, and over
     sequences paired with the optimum."""
-    if not data.interpolation:
-        return []
-    a = [entry.a for entry in data.interpolation]
-    excess = [data.excess(entry).mean() for entry in data.interpolation]
-    errors = [data.excess_error(entry) for entry in data.interpolation]
-    found = [points("d", "interpolation", "mean", a, excess, errors)]
-    for entry in data.interpolation:
+    entries = data.interpolation
+    excess = [data.excess(entry).mean() for entry in entries]
+    errors = [data.excess_error(entry) for entry in entries]
+    found = [points("d", "interpolation", "mean", [entry.a for entry in entries], excess, errors)]
+    for entry in entries:
         places = [entry.a] * len(entry.runs)
         found.append(points("d", "interpolation", list(entry.runs), places, data.excess(entry)))
     return found
@@ -280,50 +267,43 @@ def _steps(data: Data) -> list[pd.DataFrame]:
 
 def claims(tables: Tables) -> list[records.Claim]:
     """How encoders and the interpolation compare with factored attention, over seeds."""
-    data, id_ = tables.data, "potts/fig2"
+    data = tables.data
     seeds = max(len(entry.runs) for entry in data.entries)
     runs_each = f"up to {seeds} runs each" if seeds > 1 else "one run each"
     scope = f"{data.source['kind']} source, L = {data.hamiltonian.length}, {runs_each}"
     above_zero = "the mean difference over seeds is above 0 by three standard errors"
-    return [
-        records.judged(
-            f"{id_}/encoders-above",
+    rows = {
+        "encoders-above": (
             "Encoders end above factored attention, fewer layers higher (fig. 2a)",
             runs.encoders_above(data),
-            scope,
             above_zero,
         ),
-        records.judged(
-            f"{id_}/faster",
+        "faster": (
             "Factored attention converges faster than encoders (fig. 2a)",
             runs.faster(data),
-            scope,
             above_zero,
         ),
-        records.judged(
-            f"{id_}/interpolation",
+        "interpolation": (
             "The loss rises from factored to ordinary attention (fig. 2d)",
             runs.along_interpolation(data),
-            scope,
             above_zero,
         ),
-        *_searches(data, scope),
-    ]
-
-
-def _searches(data: Data, scope: str) -> list[records.Claim]:
-    """Judges the search of recipes, where rates were searched or longer runs made."""
-    inside = "The best learning rates lie inside the range that was searched"
-    enough = "More steps do not lower the losses of figure 2"
-    drop = f"the drop is below {runs.ENOUGH:g} nats per token"
-    parts_of = {
-        "rates": (inside, runs.searched(data), "the best rate is none of the outermost"),
-        "steps": (enough, runs.longer(data), drop),
+        "rates": (
+            "The best learning rates lie inside the range that was searched",
+            runs.searched(data),
+            "the best rate is none of the outermost",
+        ),
+        "steps": (
+            "More steps do not lower the losses of figure 2",
+            runs.longer(data),
+            f"the drop is below {runs.ENOUGH:g} nats per token",
+        ),
     }
+    searches = ("rates", "steps")  # judged where rates or lengths were tried
     return [
-        records.judged(f"potts/fig2/{name}", statement, parts, scope, rule, beyond=True)
-        for name, (statement, parts, rule) in parts_of.items()
-        if parts
+        records.judged(f"potts/fig2/{name}", statement, parts, scope, rule, beyond=name in searches)
+        for name, (statement, parts, rule) in rows.items()
+        if parts or name not in searches
     ]
 
 
@@ -338,10 +318,12 @@ def draw(tables: Tables):
     losses, strength = upper.subplots(1, 2, width_ratios=(2, 1))
     errors, ends = lower.subplots(1, 2, width_ratios=(2, 1), sharey=True)
     _draw_losses(losses, tables)
-    _draw_maps(middle, tables)
-    _draw_errors(errors, tables)
-    _draw_ends(ends, tables)
     _draw_interpolation(strength, tables)
+    _draw_maps(middle, tables)
+    _draw_lines(errors, tables, "c", {})
+    errors.set(yscale="log", ylabel="error of J\n|cA − J|² / |J|²")
+    errors.set_title("(c) reconstruction of the couplings")
+    _draw_ends(ends, tables)
     upper.legend(*losses.get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return figure
 
@@ -351,13 +333,15 @@ def _palette(data: Data) -> list[str]:
 
 
 def _draw_lines(axes, tables: Tables, panel: str, labels: dict[str, str]) -> None:
-    """Means over seeds, with a band of one sd where there are several."""
+    """Means over seeds, with a band of one sd where there are several; epochs from 0 on, linear up
+    to 1 and logarithmic beyond: runs differ much in length."""
     for colour, entry in zip(_palette(tables.data), tables.data.architectures, strict=True):
         found = style.series(tables.drawn, panel, entry.label)
-        if len(found):
-            looks = dict(color=colour, marker="o", markeredgewidth=0)
-            axes.plot(found["x"], found["y"], label=labels.get(entry.label), **looks)
-            style.band(axes, found, colour)
+        looks = dict(color=colour, marker="o", markeredgewidth=0, label=labels.get(entry.label))
+        axes.plot(found["x"], found["y"], **looks)
+        style.band(axes, found, colour)
+    axes.set_xscale("symlog", linthresh=1, linscale=0.3)
+    axes.set(xlim=(0, None), xlabel="training epoch")
 
 
 def _draw_losses(axes, tables: Tables) -> None:
@@ -367,16 +351,9 @@ def _draw_losses(axes, tables: Tables) -> None:
     drawn = tables.drawn[tables.drawn["panel"] == "a"]
     for _, row in drawn[drawn["series"].str.startswith("p/(2ML)")].iterrows():
         axes.axhline(row["y"], color="black", linestyle="--", linewidth=0.9, zorder=1)
-        axes.annotate(
-            row["series"].replace(",", f" = {row['y']:.2g},"),
-            xy=(0.0, row["y"]),
-            xycoords=("axes fraction", "data"),
-            xytext=(3, -3),
-            textcoords="offset points",
-            va="top",
-            fontsize=style.SMALL,
-        )
-    _epochs(axes)
+        words = row["series"].replace(",", f" = {row['y']:.2g},")
+        place = dict(transform=axes.get_yaxis_transform(), va="top", fontsize=style.SMALL)
+        axes.text(0.01, 0.97 * row["y"], words, **place)
     positive = drawn["y"][np.isfinite(drawn["y"]) & (drawn["y"] > 0)]
     if len(positive):
         axes.set(yscale="log", ylim=(0.5 * positive.min(), 1.3 * positive.max()))
@@ -391,30 +368,19 @@ def _draw_maps(part, tables: Tables) -> None:
     """J and the map of each architecture's shown seed, on one scale of colours."""
     from matplotlib.ticker import MaxNLocator
 
+    sites = [1, tables.data.hamiltonian.length]
+    ends = (0.5, sites[1] + 0.5, sites[1] + 0.5, 0.5)
     largest = np.nanmax(np.abs(tables.data.hamiltonian.couplings))
-    row = part.subplots(1, len(tables.maps), squeeze=False)[0]
+    looks = dict(cmap="RdBu_r", vmin=-largest, vmax=largest, extent=ends)
+    row = part.subplots(1, len(tables.maps), squeeze=False, sharey=True)[0]
     for axes, (label, words, matrix) in zip(row, tables.maps, strict=True):
-        looks = dict(cmap="RdBu_r", vmin=-largest, vmax=largest, square=True, cbar=False)
-        style.seaborn().heatmap(matrix, ax=axes, xticklabels=False, yticklabels=False, **looks)
-        axes.set_facecolor("0.85")
+        image = axes.imshow(matrix, **looks)
+        axes.set(xticks=sites, yticks=sites, facecolor="0.85")
+        axes.tick_params(labelsize=6)
         axes.set_title(f"{label}\n{words}", fontsize=style.SMALL)
-        ticks, sites = [0.5, len(matrix) - 0.5], [1, len(matrix)]
-        axes.set_xticks(ticks, sites, fontsize=6)
-        axes.set_yticks(ticks, sites if axes is row[0] else [], fontsize=6)
-    bar = part.colorbar(row[0].collections[0], ax=list(row), shrink=0.75, aspect=14, pad=0.01)
-    bar.locator = MaxNLocator(4)
-    bar.ax.tick_params(labelsize=6)
+    looks = dict(shrink=0.75, aspect=14, pad=0.01, ticks=MaxNLocator(4))
+    part.colorbar(image, ax=list(row), **looks).ax.tick_params(labelsize=6)
     part.suptitle("(b) couplings and attention maps", x=0.01, ha="left")
-
-
-def _draw_errors(axes, tables: Tables) -> None:
-    _draw_lines(axes, tables, "c", {})
-    _epochs(axes)
-    axes.set(
-        yscale="log",
-        ylabel="error of J\n|cA − J|² / |J|²",
-        title="(c) reconstruction of the couplings",
-    )
 
 
 def _draw_ends(axes, tables: Tables) -> None:
@@ -445,20 +411,11 @@ def _draw_interpolation(axes, tables: Tables) -> None:
 
 def recipe(candidate: Candidate) -> str:
     """Optimiser, rate and steps of a recipe, and the number of seeds."""
-    settings = candidate.recipe["optimizer"]
-    names = {"sgd": "SGD", "adamw": "Adam", "lbfgs": "L-BFGS"}
-    words = [names.get(settings["name"], settings["name"])]
-    if math.isfinite(candidate.rate):
-        words[0] += f" {candidate.rate:g}"
-    seeds = len(candidate.runs)
-    words += [f"{candidate.recipe['steps']} steps", f"{seeds} seed{'s' if seeds > 1 else ''}"]
-    return ", ".join(words)
-
-
-def _epochs(axes) -> None:
-    """Epochs from 0 on, linear up to 1 and logarithmic beyond: runs differ much in length."""
-    axes.set_xscale("symlog", linthresh=1, linscale=0.3)
-    axes.set(xlim=(0, None), xlabel="training epoch")
+    name = candidate.recipe["optimizer"]["name"]
+    words = {"sgd": "SGD", "adamw": "Adam", "lbfgs": "L-BFGS"}.get(name, name)
+    rate = f" {candidate.rate:g}" if math.isfinite(candidate.rate) else ""
+    seeds = f"{len(candidate.runs)} seed{'s' if len(candidate.runs) > 1 else ''}"
+    return f"{words}{rate}, {candidate.recipe['steps']} steps, {seeds}"
 
 
 def caption(inputs: Inputs, block: Block) -> str:

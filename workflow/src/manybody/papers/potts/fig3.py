@@ -7,6 +7,8 @@ kind `separability`.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -18,9 +20,9 @@ from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.inputs import Curve, Theory
-from manybody.papers.readings import Table, matrix, mean
+from manybody.papers.potts.runs import above_zero
+from manybody.papers.readings import Table, matrix
 
-LIMIT = "black"
 THEORY = style.ORDERS[6]
 SIMULATION = style.ORDERS[2]
 RIDGES = (style.UNBOUNDED, "#CC79A7", style.ORDERS[4], style.ORDERS[3])  # the lowest ridge first
@@ -29,6 +31,15 @@ WINDOW = (1.4, 3.0)  # M / L between which the logistic loss has its maximum
 RIDGE = 1e-2  # up to which it must
 LEFT_ZERO = 0.1  # share of the optimal loss at which the training loss counts as above 0
 RESAMPLES = 1000  # of the realisations, for errors of places
+STATEMENTS = {
+    "square-peak": "The square loss peaks at as many samples as unknowns (fig. 3 left)",
+    "square-start": "The square loss does not decay at first (fig. 3 left)",
+    "logistic-peak": "The logistic test loss has a maximum at M / L between 1.4 and 3 (fig. 3 "
+    "right)",
+    "logistic-rise": "The logistic test loss rises to its peak and falls after it (fig. 3 right)",
+    "logistic-training": "The peak is where the training loss leaves 0 (fig. 3 right)",
+    "logistic-decay": "More weight decay lowers the peak (fig. 3 right)",
+}
 
 
 class Block(Figure):
@@ -64,6 +75,11 @@ class Fits:
     test: pd.DataFrame
     train: pd.DataFrame
 
+    @property
+    def heights(self) -> pd.Series:
+        """Test loss of each realisation at the M at which the mean is highest."""
+        return self.test[self.test.mean().idxmax()]
+
 
 @dataclass(frozen=True)
 class Tables:
@@ -84,179 +100,106 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses against the number of samples, by simulation and theory, and of fits."""
-    return tables_of(
-        stored.read_theory(inputs.theory.file()), stored.read_theory(inputs.curve.file())
-    )
+    return tables_of(*(stored.read_theory(key.file()) for key in (inputs.theory, inputs.curve)))
 
 
 def tables_of(square: tuple[pd.DataFrame, dict], logistic: tuple[pd.DataFrame, dict]) -> Tables:
     """The tables of a theory and of a curve, each a frame and its document."""
-    frame, about = logistic
-    optimum = float(frame.loc[frame["quantity"] == "optimum", "y"].mean())
-    test, training = (
-        dict(tuple(frame[frame["quantity"] == quantity].groupby("series")))
-        for quantity in ("test loss", "training loss")
-    )
+    table, curve = Table(*square), Table(*logistic)
     fits = [
-        Fits(float(series), matrix(test[series]), matrix(training[series]))
-        for series in sorted(test, key=float)
+        Fits(
+            float(name), *(matrix(curve.get(f"{kind} loss", name)) for kind in ("test", "training"))
+        )
+        for name in sorted(curve.series("test loss"), key=float)
     ]
-    table = Table(*square)
-    parts = [part.assign(panel="left") for part in _square(table)]
-    parts += [part.assign(panel="right") for part in _logistic(fits, optimum)]
-    return Tables(style.gathered(parts), table, fits, optimum, about["length"])
+    optimum = float(np.mean([curve.y("optimum", name) for name in curve.series("optimum")]))
+    left = {
+        "simulation": _means(matrix(table.get("loss", "simulation"))),
+        "theory, finite L": _means(matrix(table.get("loss", "finite L"))),
+        "theory, L → ∞": table.get("curve", "conditional").assign(seed=""),
+        "independent teacher": table.get("curve", "independent teacher").assign(seed=""),
+    }
+    right = {
+        f"ridge {one.ridge:g}, {words}": _means(losses)
+        for one in fits
+        for words, losses in (("test", one.test), ("training", one.train))
+    }
+    right["optimum"] = pd.DataFrame({"seed": [""], "x": math.nan, "y": optimum, "y_err": math.nan})
+    parts = [
+        part.assign(panel=panel, series=name)
+        for panel, named in (("left", left), ("right", right))
+        for name, part in named.items()
+    ]
+    return Tables(style.gathered(parts), table, fits, optimum, curve.about["length"])
 
 
-def over_realisations(runs: pd.DataFrame) -> pd.DataFrame:
+def _means(runs: pd.DataFrame) -> pd.DataFrame:
     """Columns x, y and y_err: means over the rows with their standard errors."""
     error = runs.std(ddof=1) / math.sqrt(len(runs))
-    return pd.DataFrame({"x": runs.columns, "y": runs.mean(), "y_err": error})
-
-
-def _square(square: Table) -> list[pd.DataFrame]:
-    """Simulation, finite-L theory of the same G, and the closed form at L -> infinity."""
-    means = {"simulation": "simulation", "theory, finite L": "finite L"}
-    curves = {"theory, L → ∞": "conditional", "independent teacher": "independent teacher"}
-    found = [
-        over_realisations(matrix(square.get("loss", series))).assign(series=name, seed="all")
-        for name, series in means.items()
-    ]
-    return found + [
-        square.get("curve", series).assign(series=name, seed="") for name, series in curves.items()
-    ]
-
-
-def _logistic(fits: list[Fits], optimum: float) -> list[pd.DataFrame]:
-    """Test and training losses with their standard errors, and the optimum."""
-    found = []
-    for one in fits:
-        for words, losses in (("test", one.test), ("training", one.train)):
-            name = f"ridge {one.ridge:g}, {words}"
-            found.append(over_realisations(losses).assign(series=name, seed="all"))
-    row = {"series": ["optimum"], "seed": "", "x": math.nan, "y": optimum, "y_err": math.nan}
-    return [*found, pd.DataFrame(row)]
+    return pd.DataFrame({"x": runs.columns, "y": runs.mean(), "y_err": error, "seed": "all"})
 
 
 def claims(tables: Tables) -> list[records.Claim]:
     """The loss rises and peaks at as many samples as unknowns, for both losses."""
-    return [*_square_claims(tables.square), *_logistic_claims(tables)]
-
-
-def _square_claims(square: Table) -> list[records.Claim]:
-    """Section 6 of the specification, left panel."""
-    entry = square.entry
-    simulated = matrix(square.get("loss", "simulation"))
-    start = square.get("start", "").set_index("seed")["y"]
-    means, runs, first = simulated.mean(), len(simulated), simulated.columns[0]
-    highest = min(range(len(means)), key=lambda place: abs(means.index[place] - 1))
-    beside = [place for place in (highest - 1, highest + 1) if 0 <= place < len(means)]
-    next_best = max(beside, key=lambda place: means.iloc[place])
-    scope = (
+    entry, simulated = tables.square.entry, matrix(tables.square.get("loss", "simulation"))
+    square = (
         f"square loss, L = {entry['length']}, gamma = {entry['gamma']:g}, ridge "
-        f"{entry['ridge']:g}, {runs} realisations"
+        f"{entry['ridge']:g}, {len(simulated)} realisations"
     )
-    rule = "the mean difference over realisations is above 0 by three standard errors"
+    logistic = f"logistic loss, L = {tables.length}, {len(tables.fits[0].test)} realisations"
+    above = "the mean difference over realisations is above 0 by three standard errors"
+    inside = "M lies between {:g} and {:g}".format(*tables.window)
     return [
         records.judged(
-            "potts/fig3/square-peak",
-            "The square loss peaks at as many samples as unknowns (fig. 3 left)",
-            _above(
-                f"loss at alpha = {means.index[highest]:g} less that at {means.index[next_best]:g}",
-                simulated.iloc[:, highest] - simulated.iloc[:, next_best],
-            ),
-            scope,
-            rule,
-        ),
-        records.judged(
-            "potts/fig3/square-start",
-            "The square loss does not decay at first (fig. 3 left)",
-            _above(f"loss at alpha = {first:g} less that at 0", simulated[first] - start),
-            scope,
-            rule,
-        ),
+            f"potts/fig3/{name}",
+            STATEMENTS[name],
+            parts,
+            square if name.startswith("square") else logistic,
+            inside if name in ("logistic-peak", "logistic-training") else above,
+        )
+        for name, parts in _comparisons(tables, simulated).items()
     ]
 
 
-def _above(label: str, differences: pd.Series) -> records.Comparison:
-    """A mean over realisations above 0 by three standard errors."""
-    value, error, runs = mean(differences)
-    return records.above(label, value, error, runs=runs, deviations=records.STRICT)
-
-
-def _logistic_claims(tables: Tables) -> list[records.Claim]:
-    """Places and heights of the peaks of the test loss; right panel."""
-    low, high = tables.window
+def _comparisons(tables: Tables, simulated: pd.DataFrame) -> dict[str, list[records.Comparison]]:
+    """By claim: differences of square losses; places and heights of the peaks of the test loss."""
+    start = tables.square.get("start").set_index("seed")["y"]
+    means, first = simulated.mean(), simulated.columns[0]
+    highest = min(range(len(means)), key=lambda place: abs(means.index[place] - 1))
+    beside = means.drop(means.index[highest]).iloc[max(highest - 1, 0) : highest + 1].idxmax()
+    top = means.index[highest]
+    square_peak = above_zero(
+        f"loss at alpha = {top:g} less that at {beside:g}", simulated[top] - simulated[beside]
+    )
+    square_start = above_zero(f"loss at alpha = {first:g} less that at 0", simulated[first] - start)
     weak = [fits for fits in tables.fits if fits.ridge <= RIDGE]
-    scope = f"logistic loss, L = {tables.length}, {len(tables.fits[0].test)} realisations"
-    places, edges = [], []
+    places, edges, left = [], [], []
     for fits in weak:
-        name = f"ridge {fits.ridge:g}"
+        name, heights = f"ridge {fits.ridge:g}", fits.heights
         places.append(_placed(f"{name}: M of the peak", fits.test, peak, tables.window))
-        heights = fits.test[_highest(fits)]
-        for end in (0, -1):
-            edge = fits.test.columns[end]
-            edges.append(
-                _above(
-                    f"{name}: loss of the peak less that at M = {edge:g}", heights - fits.test[edge]
-                )
-            )
-    left = []
-    if weak:
-        threshold = LEFT_ZERO * tables.optimum
-        label = f"ridge {weak[0].ridge:g}: M at which the training loss passes {threshold:.3g}"
-        left.append(
-            _placed(
-                label,
-                weak[0].train,
-                lambda *curve: crossing(*curve, threshold),
-                tables.window,
-            )
-        )
+        for edge in fits.test.columns[[0, -1]]:
+            label = f"{name}: loss of the peak less that at M = {edge:g}"
+            edges.append(above_zero(label, heights - fits.test[edge]))
+    for fits in weak[:1]:
+        passed = partial(crossing, threshold=LEFT_ZERO * tables.optimum)
+        label = f"ridge {fits.ridge:g}: M at which the training loss passes "
+        label += f"{LEFT_ZERO * tables.optimum:.3g}"
+        left.append(_placed(label, fits.train, passed, tables.window))
     falls = [
-        _above(
+        above_zero(
             f"height of the peak, ridge {weaker.ridge:g} less {stronger.ridge:g}",
-            weaker.test[_highest(weaker)] - stronger.test[_highest(stronger)],
+            weaker.heights - stronger.heights,
         )
-        for weaker, stronger in zip(tables.fits[:-1], tables.fits[1:], strict=True)
+        for weaker, stronger in pairwise(tables.fits)
     ]
-    above_zero = "the mean difference over realisations is above 0 by three standard errors"
-    inside = f"M lies between {low:g} and {high:g}"
-    id_ = "potts/fig3"
-    return [
-        records.judged(
-            f"{id_}/logistic-peak",
-            "The logistic test loss has a maximum at M / L between 1.4 and 3 (fig. 3 right)",
-            places,
-            scope,
-            inside,
-        ),
-        records.judged(
-            f"{id_}/logistic-rise",
-            "The logistic test loss rises to its peak and falls after it (fig. 3 right)",
-            edges,
-            scope,
-            above_zero,
-        ),
-        records.judged(
-            f"{id_}/logistic-training",
-            "The peak is where the training loss leaves 0 (fig. 3 right)",
-            left,
-            scope,
-            inside,
-        ),
-        records.judged(
-            f"{id_}/logistic-decay",
-            "More weight decay lowers the peak (fig. 3 right)",
-            falls,
-            scope,
-            above_zero,
-        ),
-    ]
-
-
-def _highest(fits: Fits) -> float:
-    """M at which the mean test loss is highest."""
-    return fits.test.columns[fits.test.mean().argmax()]
+    return {
+        "square-peak": [square_peak],
+        "square-start": [square_start],
+        "logistic-peak": places,
+        "logistic-rise": edges,
+        "logistic-training": left,
+        "logistic-decay": falls,
+    }
 
 
 def _placed(
@@ -303,10 +246,18 @@ def crossing(sizes: np.ndarray, losses: np.ndarray, threshold: float) -> float:
 @style.in_house_style
 def draw(tables: Tables):
     """(a) square loss with theory, (b) logistic loss."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     figure = style.new(2, 3.5)
-    left, right = figure.subplots(1, 2)
-    _draw_square(left, tables)
-    _draw_logistic(right, tables)
+    for axes, panel in zip(figure.subplots(1, 2), (_draw_square, _draw_logistic), strict=True):
+        axes.set(xscale="log", yscale="log")
+        panel(axes, tables)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            style.plain_ticks(axis)
+            axis.set_minor_formatter(NullFormatter())
+        style.legend_below(axes, 2)
+    axes.yaxis.set_major_locator(LogLocator())  # of many decades
     return figure
 
 
@@ -320,48 +271,33 @@ def _draw_square(axes, tables: Tables) -> None:
     hollow |= dict(markeredgecolor=THEORY, markeredgewidth=1.2)
     dots = dict(color=SIMULATION, linestyle="", marker="o", markersize=3, zorder=4)
     dots |= dict(capsize=2, elinewidth=1.0, label=f"simulation, {entry['realisations']} runs")
-    inset = axes.inset_axes([0.12, 0.53, 0.32, 0.38])
-    for place in (axes, inset):
-        place.plot(limit["x"], limit["y"], label="theory, L → ∞", color=LIMIT, zorder=2)
-        looks = dict(color="0.55", linestyle="--", linewidth=1.0, zorder=2)
-        place.plot(independent["x"], independent["y"], label="independent teacher", **looks)
-        place.plot(theory["x"], theory["y"], label=f"theory, L = {entry['length']}", **hollow)
-        place.errorbar(simulation["x"], simulation["y"], simulation["y_err"], **dots)
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="samples per site α = M / L",
-        ylabel="generalisation loss E (y − ŷ)²",
-    )
-    alphas = simulation["x"].to_numpy()
-    first, last = alphas[0] / 1.5, alphas[-1] * 1.5
-    axes.set_xlim(first, last)
+    dashed = dict(color="0.55", linestyle="--", linewidth=1.0, zorder=2)
+    first, last = simulation["x"].iloc[0] / 1.5, simulation["x"].iloc[-1] * 1.5
     seen = limit[(limit["x"] >= first) & (limit["x"] <= last)]
     axes.set_ylim(0.8 * seen["y"].min(), 1.4 * max(seen["y"].max(), simulation["y"].max()))
+    axes.set(xlim=(first, last), xlabel="samples per site α = M / L")
+    axes.set(ylabel="generalisation loss E (y − ŷ)²")
     axes.axvline(1.0, color="0.85", linewidth=0.8, zorder=0)
     axes.set_title(f"(a) square loss, γ = {entry['gamma']:g}, ridge λ = {entry['ridge']:g}")
-    _plain_ticks(axes)
-    _zoom(inset, pd.concat([limit, independent]), first)
-    style.legend_below(axes, 2)
-
-
-def _zoom(inset, found: pd.DataFrame, first: float) -> None:
-    """Small alphas, where the two teachers' curves differ."""
-    found = found[(found["x"] <= SMALL) & (found["x"] >= first)]
-    if not len(found):
-        inset.remove()
-        return
-    low, high = found["y"].min(), found["y"].max()
-    pad = 0.08 * (high - low)
-    inset.set(xlim=(first, SMALL), ylim=(low - pad, high + pad))
-    inset.tick_params(labelsize=6)
-    inset.set_title("small α", fontsize=style.SMALL, pad=2)
+    small = pd.concat([limit, independent]).query("@first <= x <= @SMALL")
+    places = [axes]
+    if len(small):
+        low, high = small["y"].min(), small["y"].max()
+        pad = 0.08 * (high - low)
+        inset = axes.inset_axes([0.12, 0.53, 0.32, 0.38])
+        inset.set(xlim=(first, SMALL), ylim=(low - pad, high + pad))
+        inset.tick_params(labelsize=6)
+        inset.set_title("small α", fontsize=style.SMALL, pad=2)
+        places.append(inset)
+    for place in places:
+        place.plot(limit["x"], limit["y"], label="theory, L → ∞", color="black", zorder=2)
+        place.plot(independent["x"], independent["y"], label="independent teacher", **dashed)
+        place.plot(theory["x"], theory["y"], label=f"theory, L = {entry['length']}", **hollow)
+        place.errorbar(simulation["x"], simulation["y"], simulation["y_err"], **dots)
 
 
 def _draw_logistic(axes, tables: Tables) -> None:
     """Test losses with their standard errors, peaks marked; training loss of the lowest ridge."""
-    from matplotlib.ticker import LogLocator
-
     for fits, colour in zip(tables.fits, RIDGES * len(tables.fits), strict=False):
         test = style.series(tables.drawn, "right", f"ridge {fits.ridge:g}, test")
         top = test.loc[test["y"].idxmax()]
@@ -370,31 +306,15 @@ def _draw_logistic(axes, tables: Tables) -> None:
         axes.plot(test["x"], test["y"], label=label, **looks)
         style.band(axes, test, colour)
         axes.plot(top["x"], top["y"], color=colour, marker="v", markersize=6, zorder=4)
-    lowest = f"ridge {tables.fits[0].ridge:g}, training"
-    training = style.series(tables.drawn, "right", lowest)
+    lowest, count = tables.fits[0].ridge, len(tables.fits[0].test)
+    training = style.series(tables.drawn, "right", f"ridge {lowest:g}, training")
     looks = dict(color=RIDGES[0], linestyle="--", linewidth=1.0)
-    label = f"training, λ = {tables.fits[0].ridge:g}"
-    axes.plot(training["x"], training["y"], label=label, **looks)
+    axes.plot(training["x"], training["y"], label=f"training, λ = {lowest:g}", **looks)
     axes.axhline(tables.optimum, color="black", linestyle=":", linewidth=1.0, label="optimum")
     window = "M/L from {:g} to {:g}".format(*WINDOW)
     axes.axvspan(*tables.window, color="0.93", linewidth=0, zorder=0, label=window)
-    axes.set(xscale="log", yscale="log", xlabel="sequences M")
-    axes.set_ylabel("cross-entropy (nats per site)")
-    count = len(tables.fits[0].test)
+    axes.set(xlabel="sequences M", ylabel="cross-entropy (nats per site)")
     axes.set_title(f"(b) logistic loss, L = {tables.length}, {count} realisations")
-    _plain_ticks(axes)
-    axes.yaxis.set_major_locator(LogLocator())  # of many decades
-    style.legend_below(axes, 2)
-
-
-def _plain_ticks(axes) -> None:
-    """1, 2, 5, 10 ... in figures on both logarithmic axes."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        style.plain_ticks(axis)
-        axis.set_minor_formatter(NullFormatter())
 
 
 def caption(inputs: Inputs, block: Block) -> str:

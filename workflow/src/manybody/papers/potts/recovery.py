@@ -16,15 +16,18 @@ from manybody.papers.figure import Figure
 from manybody.papers.inputs import Curve
 from manybody.papers.readings import Table
 
-POINTS, LINE, THEORY = style.ORDERS[2], "0.4", style.UNBOUNDED
-SCORES = style.ORDERS[4]
-CORRELATIONS = {
-    "pearson": "A$_{ij}$ with J$_{ij}$",
-    "score correlation": "|A$_{ij}$ + A$_{ji}$| / 2 with |J$_{ij}$|",
+POINTS = dict(color=style.ORDERS[2], linestyle="", marker="o")
+LOOKS = {
+    "coupling error": POINTS | dict(alpha=0.7, markeredgecolor="white", markersize=5),
+    "fit": dict(color="0.4"),
+    "pearson": POINTS,
+    "score correlation": POINTS | dict(color=style.ORDERS[4], marker="D"),
+    "excess loss": POINTS | dict(markersize=3, elinewidth=0.8),
+    "expected excess": dict(color=style.UNBOUNDED),
 }
 PANELS = {
     "a": ("coupling error", "fit"),
-    "b": tuple(CORRELATIONS),
+    "b": ("pearson", "score correlation"),
     "c": ("excess loss", "expected excess"),
 }
 SLOPE = (-1.0, 0.15)  # of log err_J by log M, and its tolerance
@@ -65,23 +68,23 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     """Errors, correlations and excess losses of all fits, and the power of M through the errors."""
     table = Table.read(inputs.curve.file())
     found = {
-        name: pd.concat([table.get(name, series) for series in table.series(name)]).assign(
-            series=name
-        )
+        name: pd.concat([table.get(name, series) for series in table.series(name)])
         for names in PANELS.values()
         for name in names
         if name != "fit"
     }
-    row = table.get("mean slope", table.series("mean slope")[0]).iloc[0]
-    power, error = float(row["y"]), float(row["y_err"])
-    errors = found["coupling error"]
+    slope = table.get("mean slope", table.series("mean slope")[0]).iloc[0]
+    power, errors = float(slope["y"]), found["coupling error"]
     sizes = np.array(sorted(errors["x"].unique()))
     level = np.log(errors["y"]).mean() - power * np.log(errors["x"]).mean()
-    fit = {"x": sizes, "y": np.exp(level) * sizes**power, "series": "fit", "seed": "all"}
-    found["fit"] = pd.DataFrame(fit)
-    parts = [found[name].assign(panel=panel) for panel, names in PANELS.items() for name in names]
-    runs = errors["seed"].nunique()
-    return Tables(style.gathered(parts), (power, error), runs, table.about["length"])
+    found["fit"] = pd.DataFrame({"x": sizes, "y": np.exp(level) * sizes**power, "seed": "all"})
+    parts = [
+        found[name].assign(panel=panel, series=name)
+        for panel, names in PANELS.items()
+        for name in names
+    ]
+    given = (power, float(slope["y_err"])), errors["seed"].nunique(), table.about["length"]
+    return Tables(style.gathered(parts), *given)
 
 
 def claims(tables: Tables) -> list[records.Claim]:
@@ -101,50 +104,39 @@ def claims(tables: Tables) -> list[records.Claim]:
 @style.in_house_style
 def draw(tables: Tables):
     """Panels (a) errors, (b) correlations with the truth, (c) excess test loss, all against M."""
-    from matplotlib.ticker import NullFormatter
-
     figure = style.new(2, 2.9)
-    sizes = sorted(set(style.series(tables.drawn, "a", "coupling error")["x"]))
-    for letter, axes, panel in zip(
-        "abc", figure.subplots(1, 3), (_errors, _correlations, _excess), strict=True
-    ):
-        panel(axes, tables)
-        axes.set(xscale="log", xlabel="sequences M")
-        axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
+    labels = {
+        "coupling error": f"{tables.runs} samples",
+        "fit": "$M^{{s}}$, s = {:.3f} ± {:.3f}".format(*tables.slope),
+        "pearson": "A$_{ij}$ with J$_{ij}$",
+        "score correlation": "|A$_{ij}$ + A$_{ji}$| / 2 with |J$_{ij}$|",
+        "excess loss": "fits",
+        "expected excess": "p / (2ML)",
+    }
+    settings = {
+        "a": dict(
+            yscale="log",
+            ylabel="err$_J$ = |cA − J|² / |J|²",
+            title=f"(a) error of the couplings, L = {tables.length}",
+        ),
+        "b": dict(ylabel="Pearson r", ylim=(None, 1.0), title="(b) correlation with the true J"),
+        "c": dict(
+            yscale="log",
+            ylabel="test loss − optimum (nats per site)",
+            title="(c) excess test loss",
+        ),
+    }
+    for axes, (panel, names) in zip(figure.subplots(1, 3), PANELS.items(), strict=True):
+        for name in names:
+            found = style.series(tables.drawn, panel, name)
+            errors = found["y_err"] if found["y_err"].max() > 0 else None
+            axes.errorbar(found["x"], found["y"], errors, label=labels[name], **LOOKS[name])
+        sizes = sorted(set(found["x"]))
+        axes.set(xscale="log", xlabel="sequences M", **settings[panel])
         axes.set_xticks(sizes, [f"{size:g}" for size in sizes], rotation=45)
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.minorticks_off()
+        axes.set_xticks([], minor=True)
         style.legend_below(axes, drop=0.62)
     return figure
-
-
-def _errors(axes, tables: Tables) -> None:
-    power, error = tables.slope
-    fit, found = (style.series(tables.drawn, "a", name) for name in ("fit", "coupling error"))
-    label = f"$M^{{s}}$, s = {power:.3f} ± {error:.3f}"
-    axes.plot(fit["x"], fit["y"], color=LINE, label=label)
-    looks = dict(color=POINTS, alpha=0.7, edgecolors="white", linewidths=0.4)
-    axes.scatter(found["x"], found["y"], label=f"{tables.runs} samples", **looks)
-    axes.set(yscale="log", ylabel="err$_J$ = |cA − J|² / |J|²")
-    axes.set_title(f"error of the couplings, L = {tables.length}")
-
-
-def _correlations(axes, tables: Tables) -> None:
-    looks = zip("oD", (POINTS, SCORES), strict=True)
-    for (name, label), (marker, colour) in zip(CORRELATIONS.items(), looks, strict=True):
-        found = style.series(tables.drawn, "b", name)
-        axes.plot(found["x"], found["y"], marker, color=colour, label=label)
-    axes.set(ylabel="Pearson r", ylim=(None, 1.0), title="correlation with the true J")
-
-
-def _excess(axes, tables: Tables) -> None:
-    found, expected = (
-        style.series(tables.drawn, "c", name) for name in ("excess loss", "expected excess")
-    )
-    axes.plot(expected["x"], expected["y"], color=THEORY, label="p / (2ML)")
-    looks = dict(linestyle="", marker="o", markersize=3, elinewidth=0.8, label="fits")
-    axes.errorbar(found["x"], found["y"], found["y_err"], color=POINTS, **looks)
-    axes.set(yscale="log", ylabel="test loss − optimum (nats per site)", title="excess test loss")
 
 
 def caption(inputs: Inputs, block: Block) -> str:

@@ -14,6 +14,7 @@ from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import tables
 from manybody.papers import claims as records
 from manybody.papers import readings
+from manybody.papers.claims import Comparison
 from manybody.papers.readings import mean
 from manybody.papers.saturation import SATURATION, saturation
 from manybody.papers.style import points
@@ -21,6 +22,7 @@ from manybody.papers.style import points
 FIRST = ("learnt", "linear")  # the reading of an encoder that needs no words
 ENOUGH = 2e-3  # nats per token, by which more steps may lower the end
 FACTORED = ("free", "softmax")  # the kinds of entries that are one layer of factored attention
+LENGTH = ("steps", "checkpoints", "validation")  # of a recipe: what more steps change
 
 
 @dataclass
@@ -36,8 +38,8 @@ class PottsRun(readings.TrainedRun):
     each: np.ndarray | None = None
 
     @property
-    def last_map(self) -> np.ndarray | None:
-        return self.maps[max(self.maps)] if self.maps else None
+    def last_map(self) -> np.ndarray:
+        return self.maps[max(self.maps)]
 
 
 @dataclass
@@ -81,42 +83,22 @@ class Entry:
         return self.best.runs
 
     @property
-    def each(self) -> np.ndarray | None:
-        """Loss of every held-out sequence (N,), averaged over seeds; None if not known of all."""
-        known = [run.each for run in self.runs.values()]
-        return None if any(each is None for each in known) else np.mean(known, axis=0)
+    def description(self) -> dict:
+        return next(iter(self.runs.values())).about["description"]
 
     @property
     def kind(self) -> str:
         """`free` or `softmax` for one layer of factored attention, else the architecture."""
-        return models.about(next(iter(self.runs.values())).about["description"]).kind
-
-    def same_recipe(self, other: Candidate) -> bool:
-        """True where another recipe differs from the best in nothing but its length."""
-        one, two, length = self.best.recipe, other.recipe, ("steps", "checkpoints", "validation")
-        return all(one.get(key) == two.get(key) for key in {*one, *two} if key not in length)
-
-    def of_last_maps(self, number) -> pd.Series:
-        """A number of every seed's last map, by seed."""
-        known = {seed: run.last_map for seed, run in self.runs.items()}
-        return pd.Series(
-            {seed: number(last) for seed, last in known.items() if last is not None}, dtype=float
-        )
+        return models.about(self.description).kind
 
     @property
     def reading(self) -> tuple[str, str]:
         """Positions and output net of an encoder."""
-        description = next(iter(self.runs.values())).about["description"]
-        return description.get("positions", "learnt"), description.get("head", "linear")
+        return self.description.get("positions", "learnt"), self.description.get("head", "linear")
 
     @property
     def layers(self) -> int:
-        return next(iter(self.runs.values())).about["description"].get("layers", 1)
-
-
-def of_kind(entries: list[Entry], *kinds: str) -> list[Entry]:
-    """Those of some kinds (`Entry.kind`)."""
-    return [entry for entry in entries if entry.kind in kinds]
+        return self.description.get("layers", 1)
 
 
 @dataclass
@@ -134,19 +116,9 @@ class Data:
     def entries(self) -> list[Entry]:
         return [*self.architectures, *self.interpolation]
 
-    @cached_property
-    def frequencies(self) -> np.ndarray:
-        return gauge.colour_frequencies(self.tokens, self.hamiltonian.vocabulary)
-
-    def trained_on(self, entry: Entry) -> int:
-        """M, sequences that the best recipe was trained on."""
-        return entry.best.recipe.get("subset") or self.source["sequences"]["train"]
-
-    def expected_excess(self, sequences: int) -> float:
-        """p / (2 M L) of a well-specified fit, p = L (L - 1) + |V| (|V| - 1) - 1."""
-        length, vocabulary = self.hamiltonian.length, self.hamiltonian.vocabulary
-        parameters = length * (length - 1) + vocabulary * (vocabulary - 1) - 1
-        return parameters / (2 * sequences * length)
+    def of_kind(self, *kinds: str) -> list[Entry]:
+        """The architectures of some kinds (`Entry.kind`)."""
+        return [entry for entry in self.architectures if entry.kind in kinds]
 
     def excess(self, entry: Entry) -> np.ndarray:
         """Final excess loss of each seed of the best recipe."""
@@ -155,22 +127,13 @@ class Data:
     def excess_error(self, entry: Entry) -> float:
         """Error of the mean excess over seeds: from their spread, if there are several, and from
         the sequences, each paired with the optimum; NaN where neither is known."""
-        ends = entry.best.ends
-        errors = [self.paired_error(entry, self.optimum.each)]
-        if len(ends) > 1:
-            errors.append(ends.std(ddof=1) / math.sqrt(len(ends)))
+        samples = [entry.best.ends]
+        losses = [run.each for run in entry.runs.values()]
+        if all(each is not None for each in losses):
+            samples.insert(0, np.mean(losses, axis=0) - self.optimum.each)
+        errors = [mean(sample).error for sample in samples]
         known = [float(error) for error in errors if math.isfinite(error)]
         return math.hypot(*known) if known else math.nan
-
-    def paired_error(self, entry: Entry, other: np.ndarray | None) -> float:
-        """Standard error over sequences of the loss, a mean over seeds, less `other` (N,).
-
-        NaN where the losses of the sequences are not known.
-        """
-        each = entry.each
-        if each is None or other is None or len(each) < 2:
-            return math.nan
-        return float((each - other).std(ddof=1) / math.sqrt(len(each)))
 
     def coupling_error(self, found: np.ndarray) -> gauge.CouplingError:
         """Errors of a map (L, L) against J, in its gauge."""
@@ -178,22 +141,27 @@ class Data:
 
     def error_curve(self, run: PottsRun) -> pd.Series:
         """The relative error of J by epoch, at the steps whose maps were kept."""
-        epochs = dict(zip(run.curve["step"], run.curve["epoch"], strict=True))
-        found = {
-            epochs[step]: self.coupling_error(matrix).error
-            for step, matrix in sorted(run.maps.items())
-            if step in epochs
-        }
-        return pd.Series(found, dtype=float)
+        epochs = run.curve.set_index("step")["epoch"]
+        steps = [step for step in sorted(run.maps) if step in epochs]
+        errors = [self.coupling_error(run.maps[step]).error for step in steps]
+        return pd.Series(errors, index=epochs[steps].to_numpy(), dtype=float)
 
-    def value_error(self, run: PottsRun) -> float:
-        """The error of V against beta U, colours weighted by their frequency; NaN without V."""
-        # U of the Hamiltonian is -1/2 of that of the paper's H, so that beta U is this.
-        truth = -2 * self.hamiltonian.beta * self.hamiltonian.colours
-        if run.values is None or run.values.shape != truth.shape or run.last_map is None:
-            return math.nan
-        scale = self.coupling_error(run.last_map).scale
-        return gauge.value_error(run.values, truth, self.frequencies, scale)
+    def end_errors(self, entry: Entry) -> pd.DataFrame:
+        """Errors of the last maps, a row a seed: those of `gauge.CouplingError`, and `values`, that
+        of V against beta U, colours weighted by their frequency; NaN without V."""
+        known, rows = self.hamiltonian, {}
+        for seed, run in entry.runs.items():
+            if not run.maps:
+                continue
+            errors = self.coupling_error(run.last_map)
+            rows[seed] = errors._asdict() | {"values": math.nan}
+            # U of the Hamiltonian is -1/2 of that of the paper's H, so that beta U is this.
+            truth = -2 * known.beta * known.colours
+            if run.values is not None and run.values.shape == truth.shape:
+                shares = gauge.colour_frequencies(self.tokens, known.vocabulary)
+                rows[seed]["values"] = gauge.value_error(run.values, truth, shares, errors.scale)
+        columns = [*gauge.CouplingError._fields, "values"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
 def numbers(data: Data) -> list[pd.DataFrame]:
@@ -207,23 +175,36 @@ def numbers(data: Data) -> list[pd.DataFrame]:
             found.append(
                 points("candidates", series, "mean", [candidate.rate], [ends.mean()], spread)
             )
-        known = {
-            "pearson": entry.of_last_maps(lambda last: data.coupling_error(last).pearson),
-            "mean square": entry.of_last_maps(lambda last: data.coupling_error(last).mean_square),
-            "values": pd.Series({s: data.value_error(run) for s, run in entry.runs.items()}),
-        }
-        for panel, ends in known.items():
-            ends = ends[np.isfinite(ends)]
+        errors = data.end_errors(entry)
+        for panel in ("pearson", "mean square", "values"):
+            ends = errors[panel.replace(" ", "_")].dropna()
             found.append(points(panel, entry.label, ends.index, [math.nan] * len(ends), ends))
     return found
 
 
-def encoders_above(data: Data) -> list[records.Comparison]:
+def above_zero(label: str, differences: np.ndarray, resolution: float = 0.0) -> Comparison:
+    """A mean over seeds above zero by three standard errors; `resolution`: an error that it has
+    besides."""
+    value, error, count = mean(differences)
+    if not count:
+        return Comparison(label, math.nan, unusable="no seed in common")
+    error = math.hypot(error, resolution)
+    return records.above(label, value, error, runs=count, deviations=records.STRICT)
+
+
+def _difference(label: str, lower: Entry, upper: Entry) -> Comparison:
+    """Final losses, upper less lower, over the seeds that both have, which one does not decide."""
+    common = [seed for seed in lower.runs if seed in upper.runs]
+    differences = np.array([upper.runs[seed].end - lower.runs[seed].end for seed in common])
+    if not np.isfinite(differences).all():
+        return Comparison(label, math.nan, unusable="a run diverged")
+    return above_zero(label, differences)
+
+
+def encoders_above(data: Data) -> list[Comparison]:
     """Encoders less the best factored attention; fewer layers less more within one reading."""
-    encoders = sorted(
-        of_kind(data.architectures, "encoder"), key=lambda entry: (entry.reading, entry.layers)
-    )
-    factored = of_kind(data.architectures, *FACTORED)
+    encoders = sorted(data.of_kind("encoder"), key=lambda entry: (entry.reading, entry.layers))
+    factored = data.of_kind(*FACTORED)
     best = min(factored, key=lambda entry: data.excess(entry).mean(), default=None)
     pairs = [(best, entry) for entry in encoders if best is not None]
     pairs += [(many, few) for few, many in pairwise(encoders) if few.reading == many.reading]
@@ -238,61 +219,44 @@ def _encoder(entry: Entry) -> str:
     return f"encoder of {entry.layers} layer{'s' if entry.layers > 1 else ''}{words}"
 
 
-def _difference(label: str, lower: Entry, upper: Entry) -> records.Comparison:
-    """Final losses, upper less lower, over the seeds that both have, which one does not decide."""
-    common = [seed for seed in lower.runs if seed in upper.runs]
-    differences = np.array([upper.runs[seed].end - lower.runs[seed].end for seed in common])
-    if not np.isfinite(differences).all():
-        return records.Comparison(label, math.nan, unusable="a run diverged")
-    return _above_zero(label, differences, 0.0)
-
-
-def _above_zero(label: str, differences: np.ndarray, resolution: float) -> records.Comparison:
-    """Mean over seeds above zero; `resolution`: an error that it has besides."""
-    if not len(differences):
-        return records.Comparison(label, math.nan, unusable="no seed in common")
-    value, error, count = mean(differences)
-    error = math.hypot(error, resolution)
-    return records.above(label, value, error, runs=count, deviations=records.STRICT)
-
-
-def faster(data: Data) -> list[records.Comparison]:
+def faster(data: Data) -> list[Comparison]:
     """Epochs in which encoders make their drop of the loss, less those of factored attention."""
     found, share = [], SATURATION[0]
-    for encoder in of_kind(data.architectures, "encoder"):
-        for entry in of_kind(data.architectures, *FACTORED):
-            label = f"epochs with {share:.0%} of the drop left, {encoder.label} less {entry.label}"
-            common = [seed for seed in entry.runs if seed in encoder.runs]
-            times = [
-                [saturation(run.curve["epoch"], run.curve["loss"], share) for run in pair]
-                for pair in ((encoder.runs[seed], entry.runs[seed]) for seed in common)
+    pairs = [(one, two) for one in data.of_kind("encoder") for two in data.of_kind(*FACTORED)]
+    for encoder, entry in pairs:
+        label = f"epochs with {share:.0%} of the drop left, {encoder.label} less {entry.label}"
+        curves = [
+            [run.curve for run in (encoder.runs[seed], entry.runs[seed])]
+            for seed in entry.runs
+            if seed in encoder.runs
+        ]
+        times = np.array(
+            [
+                [saturation(curve["epoch"], curve["loss"], share) for curve in pair]
+                for pair in curves
             ]
-            if not common or np.isnan(times).any():
-                reason = "no such curves of one seed"
-                found.append(records.Comparison(label, math.nan, unusable=reason))
-                continue
-            ends, widths = np.moveaxis(np.array(times), 2, 0)  # (seeds, 2) each
-            # A time known to lie in an interval of width w has the sd w / sqrt(12).
-            resolution = math.sqrt((widths**2).sum(axis=1).mean() / 12)
-            found.append(_above_zero(label, ends[:, 0] - ends[:, 1], resolution))
+        )
+        if not len(times) or np.isnan(times).any():
+            found.append(Comparison(label, math.nan, unusable="no such curves of one seed"))
+            continue
+        ends, widths = np.moveaxis(times, 2, 0)  # (seeds, 2) each
+        # A time known to lie in an interval of width w has the sd w / sqrt(12).
+        resolution = math.sqrt((widths**2).sum(axis=1).mean() / 12)
+        found.append(above_zero(label, ends[:, 0] - ends[:, 1], resolution))
     return found
 
 
-def along_interpolation(data: Data) -> list[records.Comparison]:
+def along_interpolation(data: Data) -> list[Comparison]:
     """Each value of a less the one before, and the lowest other than 0 less a = 0."""
     entries = data.interpolation
-    found = [
-        _difference(f"{high.label} less {low.label}", low, high) for low, high in pairwise(entries)
-    ]
+    pairs = {f"{high.label} less {low.label}": (low, high) for low, high in pairwise(entries)}
     if len(entries) > 1 and entries[0].a == 0:
         nearest = min(entries[1:], key=lambda entry: entry.best.ends.mean())
-        found.append(
-            _difference(f"a = 0 against the nearest, {nearest.label}", entries[0], nearest)
-        )
-    return found
+        pairs[f"a = 0 against the nearest, {nearest.label}"] = entries[0], nearest
+    return [_difference(label, *pair) for label, pair in pairs.items()]
 
 
-def searched(data: Data) -> list[records.Comparison]:
+def searched(data: Data) -> list[Comparison]:
     """The best learning rate of each architecture against the ends of the range that was tried."""
     found = []
     for entry in data.entries:
@@ -302,18 +266,21 @@ def searched(data: Data) -> list[records.Comparison]:
             label = f"{entry.label}: best rate of {len(rates)}"
             # The outermost rates themselves lie outside.
             region = math.nextafter(min(rates), math.inf), math.nextafter(max(rates), -math.inf)
-            found.append(records.Comparison(label, entry.best.rate, 0.0, region))
+            found.append(Comparison(label, entry.best.rate, 0.0, region))
     return found
 
 
-def longer(data: Data) -> list[records.Comparison]:
-    """Drops of the loss by more steps: a cosine is flat at its end, arrived or not."""
+def longer(data: Data) -> list[Comparison]:
+    """Drops of the loss by more steps, of recipes that differ from the best in nothing but their
+    length: a cosine is flat at its end, arrived or not."""
     found = []
     for entry in data.architectures:
-        if entry.longer is not None and entry.same_recipe(entry.longer):
+        more = entry.longer.recipe if entry.longer else {}
+        keys = {*more, *entry.best.recipe} - {*LENGTH}
+        if more and all(entry.best.recipe.get(key) == more.get(key) for key in keys):
             drop = mean(entry.best.ends - entry.longer.ends)
-            label = f"{entry.label}: drop of the loss by {entry.longer.recipe['steps']} steps"
-            found.append(records.below(label, *drop[:2], ENOUGH, runs=drop.runs))
+            label = f"{entry.label}: drop of the loss by {more['steps']} steps"
+            found.append(records.below(label, drop.value, drop.error, ENOUGH, runs=drop.runs))
     return found
 
 
@@ -322,17 +289,14 @@ def read_maps(path) -> tuple[dict[int, np.ndarray], np.ndarray | None]:
 
     Of two layers or more it is layer 0, the mean of the last two maps.
     """
-    table, _ = tables.read_maps(path)
-    table = table.sort_values(["step", "name", "layer", "row", "column"], kind="stable")
+    frame, _ = tables.read_maps(path)
     found, values = {}, None
-    for (step, name), part in table.groupby(["step", "name"], sort=True):
-        layer = part["layer"].min()
+    for (step, name), part in frame.groupby(["step", "name"], sort=True):
+        layers = sorted(part["layer"].unique())
+        first = part[part["layer"] == layers[0]]
+        matrix = first.pivot(index="row", columns="column", values="value").to_numpy()
         if name == "V":
-            values = _matrix(part[part["layer"] == layer])
-        elif layer == 0 or part["layer"].nunique() == 1:
-            found[int(step)] = _matrix(part[part["layer"] == layer])
+            values = matrix
+        elif layers[0] == 0 or len(layers) == 1:
+            found[int(step)] = matrix
     return found, values
-
-
-def _matrix(part: pd.DataFrame) -> np.ndarray:
-    return part["value"].to_numpy().reshape(part["row"].max() + 1, part["column"].max() + 1)
