@@ -11,8 +11,8 @@ from manybody import models
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.potts import contact_map, stored_colours
 from manybody.io import sequences
-from manybody.measure import equations
-from manybody.models.factored import equation
+from manybody.measure import truths
+from manybody.models import factored
 from manybody.models.objectives import sequence_sums
 
 FACTORED = dict(architecture="factored", layers=1, rank=None, bias=False, variant="exact")
@@ -35,7 +35,7 @@ def write_run(folder, model, **about):
 
 @pytest.mark.parametrize(("length", "vocabulary"), [(7, 5), (4, 6)])
 def test_the_equations_give_the_losses_of_the_models(length, vocabulary, tmp_path, monkeypatch):
-    monkeypatch.setattr(equations, "BLOCK", 100)
+    monkeypatch.setattr(truths, "BLOCK", 100)
     made = {
         "free": FACTORED | {"attention": "free"},
         "softmax": FACTORED | {"attention": "softmax"},
@@ -56,7 +56,7 @@ def test_the_equations_give_the_losses_of_the_models(length, vocabulary, tmp_pat
     hamiltonian = Hamiltonian(1 - np.eye(length), -np.eye(vocabulary) / 2, 0.8)
     sequences.write(tmp_path / "validation.parquet", tokens, vocabulary, {})
     hamiltonian.save(tmp_path / "hamiltonian.safetensors", {})
-    found = equations.evaluate(
+    found = truths.evaluate_equations(
         paths, tmp_path / "validation.parquet", tmp_path / "hamiltonian.safetensors"
     )
     known = found[found["quantity"] == "loss"]
@@ -67,17 +67,17 @@ def test_the_equations_give_the_losses_of_the_models(length, vocabulary, tmp_pat
         assert losses["x"].tolist() == list(range(30))
         np.testing.assert_allclose(losses["y"], sums / length, rtol=1e-12, err_msg=name)
     optimum = found[found["quantity"] == "optimum"]["y"]
-    np.testing.assert_array_equal(optimum, equations.of_truth(hamiltonian, tokens))
+    np.testing.assert_array_equal(optimum, truths.of_truth(hamiltonian, tokens))
 
 
 def test_the_true_couplings_lose_what_the_law_does():
     hamiltonian = Hamiltonian(contact_map(20), -stored_colours() / 2, 1.707)
     tokens = np.random.default_rng(0).integers(0, 20, (100, 20))
-    found = equations.of_logits(
+    found = truths.of_logits(
         partial(
-            equation.logits, hamiltonian.couplings, -2 * hamiltonian.beta * hamiltonian.colours
+            factored.logits, hamiltonian.couplings, -2 * hamiltonian.beta * hamiltonian.colours
         ),
         hamiltonian.vocabulary,
         tokens,
     )
-    np.testing.assert_allclose(found, equations.of_truth(hamiltonian, tokens), rtol=1e-12)
+    np.testing.assert_allclose(found, truths.of_truth(hamiltonian, tokens), rtol=1e-12)

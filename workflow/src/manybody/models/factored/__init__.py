@@ -63,8 +63,6 @@ class About(description.About):
         heads, bias = self.description.get("heads", 1), self.description.get("bias", True)
         if not self.pairwise or heads > 1 or bias:
             return None
-        from manybody.models.factored.equation import logits
-
         (attention,), (values,) = self.pair_factors(tensor)
         return partial(logits, attention, values)
 
@@ -105,3 +103,15 @@ class About(description.About):
     def penalised(self) -> str | None:
         exact = self.description.get("variant", "exact") == "exact"
         return "attention" if exact and self.kind == "free" else None
+
+
+def logits(attention, values, tokens):
+    """Eq. 4 of potts as it is written: sum_{j != k} A_kj V s_j (N, L, |V|) of tokens (N, L).
+
+    Arrays of numpy. attention: A (L, L), of which the diagonal is not looked at. values: V (|V|,
+    |V|).
+    """
+    import numpy as np
+
+    others = np.where(np.eye(len(attention), dtype=bool), 0.0, attention)
+    return others @ values.T[tokens]
