@@ -78,10 +78,11 @@ class About:
         """True if its logits are sums over pairs of sites, whose couplings `pair_factors` reads."""
         return False
 
-    def pair_factors(self, tensor: Callable[[str], Any]):
-        """A (H, L, L) and V (H, |V|, |V|) of couplings J_ij = sum_h A^h_ij V^h, double precision.
+    def pair_factors(self, tensor: Callable[[str], Any], layer: int = 0):
+        """A (H, L, L) and V (H, |V|, |V|) of a layer, double precision.
 
-        `tensor` reads an array of a checkpoint by its name. For `pairwise` models.
+        `tensor` reads an array of a checkpoint by its name. A `pairwise` model has the couplings
+        J_ij = sum_h A^h_ij V^h. For models of a `depth`.
         """
         raise NotImplementedError
 
@@ -121,7 +122,7 @@ class About:
         return None
 
     def from_hamiltonian(self, hamiltonian):
-        """The model whose softmax gives the conditionals of a `sources.hamiltonian.Hamiltonian`.
+        """The model whose softmax gives the conditionals of a `data.hamiltonian.Hamiltonian`.
 
         Raises `ValueError` where the architecture, or the description, cannot express them.
         """

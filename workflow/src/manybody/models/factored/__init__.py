@@ -47,13 +47,14 @@ class About(description.About):
     def pairwise(self) -> bool:
         return self.depth == 1
 
-    def pair_factors(self, tensor):
+    def pair_factors(self, tensor, layer=0):
         import numpy as np
 
-        attention, values = (tensor(name).astype(np.float64) for name in ("attention.0", "left.0"))
+        names = (f"attention.{layer}", f"left.{layer}")
+        attention, values = (tensor(name).astype(np.float64) for name in names)
         if self.description["rank"] is not None:
-            values = values @ tensor("right.0").astype(np.float64)
-        if self.kind == "softmax":
+            values = values @ tensor(f"right.{layer}").astype(np.float64)
+        if self.description.get("attention") == "softmax":
             attention = np.exp(attention - attention.max(axis=-1, keepdims=True))
             attention /= attention.sum(axis=-1, keepdims=True)
         return attention.reshape(-1, *attention.shape[-2:]), values.reshape(-1, *values.shape[-2:])
