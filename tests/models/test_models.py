@@ -15,8 +15,8 @@ from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
 from manybody import models
 from manybody.models import ARCHITECTURES, build
+from manybody.models.factored import copies as of_copies
 from manybody.models.factored import network as factored
-from manybody.models.factored import squares
 
 BATCH, LENGTH, VOCABULARY = 5, 7, 9
 
@@ -167,7 +167,7 @@ def test_start_scales_are_the_bounds_of_uniform_weights(init_scale, scales, head
 def test_factored_blocks_change_nothing(layers, variant, kind, monkeypatch):
     for bound in ("BLOCK", "CACHED"):
         monkeypatch.setattr(factored, bound, 2 * LENGTH * VOCABULARY)
-    monkeypatch.setattr(squares, "CACHED", 3 * LENGTH * VOCABULARY)
+    monkeypatch.setattr(of_copies, "CACHED", 3 * LENGTH * VOCABULARY)
     compare(made(factored_model(layers, 4, variant)), kind, 1e-12)
     if variant == "exact":
         compare(made(factored_model(layers, 4, heads=2)), kind, 1e-12)
@@ -177,7 +177,7 @@ def test_factored_blocks_change_nothing(layers, variant, kind, monkeypatch):
 def test_factored_table_of_values_changes_nothing(layers, monkeypatch):
     model = made(factored_model(layers, 8))
     for table in (0, 2**24):
-        monkeypatch.setattr(factored, "TABLE", table)
+        monkeypatch.setattr(of_copies, "TABLE", table)
         compare(model, "all", 1e-12)
 
 
@@ -423,7 +423,7 @@ def test_heads_that_share_their_attention_are_one_head(layers, rank):
 
 
 def test_squares_have_the_gradient_of_their_values(monkeypatch):
-    monkeypatch.setattr(squares, "CACHED", 2 * 3 * 6)
+    monkeypatch.setattr(of_copies, "CACHED", 2 * 3 * 6)
     torch.manual_seed(0)
     z, left, weights, readers = (
         torch.randn(shape, dtype=torch.float64, requires_grad=True)
@@ -433,7 +433,7 @@ def test_squares_have_the_gradient_of_their_values(monkeypatch):
     one = torch.randn(5, 1, 3, dtype=torch.float64, requires_grad=True)
     for rows, following in itertools.product((one, weights), (readers, None)):
         for given in ((z, left, rows, following), (wide, None, rows, following)):
-            assert torch.autograd.gradcheck(squares.Squares.apply, given)
+            assert torch.autograd.gradcheck(of_copies.Squares.apply, given)
 
 
 def test_gpt_sees_the_past_only():
