@@ -87,7 +87,7 @@ def test_masked_language_loss_is_the_pseudolikelihood(description):
         attention, values = model.mixing(0), model.left[0]
     else:
         attention = model.scores[:LENGTH, :LENGTH].softmax(-1)
-        values = model.token_values
+        values = model.parameter_maps()[0][2]
     truth = pseudolikelihood(attention.detach().numpy(), values.detach().numpy(), tokens.numpy())
     assert abs(explicit.masked(model, tokens)[0].mean().item() - truth) < 1e-12
     assert abs(masked_loss(model, tokens)[0].mean().item() - truth) < 1e-12
@@ -253,7 +253,7 @@ def test_maps_that_depend_on_the_input_are_averaged(tmp_path, data):
     frame = maps.extract(manifest, data["validation"])
     assert set(zip(frame["name"], frame["layer"], strict=True)) == {("attention", 1), ("V", 1)}
     model = stored.load_model(manifest)
-    assert np.array_equal(matrix(frame, "V"), model.token_values.detach().numpy())
+    assert np.array_equal(matrix(frame, "V"), model.parameter_maps()[0][2].detach().numpy())
 
 
 @pytest.mark.long

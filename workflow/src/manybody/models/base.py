@@ -22,8 +22,8 @@ class Model(nn.Module):
     here, which a model overrides where it knows something faster.
     """
 
+    # Tokens that are no text: they stay where they are, and are neither drawn nor predicted.
     special: tuple[int, ...] = ()
-    """Tokens that are no text: they stay where they are, and are neither drawn nor predicted."""
 
     def __init__(self, architecture: str, vocabulary: int, length: int, **sizes):
         """Sizes that are whole numbers must be at least 1, or `ValueError` names the first."""
@@ -69,6 +69,15 @@ class Model(nn.Module):
                 f"expected (B, {self.length}); cut the sequences to length {self.length} or "
                 "build the model for their length"
             )
+
+    def check_range(self, tokens: Tensor) -> None:
+        """Raise `IndexError` for a token that is none of the |V|: compiled loops do not look."""
+        if tokens.numel():
+            least, most = (int(end) for end in tokens.aminmax())
+            if least < 0 or most >= self.vocabulary:
+                raise IndexError(
+                    f"tokens run from {least} to {most}, expected 0 to {self.vocabulary - 1}"
+                )
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Logits (B, L, |V|) of tokens (B, L) with `mask` (B, L, bool) hidden, all at once."""

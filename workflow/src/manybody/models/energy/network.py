@@ -121,11 +121,7 @@ class Energy(Model):
         self.check_tokens(tokens)
         if not self._in_loops or self.fields is not None:
             return None
-        least, most = tokens.aminmax()
-        if least < 0 or most >= self.vocabulary:
-            raise IndexError(
-                f"tokens run from {least} to {most}, expected 0 to {self.vocabulary - 1}"
-            )
+        self.check_range(tokens)
         return Losses.apply(tokens, self._spread(), self.colours, self.sites, self.bins)
 
     def _spread(self) -> Tensor:
@@ -204,19 +200,6 @@ def _losses(tokens, couplings, colours, sites, bins, shares, gradients) -> tuple
 # adds to the bin of its colours is the addition of two rows.
 
 
-@njit(nogil=True, cache=True)
-def find_bins(tokens, sites, table, vocabulary, found):
-    """found (T): the bin of the colours on each tuple of sites (T, k - 1) of tokens (L)."""
-    size = sites.shape[1]
-    for t in range(len(sites)):
-        code = tokens[sites[t, 0]]
-        if size > 1:
-            code = code * vocabulary + tokens[sites[t, 1]]
-        if size > 2:
-            code = code * vocabulary + tokens[sites[t, 2]]
-        found[t] = table[code]
-
-
 @njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
 def add_products(total, weights, rows):
     """total (n, d) += weights (n, m) @ rows (m, d)."""
@@ -247,11 +230,17 @@ def copy_columns(source, first, target, there):
 
 @njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
 def fill_bins(tokens, sites, table, couplings, vocabulary, found, own):
-    """own (bins, L): the weights added up in each bin; found (T): the bins of the tuples."""
-    find_bins(tokens, sites, table, vocabulary, found)
+    """found (T): the bin of the colours on each tuple of sites (T, k - 1) of tokens (L); own (bins,
+    L): the weights added up in each bin."""
+    size = sites.shape[1]
     own[:] = 0.0
     for t in range(len(sites)):
-        b = found[t]
+        code = tokens[sites[t, 0]]
+        if size > 1:
+            code = code * vocabulary + tokens[sites[t, 1]]
+        if size > 2:
+            code = code * vocabulary + tokens[sites[t, 2]]
+        b = found[t] = table[code]
         for i in range(own.shape[1]):
             own[b, i] += couplings[t, i]
 

@@ -21,9 +21,7 @@ def all_masked_loss(tokens: Tensor, attention, values, bias) -> tuple[Tensor, Te
     """Loss (B * L,) in nats and correctness (B * L, bool) of every token, it alone masked.
 
     tokens (B, L) int64; lists of n matrices A (L, L) and V (|V|, |V|); bias (|V|,) or None.
-    Raises `IndexError` for a token that is none of the |V|.
     """
-    check_range(tokens, len(values[0]))
     matrices = [*attention, *values]
     given = matrices if bias is None else [bias, *matrices]
     gradients = torch.is_grad_enabled() and any(weight.requires_grad for weight in given)
@@ -36,7 +34,6 @@ def set_gradients(tokens: Tensor, weight: float, attention, values, bias) -> tup
     What `AllMaskedLoss` and a backward pass do, without a graph: they take as long as the products
     of a small model. The weights must be parameters.
     """
-    check_range(tokens, len(values[0]))
     layers, given = len(attention), [*attention, *values]
     arrays = [parameter.detach().numpy() for parameter in given]
     mixing, readers = np.stack(arrays[:layers]), np.stack(arrays[layers:])
@@ -50,14 +47,6 @@ def set_gradients(tokens: Tensor, weight: float, attention, values, bias) -> tup
     if bias is not None:
         bias.grad = torch.from_numpy(of_bias)
     return torch.from_numpy(loss).sum(), torch.from_numpy(correct).sum()
-
-
-def check_range(tokens: Tensor, vocabulary: int) -> None:
-    """Raises `IndexError` for a token that is none of the |V|: the loops do not look."""
-    if tokens.numel():
-        least, most = (int(end) for end in tokens.aminmax())
-        if least < 0 or most >= vocabulary:
-            raise IndexError(f"tokens run from {least} to {most}, expected 0 to {vocabulary - 1}")
 
 
 class AllMaskedLoss(torch.autograd.Function):

@@ -209,6 +209,7 @@ class Factored(Model):
             return None
         from manybody.models.factored.loss import all_masked_loss  # compiles what is not cached
 
+        self.check_range(tokens)
         mixing = [self.mixing(layer) for layer in range(self.layers)]
         return all_masked_loss(tokens, mixing, self.left, self.bias)
 
@@ -218,6 +219,7 @@ class Factored(Model):
             return None
         from manybody.models.factored.loss import set_gradients
 
+        self.check_range(tokens)
         return set_gradients(tokens, weight, self.attention, self.left, self.bias)
 
     def _has_loops(self, tokens: Tensor) -> bool:
