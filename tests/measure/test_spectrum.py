@@ -1,7 +1,7 @@
 """The order spectrum against enumeration, and what its draws, errors and laws are."""
 
 from itertools import combinations, product
-from math import comb, factorial
+from math import factorial
 
 import numpy as np
 import pandas as pd
@@ -621,14 +621,6 @@ def test_what_cannot_be_done_is_refused(change, message):
 def test_long_sequences_are_not_enumerated():
     with pytest.raises(Refusal, match="found L = 18"):
         spectrum.enumerated(decaying(18), random_tokens(9, 18, 4))
-
-
-def test_krawtchouk_polynomials_are_sums_of_characters():
-    for degree, flipped in product(range(5), repeat=2):
-        signs = np.array([-1] * flipped + [1] * (4 - flipped))
-        expected = sum(np.prod(signs[list(chosen)]) for chosen in combinations(range(4), degree))
-        assert spectra._krawtchouk(4, degree, flipped) == expected
-    assert spectra._krawtchouk(4, 2, 0) == comb(4, 2)
 
 
 def test_the_error_of_few_blocks_is_not_too_small():

@@ -398,23 +398,3 @@ def test_renormalised_rows_sum_to_one_without_the_diagonal():
     found = gauge.renormalised(np.random.default_rng(3).uniform(size=(2, LENGTH, LENGTH)))
     assert np.allclose(found.sum(-1), 1, atol=1e-15)
     assert (np.diagonal(found, axis1=1, axis2=2) == 0).all()
-
-
-def test_interpolation_goes_to_its_limit_as_a_does():
-    tokens = tokens_of()
-    logits = [made(interpolated(a)) for a in (0, 1e-9)]
-    with torch.no_grad():
-        for name, weight in logits[0].named_parameters():
-            logits[1].get_parameter(name).copy_(weight)
-        logits[1].mask.zero_()
-    pair = [model.head(model.all_masked_features(tokens)) for model in logits]
-    assert 0 < (pair[0] - pair[1]).abs().max() < 1e-7
-
-
-def test_the_loss_does_not_depend_on_the_gauge_either():
-    model, tokens = made(FACTORED), tokens_of(40)
-    before = masked_loss(model, tokens)[0]
-    with torch.no_grad():
-        model.attention[0].mul_(-2)
-        model.left[0].div_(-2).add_(torch.randn(VOCABULARY).double())
-    assert (masked_loss(model, tokens)[0] - before).abs().max() < 1e-12
