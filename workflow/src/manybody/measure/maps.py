@@ -52,7 +52,7 @@ def extract(
             model = stored.load_model(run, step)
             if tokens is None:
                 tokens = _tokens(model, run, validation, sequences)
-            found = _maps(model, tokens, run)
+            found = _maps(model, tokens)
             frames += [_rows(matrix, name, step, layer) for name, layer, matrix in found]
             if progress is not None:
                 progress.update(1)
@@ -78,13 +78,9 @@ def mean_maps(model: Model, tokens: Tensor) -> np.ndarray:
     return renormalised((total / len(tokens)).numpy())
 
 
-def _maps(model: Model, tokens: Tensor | None, run: Manifest) -> list[tuple[str, int, np.ndarray]]:
+def _maps(model: Model, tokens: Tensor | None) -> list[tuple[str, int, np.ndarray]]:
     """Name, layer and matrix of all maps."""
-    try:
-        fixed = model.parameter_maps()
-    except ValueError as error:
-        raise ValueError(f"{run.path}: {error}") from error
-    found = []
+    fixed, found = model.parameter_maps(), []
     if tokens is not None:
         maps = mean_maps(model, tokens)
         found = [("attention", layer + 1, matrix) for layer, matrix in enumerate(maps)]

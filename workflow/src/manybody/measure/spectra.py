@@ -128,7 +128,7 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> sp
         rows = rows if about == {"job": job} else None
     except (ArtifactError, OSError):
         rows = None
-    counted = _Counted(progress)
+    kept = _Kept(path, job, progress)
     largest = "degree" if entry.get("bounded") else "orders"
     done = spectrum.spectrum(
         model,
@@ -136,42 +136,32 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> sp
         special=model.special,
         variance=variance,
         rows=rows,
-        save=_saver(path, job),
-        progress=counted,
+        save=kept.save,
+        progress=kept,
         **{largest: entry["orders"]},
-        law=entry["law"],
-        first=entry["first"],
-        higher=entry["higher"],
-        forwards=entry["forwards"],
+        **{key: entry[key] for key in ("law", "first", "higher", "forwards")},
     )
     tables.write_spectrum(path, done.rows, {"job": job})
-    counted.update(entry["forwards"] - counted.done)
+    kept.update(entry["forwards"] - kept.done)
     return done
 
 
-class _Counted:
-    """Hands progress on and counts it."""
+class _Kept:
+    """Writes draws to `path` now and then; hands progress on and counts it."""
 
-    def __init__(self, progress):
-        self.progress, self.done = progress, 0
+    def __init__(self, path: Path, job: str, progress):
+        self.path, self.job, self.progress = path, job, progress
+        self.done, self.last = 0, time.monotonic()
+
+    def save(self, rows: pd.DataFrame) -> None:
+        if time.monotonic() - self.last > SAVED:
+            tables.write_spectrum(self.path, rows, {"job": self.job})
+            self.last = time.monotonic()
 
     def update(self, done: int) -> None:
         self.done += done
         if self.progress is not None:
             self.progress.update(done)
-
-
-def _saver(path: Path, job: str) -> Callable[[pd.DataFrame], None]:
-    """Writes draws to `path` now and then."""
-    last = time.monotonic()
-
-    def save(rows: pd.DataFrame) -> None:
-        nonlocal last
-        if time.monotonic() - last > SAVED:
-            tables.write_spectrum(path, rows, {"job": job})
-            last = time.monotonic()
-
-    return save
 
 
 def _parts(passage: list[int], words: Callable[[list[int]], str] | None) -> list[str]:
