@@ -13,17 +13,17 @@ those of one bin, then U acts on the bins.
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.tuples import colour_bins, site_tuples
 from manybody.data.vector_loops import add_rows
 from manybody.io.compiled import njit
-from manybody.models.base import Model
+from manybody.models.base import Model, compiled_loss
 
 ORDERS = (2, 3, 4)
 SCALE = 0.15  # of the random weights; 0.1 to 0.2 finds good minima of the bilinear form
@@ -122,7 +122,9 @@ class Energy(Model):
         if not self._in_loops or self.fields is not None:
             return None
         self.check_range(tokens)
-        return Losses.apply(tokens, self._spread(), self.colours, self.sites, self.bins)
+        given = tokens.contiguous(), self.sites, self.bins
+        weights = self._spread(), self.colours
+        return compiled_loss(partial(_losses, *given, *(one.detach() for one in weights)), *weights)
 
     def _spread(self) -> Tensor:
         """J by subset of all sites and site (T, L), zero where the site is in the subset."""
@@ -158,41 +160,15 @@ def conditionals(hamiltonian: Hamiltonian) -> Energy:
     return model
 
 
-class Losses(torch.autograd.Function):
-    """Loss (B * L,) in nats and correctness of every token, by `losses`.
-
-    The gradients of the summed loss are made with the loss. A way back that weights all losses
-    by one factor scales them; any other makes them anew.
-    """
-
-    @staticmethod
-    def forward(ctx, tokens, couplings, colours, sites, bins):
-        ctx.given = tokens.contiguous(), couplings.detach(), colours.detach(), sites, bins
-        every = couplings.new_ones(1, tokens.shape[1])
-        ctx.gradients = any(ctx.needs_input_grad)
-        loss, correct, *ctx.of_sum = _losses(*ctx.given, every, ctx.gradients)
-        ctx.mark_non_differentiable(correct)
-        return loss.flatten(), correct.flatten()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, of_loss, _):
-        if of_loss.stride() == (0,):  # one number for all, as the gradient of a sum is
-            of_couplings, of_colours = (gradient * of_loss[0] for gradient in ctx.of_sum)
-        else:
-            shares = of_loss.reshape(ctx.given[0].shape).contiguous()
-            _, _, of_couplings, of_colours = _losses(*ctx.given, shares, True)
-        return None, of_couplings, of_colours, None, None
-
-
-def _losses(tokens, couplings, colours, sites, bins, shares, gradients) -> tuple[Tensor, ...]:
-    """Losses and correctness (B, L), and the gradients by `couplings` and `colours`."""
+def _losses(tokens, sites, bins, couplings, colours, shares, gradients: bool):
+    """Losses and correctness (B * L,), and the gradients by `couplings` and `colours`."""
+    shares = couplings.new_ones(1, tokens.shape[1]) if shares is None else shares.view_as(tokens)
     loss = couplings.new_empty(tokens.shape)
     correct = torch.empty(tokens.shape, dtype=torch.bool)
-    found = loss, correct, torch.zeros_like(couplings), torch.zeros_like(colours)
+    found = torch.zeros_like(couplings), torch.zeros_like(colours)
     given = (tokens, sites, bins, couplings, colours, colours.T.contiguous(), shares)
-    losses(*map(Tensor.numpy, given), gradients, *map(Tensor.numpy, found))
-    return found
+    losses(*map(Tensor.numpy, given), gradients, *map(Tensor.numpy, (loss, correct, *found)))
+    return loss.flatten(), correct.flatten(), found
 
 
 # --- Compiled loops ------------------------------------------------------------------------------
