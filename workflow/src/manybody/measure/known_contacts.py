@@ -217,14 +217,13 @@ def read_contacts(path: str | Path, length: int) -> tuple[np.ndarray, np.ndarray
             continue
         of_names = width is None and not (fields[0][0].isdigit() or fields[0][0] in "+-")
         width = width or len(fields)
+        if of_names and width in (2, 3):
+            continue
         try:
-            pair = _pair(fields, width, length, of_names)
+            i, j, distance = _pair(fields, width, length)
         except ValueError as error:
             shown = f"{line.strip()[:60]!r}, expected {error}"
             raise ContactsError(f"{path}, line {number}: {shown}") from error
-        if pair is None:
-            continue
-        i, j, distance = pair
         for sites in ((i, j), (j, i)):
             contacts[sites] |= width == 2 or distance < TOUCH
             known[sites] = True
@@ -236,17 +235,10 @@ def read_contacts(path: str | Path, length: int) -> tuple[np.ndarray, np.ndarray
     return contacts, known, distances
 
 
-def _pair(
-    fields: list[str], width: int, length: int, of_names: bool
-) -> tuple[int, int, float] | None:
-    """Two sites, from 0, and their distance, nan without; None of a line of names.
-
-    `ValueError` says what was expected.
-    """
+def _pair(fields: list[str], width: int, length: int) -> tuple[int, int, float]:
+    """Two sites, from 0, and their distance, nan without; `ValueError` says what was expected."""
     if width not in (2, 3):
         raise ValueError("2 columns (i, j) or 3 (i, j, distance)")
-    if of_names:
-        return None
     if len(fields) != width:
         raise ValueError(f"{width} columns as in the lines before")
     numbers = [field.isascii() and field.isdigit() and int(field) for field in fields[:2]]
