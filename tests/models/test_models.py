@@ -102,18 +102,19 @@ def compare(model, kind, tolerance):
 
 
 @pytest.mark.parametrize("kind", ["all", "share", "odd"])
-@pytest.mark.parametrize("variant", ["exact", "paper"])
+@pytest.mark.parametrize("sizes", [{}, {"variant": "paper"}, {"heads": 2}, {"heads": 3}], ids=str)
 @pytest.mark.parametrize("rank", [4, VOCABULARY, None])
 @pytest.mark.parametrize("layers", [1, 2, 3, 4, 5])
-def test_factored_copies_equal_explicit_masking(layers, rank, variant, kind):
-    description = factored_model(layers, rank, variant)
+def test_factored_copies_equal_explicit_masking(layers, rank, sizes, kind):
+    description = factored_model(layers, rank, **sizes)
     compare(made(description), kind, 1e-12)
-    if variant == "exact":
+    if "variant" not in sizes:
         compare(made(description, torch.float32), kind, 1e-5)
 
 
 TUTORIAL = dict(positions="sinusoidal", head="mlp")
 INTERPOLATED = dict(architecture="interpolated", vocabulary=VOCABULARY, length=LENGTH)
+ENERGY = dict(architecture="energy", vocabulary=VOCABULARY, length=LENGTH, order=3)
 
 
 @pytest.mark.parametrize("kind", ["all", "share", "odd"])
@@ -125,23 +126,14 @@ INTERPOLATED = dict(architecture="interpolated", vocabulary=VOCABULARY, length=L
         transformer("encoder", head="mlp"),
         *(INTERPOLATED | dict(a=a) for a in (0, 0.25, 1, 2.5)),
         INTERPOLATED | dict(a=0.5, vocabulary=5),  # fewer colours than sites
+        *(ENERGY | dict(order=order) for order in (2, 3, 4)),
         *(factored_model(n, rank, attention="softmax") for n in (1, 2, 3) for rank in (None, 3)),
         *(factored_model(n, None, attention="softmax", heads=2) for n in (1, 2, 3)),
         *(factored_model(1, rank, bias="site", heads=n) for rank in (None, 3) for n in (1, 3)),
     ],
 )
-def test_models_of_the_potts_figures_equal_explicit_masking(description, kind):
+def test_copies_of_other_models_equal_explicit_masking(description, kind):
     compare(made(description), kind, 1e-12)
-
-
-@pytest.mark.parametrize("kind", ["all", "share", "odd"])
-@pytest.mark.parametrize("rank", [4, None])
-@pytest.mark.parametrize("layers", [1, 2, 3, 4])
-@pytest.mark.parametrize("heads", [2, 3])
-def test_copies_of_several_heads_equal_explicit_masking(heads, layers, rank, kind):
-    description = factored_model(layers, rank, heads=heads)
-    compare(made(description), kind, 1e-12)
-    compare(made(description, torch.float32), kind, 1e-5)
 
 
 @pytest.mark.parametrize("heads", [1, 2])
@@ -241,7 +233,6 @@ def test_maps_of_the_interpolated_model_are_a_row_of_probabilities_for_each_sequ
     assert not torch.allclose(maps[:, 0], maps[:, 1], atol=1e-6)
 
 
-ENERGY = dict(architecture="energy", vocabulary=VOCABULARY, length=LENGTH, order=3)
 DESCRIPTIONS = [
     factored_model(1, None),
     factored_model(3, 4, bias=False),

@@ -103,10 +103,6 @@ def test_softmax_maps_are_free_maps_that_are_positive_with_unit_row_sums():
     assert torch.allclose(soft.mixing(0).sum(-1), torch.ones(LENGTH).double(), atol=1e-14)
     assert (soft.mixing(0) > 0).all()
     assert torch.equal(masked_loss(soft, tokens)[0], masked_loss(free, tokens)[0])
-    losses = masked_loss(soft, tokens)[0]
-    losses.sum().backward()
-    # Adding to a row of W changes nothing.
-    assert soft.attention[0].grad.sum(-1).abs().max() < 1e-12 * soft.attention[0].grad.abs().max()
 
 
 @pytest.mark.parametrize(("length", "vocabulary"), [(8, 5), (4, 7), (6, 6)])
