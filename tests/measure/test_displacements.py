@@ -1,4 +1,4 @@
-"""How far layers have moved: equation 6 on checkpoints made by hand."""
+"""Displacements of layers: equation 6 on checkpoints made by hand."""
 
 import math
 

@@ -82,7 +82,7 @@ def test_errors_are_those_of_estimates():
 @pytest.mark.parametrize("vocabulary", [4, 2])  # N = 8 and 12
 @pytest.mark.parametrize("degree", [3, 4, 8])
 def test_pulls_of_400_estimates(degree, vocabulary):
-    """Of 400 the mean pull has an error of .05, of 200 of .07, which is too near to .15 to decide.
+    """The mean pull of 400 has an error of .05, that of 200 of .07, too near to .15 to decide.
     Estimates that are low have low errors, which makes the mean negative with few blocks."""
     length, first = 9 if vocabulary > 2 else 13, 1000 * (10 * vocabulary + degree)
     model = tabulated.dense(length, vocabulary, degree, seed=first)
@@ -498,7 +498,7 @@ def test_a_triple_spans_from_its_first_to_its_last():
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_map_of_a_passage_is_its_pairs(causal):
-    """Of a sum over sources an influence is known for each r, whatever the other tokens are."""
+    """The influence in a sum over sources is known for each r, whatever the other tokens are."""
     length, mu = 6, np.array([0.5, 0.3, 0.2])
     model, tokens = decaying(length, 3, causal)._replace(batch=2), random_tokens(7, length, 3)
     passage = random_tokens(1, length, 3, seed=9)[0]

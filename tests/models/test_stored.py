@@ -160,7 +160,7 @@ def test_history_has_the_contracts_columns_and_types(run):
     [(9.0, 0), (2.75, 0), (2.2, 20), (2.1, 5), (0.0, 10), (2.125, 5), (2.625, 0)],
 )
 def test_checkpoint_at_loss_is_the_nearest_validation_loss(run, target, step):
-    """Of equally near ones the earlier; the training loss of 2.1 at step 10 does not count."""
+    """The earlier of equally near ones; the training loss of 2.1 at step 10 does not count."""
     assert checkpoints.checkpoint_at_loss(run, target) == step
 
 

@@ -20,7 +20,7 @@ SAMPLES = "samples.md"
 
 
 class Agreement(NamedTuple):
-    """How chains from text and from noise compare: noise less text, with standard errors.
+    """A comparison of chains from text and from noise: noise less text, with standard errors.
 
     `score` is -E / L and `loss` their generator's own loss, in nats a token; `holds` is the answer.
     """

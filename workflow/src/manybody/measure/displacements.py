@@ -1,4 +1,4 @@
-"""How far the layers of a factored model have moved since the start of training."""
+"""Displacements of the layers of a factored model since the start of training."""
 
 from collections.abc import Iterable
 from functools import partial

@@ -1,4 +1,4 @@
-"""Which pairs of sites are known to be in contact: from a list, from distances, or a structure.
+"""Pairs of sites known to be in contact: from a list, from distances, or a structure.
 
 In a structure (PDB or mmCIF) two residues of a protein are in contact where their C-beta atoms
 (C-alpha of glycine) are nearer than 8 angstrom; two of RNA or DNA where their closest heavy atoms

@@ -193,7 +193,7 @@ def ranges(rows: pd.DataFrame, orders: int, seed: int = 0) -> pd.DataFrame:
 
 
 def _of_the_last(model, tokens, entry: dict, rows) -> Iterator[pd.DataFrame]:
-    """What is measured of the last checkpoint alone; `rows` of its draws, if they have spans."""
+    """Tables of the last checkpoint alone; `rows` of its draws, if they have spans."""
     if rows is not None:
         yield ranges(rows, entry["orders"])
     if entry.get("anchored"):
@@ -239,7 +239,7 @@ def influence_map(
     targets: int | None = None,
     seed: int = 0,
 ) -> np.ndarray:
-    """How the tokens of one passage (L,) act on each other, by target i and source j: (2, L, L).
+    """Influences of the tokens of one passage (L,) on each other: (2, L, L), by target and source.
 
     First M_1(i, j) = E |D_j g|^2, D_j g = (g(m) - g(m flipped at j)) / 2; then what pairs alone
     make of it, |E_m D_j g|^2, the part of degree 1. Means over `contexts` draws of r, of law `text`

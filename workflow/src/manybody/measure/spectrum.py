@@ -1,4 +1,4 @@
-"""Which orders of interaction a model uses: the order spectrum of its logits.
+"""The orders of interaction that a model uses: the order spectrum of its logits.
 
 With g(m) as in `flips`, N context positions and Walsh weights W_d of degree d,
 
@@ -123,8 +123,8 @@ def spectrum(
     rows = pd.DataFrame(columns=COLUMNS) if rows is None else rows
     table = None
     while True:
-        done = {order: 1 + rows["draw"][rows["order"] == order].max() for order in costs}
-        done = {order: 0 if np.isnan(count) else int(count) for order, count in done.items()}
+        last = rows.groupby("order")["draw"].max()
+        done = {order: int(last.get(order, -1)) + 1 for order in costs}
         wanted = list(costs)
         if not rows.empty:
             table = summary(rows, first, higher, degree, variance, seed)
@@ -293,7 +293,7 @@ class Draws:
         return found
 
     def context(self, blocks: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Which positions (n, A, L) may be flipped for targets (n, A), and which of them differ."""
+        """Positions (n, A, L) that may be flipped for targets (n, A), and those that differ."""
         places = np.arange(self.s.shape[1])
         seen = targets[:, :, None] > places if self.model.causal else targets[:, :, None] != places
         seen = seen & self.free[blocks, None]
@@ -420,7 +420,7 @@ def _frame(parts: list[tuple]) -> pd.DataFrame:
 
 
 def _resampled(count: int, seed: int) -> np.ndarray:
-    """How often each replicate has each of `count` blocks, (1 + R, count); the first has all."""
+    """Counts of each of `count` blocks in each replicate, (1 + R, count); the first has all."""
     rng = np.random.default_rng(spawn(seed, "bootstrap"))
     drawn = rng.multinomial(count, np.full(count, 1 / count), REPLICATES)
     return np.vstack([np.ones(count), drawn])
