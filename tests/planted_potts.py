@@ -12,9 +12,9 @@ from manybody.data import pair_gibbs
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.potts import contact_map, stored_colours
 from manybody.io import sequences, tables
-from manybody.measure import equations
+from manybody.measure import truths
 from manybody.measure.contacts import apc
-from manybody.models.factored import equation
+from manybody.models import factored
 from manybody.papers.inputs import distinct, with_files
 from manybody.papers.potts import contacts, fig2
 from manybody.theory.rows import rows
@@ -39,7 +39,7 @@ HAMILTONIAN = Hamiltonian(contact_map(LENGTH), -stored_colours() / 2, BETA)
 
 
 def of_factored(attention, values, tokens):
-    return equations.of_logits(partial(equation.logits, attention, values), VOCABULARY, tokens)
+    return truths.of_logits(partial(factored.logits, attention, values), VOCABULARY, tokens)
 
 
 @cache
@@ -91,7 +91,7 @@ class Made:
         self.folder, self.hamiltonian, self.source = folder, HAMILTONIAN, source
         self.tokens = tokens = held_out()
         folder.mkdir(parents=True, exist_ok=True)
-        each = equations.of_truth(HAMILTONIAN, tokens)
+        each = truths.of_truth(HAMILTONIAN, tokens)
         self.paths, self.maps = {}, {}
         self.losses = [rows("optimum", "", range(len(each)), each)]
         self.optimum = float(each.mean())

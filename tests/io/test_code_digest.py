@@ -96,7 +96,7 @@ EDITS = {  # file: old text, new text, jobs whose digest changes
         "data/kinds.py", "Seed of the draw.", "Other.", set()
     ),
     "a description of a model's key": (
-        "models/pretrained/options.py", "What it was trained for.", "Other.", set()
+        "models/keys.py", "What it was trained for.", "Other.", set()
     ),
     "a description of a key of the config": ("config/clones.py", 'key("', 'key("Other: ', set()),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""How far layers have moved: equation 6 on checkpoints made by hand."""
+"""Displacements of layers: equation 6 on checkpoints made by hand."""
 
 import math
 
@@ -14,7 +14,8 @@ from manybody.measure.displacements import measure
 def displacement_of(folder, start, later, seed=0, **description):
     """Displacements of a run of two checkpoints, by step."""
     checkpoints = {0: start, 200: later}
-    about = dict(description=description, seed=seed)
+    factored = dict(architecture="factored", layers=1, rank=None)
+    about = dict(description=factored | description, seed=seed)
     return measure([planted_runs.of_checkpoints(folder, checkpoints, **about)])
 
 
@@ -23,7 +24,7 @@ def test_displacements_are_those_of_equation_6(tmp_path):
     start = {"attention.0": torch.zeros(2, 2), "left.0": torch.zeros(3, 3), "bias": torch.zeros(3)}
     later = {"attention.0": torch.ones(2, 2), "left.0": torch.full((3, 3), 2.0)}
     later["bias"] = torch.full((3,), 9.0)
-    found = displacement_of(tmp_path / "run", start, later, layers=1)
+    found = displacement_of(tmp_path / "run", start, later)
     assert found["step"].tolist() == [0, 200]
     assert found["value"].tolist() == pytest.approx([0.0, 5.0])
 
@@ -33,17 +34,17 @@ def test_displacements_are_those_of_the_values_and_maps_that_the_layer_uses(tmp_
     left, right = torch.tensor([[1.0], [0.0]]), torch.ones(1, 2)
     moved = torch.tensor([[1.0], [2.0]])
     still = {"attention.0": torch.zeros(2, 2), "left.0": left, "right.0": right}
-    found = displacement_of(tmp_path / "low rank", still, still | {"left.0": moved}, layers=1)
+    found = displacement_of(tmp_path / "low rank", still, still | {"left.0": moved}, rank=1)
     assert found["value"][1] == pytest.approx(2.0)
     # A = softmax(W) goes from 1/2, 1/2 to 1/4, 3/4 in one row of two.
     turned = {"attention.0": torch.tensor([[0.0, 0.0], [0.0, math.log(3)]])}
-    made = dict(layers=1, attention="softmax")
+    made = dict(rank=1, attention="softmax")
     found = displacement_of(tmp_path / "softmax", still, still | turned, **made)
     assert found["value"][1] == pytest.approx(2 * 0.25**2 / 4)
     # Two heads, of which one moves as above, have half its displacement.
     heads = {name: torch.stack([value, value]) for name, value in still.items()}
     one = heads | {"left.0": torch.stack([left, moved])}
-    found = displacement_of(tmp_path / "heads", heads, one, layers=1)
+    found = displacement_of(tmp_path / "heads", heads, one, rank=1)
     assert found["value"][1] == pytest.approx(1.0)
 
 

@@ -1,4 +1,4 @@
-"""Which checkpoints of a run have their spectrum measured, and what is measured of each."""
+"""The checkpoints of a run whose spectrum is measured, and what is measured of each."""
 
 from types import SimpleNamespace
 

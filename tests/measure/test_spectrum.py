@@ -1,7 +1,7 @@
 """The order spectrum against enumeration, and what its draws, errors and laws are."""
 
 from itertools import combinations, product
-from math import comb, factorial
+from math import factorial
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,8 @@ from manybody.data.hamiltonian import Hamiltonian
 from manybody.data.many_body import vectors_tensor
 from manybody.io import tables
 from manybody.io.refusal import Refusal
-from manybody.measure import flips, spectrum
+from manybody.io.seeds import spawn
+from manybody.measure import flips, spectra, spectrum
 from manybody.measure.flips import Conditionals
 
 NEVER = dict(first=0.0, higher=0.0)  # errors that are not reached, so that all forwards are used
@@ -81,7 +82,7 @@ def test_errors_are_those_of_estimates():
 @pytest.mark.parametrize("vocabulary", [4, 2])  # N = 8 and 12
 @pytest.mark.parametrize("degree", [3, 4, 8])
 def test_pulls_of_400_estimates(degree, vocabulary):
-    """Of 400 the mean pull has an error of .05, of 200 of .07, which is too near to .15 to decide.
+    """The mean pull of 400 has an error of .05, that of 200 of .07, too near to .15 to decide.
     Estimates that are low have low errors, which makes the mean negative with few blocks."""
     length, first = 9 if vocabulary > 2 else 13, 1000 * (10 * vocabulary + degree)
     model = tabulated.dense(length, vocabulary, degree, seed=first)
@@ -470,12 +471,12 @@ def test_shares_by_span(causal):
     rows = spectrum.spectrum(
         model, random_tokens(200, length, 4), orders=1, forwards=6000, **NEVER
     ).rows
-    shares = spectrum.ranges(rows, 1)
-    assert shares["share"].sum() == pytest.approx(1)
-    shares = shares.set_index("span")
-    assert shares["share"].drop([1, 2]).abs().max() < 1e-20
+    shares = spectra.ranges(rows, 1)
+    assert shares["value"].sum() == pytest.approx(1)
+    shares = shares.set_index("order")
+    assert shares["value"].drop([1, 2]).abs().max() < 1e-20
     # 11 targets have a source one before, 10 have one two before.
-    assert shares["share"][2] == pytest.approx(2.5 / 13.5, abs=0.02)
+    assert shares["value"][2] == pytest.approx(2.5 / 13.5, abs=0.02)
     assert 0 < shares["se"][2] < 0.02
 
 
@@ -489,19 +490,20 @@ def test_a_triple_spans_from_its_first_to_its_last():
     rows = spectrum.spectrum(
         model, random_tokens(100, 8, 3), orders=2, forwards=7 * 640, **NEVER
     ).rows
-    shares = spectrum.ranges(rows, 2)
+    shares = spectra.ranges(rows, 2)
+    shares = shares[shares["quantity"] == "span 2"]
     # i, i + 1, i + 3; around the end 7, 0, 2, then 5, 6, 0 and 6, 7, 1.
-    assert set(shares["span"][shares["share"] > 1e-12]) == {3, 6, 7}
+    assert set(shares["order"][shares["value"] > 1e-12]) == {3, 6, 7}
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_map_of_a_passage_is_its_pairs(causal):
-    """Of a sum over sources an influence is known for each r, whatever the other tokens are."""
+    """The influence in a sum over sources is known for each r, whatever the other tokens are."""
     length, mu = 6, np.array([0.5, 0.3, 0.2])
     model, tokens = decaying(length, 3, causal)._replace(batch=2), random_tokens(7, length, 3)
     passage = random_tokens(1, length, 3, seed=9)[0]
     passage[4] = 2
-    found_, pairs = spectrum.influence_map(
+    found_, pairs = spectra.influence_map(
         model, tokens, passage, mu=mu, special=(2,), contexts=7, seed=1
     )
     np.testing.assert_allclose(pairs, found_, atol=1e-12)
@@ -530,7 +532,7 @@ def test_the_map_tells_pairs_from_higher_orders(causal):
     passage, few = (tokens[0] + 1) % 3, np.repeat(tokens, 4, axis=0)
     draws = np.array(
         [
-            spectrum.influence_map(model, few, passage, mu=mu, contexts=2, seed=seed)
+            spectra.influence_map(model, few, passage, mu=mu, contexts=2, seed=seed)
             for seed in range(400)
         ]
     )
@@ -551,17 +553,17 @@ def test_the_map_tells_pairs_from_higher_orders(causal):
 
 def test_a_map_of_few_targets_is_that_of_all():
     model, tokens = tabulated.model(6, 3, 3), random_tokens(5, 6, 3)
-    few = spectrum.influence_map(model, tokens, tokens[0], contexts=2, targets=2)
+    few = spectra.influence_map(model, tokens, tokens[0], contexts=2, targets=2)
     assert np.flatnonzero(np.isfinite(few[0]).any(1)).tolist() == [0, 5]
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_anchored_loss_is_that_of_logits_cut_by_degree(causal):
     model, tokens = tabulated.model(5, 3, 3, causal=causal), random_tokens(12, 5, 3)
-    table = spectrum.anchored_loss(model, tokens, size=4, targets=6, seed=2)
+    table = spectra.anchored_loss(model, tokens, size=4, targets=6, seed=2)
     draws = spectrum.Draws(model, tokens, None, "text", (), 1, 2)
     # The same targets: the first number of each turn.
-    rng = np.random.default_rng(spectrum.spawn(2, "anchored"))
+    rng = np.random.default_rng(spawn(2, "anchored"))
     expected = np.zeros((6, 5))
     for number in range(6):
         target = rng.choice(draws.targets)
@@ -577,14 +579,13 @@ def test_the_anchored_loss_is_that_of_logits_cut_by_degree(causal):
         for degree in range(5):
             cut = coefficients[bits.sum(1) <= degree].sum(0)
             expected[number, degree] = -log_softmax(cut)[s[target]]
-    np.testing.assert_allclose(table["loss"], expected.mean(0), rtol=1e-9)
-    np.testing.assert_allclose(
-        table["excess"], expected.mean(0) - expected[:, -1].mean(), atol=1e-9
-    )
-    assert table["excess_se"].iloc[-1] == 0
-    assert table["loss_se" if "loss_se" in table else "se"].iloc[0] == pytest.approx(
-        expected[:, 0].std(ddof=1) / np.sqrt(6), rel=0.15
-    )
+    loss, excess = (table[table["quantity"] == f"anchored {one}"] for one in ("loss", "excess"))
+    np.testing.assert_allclose(loss["value"], expected.mean(0), rtol=1e-9)
+    above = expected.mean(0) - expected[:, -1].mean()
+    np.testing.assert_allclose(excess["value"], above, atol=1e-9)
+    assert excess["se"].iloc[-1] == 0
+    error = expected[:, 0].std(ddof=1) / np.sqrt(6)
+    assert loss["se"].iloc[0] == pytest.approx(error, rel=0.15)
 
 
 def test_a_causal_models_cube_may_leave_out_targets(monkeypatch):
@@ -620,14 +621,6 @@ def test_what_cannot_be_done_is_refused(change, message):
 def test_long_sequences_are_not_enumerated():
     with pytest.raises(Refusal, match="found L = 18"):
         spectrum.enumerated(decaying(18), random_tokens(9, 18, 4))
-
-
-def test_krawtchouk_polynomials_are_sums_of_characters():
-    for degree, flipped in product(range(5), repeat=2):
-        signs = np.array([-1] * flipped + [1] * (4 - flipped))
-        expected = sum(np.prod(signs[list(chosen)]) for chosen in combinations(range(4), degree))
-        assert spectrum._krawtchouk(4, degree, flipped) == expected
-    assert spectrum._krawtchouk(4, 2, 0) == comb(4, 2)
 
 
 def test_the_error_of_few_blocks_is_not_too_small():

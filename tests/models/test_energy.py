@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch.nn.functional import cross_entropy
 
 from manybody.io import checkpoints
 from manybody.io.manifest import Manifest
@@ -68,31 +67,6 @@ def files(manifest):
 # --- the model
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("way", ["summed", "weighted", "no gradient"])
-@pytest.mark.parametrize("order", [2, 3, 4])
-def test_losses_in_one_pass_are_those_of_the_logits(order, way):
-    found = []
-    for fast in (True, False):
-        model, tokens = model_of(order), tokens_of(21)
-        shares = torch.rand(21 * LENGTH, dtype=torch.float64, generator=torch.manual_seed(5))
-        with torch.set_grad_enabled(way != "no gradient"):
-            if fast:
-                losses, correct = masked_loss(model, tokens)
-            else:
-                logits = model(tokens).flatten(0, 1)
-                losses = cross_entropy(logits, tokens.flatten(), reduction="none")
-                correct = logits.argmax(-1) == tokens.flatten()
-        if way != "no gradient":
-            (losses.sum() * 0.3 if way == "summed" else (losses * shares).sum()).backward()
-        slopes = [p.grad for p in model.parameters() if p.grad is not None]
-        found.append([losses.detach(), *slopes])
-        found[-1].append(correct.double())
-    assert len(found[0]) == (2 if way == "no gradient" else 4)
-    for one, two in zip(*found, strict=True):
-        assert (one - two).abs().max() < 1e-12
-
-
 def test_tokens_beyond_the_vocabulary_are_refused():
     tokens = tokens_of(3)
     tokens[1, 2] = VOCABULARY
@@ -115,19 +89,6 @@ def test_a_masked_site_belongs_to_no_subset(order):
                     bin_ = bins[tuple(tokens[n, subset].tolist())]
                     expected[n, i] += model.couplings[i, t] * model.colours[:, bin_]
     assert (model(tokens, mask) - expected).abs().max() < 1e-13
-
-
-def test_masked_features_take_any_copies():
-    model, tokens = model_of(3), tokens_of(5)
-    rows, positions = torch.tensor([4, 0, 0, 2]), torch.tensor([6, 0, 3, 3])
-    features = model.masked_features(tokens, rows, positions)
-    logits = model.masked_logits(tokens, rows, positions)
-    assert torch.equal(logits, model.all_masked_features(tokens)[rows, positions])
-    assert torch.equal(logits, model.head(features))
-    targets = tokens[rows, positions]
-    assert torch.equal(model.head_rows(features, targets), logits[range(4), targets])
-    losses, _ = masked_loss(model, tokens, rows, positions)
-    assert (losses + logits.log_softmax(1)[range(4), targets]).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize(("energy", "gauge"), [("raw", "none"), ("raw", "mean"), ("norm", "none")])

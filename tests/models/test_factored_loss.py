@@ -39,6 +39,19 @@ def worst(found, expected) -> float:
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in pairs)
 
 
+def compare(model, tokens, bound):
+    """Losses, correctness and gradients of the loops against explicit copies."""
+    loss, correct = model.all_masked_loss(tokens)
+    expected, right = explicit.masked(model, tokens)
+    assert loss.shape == (tokens.numel(),)
+    assert float((loss - expected).detach().abs().max()) < bound
+    assert torch.equal(correct, right)
+    # Weights of the losses that are not all equal take another way back.
+    for weights in (1, 1 / loss.numel(), torch.linspace(-1, 2, loss.numel(), dtype=loss.dtype)):
+        found = gradients(model, (loss * weights).sum())
+        assert worst(found, gradients(model, (expected * weights).sum())) < bound
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("kind", "bound"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
 @pytest.mark.parametrize("bias", [True, False])
@@ -48,29 +61,20 @@ def test_loss_and_gradients_are_those_of_explicit_copies(
     layers, length, vocabulary, bias, kind, bound
 ):
     model = model_of(layers, length, vocabulary, bias, kind)
-    tokens = draw(LANES + 3, length, vocabulary)
-    loss, correct = model.all_masked_loss(tokens)
-    expected, right = explicit.masked(model, tokens)
-    assert float((loss - expected).detach().abs().max()) < bound
-    assert torch.equal(correct, right)
-    assert worst(gradients(model, loss.sum()), gradients(model, expected.sum())) < bound
-    # Weights of the losses that are not all alike take another way back.
-    weights = torch.linspace(-1, 2, loss.numel(), dtype=kind)
-    found = gradients(model, (loss * weights).sum())
-    assert worst(found, gradients(model, (expected * weights).sum())) < bound
-    assert worst(gradients(model, loss.mean()), gradients(model, expected.mean())) < bound
+    compare(model, draw(LANES + 3, length, vocabulary), bound)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("count", [1, LANES, 64, 131])
 def test_any_number_of_sequences(layers, count):
-    model = model_of(layers, 6, 4)
-    tokens = draw(count, 6, 4)
-    loss, _ = model.all_masked_loss(tokens)
-    expected, _ = explicit.masked(model, tokens)
-    assert loss.shape == (count * 6,)
-    assert float((loss - expected).detach().abs().max()) < 1e-12
-    assert worst(gradients(model, loss.sum()), gradients(model, expected.sum())) < 1e-12
+    compare(model_of(layers, 6, 4), draw(count, 6, 4), 1e-12)
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_the_energy_s_loops_are_its_logits(order):
+    torch.manual_seed(order)
+    model = build(dict(architecture="energy", vocabulary=4, length=7, order=order)).double()
+    compare(model, draw(21, 7, 4), 1e-12)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
@@ -95,7 +99,7 @@ def test_a_training_objective_takes_them(layers):
     model = model_of(layers, 10, 5)
     tokens = draw(9, 10, 5)
     loss, correct = masked_loss(model, tokens)
-    assert "AllMaskedLoss" in type(loss.grad_fn).__name__
+    assert "CompiledLoss" in type(loss.grad_fn).__name__
     by_logits, right = masked_loss(model, tokens, *choose_masks(9, 10, "all"))
     torch.testing.assert_close(loss, by_logits, rtol=0, atol=1e-12)
     assert torch.equal(correct, right)

@@ -13,11 +13,10 @@ from pydantic import Field, ValidationError
 from torch import nn
 
 from manybody import models
-from manybody.io import options as block
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences, write
 from manybody.measure.losses import evaluate
-from manybody.models import base, description, labels, stored
+from manybody.models import base, description, keys, labels, stored
 from manybody.models.objectives import masked_loss
 from manybody.papers import style
 from manybody.sampling.metropolis import sample
@@ -49,9 +48,9 @@ class About(description.About):
     display_name = "GRU"
 
 
-class Options(block.Block):
-    layers: block.Count = Field(description="Number of layers.")
-    width: block.Count = Field(description="Channels of each direction.")
+class Options(keys.Block):
+    layers: keys.Count = Field(description="Number of layers.")
+    width: keys.Count = Field(description="Channels of each direction.")
 
 
 class Gru(base.Model):
@@ -70,10 +69,10 @@ class Gru(base.Model):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    """This module stands for the package of the GRU and its two modules."""
+    """This module stands for the package of the GRU and its network."""
     monkeypatch.setitem(models.ARCHITECTURES, "gru", __name__)
-    for part in ("network", "options"):
-        monkeypatch.setitem(sys.modules, f"{__name__}.{part}", sys.modules[__name__])
+    monkeypatch.setitem(sys.modules, f"{__name__}.network", sys.modules[__name__])
+    monkeypatch.setattr(keys, "Gru", Options, raising=False)
 
 
 def tokens(count, seed):

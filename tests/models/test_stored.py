@@ -124,19 +124,12 @@ def test_files_that_are_not_weights_are_refused_by_name(tmp_path):
 
 def test_load_model_gives_the_checkpoint_asked_for(run):
     assert checkpoints.checkpoint_steps(run) == [0, 5, 10, 20]
+    before = torch.get_rng_state()
     for step, seed in [(5, 5), (20, 20), ("last", 20)]:
         loaded = stored.load_model(run, step)
         assert not loaded.training
         assert torch.equal(loaded.attention[0], model(seed).attention[0])
-
-
-def test_loading_a_model_does_not_touch_the_callers_generator(run):
-    before = torch.get_rng_state()
-    stored.load_model(run)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_a_step_that_was_not_kept_is_refused_with_those_that_were(run):
+    assert torch.equal(torch.get_rng_state(), before)  # the caller's generator is left alone
     with pytest.raises(ArtifactError, match="step 7 was not kept; kept are 0, 5, 10, 20"):
         stored.load_model(run, 7)
 
@@ -167,7 +160,7 @@ def test_history_has_the_contracts_columns_and_types(run):
     [(9.0, 0), (2.75, 0), (2.2, 20), (2.1, 5), (0.0, 10), (2.125, 5), (2.625, 0)],
 )
 def test_checkpoint_at_loss_is_the_nearest_validation_loss(run, target, step):
-    """Of equally near ones the earlier; the training loss of 2.1 at step 10 does not count."""
+    """The earlier of equally near ones; the training loss of 2.1 at step 10 does not count."""
     assert checkpoints.checkpoint_at_loss(run, target) == step
 
 

@@ -272,7 +272,6 @@ def test_a_clone_without_passages_is_known_as_well(tmp_path):
     assert known["samples"] == ""
     assert known["kept"] == pytest.approx(0.25)
     assert known["sweeps"] == 2
-    assert known["accepted"] == 0.25
 
 
 def test_differences_are_keys_with_both_values():

@@ -120,7 +120,9 @@ rule measure_displacements:
         mem_mb=growing(2000),
         runtime=growing(30),
     params:
-        code=lambda wildcards: code("measure_displacements.py"),
+        code=lambda wildcards: code(
+            "measure_displacements.py", *models.model_modules(wildcards.model)
+        ),
     message:
         "Measuring how far the layers of {wildcards.model} on {wildcards.source} have moved"
     script:

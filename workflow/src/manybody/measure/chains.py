@@ -20,7 +20,7 @@ SAMPLES = "samples.md"
 
 
 class Agreement(NamedTuple):
-    """How chains from text and from noise compare: noise less text, with standard errors.
+    """A comparison of chains from text and from noise: noise less text, with standard errors.
 
     `score` is -E / L and `loss` their generator's own loss, in nats a token; `holds` is the answer.
     """
@@ -86,20 +86,9 @@ def kept(trace: pd.DataFrame, sweep: int, chains: int) -> tuple[float, float]:
     return share, math.sqrt(max(share * (1 - share), 0) / chains)
 
 
-def forgotten(share: float, error: float) -> str:
-    """The answer whether less than a tenth of the start is left, of what `kept` gives."""
-    width = margin(error)
-    return decided(share + width < FORGOTTEN, share - width > FORGOTTEN)
-
-
 def rhat_of(trace: pd.DataFrame) -> float:
     """Split R-hat of the score, over the second half of the sweeps; NaN for too few of them."""
     return float(trace["rhat"].iloc[-1])
-
-
-def mixed(rhat: float) -> str:
-    """The answer whether chains of this split R-hat agree with each other."""
-    return decided(rhat < RHAT, rhat >= RHAT)
 
 
 def in_words(rhat: float, kept: float) -> str:
@@ -115,8 +104,7 @@ def in_words(rhat: float, kept: float) -> str:
 def known(manifests: Iterable[str | Path]) -> list[dict]:
     """For each clone what its manifest, trace and samples say.
 
-    `accepted` is the share of proposals of another token that the last sweep took, `kept` the
-    share of positions that hold the token they started from; NaN where not known.
+    `kept` is the share of positions that hold the token they started from.
     """
     return [_known(Path(path)) for path in manifests]
 
@@ -125,17 +113,12 @@ def _known(path: Path) -> dict:
     about, trace = tables.read_trace(path)
     last = trace.iloc[-1]
     manifest = Manifest.read(path, "clones")
-    made = about["generator"]
     left, rhat = 1 - float(last["changed"]), float(last["rhat"])
     return {
         "name": path.parent.name,
         "source": about["source"],
         "generator": labels.target({"original": False, **about}, rank=True),
-        "run": (about["source"], made["model"], made["seed"]),
-        "step": made["step"],
-        "start": about["chain_init"],
         "sweeps": int(last["sweep"]),
-        "accepted": float(last["accepted"]),
         "kept": left,
         "rhat": rhat,
         "effective": float(last["effective_samples"]),

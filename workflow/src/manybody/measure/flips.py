@@ -58,9 +58,9 @@ def without_head(model: Conditionals, mu: np.ndarray) -> tuple[Conditionals, np.
     basis = torch.eye(inner.feature_size, dtype=of.dtype, device=of.device)
     rows = inner.head(basis).double()
     rows -= inner.head(torch.zeros_like(basis[:1])).double()
-    law = torch.from_numpy(mu).to(rows)
-    rows -= (rows @ law)[:, None]
-    squares, axes = torch.linalg.eigh((rows * law) @ rows.T)
+    shares = torch.from_numpy(mu).to(rows)
+    rows -= (rows @ shares)[:, None]
+    squares, axes = torch.linalg.eigh((rows * shares) @ rows.T)
     # The widest of what a causal model computes for a sequence are its logits, or else an MLP.
     size = inner.activation_size
     size = min(size, 4 * len(basis) * inner.length) if model.causal else size
@@ -115,9 +115,9 @@ def norm(logits: Tensor, mu: np.ndarray | Tensor) -> np.ndarray:
     """
     if isinstance(mu, Tensor):
         return (logits @ mu).square_().sum(-1).cpu().numpy()
-    law = torch.from_numpy(mu).to(logits.device)
-    logits -= (logits @ law)[..., None]
-    return (logits.square_() @ law).cpu().numpy()
+    shares = torch.from_numpy(mu).to(logits.device)
+    logits -= (logits @ shares)[..., None]
+    return (logits.square_() @ shares).cpu().numpy()
 
 
 def alternating(

@@ -3,7 +3,6 @@
 import math
 from functools import cache
 
-DEVIATIONS = 3.0  # standard errors over sequences by which a difference must differ from zero
 ERRORS = 2.0  # standard errors on either side of a value: 95 % of a normal distribution
 
 

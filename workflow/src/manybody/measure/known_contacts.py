@@ -1,4 +1,4 @@
-"""Which pairs of sites are known to be in contact: from a list, from distances, or a structure.
+"""Pairs of sites known to be in contact: from a list, from distances, or a structure.
 
 In a structure (PDB or mmCIF) two residues of a protein are in contact where their C-beta atoms
 (C-alpha of glycine) are nearer than 8 angstrom; two of RNA or DNA where their closest heavy atoms
@@ -48,18 +48,13 @@ def make(path: str | Path, train: str | Path, out: str | Path, chain: str | None
     """
     sequences = Sequences.open(train)
     about = {"file": str(path)}
-    if is_structure(path):
+    if _ending(path) in ENDINGS:
         distances, more = structure_distances(path, sequences.about, chain)
         known, about = ~np.isnan(distances), about | more
         contacts = known & (np.nan_to_num(distances, nan=np.inf) < TOUCH)
     else:
         contacts, known, distances = read_contacts(path, sequences.length)
     write_known(out, contacts, known, distances, about)
-
-
-def is_structure(path: str | Path) -> bool:
-    """True if the name of a file ends as those of structures do."""
-    return _ending(path) in ENDINGS
 
 
 def _ending(path: str | Path) -> str:
@@ -200,41 +195,39 @@ def _heavy(residue) -> np.ndarray:
 # --- Lists ---------------------------------------------------------------------------------------
 
 
-def read_contacts(
-    path: str | Path, length: int, touch: float = TOUCH
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def read_contacts(path: str | Path, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Contacts and known pairs (L, L, bool), and distances (L, L), symmetric, from a text file.
 
     Two columns i, j list the contacts, and all pairs are known. Three columns i, j, distance (in
-    angstrom, of a PDB structure) make contacts of pairs nearer than `touch`; pairs without a row
-    are unknown, as sites that the structure does not resolve. Sites are columns of the alignment,
+    angstrom, of a PDB structure) make contacts of pairs nearer than 8; pairs without a row are
+    unknown, as sites that the structure does not resolve. Sites are columns of the alignment,
     from 1; columns are separated by commas, tabs or spaces; lines from '#' and one line of names
     are passed over. `ContactsError` names the line that is not like this.
     """
-    path = Path(path)
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ContactsError(f"{path} cannot be read as a list of contacts: {error}") from error
     contacts, known = np.zeros((2, length, length), dtype=bool)
     distances = np.full((length, length), np.nan)
     width = None
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(lines, start=1):
         fields = line.partition("#")[0].replace(",", " ").split()
         if not fields:
             continue
-        if width is None:
-            width = len(fields)
-            if width not in (2, 3):
-                raise _malformed(path, number, line, "2 columns (i, j) or 3 (i, j, distance)")
-            if not fields[0][0].isdigit() and fields[0][0] not in "+-":
-                continue  # names of columns
-        if len(fields) != width:
-            raise _malformed(path, number, line, f"{width} columns as in the lines before")
-        i, j = (_site(path, number, line, field, length) for field in fields[:2])
-        if i == j:
-            raise _malformed(path, number, line, "two different sites")
-        distance = math.nan if width == 2 else _distance(path, number, line, fields[2])
-        for pair in ((i, j), (j, i)):
-            contacts[pair] |= width == 2 or distance < touch
-            known[pair] = True
-            distances[pair] = np.fmin(distances[pair], distance)
+        of_names = width is None and not (fields[0][0].isdigit() or fields[0][0] in "+-")
+        width = width or len(fields)
+        if of_names and width in (2, 3):
+            continue
+        try:
+            i, j, distance = _pair(fields, width, length)
+        except ValueError as error:
+            shown = f"{line.strip()[:60]!r}, expected {error}"
+            raise ContactsError(f"{path}, line {number}: {shown}") from error
+        for sites in ((i, j), (j, i)):
+            contacts[sites] |= width == 2 or distance < TOUCH
+            known[sites] = True
+            distances[sites] = np.fmin(distances[sites], distance)
     if not known.any():
         raise ContactsError(f"{path} lists no pair of sites: expected lines 'i, j' or 'i, j, d'")
     if width == 2:
@@ -242,28 +235,24 @@ def read_contacts(
     return contacts, known, distances
 
 
-def _lines(path: Path) -> list[str]:
+def _pair(fields: list[str], width: int, length: int) -> tuple[int, int, float]:
+    """Two sites, from 0, and their distance, nan without; `ValueError` says what was expected."""
+    if width not in (2, 3):
+        raise ValueError("2 columns (i, j) or 3 (i, j, distance)")
+    if len(fields) != width:
+        raise ValueError(f"{width} columns as in the lines before")
+    numbers = [field.isascii() and field.isdigit() and int(field) for field in fields[:2]]
+    if not all(1 <= site <= length for site in numbers):
+        raise ValueError(f"sites from 1 to L = {length}")
+    i, j = (site - 1 for site in numbers)
+    if i == j:
+        raise ValueError("two different sites")
+    if width == 2:
+        return i, j, math.nan
     try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ContactsError(f"{path} cannot be read as a list of contacts: {error}") from error
-
-
-def _site(path: Path, number: int, line: str, field: str, length: int) -> int:
-    if not (field.isascii() and field.isdigit() and 1 <= int(field) <= length):
-        raise _malformed(path, number, line, f"sites from 1 to L = {length}")
-    return int(field) - 1
-
-
-def _distance(path: Path, number: int, line: str, field: str) -> float:
-    try:
-        distance = float(field)
+        distance = float(fields[2])
     except ValueError:
         distance = math.nan
     if not 0 <= distance < math.inf:
-        raise _malformed(path, number, line, "a distance in angstrom, 0 or more")
-    return distance
-
-
-def _malformed(path: Path, number: int, line: str, expected: str) -> ContactsError:
-    return ContactsError(f"{path}, line {number}: {line.strip()[:60]!r}, expected {expected}")
+        raise ValueError("a distance in angstrom, 0 or more")
+    return i, j, distance

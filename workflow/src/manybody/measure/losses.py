@@ -77,7 +77,7 @@ def evaluate(
 def masked_positions(
     sequences: int, length: int, positions: float | str, seed: int
 ) -> torch.Tensor | None:
-    """Which positions (N, m) of N sequences are masked, ascending; None for all L.
+    """Masked positions (N, m) of N sequences, ascending; None for all L.
 
     The masks of the first sequences do not depend on the number of all.
     """

@@ -41,8 +41,7 @@ def extract(
     interpolation also has `V`, of tokens.
 
     `steps` is "all" checkpoints or the "last". `progress.update(1)` is called once a checkpoint.
-    Raises `ValueError` for a model without such maps, or sequences that are not there or not the
-    model's.
+    Raises `ValueError` for a model without such maps.
     """
     run = Manifest.read(manifest, "model")
     available = checkpoints.checkpoint_steps(run)
@@ -52,7 +51,7 @@ def extract(
             model = stored.load_model(run, step)
             if tokens is None:
                 tokens = _tokens(model, run, validation, sequences)
-            found = _maps(model, tokens, run)
+            found = _maps(model, tokens)
             frames += [_rows(matrix, name, step, layer) for name, layer, matrix in found]
             if progress is not None:
                 progress.update(1)
@@ -78,13 +77,9 @@ def mean_maps(model: Model, tokens: Tensor) -> np.ndarray:
     return renormalised((total / len(tokens)).numpy())
 
 
-def _maps(model: Model, tokens: Tensor | None, run: Manifest) -> list[tuple[str, int, np.ndarray]]:
+def _maps(model: Model, tokens: Tensor | None) -> list[tuple[str, int, np.ndarray]]:
     """Name, layer and matrix of all maps."""
-    try:
-        fixed = model.parameter_maps()
-    except ValueError as error:
-        raise ValueError(f"{run.path}: {error}") from error
-    found = []
+    fixed, found = model.parameter_maps(), []
     if tokens is not None:
         maps = mean_maps(model, tokens)
         found = [("attention", layer + 1, matrix) for layer, matrix in enumerate(maps)]
@@ -95,30 +90,15 @@ def _maps(model: Model, tokens: Tensor | None, run: Manifest) -> list[tuple[str,
 
 def _tokens(model: Model, run: Manifest, validation, count: int | None) -> Tensor | None:
     """The sequences to average over; None where maps do not depend on them."""
-    architecture, maps = model.description["architecture"], model.about.maps
-    if maps is None:
-        known = ", ".join(architectures_with("maps"))
+    if model.about.maps is None:
         raise ValueError(
-            f"{run.path}: no maps are known of the architecture {architecture!r}; take a run of "
-            f"one of {known}"
+            f"{run.path}: no maps are known of the architecture "
+            f"{model.description['architecture']!r}; take a run of one of "
+            f"{', '.join(architectures_with('maps'))}"
         )
-    if maps == "fixed":
+    if model.about.maps == "fixed":
         return None
-    if validation is None:
-        raise ValueError(f"{run.path}: maps of {architecture} need sequences to average over")
-    data = Sequences.open(validation)
-    if (model.vocabulary, model.length) != (data.vocabulary, data.length):
-        raise ValueError(
-            f"{validation} has |V| = {data.vocabulary} and L = {data.length}, the model of "
-            f"{run.path} |V| = {model.vocabulary} and L = {model.length}; average over sequences "
-            "of its own source"
-        )
-    if count is not None and not 0 < count <= len(data):
-        raise ValueError(
-            f"{validation}: {count} sequences asked for, it holds {len(data)}; ask for 1 to "
-            f"{len(data)}"
-        )
-    return torch.from_numpy(data[:count].astype(np.int64))
+    return torch.from_numpy(Sequences.open(validation)[:count].astype(np.int64))
 
 
 def _rows(matrix: np.ndarray, name: str, step: int, layer: int) -> pd.DataFrame:

@@ -1,22 +1,33 @@
-"""The order spectrum of each checkpoint of a run, from draws or by enumeration."""
+"""The order spectrum of each checkpoint of a run, from draws or by enumeration.
 
-import itertools
+Of the last checkpoint also how far its interactions reach, which token acts on which in a passage,
+and what the loss needs of each degree.
+"""
+
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise, product
+from math import comb
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import torch
+from scipy.special import log_softmax
 
 from manybody.io import checkpoints, tables
 from manybody.io.atomic import ArtifactError
 from manybody.io.devices import torch_threads
 from manybody.io.manifest import Manifest
 from manybody.io.refusal import Refusal
+from manybody.io.seeds import spawn
 from manybody.io.sequences import Sequences
-from manybody.measure import spectrum
+from manybody.measure import flips, spectrum
+from manybody.measure.flips import Conditionals
+from manybody.measure.spectrum import Blocks, Draws
 from manybody.models import stored
+from manybody.models.base import Model
 
 EARLY = 15  # the last step over the first, where a number of steps is asked for
 SAVED = 20.0  # seconds of draws that a job which is ended may lose
@@ -64,21 +75,17 @@ def measure(
                 if drawn:
                     path = parts / f"step-{step}.parquet"
                     done = _drawn(model, tokens, entry, variance, path, job, progress)
-                    table = done.table
                 else:
                     done = spectrum.enumerated(model.double(), tokens, special=model.special)
-                    table = done.table
             except (ValueError, OSError) as error:
                 if step not in suspects:
                     raise
                 print(f"step {step} is not measured: {error}", flush=True)
                 continue
-            if step == steps[-1] and drawn and not entry.get("bounded"):
-                table = pd.concat([table, _ranges(done.rows, entry)], ignore_index=True)
-            if step == steps[-1] and entry.get("anchored"):
-                table = pd.concat([table, _anchored(model, tokens, entry)], ignore_index=True)
-            if step == steps[-1] and entry.get("passage") is not None:
-                table = pd.concat([table, _influences(model, tokens, entry)], ignore_index=True)
+            table = done.table
+            if step == steps[-1]:
+                rows = done.rows if drawn and not entry.get("bounded") else None
+                table = pd.concat([table, *_of_the_last(model, tokens, entry, rows)])
             found[step] = table.assign(step=step)
             if step in suspects:
                 found[step]["state"] = "suspect"
@@ -121,7 +128,7 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> sp
         rows = rows if about == {"job": job} else None
     except (ArtifactError, OSError):
         rows = None
-    counted = _Counted(progress)
+    kept = _Kept(path, job, progress)
     largest = "degree" if entry.get("bounded") else "orders"
     done = spectrum.spectrum(
         model,
@@ -129,24 +136,27 @@ def _drawn(model, tokens, entry, variance, path: Path, job: str, progress) -> sp
         special=model.special,
         variance=variance,
         rows=rows,
-        save=_saver(path, job),
-        progress=counted,
+        save=kept.save,
+        progress=kept,
         **{largest: entry["orders"]},
-        law=entry["law"],
-        first=entry["first"],
-        higher=entry["higher"],
-        forwards=entry["forwards"],
+        **{key: entry[key] for key in ("law", "first", "higher", "forwards")},
     )
     tables.write_spectrum(path, done.rows, {"job": job})
-    counted.update(entry["forwards"] - counted.done)
+    kept.update(entry["forwards"] - kept.done)
     return done
 
 
-class _Counted:
-    """Hands progress on and counts it."""
+class _Kept:
+    """Writes draws to `path` now and then; hands progress on and counts it."""
 
-    def __init__(self, progress):
-        self.progress, self.done = progress, 0
+    def __init__(self, path: Path, job: str, progress):
+        self.path, self.job, self.progress = path, job, progress
+        self.done, self.last = 0, time.monotonic()
+
+    def save(self, rows: pd.DataFrame) -> None:
+        if time.monotonic() - self.last > SAVED:
+            tables.write_spectrum(self.path, rows, {"job": self.job})
+            self.last = time.monotonic()
 
     def update(self, done: int) -> None:
         self.done += done
@@ -154,27 +164,43 @@ class _Counted:
             self.progress.update(done)
 
 
-def _saver(path: Path, job: str) -> Callable[[pd.DataFrame], None]:
-    """Writes draws to `path` now and then."""
-    last = time.monotonic()
-
-    def save(rows: pd.DataFrame) -> None:
-        nonlocal last
-        if time.monotonic() - last > SAVED:
-            tables.write_spectrum(path, rows, {"job": job})
-            last = time.monotonic()
-
-    return save
+def _parts(passage: list[int], words: Callable[[list[int]], str] | None) -> list[str]:
+    """The text that each token adds to those before it."""
+    if words is None:
+        return list(map(str, passage))
+    texts = [words(passage[:end]) for end in range(len(passage) + 1)]
+    return [after[len(before) :] for before, after in pairwise(texts)]
 
 
-def _ranges(rows: pd.DataFrame, entry: dict) -> pd.DataFrame:
-    """The share of each M_k at each span, as rows of `span k`, whose order is the span."""
-    parts = [
-        spectrum.ranges(rows, order).assign(quantity=f"span {order}")
-        for order in range(1, entry["orders"] + 1)
-    ]
-    found = pd.concat(parts, ignore_index=True).rename(columns={"span": "order", "share": "value"})
-    return found.assign(reached=True, state="measured")
+def ranges(rows: pd.DataFrame, orders: int, seed: int = 0) -> pd.DataFrame:
+    """The share of each M_k, k = 1 .. `orders`, at each span, from the draws of `spectrum`: rows of
+    quantity `span k`, whose order is the span.
+
+    The span of a pair (k = 1) is the distance |i - j| of target and source; of a triple (k = 2) and
+    of larger sets it is that of the first position from the last.
+    """
+    results = []
+    for order in range(1, orders + 1):
+        some = rows[(rows["order"] == order) & (rows["span"] > 0)]
+        blocks, weighted = Blocks(some, seed), (some["weight"] * some["value"]).to_numpy()
+        span = some["span"].to_numpy()
+        whole = blocks.sums(span > 0, weighted)
+        for each in np.unique(span):
+            share = blocks.sums(span == each, weighted) / whole
+            results.append((f"span {order}", int(each), float(share[0]), blocks.error(share)))
+    table = pd.DataFrame(results, columns=["quantity", "order", "value", "se"])
+    return table.assign(reached=True, state="measured")
+
+
+def _of_the_last(model, tokens, entry: dict, rows) -> Iterator[pd.DataFrame]:
+    """Tables of the last checkpoint alone; `rows` of its draws, if they have spans."""
+    if rows is not None:
+        yield ranges(rows, entry["orders"])
+    if entry.get("anchored"):
+        asked = dict(law=entry["law"], special=model.special)
+        yield anchored_loss(model, tokens, **asked, **entry["anchored"])
+    if entry.get("passage") is not None:
+        yield _influences(model, tokens, entry)
 
 
 def _influences(model, tokens, entry: dict) -> pd.DataFrame:
@@ -187,7 +213,7 @@ def _influences(model, tokens, entry: dict) -> pd.DataFrame:
         targets = max(entry["forwards"] // (2 * length * contexts), 1)
     asked = dict(law=entry["law"], special=model.special, contexts=contexts, targets=targets)
     passage = tokens[entry["passage"]]
-    both = spectrum.influence_map(model, tokens, passage, **asked)
+    both = influence_map(model, tokens, passage, **asked)
     parts = []
     for name, found in zip(("influence", "pairs"), both, strict=True):
         for target in np.flatnonzero(np.isfinite(found).any(1)):
@@ -199,26 +225,125 @@ def _influences(model, tokens, entry: dict) -> pd.DataFrame:
     )
 
 
-def _parts(passage: list[int], words: Callable[[list[int]], str] | None) -> list[str]:
-    """The text that each token adds to those before it."""
-    if words is None:
-        return list(map(str, passage))
-    texts = [words(passage[:end]) for end in range(len(passage) + 1)]
-    return [after[len(before) :] for before, after in itertools.pairwise(texts)]
+@torch.no_grad()
+def influence_map(
+    model: Model | Conditionals,
+    tokens: np.ndarray,
+    passage: np.ndarray,
+    *,
+    mu: np.ndarray | None = None,
+    law: str = "text",
+    special: tuple[int, ...] = (),
+    sweeps: int = 1,
+    contexts: int = 16,
+    targets: int | None = None,
+    seed: int = 0,
+) -> np.ndarray:
+    """Influences of the tokens of one passage (L,) on each other: (2, L, L), by target and source.
+
+    First M_1(i, j) = E |D_j g|^2, D_j g = (g(m) - g(m flipped at j)) / 2; then what pairs alone
+    make of it, |E_m D_j g|^2, the part of degree 1. Means over `contexts` draws of r, of law `text`
+    from tokens (B, L), with two independent m each, whose product has no bias, so that the second
+    may be negative. At most `targets` targets of a masked model are asked, evenly spread; all by
+    default. NaN elsewhere, where j is no context of i, and where either is special. Takes up to
+    2 L forward passes a context and target of a masked model, 2 L a context for a causal one.
+    """
+    model = model if isinstance(model, Conditionals) else flips.of_model(model)
+    others = tokens[np.random.default_rng(spawn(seed, "map")).permutation(len(tokens))[:contexts]]
+    draws = Draws(model, tokens, mu, law, special, sweeps, seed, (passage, others))
+    length, count = len(passage), len(others)
+    asked = draws.targets[draws.free[0, draws.targets]]
+    if targets is not None and targets < len(asked):
+        asked = asked[np.linspace(0, len(asked) - 1, targets).round().astype(int)]
+    found = np.full((2, length, length), np.nan)
+    for target in asked:
+        seen, _ = draws.context(np.zeros(1, int), np.array([[target]]))
+        found[:, target] = np.where(seen[0, 0], 0.0, np.nan)
+    rng = np.random.default_rng(spawn(seed, "map", 1))
+    groups = draws.targets[None] if model.causal else asked[:, None]
+    for block, group in product(range(count), groups):
+        _, differ = draws.context(np.array([block]), group[None])
+        sources = np.flatnonzero(differ[0].any(0))
+        starts = draws.s[block], draws.r[block]
+        flipped = rng.random((2, length)) < 0.5
+        for begin in range(0, len(sources), draws.inner.batch):
+            part = sources[begin : begin + draws.inner.batch]
+            changes = [_changes(draws.inner, *starts, m, part, group) for m in flipped]
+            sizes = [flips.norm(change.clone(), draws.metric).T for change in changes]
+            total = flips.norm(changes[0] + changes[1], draws.metric).T
+            found[0][np.ix_(group, part)] += (sizes[0] + sizes[1]) / (2 * count)
+            found[1][np.ix_(group, part)] += (total - sizes[0] - sizes[1]) / (2 * count)
+    return found
 
 
-def _anchored(model, tokens, entry: dict) -> pd.DataFrame:
-    """Rows of the anchored loss, and of its excess over that of all degrees."""
-    asked = entry["anchored"]
-    given = dict(law=entry["law"], special=model.special)
-    losses = spectrum.anchored_loss(model, tokens, **given, **asked)
-    same = dict(draws=asked["targets"], forwards=asked["targets"] * 2 ** asked["size"])
-    same |= dict(reached=True, state="measured")
-    return pd.concat(
-        [
-            pd.DataFrame({"order": losses["degree"], "value": losses[name]}).assign(
-                quantity=f"anchored {name}", se=losses[error], **same
-            )
-            for name, error in (("loss", "se"), ("excess", "excess_se"))
-        ]
-    )
+def _changes(model: Conditionals, start, other, flipped, sources, targets) -> torch.Tensor:
+    """D_j (n, A, .) of features or logits, from `start` to `other`, for each j of sources (n,),
+    where of the other positions those that are `flipped` (L,) have the tokens of `other` (L,)."""
+    here = np.tile(np.where(flipped, other, start), (len(sources) + 1, 1))
+    rows = np.arange(len(sources))
+    here[rows, sources] = np.where(flipped, start, other)[sources]
+    logits = flips.ask(model, here, np.tile(targets, (len(here), 1)))
+    sign = torch.from_numpy(np.where(flipped[sources], 0.5, -0.5)).to(logits.device)
+    return (logits[:-1] - logits[-1]) * sign[:, None, None]
+
+
+@torch.no_grad()
+def anchored_loss(
+    model: Model | Conditionals,
+    tokens: np.ndarray,
+    *,
+    size: int = 8,
+    mu: np.ndarray | None = None,
+    law: str = "text",
+    special: tuple[int, ...] = (),
+    sweeps: int = 1,
+    targets: int = 256,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Loss on text of the logits cut at degree 0 .. size in `size` positions, the others at text.
+
+    Positions are drawn by the profile of influence; `targets` of them are asked in turn, each by
+    2^size forward passes. A row for each degree (`order`), of quantity `anchored loss` (nats) and
+    `anchored excess`, which is over the uncut logits; errors by a bootstrap over blocks. Raises as
+    `spectrum` does.
+
+    The part of degree d at the text itself is 2^-q sum_m g(m) K_d(h), K the Krawtchouk polynomial
+    of the number h of flipped tokens, so that no table of all 2^q logits is needed.
+    """
+    model = model if isinstance(model, Conditionals) else flips.of_model(model)
+    draws = Draws(model, tokens, mu, law, special, sweeps, seed)
+    if not 1 <= size < tokens.shape[1]:
+        raise Refusal(f"found {size}, expected 1 to L - 1 = {tokens.shape[1] - 1}", "size")
+    draws.learn_profile()
+    degrees, rng = np.arange(size + 1), np.random.default_rng(spawn(seed, "anchored"))
+    kernel = torch.tensor([[_krawtchouk(size, d, h) for h in degrees] for d in degrees]).double()
+    losses = np.empty((targets, size + 1))
+    blocks = np.arange(targets) % len(draws.s)
+    for number, block in enumerate(blocks):
+        target = rng.choice(draws.targets[draws.free[block, draws.targets]])
+        at, asked = np.array([[target]]), draws.targets if model.causal else np.array([target])
+        _, differ = draws.context(np.array([block]), at)
+        chance = flips.chances(differ, at, draws.profile)[:, 0]
+        chosen = flips.draw_set(chance, size, rng)[0]
+        place, sums = int(np.flatnonzero(asked == target)[0]), 0
+        for flipped, logits in flips.cube(model, draws.s[block], draws.r[block], chosen, asked):
+            own = logits[:, place].cpu()
+            of_count = torch.from_numpy(np.eye(size + 1)[:, flipped])
+            sums = sums + of_count @ own
+        cut = (kernel @ sums / 2**size).cumsum(0).numpy()
+        losses[number] = -log_softmax(cut, axis=1)[:, draws.s[block, target]]
+    of_blocks, every = Blocks(pd.DataFrame({"block": blocks}), seed), blocks >= 0
+    results = []
+    for name, found in (("loss", losses), ("excess", losses - losses[:, -1:])):
+        for degree in degrees:
+            mean = of_blocks.sums(every, found[:, degree]) / of_blocks.sums(every)
+            results.append((f"anchored {name}", degree, float(mean[0]), of_blocks.error(mean)))
+    table = pd.DataFrame(results, columns=["quantity", "order", "value", "se"])
+    same = dict(draws=targets, forwards=targets * 2**size)
+    return table.assign(**same, reached=True, state="measured")
+
+
+def _krawtchouk(size: int, degree: int, flipped: int) -> int:
+    """sum_{|T| = degree} of chi_T(m), where `flipped` of the `size` bits of m are flipped."""
+    terms = range(degree + 1)
+    return sum((-1) ** j * comb(flipped, j) * comb(size - flipped, degree - j) for j in terms)

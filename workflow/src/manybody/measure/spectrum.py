@@ -1,4 +1,4 @@
-"""Which orders of interaction a model uses: the order spectrum of its logits.
+"""The orders of interaction that a model uses: the order spectrum of its logits.
 
 With g(m) as in `flips`, N context positions and Walsh weights W_d of degree d,
 
@@ -15,14 +15,12 @@ blocks, each with all its draws.
 
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import product
 from math import comb
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
-from scipy.special import log_softmax
 
 from manybody.io.refusal import Refusal
 from manybody.io.seeds import spawn
@@ -125,8 +123,8 @@ def spectrum(
     rows = pd.DataFrame(columns=COLUMNS) if rows is None else rows
     table = None
     while True:
-        done = {order: 1 + rows["draw"][rows["order"] == order].max() for order in costs}
-        done = {order: 0 if np.isnan(count) else int(count) for order, count in done.items()}
+        last = rows.groupby("order")["draw"].max()
+        done = {order: int(last.get(order, -1)) + 1 for order in costs}
         wanted = list(costs)
         if not rows.empty:
             table = summary(rows, first, higher, degree, variance, seed)
@@ -295,7 +293,7 @@ class Draws:
         return found
 
     def context(self, blocks: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Which positions (n, A, L) may be flipped for targets (n, A), and which of them differ."""
+        """Positions (n, A, L) that may be flipped for targets (n, A), and those that differ."""
         places = np.arange(self.s.shape[1])
         seen = targets[:, :, None] > places if self.model.causal else targets[:, :, None] != places
         seen = seen & self.free[blocks, None]
@@ -422,7 +420,7 @@ def _frame(parts: list[tuple]) -> pd.DataFrame:
 
 
 def _resampled(count: int, seed: int) -> np.ndarray:
-    """How often each replicate has each of `count` blocks, (1 + R, count); the first has all."""
+    """Counts of each of `count` blocks in each replicate, (1 + R, count); the first has all."""
     rng = np.random.default_rng(spawn(seed, "bootstrap"))
     drawn = rng.multinomial(count, np.full(count, 1 / count), REPLICATES)
     return np.vstack([np.ones(count), drawn])
@@ -431,7 +429,7 @@ def _resampled(count: int, seed: int) -> np.ndarray:
 _kept = lru_cache(KEPT)(_resampled)
 
 
-class _Blocks:
+class Blocks:
     """Sums over blocks: the first of the replicates is of all blocks, the others resample them."""
 
     def __init__(self, rows: pd.DataFrame, seed: int):
@@ -475,7 +473,7 @@ def summary(
     seed: int = 0,
 ) -> pd.DataFrame:
     """The table of `spectrum`, of the rows of its draws and with its arguments."""
-    blocks, order = _Blocks(rows, seed), rows["order"].to_numpy()
+    blocks, order = Blocks(rows, seed), rows["order"].to_numpy()
     weighted = (rows["weight"] * rows["value"]).to_numpy()
     new = ~rows.duplicated(["order", "draw"]).to_numpy()
     every, largest = order == 0, order.max()
@@ -512,141 +510,3 @@ def summary(
         results.append(known | {"reached": True, "state": "measured"})
     table = pd.DataFrame(results)
     return table.assign(state="no spectrum yet") if none else table
-
-
-def ranges(rows: pd.DataFrame, order: int, seed: int = 0) -> pd.DataFrame:
-    """The share of M_order at each span, from the draws of `spectrum`: span, share, se.
-
-    The span of a pair (order 1) is the distance |i - j| of target and source; of a triple (order 2)
-    and of larger sets it is that of the first position from the last.
-    """
-    rows = rows[(rows["order"] == order) & (rows["span"] > 0)]
-    blocks, weighted = _Blocks(rows, seed), (rows["weight"] * rows["value"]).to_numpy()
-    span = rows["span"].to_numpy()
-    whole, results = blocks.sums(span > 0, weighted), []
-    for each in np.unique(span):
-        share = blocks.sums(span == each, weighted) / whole
-        results.append((int(each), float(share[0]), blocks.error(share)))
-    return pd.DataFrame(results, columns=["span", "share", "se"])
-
-
-@torch.no_grad()
-def influence_map(
-    model: Model | Conditionals,
-    tokens: np.ndarray,
-    passage: np.ndarray,
-    *,
-    mu: np.ndarray | None = None,
-    law: str = "text",
-    special: tuple[int, ...] = (),
-    sweeps: int = 1,
-    contexts: int = 16,
-    targets: int | None = None,
-    seed: int = 0,
-) -> np.ndarray:
-    """How the tokens of one passage (L,) act on each other, by target i and source j: (2, L, L).
-
-    First M_1(i, j) = E |D_j g|^2, D_j g = (g(m) - g(m flipped at j)) / 2; then what pairs alone
-    make of it, |E_m D_j g|^2, the part of degree 1. Means over `contexts` draws of r, of law `text`
-    from tokens (B, L), with two independent m each, whose product has no bias, so that the second
-    may be negative. At most `targets` targets of a masked model are asked, evenly spread; all by
-    default. NaN elsewhere, where j is no context of i, and where either is special. Takes up to
-    2 L forward passes a context and target of a masked model, 2 L a context for a causal one.
-    """
-    model = model if isinstance(model, Conditionals) else flips.of_model(model)
-    others = tokens[np.random.default_rng(spawn(seed, "map")).permutation(len(tokens))[:contexts]]
-    draws = Draws(model, tokens, mu, law, special, sweeps, seed, (passage, others))
-    length, count = len(passage), len(others)
-    asked = draws.targets[draws.free[0, draws.targets]]
-    if targets is not None and targets < len(asked):
-        asked = asked[np.linspace(0, len(asked) - 1, targets).round().astype(int)]
-    found = np.full((2, length, length), np.nan)
-    for target in asked:
-        seen, _ = draws.context(np.zeros(1, int), np.array([[target]]))
-        found[:, target] = np.where(seen[0, 0], 0.0, np.nan)
-    rng = np.random.default_rng(spawn(seed, "map", 1))
-    groups = draws.targets[None] if model.causal else asked[:, None]
-    for block, group in product(range(count), groups):
-        _, differ = draws.context(np.array([block]), group[None])
-        sources = np.flatnonzero(differ[0].any(0))
-        starts = draws.s[block], draws.r[block]
-        flipped = rng.random((2, length)) < 0.5
-        for begin in range(0, len(sources), draws.inner.batch):
-            part = sources[begin : begin + draws.inner.batch]
-            changes = [_changes(draws.inner, *starts, m, part, group) for m in flipped]
-            sizes = [flips.norm(change.clone(), draws.metric).T for change in changes]
-            total = flips.norm(changes[0] + changes[1], draws.metric).T
-            found[0][np.ix_(group, part)] += (sizes[0] + sizes[1]) / (2 * count)
-            found[1][np.ix_(group, part)] += (total - sizes[0] - sizes[1]) / (2 * count)
-    return found
-
-
-def _changes(model: Conditionals, start, other, flipped, sources, targets) -> torch.Tensor:
-    """D_j (n, A, .) of features or logits, from `start` to `other`, for each j of sources (n,),
-    where of the other positions those that are `flipped` (L,) have the tokens of `other` (L,)."""
-    here = np.tile(np.where(flipped, other, start), (len(sources) + 1, 1))
-    rows = np.arange(len(sources))
-    here[rows, sources] = np.where(flipped, start, other)[sources]
-    logits = flips.ask(model, here, np.tile(targets, (len(here), 1)))
-    sign = torch.from_numpy(np.where(flipped[sources], 0.5, -0.5)).to(logits.device)
-    return (logits[:-1] - logits[-1]) * sign[:, None, None]
-
-
-@torch.no_grad()
-def anchored_loss(
-    model: Model | Conditionals,
-    tokens: np.ndarray,
-    *,
-    size: int = 8,
-    mu: np.ndarray | None = None,
-    law: str = "text",
-    special: tuple[int, ...] = (),
-    sweeps: int = 1,
-    targets: int = 256,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Loss on text of the logits cut at degree 0 .. size in `size` positions, the others at text.
-
-    Positions are drawn by the profile of influence; `targets` of them are asked in turn, each by
-    2^size forward passes. Columns degree, loss and se (nats), excess and excess_se (over the uncut
-    logits, degree `size`); errors by a bootstrap over blocks. Raises as `spectrum` does.
-
-    The part of degree d at the text itself is 2^-q sum_m g(m) K_d(h), K the Krawtchouk polynomial
-    of the number h of flipped tokens, so that no table of all 2^q logits is needed.
-    """
-    model = model if isinstance(model, Conditionals) else flips.of_model(model)
-    draws = Draws(model, tokens, mu, law, special, sweeps, seed)
-    if not 1 <= size < tokens.shape[1]:
-        raise Refusal(f"found {size}, expected 1 to L - 1 = {tokens.shape[1] - 1}", "size")
-    draws.learn_profile()
-    degrees, rng = np.arange(size + 1), np.random.default_rng(spawn(seed, "anchored"))
-    kernel = torch.tensor([[_krawtchouk(size, d, h) for h in degrees] for d in degrees]).double()
-    losses = np.empty((targets, size + 1))
-    blocks = np.arange(targets) % len(draws.s)
-    for number, block in enumerate(blocks):
-        target = rng.choice(draws.targets[draws.free[block, draws.targets]])
-        at, asked = np.array([[target]]), draws.targets if model.causal else np.array([target])
-        _, differ = draws.context(np.array([block]), at)
-        chance = flips.chances(differ, at, draws.profile)[:, 0]
-        chosen = flips.draw_set(chance, size, rng)[0]
-        place, sums = int(np.flatnonzero(asked == target)[0]), 0
-        for flipped, logits in flips.cube(model, draws.s[block], draws.r[block], chosen, asked):
-            own = logits[:, place].cpu()
-            of_count = torch.from_numpy(np.eye(size + 1)[:, flipped])
-            sums = sums + of_count @ own
-        cut = (kernel @ sums / 2**size).cumsum(0).numpy()
-        losses[number] = -log_softmax(cut, axis=1)[:, draws.s[block, target]]
-    of_blocks, every, results = _Blocks(pd.DataFrame({"block": blocks}), seed), blocks >= 0, []
-    for degree in degrees:
-        result = [int(degree)]
-        for each in (losses[:, degree], losses[:, degree] - losses[:, -1]):
-            mean = of_blocks.sums(every, each) / of_blocks.sums(every)
-            result += [float(mean[0]), of_blocks.error(mean)]
-        results.append(result)
-    return pd.DataFrame(results, columns=["degree", "loss", "se", "excess", "excess_se"])
-
-
-def _krawtchouk(size: int, degree: int, flipped: int) -> int:
-    """sum_{|T| = degree} of chi_T(m), where `flipped` of the `size` bits of m are flipped."""
-    terms = range(degree + 1)
-    return sum((-1) ** j * comb(flipped, j) * comb(size - flipped, degree - j) for j in terms)

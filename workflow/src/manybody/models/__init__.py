@@ -1,12 +1,12 @@
 """The registry of models. `model.json` (one JSON document) rebuilds any of them.
 
 A model is described by a plain dict: `architecture`, `vocabulary` (|V|), `length` (L) and the
-architecture's own sizes. Each architecture is a package of three modules, so that a process imports
-what it needs and no more:
+architecture's own sizes. Each architecture has three parts, so that a process imports what it needs
+and no more:
 
-    __init__.py   `About`: what the description alone says of the model (no torch, no pydantic)
-    options.py    `Options`: its keys in the config, with types, bounds and defaults (pydantic)
-    network.py    the model itself (torch), a class of the name `About.network`
+    {architecture}/__init__.py   `About`: what the description says of the model (no torch)
+    {architecture}/network.py    the model itself (torch), a class of the name `About.network`
+    keys.py                      its keys in the config, in a class of the same name (pydantic)
 
 What others may ask is said in `description.About` and in `base.Model`. Packages are imported by
 name when asked for, so that a job's numbers depend only on the architecture that it uses.
@@ -59,7 +59,8 @@ def options(architecture: str):
     The keys are those of `models: {name}` but for `architecture`, `init_seed` and `training`.
     Raises `ValueError` for an architecture that is not in the registry.
     """
-    return import_module(f"{_package(architecture)}.options").Options
+    keys = import_module("manybody.models.keys")
+    return getattr(keys, about({"architecture": architecture}).network)
 
 
 def architectures_with(key: str) -> list[str]:

@@ -3,8 +3,11 @@
 Shapes: B sequences, L positions, |V| tokens, N masked copies, d features.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from manybody import models
@@ -22,8 +25,8 @@ class Model(nn.Module):
     here, which a model overrides where it knows something faster.
     """
 
+    # Tokens that are no text: they stay where they are, and are neither drawn nor predicted.
     special: tuple[int, ...] = ()
-    """Tokens that are no text: they stay where they are, and are neither drawn nor predicted."""
 
     def __init__(self, architecture: str, vocabulary: int, length: int, **sizes):
         """Sizes that are whole numbers must be at least 1, or `ValueError` names the first."""
@@ -69,6 +72,15 @@ class Model(nn.Module):
                 f"expected (B, {self.length}); cut the sequences to length {self.length} or "
                 "build the model for their length"
             )
+
+    def check_range(self, tokens: Tensor) -> None:
+        """Raise `IndexError` for a token that is none of the |V|: compiled loops do not look."""
+        if tokens.numel():
+            least, most = (int(end) for end in tokens.aminmax())
+            if least < 0 or most >= self.vocabulary:
+                raise IndexError(
+                    f"tokens run from {least} to {most}, expected 0 to {self.vocabulary - 1}"
+                )
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Logits (B, L, |V|) of tokens (B, L) with `mask` (B, L, bool) hidden, all at once."""
@@ -150,3 +162,36 @@ class Model(nn.Module):
     def masked_logits(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
         """Logits (N, |V|) at `positions`, each in its own copy with only that position masked."""
         return self.head(self.masked_features(tokens, rows, positions))
+
+
+def compiled_loss(compute: Callable, *weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Losses and correctness (N,) of compiled loops, with a backward pass to `weights`.
+
+    compute(shares, gradients) gives losses and correctness (N,) and, if `gradients` are asked for,
+    those of the losses summed with shares (N,), by each of the weights; None stands for ones.
+    """
+    gradients = torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
+    return CompiledLoss.apply(compute, gradients, *weights)
+
+
+class CompiledLoss(torch.autograd.Function):
+    """`compiled_loss`: the gradients of the summed loss are made with the loss.
+
+    A backward pass that weights all losses by one factor scales them; any other makes them anew.
+    """
+
+    @staticmethod
+    def forward(ctx, compute: Callable, gradients: bool, *weights: Tensor):
+        ctx.compute = compute
+        loss, correct, ctx.of_sum = compute(None, gradients)
+        ctx.mark_non_differentiable(correct)
+        return loss, correct
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, of_loss: Tensor, _):
+        if of_loss.stride() == (0,):  # one number for all, as the gradient of a sum is
+            gradients = [part * of_loss[0] for part in ctx.of_sum]
+        else:
+            gradients = ctx.compute(of_loss.contiguous(), True)[2]
+        return None, None, *gradients

@@ -1,31 +1,44 @@
 """Facts of a model that follow from its description alone, without torch."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 
 class About:
-    """Facts of an architecture; each one overrides what differs.
+    """Facts of an architecture; each one overrides what differs, with a value or a property.
 
-    The class says what holds for every model of the architecture, the properties what its
-    `description` (or its block of the config) decides.
+    A property decides by the `description` of a model, or its block of the config.
     """
 
-    network: ClassVar[str]
-    """Name of the model's class in the module `network` of its package."""
-    display_name: ClassVar[str]
-    """Name of the architecture in claims and legends."""
-    causal: ClassVar[bool] = False
-    """True if it predicts the next token; else it predicts masked tokens."""
-    bfloat16_chains: ClassVar[bool] = False
-    """True if Metropolis-Hastings chains of the model may compute ratios in bfloat16; it then says
-    `bfloat16_copy_bytes`, `work_size` in bytes of a copy that is computed so."""
-    maps: ClassVar[str | None] = None
-    """Its attention maps: `fixed` parameters, or `averaged` over sequences; None without any."""
-    read: ClassVar[bool] = False
-    """True if it was trained elsewhere and is read from files, by `read_step` of its network."""
-    recipes: ClassVar[tuple[str, ...]] = ("recipe",)
-    """How its weights can be found: `recipe` (steps on batches), `fit` (L-BFGS)."""
+    network: str  # name of the model's class in the module `network` of its package
+    display_name: str  # name of the architecture in claims and legends
+    causal: bool = False  # it predicts the next token; else it predicts masked tokens
+    # Metropolis-Hastings chains of the model may compute ratios in bfloat16; it then says
+    # `bfloat16_copy_bytes`, `work_size` in bytes of a copy that is computed so.
+    bfloat16_chains: bool = False
+    # Its attention maps: `fixed` parameters, or `averaged` over sequences; None without any.
+    maps: str | None = None
+    read: bool = False  # it was trained elsewhere; `read_step` of its network reads it from files
+    # How its weights can be found: `recipe` (steps on batches), `fit` (L-BFGS).
+    recipes: tuple[str, ...] = ("recipe",)
+    # Highest order of interaction that the logits can express; None if only L bounds it.
+    order: int | None = None
+    nominal: bool = False  # `order` is the depth's name only, and the logits hold higher ones too
+    # The number of layers if that sets the order, and with it the colour in figures.
+    depth: int | None = None
+    # Its logits are sums over pairs of sites, whose couplings `pair_factors` reads.
+    pairwise: bool = False
+    # `sampling.factored` knows what one token changes: eq. 3 of simplicity as it is written, with
+    # one head and one bias for all positions.
+    closed_form: bool = False
+    # d, the numbers that the head reads of one copy, and an upper bound on the numbers of a masked
+    # copy while its features are computed; None where only the network knows.
+    feature_size: int | None = None
+    work_size: int | None = None
+    weights: int = 0  # numbers of the weights, where they can be large beside a process of torch
+    # Beginning of the names of the parameters that `training.optimizer.sparsity` may set to zero;
+    # None where that key does not apply.
+    penalised: str | None = None
 
     def __init__(self, description: dict):
         self.description = description
@@ -41,24 +54,9 @@ class About:
         return self.description["architecture"]
 
     @property
-    def order(self) -> int | None:
-        """Highest order of interaction that the logits can express; None if only L bounds it."""
-        return None
-
-    @property
-    def nominal(self) -> bool:
-        """True where `order` is the depth's name only and the logits hold higher orders too."""
-        return False
-
-    @property
     def bounded(self) -> bool:
         """True if the order is a restriction: it is not if it exceeds the sequence length L."""
         return self.order is not None and self.order <= self.description["length"]
-
-    @property
-    def depth(self) -> int | None:
-        """The number of layers if that sets the order, and with it the colour in figures."""
-        return None
 
     @property
     def generator(self) -> str:
@@ -73,15 +71,11 @@ class About:
         sizes = " × ".join(str(size) for size in given if size is not None)
         return f"{self.display_name} {sizes}".rstrip()
 
-    @property
-    def pairwise(self) -> bool:
-        """True if its logits are sums over pairs of sites, whose couplings `pair_factors` reads."""
-        return False
+    def pair_factors(self, tensor: Callable[[str], Any], layer: int = 0):
+        """A (H, L, L) and V (H, |V|, |V|) of a layer, double precision.
 
-    def pair_factors(self, tensor: Callable[[str], Any]):
-        """A (H, L, L) and V (H, |V|, |V|) of couplings J_ij = sum_h A^h_ij V^h, double precision.
-
-        `tensor` reads an array of a checkpoint by its name. For `pairwise` models.
+        `tensor` reads an array of a checkpoint by its name. A `pairwise` model has the couplings
+        J_ij = sum_h A^h_ij V^h. For models of a `depth`.
         """
         raise NotImplementedError
 
@@ -92,36 +86,8 @@ class About:
         """
         return None
 
-    @property
-    def closed_form(self) -> bool:
-        """True if `sampling.factored` knows what one token changes: eq. 3 of simplicity as it is
-        written, with one head and one bias for all positions."""
-        return False
-
-    @property
-    def feature_size(self) -> int | None:
-        """d, the numbers that the head reads of one copy; None where only the network knows."""
-        return None
-
-    @property
-    def work_size(self) -> int | None:
-        """An upper bound on the numbers of a masked copy while its features are computed; None
-        where only the network knows."""
-        return None
-
-    @property
-    def weights(self) -> int:
-        """Numbers of the weights, where they can be large beside a process of torch."""
-        return 0
-
-    @property
-    def penalised(self) -> str | None:
-        """Beginning of the names of the parameters that `training.optimizer.sparsity` may set to
-        zero; None where that key does not apply."""
-        return None
-
     def from_hamiltonian(self, hamiltonian):
-        """The model whose softmax gives the conditionals of a `sources.hamiltonian.Hamiltonian`.
+        """The model whose softmax gives the conditionals of a `data.hamiltonian.Hamiltonian`.
 
         Raises `ValueError` where the architecture, or the description, cannot express them.
         """

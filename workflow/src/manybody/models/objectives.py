@@ -106,15 +106,10 @@ def sequence_sums(
             rows = torch.arange(len(part), device=device).repeat_interleave(copies)
             loss, right = masked_loss(model, part, rows, masks.flatten())
             targets = part.gather(1, masks)
-        loss, right = (values.view(len(part), -1) for values in (loss, right))
-        if model.special:
-            text = ~torch.isin(targets, special)
-            loss, right = loss.where(text, 0), right & text
-            predictions.append(text.sum(1).cpu())
-        else:
-            predictions.append(torch.full((len(part),), targets.shape[1]))
-        losses.append(loss.double().sum(1).cpu())
-        correct.append(right.sum(1).cpu())
+        text = ~torch.isin(targets, special)
+        losses.append(loss.view(text.shape).where(text, 0).double().sum(1).cpu())
+        correct.append((right.view(text.shape) & text).sum(1).cpu())
+        predictions.append(text.sum(1).cpu())
     return SequenceSums(torch.cat(losses), torch.cat(correct), torch.cat(predictions))
 
 

@@ -12,7 +12,7 @@ from manybody.io.refusal import Refusal
 from manybody.io.resume import Resume
 from manybody.io.sequences import Sequences
 from manybody.models.objectives import choose_masks, sequence_sums
-from manybody.models.pretrained import audit, layout, marks, series
+from manybody.models.pretrained import audit, layout, series
 from manybody.models.pretrained.network import Pretrained
 from manybody.training.run_files import clear, remove_leftovers, write_history
 
@@ -58,7 +58,7 @@ def adopt(
                         description = _description(
                             model, whole.config, sequences, special, folder, origin
                         )
-                        taken[step] = marks.take(
+                        taken[step] = audit.take(
                             folder, whole, description["config"], found[str(step)], kept
                         )
                         network = Pretrained.read(folder, origin, description).to(device)
@@ -95,7 +95,6 @@ def adopt(
             "seed": seed,
             "steps": steps,
             "suspects": {str(step): reasons for step, reasons in sorted(faults.items())},
-            "audit": audit.table(taken),
             "series": record,
             "order": None,
             "final": {f"validation_{key}": last[key] for key in ("loss", "accuracy")}

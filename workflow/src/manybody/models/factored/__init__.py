@@ -47,13 +47,14 @@ class About(description.About):
     def pairwise(self) -> bool:
         return self.depth == 1
 
-    def pair_factors(self, tensor):
+    def pair_factors(self, tensor, layer=0):
         import numpy as np
 
-        attention, values = (tensor(name).astype(np.float64) for name in ("attention.0", "left.0"))
+        names = (f"attention.{layer}", f"left.{layer}")
+        attention, values = (tensor(name).astype(np.float64) for name in names)
         if self.description["rank"] is not None:
-            values = values @ tensor("right.0").astype(np.float64)
-        if self.kind == "softmax":
+            values = values @ tensor(f"right.{layer}").astype(np.float64)
+        if self.description.get("attention") == "softmax":
             attention = np.exp(attention - attention.max(axis=-1, keepdims=True))
             attention /= attention.sum(axis=-1, keepdims=True)
         return attention.reshape(-1, *attention.shape[-2:]), values.reshape(-1, *values.shape[-2:])
@@ -63,8 +64,6 @@ class About(description.About):
         heads, bias = self.description.get("heads", 1), self.description.get("bias", True)
         if not self.pairwise or heads > 1 or bias:
             return None
-        from manybody.models.factored.equation import logits
-
         (attention,), (values,) = self.pair_factors(tensor)
         return partial(logits, attention, values)
 
@@ -105,3 +104,15 @@ class About(description.About):
     def penalised(self) -> str | None:
         exact = self.description.get("variant", "exact") == "exact"
         return "attention" if exact and self.kind == "free" else None
+
+
+def logits(attention, values, tokens):
+    """Eq. 4 of potts as it is written: sum_{j != k} A_kj V s_j (N, L, |V|) of tokens (N, L).
+
+    Arrays of numpy. attention: A (L, L), of which the diagonal is not looked at. values: V (|V|,
+    |V|).
+    """
+    import numpy as np
+
+    others = np.where(np.eye(len(attention), dtype=bool), 0.0, attention)
+    return others @ values.T[tokens]

@@ -11,9 +11,9 @@ from functools import cache
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from manybody.data.vector_loops import LANES
+from manybody.models.base import compiled_loss
 from manybody.models.factored.loss_loops import CHUNK, WORK, do_chunks
 
 
@@ -21,77 +21,45 @@ def all_masked_loss(tokens: Tensor, attention, values, bias) -> tuple[Tensor, Te
     """Loss (B * L,) in nats and correctness (B * L, bool) of every token, it alone masked.
 
     tokens (B, L) int64; lists of n matrices A (L, L) and V (|V|, |V|); bias (|V|,) or None.
-    Raises `IndexError` for a token that is none of the |V|.
     """
-    check_range(tokens, len(values[0]))
-    matrices = [*attention, *values]
-    given = matrices if bias is None else [bias, *matrices]
-    gradients = torch.is_grad_enabled() and any(weight.requires_grad for weight in given)
-    return AllMaskedLoss.apply(tokens, gradients, bias, *matrices)
+    arrays = _arrays(tokens, attention, values, bias)
+
+    def compute(shares: Tensor | None, gradients: bool):
+        given = None if shares is None else shares.numpy()
+        loss, correct, found = all_masked(*arrays, given, gradients)
+        if gradients:
+            of_attention, of_values, of_bias = map(torch.from_numpy, found)
+            found = [*of_attention, *of_values, *([] if bias is None else [of_bias])]
+        return torch.from_numpy(loss), torch.from_numpy(correct), found
+
+    return compiled_loss(compute, *attention, *values, *([] if bias is None else [bias]))
 
 
 def set_gradients(tokens: Tensor, weight: float, attention, values, bias) -> tuple[Tensor, Tensor]:
     """Summed loss and number correct of `all_masked_loss`; sets `.grad` of weight times the sum.
 
-    What `AllMaskedLoss` and a backward pass do, without a graph: they take as long as the products
-    of a small model. The weights must be parameters.
+    What `all_masked_loss` and a backward pass do, without a graph: they take as long as the
+    products of a small model. The weights must be parameters.
     """
-    check_range(tokens, len(values[0]))
-    layers, given = len(attention), [*attention, *values]
-    arrays = [parameter.detach().numpy() for parameter in given]
-    mixing, readers = np.stack(arrays[:layers]), np.stack(arrays[layers:])
-    offset = np.zeros_like(readers[0, 0]) if bias is None else bias.detach().numpy().copy()
-    found = all_masked(tokens.contiguous().numpy(), mixing, readers, offset, None, True)
-    loss, correct, of_sum = found
+    arrays = _arrays(tokens, attention, values, bias)
+    loss, correct, of_sum = all_masked(*arrays, None, True)
     with np.errstate(over="ignore", invalid="ignore"):
-        of_mixing, of_readers, of_bias = (part * part.dtype.type(weight) for part in of_sum)
-    for parameter, part in zip(given, [*of_mixing, *of_readers], strict=True):
+        of_attention, of_values, of_bias = (part * part.dtype.type(weight) for part in of_sum)
+    for parameter, part in zip([*attention, *values], [*of_attention, *of_values], strict=True):
         parameter.grad = torch.from_numpy(part)
     if bias is not None:
         bias.grad = torch.from_numpy(of_bias)
     return torch.from_numpy(loss).sum(), torch.from_numpy(correct).sum()
 
 
-def check_range(tokens: Tensor, vocabulary: int) -> None:
-    """Raises `IndexError` for a token that is none of the |V|: the loops do not look."""
-    if tokens.numel():
-        least, most = (int(end) for end in tokens.aminmax())
-        if least < 0 or most >= vocabulary:
-            raise IndexError(f"tokens run from {least} to {most}, expected 0 to {vocabulary - 1}")
-
-
-class AllMaskedLoss(torch.autograd.Function):
-    """`all_masked_loss`, and whether its gradients will be asked for.
-
-    The gradients of the summed loss are made with the loss. A backward pass that weights all
-    losses by one factor scales them; any other makes them anew.
-    """
-
-    @staticmethod
-    def forward(ctx, tokens: Tensor, gradients: bool, bias: Tensor | None, *matrices: Tensor):
-        layers = len(matrices) // 2
-        attention = np.stack([matrix.detach().numpy() for matrix in matrices[:layers]])
-        values = np.stack([matrix.detach().numpy() for matrix in matrices[layers:]])
-        offset = np.zeros_like(values[0, 0]) if bias is None else bias.detach().numpy().copy()
-        ctx.given = tokens.contiguous().numpy(), attention, values, offset
-        ctx.biased = bias is not None
-        loss, correct, ctx.of_sum = all_masked(*ctx.given, None, gradients)
-        correct = torch.from_numpy(correct)
-        ctx.mark_non_differentiable(correct)
-        return torch.from_numpy(loss), correct
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, of_loss: Tensor, _):
-        if of_loss.stride() == (0,):  # one number for all, as the gradient of a sum is
-            factor = of_loss[0].numpy()
-            with np.errstate(over="ignore", invalid="ignore"):
-                gradients = [part * factor for part in ctx.of_sum]
-        else:
-            gradients = all_masked(*ctx.given, of_loss.contiguous().numpy(), True)[2]
-        of_attention, of_values, of_bias = (torch.from_numpy(part) for part in gradients)
-        of_bias = of_bias if ctx.biased else None
-        return None, None, of_bias, *of_attention.unbind(), *of_values.unbind()
+def _arrays(tokens: Tensor, attention, values, bias) -> tuple[np.ndarray, ...]:
+    """Tokens, A (n, L, L), V (n, |V|, |V|) and the bias (|V|,) as `all_masked` takes them."""
+    mixing, readers = (
+        np.stack([matrix.detach().numpy() for matrix in matrices])
+        for matrices in (attention, values)
+    )
+    offset = np.zeros_like(readers[0, 0]) if bias is None else bias.detach().numpy().copy()
+    return tokens.contiguous().numpy(), mixing, readers, offset
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverged loss is the caller's to judge

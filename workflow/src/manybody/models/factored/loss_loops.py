@@ -43,10 +43,8 @@ def do_chunks(
     last_v, last_vt = values[layers - 1], values_t[layers - 1]
     for chunk in range(first, last):
         stop = min(len(tokens), (chunk + 1) * CHUNK)
-        for layer in range(len(mixing)):
-            clear(lanes_mixing[layer])
-        for layer in range(layers):
-            clear(lanes_values[layer])
+        lanes_mixing[:] = 0.0
+        lanes_values[:] = 0.0
         clear(lanes_bias)
         clear(lanes_squares)
         for start in range(chunk * CHUNK, stop, LANES):

@@ -20,8 +20,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from manybody.models.base import Model
-from manybody.models.factored import heads as several_heads
-from manybody.models.factored.squares import squares
+from manybody.models.factored.copies import features as features_of_copies
 
 # Numbers in the arrays that the backward pass keeps, 128 MiB in single precision: more copies than
 # that are done in several blocks, and computed again on the way back.
@@ -29,8 +28,6 @@ BLOCK = 2**25
 # The same where a LayerNorm makes every copy |V| wide, on a CPU: in arrays that its cache holds,
 # 1,400 copies are trained on 1.7 to 2.1 times as fast, and features without gradients 2.4 times.
 CACHED = 2**19
-# A table of all |V| x |V| first-layer values is made where it saves work and is no larger.
-TABLE = 2**24
 # L * |V| up to which the compiled loops, which take one-hots as numbers, are faster.
 LOOPS = 2**10
 
@@ -182,10 +179,10 @@ class Factored(Model):
         if mask is not None:
             x = x.masked_fill(mask[..., None], 0.0)
         for layer in range(self.layers - 1):
-            x = x + self._mix(layer, x).square()
+            x = x + self.mix(layer, x).square()
             if self.variant == "paper":
                 x = self.norms[layer](x)
-        logits = self._mix(self.layers - 1, x)
+        logits = self.mix(self.layers - 1, x)
         return logits if self.bias is None else logits + self.bias
 
     def masked_features(self, tokens: Tensor, rows: Tensor, positions: Tensor) -> Tensor:
@@ -212,6 +209,7 @@ class Factored(Model):
             return None
         from manybody.models.factored.loss import all_masked_loss  # compiles what is not cached
 
+        self.check_range(tokens)
         mixing = [self.mixing(layer) for layer in range(self.layers)]
         return all_masked_loss(tokens, mixing, self.left, self.bias)
 
@@ -221,6 +219,7 @@ class Factored(Model):
             return None
         from manybody.models.factored.loss import set_gradients
 
+        self.check_range(tokens)
         return set_gradients(tokens, weight, self.attention, self.left, self.bias)
 
     def _has_loops(self, tokens: Tensor) -> bool:
@@ -254,7 +253,7 @@ class Factored(Model):
             return left
         return torch.cat([left, torch.eye(len(left), dtype=left.dtype, device=left.device)], 1)
 
-    def _mix(self, layer: int, x: Tensor) -> Tensor:
+    def mix(self, layer: int, x: Tensor) -> Tensor:
         """A x V^T for x (..., L, |V|), summed over heads."""
         if self.heads > 1:
             x = x[..., None, :, :]
@@ -273,11 +272,11 @@ class Factored(Model):
         batch, length = tokens.shape
         numbers = CACHED if self.norms and tokens.device.type == "cpu" else BLOCK
         if self.layers == 1:
-            features = self._features(tokens, positions)
+            features = features_of_copies(self, tokens, positions)
             if self.fields is None:
                 return features
-            own = self._per_copy(self.fields, positions).expand(*features.shape[:2], -1)
-            return torch.cat([features, own], -1)
+            own = self.fields if positions is None else functional.embedding(positions, self.fields)
+            return torch.cat([features, own.expand(*features.shape[:2], -1)], -1)
         masks = length if positions is None else positions.shape[1]
         if self.layers == 2 and self.variant == "exact":
             sequences, some = max(1, numbers // (length * self.vocabulary)), masks
@@ -285,7 +284,7 @@ class Factored(Model):
             sequences = max(1, numbers // (masks * self.activation_size))
             some = max(1, numbers // self.activation_size)
         if sequences >= batch and some >= masks:
-            return self._features(tokens, positions)
+            return features_of_copies(self, tokens, positions)
         if positions is None and some < masks:
             positions = torch.arange(length, device=tokens.device).expand(batch, length)
         done = []
@@ -300,135 +299,13 @@ class Factored(Model):
 
     def _block(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
         if not torch.is_grad_enabled():
-            return self._features(tokens, positions)
+            return features_of_copies(self, tokens, positions)
         return checkpoint(
-            self._features, tokens, positions, use_reentrant=False, preserve_rng_state=False
+            features_of_copies,
+            *(self, tokens, positions),
+            use_reentrant=False,
+            preserve_rng_state=False,
         )
-
-    def _features(self, tokens: Tensor, positions: Tensor | None) -> Tensor:
-        """Features (B, m, d); positions (B, m), None for all L."""
-        if self.heads > 1:
-            return several_heads.features(self, tokens, positions)
-        last = self._per_copy(self.mixing(-1), positions)  # (m, L) or (B, m, L)
-        places = torch.arange(self.length, device=tokens.device)
-        masked = (places if positions is None else positions)[..., None] == places
-        if self.norms:
-            return self._through(self._normed(tokens, positions, masked, last))
-        direct = self._gather(tokens, last.masked_fill(masked, 0.0))
-        if self.layers == 1:
-            return direct
-        if self.layers == 2:
-            return direct + self._through(self._closed(tokens, positions, last))
-        return direct + self._through(self._copies(tokens, positions, masked, last))
-
-    def _closed(self, tokens: Tensor, positions: Tensor | None, last: Tensor) -> Tensor:
-        """Two layers: sum_k A2_ik (Z_k - A1_ki G_i)^2 (B, m, |V|), expanded (many-body, eq. 7)."""
-        z, values = self._first(tokens, positions)
-        back = self._per_copy(self.mixing(0).T, positions)
-        mixed = last * back
-        return (
-            last @ z.square()
-            - 2 * values * (mixed @ z)
-            + (mixed * back).sum(-1, keepdim=True) * values.square()
-        )
-
-    def _copies(
-        self, tokens: Tensor, positions: Tensor | None, masked: Tensor, last: Tensor
-    ) -> Tensor:
-        """Three layers or more: sum over l, k of A^n_ik (y^(l)_k)^2 in each copy, (B, m, |V|).
-
-        y^(l) (B, m, L, |V|) is layer l's output before its square. Between squares everything is
-        r wide: the input of layer l is Q^l (x + sum over earlier l' of (y^(l'))^2).
-        """
-        back = self._per_copy(self.mixing(0).T, positions)
-        values = functional.embedding(tokens, self._reader(0).T)
-        mixed = torch.addcmul(
-            (self.mixing(0) @ values)[:, None],
-            back[..., None],
-            self._chosen(values, positions)[:, :, None],
-            value=-1,
-        )
-        inner = range(1, self.layers - 1)
-        kept = (~masked).to(mixed.dtype)[..., None]
-        inputs = {
-            layer: functional.embedding(tokens, self._reader(layer).T)[:, None] * kept
-            for layer in inner
-        }
-        last = last.expand(mixed.shape[:3])
-        summed = 0.0
-        for layer in range(self.layers - 1):
-            if layer:
-                mixed = self.mixing(layer) @ inputs.pop(layer)
-            left = None if self.rank is None else self.left[layer]
-            readers = torch.cat([self._reader(later) for later in inputs]) if inputs else None
-            part, read = squares(mixed, left, last[..., None, :], readers)
-            summed = summed + part.squeeze(-2)
-            if inputs:
-                for later, more in zip(inputs, read.chunk(len(inputs), -1), strict=True):
-                    inputs[later] = inputs[later] + more
-        return summed
-
-    def _normed(
-        self, tokens: Tensor, positions: Tensor | None, masked: Tensor, last: Tensor
-    ) -> Tensor:
-        """With LayerNorm: sum_k A^n_ik x^(n-1)_k in each copy, (B, m, |V|), by explicit copies."""
-        z, values = self._first(tokens, positions)
-        back = self._per_copy(self.mixing(0).T, positions)
-        y = torch.addcmul(z[:, None], back[..., None], values[:, :, None], value=-1)
-        kept = (~masked).to(y.dtype)[..., None].expand(*y.shape[:3], 1)
-        index = tokens[:, None, :, None].expand(*y.shape[:3], 1)
-        x = self.norms[0](y.square().scatter_add(-1, index, kept))
-        for layer in range(1, self.layers - 1):
-            x = self.norms[layer](x + self._mix(layer, x).square())
-        return (last[..., None, :] @ x).squeeze(-2)
-
-    def _first(self, tokens: Tensor, positions: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Layer 1 unmasked: Z (B, L, |V|), and G (B, m, |V|) at the positions that get masked."""
-        attention, left = self.mixing(0), self.left[0]
-        if self.rank is None:
-            table = left.T
-        elif self._table_pays(tokens):
-            table = self.right[0].T @ left.T
-        else:
-            columns = functional.embedding(tokens, self.right[0].T)
-            z = (attention @ columns) @ left.T
-            return z, self._chosen(columns, positions) @ left.T
-        values = functional.embedding(tokens, table)
-        return attention @ values, self._chosen(values, positions)
-
-    def _table_pays(self, tokens: Tensor) -> bool:
-        """True if G by a |V| x |V| table and A G cost less than P (A (Q x)), per number of Z."""
-        if self.vocabulary**2 > TABLE:
-            return False
-        return self.length + self.rank * self.vocabulary / tokens.numel() < self.rank / 2
-
-    def _gather(self, tokens: Tensor, weights: Tensor) -> Tensor:
-        """sum_j w_ij Q^n s_j (B, m, d) for weights (m, L) or (B, m, L)."""
-        if self.rank is not None:
-            return weights @ functional.embedding(tokens, self.right[-1].T)
-        weights = weights.expand(len(tokens), -1, -1)
-        zeros = weights.new_zeros(*weights.shape[:2], self.vocabulary)
-        return zeros.scatter_add(-1, tokens[:, None].expand_as(weights), weights)
-
-    def _through(self, summed: Tensor) -> Tensor:
-        """Q^n applied to (..., |V|); full values are applied by the head."""
-        return summed if self.rank is None else summed @ self.right[-1].T
-
-    def _reader(self, layer: int) -> Tensor:
-        """The matrix applied by an inner layer before it mixes positions: Q (r, |V|), or V."""
-        return self.left[layer] if self.rank is None else self.right[layer]
-
-    @staticmethod
-    def _per_copy(matrix: Tensor, positions: Tensor | None) -> Tensor:
-        """Rows of an L x L matrix for each copy: (B, m, L), or (L, L) for all positions."""
-        return matrix if positions is None else functional.embedding(positions, matrix)
-
-    @staticmethod
-    def _chosen(rows: Tensor, positions: Tensor | None) -> Tensor:
-        """rows (B, L, c) at positions (B, m), or all."""
-        if positions is None:
-            return rows
-        return rows.gather(1, positions[..., None].expand(-1, -1, rows.shape[-1]))
 
 
 def _init_scales(init_scale: float | list[float], layers: int, rank: int | None) -> list[float]:

@@ -70,14 +70,9 @@ class Interpolated(Model):
     def head_rows(self, features: Tensor, tokens: Tensor) -> Tensor:
         return (features * functional.embedding(tokens, self.values)).sum(-1)
 
-    @property
-    def token_values(self) -> Tensor:
-        """V (|V|, |V|) of the tokens alone."""
-        return self.values[:, : self.vocabulary]
-
     def parameter_maps(self) -> list[tuple[str, int, Tensor]]:
-        """V of the tokens."""
-        return [("V", 1, self.token_values)]
+        """V (|V|, |V|) of the tokens alone."""
+        return [("V", 1, self.values[:, : self.vocabulary])]
 
     @torch.no_grad()
     def attention_maps(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -1,6 +1,7 @@
 """The checkpoints of a model in order of steps: found, recorded, and opened one at a time.
 
-A record is a mapping:
+They lie in folders, or are revisions of a repository of the hub, of which at most two are on disk
+at a time. A record is a mapping:
 
     checkpoints   step -> origin (what it is called), folder or repository and commit, and files,
                   name -> bytes and sha256
@@ -12,17 +13,22 @@ change what is read.
 """
 
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from manybody.data import download
 from manybody.io.atomic import ArtifactError, read_json, sha256, write_json
+from manybody.io.lease import lease
 from manybody.io.refusal import Refusal
-from manybody.models.pretrained import hub, layout
+from manybody.models.pretrained import layout
 
 STEP = re.compile(r"(?:^|.*[-_.]|.*step)(\d+)$")  # how a name ends that says a step
 NAMED = re.compile(r"(?:checkpoint|step)[-_]?\d+$")
+COMMIT = re.compile(r"[0-9a-f]{40}$")
+REVISION = re.compile(r".*?(?<![0-9a-f])(\d+)$")  # how one ends that says a step
+KEPT = 2  # checkpoints of a repository that stay on disk
 
 
 def recorded(
@@ -31,7 +37,8 @@ def recorded(
     """The record of the series that an entry of the config names, completed in the file `where`.
 
     Checkpoints that are in the file already have to be what it says: `ArtifactError` names the
-    first file that has changed. New ones are added.
+    first file that has changed. New ones are added. `Refusal` where one has no safetensors; a
+    missing shard is left to the audit.
     """
     before = read_json(where)["checkpoints"] if where.is_file() else {}
     known = {said["revision"]: said["commit"] for said in before.values() if "revision" in said}
@@ -41,14 +48,11 @@ def recorded(
         old = before.get(str(step))
         if old and old["origin"] == checkpoint["origin"]:
             if "folder" in old:
-                compare(Path(old["folder"]), old["files"], str(where))
+                _compare(old, str(where))
             record["checkpoints"][str(step)] = old
             continue
-        if "folder" in checkpoint:
-            folder, origin = checkpoint["folder"], checkpoint["origin"]
-            checkpoint["files"] = digests(folder, files(folder, origin))
-        else:
-            checkpoint["files"] = hub.record(checkpoint, downloads)
+        files = _files_in_folder if "folder" in checkpoint else _files_on_hub
+        checkpoint["files"] = files(checkpoint, downloads)
         record["checkpoints"][str(step)] = checkpoint
         write_json(where, {**record, "checkpoints": {**before, **record["checkpoints"]}})
     return record
@@ -62,7 +66,7 @@ def found(
     """The checkpoints that an entry of the config names, by step, as a record has them, without
     the digests of their files. `known`: the commits of revisions that were resolved before."""
     if isinstance(weights, dict):
-        return hub.found(weights, steps, known or {})
+        return _revisions(weights, steps, known or {})
     folders = [
         Path(name).expanduser() for name in ([weights] if isinstance(weights, str) else weights)
     ]
@@ -77,7 +81,7 @@ def found(
         inner = [path for path in folders[0].iterdir() if NAMED.search(path.name) and path.is_dir()]
         if inner:
             folders = inner
-    at = steps or [_step(folder.name, alone=len(folders) == 1) for folder in folders]
+    at = steps or _steps([folder.name for folder in folders])
     named = dict(zip(at, folders, strict=True))
     if len(named) < len(folders):
         raise Refusal(
@@ -95,56 +99,131 @@ def found(
     }
 
 
-def _step(name: str, alone: bool) -> int:
-    match = STEP.match(name)
-    if match:
-        return int(match[1])
-    if alone:
-        return 0
-    raise Refusal(
-        f"found {name}, whose name does not end in its step; expected checkpoint-100 or step-100; "
-        f"rename it, or say the steps under `steps`",
-        "weights",
-    )
-
-
-def digests(folder: str | Path, names: list[str]) -> dict[str, dict[str, Any]]:
-    """Size and sha256 of the files of these names in a folder."""
+def _revisions(weights: dict, steps: list[int] | None, known: dict[str, str]) -> dict[int, dict]:
+    """The checkpoints of a repository, by step."""
+    repository, asked = weights["hub"], weights.get("revisions", ["main"])
+    if isinstance(asked, str):
+        ends = re.compile(re.escape(asked) + r"[-_]?(\d+)$")
+        there = download.references(repository)
+        asked = [name for name in there if ends.match(name)]
+        if not asked:
+            raise Refusal(
+                f"found {weights['revisions']}, but of the branches and tags of {repository} none "
+                f"is called so with a number after it; expected one of {', '.join(there) or 'none'}"
+                f"; correct it",
+                "weights.revisions",
+            )
+        asked.sort(key=lambda name: int(ends.match(name)[1]))
+    new = [name for name in asked if name not in known and not COMMIT.match(name)]
+    there = download.references(repository) if new else {}
+    if missing := [name for name in new if name not in there]:
+        raise Refusal(
+            f"found {missing[0]}, but {repository} has no such branch or tag; expected one of "
+            f"{', '.join(there) or 'none'}, or a commit of 40 digits; correct it",
+            "weights.revisions",
+        )
+    at = steps or _steps(asked, revisions=True)
     return {
-        name: {"bytes": (Path(folder) / name).stat().st_size, "sha256": sha256(Path(folder) / name)}
+        step: {
+            "origin": f"{repository}@{name}",
+            "repository": repository,
+            "revision": name,
+            "commit": known.get(name) or there.get(name) or name,
+        }
+        for step, name in sorted(zip(at, asked, strict=True))
+    }
+
+
+def _steps(names: list[str], revisions: bool = False) -> list[int]:
+    """The steps in which names of folders or revisions end; 0 for a single one without."""
+    found = []
+    for name in names:
+        match = (REVISION if revisions else STEP).match(name)
+        if match and not (revisions and COMMIT.match(name)):
+            found.append(int(match[1]))
+        elif len(names) == 1:
+            found.append(0)
+        else:
+            raise Refusal(
+                f"found {'the revision ' if revisions else ''}{name}, whose name does not end in "
+                f"its step; expected step1000 or checkpoint-1000; rename it, or say the steps "
+                f"under `steps`",
+                "weights.revisions" if revisions else "weights",
+            )
+    return found
+
+
+def _files_in_folder(checkpoint: dict, downloads: Path) -> dict[str, dict]:
+    """The sizes and digests of the files that a checkpoint is read from, those that are there."""
+    folder = Path(checkpoint["folder"])
+    there = {path.name for path in folder.iterdir() if path.is_file()}
+    names = _names(folder, layout.small_files(there, checkpoint["origin"]), there)
+    return {
+        name: {"bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)}
         for name in names
     }
 
 
-def files(folder: str | Path, origin: str) -> list[str]:
-    """The names of the files that a checkpoint in a folder is read from, those that are there."""
-    names = [path.name for path in Path(folder).iterdir() if path.is_file()]
-    small = layout.small_files(names, origin)
-    index = read_json(Path(folder) / layout.INDEX) if layout.INDEX in small else None
+def _files_on_hub(checkpoint: dict, downloads: Path) -> dict[str, dict]:
+    """The same of a revision, of which the small files are fetched."""
+    there = download.listing(checkpoint["repository"], checkpoint["commit"])
+    small = layout.small_files(there, checkpoint["origin"])
+    folder = _fetched(checkpoint, downloads)
+    with lease(folder.parent):
+        download.take(checkpoint["repository"], checkpoint["commit"], small, folder, {})
+    known = {name: sha256(folder / name) for name in small}
+    return {
+        name: {"bytes": there[name].bytes, "sha256": there[name].sha256 or known.get(name)}
+        for name in _names(folder, small, there)
+    }
+
+
+def _names(folder: Path, small: list[str], there: Collection[str]) -> list[str]:
+    """The files of a checkpoint of those that are `there`; its small files lie in the folder."""
+    index = read_json(folder / layout.INDEX) if layout.INDEX in small else None
     listed = (index or {}).get("weight_map", {layout.WHOLE: layout.WHOLE})
-    return [*small, *sorted({str(name) for name in listed.values()} & set(names))]
+    return [*small, *sorted({str(name) for name in listed.values()} & set(there))]
 
 
 @contextmanager
 def opened(record: dict, step: int) -> Iterator[tuple[Path, str]]:
     """The folder that holds a checkpoint of a record, and what it is called.
 
-    `ArtifactError` names a file that is not the one that was recorded.
+    `ArtifactError` names a file that is not the one that was recorded. A revision is downloaded
+    where it is not there; before that, older checkpoints of the repository go until one is left.
+    Its folder stays while the context is open; another process that wants to read one waits
+    meanwhile.
     """
     checkpoint = record["checkpoints"][str(step)]
-    if "folder" not in checkpoint:
-        with hub.opened(checkpoint, Path(record["downloads"])) as folder:
-            yield folder, checkpoint["origin"]
+    if "folder" in checkpoint:
+        _compare(checkpoint, record["file"])
+        yield Path(checkpoint["folder"]), checkpoint["origin"]
         return
-    folder = Path(checkpoint["folder"])
-    compare(folder, checkpoint["files"], record["file"])
-    yield folder, checkpoint["origin"]
+    folder, files = _fetched(checkpoint, Path(record["downloads"])), checkpoint["files"]
+    with lease(folder.parent):
+        others = [path for path in folder.parent.iterdir() if path.is_dir() and path != folder]
+        whole = [
+            path
+            for path in others
+            if {".safetensors", ".part"} & {part.suffix for part in path.iterdir()}
+        ]
+        whole.sort(key=lambda path: path.stat().st_mtime)
+        for path in whole[: max(0, len(whole) - KEPT + 1)]:
+            shutil.rmtree(path)
+        known = {name: said["sha256"] for name, said in files.items()}
+        download.take(checkpoint["repository"], checkpoint["commit"], files, folder, known)
+        yield folder, checkpoint["origin"]
 
 
-def compare(folder: Path, recorded: dict[str, dict], where: str) -> None:
+def _fetched(checkpoint: dict, downloads: Path) -> Path:
+    """The folder of a revision."""
+    return downloads / checkpoint["repository"].replace("/", "--") / checkpoint["commit"]
+
+
+def _compare(checkpoint: dict, where: str) -> None:
     """`ArtifactError` names the first file of a folder that is not as the file `where` records."""
-    for name, expected in recorded.items():
-        path = folder / name
+    for name, expected in checkpoint["files"].items():
+        path = Path(checkpoint["folder"]) / name
         if not path.is_file():
             raise ArtifactError(
                 f"{path} is missing; expected the file that {where} records; put it back"

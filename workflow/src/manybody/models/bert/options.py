@@ -1,5 +1,0 @@
-from manybody.models.transformer import Transformer
-
-
-class Options(Transformer):
-    """bert: the pre-LN encoder."""

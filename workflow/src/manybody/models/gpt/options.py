@@ -1,5 +1,0 @@
-from manybody.models.transformer import Transformer
-
-
-class Options(Transformer):
-    """gpt: GPT-Neo, for next-token prediction."""
