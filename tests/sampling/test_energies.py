@@ -10,15 +10,16 @@ from pyarrow import parquet
 from test_metropolis import MODELS, SMALL, build, numbers, states
 
 from benchmarks import naive
+from manybody import sampling
 from manybody.io.manifest import Manifest
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
 from manybody.models import build as build_model
 from manybody.models.base import Model
-from manybody.sampling import combinations, metropolis
+from manybody.sampling import metropolis
 from manybody.sampling.backends import bytes_needed, open_chains
-from manybody.sampling.factored import parameters as factored_parameters
 from manybody.sampling.factored.by_order import OrderChains
+from manybody.sampling.factored.copies import read
 from manybody.sampling.metropolis import advance
 from manybody.sampling.paths import PathChains, mean_energy
 from manybody.sampling.redraw import redraw
@@ -159,7 +160,7 @@ def test_reference_law_and_one_path_find_the_law_of_compatible_conditionals(
 
 def parameters(name):
     model = build(dict(architecture="factored") | CLOSED[name])
-    return model, factored_parameters.read(model, "none")
+    return model, read(model, "none")
 
 
 @pytest.mark.parametrize("name", CLOSED)
@@ -386,7 +387,7 @@ def test_a_ladder_without_swaps_is_refused(tmp_path):
 def test_a_killed_run_of_a_ladder_writes_the_same_files(tmp_path, monkeypatch):
     """In groups of chains, whose replicas stay together."""
     model, law = build(SMALL["n=2"], 1.5), reference_law(3)
-    shared, each = bytes_needed(model, "reference", "none", sampler="heat-bath")
+    shared, each = bytes_needed(model, "reference", sampler="heat-bath")
     memory = shared + 2000 * each
     temper(model, law, tmp_path / "whole", memory=memory)
     add, calls = metropolis._CloneFiles.add, []
@@ -412,16 +413,16 @@ def test_annealing_ends_at_the_target():
     np.testing.assert_allclose(found, [0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
 
 
-@pytest.mark.parametrize("sampler", combinations.NEEDS)
+@pytest.mark.parametrize("sampler", sampling.NEEDS)
 def test_every_combination_of_sampler_and_energy_opens(sampler):
     model = build(MODELS["n=2"])
     tokens = torch.randint(7, (3, 6), generator=torch.Generator().manual_seed(1))
     law = reference_law(7)
-    if not combinations.suits(sampler, model.about):
+    if not sampling.suits(sampler, model.about):
         assert sampler == "ancestral"
         return
-    for energy in combinations.NEEDS[sampler][0]:
-        needed = combinations.takes_paths(energy, model.about)
+    for energy in sampling.NEEDS[sampler][0]:
+        needed = sampling.takes_paths(energy, model.about)
         given = Reference(law, draw_paths(6, 2, 0, law=law) if needed else None)
         chains = open_chains(model, tokens, energy, "none", sampler=sampler, reference=given)
         expected = {

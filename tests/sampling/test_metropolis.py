@@ -359,7 +359,7 @@ def test_bfloat16_takes_more_copies_at_once_within_the_same_memory(mlp):
     assert coarse.copies_at_once > 1.3 * fine.copies_at_once
     with coarse._own_type():
         assert coarse.copies_at_once == fine.copies_at_once
-    shared = [bytes_needed(model, "raw", "none", name)[0] for name in peaks]
+    shared = [bytes_needed(model, "raw", name)[0] for name in peaks]
     assert shared[1] - shared[0] == weights
 
 
@@ -407,8 +407,8 @@ PAPER_MODELS = {
 def test_620_chains_at_paper_size_fit_in_16_gib(name, kind, gauge):
     with torch.device("meta"):
         model = models.build(PAPER | PAPER_MODELS[name])
-    group = min(620, metropolis.group_size(model, kind, gauge))
-    shared, each = bytes_needed(model, kind, gauge)
+    group = min(620, metropolis.group_size(model, kind))
+    shared, each = bytes_needed(model, kind)
     # The work space of a GPU is larger than that of the meta device.
     cuda = 2 * (footprint.COPIES["cuda"] - footprint.COPIES["cpu"]) if name == "bert" else 0
     assert shared + cuda + each < footprint.MEMORY
@@ -420,7 +420,7 @@ def test_620_chains_at_paper_size_fit_in_16_gib(name, kind, gauge):
 
 def test_a_chain_that_does_not_fit_is_refused():
     with pytest.raises(MemoryError, match="GiB are allowed"):
-        metropolis.group_size(build(MODELS["bert"]), "raw", "none", memory=1000)
+        metropolis.group_size(build(MODELS["bert"]), "raw", memory=1000)
 
 
 @pytest.mark.parametrize(("kind", "gauge"), ENERGIES)

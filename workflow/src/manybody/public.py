@@ -355,8 +355,7 @@ def sample_clones(
         chains = open_chains(model, torch.from_numpy(initial).to(device), energy)
         for first in range(1, sweeps + 1, INTERVAL):
             numbers = range(first, min(first + INTERVAL, sweeps + 1))
-            visits, uniforms = zip(*map(draws.sweep, numbers), strict=True)
-            advance(chains, np.stack(visits, 1), np.stack(uniforms, 1), initial)
+            advance(chains, *draws.sweeps(numbers), initial)
             chains.rebuild()
         return chains.tokens.cpu().numpy()
 

@@ -23,7 +23,7 @@ SIGMAS = 8.0  # the margin in units of that error
 
 
 class MaskedChains:
-    """C chains at `tokens` (C, L); see `chains.Chains`. Caches take C L (d + 1) numbers.
+    """C chains at `tokens` (C, L); see `backends.Chains`. Caches take C L (d + 1) numbers.
 
     The model's `special` tokens stay where they are, are not drawn and add nothing to the energy.
     """

@@ -37,7 +37,7 @@ class _Moves:
 
 
 class PathChains(MaskedChains):
-    """C chains at `tokens` (C, L) under the mean of M paths; see `chains.Chains`.
+    """C chains at `tokens` (C, L) under the mean of M paths; see `backends.Chains`.
 
     Caches take C M L (d + 1) numbers. A proposal costs a forward, its ratio M (L - 1) / 2.
     """

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from manybody.models.base import Model
+from manybody.sampling.diagnostics import Record
 from manybody.sampling.draws import propose
 from manybody.sampling.footprint import COPIES
-from manybody.sampling.record import Record
 
 
 class MaskedGibbs:

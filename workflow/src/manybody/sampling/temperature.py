@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from manybody.io.refusal import Refusal
+from manybody.sampling.diagnostics import Record
 from manybody.sampling.draws import Draws
-from manybody.sampling.record import Record
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,7 @@ def tempered(
     """
     replicas, sweeps = schedule.replicas, visits.shape[1]
     ladder, count = schedule.ladder, len(rungs) // schedule.replicas
-    whole, chain = Record(sweeps, count), np.arange(count)
-    whole.levels = np.zeros((sweeps, replicas))
-    whole.swaps = np.zeros((sweeps, replicas - 1), dtype=np.int64)
+    whole, chain = Record(sweeps, count, replicas), np.arange(count)
     rungs = rungs.reshape(count, replicas)
     for n in range(sweeps):
 
@@ -108,6 +106,23 @@ def tempered(
         if n + 1 in keep:
             whole.tokens[n + 1] = one.tokens[1][cold]
     return whole
+
+
+def tempering(
+    record: Record, ladder: tuple[float, ...], chains: int, length: int
+) -> dict[str, np.ndarray]:
+    """The columns of `tempering.parquet`: what the replicas did, a row a sweep and temperature."""
+    sweeps, pairs = record.swaps.shape
+    shares = np.full((sweeps, pairs + 1), np.nan)
+    for sweep in range(sweeps):
+        tried = slice(sweep % 2, pairs, 2)  # see `swap`
+        shares[sweep, tried] = record.swaps[sweep, tried] / chains
+    return dict(
+        sweep=np.arange(1, sweeps + 1).repeat(pairs + 1),
+        inverse_temperature=np.tile(np.array(ladder), sweeps),
+        score=-record.levels.reshape(-1) / length,
+        swapped=shares.reshape(-1),
+    )
 
 
 def check_swaps(swaps: np.ndarray, ladder: tuple[float, ...]) -> None:
