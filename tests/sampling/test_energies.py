@@ -21,7 +21,7 @@ from manybody.sampling.backends import bytes_needed, open_chains
 from manybody.sampling.factored.by_order import OrderChains
 from manybody.sampling.factored.copies import read
 from manybody.sampling.metropolis import advance
-from manybody.sampling.paths import PathChains, mean_energy
+from manybody.sampling.paths import PathChains
 from manybody.sampling.redraw import redraw
 from manybody.sampling.reference import Reference, check_law, draw_paths, unigram
 from manybody.sampling.temperature import Schedule, check_swaps
@@ -82,56 +82,14 @@ def hamiltonian(vocabulary, length, order, seed):
     return energies.reshape(-1)
 
 
-def law_of(energies):
+def distribution_of(energies):
     weights = np.exp(-(energies - energies.min()))
     return weights / weights.sum()
 
 
 def apart(one, other):
     """Total variation of the laws of two energies."""
-    return np.abs(law_of(np.asarray(one)) - law_of(np.asarray(other))).sum() / 2
-
-
-def tables(vocabulary, length, seed):
-    """One-body (L, |V|) and pair tables (L, L, |V|, |V|), pair (i, j) as i sees it."""
-    generator = np.random.default_rng(seed)
-    pairs = generator.normal(size=(length, length, vocabulary, vocabulary)) * 0.7
-    return generator.normal(size=(length, vocabulary)), pairs + pairs.transpose(1, 0, 3, 2)
-
-
-def test_zero_vectors_for_missing_tokens_depend_on_the_gauge():
-    """Tables of the same conditionals: u_ij(a) goes from the one-body term to the pair (i, j)."""
-    single, pairs = tables(3, 5, 0)
-    every = np.indices((3,) * 5).reshape(5, -1).T
-    off = ~np.eye(5, dtype=bool)
-    gauge = np.random.default_rng(1).normal(size=(5, 5, 3)) * 0.5 * off[..., None]
-
-    def zero(single, pairs):
-        """Pairs keep half of their weight in each of two positions, one-body terms all of it."""
-        places = np.arange(5)
-        seen = pairs[places[:, None], places, every[:, :, None], every[:, None, :]]
-        return single[places, every].sum(1) + (seen * off).sum((1, 2)) / 2
-
-    energies = zero(single, pairs)
-    shifted = zero(single - gauge.sum(1), pairs + gauge[..., None])
-    assert apart(shifted, energies) > 0.1
-    law = reference_law(3)
-    for one, two in ((single, pairs), (single - gauge.sum(1), pairs + gauge[..., None])):
-        model = Pairs(one, two, off)
-        assert apart(naive.reference_energies(model, law), energies) < TOLERANCE
-
-
-class Pairs(Conditionals):
-    """h_i[a] = - single_i[a] - sum_{j != i} pairs_ij(a, s_j)."""
-
-    def __init__(self, single, pairs, off):
-        super().__init__(np.zeros(3**5), 3, 5)
-        self.single, self.pairs, self.off = single, pairs, off
-
-    def features(self, tokens, mask=None):
-        places = np.arange(5)
-        seen = self.pairs[places[:, None], places, :, tokens.numpy()[:, None, :]]
-        return -torch.from_numpy(self.single + (seen * self.off[..., None]).sum(2))
+    return np.abs(distribution_of(np.asarray(one)) - distribution_of(np.asarray(other))).sum() / 2
 
 
 def reference_law(vocabulary, seed=0):
@@ -151,11 +109,15 @@ def test_reference_law_and_one_path_find_the_law_of_compatible_conditionals(
     every, law = states(model), reference_law(vocabulary, seed)
     assert apart(naive.reference_energies(model, law), energies) < TOLERANCE
     paths = draw_paths(length, 1, seed, law=law)
-    found = mean_energy(model, every.numpy(), paths)
+    found = mean_energy(model, every, paths)
     start = energies[np.ravel_multi_index(paths.blocks[0], (vocabulary,) * length)]
     np.testing.assert_allclose(found, energies - start, rtol=0, atol=TOLERANCE)
     for kind in ("raw", "norm"):
         assert apart(naive.energy(model, every, kind), energies) > 0.1
+
+
+def mean_energy(model, tokens, paths):
+    return PathChains(model, tokens, paths).energy().numpy()
 
 
 def parameters(name):
@@ -253,11 +215,11 @@ def test_the_mean_over_all_paths_is_the_energy_of_the_reference_law():
     for block in every.numpy():
         paths = draw_paths(3, len(orders), 0, law=law)
         paths = type(paths)(orders, np.tile(block, (len(orders), 1)))
-        total += np.prod(law[block]) * mean_energy(model, every.numpy(), paths)
+        total += np.prod(law[block]) * mean_energy(model, every, paths)
     expected = naive.reference_energies(model, law)
     difference = total - expected
     np.testing.assert_allclose(difference, difference[0], rtol=0, atol=TOLERANCE)
-    one = mean_energy(model, every.numpy(), draw_paths(3, 1, 0, law=law))
+    one = mean_energy(model, every, draw_paths(3, 1, 0, law=law))
     assert np.ptp(one - expected) > 0.01
 
 
@@ -293,15 +255,15 @@ def test_chains_sample_the_law_of_the_energy(kind):
         energies = naive.energy(model, every).numpy()
     else:
         energies = naive.reference_energies(model, law)
-    weights, final = law_of(energies), record.tokens[sweeps]
+    weights, final = distribution_of(energies), record.tokens[sweeps]
     assert distance(final, weights, 3) < 1.3 * floor(weights, count)
-    assert distance(final, law_of(0.6 * energies), 3) > 1.3 * floor(weights, count)
+    assert distance(final, distribution_of(0.6 * energies), 3) > 1.3 * floor(weights, count)
     np.testing.assert_allclose(record.energies[-1], chains.energy(), rtol=0, atol=1e-9)
     if sampler == "mh":  # the same at another inverse temperature
         chains = open_chains(model, starts, energy, "none", sampler=sampler, reference=given)
         betas = np.full(count, 0.6)
         record = advance(chains, *numbers(count, 4, sweeps), starts.numpy(), {sweeps}, None, betas)
-        flat = law_of(0.6 * energies)
+        flat = distribution_of(0.6 * energies)
         assert distance(record.tokens[sweeps], flat, 3) < 1.3 * floor(flat, count)
 
 
@@ -365,7 +327,7 @@ def test_tempering_samples_the_target_and_says_what_swapped(tmp_path):
     model, law = build(SMALL["n=2"], 1.5), reference_law(3)
     manifest = temper(model, law, tmp_path)
     tokens = Sequences.open(tmp_path / "sweep-12.parquet").tokens
-    weights = law_of(naive.reference_energies(model, law))
+    weights = distribution_of(naive.reference_energies(model, law))
     assert distance(tokens, weights, 3) < 1.3 * floor(weights, 1500)
     listed = Manifest.read(manifest, "clones")
     assert listed.about["inverse_temperatures"] == [1.0, 0.6, 0.3]

@@ -111,25 +111,20 @@ class MaskedChains:
 
     def _score(self, features: Tensor, tokens: Tensor) -> Tensor:
         """Scores, float64, of tokens (n, m) under the logits of features (n, m, d)."""
-        scores = self._any_score(features, tokens)
-        if len(self.special):
-            scores = scores.masked_fill(torch.isin(tokens, self.special), 0.0)
-        return scores
-
-    def _any_score(self, features: Tensor, tokens: Tensor) -> Tensor:
-        """The same without regard to special tokens."""
         if self.norm:
             size = self.heads_at_once
-            pieces = zip(
+            parts = zip(
                 features.flatten(0, 1).split(size), tokens.flatten().split(size), strict=True
             )
-            return torch.cat([_log_probability(self.model, *piece) for piece in pieces]).view_as(
-                tokens
-            )
-        scores = self.model.head_rows(features, tokens).double()
+            found = torch.cat([_log_probability(self.model, *part) for part in parts])
+            scores = found.view_as(tokens)
+        else:
+            scores = self.model.head_rows(features, tokens).double()
         if self.mean_row is not None:
             weight, shift = self.mean_row
             scores -= (features @ weight).double() + shift
+        if len(self.special):
+            scores = scores.masked_fill(torch.isin(tokens, self.special), 0.0)
         return scores
 
 

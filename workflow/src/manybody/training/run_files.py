@@ -3,14 +3,18 @@
 import hashlib
 import math
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from manybody.io import checkpoints
 from manybody.io.atomic import atomic
 from manybody.io.manifest import write_manifest
 from manybody.io.quick_start import number_column, text_column
 from manybody.io.resume import Resume
+from manybody.training.batches import training_set, validation_set
 
 HISTORY = {
     "step": "int64",
@@ -62,6 +66,38 @@ def fingerprint(tokens, description: dict) -> str:
             )
         digest.update(part)
     return digest.hexdigest()
+
+
+class Given(NamedTuple):
+    """Sequences of a run, and where its state is kept."""
+
+    tokens: np.ndarray  # (N, L), those that are trained on
+    validation: Tensor  # (n, L) int64
+    masks: Tensor | None  # as of `validation_set`
+    fingerprints: dict[str, str]  # by split
+    resume: Resume
+
+
+def opened(settings: dict, data: dict, out: Path, device: torch.device, code: str, **more) -> Given:
+    """The sequences of a run by its recipe; its state can only be one of the same arguments.
+
+    `more` are digests of other data. The number of processes is left out: a run may go on with
+    another number of GPUs.
+    """
+    description, recipe = settings["description"], settings["recipe"]
+    tokens, held_out = training_set(data["train"].tokens, recipe), data["validation"].tokens
+    splits = {"train": tokens, "validation": held_out}
+    marks = {split: fingerprint(some, description) for split, some in splits.items()}
+    chosen, masks = validation_set(len(held_out), description["length"], recipe)
+    validation = torch.from_numpy(np.asarray(held_out[chosen]).astype("int64"))
+    identity = {
+        "about": settings,
+        "data": {**marks, **more},
+        "code": code,
+        "torch": torch.__version__,
+        "device": device.type,
+    }
+    return Given(tokens, validation, masks, marks, Resume(out / "resume", identity))
 
 
 def save_checkpoint(out: Path, model, step: int, about: dict) -> Path:

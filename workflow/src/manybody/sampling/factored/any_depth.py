@@ -23,34 +23,12 @@ map of the d numbers u. If u becomes u + delta, it changes by the bilinear form
 `DirectSquare` keeps P^l u and goes through all |V| channels: better for d near |V|.
 """
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from manybody.sampling import footprint
 from manybody.sampling.factored.copies import Parameters, all_copies
 from manybody.sampling.footprint import has_tables
-
-
-@dataclass
-class Proposals:
-    """Proposals (n,) and what accepting them changes."""
-
-    chains: Tensor
-    positions: Tensor
-    tokens: Tensor
-    states: list[Tensor]
-    features: Tensor
-    scores: Tensor | None
-    normalizers: Tensor | None
-
-    def only(self, which: Tensor) -> "Proposals":
-        """Those of a mask (n,)."""
-        chosen = [part[which] for part in (self.chains, self.positions, self.tokens)]
-        states = [change[which] for change in self.states]
-        rest = (self.features, self.scores, self.normalizers)
-        return Proposals(*chosen, states, *(None if part is None else part[which] for part in rest))
 
 
 class DeepChains:
@@ -75,7 +53,7 @@ class DeepChains:
     def rebuild(self) -> None:
         inputs, self.features = all_copies(self.parameters, self.tokens)
         self.states = [square.open(u) for square, u in zip(self.squares, inputs, strict=True)]
-        self.scores, self.normalizers = self._scores(self.features, self.tokens)
+        self.scores = self._scores(self.features, self.tokens)
 
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
         return self._head(self.features[chains, positions])
@@ -85,45 +63,33 @@ class DeepChains:
 
     @torch.no_grad()
     def log_ratio(self, chains: Tensor, positions: Tensor, proposals: Tensor):
-        size = self.batch
-        parts = [
-            self._propose(chains[m : m + size], positions[m : m + size], proposals[m : m + size])
-            for m in range(0, len(chains), size)
-        ]
-        if not parts:
-            return torch.zeros(0, dtype=torch.float64, device=self.tokens.device), []
+        each = footprint.proposal_bytes(self.parameters, self.energy_name)
+        size = max(1, footprint.PROPOSALS // each)
+        moves = (some.split(size) for some in (chains, positions, proposals))
+        parts = [self._propose(*some) for some in zip(*moves, strict=True)]
         return torch.cat([ratios for ratios, _ in parts]), [part for _, part in parts]
 
     def accept(self, handle, accepted: Tensor) -> None:
         for part in handle:
-            here, accepted = accepted[: len(part.chains)], accepted[len(part.chains) :]
-            self._take(part.only(here))
+            here, accepted = accepted[: len(part[0])], accepted[len(part[0]) :]
+            self._take(*(values[here] for values in part))
 
-    def _take(self, moves: Proposals) -> None:
-        rows = moves.chains
-        self.tokens[rows, moves.positions] = moves.tokens
-        for state, change in zip(self.states, moves.states, strict=True):
-            state[rows] += change
-        self.features[rows] = moves.features
-        self.scores[rows] = moves.scores
-        if moves.normalizers is not None:
-            self.normalizers[rows] = moves.normalizers
-
-    @property
-    def batch(self) -> int:
-        """Proposals whose changes are computed together."""
-        each = footprint.proposal_bytes(self.parameters, self.energy_name)
-        return max(1, footprint.PROPOSALS // each)
+    def _take(self, chains, positions, proposals, features, scores, *changes) -> None:
+        self.tokens[chains, positions] = proposals
+        for state, change in zip(self.states, changes, strict=True):
+            state[chains] += change
+        self.features[chains] = features
+        self.scores[chains] = scores
 
     def _propose(self, chains: Tensor, positions: Tensor, proposals: Tensor):
+        """Ratios (n,) of proposals, and what `_take` needs of them."""
         tokens = self.tokens[chains]
         changes, features = self._changes(chains, tokens, positions, proposals)
         features = self.features[chains] + clear(features, positions)
         tokens = tokens.scatter(1, positions[:, None], proposals[:, None])
-        scores, normalizers = self._scores(features, tokens)
+        scores = self._scores(features, tokens)
         rises = clear(scores - self.scores[chains], positions)
-        part = Proposals(chains, positions, proposals, changes, features, scores, normalizers)
-        return rises.sum(1), part
+        return rises.sum(1), (chains, positions, proposals, features, scores, *changes)
 
     def _changes(self, chains, tokens, positions, proposals):
         """Changes of the states of the squared layers, and of the features (n, L, d)."""
@@ -141,29 +107,25 @@ class DeepChains:
             m = layer - 1
             delta = torch.addcmul(along[m][:, None], factor[..., None], across[m][:, :, None])
             clear(delta, positions)
-            if layer == 1:
-                change = Change(delta, positions, along[m], across[m], factor)
-            else:
+            vectors = (along[m], across[m], factor) if layer == 1 else None
+            if layer > 1:
                 read = sum(pending[layer][1:], pending[layer][0])
                 delta = delta + parameters.mixing[layer] @ read
-                change = Change(delta, positions)
-            state, read, rise = square.change(self.states[m][chains], change)
+            state, read, rise = square.change(self.states[m][chains], delta, positions, vectors)
             changes.append(state)
             features = features + rise
             for target, part in zip(square.targets, [] if read is None else read, strict=True):
                 pending[target].append(part)
         return changes, features
 
-    def _scores(self, features: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Scores (n, L) of the current tokens and, for norm, log sum exp h_j (n, L)."""
+    def _scores(self, features: Tensor, tokens: Tensor) -> Tensor:
+        """Scores (n, L) of the current tokens."""
         parameters = self.parameters
         if self.energy_name == "raw":
             scores = (features * parameters.score_left[tokens]).sum(-1)
-            return scores + parameters.score_bias[tokens], None
-        logits = self._head(features)
+            return scores + parameters.score_bias[tokens]
         scores = (features * parameters.left[-1][tokens]).sum(-1) + parameters.bias[tokens]
-        normalizers = logits.logsumexp(-1).double()
-        return scores - normalizers, normalizers
+        return scores - self._head(features).logsumexp(-1).double()
 
     def _head(self, features: Tensor) -> Tensor:
         return features.to(self.head_left.dtype) @ self.head_left + self.head_bias
@@ -223,22 +185,6 @@ class _FirstSquare:
         return products[:, :, :-1], products[:, :, -1]
 
 
-@dataclass
-class Change:
-    """Changes delta (n, L copies, L positions, d) of the input u of a squared layer.
-
-    Where only the first square lies below, delta_jk = along_k + factor_jk * across_j, with `along`
-    and `across` (n, L, d) and `factor` (n, L, L): 2 L vectors instead of L^2. The copy that masks
-    the changed position, `masked` (n,), never changes.
-    """
-
-    delta: Tensor
-    masked: Tensor
-    along: Tensor | None = None
-    across: Tensor | None = None
-    factor: Tensor | None = None
-
-
 def clear(values: Tensor, copies: Tensor) -> Tensor:
     """`values` (n, L, ...) with the named copy (n,) of each chain set to zero, in place."""
     values[torch.arange(len(values), device=values.device), copies] = 0.0
@@ -292,31 +238,36 @@ class TableSquare:
     def open(self, u: Tensor) -> Tensor:
         return u
 
-    def change(self, u: Tensor, change: Change) -> tuple[Tensor, Tensor | None, Tensor]:
-        """For u (n, L, L, d): the change of the state, of what each target reads
-        (targets, n, L, L, d), and of the last layer's features (n, L, d)."""
-        delta = change.delta
+    def change(
+        self, u: Tensor, delta: Tensor, masked: Tensor, vectors: tuple | None
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        """For u (n, L copies, L positions, d) and its change delta: the change of the state, of
+        what each target reads (targets, n, L, L, d), and of the last layer's features (n, L, d).
+
+        Where only the first square lies below, delta_jk = along_k + factor_jk * across_j, given as
+        `vectors` along and across (n, L, d) and factor (n, L, L): 2 L vectors instead of L^2. The
+        copy that masks the changed position, `masked` (n,), never changes.
+        """
         both = u.mul(2.0).add_(delta)
         weighted = self.outer[:, :, None] * delta
         products = (weighted.mT @ both).flatten(2)
-        read = self._between(change, both) if self.targets else None
+        read = self._between(both, delta, masked, vectors) if self.targets else None
         return delta, read, products @ self.to_output
 
-    def _between(self, change: Change, both: Tensor) -> Tensor:
-        if change.along is None:
-            products = (change.delta[..., :, None] * both[..., None, :]).flatten(-2)
+    def _between(self, both: Tensor, delta: Tensor, masked: Tensor, vectors) -> Tensor:
+        if vectors is None:
+            products = (delta[..., :, None] * both[..., None, :]).flatten(-2)
             read = products @ self.between
         else:
-            of_position = self._matrices(change.along)
-            of_copy = self._matrices(change.across)
+            along, across, factor = vectors
+            # The matrices beta(x, .), (n, L, targets * d, d), of vectors x (n, L, d).
+            of_position, of_copy = (
+                (x @ self.between).unflatten(-1, (-1, self.rank)) for x in (along, across)
+            )
             read = (both.transpose(1, 2) @ of_position.mT).transpose(1, 2)
-            read = torch.addcmul(read, change.factor[..., None], both @ of_copy.mT)
-            clear(read, change.masked)
+            read = torch.addcmul(read, factor[..., None], both @ of_copy.mT)
+            clear(read, masked)
         return read.unflatten(-1, (len(self.targets), self.rank)).movedim(-2, 0)
-
-    def _matrices(self, x: Tensor) -> Tensor:
-        """beta(x, .) as matrices (n, L, targets * d, d) of x (n, L, d)."""
-        return (x @ self.between).unflatten(-1, (-1, self.rank))
 
 
 class DirectSquare:
@@ -329,15 +280,18 @@ class DirectSquare:
     def open(self, u: Tensor) -> Tensor:
         return u @ self.parameters.left[self.layer].T
 
-    def change(self, state: Tensor, change: Change) -> tuple[Tensor, Tensor | None, Tensor]:
+    def change(
+        self, state: Tensor, delta: Tensor, masked: Tensor, vectors: tuple | None
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
         """As `TableSquare.change`, for the state (n, L, L, |V|)."""
         parameters, left = self.parameters, self.parameters.left[self.layer].T
-        if change.along is None:
-            step = change.delta @ left
+        if vectors is None:
+            step = delta @ left
         else:
-            across = (change.across @ left)[:, :, None]
-            step = torch.addcmul((change.along @ left)[:, None], change.factor[..., None], across)
-            clear(step, change.masked)
+            along, across, factor = vectors
+            of_copy = (across @ left)[:, :, None]
+            step = torch.addcmul((along @ left)[:, None], factor[..., None], of_copy)
+            clear(step, masked)
         squares = state.mul(2.0).add_(step).mul_(step)
         last = parameters.layers - 1
         gathered = (parameters.mixing[last][:, None, :] @ squares).squeeze(-2)

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from manybody.io.compiled import njit
 from manybody.sampling.factored.copies import BATCH, Parameters
-from manybody.sampling.factored.two_layers import SUMS
+from manybody.sampling.factored.two_layers import SUMS, seen
 from manybody.sampling.reference import check_law
 
 WEIGHTS = {"raw": (1.0, 1.0, 1.0), "reference": (1.0, 1 / 2, 1 / 3)}  # of F1, F2 and F3
@@ -225,34 +225,6 @@ class OrderChains:
 
 
 # --- The compiled loops
-
-
-@njit(fastmath=SUMS, nogil=True, cache=True)
-def seen(
-    chains, positions, tokens, w, mixing1, direct, linear, square, triple, mean, g, out
-):  # fmt: skip
-    """out (n, |V|): o, what value b of positions[m] (n,) in chains[m] (n,) multiplies by rho_b.
-
-    tokens (C, L); w (C, L, |V|); g (|V|, |V|), mean (|V|,); the coefficients (L, L).
-    """
-    length, vocabulary = w.shape[1], w.shape[2]
-    for m in range(len(chains)):
-        c, i = chains[m], positions[m]
-        own, total = g[tokens[c, i]], out[m]
-        total[:] = 0.0
-        for j in range(length):
-            if j != i:
-                row, x, y = g[tokens[c, j]], linear[i, j], square[i, j]
-                for v in range(vocabulary):
-                    total[v] += (x * mean[v] + y * row[v]) * row[v]
-        for k in range(length):
-            row, back, weight = w[c, k], mixing1[k, i], triple[i, k]
-            for v in range(vocabulary):
-                value = row[v] - back * own[v]
-                total[v] += weight * value * value
-        for j in range(length):
-            if j != i:
-                total[tokens[c, j]] += direct[i, j]
 
 
 @njit(fastmath=SUMS, nogil=True, cache=True)

@@ -16,7 +16,7 @@ from torch import Tensor
 from manybody.data.vector_loops import add_rows
 from manybody.io.compiled import njit
 from manybody.sampling import footprint
-from manybody.sampling.factored.any_depth import DeepChains, Proposals, table
+from manybody.sampling.factored.any_depth import DeepChains, table
 from manybody.sampling.factored.copies import Parameters, all_copies
 
 # Sums may be regrouped (by the compiler, once) so that they use vector instructions.
@@ -141,7 +141,10 @@ def deep_changes(
             for t in range(s + 1, squares):
                 if s:
                     for j in range(length):
-                        bilinear(delta[j], both[j], between[s, t], of_each, read[t, j])
+                        # beta of all pairs of rows of delta_j and both_j
+                        forms_of(delta[j], between[s, t], of_each)
+                        for k in range(length):
+                            add_rows(read[t, j, k], both[j, k], of_each[k])
                     continue
                 # delta_jk = along_k + factor_jk across_j: L + L forms instead of L^2.
                 forms_of(along[0], between[0, t], of_each)
@@ -199,14 +202,6 @@ def forms_of(vectors, table, out):
     mix(vectors, table, out.reshape(len(out), table.shape[1]))
 
 
-@njit(nogil=True, cache=True)
-def bilinear(left, right, table, forms, total):
-    """total (m, d) += beta(left, right), row by row of (m, d)."""
-    forms_of(left, table, forms)
-    for k in range(len(total)):
-        add_rows(total[k], right[k], forms[k])
-
-
 class LoopedChains(DeepChains):
     """C chains under either energy; see `backends.Chains`."""
 
@@ -232,14 +227,14 @@ class LoopedChains(DeepChains):
     def rebuild(self) -> None:
         self.inputs, self.features = all_copies(self.parameters, self.tokens)
         self.states = list(self.inputs)
-        self.scores, self.normalizers = self._scores(self.features, self.tokens)
+        self.scores = self._scores(self.features, self.tokens)
 
     def _propose(self, chains: Tensor, positions: Tensor, proposals: Tensor):
         if not self.scores_first:
             return super()._propose(chains, positions, proposals)
         moves = (chains, positions, proposals)
         deltas, rises, ratios = self._run(*moves)
-        return ratios, Proposals(*moves, list(deltas), rises, None, None)
+        return ratios, (*moves, rises, ratios, *deltas)
 
     def _changes(self, chains, tokens, positions, proposals):
         deltas, rises, _ = self._run(chains, positions, proposals)
@@ -255,14 +250,12 @@ class LoopedChains(DeepChains):
         deep_changes(*map(Tensor.numpy, given), *self._arrays, *map(Tensor.numpy, found))
         return deltas, rises, ratios
 
-    def _take(self, moves: Proposals) -> None:
+    def _take(self, chains, positions, proposals, features, scores, *changes) -> None:
         if self.scores_first:
             mixing, _, _, _, to_output, *_ = self._arrays
-            deltas = torch.stack(moves.states)
-            given = map(Tensor.numpy, (moves.chains, self.inputs, deltas))
-            complete_rises(*given, mixing, to_output, moves.features.numpy())
-            moves.features += self.features[moves.chains]
-            tokens = self.tokens[moves.chains]
-            tokens.scatter_(1, moves.positions[:, None], moves.tokens[:, None])
-            moves.scores, _ = self._scores(moves.features, tokens)
-        super()._take(moves)
+            given = map(Tensor.numpy, (chains, self.inputs, torch.stack(changes)))
+            complete_rises(*given, mixing, to_output, features.numpy())
+            features += self.features[chains]
+            tokens = self.tokens[chains].scatter(1, positions[:, None], proposals[:, None])
+            scores = self._scores(features, tokens)
+        super()._take(chains, positions, proposals, features, scores, *changes)

@@ -66,7 +66,10 @@ class PairedChains:
 
         tokens, tables, rough = given([self.tokens]), given(self._tables), given(self._rough)
         caches, copies = given(caches), given(copies)
-        self._for_values = (*tokens, copies[0], *rough[:2], rough[3])
+        mixing1, mixing2, _, sent, _ = rough
+        none = given([torch.zeros_like(self._rough[1]), torch.zeros_like(self._rough[3][0])])
+        self._for_values = (*tokens, copies[0], mixing1, mixing2, none[0], none[0], mixing2)
+        self._for_values += (none[1], sent)
         self._for_ratios = (*tokens, *copies, *rough)
         self._for_moves = (*tokens, *caches, copies, *tables)
         alone, own = given(self._alone)
@@ -81,7 +84,7 @@ class PairedChains:
         right, left = self._head
         values = left.new_empty(len(chains), self.parameters.vocabulary)
         where = map(self._as_given, (chains, positions))
-        self._steps.masked_values(*where, *self._for_values, self._as_given(values))
+        self._steps.seen(*where, *self._for_values, self._as_given(values))
         if not self.parameters.full:
             values = values @ right
         return values @ left + self.parameters.bias
@@ -105,23 +108,35 @@ class PairedChains:
 
 
 @njit(fastmath=SUMS, nogil=True, cache=True)
-def masked_values(chains, positions, tokens, w, mixing1, mixing2, sent, out):
-    """out (n, |V|): sum_k A2_ik x_k of the copy of chains[m] (n,) that masks i = positions[m] (n,),
-    where x_k is the one-hot s_k (0 for k = i) plus (W_k - A1_ki G_i)^2. w (C, L, |V|)."""
+def seen(
+    chains, positions, tokens, w, mixing1, direct, linear, square, triple, mean, g, out
+):  # fmt: skip
+    """out (n, |V|): o of `by_order`, what value b of positions[m] (n,) in chains[m] (n,) multiplies
+    by rho_b.
+
+    tokens (C, L); w (C, L, |V|); g (|V|, |V|), mean (|V|,); the coefficients (L, L), of which those
+    that are 0 cost nothing. With direct = triple = A2 and no others it is sum_k A2_ik x_k of the
+    copy that masks i, where x_k is the one-hot s_k (0 for k = i) plus (W_k - A1_ki G_i)^2.
+    """
     length, vocabulary = w.shape[1], w.shape[2]
     for m in range(len(chains)):
         c, i = chains[m], positions[m]
-        g = sent[tokens[c, i]]
-        total = out[m]
+        own, total = g[tokens[c, i]], out[m]
         total[:] = 0.0
+        for j in range(length):
+            if j != i:
+                row, x, y = g[tokens[c, j]], linear[i, j], square[i, j]
+                if x != 0.0 or y != 0.0:
+                    for v in range(vocabulary):
+                        total[v] += (x * mean[v] + y * row[v]) * row[v]
         for k in range(length):
-            own, weight, row = mixing1[k, i], mixing2[i, k], w[c, k]
+            row, back, weight = w[c, k], mixing1[k, i], triple[i, k]
             for v in range(vocabulary):
-                value = row[v] - own * g[v]
+                value = row[v] - back * own[v]
                 total[v] += weight * value * value
-        for k in range(length):
-            if k != i:
-                total[tokens[c, k]] += mixing2[i, k]
+        for j in range(length):
+            if j != i:
+                total[tokens[c, j]] += direct[i, j]
 
 
 @njit(fastmath=SUMS, nogil=True, cache=True)
@@ -197,7 +212,7 @@ def raw_scores(tokens, w, s, u, mixing2, alone, sent, read, own, out):
 
 
 LOOPS = SimpleNamespace(
-    masked_values=masked_values,
+    seen=seen,
     score_changes=score_changes,
     replace_tokens=replace_tokens,
     raw_scores=raw_scores,
@@ -208,13 +223,15 @@ class OnTensors:
     """The same steps as operations on all chains at once, for a GPU."""
 
     @staticmethod
-    def masked_values(chains, positions, tokens, w, mixing1, mixing2, sent, out) -> None:
+    def seen(
+        chains, positions, tokens, w, mixing1, direct, linear, square, mixing2, mean, sent, out
+    ) -> None:
         states = tokens[chains]
         own = sent[states.gather(1, positions[:, None])]
         values = w[chains] - mixing1.T[positions][..., None] * own
         torch.sum(mixing2[positions][..., None] * values.square_(), 1, out=out)
-        direct = mixing2[positions].scatter(1, positions[:, None], 0.0)
-        out.scatter_add_(1, states, direct)
+        own = mixing2[positions].scatter(1, positions[:, None], 0.0)
+        out.scatter_add_(1, states, own)
 
     @staticmethod
     def score_changes(
