@@ -17,6 +17,7 @@ from manybody.io import lease as leases
 from manybody.io.atomic import ArtifactError
 from manybody.io.lease import lease
 from manybody.io.manifest import Manifest
+from manybody.io.resume import Resume
 from manybody.models import build, stored
 from manybody.training import checkpoint_steps, learner, learning_rate, loop
 from manybody.training.batches import Batches, validation_set
@@ -579,6 +580,6 @@ def test_a_new_run_leaves_nothing_of_an_old_one_behind(tmp_path):
 @pytest.mark.parametrize(("save_every", "states"), [(60.0, 0), (0.0, 7)])
 def test_a_checkpoint_after_a_moment_takes_no_state(tmp_path, monkeypatch, save_every, states):
     saved = []
-    monkeypatch.setattr(loop.Resume, "save", lambda self, step, *_: saved.append(step))
+    monkeypatch.setattr(Resume, "save", lambda self, step, *_: saved.append(step))
     run(tmp_path / "run", save_every=save_every)
     assert len(saved) == states

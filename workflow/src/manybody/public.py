@@ -161,15 +161,15 @@ def sample_potts(
 
     >>> J, U = np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3)
     >>> tokens = sample_potts(J, U, beta=2.0, sequences=1000)
-    >>> alike = (tokens[:, 0] == tokens[:, 1]).mean()  # exp(4) / (exp(4) + 2) = 0.965
-    >>> bool(0.93 < alike < 0.99)
+    >>> equal = (tokens[:, 0] == tokens[:, 1]).mean()  # exp(4) / (exp(4) + 2) = 0.965
+    >>> bool(0.93 < equal < 0.99)
     True
     """
     from manybody.data import pair_gibbs
     from manybody.data.hamiltonian import Hamiltonian
 
-    law = Hamiltonian(couplings, colours, beta)
-    return pair_gibbs.sample(law, sequences, sweeps, np.random.SeedSequence(seed)).tokens
+    model = Hamiltonian(couplings, colours, beta)
+    return pair_gibbs.sample(model, sequences, sweeps, np.random.SeedSequence(seed)).tokens
 
 
 # --- Models --------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def spectrum(
     `order` k <= `orders`, `Var g`, `mean degree` = M_1 / Var g, and what r differs in; `value`, its
     standard error `se`, `share` of Var g, `state` (`measured`, or `upper bound`: below 3 se).
 
-    law: where r is from: another block of `text`, the `unigram` law, or the `model` itself.
+    law: where r is from: another block of `text`, the distribution of `unigram`s, or the `model`.
     options: `forwards`, a cap (100,000), `seed`, and others of `manybody.measure.spectrum`.
     Raises `manybody.io.refusal.Refusal` for tokens that are too few or do not fit.
 

@@ -76,7 +76,7 @@ def open_chains(
     if sampler == "ancestral":
         return Causal(model, tokens)
     if sampling.by_order(sampler, energy, model.about):
-        mu = None if reference is None else reference.law
+        mu = None if reference is None else reference.mu
         chains = factored.open_by_order(model, tokens, energy, gauge, mu)
         return FactoredGibbs(model, chains) if sampler == "gibbs" else chains
     if sampler == "gibbs" and energy in ("raw", "norm"):

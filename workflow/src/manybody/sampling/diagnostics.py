@@ -61,7 +61,7 @@ def trace(
     error = (
         scores.std(axis=1, ddof=1) / np.sqrt(chains) if chains > 1 else np.full(len(scores), np.nan)
     )
-    alike, others = same.sum(axis=1), chains * length - same.sum(axis=1)
+    equal, others = same.sum(axis=1), chains * length - same.sum(axis=1)
     with np.errstate(invalid="ignore"):  # a sweep without a real proposal has no acceptance
         taken = accepted.sum(axis=1) / others
     settings = settled(scores)
@@ -69,7 +69,7 @@ def trace(
         sweep=np.arange(sweeps + 1),
         score=scores.mean(axis=1),
         score_se=error,
-        same=np.append(np.nan, alike / (chains * length)),
+        same=np.append(np.nan, equal / (chains * length)),
         accepted=np.append(np.nan, taken),
         changed=changed.mean(axis=1) / length,
     )

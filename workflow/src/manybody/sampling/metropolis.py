@@ -249,13 +249,17 @@ def sample(
     if reference is not None:
         about |= dict(reference=reference.about)
     if not schedule.constant:
-        about |= dict(annealing=schedule.annealing, inverse_temperatures=schedule.ladder)
+        about |= dict(
+            annealing=schedule.annealing, inverse_temperatures=schedule.inverse_temperatures
+        )
     paths = 0 if reference is None or reference.paths is None else len(reference.paths.orders)
     group = group_size(model, energy, memory, precision, sampler, paths)
     group = max(1, group // schedule.replicas)
     out = Path(out)
     with torch_threads(threads), lease(out), torch.no_grad():
-        run = _CloneFiles(out, model, initial, sorted(set(sweeps)), about, schedule.ladder)
+        run = _CloneFiles(
+            out, model, initial, sorted(set(sweeps)), about, schedule.inverse_temperatures
+        )
         draws = Draws(seed, len(run.tokens), model.length, order, stream)
         _walk(run, model, draws, group, sampler, reference, schedule)
         return run.close(tokenizer)
@@ -337,10 +341,10 @@ class _CloneFiles:
         initial: np.ndarray,
         saves: list[int],
         about: dict,
-        ladder: tuple[float, ...],
+        inverse_temperatures: tuple[float, ...],
     ):
         self.out, self.initial, self.saves, self.about = out, initial, saves, about
-        self.ladder, replicas = ladder, len(ladder)
+        self.inverse_temperatures, replicas = inverse_temperatures, len(inverse_temperatures)
         self.vocabulary = model.vocabulary
         identity = about | dict(
             sweeps=saves,
@@ -415,9 +419,11 @@ class _CloneFiles:
         columns = trace(past.energies, past.same, past.accepted, past.changed, length)
         self._table("trace.parquet", columns)
         names = ["starts.parquet", "trace.parquet"]
-        if len(self.ladder) > 1:
-            self._table("tempering.parquet", tempering(past, self.ladder, count, length))
-            check_swaps(past.swaps, self.ladder)
+        if len(self.inverse_temperatures) > 1:
+            self._table(
+                "tempering.parquet", tempering(past, self.inverse_temperatures, count, length)
+            )
+            check_swaps(past.swaps, self.inverse_temperatures)
             names.append("tempering.parquet")
         names += [self._file(n).name for n in self.saves]
         if tokenizer is not None:

@@ -86,10 +86,10 @@ def redraw(
             positions = np.ascontiguousarray(visits[:, sweep, step])
             where = torch.from_numpy(positions).to(device)
             current = tokens[np.arange(count), positions]
-            law = chains.conditionals(every, where)
+            logits = chains.conditionals(every, where)
             if betas is not None:
-                law = law * torch.from_numpy(betas).to(law)[:, None]
-            drawn, gain = propose(law, uniforms[:, sweep, step, 0].copy(), current)
+                logits = logits * torch.from_numpy(betas).to(logits)[:, None]
+            drawn, gain = propose(logits, uniforms[:, sweep, step, 0].copy(), current)
             chains.replace(every, where, torch.from_numpy(drawn).to(device))
             tokens[np.arange(count), positions] = drawn
             if energies is not None:

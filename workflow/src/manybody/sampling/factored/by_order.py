@@ -30,30 +30,26 @@ from torch import Tensor
 from manybody.io.compiled import njit
 from manybody.sampling.factored.copies import BATCH, Parameters
 from manybody.sampling.factored.two_layers import SUMS, seen
-from manybody.sampling.reference import check_law
 
 WEIGHTS = {"raw": (1.0, 1.0, 1.0), "reference": (1.0, 1 / 2, 1 / 3)}  # of F1, F2 and F3
 
 
 class OrderChains:
-    """C chains on a CPU under "raw" or "reference", whose `law` is mu; see `backends.Chains`.
+    """C chains on a CPU under "raw", or "reference" with `mu` (|V|,); see `backends.Chains`.
 
-    Caches, tables and sums are of the model's own precision, energies are double. Raises `Refusal`
-    for a distribution without full support.
+    Caches, tables and sums are of the model's own precision, energies are double.
     """
 
     full_batches = False
     targeted = True  # `conditionals` are those of the energy
 
     def __init__(
-        self, parameters: Parameters, tokens: Tensor, energy: str, law: np.ndarray | None = None
+        self, parameters: Parameters, tokens: Tensor, energy: str, mu: np.ndarray | None = None
     ):
         self.tokens = tokens.clone()
         self.weights = WEIGHTS[energy]
         vocabulary, precision = parameters.vocabulary, parameters.precision
-        mu = torch.zeros(vocabulary, dtype=torch.float64)
-        if energy == "reference":
-            mu = torch.from_numpy(check_law(law, vocabulary))
+        mu = torch.from_numpy(mu / mu.sum() if energy == "reference" else np.zeros(vocabulary))
         mixing2 = parameters.mixing[-1]
         if parameters.layers == 1:
             mixing1 = torch.zeros_like(mixing2)
@@ -106,8 +102,7 @@ class OrderChains:
         self._inward = tuple(map(given, inward))
         self._mean, self._mixing = given(mean), (given(mixing1), given(mixing2))
         self._g, self._rho = given(g), given(rho)
-        number = self._g.dtype.type
-        self._inner_weights = (number(second), number(2 * third))
+        self._inner_weights = tuple(map(self._g.dtype.type, (second, 2 * third)))
         self._tables = (self._g, self._rho, given(rho * g), given(rho @ g.square().T))
         # rho_b . o and c1 . g_b for all b, through the ranks where there are any.
         self._read, self._sent = [rho.to(precision).T], [g.to(precision).T]
