@@ -102,8 +102,10 @@ class Fit:
         self.settings, self.recipe, self.out, self.device = settings, recipe, out, device
         given = data.get("sequence_weights")
         digest = None if given is None else hashlib.sha256(np.asarray(given).tobytes()).hexdigest()
-        self.given = opened(settings, data, out, device, code, sequence_weights=digest)
-        self.train = _tensor(self.given.tokens).to(device)
+        tokens, self.validation, _, self.fingerprints, self.resume = opened(
+            settings, data, out, device, code, sequence_weights=digest
+        )
+        self.train = _tensor(tokens).to(device)
         self.weighted = given is not None
         weights = given if self.weighted else np.ones(len(self.train))
         self.sequence_weights = torch.tensor(weights, dtype=torch.float64, device=device)
@@ -116,7 +118,6 @@ class Fit:
         if device.type == "cpu" and self.model.pair_parts() is not None:
             weights = self.sequence_weights.numpy()
             self.counted = Counted(self.train.numpy(), description["vocabulary"], weights)
-        self.resume = self.given.resume
         self.restarts: list[dict] = []  # what became of each
         self.best: dict | None = None  # restart, vector, rows, iterations and evaluations so far
 
@@ -309,9 +310,9 @@ class Fit:
         ]
         weights = self.sequence_weights.cpu() if self.weighted else None
         end = (best["iterations"], best["evaluations"], weights)
-        rows += _rows(model, self.train.cpu(), self.given.validation, *end)
+        rows += _rows(model, self.train.cpu(), self.validation, *end)
         about = {
-            "data": self.given.fingerprints,
+            "data": self.fingerprints,
             "restarts": self.restarts,
             "kept": best["restart"],
         }

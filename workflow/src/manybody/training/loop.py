@@ -93,7 +93,7 @@ def train(
             log.warning("kept as diverged: %s", error)
             run.about |= {"steps": sorted(run.kept), "diverged": error.step}
         if accelerator.is_main_process:
-            write_run(out, {**run.about, "data": run.given.fingerprints}, run.rows)
+            write_run(out, {**run.about, "data": run.fingerprints}, run.rows)
             run.resume.clear()
         accelerator.wait_for_everyone()
     return out / "manifest.json"
@@ -119,10 +119,12 @@ class TrainingRun:
     """One run on its way from step 0 to the last."""
 
     def __init__(self, settings: dict, data: dict, out: Path, accelerator, code, save_every):
-        self.given = opened(settings, data, out, accelerator.device, code)
-        (count, length), recipe = self.given.tokens.shape, settings["recipe"]
+        tokens, self.validation, self.masks, self.fingerprints, self.resume = opened(
+            settings, data, out, accelerator.device, code
+        )
+        (count, length), recipe = tokens.shape, settings["recipe"]
         self.recipe, self.out, self.accelerator = recipe, out, accelerator
-        self.save_every, self.resume = save_every, self.given.resume
+        self.save_every = save_every
         self.batches = Batches(count, length, recipe, settings["seed"], settings["stream"])
         if self.batches.sequences < accelerator.num_processes:
             raise Refusal(
@@ -132,9 +134,8 @@ class TrainingRun:
                 "training.batch",
             )
         self.checkpoints = checkpoint_steps(recipe)
-        self.learner = Learner(settings, self.given.tokens, self.batches.divisor, accelerator)
-        self.about = {
-            **settings,
+        self.learner = Learner(settings, tokens, self.batches.divisor, accelerator)
+        self.about = settings | {
             "order": self.learner.model.about.order,
             "steps": self.checkpoints,
         }
@@ -160,7 +161,6 @@ class TrainingRun:
             self.kept = {int(step): digest for step, digest in progress["kept"].items()}
         elif self.accelerator.is_main_process:
             clear(self.out, self.resume)
-            self.out.mkdir(parents=True, exist_ok=True)
             write_json(self.out / "model.json", self.about["description"])
 
     def advance(self) -> None:
@@ -256,15 +256,14 @@ class TrainingRun:
 
     def _validate(self) -> dict:
         """Loss per predicted token, its standard error over sequences, accuracy, tokens."""
-        validation, masks = self.given.validation, self.given.masks
-        size = len(validation)
+        size = len(self.validation)
         parts, rank = self.accelerator.num_processes, self.accelerator.process_index
         mine = slice(size * rank // parts, size * (rank + 1) // parts)
-        masks = None if masks is None else masks[mine]
+        masks = None if self.masks is None else self.masks[mine]
         sums = torch.zeros(3, size, dtype=torch.float64)
         if mine.stop > mine.start:
             with self.accelerator.autocast():
-                part = sequence_sums(self.learner.model, validation[mine], masks)
+                part = sequence_sums(self.learner.model, self.validation[mine], masks)
             for row, values in zip(sums, part, strict=True):
                 row[mine] = values
         sums = self.accelerator.reduce(sums.to(self.accelerator.device)).cpu().numpy()

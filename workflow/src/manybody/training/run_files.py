@@ -3,11 +3,9 @@
 import hashlib
 import math
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from manybody.io import checkpoints
 from manybody.io.atomic import atomic
@@ -68,21 +66,12 @@ def fingerprint(tokens, description: dict) -> str:
     return digest.hexdigest()
 
 
-class Given(NamedTuple):
-    """Sequences of a run, and where its state is kept."""
+def opened(settings: dict, data: dict, out: Path, device: torch.device, code: str, **more) -> tuple:
+    """The sequences of a run by its recipe, and its saved state, one of the same arguments.
 
-    tokens: np.ndarray  # (N, L), those that are trained on
-    validation: Tensor  # (n, L) int64
-    masks: Tensor | None  # as of `validation_set`
-    fingerprints: dict[str, str]  # by split
-    resume: Resume
-
-
-def opened(settings: dict, data: dict, out: Path, device: torch.device, code: str, **more) -> Given:
-    """The sequences of a run by its recipe; its state can only be one of the same arguments.
-
-    `more` are digests of other data. The number of processes is left out: a run may go on with
-    another number of GPUs.
+    Returns the training tokens (N, L), validation tokens (n, L) int64, their masks as of
+    `validation_set`, the fingerprints by split, and the state. `more` are digests of other data.
+    The number of processes is left out: a run may go on with another number of GPUs.
     """
     description, recipe = settings["description"], settings["recipe"]
     tokens, held_out = training_set(data["train"].tokens, recipe), data["validation"].tokens
@@ -97,7 +86,7 @@ def opened(settings: dict, data: dict, out: Path, device: torch.device, code: st
         "torch": torch.__version__,
         "device": device.type,
     }
-    return Given(tokens, validation, masks, marks, Resume(out / "resume", identity))
+    return tokens, validation, masks, marks, Resume(out / "resume", identity)
 
 
 def save_checkpoint(out: Path, model, step: int, about: dict) -> Path:

@@ -53,10 +53,9 @@ class OrderChains:
         mixing2 = parameters.mixing[-1]
         if parameters.layers == 1:
             mixing1 = torch.zeros_like(mixing2)
-            sent, sending = mixing2.new_zeros(vocabulary, vocabulary), None
+            sent = mixing2.new_zeros(vocabulary, vocabulary)
         else:
             mixing1, sent = parameters.mixing[0], parameters.value_rows(0)
-            sending = (parameters.left[0], parameters.right[0])
         read = parameters.score_rows()
         rho, g, mean = read - mu @ read, sent - mu @ sent, mu @ sent
         spread, bias = mu @ g.square(), parameters.score_bias - mu @ parameters.score_bias
@@ -109,9 +108,9 @@ class OrderChains:
         if not parameters.full:
             left = parameters.score_left - mu @ parameters.score_left
             self._read = [parameters.right[-1].to(precision), left.to(precision).T]
-            if sending:
-                left, right = sending
-                self._sent = [left.to(precision), (right - mu @ right).to(precision).T]
+            if parameters.layers > 1:
+                right = parameters.right[0] - mu @ parameters.right[0]
+                self._sent = [parameters.left[0].to(precision), right.to(precision).T]
         self.rebuild()
 
     def rebuild(self) -> None:
