@@ -61,19 +61,6 @@ def test_six_layers_whose_squares_take_both_forms_equal_explicit_masking(energy,
         chains.accept(handle, torch.ones(2, dtype=torch.bool))
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3, 4])
-@pytest.mark.parametrize("rank", [None, 3])
-def test_an_equal_token_changes_nothing(layers, rank):
-    model = make_model(layers, rank, 9, 6)
-    chains = open_chains(model, make_tokens(2, 6, 9))
-    every, at = torch.arange(2), torch.tensor([4, 1])
-    ratios, handle = chains.log_ratio(every, at, chains.tokens[every, at])
-    assert ratios.abs().max() == 0
-    energies = chains.energy()
-    chains.accept(handle, torch.ones(2, dtype=torch.bool))
-    assert torch.allclose(chains.energy(), energies, rtol=1e-13, atol=0)
-
-
 def test_proposals_in_several_batches_are_the_same_proposals(monkeypatch):
     model, tokens = make_model(4, 2, 19, 5), make_tokens(5, 5, 19)
     every, at, new = torch.arange(5), torch.arange(5), torch.arange(5) + 7

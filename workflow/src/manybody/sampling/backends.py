@@ -20,7 +20,7 @@ from manybody.models.base import Model
 from manybody.sampling import factored, footprint
 from manybody.sampling.masked import CoarseChains, MaskedChains
 from manybody.sampling.paths import PathChains
-from manybody.sampling.redraw import Causal, FactoredGibbs, MaskedGibbs
+from manybody.sampling.redraw import Causal, MaskedGibbs
 from manybody.sampling.reference import Reference
 
 
@@ -77,8 +77,7 @@ def open_chains(
         return Causal(model, tokens)
     if sampling.by_order(sampler, energy, model.about):
         mu = None if reference is None else reference.mu
-        chains = factored.open_by_order(model, tokens, energy, gauge, mu)
-        return FactoredGibbs(model, chains) if sampler == "gibbs" else chains
+        return factored.open_by_order(model, tokens, energy, gauge, mu, sampler)
     if sampler == "gibbs" and energy in ("raw", "norm"):
         return MaskedGibbs(model, MaskedChains(model, tokens, energy, gauge))
     if sampler == "gibbs":

@@ -25,11 +25,7 @@ class MaskedGibbs:
     targeted = False
 
     def __init__(self, model: Model, scored):
-        self.model, self.scored = model, scored
-
-    @property
-    def tokens(self) -> Tensor:
-        return self.scored.tokens
+        self.model, self.scored, self.tokens = model, scored, scored.tokens
 
     def conditionals(self, chains: Tensor, positions: Tensor) -> Tensor:
         return self.model.masked_logits(
@@ -44,19 +40,6 @@ class MaskedGibbs:
 
     def energy(self) -> Tensor:
         self.scored.rebuild()
-        return self.scored.energy()
-
-
-class FactoredGibbs(MaskedGibbs):
-    """The same by the caches of `factored.by_order`."""
-
-    def conditionals(self, chains: Tensor, positions: Tensor) -> Tensor:
-        return self.scored.logits(chains, positions)
-
-    def replace(self, chains: Tensor, positions: Tensor, tokens: Tensor) -> None:
-        self.scored.replace(chains, positions, tokens)
-
-    def energy(self) -> Tensor:
         return self.scored.energy()
 
 

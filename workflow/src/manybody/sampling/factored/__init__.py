@@ -14,7 +14,7 @@ from torch import Tensor
 from manybody.models.base import Model
 from manybody.sampling import footprint
 from manybody.sampling.factored.any_depth import DeepChains
-from manybody.sampling.factored.by_order import OrderChains
+from manybody.sampling.factored.by_order import GibbsChains, OrderChains
 from manybody.sampling.factored.copies import ExplicitChains as ExplicitChains
 from manybody.sampling.factored.copies import read
 from manybody.sampling.factored.deep_loops import LoopedChains
@@ -38,6 +38,9 @@ def open_chains(model: Model, tokens: Tensor, energy: str, gauge: str):
     return CHAINS[form](parameters, tokens.to(device), energy)
 
 
-def open_by_order(model: Model, tokens: Tensor, energy: str, gauge: str, mu) -> OrderChains:
+def open_by_order(
+    model: Model, tokens: Tensor, energy: str, gauge: str, mu, sampler: str
+) -> OrderChains:
     """Chains of `by_order` at `tokens` (C, L), on the CPU whatever the model's device."""
-    return OrderChains(read(deepcopy(model).cpu(), gauge), tokens.cpu(), energy, mu)
+    chains = GibbsChains if sampler == "gibbs" else OrderChains
+    return chains(read(deepcopy(model).cpu(), gauge), tokens.cpu(), energy, mu)

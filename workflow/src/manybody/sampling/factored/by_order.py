@@ -218,6 +218,13 @@ class OrderChains:
         return torch.addmm(rest, vectors, last)
 
 
+class GibbsChains(OrderChains):
+    """The same drawn from the model's own masked conditionals; the energy is recorded."""
+
+    targeted = False
+    conditionals = OrderChains.logits
+
+
 # --- The compiled loops
 
 

@@ -67,9 +67,18 @@ class PairedChains:
         tokens, tables, rough = given([self.tokens]), given(self._tables), given(self._rough)
         caches, copies = given(caches), given(copies)
         mixing1, mixing2, _, sent, _ = rough
-        none = given([torch.zeros_like(self._rough[1]), torch.zeros_like(self._rough[3][0])])
-        self._for_values = (*tokens, copies[0], mixing1, mixing2, none[0], none[0], mixing2)
-        self._for_values += (none[1], sent)
+        none = mixing2[:, :0]
+        self._for_values = (
+            *tokens,
+            copies[0],
+            mixing1,
+            mixing2,
+            none,
+            none,
+            mixing2,
+            sent[0],
+            sent,
+        )
         self._for_ratios = (*tokens, *copies, *rough)
         self._for_moves = (*tokens, *caches, copies, *tables)
         alone, own = given(self._alone)
@@ -114,21 +123,21 @@ def seen(
     """out (n, |V|): o of `by_order`, what value b of positions[m] (n,) in chains[m] (n,) multiplies
     by rho_b.
 
-    tokens (C, L); w (C, L, |V|); g (|V|, |V|), mean (|V|,); the coefficients (L, L), of which those
-    that are 0 cost nothing. With direct = triple = A2 and no others it is sum_k A2_ik x_k of the
-    copy that masks i, where x_k is the one-hot s_k (0 for k = i) plus (W_k - A1_ki G_i)^2.
+    tokens (C, L); w (C, L, |V|); g (|V|, |V|), mean (|V|,); the coefficients (L, L). With direct =
+    triple = A2 and no others, which are then (L, 0), it is sum_k A2_ik x_k of the copy that masks
+    i, where x_k is the one-hot s_k (0 for k = i) plus (W_k - A1_ki G_i)^2.
     """
     length, vocabulary = w.shape[1], w.shape[2]
     for m in range(len(chains)):
         c, i = chains[m], positions[m]
         own, total = g[tokens[c, i]], out[m]
         total[:] = 0.0
-        for j in range(length):
-            if j != i:
-                row, x, y = g[tokens[c, j]], linear[i, j], square[i, j]
-                if x != 0.0 or y != 0.0:
-                    for v in range(vocabulary):
-                        total[v] += (x * mean[v] + y * row[v]) * row[v]
+        for j in range(linear.shape[1]):
+            x, y = linear[i, j], square[i, j]
+            if j != i and (x != 0.0 or y != 0.0):
+                row = g[tokens[c, j]]
+                for v in range(vocabulary):
+                    total[v] += (x * mean[v] + y * row[v]) * row[v]
         for k in range(length):
             row, back, weight = w[c, k], mixing1[k, i], triple[i, k]
             for v in range(vocabulary):
