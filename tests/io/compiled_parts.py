@@ -50,7 +50,7 @@ def factored_model() -> list:
 
 
 def factored_chains() -> list:
-    """Ratios, logits and energies of chains (sampling.factored_cpu and factored_two_cpu)."""
+    """Ratios, logits and energies of chains (sampling.factored)."""
     import torch
 
     from manybody.models.factored.network import Factored

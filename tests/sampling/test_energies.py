@@ -203,7 +203,7 @@ def test_path_chains_are_the_mean_of_the_paths_of_the_definition(name):
 
 
 def test_the_mean_over_all_paths_is_the_energy_of_the_reference_law():
-    """Of a model that is not compatible: every order, and every block by its chance."""
+    """For a model that is not compatible: every order, and every block by its chance."""
 
     model, law = (
         build(dict(architecture="factored", vocabulary=2, length=3, layers=2, rank=2)),
@@ -269,7 +269,7 @@ def test_chains_draw_from_the_distribution_of_the_energy(name, sampler, energy, 
 
 @pytest.mark.parametrize("name", ["n=2", "bert"])
 def test_gibbs_draws_the_masked_conditionals(name):
-    """Of compatible conditionals that is their law; here the law that a sweep leaves alone."""
+    """From compatible conditionals come draws of their distribution; here, of a sweep's own."""
     model = build(SMALL[name], 0.6)
     every, count = states(model), 4000
     index, powers = torch.arange(81), 3 ** torch.arange(4).flip(0)

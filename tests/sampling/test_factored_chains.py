@@ -95,7 +95,7 @@ def walk(both, length, vocabulary):
 @pytest.mark.parametrize("rank", [None, 3])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_tensor_operations_of_two_layers_equal_the_compiled_loops(rank, dtype):
-    """What they do on a GPU, done on a CPU."""
+    """The work of a GPU, done on a CPU."""
     tolerance = 1e-11 if dtype == torch.float64 else 1e-4
     model, tokens = make_model(2, rank, 9, 6, dtype=dtype), make_tokens(4, 6, 9)
     compiled = open_chains(model, tokens)
@@ -114,7 +114,7 @@ def test_tensor_operations_of_two_layers_equal_the_compiled_loops(rank, dtype):
 def test_deep_models_in_tensors_equal_those_in_loops(
     layers, rank, vocabulary, length, energy, monkeypatch
 ):
-    """What deep models do on a GPU, and for vocabularies whose tables are too large."""
+    """The work of deep models on a GPU, and for vocabularies whose tables are too large."""
     if energy == "raw, features first":
         monkeypatch.setattr(footprint, "score_bytes", lambda sizes: 2**31)
     energy = energy.split(",")[0]

@@ -1,4 +1,4 @@
-"""What a clone's job says that it takes, from the config, and what its sampler reads of a model."""
+"""Memory that a clone's job asks for, from the config, and that its sampler reads of a model."""
 
 import json
 

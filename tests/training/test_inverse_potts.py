@@ -45,7 +45,7 @@ def full(seed: int = 1) -> plm.Full:
 
 
 def loss_and_gradients(counted, model):
-    """Of heads, or of the matrices that they are compared with."""
+    """The loss of heads, or of the matrices that they are compared with, and its slopes."""
     heads = isinstance(model, pl.Heads)
     return (pl.loss_and_gradients if heads else plm.gradients_of)(counted, model)
 

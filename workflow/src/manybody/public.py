@@ -289,7 +289,7 @@ def losses(model: Model, tokens: np.ndarray) -> np.ndarray:
 def spectrum(
     model: Model, tokens: np.ndarray, orders: int = 3, law: str = "text", **options
 ) -> pd.DataFrame:
-    """Which orders of interaction the logits of a model use on tokens (B, L): a table.
+    """The orders of interaction that the logits of a model use on tokens (B, L): a table.
 
     A block s of the tokens and another r are mixed, token by token; M_k is what flips of k tokens
     between the two do together (controls, section 6):

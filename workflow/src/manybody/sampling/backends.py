@@ -1,4 +1,4 @@
-"""Which backend holds the chains of a model under an energy, and what all of them can be asked.
+"""The backend that holds the chains of a model under an energy, and what all can be asked.
 
 A backend holds C chains under one model and one energy. For the logits h_i(s), those at position
 i with only i masked, the energies are (nats)

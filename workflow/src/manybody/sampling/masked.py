@@ -3,7 +3,7 @@
 The features (what the head reads) of every masked copy of the current state are kept, with the
 score of its token. A proposal at i computes the copies j != i of the new state and nothing of
 position i, whose copy the proposal does not change; accepting it keeps what was computed. So the
-next proposal distribution costs one product with the head and no forward.
+next proposal distribution costs one product with the head and no forward pass.
 
 Scores: "raw" reads one output row a copy; the gauge's mean over the |V| logits is one more row,
 the mean row of the linear head; "norm" needs all |V| rows of every copy, |V| d products a copy.
@@ -88,7 +88,7 @@ class MaskedChains:
 
     @property
     def copies_at_once(self) -> int:
-        """How many masked copies the work space holds."""
+        """The masked copies that the work space holds."""
         return max(1, self.work // self.copy_bytes)
 
     def _copies(self, tokens: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:

@@ -155,7 +155,7 @@ def group_size(
     sampler: str = "mh",
     paths: int = 0,
 ) -> int:
-    """How many chains fit into `memory` bytes at once, from the sizes of their caches.
+    """The number of chains that fit into `memory` bytes at once, from the sizes of their caches.
 
     Raises `MemoryError` when not even one does.
     """

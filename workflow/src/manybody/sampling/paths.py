@@ -21,7 +21,7 @@ from manybody.sampling.reference import Paths
 class PathChains(MaskedChains):
     """C chains at `tokens` (C, L) under the mean of M paths; see `backends.Chains`.
 
-    Caches take C M L (d + 1) numbers. A proposal costs a forward, its ratio M (L - 1) / 2.
+    Caches take C M L (d + 1) numbers. A proposal costs a forward pass, its ratio M (L - 1) / 2.
     """
 
     def __init__(self, model: Model, tokens: Tensor, paths: Paths):

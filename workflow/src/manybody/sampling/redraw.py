@@ -17,7 +17,7 @@ from manybody.sampling.footprint import COPIES
 
 
 class MaskedGibbs:
-    """Chains that redraw a token from the model's masked conditional: one forward a step.
+    """Chains that redraw a token from the model's masked conditional: one forward pass a step.
 
     `scored`, chains of an energy at the same tokens, is asked for that energy after each sweep.
     """

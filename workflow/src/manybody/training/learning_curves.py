@@ -1,4 +1,4 @@
-"""How well factored attention is inferred from M sequences: many fits to subsets of a source.
+"""Errors of factored attention inferred from M sequences: many fits to subsets of a source.
 
 There are two kinds of curve (docs/science/potts.md, sections 4 and 6). Both fit one head of free
 attention by L-BFGS to all L masks of the first M sequences of disjoint parts of the training split:

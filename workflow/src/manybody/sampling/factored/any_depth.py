@@ -132,7 +132,7 @@ class DeepChains:
 
 
 class _FirstSquare:
-    """How the first square answers to a token, as every layer above reads it."""
+    """The answer of the first square to a token, as every layer above reads it."""
 
     def __init__(self, parameters: Parameters):
         self.parameters = parameters
