@@ -48,12 +48,9 @@ class Counted:
         common = counts.argmax(axis=1)  # each site's most frequent colour
         # A table row for each other colour that occurs, and the rows of each sequence.
         rare = unique != common
-        present = np.zeros((self.length, vocabulary), bool)
-        present[np.nonzero(rare)[1], unique[rare]] = True
-        row_site, row_colour = np.nonzero(present)
-        number = np.zeros((self.length, vocabulary), np.int64)
-        number[present] = np.arange(len(row_site))
-        rows = number[np.nonzero(rare)[1], unique[rare]]
+        numbers = np.nonzero(rare)[1] * vocabulary + unique[rare]
+        present, rows = np.unique(numbers, return_inverse=True)
+        row_site, row_colour = np.divmod(present, vocabulary)
         offsets = np.concatenate([[0], rare.sum(axis=1).cumsum()])
         # What the compiled loops read.
         self.arrays = (
