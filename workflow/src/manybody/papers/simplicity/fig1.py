@@ -10,8 +10,9 @@ from manybody.papers import claims as records
 from manybody.papers import style
 from manybody.papers.claims import Comparison
 from manybody.papers.simplicity import learning
-from manybody.papers.simplicity.learning import Series, Student
+from manybody.papers.simplicity.learning import Series
 from manybody.papers.simplicity.students import (
+    Evaluated,
     StudentFigure,
     StudentInputs,
     Targets,
@@ -43,50 +44,33 @@ class Inputs(StudentInputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn, by series; comparisons, none where another figure has them."""
+    """What is drawn, by series; comparisons by claim, none where another figure has them."""
 
     drawn: pd.DataFrame
-    series: list[Series]
-    curves: list[pd.DataFrame]
-    seeds: int
-    scope: str
-    order: list[Comparison]
-    overlap: list[Comparison]
-    claims_reported_by: str | None
+    series: list[tuple[Series, pd.DataFrame]]
+    student: Evaluated
+    compared: dict[str, list[Comparison]]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses by epoch, and the times at which they saturate."""
-    return tables_of(Student.of(read_student(inputs)), block, inputs.claims_reported_by)
+    return tables_of(read_student(inputs), block, inputs.claims_reported_by)
 
 
-def tables_of(student: Student, block: Block, claims_reported_by: str | None = None) -> Tables:
+def tables_of(student: Evaluated, block: Block, claims_reported_by: str | None = None) -> Tables:
     """The same of a student."""
-    unit = 1 / files.steps_per_epoch(student.tested.history)
-    series = learning.ladder(student, block)
-    curves = [one.curve(student, "loss", "loss", unit) for one in series]
-    given = student.curves, block.ladder, student.labels
-    judged = not claims_reported_by
-    return Tables(
-        style.gathered(curves),
-        series,
-        curves,
-        student.seeds,
-        student.scope,
-        learning.ordered(*given) if judged else [],
-        learning.overlap(*given, block.control) if judged else [],
-        claims_reported_by,
-    )
+    unit = 1 / files.steps_per_epoch(student.history)
+    series = [(one, one.curve(student, unit=unit)) for one in learning.ladder(student, block)]
+    compared = {}
+    if not claims_reported_by:
+        compared["order-of-learning"] = learning.ordered(student, block.ladder)
+        compared["early-overlap"] = learning.overlap(student, block.ladder, block.control)
+    return Tables(style.gathered([curve for _, curve in series]), series, student, compared)
 
 
 def claims(tables: Tables) -> list[records.Claim]:
     """The order of learning, where no other figure of the same runs has it."""
-    if tables.claims_reported_by:
-        return []
-    return [
-        learning.in_order("fig1", "figure 1", tables.order, tables.scope),
-        learning.together_at_first("fig1", "figure 1", tables.overlap, tables.scope),
-    ]
+    return learning.claims("fig1", "figure 1", tables.compared, tables.student.scope)
 
 
 @style.in_house_style
@@ -94,20 +78,20 @@ def draw(tables: Tables):
     """The losses on a linear axis."""
     figure = style.new(1, 3.1)
     axes = figure.subplots()
-    for series, curve in zip(tables.series, tables.curves, strict=True):
+    for series, curve in tables.series:
         learning.draw_curve(axes, curve, series)
     axes.set(
         xlabel="training epoch",
         ylabel="test loss (nats per token)",
         xlim=(0, None),
-        title=tables.scope,
+        title=tables.student.scope,
     )
-    style.legend_below(axes, 2, title=learning.band(tables.seeds), alignment="left")
+    style.legend_below(axes, 2, title=learning.band(tables.student), alignment="left")
     return figure
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     return (
         "Figure 1, right: test loss of a student on clones of bounded order, against the epoch.\n\n"
         "Line and band are the mean and one standard deviation over runs, in nats per predicted "

@@ -14,11 +14,10 @@ from manybody.models import labels
 from manybody.papers import claims as records
 from manybody.papers import style
 from manybody.papers.claims import Comparison
-from manybody.papers.simplicity import chains as chains_of
 from manybody.papers.simplicity import learning
-from manybody.papers.simplicity.chains import Chains
-from manybody.papers.simplicity.learning import Student
 from manybody.papers.simplicity.students import (
+    DRIFT,
+    Chains,
     Evaluated,
     Evaluation,
     Pair,
@@ -26,6 +25,7 @@ from manybody.papers.simplicity.students import (
     StudentFigure,
     StudentInputs,
     Test,
+    agreement,
     read_evaluated,
 )
 
@@ -110,7 +110,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     found: dict[str, Evaluated] = {}
     for run, tested in zip(runs, read_evaluated(runs, inputs.clones), strict=True):
         found.setdefault(run.evaluation, tested)
-    chains = {one.clone: Chains.read(one) for one in inputs.clones}
+    chains = {one.clone: Chains(*files.read_trace(one.file())) for one in inputs.clones}
     return tables_of(found, chains, block)
 
 
@@ -131,9 +131,9 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
         labels.network(student.about["description"]),
         labels.scale(student.about, 1),
         _better(generators, block.test),
-        [chains_of.settled(one, sweep) for one, sweep in judged],
+        [one.settled(sweep) for one, sweep in judged],
         _samples(runs, chains, block, judged),
-        [part for pair in block.pairs for part in _same_losses(Student.of(student), pair, block)],
+        [part for pair in block.pairs for part in _same_losses(student, pair, block)],
         _verbatim(chains),
     )
 
@@ -169,8 +169,7 @@ def _label(run: Evaluated, rank: bool = False) -> str:
 
 def _losses(panel: str, label: str, run: Evaluated, target: str) -> pd.DataFrame:
     """A run's loss on a target by step; step 0 has no place on a log axis."""
-    curve = files.learning_curves(run.losses)
-    curve = curve[(curve["target"] == target) & (curve["step"] > 0)]
+    curve = run.curves[(run.curves["target"] == target) & (run.curves["step"] > 0)]
     numbers = curve["step"], curve["loss"], curve["loss_se"]
     return style.points(panel, label, run.about["seed"], *numbers)
 
@@ -230,13 +229,13 @@ def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[Compa
         tested |= {name: chains[name] for name in clones}
         losses = tuple(_last(run, name) for name in names)
         both = (chains[name] for name in clones)
-        agreements += chains_of.agreement(*both, losses, run.targets[paired.text]["sweep"])
-    left = [chains_of.forgotten(one, sweep) for one, sweep in judged]
-    return [*(chains_of.mixed(one) for one in tested.values()), *left, *agreements]
+        agreements += agreement(*both, losses, run.targets[paired.text]["sweep"])
+    left = [one.forgotten(sweep) for one, sweep in judged]
+    return [*(one.mixed() for one in tested.values()), *left, *agreements]
 
 
-def _same_losses(student: Student, pair: list[str], block: Block) -> list[Comparison]:
-    documents = [student.tested.targets[target] for target in pair]
+def _same_losses(student: Evaluated, pair: list[str], block: Block) -> list[Comparison]:
+    documents = [student.targets[target] for target in pair]
     fewer, more = (document["sweep"] for document in documents)
     label = f"{student.labels[pair[0]]}, {more} against {fewer} sweeps"
     return learning.similar_losses(label, student, *pair, block.control, paired=True)
@@ -269,7 +268,7 @@ def claims(tables: Tables) -> list[records.Claim]:
             "The chains' scores settle (figure 3b)",
             tables.settled,
             scope,
-            f"the score moves by less than {chains_of.DRIFT:.0%} of its total change in the last "
+            f"the score moves by less than {DRIFT:.0%} of its total change in the last "
             f"quarter of the sweeps",
         ),
         records.judged(

@@ -17,7 +17,7 @@ import pandas as pd
 from manybody.io import tables
 from manybody.io.options import Block, Seeds, key, refers
 from manybody.papers import inputs as needed
-from manybody.papers import training_runs
+from manybody.papers import readings
 from manybody.papers.figure import Adopting, Figure
 from manybody.papers.inputs import Displacements, Trained
 
@@ -177,7 +177,7 @@ def classes(lines: Lines) -> list[str]:
 
 
 @dataclass
-class Trajectory(training_runs.TrainedRun):
+class Trajectory(readings.TrainedRun):
     """A run, and how far its layers went: indexed by epoch, a column for each layer."""
 
     displacement: pd.DataFrame
@@ -217,8 +217,8 @@ class Group:
 
     @property
     def chosen(self) -> int:
-        """The seed that is shown (`training_runs.chosen`)."""
-        return training_runs.chosen(self.runs)
+        """The seed that is shown (`readings.chosen`)."""
+        return readings.chosen(self.runs)
 
     def counts(self, lines: Lines) -> dict[str, int]:
         """How many runs ended in each class."""
@@ -266,8 +266,7 @@ def read(inputs: Inputs) -> Staircase:
 
     held_out = Sequences.open(inputs.held_out.file())
     references = [
-        training_runs.TrainedRun(*training_runs.read(run.file()))
-        for run in [*inputs.lines, inputs.truth]
+        readings.TrainedRun(*readings.read_run(run.file())) for run in [*inputs.lines, inputs.truth]
     ]
     *fits, truth = map(_line, references)
     marginals = Line("single sites", 1, *marginal_loss(held_out.tokens, held_out.vocabulary))
@@ -298,14 +297,14 @@ def _group(given: Runs, base: str = "") -> Group:
 
 
 def _trajectory(path: str, moved: pd.DataFrame) -> Trajectory:
-    about, curve = training_runs.read(path)
+    about, curve = readings.read_run(path)
     mine = moved[moved["seed"] == about["seed"]]
     displacement = mine.pivot(index="step", columns="layer", values="value")
     displacement.index = displacement.index.map(curve.set_index("step")["epoch"])
     return Trajectory(about, curve, displacement)
 
 
-def _line(run: training_runs.TrainedRun) -> Line:
+def _line(run: readings.TrainedRun) -> Line:
     order, last = run.about["description"]["order"], run.curve.iloc[-1]
     train = run.about["final"].get("train_loss", math.nan)
     return Line(f"{order}-body fit", order, float(last["loss"]), float(last["loss_se"]), train)
