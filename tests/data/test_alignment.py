@@ -16,7 +16,7 @@ from manybody.io.seeds import run_settings
 from manybody.io.sequences import Sequences
 from manybody.models.stored import load_model
 from manybody.training import lbfgs
-from manybody.training.recipes import train_files
+from manybody.training.loop import train_files
 from manybody.training.run_files import NonFiniteLoss
 
 SHARES = dict(train=0.6, validation=0.2, test=0.2)

@@ -50,7 +50,7 @@ def factored_model() -> list:
 
 
 def factored_chains() -> list:
-    """Ratios, logits and energies of chains (sampling.factored_cpu and factored_two_cpu)."""
+    """Ratios, logits and energies of chains (sampling.factored)."""
     import torch
 
     from manybody.models.factored.network import Factored
@@ -99,7 +99,7 @@ def heat_bath() -> list:
             for weight in model.parameters():
                 weight.copy_(torch.randn(weight.shape, generator=draw) / 3)
         tokens, every = torch.randint(19, (13, 11), generator=draw), torch.arange(13)
-        chains = open_chains(model, tokens, "reference", reference=Reference(law=law))
+        chains = open_chains(model, tokens, "reference", reference=Reference(mu=law))
         for _ in range(8):
             sites = torch.randint(11, (13,), generator=draw)
             found += [chains.logits(every, sites), chains.conditionals(every, sites)]

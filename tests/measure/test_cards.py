@@ -14,7 +14,7 @@ from manybody.data import n_gram_clone
 from manybody.io import tables
 from manybody.io.atomic import ArtifactError
 from manybody.measure import cards, clones
-from manybody.sampling import combinations, metropolis
+from manybody.sampling import ENERGIES, NEEDS, metropolis
 from manybody.sampling.reference import reference
 from manybody.sampling.temperature import Schedule
 
@@ -131,8 +131,8 @@ def lacking(value, path="") -> set[str]:
 
 def test_all_kinds_of_clones_are_tried():
     samplers = {given.get("sampler", "mh") for given in CHAINED.values()}
-    assert samplers == set(combinations.NEEDS) == set(clones.SAMPLERS)
-    assert {given.get("energy", "raw") for given in CHAINED.values()} == set(combinations.ENERGIES)
+    assert samplers == set(NEEDS) == set(clones.SAMPLERS)
+    assert {given.get("energy", "raw") for given in CHAINED.values()} == set(ENERGIES)
     assert {smoothing for smoothing, _ in COUNTED.values()} == set(clones.SMOOTHINGS)
 
 

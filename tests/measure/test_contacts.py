@@ -28,7 +28,7 @@ from manybody.measure.contacts import (
     write_scores,
 )
 from manybody.models.stored import load_model
-from manybody.training.recipes import train_files
+from manybody.training.loop import train_files
 
 RESIDUES = np.array(list("-ACDEFGHIKLMNPQRSTVWY"))
 

@@ -13,7 +13,7 @@ from manybody.measure import maps
 from manybody.models import build, stored
 from manybody.models.objectives import masked_loss, sequence_sums
 from manybody.training.batches import validation_set
-from manybody.training.recipes import train_files
+from manybody.training.loop import train_files
 
 BATCH, LENGTH, VOCABULARY = 6, 8, 5
 SIZES = {"vocabulary": VOCABULARY, "length": LENGTH}

@@ -1,4 +1,4 @@
-"""What `import manybody` offers: each function's example runs, and nothing is imported before."""
+"""The functions of `import manybody`: their examples run, and nothing is imported before."""
 
 import doctest
 import inspect

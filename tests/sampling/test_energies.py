@@ -7,22 +7,23 @@ import pytest
 import torch
 from enumerated import distance, floor
 from pyarrow import parquet
-from test_metropolis import MODELS, SMALL, build, numbers, states
+from test_metropolis import ENERGIES, MODELS, SMALL, build, numbers, states
 
 from benchmarks import naive
+from manybody import sampling
 from manybody.io.manifest import Manifest
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import Sequences
 from manybody.models import build as build_model
 from manybody.models.base import Model
-from manybody.sampling import combinations, metropolis
+from manybody.sampling import metropolis
 from manybody.sampling.backends import bytes_needed, open_chains
-from manybody.sampling.factored import parameters as factored_parameters
 from manybody.sampling.factored.by_order import OrderChains
+from manybody.sampling.factored.copies import read
 from manybody.sampling.metropolis import advance
-from manybody.sampling.paths import PathChains, mean_energy
+from manybody.sampling.paths import PathChains
 from manybody.sampling.redraw import redraw
-from manybody.sampling.reference import Reference, check_law, draw_paths, unigram
+from manybody.sampling.reference import Reference, draw_paths, unigram
 from manybody.sampling.temperature import Schedule, check_swaps
 
 TOLERANCE = 1e-12
@@ -81,56 +82,14 @@ def hamiltonian(vocabulary, length, order, seed):
     return energies.reshape(-1)
 
 
-def law_of(energies):
+def distribution_of(energies):
     weights = np.exp(-(energies - energies.min()))
     return weights / weights.sum()
 
 
 def apart(one, other):
     """Total variation of the laws of two energies."""
-    return np.abs(law_of(np.asarray(one)) - law_of(np.asarray(other))).sum() / 2
-
-
-def tables(vocabulary, length, seed):
-    """One-body (L, |V|) and pair tables (L, L, |V|, |V|), pair (i, j) as i sees it."""
-    generator = np.random.default_rng(seed)
-    pairs = generator.normal(size=(length, length, vocabulary, vocabulary)) * 0.7
-    return generator.normal(size=(length, vocabulary)), pairs + pairs.transpose(1, 0, 3, 2)
-
-
-def test_zero_vectors_for_missing_tokens_depend_on_the_gauge():
-    """Tables of the same conditionals: u_ij(a) goes from the one-body term to the pair (i, j)."""
-    single, pairs = tables(3, 5, 0)
-    every = np.indices((3,) * 5).reshape(5, -1).T
-    off = ~np.eye(5, dtype=bool)
-    gauge = np.random.default_rng(1).normal(size=(5, 5, 3)) * 0.5 * off[..., None]
-
-    def zero(single, pairs):
-        """Pairs keep half of their weight in each of two positions, one-body terms all of it."""
-        places = np.arange(5)
-        seen = pairs[places[:, None], places, every[:, :, None], every[:, None, :]]
-        return single[places, every].sum(1) + (seen * off).sum((1, 2)) / 2
-
-    energies = zero(single, pairs)
-    shifted = zero(single - gauge.sum(1), pairs + gauge[..., None])
-    assert apart(shifted, energies) > 0.1
-    law = reference_law(3)
-    for one, two in ((single, pairs), (single - gauge.sum(1), pairs + gauge[..., None])):
-        model = Pairs(one, two, off)
-        assert apart(naive.reference_energies(model, law), energies) < TOLERANCE
-
-
-class Pairs(Conditionals):
-    """h_i[a] = - single_i[a] - sum_{j != i} pairs_ij(a, s_j)."""
-
-    def __init__(self, single, pairs, off):
-        super().__init__(np.zeros(3**5), 3, 5)
-        self.single, self.pairs, self.off = single, pairs, off
-
-    def features(self, tokens, mask=None):
-        places = np.arange(5)
-        seen = self.pairs[places[:, None], places, :, tokens.numpy()[:, None, :]]
-        return -torch.from_numpy(self.single + (seen * self.off[..., None]).sum(2))
+    return np.abs(distribution_of(np.asarray(one)) - distribution_of(np.asarray(other))).sum() / 2
 
 
 def reference_law(vocabulary, seed=0):
@@ -149,17 +108,21 @@ def test_reference_law_and_one_path_find_the_law_of_compatible_conditionals(
     model = Conditionals(energies, vocabulary, length)
     every, law = states(model), reference_law(vocabulary, seed)
     assert apart(naive.reference_energies(model, law), energies) < TOLERANCE
-    paths = draw_paths(length, 1, seed, law=law)
-    found = mean_energy(model, every.numpy(), paths)
+    paths = draw_paths(length, 1, seed, mu=law)
+    found = mean_energy(model, every, paths)
     start = energies[np.ravel_multi_index(paths.blocks[0], (vocabulary,) * length)]
     np.testing.assert_allclose(found, energies - start, rtol=0, atol=TOLERANCE)
     for kind in ("raw", "norm"):
         assert apart(naive.energy(model, every, kind), energies) > 0.1
 
 
+def mean_energy(model, tokens, paths):
+    return PathChains(model, tokens, paths).energy().numpy()
+
+
 def parameters(name):
     model = build(dict(architecture="factored") | CLOSED[name])
-    return model, factored_parameters.read(model, "none")
+    return model, read(model, "none")
 
 
 @pytest.mark.parametrize("name", CLOSED)
@@ -218,7 +181,7 @@ def test_path_chains_are_the_mean_of_the_paths_of_the_definition(name):
     model = build(MODELS[name])
     generator = torch.Generator().manual_seed(5)
     tokens = torch.randint(model.vocabulary, (9, model.length), generator=generator)
-    paths = draw_paths(model.length, 3, 4, law=reference_law(model.vocabulary))
+    paths = draw_paths(model.length, 3, 4, mu=reference_law(model.vocabulary))
     chains = PathChains(model, tokens, paths)
     for _ in range(8):
         some = torch.randperm(9, generator=generator)[:5]
@@ -240,7 +203,7 @@ def test_path_chains_are_the_mean_of_the_paths_of_the_definition(name):
 
 
 def test_the_mean_over_all_paths_is_the_energy_of_the_reference_law():
-    """Of a model that is not compatible: every order, and every block by its chance."""
+    """For a model that is not compatible: every order, and every block by its chance."""
 
     model, law = (
         build(dict(architecture="factored", vocabulary=2, length=3, layers=2, rank=2)),
@@ -250,63 +213,63 @@ def test_the_mean_over_all_paths_is_the_energy_of_the_reference_law():
     orders = np.array(list(itertools.permutations(range(3))))
     total = np.zeros(len(every))
     for block in every.numpy():
-        paths = draw_paths(3, len(orders), 0, law=law)
+        paths = draw_paths(3, len(orders), 0, mu=law)
         paths = type(paths)(orders, np.tile(block, (len(orders), 1)))
-        total += np.prod(law[block]) * mean_energy(model, every.numpy(), paths)
+        total += np.prod(law[block]) * mean_energy(model, every, paths)
     expected = naive.reference_energies(model, law)
     difference = total - expected
     np.testing.assert_allclose(difference, difference[0], rtol=0, atol=TOLERANCE)
-    one = mean_energy(model, every.numpy(), draw_paths(3, 1, 0, law=law))
+    one = mean_energy(model, every, draw_paths(3, 1, 0, mu=law))
     assert np.ptp(one - expected) > 0.01
 
 
-def test_a_law_without_full_support_is_refused():
-    law = unigram(np.array([[0, 0, 1]]), 4)
-    np.testing.assert_allclose(law, np.array([2.5, 1.5, 0.5, 0.5]) / 5)
-    with pytest.raises(Refusal, match="law: found 2 tokens without a share, the first is 1"):
-        check_law(np.array([0.5, 0.0, 0.0, 0.5]), 4)
-    with pytest.raises(Refusal, match=r"sums to 1\.5"):
-        check_law(np.full(3, 0.5), 3)
+def test_unigrams_give_every_token_a_share_and_paths_need_sequences():
+    mu = unigram(np.array([[0, 0, 1]]), 4)
+    np.testing.assert_allclose(mu, np.array([2.5, 1.5, 0.5, 0.5]) / 5)
     with pytest.raises(Refusal, match=r"paths: found 3, .* at most the 2 validation"):
         draw_paths(4, 3, 0, blocks=np.zeros((2, 4), dtype=int))
 
 
-@pytest.mark.parametrize("kind", ["heat-bath raw", "heat-bath", "mh closed", "mh brook"])
-def test_chains_sample_the_law_of_the_energy(kind):
+DRAWN = [
+    *((name, "mh", *pair) for name in SMALL for pair in ENERGIES),
+    ("n=2", "heat-bath", "raw", "none"),
+    ("n=2", "heat-bath", "reference", "none"),
+    ("n=2", "mh", "reference", "none"),
+    ("bert", "mh", "brook", "none"),
+]
+
+
+@pytest.mark.parametrize(("name", "sampler", "energy", "gauge"), DRAWN)
+def test_chains_draw_from_the_distribution_of_the_energy(name, sampler, energy, gauge):
     """Within what as many independent draws show, and far from the same at another temperature."""
-    name = "bert" if kind == "mh brook" else "n=2"
-    model = build(SMALL[name], 0.6 if name == "bert" else 0.5)
+    # A sweep forgets at least 0.3 (n = 2, 3) or 0.9 (bert) of what is left of the start.
+    scale, sweeps = {"n=2": (0.5, 30), "n=3": (0.3, 30), "bert": (0.6, 8)}[name]
+    model, count = build(SMALL[name], scale), 4000
     every, law = states(model), reference_law(3)
-    paths = draw_paths(4, 2, 1, law=law)
-    given = Reference(law=law, paths=paths)
-    energy = {"heat-bath raw": "raw", "mh brook": "brook"}.get(kind, "reference")
-    sampler = kind.split()[0]
-    count, sweeps = 4000, 20
-    starts = torch.zeros(count, 4, dtype=torch.int64)
-    chains = open_chains(model, starts, energy, "none", sampler=sampler, reference=given)
-    step = redraw if sampler == "heat-bath" else advance
-    record = step(chains, *numbers(count, 4, sweeps), starts.numpy(), {sweeps})
+    paths = draw_paths(4, 2, 1, mu=law)
     if energy == "brook":
         energies = naive.path_energy(model, every, paths).numpy()
-    elif energy == "raw":
-        energies = naive.energy(model, every).numpy()
-    else:
+    elif energy == "reference":
         energies = naive.reference_energies(model, law)
-    weights, final = law_of(energies), record.tokens[sweeps]
-    assert distance(final, weights, 3) < 1.3 * floor(weights, count)
-    assert distance(final, law_of(0.6 * energies), 3) > 1.3 * floor(weights, count)
-    np.testing.assert_allclose(record.energies[-1], chains.energy(), rtol=0, atol=1e-9)
-    if sampler == "mh":  # the same at another inverse temperature
-        chains = open_chains(model, starts, energy, "none", sampler=sampler, reference=given)
-        betas = np.full(count, 0.6)
-        record = advance(chains, *numbers(count, 4, sweeps), starts.numpy(), {sweeps}, None, betas)
-        flat = law_of(0.6 * energies)
-        assert distance(record.tokens[sweeps], flat, 3) < 1.3 * floor(flat, count)
+    else:
+        energies = naive.energy(model, every, energy, gauge).numpy()
+    starts, moves = torch.zeros(count, 4, dtype=torch.int64), numbers(count, 4, sweeps)
+    step = redraw if sampler == "heat-bath" else advance
+    for beta in (1.0, 0.6):
+        given = Reference(mu=law, paths=paths)
+        chains = open_chains(model, starts, energy, gauge, sampler=sampler, reference=given)
+        betas = None if beta == 1.0 else np.full(count, beta)
+        record = step(chains, *moves, starts.numpy(), {sweeps}, None, betas)
+        final, weights = record.tokens[sweeps], distribution_of(beta * energies)
+        other = distribution_of(0.6 / beta * energies)
+        assert distance(final, weights, 3) < 1.3 * floor(weights, count)
+        assert distance(final, other, 3) > 1.3 * floor(weights, count)
+        np.testing.assert_allclose(record.energies[-1], chains.energy(), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["n=2", "bert"])
 def test_gibbs_draws_the_masked_conditionals(name):
-    """Of compatible conditionals that is their law; here the law that a sweep leaves alone."""
+    """From compatible conditionals come draws of their distribution; here, of a sweep's own."""
     model = build(SMALL[name], 0.6)
     every, count = states(model), 4000
     index, powers = torch.arange(81), 3 ** torch.arange(4).flip(0)
@@ -351,12 +314,12 @@ def test_ancestral_sampling_draws_from_the_next_token_law():
     np.testing.assert_allclose(record.energies[0], -log_law[numbers_of], rtol=0, atol=1e-9)
 
 
-def temper(model, law, out, ladder=(1.0, 0.6, 0.3), count=1500, **more):
+def temper(model, law, out, inverse_temperatures=(1.0, 0.6, 0.3), count=1500, **more):
     """The manifest of a clone under E*_mu, by heat bath, after 12 sweeps."""
     return metropolis.sample(
         model, np.zeros((count, model.length), dtype=int), out, energy="reference", gauge="none",
         sweeps=[12], order="permuted", seed=4, about={}, sampler="heat-bath",
-        reference=Reference(law=law), schedule=Schedule(None, ladder), **more,
+        reference=Reference(mu=law), schedule=Schedule(None, inverse_temperatures), **more,
     )  # fmt: skip
 
 
@@ -364,7 +327,7 @@ def test_tempering_samples_the_target_and_says_what_swapped(tmp_path):
     model, law = build(SMALL["n=2"], 1.5), reference_law(3)
     manifest = temper(model, law, tmp_path)
     tokens = Sequences.open(tmp_path / "sweep-12.parquet").tokens
-    weights = law_of(naive.reference_energies(model, law))
+    weights = distribution_of(naive.reference_energies(model, law))
     assert distance(tokens, weights, 3) < 1.3 * floor(weights, 1500)
     listed = Manifest.read(manifest, "clones")
     assert listed.about["inverse_temperatures"] == [1.0, 0.6, 0.3]
@@ -376,17 +339,17 @@ def test_tempering_samples_the_target_and_says_what_swapped(tmp_path):
     assert table.groupby("inverse_temperature")["score"].mean().is_monotonic_increasing
 
 
-def test_a_ladder_without_swaps_is_refused(tmp_path):
+def test_a_inverse_temperatures_without_swaps_is_refused(tmp_path):
     model, law = build(MODELS["n=2"], 30.0), reference_law(7)
     with pytest.raises(Refusal, match=r"inverse_temperatures: found no swap between 1 and 0\.001"):
         temper(model, law, tmp_path, (1.0, 1e-3), count=4)
     check_swaps(np.ones((4, 1)), (1.0, 0.5))
 
 
-def test_a_killed_run_of_a_ladder_writes_the_same_files(tmp_path, monkeypatch):
+def test_a_killed_run_of_a_inverse_temperatures_writes_the_same_files(tmp_path, monkeypatch):
     """In groups of chains, whose replicas stay together."""
     model, law = build(SMALL["n=2"], 1.5), reference_law(3)
-    shared, each = bytes_needed(model, "reference", "none", sampler="heat-bath")
+    shared, each = bytes_needed(model, "reference", sampler="heat-bath")
     memory = shared + 2000 * each
     temper(model, law, tmp_path / "whole", memory=memory)
     add, calls = metropolis._CloneFiles.add, []
@@ -412,17 +375,17 @@ def test_annealing_ends_at_the_target():
     np.testing.assert_allclose(found, [0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
 
 
-@pytest.mark.parametrize("sampler", combinations.NEEDS)
+@pytest.mark.parametrize("sampler", sampling.NEEDS)
 def test_every_combination_of_sampler_and_energy_opens(sampler):
     model = build(MODELS["n=2"])
     tokens = torch.randint(7, (3, 6), generator=torch.Generator().manual_seed(1))
     law = reference_law(7)
-    if not combinations.suits(sampler, model.about):
+    if not sampling.suits(sampler, model.about):
         assert sampler == "ancestral"
         return
-    for energy in combinations.NEEDS[sampler][0]:
-        needed = combinations.takes_paths(energy, model.about)
-        given = Reference(law, draw_paths(6, 2, 0, law=law) if needed else None)
+    for energy in sampling.NEEDS[sampler][0]:
+        needed = sampling.takes_paths(energy, model.about)
+        given = Reference(law, draw_paths(6, 2, 0, mu=law) if needed else None)
         chains = open_chains(model, tokens, energy, "none", sampler=sampler, reference=given)
         expected = {
             "raw": lambda: naive.energy(model, tokens),

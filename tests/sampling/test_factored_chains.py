@@ -7,10 +7,10 @@ from benchmarks import naive
 from manybody.models.factored.network import Factored
 from manybody.sampling import factored, footprint
 from manybody.sampling.backends import open_chains
-from manybody.sampling.factored import any_depth, compiled, two_layers
-from manybody.sampling.factored import parameters as factored_parameters
-from manybody.sampling.factored.explicit import ExplicitChains
-from manybody.sampling.factored.squares import DirectSquare, TableSquare, cheaper
+from manybody.sampling.factored import two_layers
+from manybody.sampling.factored.any_depth import DeepChains, DirectSquare, TableSquare
+from manybody.sampling.factored.copies import ExplicitChains, read
+from manybody.sampling.factored.deep_loops import LoopedChains
 
 TOLERANCE = 1e-10
 
@@ -41,12 +41,12 @@ def test_six_layers_whose_squares_take_both_forms_equal_explicit_masking(energy,
     with torch.no_grad():
         for left in model.left:
             left *= 0.4  # else six squares in a row reach 1e11, and rounding is all that is left
-    weights = factored_parameters.read(model, "none")
-    forms = [cheaper(weights, layer) for layer in range(1, 5)]
+    weights = read(model, "none")
+    forms = [type(square) for square in DeepChains(weights, make_tokens(1, 14, 16), energy).squares]
     assert forms == [TableSquare, DirectSquare, DirectSquare, TableSquare]
     assert model.about.order == 33
     chains = opened(model, make_tokens(2, 14, 16), energy, "none")
-    assert type(chains) is (ExplicitChains if opened is open_chains else any_depth.DeepChains)
+    assert type(chains) is (ExplicitChains if opened is open_chains else DeepChains)
     generator = torch.Generator().manual_seed(2)
     every = torch.arange(2)
     for _ in range(12):
@@ -59,19 +59,6 @@ def test_six_layers_whose_squares_take_both_forms_equal_explicit_masking(energy,
         assert ((ratios - expected).abs() / exact.abs()).max() < TOLERANCE
         assert ((chains.energy() - exact).abs() / exact.abs()).max() < TOLERANCE
         chains.accept(handle, torch.ones(2, dtype=torch.bool))
-
-
-@pytest.mark.parametrize("layers", [1, 2, 3, 4])
-@pytest.mark.parametrize("rank", [None, 3])
-def test_an_equal_token_changes_nothing(layers, rank):
-    model = make_model(layers, rank, 9, 6)
-    chains = open_chains(model, make_tokens(2, 6, 9))
-    every, at = torch.arange(2), torch.tensor([4, 1])
-    ratios, handle = chains.log_ratio(every, at, chains.tokens[every, at])
-    assert ratios.abs().max() == 0
-    energies = chains.energy()
-    chains.accept(handle, torch.ones(2, dtype=torch.bool))
-    assert torch.allclose(chains.energy(), energies, rtol=1e-13, atol=0)
 
 
 def test_proposals_in_several_batches_are_the_same_proposals(monkeypatch):
@@ -108,12 +95,12 @@ def walk(both, length, vocabulary):
 @pytest.mark.parametrize("rank", [None, 3])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_tensor_operations_of_two_layers_equal_the_compiled_loops(rank, dtype):
-    """What they do on a GPU, done on a CPU."""
+    """The work of a GPU, done on a CPU."""
     tolerance = 1e-11 if dtype == torch.float64 else 1e-4
     model, tokens = make_model(2, rank, 9, 6, dtype=dtype), make_tokens(4, 6, 9)
     compiled = open_chains(model, tokens)
-    batched = two_layers.PairedChains(factored_parameters.read(model, "none"), tokens)
-    batched._steps, batched._as_given = two_layers._OnTensors, lambda tensor: tensor
+    batched = two_layers.PairedChains(read(model, "none"), tokens)
+    batched._steps, batched._as_given = two_layers.OnTensors, lambda tensor: tensor
     batched.rebuild()
     for pairs in walk((compiled, batched), 6, 9):
         for pair in pairs:
@@ -127,14 +114,14 @@ def test_tensor_operations_of_two_layers_equal_the_compiled_loops(rank, dtype):
 def test_deep_models_in_tensors_equal_those_in_loops(
     layers, rank, vocabulary, length, energy, monkeypatch
 ):
-    """What deep models do on a GPU, and for vocabularies whose tables are too large."""
+    """The work of deep models on a GPU, and for vocabularies whose tables are too large."""
     if energy == "raw, features first":
         monkeypatch.setattr(footprint, "score_bytes", lambda sizes: 2**31)
     energy = energy.split(",")[0]
-    weights = factored_parameters.read(make_model(layers, rank, vocabulary, length), "none")
+    weights = read(make_model(layers, rank, vocabulary, length), "none")
     assert all(footprint.has_tables(weights, layer) for layer in range(1, layers - 1))
     tokens = make_tokens(4, length, vocabulary)
-    both = [kind(weights, tokens, energy) for kind in (compiled.LoopedChains, any_depth.DeepChains)]
+    both = [kind(weights, tokens, energy) for kind in (LoopedChains, DeepChains)]
     for logits, ratios, energies in walk(both, length, vocabulary):
         scale = both[1].scores.abs().sum(1)
         for one, other in (ratios, energies):

@@ -1,4 +1,4 @@
-"""What a clone's job says that it takes, from the config, and what its sampler reads of a model."""
+"""Memory that a clone's job asks for, from the config, and that its sampler reads of a model."""
 
 import json
 
@@ -32,8 +32,8 @@ def test_the_lab_s_deepest_clone_has_room_for_its_group():
     clone, model, source = jobs["lab-n6"]
     description = model | {key: source[key] for key in ("vocabulary", "length")}
     built = models.build(description)
-    group = min(clone["chains"], metropolis.group_size(built, "raw", "none"))
-    shared, each = backends.bytes_needed(built, "raw", "none")
+    group = min(clone["chains"], metropolis.group_size(built, "raw"))
+    shared, each = backends.bytes_needed(built, "raw")
     needed = (shared + group * each) / 1e6
     assert group == clone["chains"]  # all 310 chains move together
     assert needed < 1000

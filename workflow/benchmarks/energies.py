@@ -52,7 +52,7 @@ def measure(threads: int = 1) -> list[dict]:
 def heat_bath(energy: str, given=None) -> dict:
     """Effective samples of E a second; `given` is a model, a law and starts to take instead."""
     model, law, starts = given or two_layers(SPREAD)
-    reference = Reference(law=law)
+    reference = Reference(mu=law)
     betas = np.full(len(starts), BETA)
 
     def run(sampler, step, tokens, sweeps, first):
@@ -92,7 +92,7 @@ def paths() -> dict:
     model.output.bias.copy_(torch.from_numpy(np.log(law)))
     generator = np.random.default_rng(7)
     starts = torch.from_numpy(generator.choice(len(law), (8, model.length), p=law))
-    frozen = draw_paths(model.length, PATHS, 7, law=law)
+    frozen = draw_paths(model.length, PATHS, 7, mu=law)
     rates: dict[type, list[float]] = {PathChains: [], AllTerms: []}
     for block in range(BLOCKS + 1):
         visits, uniforms = _numbers(8, model.length, 1, block + 1)

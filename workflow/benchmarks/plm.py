@@ -11,13 +11,13 @@ from numba import njit
 from scipy.optimize import minimize
 
 from manybody.training.pseudolikelihood import (
-    HISTORY,
     Counted,
     Fit,
     Heads,
     fit_heads,
     loss_and_gradients,
     minimize_l1,
+    options,
     split,
 )
 from manybody.training.pseudolikelihood_loops import GROUP, SUMS, clear, site
@@ -47,9 +47,8 @@ def fit_full(counted: Counted, ridge: float = 1e-3, iterations: int = 250) -> Fi
         gradient += ridge * vector
         return scale * loss + 0.5 * ridge * (vector @ vector), gradient
 
-    options = dict(maxiter=iterations, maxfun=10 * iterations, maxcor=HISTORY, ftol=0.0, gtol=0.0)
     first = np.zeros(sum(int(np.prod(shape)) for shape in shapes))
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", options=options)
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", options=options(iterations))
     return _fitted(found, model(found.x), found.fun - 0.5 * ridge * (found.x @ found.x))
 
 
@@ -82,14 +81,7 @@ def fit_sparse(
 
 
 def _fitted(found, model: Heads | Full, loss: float) -> Fit:
-    return Fit(
-        model=model,
-        objective=float(found.fun),
-        loss=float(loss),
-        iterations=int(found.nit),
-        evaluations=int(found.nfev),
-        converged=bool(found.success),
-    )
+    return Fit(model=model, loss=float(loss), iterations=int(found.nit))
 
 
 def gradients_of(counted: Counted, model: Full) -> tuple[float, Full]:

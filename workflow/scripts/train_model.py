@@ -8,7 +8,7 @@ from manybody.io.store import begin
 if __name__ == "__main__":
     job = begin(snakemake)
     from manybody.io.devices import launch
-    from manybody.training.recipes import train_files
+    from manybody.training.loop import train_files
 
     wildcards, params = snakemake.wildcards, snakemake.params
     launch(

@@ -79,7 +79,7 @@ def sampling(job: dict) -> None:
     torch.manual_seed(3)
     model = models.build(job["description"]).eval().requires_grad_(False)
     starts = np.random.default_rng(1).integers(0, model.vocabulary, (14, model.length))
-    shared, each = metropolis.bytes_needed(model, job["energy"], "none")
+    shared, each = metropolis.bytes_needed(model, job["energy"])
     metropolis.sample(
         model,
         starts,

@@ -217,7 +217,7 @@ def test_energies_compare_with_the_sources_own_splits(results):
     heat, paths = (manifest.about for manifest in listed)
     assert heat["sampler"] == "heat-bath"
     law = unigram(Sequences.open(results / "sequences/spins/train.parquet").tokens, 11)
-    assert heat["reference"] == Reference(law=law).about
+    assert heat["reference"] == Reference(mu=law).about
     validation = Sequences.open(results / "sequences/quartets/validation.parquet").tokens.tolist()
     assert len(paths["reference"]["blocks"]) == 2
     assert all(block in validation for block in paths["reference"]["blocks"])

@@ -11,7 +11,7 @@ from torch.multiprocessing import ProcessRaisedException
 
 from manybody.io import checkpoints, sequences
 from manybody.io.devices import launch, pick
-from manybody.training.recipes import train_files
+from manybody.training.loop import train_files
 
 SIZES = {"vocabulary": 12, "length": 8}
 BERT = {"architecture": "bert", "layers": 2, "heads": 2, "width": 16, "mlp": 32}

@@ -161,15 +161,15 @@ def sample_potts(
 
     >>> J, U = np.array([[0.0, 1.0], [1.0, 0.0]]), -np.eye(3)
     >>> tokens = sample_potts(J, U, beta=2.0, sequences=1000)
-    >>> alike = (tokens[:, 0] == tokens[:, 1]).mean()  # exp(4) / (exp(4) + 2) = 0.965
-    >>> bool(0.93 < alike < 0.99)
+    >>> equal = (tokens[:, 0] == tokens[:, 1]).mean()  # exp(4) / (exp(4) + 2) = 0.965
+    >>> bool(0.93 < equal < 0.99)
     True
     """
     from manybody.data import pair_gibbs
     from manybody.data.hamiltonian import Hamiltonian
 
-    law = Hamiltonian(couplings, colours, beta)
-    return pair_gibbs.sample(law, sequences, sweeps, np.random.SeedSequence(seed)).tokens
+    model = Hamiltonian(couplings, colours, beta)
+    return pair_gibbs.sample(model, sequences, sweeps, np.random.SeedSequence(seed)).tokens
 
 
 # --- Models --------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ def losses(model: Model, tokens: np.ndarray) -> np.ndarray:
 def spectrum(
     model: Model, tokens: np.ndarray, orders: int = 3, law: str = "text", **options
 ) -> pd.DataFrame:
-    """Which orders of interaction the logits of a model use on tokens (B, L): a table.
+    """The orders of interaction that the logits of a model use on tokens (B, L): a table.
 
     A block s of the tokens and another r are mixed, token by token; M_k is what flips of k tokens
     between the two do together (controls, section 6):
@@ -300,7 +300,7 @@ def spectrum(
     `order` k <= `orders`, `Var g`, `mean degree` = M_1 / Var g, and what r differs in; `value`, its
     standard error `se`, `share` of Var g, `state` (`measured`, or `upper bound`: below 3 se).
 
-    law: where r is from: another block of `text`, the `unigram` law, or the `model` itself.
+    law: where r is from: another block of `text`, the distribution of `unigram`s, or the `model`.
     options: `forwards`, a cap (100,000), `seed`, and others of `manybody.measure.spectrum`.
     Raises `manybody.io.refusal.Refusal` for tokens that are too few or do not fit.
 
@@ -355,8 +355,7 @@ def sample_clones(
         chains = open_chains(model, torch.from_numpy(initial).to(device), energy)
         for first in range(1, sweeps + 1, INTERVAL):
             numbers = range(first, min(first + INTERVAL, sweeps + 1))
-            visits, uniforms = zip(*map(draws.sweep, numbers), strict=True)
-            advance(chains, np.stack(visits, 1), np.stack(uniforms, 1), initial)
+            advance(chains, *draws.sweeps(numbers), initial)
             chains.rebuild()
         return chains.tokens.cpu().numpy()
 

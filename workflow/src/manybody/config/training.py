@@ -141,7 +141,7 @@ class Recipe(Block):
             return step <= self.steps
         if step % (kept.every or self.steps) == 0:
             return True
-        from manybody.training.schedule import checkpoint_steps  # numpy takes a while
+        from manybody.training import checkpoint_steps  # numpy takes a while
 
         spaced = {"logarithmic": kept.logarithmic}
         return step in checkpoint_steps({"steps": self.steps, "checkpoints": spaced})

@@ -16,9 +16,9 @@ from manybody.io.sequences import Sequences
 from manybody.models.objectives import sequence_sums
 from manybody.sampling.backends import open_chains
 from manybody.sampling.metropolis import advance
+from manybody.training import checkpoint_steps
 from manybody.training.batches import Batches
 from manybody.training.learner import Learner
-from manybody.training.schedule import checkpoint_steps
 
 START = 2.5  # seconds in which a job of torch starts
 LEAST = 0.3  # seconds for which a call is repeated

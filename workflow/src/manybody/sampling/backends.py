@@ -1,11 +1,58 @@
-"""Which backend holds the chains of a model under an energy."""
+"""The backend that holds the chains of a model under an energy, and what all can be asked.
+
+A backend holds C chains under one model and one energy. For the logits h_i(s), those at position
+i with only i masked, the energies are (nats)
+
+    raw   E(s) = - sum_i h_i[s_i]                        gauge "none"
+    raw   E(s) = - sum_i (h_i[s_i] - mean_a h_i[a])      gauge "mean"
+    norm  E(s) = - sum_i log softmax(h_i)[s_i]           (free of the gauge)
+
+Proposals are drawn from softmax(h_i), so the change of term i cancels against the proposal ratio
+and only the other positions are ever scored: log alpha = sum_{j != i} score_j(s') - score_j(s).
+"""
+
+from typing import Protocol
 
 from torch import Tensor
 
+from manybody import sampling
 from manybody.models.base import Model
-from manybody.sampling import combinations, footprint
-from manybody.sampling.chains import Chains
+from manybody.sampling import factored, footprint
+from manybody.sampling.masked import CoarseChains, MaskedChains
+from manybody.sampling.paths import PathChains
+from manybody.sampling.redraw import Causal, MaskedGibbs
 from manybody.sampling.reference import Reference
+
+
+class Chains(Protocol):
+    """C chains of length L over |V| tokens. Indices are int64 tensors on the model's device.
+
+    In every call each chain appears at most once. `rebuild` must leave exactly the caches, to the
+    bit, that opening the same tokens anew would give: a restarted run then repeats a killed one.
+    """
+
+    tokens: Tensor  # (C, L) int64, the current states
+
+    full_batches: bool
+    """True if `log_ratio` is so much more expensive than `logits` that the driver should let every
+    chain advance to its next real proposal (b != a) before it asks for ratios."""
+
+    def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
+        """Masked logits (n, |V|) at one position of each named chain (n,), from caches."""
+
+    def log_ratio(
+        self, chains: Tensor, positions: Tensor, proposals: Tensor
+    ) -> tuple[Tensor, object]:
+        """log alpha (n,) float64 of setting one token of each named chain, and a handle on it."""
+
+    def accept(self, handle: object, accepted: Tensor) -> None:
+        """Take over tokens and caches of the proposals of `handle` where `accepted` (n,) bool."""
+
+    def energy(self) -> Tensor:
+        """E (C,) float64 of every chain, gauge included, from caches."""
+
+    def rebuild(self) -> None:
+        """Compute the caches from the tokens again, which removes the rounding drift."""
 
 
 def open_chains(
@@ -27,57 +74,26 @@ def open_chains(
     refuses what does not fit a model.
     """
     if sampler == "ancestral":
-        from manybody.sampling.redraw import Causal
-
         return Causal(model, tokens)
-    if combinations.by_order(sampler, energy, model.about):
-        from manybody.sampling import factored
-
-        law = None if reference is None else reference.law
-        chains = factored.open_by_order(model, tokens, energy, gauge, law)
-        if sampler != "gibbs":
-            return chains
-        from manybody.sampling.redraw import FactoredGibbs
-
-        return FactoredGibbs(model, chains)
+    if sampling.by_order(sampler, energy, model.about):
+        mu = None if reference is None else reference.mu
+        return factored.open_by_order(model, tokens, energy, gauge, mu, sampler)
+    if sampler == "gibbs" and energy in ("raw", "norm"):
+        return MaskedGibbs(model, MaskedChains(model, tokens, energy, gauge))
     if sampler == "gibbs":
-        from manybody.sampling.masked import MaskedChains
-        from manybody.sampling.redraw import MaskedGibbs
-
-        scored = (
-            MaskedChains(model, tokens, energy, gauge)
-            if energy in ("raw", "norm")
-            else open_chains(model, tokens, energy, gauge, reference=reference)
-        )
-        return MaskedGibbs(model, scored)
+        return MaskedGibbs(model, PathChains(model, tokens, reference.paths))
     if energy in ("reference", "brook"):
-        from manybody.sampling.paths import PathChains
-
         return PathChains(model, tokens, reference.paths)
     if precision == "bfloat16":
-        from manybody.sampling.masked import CoarseChains
-
         return CoarseChains(model, tokens, energy, gauge)
     if footprint.incremental(model, energy, *_numbers(model)):
-        from manybody.sampling import factored
-
         return factored.open_chains(model, tokens, energy, gauge)
-    if model.about.closed_form:
-        from manybody.sampling.factored.explicit import ExplicitChains
-
-        return ExplicitChains(model, tokens, energy, gauge)
-    from manybody.sampling.masked import MaskedChains
-
-    return MaskedChains(model, tokens, energy, gauge)
+    explicit = model.about.closed_form
+    return (factored.ExplicitChains if explicit else MaskedChains)(model, tokens, energy, gauge)
 
 
 def bytes_needed(
-    model: Model,
-    energy: str,
-    gauge: str,
-    precision: str = "float32",
-    sampler: str = "mh",
-    paths: int = 0,
+    model: Model, energy: str, precision: str = "float32", sampler: str = "mh", paths: int = 0
 ) -> tuple[int, int]:
     """Bytes of tables shared by all chains, and bytes for each chain (caches and work space).
 

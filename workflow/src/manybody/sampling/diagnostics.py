@@ -1,8 +1,27 @@
-"""Have the chains settled? Autocorrelation time, effective sample size and split R-hat."""
+"""Records of chains, and how far they have settled: autocorrelation time, R-hat."""
 
 import numpy as np
 
 FEWEST = 4  # draws of a chain that split statistics need
+
+
+class Record:
+    """Moves and scores of C chains in some sweeps: arrays with one row a sweep.
+
+    `energies` (nats) and `changed` (positions that differ from the start) hold at the end of each
+    sweep, `same` and `accepted` count proposals; `tokens[n]` (C, L) is the state after sweep n.
+    Of R temperatures these are the coldest replicas; `levels` (sweeps, R) are then the
+    mean energies of all, and `swaps` (sweeps, R - 1) count the chains in which neighbours swapped.
+    """
+
+    def __init__(self, sweeps: int, chains: int, replicas: int = 1):
+        self.energies = np.zeros((sweeps, chains))
+        self.same = np.zeros((sweeps, chains), dtype=np.int64)
+        self.accepted = np.zeros((sweeps, chains), dtype=np.int64)
+        self.changed = np.zeros((sweeps, chains), dtype=np.int64)
+        self.tokens: dict[int, np.ndarray] = {}
+        self.levels = np.zeros((sweeps, replicas))
+        self.swaps = np.zeros((sweeps, replicas - 1), dtype=np.int64)
 
 
 def settled(scores: np.ndarray) -> dict[str, float]:
@@ -42,7 +61,7 @@ def trace(
     error = (
         scores.std(axis=1, ddof=1) / np.sqrt(chains) if chains > 1 else np.full(len(scores), np.nan)
     )
-    alike, others = same.sum(axis=1), chains * length - same.sum(axis=1)
+    equal, others = same.sum(axis=1), chains * length - same.sum(axis=1)
     with np.errstate(invalid="ignore"):  # a sweep without a real proposal has no acceptance
         taken = accepted.sum(axis=1) / others
     settings = settled(scores)
@@ -50,7 +69,7 @@ def trace(
         sweep=np.arange(sweeps + 1),
         score=scores.mean(axis=1),
         score_se=error,
-        same=np.append(np.nan, alike / (chains * length)),
+        same=np.append(np.nan, equal / (chains * length)),
         accepted=np.append(np.nan, taken),
         changed=changed.mean(axis=1) / length,
     )

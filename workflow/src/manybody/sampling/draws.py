@@ -4,7 +4,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manybody.data.vector_loops import LANES, exponential, get, put, spread, where_greater
+from manybody.io.compiled import njit
 from manybody.io.seeds import stream_key
+
+LEAST = -700.0  # of an exponent; what is rarer than exp(LEAST) times the most likely is not drawn
 
 
 class Draws:
@@ -29,6 +33,11 @@ class Draws:
             visits = np.argsort(keys, axis=1, kind="stable")
         return visits, uniforms
 
+    def sweeps(self, numbers: range) -> tuple[np.ndarray, np.ndarray]:
+        """The same of S sweeps: positions (C, S, L), uniforms (C, S, L, 2)."""
+        visits, uniforms = zip(*map(self.sweep, numbers), strict=True)
+        return np.stack(visits, axis=1), np.stack(uniforms, axis=1)
+
     def swaps(self, number: int, pairs: int) -> np.ndarray:
         """Uniforms (C, pairs) for swaps after sweep `number`."""
         return self._stream(number, 2).random((self.chains, pairs))
@@ -44,9 +53,6 @@ def propose(
     """Tokens (n,) drawn from softmax of logits (n, |V|) by inversion, and h[drawn] - h[current]."""
     if logits.device.type != "cpu":
         return invert_on_tensors(logits, uniforms, current)
-    # Compiled loops: imported where they are used.
-    from manybody.sampling.draw_loops import invert
-
     drawn, gains = np.empty_like(current), np.empty_like(uniforms)
     invert(logits.numpy(), uniforms, current, drawn, gains)
     return drawn, gains
@@ -63,3 +69,26 @@ def invert_on_tensors(
     pair = torch.cat([drawn, torch.from_numpy(current).to(logits.device)[:, None]], dim=1)
     chosen = logits.gather(1, pair)
     return drawn[:, 0].cpu().numpy(), (chosen[:, 0] - chosen[:, 1]).cpu().numpy()
+
+
+@njit(nogil=True, cache=True)
+def invert(logits, uniforms, current, drawn, gains):
+    """Fills `drawn` (n,) and `gains` (n,); every row is summed on its own, in double precision."""
+    vocabulary = logits.shape[1]
+    lanes = np.zeros((1, (vocabulary + LANES - 1) // LANES, LANES))
+    weights = lanes.reshape(-1)
+    least, none = spread(lanes, LEAST), spread(lanes, 0.0)
+    for m in range(len(logits)):
+        row = logits[m]
+        top, total = np.float64(row.max()), 0.0
+        for v in range(vocabulary):
+            weights[v] = row[v] - top
+        for n in range(lanes.shape[1]):
+            given = get(lanes, 0, n)
+            put(lanes, 0, n, where_greater(least, given, none, exponential(lanes, given)))
+        for v in range(vocabulary):
+            total += weights[v]
+            weights[v] = total
+        token = np.searchsorted(weights[:vocabulary], uniforms[m] * total, side="right")
+        drawn[m] = min(token, vocabulary - 1)
+        gains[m] = np.float64(row[drawn[m]]) - np.float64(row[current[m]])

@@ -3,7 +3,7 @@
 The features (what the head reads) of every masked copy of the current state are kept, with the
 score of its token. A proposal at i computes the copies j != i of the new state and nothing of
 position i, whose copy the proposal does not change; accepting it keeps what was computed. So the
-next proposal distribution costs one product with the head and no forward.
+next proposal distribution costs one product with the head and no forward pass.
 
 Scores: "raw" reads one output row a copy; the gauge's mean over the |V| logits is one more row,
 the mean row of the linear head; "norm" needs all |V| rows of every copy, |V| d products a copy.
@@ -23,7 +23,7 @@ SIGMAS = 8.0  # the margin in units of that error
 
 
 class MaskedChains:
-    """C chains at `tokens` (C, L); see `chains.Chains`. Caches take C L (d + 1) numbers.
+    """C chains at `tokens` (C, L); see `backends.Chains`. Caches take C L (d + 1) numbers.
 
     The model's `special` tokens stay where they are, are not drawn and add nothing to the energy.
     """
@@ -88,7 +88,7 @@ class MaskedChains:
 
     @property
     def copies_at_once(self) -> int:
-        """How many masked copies the work space holds."""
+        """The masked copies that the work space holds."""
         return max(1, self.work // self.copy_bytes)
 
     def _copies(self, tokens: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
@@ -111,25 +111,20 @@ class MaskedChains:
 
     def _score(self, features: Tensor, tokens: Tensor) -> Tensor:
         """Scores, float64, of tokens (n, m) under the logits of features (n, m, d)."""
-        scores = self._any_score(features, tokens)
-        if len(self.special):
-            scores = scores.masked_fill(torch.isin(tokens, self.special), 0.0)
-        return scores
-
-    def _any_score(self, features: Tensor, tokens: Tensor) -> Tensor:
-        """The same without regard to special tokens."""
         if self.norm:
             size = self.heads_at_once
-            pieces = zip(
+            parts = zip(
                 features.flatten(0, 1).split(size), tokens.flatten().split(size), strict=True
             )
-            return torch.cat([_log_probability(self.model, *piece) for piece in pieces]).view_as(
-                tokens
-            )
-        scores = self.model.head_rows(features, tokens).double()
+            found = torch.cat([_log_probability(self.model, *part) for part in parts])
+            scores = found.view_as(tokens)
+        else:
+            scores = self.model.head_rows(features, tokens).double()
         if self.mean_row is not None:
             weight, shift = self.mean_row
             scores -= (features @ weight).double() + shift
+        if len(self.special):
+            scores = scores.masked_fill(torch.isin(tokens, self.special), 0.0)
         return scores
 
 

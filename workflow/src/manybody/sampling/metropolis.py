@@ -27,20 +27,17 @@ from manybody.io.quick_start import number_column
 from manybody.io.refusal import Refusal
 from manybody.io.resume import Resume
 from manybody.models.base import Model
-from manybody.sampling.backends import bytes_needed, open_chains
-from manybody.sampling.chains import Chains
-from manybody.sampling.diagnostics import trace
+from manybody.sampling.backends import Chains, bytes_needed, open_chains
+from manybody.sampling.diagnostics import Record, trace
 from manybody.sampling.draws import Draws, propose
 from manybody.sampling.footprint import MEMORY
-from manybody.sampling.record import Record
 from manybody.sampling.redraw import redraw
 from manybody.sampling.reference import Reference
-from manybody.sampling.temperature import CONSTANT, Schedule, check_swaps, tempered
+from manybody.sampling.temperature import CONSTANT, Schedule, check_swaps, tempered, tempering
 
 INTERVAL = 5  # sweeps between two points at which caches are rebuilt and the state is saved
 SHOWN = 5  # chains in samples.md
-STATE = ("tokens", "energies", "same", "accepted", "changed")  # arrays that a run goes on from
-LADDER = ("rungs", "levels", "swaps")  # and, with several temperatures
+OF_CHAINS = ("energies", "same", "accepted", "changed")  # arrays of a record, a column each chain
 
 
 def advance(
@@ -153,17 +150,16 @@ def _indices(values: np.ndarray, device: torch.device) -> Tensor:
 def group_size(
     model: Model,
     energy: str,
-    gauge: str,
     memory: int = MEMORY,
     precision: str = "float32",
     sampler: str = "mh",
     paths: int = 0,
 ) -> int:
-    """How many chains fit into `memory` bytes at once, from the sizes of their caches.
+    """The number of chains that fit into `memory` bytes at once, from the sizes of their caches.
 
     Raises `MemoryError` when not even one does.
     """
-    shared, each = bytes_needed(model, energy, gauge, precision, sampler, paths)
+    shared, each = bytes_needed(model, energy, precision, sampler, paths)
     if shared + each > memory:
         raise MemoryError(
             f"one chain of this model needs {(shared + each) / 2**30:.2f} GiB (tables "
@@ -253,13 +249,17 @@ def sample(
     if reference is not None:
         about |= dict(reference=reference.about)
     if not schedule.constant:
-        about |= dict(annealing=schedule.annealing, inverse_temperatures=schedule.ladder)
+        about |= dict(
+            annealing=schedule.annealing, inverse_temperatures=schedule.inverse_temperatures
+        )
     paths = 0 if reference is None or reference.paths is None else len(reference.paths.orders)
-    group = group_size(model, energy, gauge, memory, precision, sampler, paths)
+    group = group_size(model, energy, memory, precision, sampler, paths)
     group = max(1, group // schedule.replicas)
     out = Path(out)
     with torch_threads(threads), lease(out), torch.no_grad():
-        run = _CloneFiles(out, model, initial, sorted(set(sweeps)), about, schedule.ladder)
+        run = _CloneFiles(
+            out, model, initial, sorted(set(sweeps)), about, schedule.inverse_temperatures
+        )
         draws = Draws(seed, len(run.tokens), model.length, order, stream)
         _walk(run, model, draws, group, sampler, reference, schedule)
         return run.close(tokenizer)
@@ -285,8 +285,7 @@ def _walk(
         while run.done < run.saves[-1]:
             first = run.done + 1
             block = range(first, min(run.done + run.about["interval"], run.saves[-1]) + 1)
-            visits, uniforms = zip(*(draws.sweep(number) for number in block), strict=True)
-            visits, uniforms = np.stack(visits, axis=1), np.stack(uniforms, axis=1)
+            visits, uniforms = draws.sweeps(block)
             keep = {number - run.done for number in run.saves if number in block}
             initial, records = [], []
             for part in parts:
@@ -299,7 +298,7 @@ def _walk(
                     )
                 else:
                     chains.rebuild()
-                if run.done == 0:
+                if first == 1:
                     initial.append(chains.energy().cpu().numpy()[::replicas])
                 report = _Report(progress, len(rows))
                 starts = np.repeat(run.initial[part], replicas, axis=0)
@@ -311,7 +310,10 @@ def _walk(
                     records.append(tempered(step, *moves, schedule, rungs, first, draws, part))
                     run.rungs[rows] = rungs
                 run.tokens[rows] = chains.tokens.cpu().numpy()
-            run.add(np.concatenate(initial) if initial else None, records)
+            if first == 1:
+                run.past.energies = np.concatenate(initial)[None]
+                run.past.changed = np.zeros((1, count), dtype=np.int64)
+            run.add(records)
 
 
 class _Report:
@@ -339,11 +341,10 @@ class _CloneFiles:
         initial: np.ndarray,
         saves: list[int],
         about: dict,
-        ladder: tuple[float, ...] = (1.0,),
+        inverse_temperatures: tuple[float, ...],
     ):
         self.out, self.initial, self.saves, self.about = out, initial, saves, about
-        self.ladder, replicas = ladder, len(ladder)
-        self.state = STATE + LADDER if replicas > 1 else STATE
+        self.inverse_temperatures, replicas = inverse_temperatures, len(inverse_temperatures)
         self.vocabulary = model.vocabulary
         identity = about | dict(
             sweeps=saves,
@@ -353,18 +354,14 @@ class _CloneFiles:
         self.resume = Resume(out / "resume", identity)
         self.tokens = np.repeat(initial, replicas, axis=0)
         self.rungs = np.tile(np.arange(replicas), len(initial))
-        self.levels = np.zeros((0, replicas))
-        self.swaps = np.zeros((0, replicas - 1), dtype=np.int64)
-        count = len(initial)
-        self.energies = np.zeros((0, count))
-        self.same, self.accepted, self.changed = (
-            np.zeros((0, count), dtype=np.int64) for _ in range(3)
-        )
+        # All sweeps done; `energies` and `changed` begin with a row of the starts.
+        self.past = Record(0, len(initial), replicas)
         self._tidy()
         found = self.resume.load()
         if found and all(self._file(n).exists() for n in saves if n <= found[1]["step"]):
-            for name in self.state:
-                setattr(self, name, found[0][name].numpy().copy())
+            state = {name: tensor.numpy().copy() for name, tensor in found[0].items()}
+            self.tokens, self.rungs = state.pop("tokens"), state.pop("rungs")
+            vars(self.past).update(state)
 
     def _tidy(self) -> None:
         """Removes what a killed writer or a run with other settings left in the folder."""
@@ -378,56 +375,57 @@ class _CloneFiles:
     @property
     def done(self) -> int:
         """Sweeps that all chains have finished."""
-        return len(self.same)
+        return len(self.past.same)
 
     def _file(self, sweep: int) -> Path:
         return self.out / f"sweep-{sweep}.parquet"
 
-    def add(self, initial: np.ndarray | None, records: list[Record]) -> None:
+    def add(self, records: list[Record]) -> None:
         """Takes over what all groups did since the last time, writes saved sweeps and the state."""
-        before = self.done
-        if before == 0:
-            self.energies = initial[None]
-            self.changed = np.zeros((1, len(initial)), dtype=np.int64)
-        for name in STATE[1:]:
-            new = np.concatenate([getattr(record, name) for record in records], axis=1)
-            setattr(self, name, np.concatenate([getattr(self, name), new]))
-        if len(self.ladder) > 1:
-            shares = [len(record.energies[0]) / len(self.initial) for record in records]
-            levels = sum(
-                share * record.levels for share, record in zip(shares, records, strict=True)
-            )
-            self.levels = np.concatenate([self.levels, levels])
-            self.swaps = np.concatenate([self.swaps, sum(record.swaps for record in records)])
+        before, past = self.done, self.past
+        shares = [record.same.shape[1] / len(self.initial) for record in records]
+        new = {
+            name: np.concatenate([getattr(record, name) for record in records], axis=1)
+            for name in OF_CHAINS
+        }
+        new["levels"] = sum(
+            share * record.levels for share, record in zip(shares, records, strict=True)
+        )
+        new["swaps"] = sum(record.swaps for record in records)
+        for name, rows in new.items():
+            setattr(past, name, np.concatenate([getattr(past, name), rows]))
         for sweep in sorted(records[0].tokens):
             tokens = np.concatenate([record.tokens[sweep] for record in records])
             about = self.about | dict(sweep=before + sweep) | self._shares(before + sweep)
             sequences.write(self._file(before + sweep), tokens, self.vocabulary, about)
-        tensors = {name: torch.from_numpy(getattr(self, name)) for name in self.state}
+        state = {name: getattr(past, name) for name in new}
+        state |= dict(tokens=self.tokens, rungs=self.rungs)
+        tensors = {name: torch.from_numpy(values) for name, values in state.items()}
         self.resume.save(self.done, tensors, {})
 
     def _shares(self, sweeps: int) -> dict[str, float]:
         """Over the first `sweeps`: share of proposals equal to the token, acceptance of others."""
         proposals = sweeps * self.initial.size
-        same, accepted = int(self.same[:sweeps].sum()), int(self.accepted[:sweeps].sum())
+        same, accepted = (
+            int(counts[:sweeps].sum()) for counts in (self.past.same, self.past.accepted)
+        )
         return dict(same=same / proposals, acceptance=accepted / max(proposals - same, 1))
 
     def close(self, tokenizer) -> Path:
         """Writes all that is left, the manifest last, and forgets the state."""
-        length = self.initial.shape[1]
-        sequences.write(
-            self.out / "starts.parquet", self.initial, self.vocabulary, self.about | dict(sweep=0)
-        )
-        columns = trace(self.energies, self.same, self.accepted, self.changed, length)
-        table = pa.table({name: number_column(values) for name, values in columns.items()})
-        with atomic(self.out / "trace.parquet") as temporary:
-            parquet.write_table(table, temporary, write_page_checksum=True)
-        names = [
-            "starts.parquet",
-            "trace.parquet",
-            *self._tempering(),
-            *(self._file(n).name for n in self.saves),
-        ]
+        past, (count, length) = self.past, self.initial.shape
+        starts = self.about | dict(sweep=0)
+        sequences.write(self.out / "starts.parquet", self.initial, self.vocabulary, starts)
+        columns = trace(past.energies, past.same, past.accepted, past.changed, length)
+        self._table("trace.parquet", columns)
+        names = ["starts.parquet", "trace.parquet"]
+        if len(self.inverse_temperatures) > 1:
+            self._table(
+                "tempering.parquet", tempering(past, self.inverse_temperatures, count, length)
+            )
+            check_swaps(past.swaps, self.inverse_temperatures)
+            names.append("tempering.parquet")
+        names += [self._file(n).name for n in self.saves]
         if tokenizer is not None:
             with atomic(self.out / "samples.md") as temporary:
                 temporary.write_text(self._samples(tokenizer), encoding="utf-8")
@@ -438,26 +436,10 @@ class _CloneFiles:
         self.resume.clear()
         return manifest
 
-    def _tempering(self) -> list[str]:
-        """Writes what the replicas at all temperatures did, one row a sweep and temperature."""
-        if len(self.ladder) == 1:
-            return []
-        sweeps, pairs = self.swaps.shape
-        shares = np.full((sweeps, pairs + 1), np.nan)
-        for sweep in range(sweeps):
-            tried = slice(sweep % 2, pairs, 2)  # see `temperature.swap`
-            shares[sweep, tried] = self.swaps[sweep, tried] / len(self.initial)
-        columns = dict(
-            sweep=np.arange(1, sweeps + 1).repeat(pairs + 1),
-            inverse_temperature=np.tile(np.array(self.ladder), sweeps),
-            score=-self.levels.reshape(-1) / self.initial.shape[1],
-            swapped=shares.reshape(-1),
-        )
+    def _table(self, name: str, columns: dict[str, np.ndarray]) -> None:
         table = pa.table({name: number_column(values) for name, values in columns.items()})
-        with atomic(self.out / "tempering.parquet") as temporary:
+        with atomic(self.out / name) as temporary:
             parquet.write_table(table, temporary, write_page_checksum=True)
-        check_swaps(self.swaps, self.ladder)
-        return ["tempering.parquet"]
 
     def _samples(self, tokenizer) -> str:
         """A few chains as text, at the start and after each saved sweep."""

@@ -10,9 +10,6 @@ removes what is not compatible. A token at pi_j changes no term before j, term j
 is read alone, and the later ones: half of the L forward passes of a path on average.
 """
 
-from dataclasses import dataclass
-
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,25 +18,10 @@ from manybody.sampling.masked import MaskedChains
 from manybody.sampling.reference import Paths
 
 
-@dataclass
-class _Moves:
-    """Proposals (n,) and, of the later terms (m,) of their paths, features and scores."""
-
-    chains: Tensor
-    positions: Tensor
-    proposals: Tensor
-    of: Tensor  # (m,) which proposal a term belongs to
-    path: Tensor
-    place: Tensor
-    features: Tensor
-    scores: Tensor
-    own: Tensor  # (n, M) scores of the term whose token changes
-
-
 class PathChains(MaskedChains):
-    """C chains at `tokens` (C, L) under the mean of M paths; see `chains.Chains`.
+    """C chains at `tokens` (C, L) under the mean of M paths; see `backends.Chains`.
 
-    Caches take C M L (d + 1) numbers. A proposal costs a forward, its ratio M (L - 1) / 2.
+    Caches take C M L (d + 1) numbers. A proposal costs a forward pass, its ratio M (L - 1) / 2.
     """
 
     def __init__(self, model: Model, tokens: Tensor, paths: Paths):
@@ -80,31 +62,34 @@ class PathChains(MaskedChains):
         ranks = self.ranks[:, positions].T  # (n, M)
         later = torch.arange(self.model.length, device=tokens.device) > ranks[..., None]
         of, path, place = later.nonzero(as_tuple=True)
+        # Of the later terms (m,) of their paths: which proposal they belong to, features, scores.
         features, scores = self._terms(tokens[of], path, place)
         rise = scores - self.scores[chains[of], path, place]
         paths = torch.arange(len(self.orders), device=tokens.device)
         kept = self.features[chains[:, None], paths, ranks]  # (n, M, d)
-        own = self._read(kept, proposals[:, None].expand_as(ranks), positions)
+        # (n, M): the term whose token changes
+        changed = proposals[:, None].expand_as(ranks)
+        own = self._difference(kept, changed, self.blocks[:, positions].T)
         total = (own - self.scores[chains[:, None], paths, ranks]).sum(1)
         total.index_add_(0, of, rise)
         # What the proposal's distribution adds: h_i[a] - h_i[b] of the state itself.
         both = torch.stack([current, proposals], 1)
         here = self._copy(chains, positions)
         drawn = self.model.head_rows(here[:, None].expand(-1, 2, -1), both).double()
-        moves = (chains, positions, proposals, of, path, place, features, scores, own)
-        return total / len(paths) + drawn[:, 0] - drawn[:, 1], _Moves(*moves)
+        moves, later = (chains, positions, proposals, own), (of, path, place, features, scores)
+        return total / len(paths) + drawn[:, 0] - drawn[:, 1], (moves, later)
 
-    def accept(self, handle: _Moves, accepted: Tensor) -> None:
-        chains, positions = handle.chains[accepted], handle.positions[accepted]
-        self.tokens[chains, positions] = handle.proposals[accepted]
+    def accept(self, handle, accepted: Tensor) -> None:
+        moves, later = handle
+        chains, positions, proposals, own = (part[accepted] for part in moves)
+        self.tokens[chains, positions] = proposals
         self.asked[chains] = -1
         paths = torch.arange(len(self.orders), device=chains.device)
-        ranks = self.ranks[:, positions].T
-        self.scores[chains[:, None], paths, ranks] = handle.own[accepted]
-        taken = accepted[handle.of]
-        where = (handle.chains[handle.of[taken]], handle.path[taken], handle.place[taken])
-        self.features[where] = handle.features[taken]
-        self.scores[where] = handle.scores[taken]
+        self.scores[chains[:, None], paths, self.ranks[:, positions].T] = own
+        of, path, place, features, scores = (part[accepted[later[0]]] for part in later)
+        where = (moves[0][of], path, place)
+        self.features[where] = features
+        self.scores[where] = scores
 
     def energy(self) -> Tensor:
         return -self.scores.sum((1, 2)) / len(self.orders)
@@ -122,18 +107,6 @@ class PathChains(MaskedChains):
         chosen = tokens.gather(1, positions[:, None])[:, 0]
         return features, self._difference(features, chosen, self.blocks[path, positions])
 
-    def _read(self, features: Tensor, tokens: Tensor, positions: Tensor) -> Tensor:
-        """Scores (n, M) of one term of every path with features (n, M, d)."""
-        return self._difference(features, tokens, self.blocks[:, positions].T)
-
     def _difference(self, features: Tensor, tokens: Tensor, blocks: Tensor) -> Tensor:
         own, other = (self.model.head_rows(features, some).double() for some in (tokens, blocks))
         return own - other
-
-
-def mean_energy(model: Model, tokens: np.ndarray, paths: Paths) -> np.ndarray:
-    """E (N,) in nats of sequences `tokens` (N, L): the mean of the frozen paths."""
-    device = next(model.parameters()).device
-    with torch.no_grad():
-        chains = PathChains(model, torch.from_numpy(np.asarray(tokens)).long().to(device), paths)
-    return chains.energy().cpu().numpy()

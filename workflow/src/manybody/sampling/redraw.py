@@ -11,13 +11,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from manybody.models.base import Model
+from manybody.sampling.diagnostics import Record
 from manybody.sampling.draws import propose
 from manybody.sampling.footprint import COPIES
-from manybody.sampling.record import Record
 
 
 class MaskedGibbs:
-    """Chains that redraw a token from the model's masked conditional: one forward a step.
+    """Chains that redraw a token from the model's masked conditional: one forward pass a step.
 
     `scored`, chains of an energy at the same tokens, is asked for that energy after each sweep.
     """
@@ -25,11 +25,7 @@ class MaskedGibbs:
     targeted = False
 
     def __init__(self, model: Model, scored):
-        self.model, self.scored = model, scored
-
-    @property
-    def tokens(self) -> Tensor:
-        return self.scored.tokens
+        self.model, self.scored, self.tokens = model, scored, scored.tokens
 
     def conditionals(self, chains: Tensor, positions: Tensor) -> Tensor:
         return self.model.masked_logits(
@@ -44,19 +40,6 @@ class MaskedGibbs:
 
     def energy(self) -> Tensor:
         self.scored.rebuild()
-        return self.scored.energy()
-
-
-class FactoredGibbs(MaskedGibbs):
-    """The same by the caches of `factored.by_order`."""
-
-    def conditionals(self, chains: Tensor, positions: Tensor) -> Tensor:
-        return self.scored.logits(chains, positions)
-
-    def replace(self, chains: Tensor, positions: Tensor, tokens: Tensor) -> None:
-        self.scored.replace(chains, positions, tokens)
-
-    def energy(self) -> Tensor:
         return self.scored.energy()
 
 
@@ -86,10 +69,10 @@ def redraw(
             positions = np.ascontiguousarray(visits[:, sweep, step])
             where = torch.from_numpy(positions).to(device)
             current = tokens[np.arange(count), positions]
-            law = chains.conditionals(every, where)
+            logits = chains.conditionals(every, where)
             if betas is not None:
-                law = law * torch.from_numpy(betas).to(law)[:, None]
-            drawn, gain = propose(law, uniforms[:, sweep, step, 0].copy(), current)
+                logits = logits * torch.from_numpy(betas).to(logits)[:, None]
+            drawn, gain = propose(logits, uniforms[:, sweep, step, 0].copy(), current)
             chains.replace(every, where, torch.from_numpy(drawn).to(device))
             tokens[np.arange(count), positions] = drawn
             if energies is not None:

@@ -22,14 +22,14 @@ class Paths:
 class Reference:
     """The reference of an energy: a distribution mu (|V|,), or frozen paths."""
 
-    law: np.ndarray | None = None
+    mu: np.ndarray | None = None
     paths: Paths | None = None
 
     @property
     def about(self) -> dict:
         """JSON that says which: the digest of the distribution, the paths as they are."""
         if self.paths is None:
-            return dict(law=hashlib.sha256(self.law.tobytes()).hexdigest())
+            return dict(law=hashlib.sha256(self.mu.tobytes()).hexdigest())
         return dict(orders=self.paths.orders.tolist(), blocks=self.paths.blocks.tolist())
 
 
@@ -39,38 +39,17 @@ def unigram(tokens: np.ndarray, vocabulary: int) -> np.ndarray:
     return counts / counts.sum()
 
 
-def check_law(law: np.ndarray, vocabulary: int) -> np.ndarray:
-    """`law` as probabilities (|V|,); `Refusal` unless it is one that gives every token a share."""
-    law = np.asarray(law, dtype=np.float64)
-    if law.shape != (vocabulary,) or not np.isfinite(law).all() or abs(law.sum() - 1) > 1e-6:
-        raise Refusal(
-            f"found a law of shape {law.shape} that sums to {law.sum():.6g}; expected one "
-            f"probability for each of {vocabulary} tokens; divide counts by their sum",
-            "law",
-        )
-    (missing,) = (law <= 0).nonzero()
-    if missing.size:
-        raise Refusal(
-            f"found {missing.size} tokens without a share, the first is {missing[0]}; expected "
-            f"probabilities above 0, as what these tokens say could not be told from what stands "
-            f"for them; add a count to each token",
-            "law",
-        )
-    return law / law.sum()
-
-
 def draw_paths(
-    length: int, paths: int, seed: int, *, law: np.ndarray | None = None, blocks=None
+    length: int, paths: int, seed: int, *, mu: np.ndarray | None = None, blocks=None
 ) -> Paths:
-    """`paths` orders at random, and as many blocks: tokens of `law`, or rows of `blocks` (N, L).
+    """`paths` orders at random, and as many blocks: draws of mu (|V|,), or rows of `blocks` (N, L).
 
     A function of `seed`, so that all clones with one `chain_seed` have the same paths.
     """
     generator = np.random.default_rng(spawn(seed, "paths"))
     orders = generator.permuted(np.tile(np.arange(length), (paths, 1)), axis=1)
-    if law is not None:
-        law = check_law(law, len(law))
-        return Paths(orders, generator.choice(len(law), (paths, length), p=law))
+    if mu is not None:
+        return Paths(orders, generator.choice(len(mu), (paths, length), p=mu / mu.sum()))
     if paths > len(blocks):
         raise Refusal(
             f"found {paths}, each with a block of its own; expected at most the "
@@ -93,7 +72,7 @@ def reference(
         return None
     if energy == "brook":
         return Reference(paths=draw_paths(model.length, paths, seed, blocks=tokens("validation")))
-    law = unigram(tokens("train"), model.vocabulary)
+    mu = unigram(tokens("train"), model.vocabulary)
     if paths is None:
-        return Reference(law=law)
-    return Reference(paths=draw_paths(model.length, paths, seed, law=law))
+        return Reference(mu=mu)
+    return Reference(paths=draw_paths(model.length, paths, seed, mu=mu))

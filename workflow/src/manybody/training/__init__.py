@@ -1,1 +1,37 @@
-"""Training any model on any sequences."""
+"""Training any model on any sequences; here the time course of a recipe, for the config as well."""
+
+import math
+
+import numpy as np
+
+
+def learning_rate(step: int, recipe: dict) -> float:
+    """Learning rate of step `step` (0 to steps - 1): a linear warm-up, then constant or cosine.
+
+    The warm-up reaches the full rate with its last step. The cosine starts `hold` steps later (0
+    where the recipe does not say) and is 0 at `steps`.
+    """
+    peak, warmup, steps = recipe["learning_rate"], recipe["warmup"], recipe["steps"]
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    if recipe["schedule"] == "constant":
+        return peak
+    start = warmup + recipe.get("hold", 0)
+    if step < start:
+        return peak
+    return peak * 0.5 * (1 + math.cos(math.pi * (step - start) / max(steps - start, 1)))
+
+
+def checkpoint_steps(recipe: dict) -> list[int]:
+    """The steps whose weights are kept, ascending: 0, the last, the spaced and the listed ones.
+
+    `checkpoints.logarithmic` is how many are spaced evenly in log(step) from 1 to the last; those
+    that round to the same step count once. `checkpoints.every` keeps all its multiples as well.
+    """
+    steps, wanted = recipe["steps"], recipe["checkpoints"]
+    listed = wanted.get("listed", [])
+    every = wanted.get("every")
+    regular = range(every, steps, every) if every else ()
+    count = wanted.get("logarithmic", 0)
+    spaced = np.geomspace(1, steps, count).round().astype(int).tolist() if count else []
+    return sorted({0, steps, *spaced, *listed, *regular})

@@ -1,4 +1,4 @@
-"""Which sequences and which masks each step sees: a function of seed, stream and step alone.
+"""Sequences and masks that each step sees: a function of seed, stream and step alone.
 
 A run that is stopped and started again, or that is split over processes, therefore sees the same
 batches, with no generator to save.
@@ -87,7 +87,7 @@ class Batches:
         return Batch(chosen, *self._copies(step))
 
     def epoch(self, step: int) -> float:
-        """How often the data were seen before step `step`."""
+        """The passes through the data before step `step`."""
         return step * self.sequences / self.count
 
     def _copies(self, step: int) -> tuple[Tensor, Tensor] | tuple[()]:

@@ -33,12 +33,12 @@ from manybody.io.resume import Resume
 from manybody.io.seeds import initial_seed, run_settings
 from manybody.io.sequences import Sequences
 from manybody.models.objectives import masked_loss, sequence_sums
-from manybody.training.batches import training_set, validation_set
 from manybody.training.pseudolikelihood import Counted, Heads, loss_and_gradients, minimize_l1
 from manybody.training.run_files import (
     NonFiniteLoss,
     clear,
     fingerprint,
+    opened,
     remove_leftovers,
     save_checkpoint,
     write_run,
@@ -49,10 +49,6 @@ LOOK = 10  # iterations between two looks at the loss
 ROUGH, FINE = 1e-4, 1e-5  # relative fall of the loss from look to look below which it is flat
 SETTLED = 1e-9  # the same of one iteration with a penalty, when the last zeros are found
 BLOCK = {"cpu": 2**22, "cuda": 2**26}  # numbers in the widest array of sequences done together
-
-
-class Diverged(Exception):
-    """The loss of a restart became infinite or not a number."""
 
 
 def fit(
@@ -104,18 +100,15 @@ class Fit:
     def __init__(self, settings: dict, data: dict, out: Path, device: torch.device, code: str):
         description, recipe = settings["description"], settings["recipe"]
         self.settings, self.recipe, self.out, self.device = settings, recipe, out, device
-        splits = {
-            "train": training_set(data["train"].tokens, recipe),
-            "validation": data["validation"].tokens,
-        }
-        self.data = {split: fingerprint(tokens, description) for split, tokens in splits.items()}
-        chosen, _ = validation_set(len(splits["validation"]), description["length"], recipe)
-        self.train = _tensor(splits["train"]).to(device)
-        self.validation = _tensor(splits["validation"][chosen])
-        self.given = _sequence_weights(data)
-        alike = torch.ones(len(self.train), dtype=torch.float64)
-        self.sequence_weights = (alike if self.given is None else self.given).to(device)
-        self.predictions = self.train.numel()
+        given = data.get("sequence_weights")
+        digest = None if given is None else hashlib.sha256(np.asarray(given).tobytes()).hexdigest()
+        tokens, self.validation, _, self.fingerprints, self.resume = opened(
+            settings, data, out, device, code, sequence_weights=digest
+        )
+        self.train = _tensor(tokens).to(device)
+        self.weighted = given is not None
+        weights = given if self.weighted else np.ones(len(self.train))
+        self.sequence_weights = torch.tensor(weights, dtype=torch.float64, device=device)
         self.total = float(self.sequence_weights.sum()) * description["length"]
         self.model = models.build(description).to(device, getattr(torch, recipe["precision"]))
         self.parameters = list(self.model.parameters())
@@ -123,16 +116,8 @@ class Fit:
         self.penalised = self.model.about.penalised
         self.counted = None
         if device.type == "cpu" and self.model.pair_parts() is not None:
-            tokens, sequence_weights = self.train.numpy(), self.sequence_weights.numpy()
-            self.counted = Counted(tokens, description["vocabulary"], sequence_weights)
-        identity = {
-            "about": settings,
-            "data": {**self.data, "sequence_weights": _digest(data.get("sequence_weights"))},
-            "code": code,
-            "torch": torch.__version__,
-            "device": device.type,
-        }
-        self.resume = Resume(out / "resume", identity)
+            weights = self.sequence_weights.numpy()
+            self.counted = Counted(self.train.numpy(), description["vocabulary"], weights)
         self.restarts: list[dict] = []  # what became of each
         self.best: dict | None = None  # restart, vector, rows, iterations and evaluations so far
 
@@ -198,7 +183,7 @@ class Fit:
             optimizer.param_groups[0]["max_iter"] = min(LOOK, allowed - path["iterations"])
             try:
                 optimizer.step(closure)
-            except Diverged as error:
+            except NonFiniteLoss as error:
                 log.warning("restart %d goes no further: %s", path["restart"], error)
                 break
             objective, *sums = seen[0]  # at the weights that the last look left
@@ -240,7 +225,7 @@ class Fit:
             found = minimize_l1(
                 evaluate, initial, sparse, self.sparsity, allowed, callback=look, **settings
             )
-        except Diverged as error:
+        except NonFiniteLoss as error:
             raise NonFiniteLoss(
                 f"restart {path['restart']}: {error} after {path['iterations'] - begin} iterations "
                 f"with training.optimizer.sparsity {self.sparsity:g}; set it lower, "
@@ -256,7 +241,7 @@ class Fit:
             parameter.grad = None
         total, correct = self._batches() if self.counted is None else self._site_by_site()
         if not math.isfinite(total):
-            raise Diverged(f"the training loss is {total / self.total}")
+            raise NonFiniteLoss(f"the training loss is {total / self.total}")
         mean, ridge = total / self.total, self.recipe["optimizer"]["ridge"]
         gradients = torch.cat([p.grad.flatten() for p in self.parameters]).cpu().double()
         here = vector.detach()
@@ -274,7 +259,7 @@ class Fit:
             losses, right = masked_loss(self.model, part)
             each = own.to(losses).repeat_interleave(self.model.length)
             # A plain sum where weights are one: some models make its gradients with the losses.
-            (losses if self.given is None else losses * each).sum().backward()
+            (losses * each if self.weighted else losses).sum().backward()
             total += (losses.detach() * each).double().sum().item()
             correct += float((right * each).double().sum())
         return total, correct / self.total
@@ -315,31 +300,23 @@ class Fit:
         self.best = {**progress["best"], **tensors} if tensors else None
 
     def _write(self) -> None:
-        best = self.best
+        best, size = self.best, self.train.numel()
         self._put(best["vector"])
         model = self.model.float().cpu()
-        common = {"learning_rate": math.nan, "loss_se": None, "split": "train"}
         rows = [
-            {
-                **common,
-                "step": step,
-                "epoch": float(evaluations),
-                "loss": loss,
-                "accuracy": accuracy,
-                "tokens": evaluations * self.predictions,
-            }
+            _row("train", step, evaluations, loss, accuracy, evaluations * size)
             for step, loss, accuracy, evaluations in best["rows"]
             if step < best["iterations"]
         ]
-        end = (best["iterations"], best["evaluations"])
-        rows += _rows(model, self.train.cpu(), self.validation, *end, self.given)
+        weights = self.sequence_weights.cpu() if self.weighted else None
+        end = (best["iterations"], best["evaluations"], weights)
+        rows += _rows(model, self.train.cpu(), self.validation, *end)
         about = {
-            **self.settings,
-            "data": self.data,
+            "data": self.fingerprints,
             "restarts": self.restarts,
             "kept": best["restart"],
         }
-        _write_run(self.out, model, about, rows)
+        _write_run(self.out, model, {**self.settings, **about}, rows)
         self.resume.clear()
 
 
@@ -372,19 +349,18 @@ def _tensor(tokens) -> Tensor:
     return torch.from_numpy(np.asarray(tokens[:]).astype("int64"))
 
 
-def _digest(sequence_weights) -> str | None:
-    return (
-        None
-        if sequence_weights is None
-        else hashlib.sha256(np.asarray(sequence_weights).tobytes()).hexdigest()
-    )
-
-
-def _sequence_weights(data: dict) -> Tensor | None:
-    """The training sequences' weights (N,) in double precision, None if they have none."""
-    if "sequence_weights" not in data:
-        return None
-    return torch.tensor(data["sequence_weights"], dtype=torch.float64)
+def _row(split, step, evaluations, loss, accuracy, tokens, loss_se=None) -> dict:
+    """A row of the history; an epoch is one evaluation."""
+    return {
+        "step": step,
+        "epoch": float(evaluations),
+        "learning_rate": math.nan,
+        "split": split,
+        "loss": loss,
+        "loss_se": loss_se,
+        "accuracy": accuracy,
+        "tokens": tokens,
+    }
 
 
 def _rows(
@@ -395,29 +371,19 @@ def _rows(
     The training loss is weighted as in the fit; held-out sequences count equally."""
     rows = []
     for split, tokens in {"train": train, "validation": validation}.items():
-        sums = sequence_sums(model, tokens)
+        sums, error = sequence_sums(model, tokens), None
         total = int(sums.predictions.sum())
-        each = sums.loss_sum / sums.predictions, sums.correct.double() / sums.predictions
+        loss, accuracy = float(sums.loss_sum.sum()) / total, int(sums.correct.sum()) / total
+        means = sums.loss_sum / sums.predictions
+        if split == "validation" and len(means) > 1:
+            error = float(means.numpy().std(ddof=1)) / math.sqrt(len(means))
         if split == "train" and sequence_weights is not None:
+            each = means, sums.correct.double() / sums.predictions
             loss, accuracy = (
                 float(part @ sequence_weights / sequence_weights.sum()) for part in each
             )
-        else:
-            loss, accuracy = float(sums.loss_sum.sum()) / total, int(sums.correct.sum()) / total
-        means = (sums.loss_sum / sums.predictions).numpy()
-        error = float(means.std(ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else None
-        rows.append(
-            {
-                "step": step,
-                "epoch": float(evaluations),
-                "learning_rate": math.nan,
-                "split": split,
-                "loss": loss,
-                "loss_se": None if split == "train" else error,
-                "accuracy": accuracy,
-                "tokens": evaluations * total if split == "train" else total,
-            }
-        )
+        count = evaluations * total if split == "train" else total
+        rows.append(_row(split, step, evaluations, loss, accuracy, count, error))
     return rows
 
 

@@ -10,8 +10,8 @@ from manybody.io.checkpoints import copy_into, tensors
 from manybody.io.quick_start import without_compiler
 from manybody.io.seeds import initial_seed, torch_seed
 from manybody.models.objectives import masked_loss, next_token_loss
+from manybody.training import learning_rate
 from manybody.training.batches import Batch
-from manybody.training.schedule import learning_rate
 
 
 class Objective(nn.Module):

@@ -1,4 +1,4 @@
-"""How well factored attention is inferred from M sequences: many fits to subsets of a source.
+"""Errors of factored attention inferred from M sequences: many fits to subsets of a source.
 
 There are two kinds of curve (docs/science/potts.md, sections 4 and 6). Both fit one head of free
 attention by L-BFGS to all L masks of the first M sequences of disjoint parts of the training split:
@@ -14,7 +14,7 @@ normal numbers whose standard deviations the entry gives, `init_scale: {attentio
 
 import math
 import shutil
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -109,14 +109,9 @@ def compute(
         Progress(sum(units.values()), "sequences", label) as progress,
         ThreadPoolExecutor(threads) as pool,
     ):
-        jobs = {pool.submit(unit, *one): one for one in units}
-        try:
-            for job in as_completed(jobs):
-                parts[jobs[job]] = job.result()
-                progress.update(units[jobs[job]])
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+        for one, found in zip(units, pool.map(unit, *zip(*units, strict=True)), strict=True):
+            parts[one] = found
+            progress.update(units[one])
     rows = [("optimum", "", 0, len(test), *_mean(best))]
     found = [parts[one] for one in sorted(parts)]
     if entry["kind"] == "recovery":

@@ -9,32 +9,34 @@ import logging
 import math
 import time
 from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch.nn import functional
 
+from manybody.data import sequence_weights
 from manybody.io.atomic import sha256, write_json
 from manybody.io.devices import accelerated
 from manybody.io.lease import lease
 from manybody.io.progress import Progress
 from manybody.io.refusal import Refusal
-from manybody.io.resume import Resume
 from manybody.io.seeds import run_settings
+from manybody.io.sequences import Sequences
 from manybody.models.objectives import sequence_sums
-from manybody.training.batches import Batches, training_set, validation_set
+from manybody.training import checkpoint_steps, learning_rate
+from manybody.training.batches import Batches
 from manybody.training.learner import Learner
 from manybody.training.run_files import (
     NonFiniteLoss,
     clear,
-    fingerprint,
+    opened,
     remove_leftovers,
     save_checkpoint,
     write_history,
     write_run,
 )
-from manybody.training.schedule import checkpoint_steps, learning_rate
 
 log = logging.getLogger(__name__)
 CHECK = 16  # steps between two looks at the losses: on a GPU each look waits for the device
@@ -88,24 +90,39 @@ def train(
         except NonFiniteLoss as error:
             if recipe.get("divergence") != "keep" or not run.kept:
                 raise
-            run.cut(error)
+            log.warning("kept as diverged: %s", error)
+            run.about |= {"steps": sorted(run.kept), "diverged": error.step}
         if accelerator.is_main_process:
-            run.finish()
+            write_run(out, {**run.about, "data": run.fingerprints}, run.rows)
+            run.resume.clear()
         accelerator.wait_for_everyone()
     return out / "manifest.json"
+
+
+def train_files(description: dict, paths: dict, **settings) -> Path:
+    """`train` on the Sequences files in `paths`, which give the model its |V| and L.
+
+    A recipe with the optimizer lbfgs goes to `lbfgs.fit`, imported when it is needed. With
+    `sequence_weights: identity` it takes the weights of the training sequences from
+    `paths["sequence_weights"]`.
+    """
+    data = {split: Sequences.open(paths[split]) for split in ("train", "validation")}
+    sizes = {"vocabulary": data["train"].vocabulary, "length": data["train"].length}
+    if settings["recipe"].get("sequence_weights"):
+        data["sequence_weights"] = sequence_weights.read(paths["sequence_weights"], data["train"])
+    fitted = settings["recipe"]["optimizer"]["name"] == "lbfgs"
+    call = import_module("manybody.training.lbfgs").fit if fitted else train
+    return call({**description, **sizes}, data=data, **settings)
 
 
 class TrainingRun:
     """One run on its way from step 0 to the last."""
 
     def __init__(self, settings: dict, data: dict, out: Path, accelerator, code, save_every):
-        description, recipe = settings["description"], settings["recipe"]
-        tokens, held_out = training_set(data["train"].tokens, recipe), data["validation"].tokens
-        self.data = {
-            "train": fingerprint(tokens, description),
-            "validation": fingerprint(held_out, description),
-        }
-        count, length = tokens.shape
+        tokens, self.validation, self.masks, self.fingerprints, self.resume = opened(
+            settings, data, out, accelerator.device, code
+        )
+        (count, length), recipe = tokens.shape, settings["recipe"]
         self.recipe, self.out, self.accelerator = recipe, out, accelerator
         self.save_every = save_every
         self.batches = Batches(count, length, recipe, settings["seed"], settings["stream"])
@@ -116,24 +133,12 @@ class TrainingRun:
                 f"(compute.processes)",
                 "training.batch",
             )
-        chosen, self.masks = validation_set(len(held_out), length, recipe)
-        self.validation = torch.from_numpy(np.asarray(held_out[chosen]).astype("int64"))
         self.checkpoints = checkpoint_steps(recipe)
         self.learner = Learner(settings, tokens, self.batches.divisor, accelerator)
-        self.about = {
-            **settings,
+        self.about = settings | {
             "order": self.learner.model.about.order,
             "steps": self.checkpoints,
         }
-        # The number of processes is left out: a run may go on with another number of GPUs.
-        identity = {
-            "about": self.about,
-            "data": self.data,
-            "code": code,
-            "torch": torch.__version__,
-            "device": accelerator.device.type,
-        }
-        self.resume = Resume(out / "resume", identity)
         self.taken = 0  # steps so far
         self.rows: list[dict] = []  # of the history
         self.kept: dict[int, str] = {}  # sha256 of the weights of each checkpoint so far
@@ -156,7 +161,6 @@ class TrainingRun:
             self.kept = {int(step): digest for step, digest in progress["kept"].items()}
         elif self.accelerator.is_main_process:
             clear(self.out, self.resume)
-            self.out.mkdir(parents=True, exist_ok=True)
             write_json(self.out / "model.json", self.about["description"])
 
     def advance(self) -> None:
@@ -176,18 +180,6 @@ class TrainingRun:
                     self._checkpoint()
                 elif len(self.pending) == CHECK and self._look():
                     self._save()
-
-    def cut(self, error: NonFiniteLoss) -> None:
-        """Ends the run at its last checkpoint, the loss having diverged after it."""
-        log.warning("kept as diverged: %s", error)
-        self.checkpoints = sorted(self.kept)
-        self.taken = self.checkpoints[-1]
-        self.about = {**self.about, "steps": self.checkpoints, "diverged": error.step}
-
-    def finish(self) -> None:
-        """Writes the manifest, last of all, and forgets the state."""
-        write_run(self.out, {**self.about, "data": self.data}, self.rows)
-        self.resume.clear()
 
     def _step(self) -> None:
         batch = self.batches.at(self.taken)
@@ -219,7 +211,10 @@ class TrainingRun:
             "tokens/s": rate * self.batches.predictions,
         }
         if self.accelerator.is_main_process:
-            left = (self.recipe["steps"] - self.taken) / rate + self._checkpoints_left()
+            left = (self.recipe["steps"] - self.taken) / rate
+            # The checkpoints to come take as long as those that this process made.
+            to_come = len(self.checkpoints) - len(self.kept)
+            left += to_come * float(np.mean(self.checkpointing or [0.0]))
             self.progress.update(self.taken - self.shown, left, **figures)
         self.shown = self.taken
         self.pending.clear()
@@ -259,11 +254,6 @@ class TrainingRun:
         self.checkpointing.append(now - self.clock - seconds)
         self.clock, self.since = now, self.taken
 
-    def _checkpoints_left(self) -> float:
-        """Seconds that the checkpoints to come will take, by those that this process made."""
-        to_come = len(self.checkpoints) - len(self.kept)
-        return to_come * float(np.mean(self.checkpointing or [0.0]))
-
     def _validate(self) -> dict:
         """Loss per predicted token, its standard error over sequences, accuracy, tokens."""
         size = len(self.validation)
@@ -289,18 +279,14 @@ class TrainingRun:
 
     def _save(self) -> None:
         if self.accelerator.is_main_process:
-            self._write_history()
+            write_history(self.resume.folder / "history.parquet", self.rows)
             progress = {"rows": self.rows, "sums": self.sums, "kept": self.kept}
             self.resume.save(self.taken, self.learner.state(), progress)
         self.saved = time.monotonic()
 
-    def _write_history(self) -> None:
-        """The history so far, in the resume folder: a finished run has it beside its weights."""
-        write_history(self.resume.folder / "history.parquet", self.rows)
-
     def _refuse(self, what: str, value: float, step: int) -> None:
         if self.accelerator.is_main_process:
-            self._write_history()
+            write_history(self.resume.folder / "history.parquet", self.rows)
         good = [kept for kept in self.kept if kept <= step]
         kept = f"{self.out}/step-{max(good)}.safetensors" if good else "none was reached"
         error = NonFiniteLoss(

@@ -34,11 +34,8 @@ class Counted:
         self, tokens: np.ndarray, vocabulary: int, sequence_weights: np.ndarray | None = None
     ):
         tokens = np.asarray(tokens)
-        sequence_weights = (
-            np.ones(len(tokens))
-            if sequence_weights is None
-            else np.asarray(sequence_weights, np.float64)
-        )
+        given = np.ones(len(tokens)) if sequence_weights is None else sequence_weights
+        sequence_weights = np.asarray(given, np.float64)
         unique, self.place = np.unique(tokens, axis=0, return_inverse=True)
         self.place = self.place.reshape(-1)
         self.sequence_weights = np.bincount(self.place, sequence_weights, len(unique))
@@ -48,23 +45,16 @@ class Counted:
         counts = np.zeros((self.length, vocabulary))
         for site, colours in enumerate(self.tokens):
             counts[site] = np.bincount(colours, self.sequence_weights, vocabulary)
-        self.common = counts.argmax(axis=1)  # each site's most frequent colour
+        common = counts.argmax(axis=1)  # each site's most frequent colour
         # A table row for each other colour that occurs, and the rows of each sequence.
-        rare = unique != self.common
-        present = np.zeros((self.length, vocabulary), bool)
-        present[np.nonzero(rare)[1], unique[rare]] = True
-        self.row_site, self.row_colour = np.nonzero(present)
-        number = np.zeros((self.length, vocabulary), np.int64)
-        number[present] = np.arange(len(self.row_site))
-        self.rows = number[np.nonzero(rare)[1], unique[rare]]
-        self.offsets = np.concatenate([[0], rare.sum(axis=1).cumsum()])
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The arrays that the compiled loops read."""
-        return (
-            self.tokens, self.sequence_weights, self.offsets, self.rows, self.row_site,
-            self.row_colour, self.common,
+        rare = unique != common
+        numbers = np.nonzero(rare)[1] * vocabulary + unique[rare]
+        present, rows = np.unique(numbers, return_inverse=True)
+        row_site, row_colour = np.divmod(present, vocabulary)
+        offsets = np.concatenate([[0], rare.sum(axis=1).cumsum()])
+        # What the compiled loops read.
+        self.arrays = (
+            self.tokens, self.sequence_weights, offsets, rows, row_site, row_colour, common,
         )  # fmt: skip
 
 
@@ -84,14 +74,11 @@ class Heads:
 
 @dataclass
 class Fit:
-    """A fitted model, its objective, mean training loss (nats a site), and what the fit took."""
+    """A fitted model, its mean training loss (nats a site), and the iterations that it took."""
 
     model: Heads
-    objective: float
     loss: float
     iterations: int
-    evaluations: int
-    converged: bool
 
 
 def losses(model: Heads, tokens: np.ndarray) -> np.ndarray:
@@ -119,15 +106,12 @@ def fit_heads(
     init_scale: tuple[float, float] = (0.1, 0.3),
     seed: int | np.random.SeedSequence = 0,
     iterations: int = 250,
-    tolerance: float = 0.0,
-    threads: int = 1,
 ) -> Fit:
     """Factored attention of H heads, free A.
 
     Minimises the mean loss, or the summed one if `summed`, plus ridge / 2 times the squared A and
     V (and fields, if there are any). A and V start from normal numbers drawn from `seed`, with the
-    standard deviations `init_scale`. Ends after `iterations`, or when an iteration lowers the
-    objective by less than `tolerance` times its value.
+    standard deviations `init_scale`. Ends after `iterations`, or where the objective falls no more.
     """
     length, vocabulary = counted.length, counted.vocabulary
     rng = np.random.default_rng(seed)
@@ -144,7 +128,7 @@ def fit_heads(
     scale = 1.0 if summed else 1.0 / (counted.total * counted.length)
 
     def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        loss, gradients = loss_and_gradients(counted, model(vector), threads)
+        loss, gradients = loss_and_gradients(counted, model(vector))
         parts = [gradients.attention, gradients.values, gradients.fields]
         gradient = np.concatenate([part.ravel() for part in parts[: len(shapes)]])
         gradient *= scale
@@ -152,23 +136,20 @@ def fit_heads(
         return scale * loss + 0.5 * ridge * (vector @ vector), gradient
 
     first = np.concatenate([attention.ravel(), values.ravel(), np.zeros(fields * none.size)])
-    found = minimize(
-        objective,
-        first,
-        jac=True,
-        method="L-BFGS-B",
-        options=dict(
-            maxiter=iterations, maxfun=10 * iterations, maxcor=HISTORY, ftol=tolerance, gtol=0.0
-        ),
-    )
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", options=options(iterations))
     loss = found.fun - 0.5 * ridge * (found.x @ found.x)
     return Fit(
         model=model(found.x),
-        objective=float(found.fun),
         loss=float(loss / (scale * counted.total * counted.length)),
         iterations=int(found.nit),
-        evaluations=int(found.nfev),
-        converged=bool(found.success),
+    )
+
+
+def options(iterations: int, history: int = HISTORY, tolerance: float = 0.0) -> dict:
+    """Options of scipy's L-BFGS-B, which ends where an iteration lowers the objective by less than
+    `tolerance` times its value."""
+    return dict(
+        maxiter=iterations, maxfun=10 * iterations, maxcor=history, ftol=tolerance, gtol=0.0
     )
 
 
@@ -188,7 +169,7 @@ def minimize_l1(
 
     evaluate: vector -> (value, gradients (n,)). Each such entry is a difference of two numbers of 0
     or more, by L-BFGS-B, so that entries end at zero. What scipy returns, with `x` the vector (n,).
-    `callback` gets scipy's vector after each iteration; `tolerance` as in `fit_heads`.
+    `callback` gets scipy's vector after each iteration; `tolerance` as in `options`.
     """
     size = int(sparse.sum())
 
@@ -211,9 +192,7 @@ def minimize_l1(
         method="L-BFGS-B",
         bounds=[(0, None)] * (2 * size) + [(None, None)] * (len(initial) - size),
         callback=callback,
-        options=dict(
-            maxiter=iterations, maxfun=10 * iterations, maxcor=history, ftol=tolerance, gtol=0
-        ),
+        options=options(iterations, history, tolerance),
     )
     found.x = together(found.x)
     return found

@@ -5,12 +5,14 @@ import math
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from manybody.io import checkpoints
 from manybody.io.atomic import atomic
 from manybody.io.manifest import write_manifest
 from manybody.io.quick_start import number_column, text_column
 from manybody.io.resume import Resume
+from manybody.training.batches import training_set, validation_set
 
 HISTORY = {
     "step": "int64",
@@ -62,6 +64,29 @@ def fingerprint(tokens, description: dict) -> str:
             )
         digest.update(part)
     return digest.hexdigest()
+
+
+def opened(settings: dict, data: dict, out: Path, device: torch.device, code: str, **more) -> tuple:
+    """The sequences of a run by its recipe, and its saved state, one of the same arguments.
+
+    Returns the training tokens (N, L), validation tokens (n, L) int64, their masks as of
+    `validation_set`, the fingerprints by split, and the state. `more` are digests of other data.
+    The number of processes is left out: a run may go on with another number of GPUs.
+    """
+    description, recipe = settings["description"], settings["recipe"]
+    tokens, held_out = training_set(data["train"].tokens, recipe), data["validation"].tokens
+    splits = {"train": tokens, "validation": held_out}
+    marks = {split: fingerprint(some, description) for split, some in splits.items()}
+    chosen, masks = validation_set(len(held_out), description["length"], recipe)
+    validation = torch.from_numpy(np.asarray(held_out[chosen]).astype("int64"))
+    identity = {
+        "about": settings,
+        "data": {**marks, **more},
+        "code": code,
+        "torch": torch.__version__,
+        "device": device.type,
+    }
+    return tokens, validation, masks, marks, Resume(out / "resume", identity)
 
 
 def save_checkpoint(out: Path, model, step: int, about: dict) -> Path:

@@ -3,6 +3,8 @@
 import math
 from pathlib import Path
 
+import torch
+
 from manybody.data import own_tokenizer
 from manybody.io.atomic import write_json
 from manybody.io.lease import lease
@@ -38,8 +40,6 @@ def adopt(
     manifest's `steps` are those that the audit leaves, `suspects` says of the others what speaks
     against them. Raises `Refusal` for what no model can be read from.
     """
-    import torch
-
     out = Path(out)
     sequences = Sequences.open(validation)
     tokens = torch.from_numpy(sequences[:TESTED].astype("int64"))
@@ -129,8 +129,6 @@ def _description(model, config, sequences, special, folder, origin) -> dict:
 
 def _tested(network: Pretrained, tokens, step: int) -> dict:
     """The row of the history: the loss at the same positions for each checkpoint."""
-    import torch
-
     masks = None
     if not network.about.causal:
         generator = torch.Generator().manual_seed(SEED)

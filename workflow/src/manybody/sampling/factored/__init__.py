@@ -2,43 +2,45 @@
 
 Under the raw energy two layers have a closed form (`two_layers`), and with three the last square
 is free (`three_layers`). Every other depth, and the norm energy, follow what a token changes
-layer by layer (`any_depth`; in compiled loops `compiled`), unless it is less work to make all
-masked copies anew (`explicit`). The norm energy has no closed form, since each of its L terms is
+layer by layer (`any_depth`; in compiled loops `deep_loops`), unless it is less work to make all
+masked copies anew (`copies`). The norm energy has no closed form, since each of its L terms is
 the log of a sum of |V| exponentials: it costs L |V| d multiplications more for each proposal.
 """
 
-from importlib import import_module
+from copy import deepcopy
 
 from torch import Tensor
 
 from manybody.models.base import Model
 from manybody.sampling import footprint
-from manybody.sampling.chains import Chains
-from manybody.sampling.factored import parameters as factored_parameters
+from manybody.sampling.factored.any_depth import DeepChains
+from manybody.sampling.factored.by_order import GibbsChains, OrderChains
+from manybody.sampling.factored.copies import ExplicitChains as ExplicitChains
+from manybody.sampling.factored.copies import read
+from manybody.sampling.factored.deep_loops import LoopedChains
+from manybody.sampling.factored.three_layers import TripleChains
+from manybody.sampling.factored.two_layers import PairedChains
 
-CLASSES = {  # of chains, by their module
-    "two_layers": "PairedChains",
-    "three_layers": "TripleChains",
-    "compiled": "LoopedChains",
-    "any_depth": "DeepChains",
+CHAINS = {  # by what `footprint.form` calls them
+    "two_layers": PairedChains,
+    "three_layers": TripleChains,
+    "compiled": LoopedChains,
+    "any_depth": DeepChains,
 }
 
 
-def open_chains(model: Model, tokens: Tensor, energy: str, gauge: str) -> Chains:
+def open_chains(model: Model, tokens: Tensor, energy: str, gauge: str):
     """The fastest exact backend for `model` at `tokens` (C, L); see `backends.open_chains`."""
     # log softmax is free of the gauge.
-    parameters = factored_parameters.read(model, gauge if energy == "raw" else "none")
+    parameters = read(model, gauge if energy == "raw" else "none")
     device = parameters.left[0].device
     form = footprint.form(parameters, energy, device.type)
-    chains = getattr(import_module(f"{__name__}.{form}"), CLASSES[form])
-    return chains(parameters, tokens.to(device), energy)
+    return CHAINS[form](parameters, tokens.to(device), energy)
 
 
-def open_by_order(model: Model, tokens: Tensor, energy: str, gauge: str, law) -> Chains:
+def open_by_order(
+    model: Model, tokens: Tensor, energy: str, gauge: str, mu, sampler: str
+) -> OrderChains:
     """Chains of `by_order` at `tokens` (C, L), on the CPU whatever the model's device."""
-    from copy import deepcopy
-
-    from manybody.sampling.factored.by_order import OrderChains
-
-    parameters = factored_parameters.read(deepcopy(model).cpu(), gauge)
-    return OrderChains(parameters, tokens.cpu(), energy, law)
+    chains = GibbsChains if sampler == "gibbs" else OrderChains
+    return chains(read(deepcopy(model).cpu(), gauge), tokens.cpu(), energy, mu)

@@ -27,40 +27,35 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manybody.sampling.factored import heat_bath_loops as kernels
-from manybody.sampling.factored.copies import BATCH
-from manybody.sampling.factored.parameters import Parameters
-from manybody.sampling.reference import check_law
+from manybody.io.compiled import njit
+from manybody.sampling.factored.copies import BATCH, Parameters
+from manybody.sampling.factored.two_layers import SUMS, seen
 
 WEIGHTS = {"raw": (1.0, 1.0, 1.0), "reference": (1.0, 1 / 2, 1 / 3)}  # of F1, F2 and F3
 
 
 class OrderChains:
-    """C chains on a CPU under "raw" or "reference", whose `law` is mu; see `chains.Chains`.
+    """C chains on a CPU under "raw", or "reference" with `mu` (|V|,); see `backends.Chains`.
 
-    Caches, tables and sums are of the model's own precision, energies are double. Raises `Refusal`
-    for a distribution without full support.
+    Caches, tables and sums are of the model's own precision, energies are double.
     """
 
     full_batches = False
     targeted = True  # `conditionals` are those of the energy
 
     def __init__(
-        self, parameters: Parameters, tokens: Tensor, energy: str, law: np.ndarray | None = None
+        self, parameters: Parameters, tokens: Tensor, energy: str, mu: np.ndarray | None = None
     ):
         self.tokens = tokens.clone()
         self.weights = WEIGHTS[energy]
         vocabulary, precision = parameters.vocabulary, parameters.precision
-        mu = torch.zeros(vocabulary, dtype=torch.float64)
-        if energy == "reference":
-            mu = torch.from_numpy(check_law(law, vocabulary))
+        mu = torch.from_numpy(mu / mu.sum() if energy == "reference" else np.zeros(vocabulary))
         mixing2 = parameters.mixing[-1]
         if parameters.layers == 1:
             mixing1 = torch.zeros_like(mixing2)
-            sent, sending = mixing2.new_zeros(vocabulary, vocabulary), None
+            sent = mixing2.new_zeros(vocabulary, vocabulary)
         else:
             mixing1, sent = parameters.mixing[0], parameters.value_rows(0)
-            sending = (parameters.left[0], parameters.right[0])
         read = parameters.score_rows()
         rho, g, mean = read - mu @ read, sent - mu @ sent, mu @ sent
         spread, bias = mu @ g.square(), parameters.score_bias - mu @ parameters.score_bias
@@ -106,17 +101,16 @@ class OrderChains:
         self._inward = tuple(map(given, inward))
         self._mean, self._mixing = given(mean), (given(mixing1), given(mixing2))
         self._g, self._rho = given(g), given(rho)
-        number = self._g.dtype.type
-        self._inner_weights = (number(second), number(2 * third))
+        self._inner_weights = tuple(map(self._g.dtype.type, (second, 2 * third)))
         self._tables = (self._g, self._rho, given(rho * g), given(rho @ g.square().T))
         # rho_b . o and c1 . g_b for all b, through the ranks where there are any.
         self._read, self._sent = [rho.to(precision).T], [g.to(precision).T]
         if not parameters.full:
             left = parameters.score_left - mu @ parameters.score_left
             self._read = [parameters.right[-1].to(precision), left.to(precision).T]
-            if sending:
-                left, right = sending
-                self._sent = [left.to(precision), (right - mu @ right).to(precision).T]
+            if parameters.layers > 1:
+                right = parameters.right[0] - mu @ parameters.right[0]
+                self._sent = [parameters.left[0].to(precision), right.to(precision).T]
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -189,12 +183,12 @@ class OrderChains:
         """Sets one token of each named chain."""
         moves = (chains.numpy(), positions.numpy(), tokens.numpy())
         caches = (self._tokens, self._w, self._s)
-        kernels.replace(*moves, *caches, *self._mixing, self._g, self._rho)
+        replace(*moves, *caches, *self._mixing, self._g, self._rho)
 
     def _outer(self, chains: Tensor, positions: Tensor, coefficients) -> Tensor:
         (out,) = self._rows(chains, 1)
         where = (chains.numpy(), positions.numpy(), self._tokens)
-        kernels.seen(
+        seen(
             *where, self._w, self._mixing[0], *coefficients, self._mean, self._g, out
         )  # fmt: skip
         return torch.from_numpy(out)
@@ -203,7 +197,7 @@ class OrderChains:
         """base_i + c0, o and c1 (n, |V|) under the target."""
         base, outward = self._target
         found = self._rows(chains, 3)
-        kernels.weigh(
+        weigh(
             chains.numpy(), positions.numpy(), self._tokens, self._w, self._s, *self._mixing,
             self._inner_weights, base.numpy(), outward, self._inward, self._mean, *self._tables,
             *found,
@@ -222,3 +216,87 @@ class OrderChains:
         for matrix in first:
             vectors = vectors @ matrix
         return torch.addmm(rest, vectors, last)
+
+
+class GibbsChains(OrderChains):
+    """The same drawn from the model's own masked conditionals; the energy is recorded."""
+
+    targeted = False
+    conditionals = OrderChains.logits
+
+
+# --- The compiled loops
+
+
+@njit(fastmath=SUMS, nogil=True, cache=True)
+def weigh(
+    chains, positions, tokens, w, s, mixing1, mixing2, weights, base, outward, inward, mean, g,
+    rho, products, pairs, single, out, sent,
+):  # fmt: skip
+    """All that value b of positions[m] (n,) in chains[m] (n,) is weighed by: single, out and sent
+    (n, |V|), which are base_i + c0, o as of `seen`, and c1.
+
+    As `seen`; s (C, L, |V|), base (L, |V|), rho, products = rho * g and pairs (|V|, |V|); the
+    coefficients (L, L) in `outward` and `inward`, of which those that are 0 cost nothing.
+    """
+    length, vocabulary = w.shape[1], w.shape[2]
+    direct, linear, square, triple = outward
+    second, third = weights
+    for m in range(len(chains)):
+        c, i = chains[m], positions[m]
+        g_own, r_own, s_own, read = g[tokens[c, i]], rho[tokens[c, i]], s[c, i], mixing2[i, i]
+        alone, seen_by, shown = single[m], out[m], sent[m]
+        for v in range(vocabulary):
+            alone[v] = base[i, v] + second * (s_own[v] - read * r_own[v])
+        seen_by[:] = 0.0
+        shown[:] = 0.0
+        for j in range(length):
+            if j == i:
+                continue
+            t = tokens[c, j]
+            x, y = linear[i, j], square[i, j]
+            if x != 0.0 or y != 0.0:
+                row = g[t]
+                for v in range(vocabulary):
+                    seen_by[v] += (x * mean[v] + y * row[v]) * row[v]
+            x, y, z = inward[0][j, i], inward[1][j, i], inward[2][i, j]
+            if y != 0.0 or z != 0.0:
+                row, pair = products[t], pairs[t]
+                for v in range(vocabulary):
+                    alone[v] += y * pair[v]
+                for v in range(vocabulary):
+                    shown[v] -= z * row[v]
+            if x != 0.0:
+                row = rho[t]
+                for v in range(vocabulary):
+                    shown[v] += x * mean[v] * row[v]
+        for k in range(length):
+            w_row, s_row = w[c, k], s[c, k]
+            back, read, weight = mixing1[k, i], mixing2[i, k], triple[i, k]
+            cross = third * back
+            for v in range(vocabulary):
+                value = w_row[v] - back * g_own[v]
+                seen_by[v] += weight * value * value
+                shown[v] += cross * (s_row[v] - read * r_own[v]) * value
+        for j in range(length):
+            if j != i:
+                seen_by[tokens[c, j]] += direct[i, j]
+
+
+@njit(fastmath=SUMS, nogil=True, cache=True)
+def replace(chains, positions, values, tokens, w, s, mixing1, mixing2, g, rho):
+    """positions[m] (n,) of chains[m] (n,) takes the token values[m] (n,)."""
+    length, vocabulary = w.shape[1], w.shape[2]
+    for m in range(len(chains)):
+        c, i, b = chains[m], positions[m], values[m]
+        a = tokens[c, i]
+        if a == b:
+            continue
+        g_old, g_new, r_old, r_new = g[a], g[b], rho[a], rho[b]
+        for k in range(length):
+            w_row, s_row, own, weight = w[c, k], s[c, k], mixing1[k, i], mixing2[i, k]
+            for v in range(vocabulary):
+                w_row[v] += own * (g_new[v] - g_old[v])
+            for v in range(vocabulary):
+                s_row[v] += weight * (r_new[v] - r_old[v])
+        tokens[c, i] = b

@@ -1,19 +1,29 @@
-"""The inner loops of `three_layers` and `any_depth` for a CPU; shapes and symbols as there.
+"""Chains of factored attention of three layers and more in compiled loops for a CPU.
 
-Every step is a sum of weighted rows, done proposal by proposal in arrays that stay in cache: the
+The sums that `any_depth` takes over tensors of many proposals, made proposal by proposal in
+arrays that stay in cache; shapes and symbols as there. Every step is a sum of weighted rows: the
 matrices are too small for calls of a linear algebra library to pay.
+
+Every square goes through its tables. The raw score of a proposal reads sum_k Aout_jk delta_jk .
+M_j (u_jk + u'_jk) for each square, M_j as in `three_layers`, so that only accepted proposals need
+their features.
 """
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from manybody.data.vector_loops import add_rows
 from manybody.io.compiled import njit
+from manybody.sampling import footprint
+from manybody.sampling.factored.any_depth import DeepChains, table
+from manybody.sampling.factored.copies import Parameters, all_copies
 
 # Sums may be regrouped (by the compiler, once) so that they use vector instructions.
-_SUMS = {"reassoc", "contract", "nsz"}
+SUMS = {"reassoc", "contract", "nsz"}
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
+@njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
 def add_products(total, weights, rows):
     """total (n, d) += weights (n, m) @ rows (m, d), two by four rows at a time."""
     pairs, count = len(total) - len(total) % 2, len(rows)
@@ -42,106 +52,12 @@ def mix(weights, rows, out):
     add_products(out, weights, rows)
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
+@njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
 def dot(x, y):
     total = x[0] - x[0]
     for v in range(len(x)):
         total += x[v] * y[v]
     return total
-
-
-@njit(nogil=True, cache=True)
-def masked_features(chains, positions, u, direct, mixing3, to_output, out):
-    """out (n, d): features of the copy of chains[m] (n,) that masks positions[m] (n,).
-
-    u (C, L, L, d); direct (C, L, d); mixing3 (L, L); to_output (d^2, d).
-    """
-    length, rank = u.shape[2], u.shape[3]
-    products = np.empty((rank, rank), u.dtype)
-    weighted = np.empty(length, u.dtype)
-    for m in range(len(chains)):
-        c, i = chains[m], positions[m]
-        rows = u[c, i]
-        products[:] = 0.0
-        for x in range(rank):
-            for k in range(length):
-                weighted[k] = mixing3[i, k] * rows[k, x]
-            add_rows(products[x], weighted, rows)
-        out[m] = direct[c, i]
-        add_rows(out[m], products.reshape(rank * rank), to_output)
-
-
-@njit(nogil=True, cache=True)
-def score_changes(
-    chains, positions, proposals, tokens, read, summed, forms, mixing1, mixing2, mixing3,
-    factor, last_factor, sent, inputs2, inputs3, to_second, to_output, outputs, squares,
-    along, across, rises, out,
-):  # fmt: skip
-    """out (n,): what the raw score of chains[m] rises by if positions[m] takes proposals[m].
-
-    Fills along, across and rises (n, L, d), from which `replace_tokens` renews the caches.
-    """
-    length, rank = along.shape[1], along.shape[2]
-    kind = read.dtype
-    maps = np.empty((rank, rank), kind)
-    read3, across3 = np.empty((length, rank), kind), np.empty((length, rank), kind)
-    mixed, step, own = np.empty((length, rank), kind), np.empty(rank, kind), np.empty(rank, kind)
-    weighted, row = np.empty(length, kind), np.empty(rank, kind)
-    for m in range(len(chains)):
-        c, i, b = chains[m], positions[m], proposals[m]
-        a = tokens[c, i]
-        for x in range(rank):
-            step[x] = sent[b, x] - sent[a, x]
-
-        products(step, to_second, tokens[c], sent, maps, across[m], own)
-        respond(across[m], own, mixing1, i, inputs2[b], inputs2[a], mixed)
-        mix(mixing2, mixed, along[m])
-
-        products(step, to_output, tokens[c], sent, maps, across3, own)
-        respond(across3, own, mixing1, i, inputs3[b], inputs3[a], read3)
-        mix(mixing3, read3, rises[m])
-
-        total = 0.0
-        for j in range(length):
-            if j == i:
-                continue
-            for x in range(rank):
-                rises[m, j, x] += last_factor[i, j] * across3[j, x]
-            total += dot(rises[m, j], outputs[tokens[c, j]])
-        rises[m, i] = 0.0
-
-        form = squares[tokens[c, i]]
-        for k in range(length):
-            # p_k . (2 X_k + N_k p_k), without the share of copy i in X_k and N_k
-            row[:] = 0.0
-            add_rows(row, along[m, k], forms[c, k])
-            for x in range(rank):
-                row[x] += summed[c, k, x] + summed[c, k, x]
-            total += dot(row, along[m, k])
-            row[:] = 0.0
-            add_rows(row, along[m, k], form)
-            for x in range(rank):
-                row[x] += read[c, i, k, x] + read[c, i, k, x]
-            total -= mixing3[i, k] * dot(row, along[m, k])
-
-        for j in range(length):
-            if j == i:
-                continue
-            # 2 kappa_j . sum_k A_jk gamma_jk (Mu_jk + M_j p_k), and
-            # (sum_k A_jk gamma_jk^2) kappa_j . M_j kappa_j
-            square = 0.0
-            for k in range(length):
-                weighted[k] = mixing3[j, k] * factor[i, j, k]
-                square += weighted[k] * factor[i, j, k]
-            own[:] = 0.0
-            add_rows(own, weighted, read[c, j])
-            total += 2.0 * dot(own, across[m, j])
-            own[:] = 0.0
-            add_rows(own, weighted, along[m])
-            row[:] = 0.0
-            add_rows(row, across[m, j], squares[tokens[c, j]])
-            total += 2.0 * dot(own, row) + square * dot(across[m, j], row)
-        out[m] = total
 
 
 @njit(nogil=True, cache=True)
@@ -157,7 +73,7 @@ def products(step, table, tokens, sent, maps, across, own):
     add_rows(own, step, maps)
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
+@njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
 def respond(across, own, mixing1, position, new, old, out):
     """Change of Q^m x^(1) (L, d) in the copies that see the token, but for their own mask."""
     mix(mixing1, across, out)
@@ -167,47 +83,6 @@ def respond(across, own, mixing1, position, new, old, out):
             out[k, x] = alpha * (out[k, x] + out[k, x] + alpha * own[x])
     for x in range(len(own)):
         out[position, x] += new[x] - old[x]
-
-
-@njit(fastmath=_SUMS, nogil=True, cache=True)
-def replace_tokens(
-    chains, positions, proposals, accepted, tokens, u, read, summed, forms, direct, mixing3, factor,
-    squares, along, across, rises,
-):  # fmt: skip
-    """Renews tokens and caches where `accepted` (n,), with what `score_changes` has filled."""
-    length, rank = along.shape[1], along.shape[2]
-    row, of_copy = np.empty(rank, u.dtype), np.empty(rank, u.dtype)
-    for m in np.flatnonzero(accepted):
-        c, i, b = chains[m], positions[m], proposals[m]
-        a = tokens[c, i]
-        for j in range(length):
-            if j == i:
-                continue
-            form = squares[tokens[c, j]]
-            of_copy[:] = 0.0
-            add_rows(of_copy, across[m, j], form)
-            for k in range(length):
-                row[:] = 0.0
-                add_rows(row, along[m, k], form)
-                gamma, weight = factor[i, j, k], mixing3[j, k]
-                for x in range(rank):
-                    change = row[x] + gamma * of_copy[x]
-                    u[c, j, k, x] += along[m, k, x] + gamma * across[m, j, x]
-                    read[c, j, k, x] += change
-                    summed[c, k, x] += weight * change
-            for x in range(rank):
-                direct[c, j, x] += rises[m, j, x]
-        form = squares[b]
-        for k in range(length):
-            weight = mixing3[i, k]
-            row[:] = 0.0
-            add_rows(row, u[c, i, k], form)
-            for x in range(rank):
-                summed[c, k, x] += weight * (row[x] - read[c, i, k, x])
-                read[c, i, k, x] = row[x]
-                for y in range(rank):
-                    forms[c, k, x, y] += weight * (squares[b, x, y] - squares[a, x, y])
-        tokens[c, i] = b
 
 
 @njit(nogil=True, cache=True)
@@ -266,7 +141,10 @@ def deep_changes(
             for t in range(s + 1, squares):
                 if s:
                     for j in range(length):
-                        bilinear(delta[j], both[j], between[s, t], of_each, read[t, j])
+                        # beta of all pairs of rows of delta_j and both_j
+                        forms_of(delta[j], between[s, t], of_each)
+                        for k in range(length):
+                            add_rows(read[t, j, k], both[j, k], of_each[k])
                     continue
                 # delta_jk = along_k + factor_jk across_j: L + L forms instead of L^2.
                 forms_of(along[0], between[0, t], of_each)
@@ -324,9 +202,60 @@ def forms_of(vectors, table, out):
     mix(vectors, table, out.reshape(len(out), table.shape[1]))
 
 
-@njit(nogil=True, cache=True)
-def bilinear(left, right, table, forms, total):
-    """total (m, d) += beta(left, right), row by row of (m, d)."""
-    forms_of(left, table, forms)
-    for k in range(len(total)):
-        add_rows(total[k], right[k], forms[k])
+class LoopedChains(DeepChains):
+    """C chains under either energy; see `backends.Chains`."""
+
+    def __init__(self, parameters: Parameters, tokens: Tensor, energy: str):
+        super().__init__(parameters, tokens, energy)
+        last, rank = parameters.layers - 1, parameters.right[0].shape[1]
+        between = torch.zeros(last - 1, last - 1, rank, rank**2, dtype=torch.float64)
+        for layer in range(1, last):
+            for target in range(layer + 1, last):
+                between[layer - 1, target - 1] = table(parameters, layer, target).view(rank, -1)
+        first = [table(parameters, 0, target).view(rank, -1) for target in range(1, last + 1)]
+        to_output = [square.to_output for square in self.squares]
+        self.scores_first = (
+            energy == "raw" and footprint.score_bytes(parameters) <= footprint.TABLES
+        )
+        forms = between.new_empty(0, 0, rank**2)
+        if self.scores_first:
+            forms = torch.stack([parameters.score_left @ squares.T for squares in to_output])
+        stacks = (parameters.mixing, self.first.factors, parameters.right, first, to_output)
+        rest = (between, self.first.last_factor, forms, parameters.score_left)
+        self._arrays = tuple(part.numpy() for part in (*map(torch.stack, stacks), *rest))
+
+    def rebuild(self) -> None:
+        self.inputs, self.features = all_copies(self.parameters, self.tokens)
+        self.states = list(self.inputs)
+        self.scores = self._scores(self.features, self.tokens)
+
+    def _propose(self, chains: Tensor, positions: Tensor, proposals: Tensor):
+        if not self.scores_first:
+            return super()._propose(chains, positions, proposals)
+        moves = (chains, positions, proposals)
+        deltas, rises, ratios = self._run(*moves)
+        return ratios, (*moves, rises, ratios, *deltas)
+
+    def _changes(self, chains, tokens, positions, proposals):
+        deltas, rises, _ = self._run(chains, positions, proposals)
+        return list(deltas), rises
+
+    def _run(self, *moves: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Changes of the states (squares, n, L, L, d) and of the features (n, L, d), and, where
+        scores come first, the ratios (n,), for which those features are not completed."""
+        squares, _, *shape = self.inputs.shape
+        deltas = self.inputs.new_empty(squares, len(moves[0]), *shape)
+        rises, ratios = deltas.new_empty(len(moves[0]), *shape[1:]), deltas.new_empty(len(moves[0]))
+        given, found = (*moves, self.tokens, self.inputs), (deltas, rises, ratios)
+        deep_changes(*map(Tensor.numpy, given), *self._arrays, *map(Tensor.numpy, found))
+        return deltas, rises, ratios
+
+    def _take(self, chains, positions, proposals, features, scores, *changes) -> None:
+        if self.scores_first:
+            mixing, _, _, _, to_output, *_ = self._arrays
+            given = map(Tensor.numpy, (chains, self.inputs, torch.stack(changes)))
+            complete_rises(*given, mixing, to_output, features.numpy())
+            features += self.features[chains]
+            tokens = self.tokens[chains].scatter(1, positions[:, None], proposals[:, None])
+            scores = self._scores(features, tokens)
+        super()._take(chains, positions, proposals, features, scores, *changes)

@@ -14,17 +14,19 @@ with Mu, X and N kept for the current state, so that the L^2 d^2 products are ma
 proposals only. Compiled, for the CPU.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from manybody.sampling.factored import deep_loops as kernels
-from manybody.sampling.factored.copies import all_copies
-from manybody.sampling.factored.parameters import Parameters
-from manybody.sampling.factored.squares import table
+from manybody.data.vector_loops import add_rows
+from manybody.io.compiled import njit
+from manybody.sampling.factored.any_depth import table
+from manybody.sampling.factored.copies import Parameters, all_copies
+from manybody.sampling.factored.deep_loops import SUMS, dot, mix, products, respond
 
 
 class TripleChains:
-    """C chains under the raw energy; see `chains.Chains`.
+    """C chains under the raw energy; see `backends.Chains`.
 
     Caches: 2 L^2 d + L d^2 doubles a chain.
     """
@@ -87,7 +89,7 @@ class TripleChains:
     def logits(self, chains: Tensor, positions: Tensor) -> Tensor:
         u, _, _, _, direct = self._caches
         features = self._head.new_empty(len(chains), len(self._head))
-        kernels.masked_features(
+        masked_features(
             *(chains.numpy(), positions.numpy(), u, direct),
             *(self._mixing[2], self._squares[0], features.numpy()),
         )
@@ -99,7 +101,7 @@ class TripleChains:
         changes = tuple(self.direct.new_empty(shape).numpy() for _ in range(3))
         ratios = torch.empty(len(chains), dtype=torch.float64)
         _, *caches, _ = self._caches
-        kernels.score_changes(
+        score_changes(
             *(*moves, self._tokens, *caches, *self._mixing, *self._changes, self._squares[1]),
             *(*changes, ratios.numpy()),
         )
@@ -107,7 +109,145 @@ class TripleChains:
 
     def accept(self, handle, accepted: Tensor) -> None:
         moves, changes = handle
-        kernels.replace_tokens(
+        replace_tokens(
             *(*moves, accepted.numpy(), self._tokens, *self._caches, self._mixing[2]),
             *(self._changes[0], self._squares[1], *changes),
         )
+
+
+# --- The compiled loops
+
+
+@njit(nogil=True, cache=True)
+def masked_features(chains, positions, u, direct, mixing3, to_output, out):
+    """out (n, d): features of the copy of chains[m] (n,) that masks positions[m] (n,).
+
+    u (C, L, L, d); direct (C, L, d); mixing3 (L, L); to_output (d^2, d).
+    """
+    length, rank = u.shape[2], u.shape[3]
+    products = np.empty((rank, rank), u.dtype)
+    weighted = np.empty(length, u.dtype)
+    for m in range(len(chains)):
+        c, i = chains[m], positions[m]
+        rows = u[c, i]
+        products[:] = 0.0
+        for x in range(rank):
+            for k in range(length):
+                weighted[k] = mixing3[i, k] * rows[k, x]
+            add_rows(products[x], weighted, rows)
+        out[m] = direct[c, i]
+        add_rows(out[m], products.reshape(rank * rank), to_output)
+
+
+@njit(nogil=True, cache=True)
+def score_changes(
+    chains, positions, proposals, tokens, read, summed, forms, mixing1, mixing2, mixing3,
+    factor, last_factor, sent, inputs2, inputs3, to_second, to_output, outputs, squares,
+    along, across, rises, out,
+):  # fmt: skip
+    """out (n,): what the raw score of chains[m] rises by if positions[m] takes proposals[m].
+
+    Fills along, across and rises (n, L, d), from which `replace_tokens` renews the caches.
+    """
+    length, rank = along.shape[1], along.shape[2]
+    kind = read.dtype
+    maps = np.empty((rank, rank), kind)
+    read3, across3 = np.empty((length, rank), kind), np.empty((length, rank), kind)
+    mixed, step, own = np.empty((length, rank), kind), np.empty(rank, kind), np.empty(rank, kind)
+    weighted, row = np.empty(length, kind), np.empty(rank, kind)
+    for m in range(len(chains)):
+        c, i, b = chains[m], positions[m], proposals[m]
+        a = tokens[c, i]
+        for x in range(rank):
+            step[x] = sent[b, x] - sent[a, x]
+
+        products(step, to_second, tokens[c], sent, maps, across[m], own)
+        respond(across[m], own, mixing1, i, inputs2[b], inputs2[a], mixed)
+        mix(mixing2, mixed, along[m])
+
+        products(step, to_output, tokens[c], sent, maps, across3, own)
+        respond(across3, own, mixing1, i, inputs3[b], inputs3[a], read3)
+        mix(mixing3, read3, rises[m])
+
+        total = 0.0
+        for j in range(length):
+            if j == i:
+                continue
+            for x in range(rank):
+                rises[m, j, x] += last_factor[i, j] * across3[j, x]
+            total += dot(rises[m, j], outputs[tokens[c, j]])
+        rises[m, i] = 0.0
+
+        form = squares[tokens[c, i]]
+        for k in range(length):
+            # p_k . (2 X_k + N_k p_k), without the share of copy i in X_k and N_k
+            row[:] = 0.0
+            add_rows(row, along[m, k], forms[c, k])
+            for x in range(rank):
+                row[x] += summed[c, k, x] + summed[c, k, x]
+            total += dot(row, along[m, k])
+            row[:] = 0.0
+            add_rows(row, along[m, k], form)
+            for x in range(rank):
+                row[x] += read[c, i, k, x] + read[c, i, k, x]
+            total -= mixing3[i, k] * dot(row, along[m, k])
+
+        for j in range(length):
+            if j == i:
+                continue
+            # 2 kappa_j . sum_k A_jk gamma_jk (Mu_jk + M_j p_k), and
+            # (sum_k A_jk gamma_jk^2) kappa_j . M_j kappa_j
+            square = 0.0
+            for k in range(length):
+                weighted[k] = mixing3[j, k] * factor[i, j, k]
+                square += weighted[k] * factor[i, j, k]
+            own[:] = 0.0
+            add_rows(own, weighted, read[c, j])
+            total += 2.0 * dot(own, across[m, j])
+            own[:] = 0.0
+            add_rows(own, weighted, along[m])
+            row[:] = 0.0
+            add_rows(row, across[m, j], squares[tokens[c, j]])
+            total += 2.0 * dot(own, row) + square * dot(across[m, j], row)
+        out[m] = total
+
+
+@njit(fastmath=SUMS, nogil=True, cache=True)
+def replace_tokens(
+    chains, positions, proposals, accepted, tokens, u, read, summed, forms, direct, mixing3, factor,
+    squares, along, across, rises,
+):  # fmt: skip
+    """Renews tokens and caches where `accepted` (n,), with what `score_changes` has filled."""
+    length, rank = along.shape[1], along.shape[2]
+    row, of_copy = np.empty(rank, u.dtype), np.empty(rank, u.dtype)
+    for m in np.flatnonzero(accepted):
+        c, i, b = chains[m], positions[m], proposals[m]
+        a = tokens[c, i]
+        for j in range(length):
+            if j == i:
+                continue
+            form = squares[tokens[c, j]]
+            of_copy[:] = 0.0
+            add_rows(of_copy, across[m, j], form)
+            for k in range(length):
+                row[:] = 0.0
+                add_rows(row, along[m, k], form)
+                gamma, weight = factor[i, j, k], mixing3[j, k]
+                for x in range(rank):
+                    change = row[x] + gamma * of_copy[x]
+                    u[c, j, k, x] += along[m, k, x] + gamma * across[m, j, x]
+                    read[c, j, k, x] += change
+                    summed[c, k, x] += weight * change
+            for x in range(rank):
+                direct[c, j, x] += rises[m, j, x]
+        form = squares[b]
+        for k in range(length):
+            weight = mixing3[i, k]
+            row[:] = 0.0
+            add_rows(row, u[c, i, k], form)
+            for x in range(rank):
+                summed[c, k, x] += weight * (row[x] - read[c, i, k, x])
+                read[c, i, k, x] = row[x]
+                for y in range(rank):
+                    forms[c, k, x, y] += weight * (squares[b, x, y] - squares[a, x, y])
+        tokens[c, i] = b

@@ -11,14 +11,21 @@ W, S and U are linear in the one-hots: a new token adds a multiple of one table 
 rows. A proposal, its acceptance ratio and its update cost O(L |V|) each, all in double precision.
 """
 
+from types import SimpleNamespace
+
+import numpy as np
 import torch
 from torch import Tensor
 
-from manybody.sampling.factored.parameters import Parameters
+from manybody.io.compiled import njit
+from manybody.sampling.factored.copies import Parameters
+
+# Sums over tokens may be regrouped (by the compiler, once) so that they use vector instructions.
+SUMS = {"reassoc", "contract", "nsz"}
 
 
 class PairedChains:
-    """C chains under the raw energy; see `chains.Chains`.
+    """C chains under the raw energy; see `backends.Chains`.
 
     Caches: 3 L |V| doubles a chain, which accumulate. A model in single precision is scored from a
     copy of them in its own precision, renewed with them, so that no error builds up.
@@ -38,11 +45,9 @@ class PairedChains:
         self._rough = [table.to(parameters.precision) for table in self._tables]
         self._head = [parameters.right[1].to(parameters.precision)]
         self._head += [parameters.left[1].T.to(parameters.precision).contiguous()]
-        self._steps, self._as_given = _OnTensors, lambda tensor: tensor
+        self._steps, self._as_given = OnTensors, lambda tensor: tensor
         if tokens.device.type == "cpu":
-            from manybody.sampling.factored import two_layer_loops as two_layer_chains
-
-            self._steps, self._as_given = two_layer_chains, Tensor.numpy
+            self._steps, self._as_given = LOOPS, Tensor.numpy
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -61,7 +66,19 @@ class PairedChains:
 
         tokens, tables, rough = given([self.tokens]), given(self._tables), given(self._rough)
         caches, copies = given(caches), given(copies)
-        self._for_values = (*tokens, copies[0], *rough[:2], rough[3])
+        mixing1, mixing2, _, sent, _ = rough
+        none = mixing2[:, :0]
+        self._for_values = (
+            *tokens,
+            copies[0],
+            mixing1,
+            mixing2,
+            none,
+            none,
+            mixing2,
+            sent[0],
+            sent,
+        )
         self._for_ratios = (*tokens, *copies, *rough)
         self._for_moves = (*tokens, *caches, copies, *tables)
         alone, own = given(self._alone)
@@ -76,7 +93,7 @@ class PairedChains:
         right, left = self._head
         values = left.new_empty(len(chains), self.parameters.vocabulary)
         where = map(self._as_given, (chains, positions))
-        self._steps.masked_values(*where, *self._for_values, self._as_given(values))
+        self._steps.seen(*where, *self._for_values, self._as_given(values))
         if not self.parameters.full:
             values = values @ right
         return values @ left + self.parameters.bias
@@ -93,17 +110,137 @@ class PairedChains:
         self._steps.replace_tokens(*moves, *self._for_moves)
 
 
-class _OnTensors:
-    """The loops of `kernels.two_layer_chains` as operations on all chains at once, for a GPU."""
+# --- The steps in loops, for a CPU
+#
+# One pass over rows of |V| numbers with nothing allocated: few chains are not held up by
+# the cost of starting tensor operations. Arithmetic follows the type of the arrays that are read.
+
+
+@njit(fastmath=SUMS, nogil=True, cache=True)
+def seen(
+    chains, positions, tokens, w, mixing1, direct, linear, square, triple, mean, g, out
+):  # fmt: skip
+    """out (n, |V|): o of `by_order`, what value b of positions[m] (n,) in chains[m] (n,) multiplies
+    by rho_b.
+
+    tokens (C, L); w (C, L, |V|); g (|V|, |V|), mean (|V|,); the coefficients (L, L). With direct =
+    triple = A2 and no others, which are then (L, 0), it is sum_k A2_ik x_k of the copy that masks
+    i, where x_k is the one-hot s_k (0 for k = i) plus (W_k - A1_ki G_i)^2.
+    """
+    length, vocabulary = w.shape[1], w.shape[2]
+    for m in range(len(chains)):
+        c, i = chains[m], positions[m]
+        own, total = g[tokens[c, i]], out[m]
+        total[:] = 0.0
+        for j in range(linear.shape[1]):
+            x, y = linear[i, j], square[i, j]
+            if j != i and (x != 0.0 or y != 0.0):
+                row = g[tokens[c, j]]
+                for v in range(vocabulary):
+                    total[v] += (x * mean[v] + y * row[v]) * row[v]
+        for k in range(length):
+            row, back, weight = w[c, k], mixing1[k, i], triple[i, k]
+            for v in range(vocabulary):
+                value = row[v] - back * own[v]
+                total[v] += weight * value * value
+        for j in range(length):
+            if j != i:
+                total[tokens[c, j]] += direct[i, j]
+
+
+@njit(fastmath=SUMS, nogil=True, cache=True)
+def score_changes(
+    chains, positions, proposals, tokens, w, s, u, mixing1, mixing2, loop, sent, read, out
+):
+    """out (n,): what the raw score of chains[m] rises by if positions[m] takes proposals[m].
+
+    tokens (C, L); the caches w, s, u (C, L, |V|); mixing1, mixing2, loop (L, L); sent, read
+    (|V|, |V|).
+    """
+    length, vocabulary = w.shape[1], w.shape[2]
+    for m in range(len(chains)):
+        c, i, b = chains[m], positions[m], proposals[m]
+        a = tokens[c, i]
+        g_old, g_new, r_old = sent[a], sent[b], read[a]
+        total = 0.0
+        total += s[c, i, b] - s[c, i, a] - mixing2[i, i] * (r_old[b] - r_old[a])
+        for k in range(length):
+            own, weight, w_row, s_row = mixing1[k, i], mixing2[i, k], w[c, k], s[c, k]
+            part = own - own
+            for v in range(vocabulary):
+                change = own * (g_new[v] - g_old[v])
+                part += (s_row[v] - weight * r_old[v]) * change * (w_row[v] + w_row[v] + change)
+            total += part
+        u_row, own = u[c, i], loop[i, i]
+        part = own - own
+        for v in range(vocabulary):
+            part += (g_new[v] - g_old[v]) * (u_row[v] - own * r_old[v] * g_old[v])
+        out[m] = total - 2.0 * part
+
+
+@njit(fastmath=SUMS, nogil=True, cache=True)
+def replace_tokens(
+    chains, positions, proposals, accepted, tokens, w, s, u, copies, mixing1, mixing2, loop, sent,
+    read,
+):  # fmt: skip
+    """`copies` are what the other loops read: w, s and u themselves or in single precision."""
+    length, vocabulary = w.shape[1], w.shape[2]
+    w_copy, s_copy, u_copy = copies
+    for m in np.flatnonzero(accepted):
+        c, i, b = chains[m], positions[m], proposals[m]
+        a = tokens[c, i]
+        g_old, g_new, r_old, r_new = sent[a], sent[b], read[a], read[b]
+        for k in range(length):
+            own, weight, around = mixing1[k, i], mixing2[i, k], loop[k, i]
+            for v in range(vocabulary):
+                w[c, k, v] += own * (g_new[v] - g_old[v])
+                w_copy[c, k, v] = w[c, k, v]
+            for v in range(vocabulary):
+                s[c, k, v] += weight * (r_new[v] - r_old[v])
+                s_copy[c, k, v] = s[c, k, v]
+            for v in range(vocabulary):
+                u[c, k, v] += around * (r_new[v] * g_new[v] - r_old[v] * g_old[v])
+                u_copy[c, k, v] = u[c, k, v]
+        tokens[c, i] = b
+
+
+@njit(fastmath=SUMS, nogil=True, cache=True)
+def raw_scores(tokens, w, s, u, mixing2, alone, sent, read, own, out):
+    """sum_i h_i[s_i] (C,), `own` (|V|,) weighing what a token adds by itself, biases left out."""
+    count, length, vocabulary = w.shape
+    for c in range(count):
+        total = 0.0
+        for k in range(length):
+            a = tokens[c, k]
+            total += s[c, k, a] - mixing2[k, k] * read[a, a] + alone[k] * own[a]
+            g, part = sent[a], 0.0
+            for v in range(vocabulary):
+                part += s[c, k, v] * w[c, k, v] * w[c, k, v] - 2.0 * u[c, k, v] * g[v]
+            total += part
+        out[c] = total
+
+
+LOOPS = SimpleNamespace(
+    seen=seen,
+    score_changes=score_changes,
+    replace_tokens=replace_tokens,
+    raw_scores=raw_scores,
+)
+
+
+class OnTensors:
+    """The same steps as operations on all chains at once, for a GPU."""
 
     @staticmethod
-    def masked_values(chains, positions, tokens, w, mixing1, mixing2, sent, out) -> None:
+    def seen(
+        chains, positions, tokens, w, mixing1, direct, linear, square, mixing2, mean, sent, out
+    ) -> None:
         states = tokens[chains]
         own = sent[states.gather(1, positions[:, None])]
         values = w[chains] - mixing1.T[positions][..., None] * own
         torch.sum(mixing2[positions][..., None] * values.square_(), 1, out=out)
-        direct = mixing2[positions].scatter(1, positions[:, None], 0.0)
-        out.scatter_add_(1, states, direct)
+        own = mixing2[positions].scatter(1, positions[:, None], 0.0)
+        out.scatter_add_(1, states, own)
 
     @staticmethod
     def score_changes(
