@@ -103,7 +103,6 @@ def test_the_flow_is_minus_the_central_difference_of_the_loss(decay):
             slope = (penalised(a, B + E) - penalised(a, B - E)) / (2 * step)
             # The loss is quartic in B: its third derivative leaves an error of order step^2.
             assert dB[j, m] == pytest.approx(-slope, abs=1e-6)
-    assert gf.gradient_error(data, a, B, decay) < 1e-12
 
 
 def test_sampled_moments_give_the_average_over_the_samples():
@@ -173,22 +172,17 @@ def test_growth_rates_are_those_of_the_linearised_flow(decay):
 
 @pytest.mark.parametrize("skew", [0.6, -0.5])
 def test_the_table_obeys_the_equations(skew):
-    """What the figure reads: derivatives, small B, ends with weight decay, and the control."""
-    entry = dict(length=3, time=40.0, scales=[0.2], decay=0.2, skewness=skew, samples=5000, seed=3)
+    """What the figure reads: small B(0), and the cases in which B grows."""
+    entry = dict(
+        length=3, time=40.0, scales=[1e-3, 2e-3], decay=0.2, skewness=skew, samples=5000, seed=3
+    )
     frame, _ = gf.compute(entry)
     found = dict(tuple(frame.groupby("quantity")))
-    assert found["gradient error"]["y"].max() < 1e-8
     # The deviation from (13) is of fourth order in a small B(0).
-    logs = np.log(found["small deviation"][["x", "y"]].to_numpy())
+    logs = np.log(found["deviation"][["x", "y"]].to_numpy())
     assert np.polyfit(*logs.T, 1)[0] == pytest.approx(4.0, abs=0.2)
-    ends = [part["y"].to_numpy() for _, part in found["limit"].groupby("series")]
-    np.testing.assert_allclose(*ends, atol=1e-6)
-    late = found["late norm"].sort_values("x")
-    slope = np.log(late["y"].iloc[-1] / late["y"].iloc[0]) / np.ptp(late["x"])
-    assert slope == pytest.approx(-0.2, rel=1e-3)
     rates = {case: part["y"].max() for case, part in found["rate"].groupby("series")}
     assert abs(rates["Gaussian"]) < 1e-6
-    assert (found["noise"]["y"] / found["noise"]["y_err"]).abs().max() < 4
     for case, part in found["growth"].groupby("series"):
         grown = part["y"].max() / part.sort_values("x")["y"].iloc[0]
         seen = found["linear law"].query("series == @case").sort_values("x")["y"].iloc[-1] > 0.1
@@ -241,26 +235,3 @@ def test_the_spectrum_of_the_papers_test_has_no_factor_two():
     assert rates[0, 0] == pytest.approx(2 * gf.symmetric_spectrum(data)[0])
     T = 2 * 0.3 * covariance[1, 1] ** 2
     assert rates[0, 0] == pytest.approx(2 * T * covariance[0, 1] / covariance[1, 1])
-
-
-# --- Bad input -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("build", "given", "message"),
-    [
-        (gf.gaussian, (joint()[:, :3],), r"joint: found shape \(4, 3\), expected a square matrix"),
-        (gf.gaussian, (joint() + np.eye(4, k=1),), "joint: .* differs from its transpose"),
-        (
-            gf.gaussian,
-            (joint() - 2 * np.eye(4),),
-            "joint: found the eigenvalue -.*positive definite",
-        ),
-        (gf.gaussian, (joint() * np.nan,), "joint: found numbers that are not finite"),
-        (gf.gaussian, (joint(), np.eye(3, k=1)), "quadratic: .*differs from its transpose"),
-        (gf.sampled, (np.ones((3, 4)),), r"tokens: found shape \(3, 4\)"),
-    ],
-)
-def test_bad_input_is_named(build, given, message):
-    with pytest.raises(ValueError, match=message):
-        build(*given)
