@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from manybody.theory.multi_index import gamp, links
+from manybody.theory.multi_index import channel, gamp
 from manybody.theory.multi_index.channel import denoiser, index, posterior
 from manybody.theory.multi_index.samples import Setting, averages, draws
 
@@ -192,7 +192,7 @@ def test_plug_in_error_is_that_of_fresh_samples(kind, size):
 
     def outputs(weights):
         h = index(np.einsum("ki,nti->nkt", weights, tokens) / np.sqrt(50), 1.0, kind)
-        return links.attention(h[:, :, None] * h[:, None, :], kind)
+        return channel.outputs(h) if kind == "softmax" else h[:, :, None] * h[:, None, :]
 
     for estimate in (0.7 * teacher + 0.4 * noise, 0 * teacher):
         squares = ((outputs(teacher) - outputs(estimate)) ** 2).sum(axis=(1, 2))

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.special import softmax
 
-from manybody.theory.multi_index import links, untied
+from manybody.theory.multi_index import untied
 
 ENTRY = {
     "kind": "multi-index-untied", "layers": [1, 2], "skips": [4.0], "points": 64,
@@ -39,6 +40,11 @@ def draw(count, seed):
     a = q * (k[:, :1] - k[:, 1:])
     rho = np.hypot(*a.T) / np.sqrt(2)
     return q, k, rho, a / (np.sqrt(2) * rho[:, None])
+
+
+def mixing(q, k, skip):
+    """B (n, 2, 2) of a layer of queries and keys (n, 2)."""
+    return skip * np.eye(2) + softmax(q[:, :, None] * k[:, None, :], axis=2)
 
 
 def moments_of(rho, n):
@@ -116,7 +122,7 @@ def test_a_spectrum_sees_one_layer_above_its_threshold_only():
 
 @pytest.mark.parametrize("skip", [0.0, 0.3, 1.0, 2.5])
 def test_averages_over_the_first_layer_are_those_of_its_law(skip):
-    """The rule's total mass and moments; kappa B against the attention of `links`."""
+    """The rule's total mass and moments; kappa B against the attention of its definition."""
     nodes = untied.first_layer(skip)
     inverse = nodes.inverse.reshape(-1, 2, 2)
     share = nodes.weight / np.abs(np.linalg.det(inverse))
@@ -126,9 +132,7 @@ def test_averages_over_the_first_layer_are_those_of_its_law(skip):
     some = np.linspace(0, len(share) - 1, 50).astype(int)
     rho, g = nodes.moments[some, 0], nodes.moments[some, 1:3]
     a = np.sqrt(2) * g
-    z = np.zeros((len(some), 1, 1, 2))
-    z[:, 0, 0, 0] = 1.0
-    B = links.mixing(a[:, None, None, :], z, skip)  # k_1 - k_2 = 1
+    B = mixing(a, np.tile([1.0, 0.0], (len(some), 1)), skip)  # k_1 - k_2 = 1
     kappa = B[:, 0, 0] + B[:, 1, 1] - 1 - skip
     regular = np.abs(kappa) > 1e-3
     np.testing.assert_allclose(
@@ -144,7 +148,7 @@ def test_posterior_averages_around_zero_are_those_of_importance_sampling(skip):
     """Both layers' averages given one x, from samples of all indices but the last query."""
     count = 300_000
     q, k, rho, n = draw(count, 3)
-    B = links.mixing(q[:, None, None], k[:, None, None], skip)
+    B = mixing(q, k, skip)
     kappa = B[:, 0, 0] + B[:, 1, 1] - 1 - skip
     last = np.abs(np.random.default_rng(4).standard_normal(count))  # k' = e.k; its sign is free
     x = np.array([0.9, -0.4])
@@ -245,7 +249,7 @@ def test_posterior_averages_of_a_learnt_layer_are_those_of_quadrature():
     skip, variance = 1.5, (0.3, 0.2)
     omega = np.array([[0.9, -0.8, 1.1]])
     a = np.array([0.7, -0.5])
-    B = links.mixing(a[None, None, None], np.array([[[[1.0, 0.0]]]]), skip)[0]
+    B = mixing(a[None], np.array([[1.0, 0.0]]), skip)[0]
     kappa = B[0, 0] + B[1, 1] - 1 - skip
     x = kappa * 1.0 * (B @ [1.0, -0.7])
     nodes = untied.first_layer(skip, 0.15)
