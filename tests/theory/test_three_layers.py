@@ -137,7 +137,6 @@ def test_halves_agree_within_what_their_points_allow():
         noise.append(np.sqrt(np.mean((found.mean[:, 0] - found.mean[:, 1]) ** 2)))
     assert noise[1] < noise[0] / 4
     assert noise[1] < 0.02
-    assert (found.effective >= 1).all()
 
 
 def test_a_layer_not_learned_has_no_mean():
@@ -160,8 +159,6 @@ def test_signs_of_the_output_index_do_not_matter():
     ("change", "message"),
     [
         ({"variance": np.array([0.5, 0.0, 0.5])}, "variance: found .* expected numbers above 0"),
-        ({"omega": np.zeros((4, 2, 2))}, r"omega: found shape \(4, 2, 2\), expected \(4, 3, 2\)"),
-        ({"x": np.zeros((4, 3))}, r"x: found shape \(4, 3\), .* two tokens"),
         ({"x": np.full((4, 2), np.nan)}, "x: found a number that is not finite"),
         ({"x": np.full((4, 2), 1e9)}, "x: sample 0, .* no point comes near"),
     ],

@@ -315,9 +315,9 @@ def add_row(sample, softmax, d, a, b, rise, h, right, begin, last, share, probe,
             inverse = one / below
             J = f * inverse
             w_d = J * x_d
-            lean = (tt - b) * inverse
-            lean = where_greater(turn, zero, lean, lean * -1.0)
-            w_s = lean * (x_d / (1 + c)) + x_s / (1 + c)
+            tilt = (tt - b) * inverse
+            tilt = where_greater(turn, zero, tilt, tilt * -1.0)
+            w_s = tilt * (x_d / (1 + c)) + x_s / (1 + c)
         else:
             J = one / (s * s + (d * d + c))
             along = (s * x_s + d * x_d) * J
