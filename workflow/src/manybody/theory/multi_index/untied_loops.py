@@ -2,7 +2,8 @@
 
 A node is a point of the first layer's distribution: `inverse` (n, 4), the rows of B^-1 / kappa;
 `weight` (n,), its share of the distribution over |det(kappa B)|; `moments` (n, 6), see
-`untied.Nodes`. What is seen is x = kappa B q k, with q (2,) and k of the second layer: at a node q k = w = inverse x.
+`untied.Nodes`. What is seen is x = kappa B q k, with q (2,) and k of the second layer: at a node
+q k = w = inverse x.
 """
 
 import math
