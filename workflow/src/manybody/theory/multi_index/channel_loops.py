@@ -378,3 +378,21 @@ def add_row(sample, softmax, d, a, b, rise, h, right, begin, last, share, probe,
     put(work, 14, 0, get(work, 14, 0) + s8 * share)
     put(work, 15, 0, get(work, 15, 0) + s9 * share)
     return j
+
+
+# --- The map of single numbers --------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def last_index(u, v, a, b, skip):
+    """Attention p = sigma_12, q = sigma_21 of the first layer, and h = B z_2."""
+    p, q = logistic(-u * (u - v)), logistic(-v * (v - u))
+    return p, q, (1 - p + skip) * a + p * b, q * a + (1 - q + skip) * b
+
+
+@njit(nogil=True, cache=True)
+def logistic(t):
+    if t >= 0:
+        return 1 / (1 + math.exp(-t))
+    e = math.exp(t)
+    return e / (1 + e)

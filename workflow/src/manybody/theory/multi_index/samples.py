@@ -20,7 +20,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from manybody.theory.multi_index import channel
-from manybody.theory.multi_index.sgd_loops import last_index, logistic
+from manybody.theory.multi_index.channel_loops import last_index, logistic
 
 FOLDS = 8  # of the samples, for the fit of what vanishes on average
 
