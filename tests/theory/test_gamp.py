@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from manybody.theory.multi_index import channel, gamp
 from manybody.theory.multi_index.channel import denoiser, index, posterior
@@ -172,14 +171,6 @@ def test_nothing_is_learned_from_overlap_zero_but_with_side_information():
     assert (gamp.predict(init, 1.2, 1.0, normals, 1e-3, 1e-3).m == 0).all()
     zero = gamp.Overlaps(np.zeros(2), np.zeros(2), np.ones(2))
     assert (gamp.predict(zero, 1.2, 1.0, normals, 1e-3, 1e-3, 0.5).m >= 0.5 / 1.5 - 0.02).all()
-
-
-def test_sobol_normals_are_normal_and_independent():
-    normals = gamp.sobol_normals(2**12, np.random.default_rng(2)).reshape(-1, 8)
-    assert np.isfinite(normals).all()
-    np.testing.assert_allclose(np.cov(normals.T), np.eye(8), atol=0.03)
-    shares = [(normals < level).mean() - norm.cdf(level) for level in (-2, -0.5, 1)]
-    assert np.abs(shares).max() < 1e-3
 
 
 @pytest.mark.parametrize(("kind", "size"), [("softmax", 1.0), ("linear", 0.4)])

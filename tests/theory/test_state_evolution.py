@@ -361,20 +361,6 @@ def test_a_student_that_knows_everything_makes_no_error():
     assert min(prediction_errors((0.4, 1), SETTING, normal)) > 0.001
 
 
-@pytest.mark.long
-def test_the_table_has_its_rows_and_the_same_bytes_again(small):
-    frame, about = se.compute(ENTRY)
-    again, _ = se.compute({**ENTRY, "threads": 2})
-    assert frame.equals(again)
-    assert "threads" not in about["entry"]
-    assert set(frame["quantity"]) == {
-        "overlap", "overlap informed", "error plug-in", "error posterior mean",
-        "free entropy", "threshold", "converged", "derivative", "nishimori",
-    }  # fmt: skip
-    low = frame[(frame["quantity"] == "overlap") & (frame["x"] == 0.1)]
-    assert (low["y"] == 0).all()
-
-
 @pytest.mark.parametrize("alpha", [0.5, 0.9, 1.2])
 def test_a_fixed_point_is_reached_in_few_steps(alpha, monkeypatch):
     """Some twenty evaluations by Broyden's method; the iteration alone does not end within three

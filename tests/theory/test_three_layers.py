@@ -323,17 +323,8 @@ def test_all_layers_are_learned_where_data_are_enough():
 
 
 @pytest.mark.long
-def test_the_table_has_every_quantity_and_threads_change_nothing():
-    frame, about = deep.compute(ENTRY)
-    again, _ = deep.compute(ENTRY | {"threads": 2})
-    assert frame.equals(again)
-    assert "threads" not in about["entry"]
-    names = set(map(tuple, frame[["quantity", "series"]].to_numpy()))
-    assert names >= {
-        ("overlap", "Q11"), ("overlap", "Q22"), ("overlap", "Q33"),
-        ("threshold", "alpha_1"), ("threshold", "alpha_2"), ("threshold", "alpha_3"),
-        ("error plug-in", "all layers"), ("error plug-in", "last layer only"), ("converged", ""),
-    }  # fmt: skip
+def test_overlaps_of_the_table_rise_from_the_threshold_on():
+    frame, _ = deep.compute(ENTRY)
     q33 = frame[(frame.quantity == "overlap") & (frame.series == "Q33")].set_index("x").y
     assert q33[0.1] == 0
     assert 0.2 < q33[0.4] < q33[0.7] < 0.96

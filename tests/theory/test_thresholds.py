@@ -170,21 +170,6 @@ def test_a_branch_falls_by_differences_within_each_scrambling(monkeypatch, waves
 
 
 @pytest.mark.long
-def test_the_table_has_its_rows_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(thresholds, "BRANCH_POINTS", 64)
-    frame, about = thresholds.compute(ENTRY)
-    again, _ = thresholds.compute({**ENTRY, "threads": 2})
-    assert frame.equals(again)
-    assert "threads" not in about["entry"]
-    series = set(zip(frame["quantity"], frame["series"], strict=True))
-    assert {
-        ("alpha_2", "exact"), ("alpha_1", "self-consistent"), ("alpha_1", "literal"),
-        ("first order", ""),
-    } <= series  # fmt: skip
-    assert (frame["seed"] == 1).all()
-
-
-@pytest.mark.long
 def test_differences_of_alpha_1_are_paired_over_scramblings(monkeypatch):
     """The samples of a scrambling are the same at every c: what they share is no noise of the
     difference. Errors of two independent thresholds would be several times as large."""
