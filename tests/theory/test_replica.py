@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.linalg import hessenberg
+from scipy.optimize import brentq
 from scipy.special import ndtr, stdtrit
 
 from manybody.theory import replica as rp
@@ -123,7 +124,7 @@ def test_theory_of_correlated_inputs_against_simulation():
 # --- The GOE precision model ---------------------------------------------------------------------
 
 
-def test_the_conditional_is_that_of_the_joint_law():
+def test_the_conditional_is_that_of_the_joint_distribution():
     K = precision(9)
     joint = np.linalg.inv(K)
     given = rp.conditional(K)
@@ -165,7 +166,7 @@ def test_tridiagonal_losses_are_those_of_the_dense_matrix():
             np.testing.assert_allclose(losses, dense, rtol=1e-9)
 
 
-def test_tridiagonal_draws_have_the_law_of_dense_ones():
+def test_tridiagonal_draws_have_the_distribution_of_dense_ones():
     """Mean and spread of the loss, and the moments of K that fix them."""
     length, count = 25, 1500
     diagonal, beside = rp.tridiagonal(GAMMA, length, count, np.random.default_rng(7))
@@ -247,10 +248,7 @@ def test_the_limit_is_reached_by_the_semicircle_of_a_large_matrix():
     def excess(kappa):  # df1 with the semicircle's weights
         return ridge / kappa + weights @ (1 / (1 + kappa * (GAMMA - edges))) - alpha
 
-    low, high = 1e-6, 1e3
-    for _ in range(200):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    low = brentq(excess, 1e-6, 1e3, xtol=1e-15)
     r = 1 / (1 + low * (GAMMA - edges))
     bias = weights @ ((GAMMA - edges) * low**2 * r**2) / GAMMA**2
     expected = (given.noise + bias) / (1 - weights @ r**2 / alpha)

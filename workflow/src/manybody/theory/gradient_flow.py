@@ -196,9 +196,8 @@ def flow(
     length = data.length
 
     def move(_, state):
-        return np.concatenate(
-            [part.ravel() for part in velocity(data, *_split(state, length), decay)]
-        )
+        da, dB = velocity(data, state[:length], state[length:].reshape(length, length), decay)
+        return np.concatenate([da, dB.ravel()])
 
     # The absolute tolerance of B is relative to the size of B(0), which may be very small.
     scale = min(1.0, np.abs(B).max()) or 1.0
@@ -214,10 +213,6 @@ def flow(
     if not solved.success:
         raise RuntimeError(f"gradient flow stopped at t = {solved.t[-1]:.4g}: {solved.message}")
     return Path(times, solved.y[:length].T, solved.y[length:].T.reshape(-1, length, length))
-
-
-def _split(state: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    return state[:length], state[length:].reshape(length, length)
 
 
 # --- Growth of B around the linear optimum -------------------------------------------------------

@@ -50,34 +50,30 @@ NONE = 1e-3  # overlap below which a layer that does not grow is taken to be 0
 LEAST, MOST = 1e-5, 1 - 1e-4  # overlaps are kept between these
 
 
-@dataclass(frozen=True)
-class Draws:
-    """The numbers behind the samples of a scrambling: normal (n, 2, 3, 2), for omega and for Z
-    given it, and the points of the channel, nodes (n, 2, 4, INNER)."""
+def draws(points: int, seed: np.random.SeedSequence) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers behind the samples of a scrambling, `points` (a power of 2) of them.
 
-    normal: np.ndarray
-    nodes: np.ndarray
-
-
-def draws(points: int, seed: np.random.SeedSequence) -> Draws:
-    """`points` samples (a power of 2) of one scrambling."""
+    Normal ones (n, 2, 3, 2), for omega and for Z given it, and the points of the channel (n, 2, 4,
+    INNER).
+    """
     outer, inner = seed.spawn(2)
     normal = normals(points, 12, outer, channel.EDGE).reshape(points, 2, 3, 2)
-    return Draws(normal, channel.points(points, INNER, inner))
+    return normal, channel.points(points, INNER, inner)
 
 
 # --- Averages over samples -----------------------------------------------------------------------
 
 
-def averages(overlaps: Sequence[float], setting: Setting, drawn: Draws) -> tuple:
+def averages(overlaps: Sequence[float], setting: Setting, drawn: tuple) -> tuple:
     """G (3,) and lambda (3,) at Q = `overlaps` (3,), each between 0 and 1; lambda_l is that of the
     text where Q_ll = 0, and not a number elsewhere."""
+    normal, nodes = drawn
     overlaps = np.array(overlaps, dtype=float)
     variance = 1 - overlaps + setting.regulariser
-    omega = np.sqrt(overlaps)[:, None] * drawn.normal[:, 0]
-    noise = np.sqrt(variance)[:, None] * drawn.normal[:, 1]  # Z - omega
+    omega = np.sqrt(overlaps)[:, None] * normal[:, 0]
+    noise = np.sqrt(variance)[:, None] * normal[:, 1]  # Z - omega
     x = channel.index(omega + noise, setting.skip)
-    found = channel.posterior(x, omega, variance, setting.skip, drawn.nodes, setting.threads)
+    found = channel.posterior(x, omega, variance, setting.skip, nodes, setting.threads)
 
     first, second = found.mean[:, 0], found.mean[:, 1]
     own = ((first + second) / 2 * noise).sum(axis=2) / variance  # (n, 3)
@@ -130,7 +126,7 @@ class Fixed:
     converged: bool
 
 
-def fixed_point(alpha: float, initial: Sequence[float], setting: Setting, drawn: Draws) -> Fixed:
+def fixed_point(alpha: float, initial: Sequence[float], setting: Setting, drawn: tuple) -> Fixed:
     """Fixed point of state evolution reached from Q = `initial` (3,); layers at 0 stay there, and
     one that falls below NONE goes there if alpha lambda < 1: it would decay for ever."""
     low, high = logit([LEAST, MOST])
@@ -179,7 +175,7 @@ class LastLayer:
     rates: np.ndarray
 
 
-def last_layer(setting: Setting, drawn: Draws) -> LastLayer:
+def last_layer(setting: Setting, drawn: tuple) -> LastLayer:
     """The curve alpha(Q33) at Q11 = Q22 = 0, from Q33 = 0 on, where alpha is alpha_3."""
     places = np.array((0.0, *TABLE))
     alphas, rates = np.empty(len(places)), np.empty((len(places), 2))
@@ -190,7 +186,7 @@ def last_layer(setting: Setting, drawn: Draws) -> LastLayer:
     return LastLayer(places, alphas, rates)
 
 
-def onsets(curve: LastLayer, setting: Setting, drawn: Draws) -> np.ndarray:
+def onsets(curve: LastLayer, setting: Setting, drawn: tuple) -> np.ndarray:
     """alphas (3,) where layers 1 to 3 start to be learned, from the curve of the last layer alone.
 
     Not a number: nowhere up to Q33 = .999, or up to `FAR` times the threshold before. Layers that
@@ -304,7 +300,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
 
 def walk(
-    alphas: Sequence[float], thresholds: np.ndarray, setting: Setting, drawn: Draws
+    alphas: Sequence[float], thresholds: np.ndarray, setting: Setting, drawn: tuple
 ) -> list[Fixed]:
     """The fixed points at rising `alphas`, each from the one before; layers begin at
     `thresholds`."""

@@ -143,7 +143,7 @@ def _line(breaks: list[float], step: float) -> tuple[np.ndarray, np.ndarray, np.
     return np.concatenate(points), np.concatenate(weights), np.concatenate(apart)
 
 
-def operator(moments: np.ndarray, shares: np.ndarray | None = None, truth=None) -> np.ndarray:
+def operator(moments: np.ndarray, shares=None, truth=None) -> np.ndarray:
     """F (3, 3) on (M_qq, sqrt 2 M_qk, M_kk) of one layer.
 
     moments: (n, 6), posterior averages of `Nodes.moments` given n outputs, which count with
@@ -239,9 +239,7 @@ def uniforms(points: int, stream: np.random.SeedSequence) -> np.ndarray:
     return np.clip(drawn, 1e-12, 1 - 1e-12)
 
 
-def learnt(
-    skip: float, overlaps, points: np.ndarray, nodes: Nodes, threads: int = 1, inner: float = INNER
-) -> Learnt:
+def learnt(skip: float, overlaps, points: np.ndarray, nodes: Nodes, threads: int = 1) -> Learnt:
     """Averages over samples, one for each row of `points` (n, 8), uniform in the unit cube.
 
     overlaps: Q_q, Q_k between 0 and 1, both excluded. nodes: of `first_layer` at the same c.
@@ -264,7 +262,7 @@ def learnt(
     logs = np.log(nodes.weight)
 
     def run(part: slice) -> None:
-        given = x[part], omega[part], tuple(variance), start[part], inner
+        given = x[part], omega[part], tuple(variance), start[part], INNER
         average_samples(*given, nodes.inverse, logs, nodes.moments, second[part], first[part])
 
     share_out(run, len(points), CHUNK, threads)
