@@ -33,6 +33,7 @@ def test_a_table_depends_on_its_seed_and_not_on_the_number_of_threads(name, monk
     compute = import_module(f"manybody.theory.{kind}").compute
     frame, about = compute(entry)
     assert list(frame) == COLUMNS
+    assert list(frame.select_dtypes(float)) == ["x", "y", "y_err"]
     assert set(frame["quantity"]) == set(QUANTITIES[name].split(", "))
     assert not frame[["x", "y"]].isna().any(axis=None)
     asked = {key: value for key, value in entry.items() if key != "threads"}

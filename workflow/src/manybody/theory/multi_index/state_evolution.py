@@ -263,7 +263,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
 
 def _series(quantity: str, series: str, x: np.ndarray, y, errors=None) -> list[tuple]:
     errors = np.full(len(x), math.nan) if errors is None else errors
-    return [(quantity, series, *row) for row in zip(x, y, errors, strict=True)]
+    return [(quantity, series, *row) for row in zip(x, np.asarray(y, float), errors, strict=True)]
 
 
 def _layers(quantity: str, x: np.ndarray, y: np.ndarray, errors=None) -> list[tuple]:
