@@ -175,7 +175,7 @@ def test_nothing_is_learned_from_overlap_zero_but_with_side_information():
 
 @pytest.mark.parametrize(("kind", "size"), [("softmax", 1.0), ("linear", 0.4)])
 def test_plug_in_error_is_that_of_fresh_samples(kind, size):
-    """Of weights of this size: outputs of linear attention have heavy tails."""
+    """Weights are of this size as outputs of linear attention have heavy tails."""
     generator = np.random.default_rng(5)
     teacher, noise = size * generator.normal(size=(2, 2, 50))
     normals = gamp.sobol_normals(gamp.TESTS, generator)

@@ -102,7 +102,7 @@ def test_the_flow_is_minus_the_slope_of_the_loss(decay):
 
 
 def test_sampled_moments_give_the_average_over_the_samples():
-    """Of any law: expectations over the samples themselves are exact."""
+    """Expectations over the samples themselves are exact, whatever their distribution."""
     generator = np.random.default_rng(5)
     tokens = generator.exponential(size=(gf.CHUNK + 500, LENGTH + 1))
     tokens[:, 1:] += tokens[:, :1] ** 2
@@ -168,7 +168,7 @@ def test_growth_rates_are_those_of_the_linearised_flow(decay):
 
 @pytest.mark.parametrize("skew", [0.6, -0.5])
 def test_the_table_obeys_the_equations(skew):
-    """What the figure reads: small B(0), and the cases in which B grows."""
+    """The rows that the figure reads: small B(0), and the cases in which B grows."""
     entry = dict(
         length=3, time=40.0, scales=[1e-3, 2e-3], decay=0.2, skewness=skew, samples=5000, seed=3
     )

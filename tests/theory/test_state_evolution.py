@@ -279,7 +279,7 @@ def test_linear_attention_learns_layer_1_first_where_the_skip_connection_is_weak
 
 
 def test_the_mean_of_a_fit_is_not_bent_by_the_values_it_is_fitted_to():
-    """Of x^2 given x, Gaussian: slopes of a sample's own values take E x^4 / n = 3 / n off."""
+    """Slopes of a sample's own values take E x^4 / n = 3 / n off the mean of x^2, x Gaussian."""
     generator, n = np.random.default_rng(0), 64
     samples = generator.standard_normal((4000, n))
     found = np.array([controlled(x**2, x[:, None]) for x in samples])

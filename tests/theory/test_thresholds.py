@@ -152,7 +152,7 @@ def test_a_rising_branch_has_no_jump():
 
 @pytest.mark.parametrize(("waves", "falls"), [(1, False), (2, True)])
 def test_a_branch_falls_by_differences_within_each_scrambling(monkeypatch, waves, falls):
-    """What a scrambling is off by is the same all along its branch, and as large as the changes of
+    """The error of a scrambling is the same all along its branch, and as large as the changes of
     alpha there: no step is in doubt."""
     offsets = iter(np.random.default_rng(5).normal(0, 0.02, thresholds.BRANCH_SCRAMBLES))
 

@@ -154,7 +154,7 @@ def fixed_point(alpha: float, initial: Sequence[float], setting: Setting, drawn:
 
 
 def _crossing_of(places: list[np.ndarray], images: list[np.ndarray]) -> np.ndarray:
-    """Where a linear fit of the last steps of the iteration, `places` to `images`, stands still.
+    """The place at which a linear fit of the last steps, `places` to `images`, stands still.
 
     A fit rather than a secant: sums over samples are not quite smooth in Q, and layer 1 is close
     to neutral over a range of its overlap, where that would be blown up. Directions that have not
@@ -231,7 +231,7 @@ def onsets(curve: LastLayer, setting: Setting, drawn: tuple) -> np.ndarray:
 
 
 def _crossing(u: np.ndarray, values: np.ndarray) -> float:
-    """Where `values` first rise above 0, between the points of `u`; infinite if nowhere."""
+    """The place, between points of `u`, at which `values` first rise above 0; infinite if none."""
     above = np.flatnonzero(values > 0)
     if len(above) == 0 or above[0] == 0:
         return math.inf

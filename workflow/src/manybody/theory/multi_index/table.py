@@ -191,7 +191,7 @@ def noise_at_zero(setting: Setting, normal: np.ndarray, weak: Weak) -> Noise:
 def onset(
     setting: Setting, normal: np.ndarray, guess: float, weak: Weak
 ) -> tuple[float, float, float]:
-    """Where the layer that is learned second starts on the curve of the first alone: the overlap of
+    """The start of the layer that is learned second on the curve of the first alone: the overlap of
     the first, alpha and E log Z_out, of alpha lambda = 1 (self-consistent). guess: of the overlap.
     """
     first = weak.first

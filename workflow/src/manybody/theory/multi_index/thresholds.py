@@ -1,4 +1,4 @@
-"""Where two layers of attention begin to be learned, over the skip connection c
+"""Thresholds at which two layers of attention begin to be learned, over the skip connection c
 (docs/science/multi-index.md, section 4).
 
 The layer of the larger eigenvalue lambda at Q = 0 is first, at alpha = 1 / lambda, with no noise
@@ -181,7 +181,7 @@ def _differences(
 
 
 def _branch(setting: Setting, weak: Weak, onset_found: Onset, streams: Sequence) -> list[tuple]:
-    """Where alpha falls along the curve of the first layer alone, and the jump there."""
+    """Rows on the fall of alpha along the curve of the first layer alone, and the jump there."""
     c = setting.skip
     places = [q for q in BRANCH if q < 1 - onset_found.variance] + [1 - onset_found.variance]
     curves = [
