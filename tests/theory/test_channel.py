@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from plain_attention import Plain
+from scipy.special import softmax
 
 from benchmarks.multi_index import published
 from manybody.theory.multi_index import channel
@@ -194,26 +194,31 @@ def test_the_first_layer_is_known_up_to_its_sign_where_the_last_is():
 # --- The map and its outputs ---------------------------------------------------------------------
 
 
+def plain_outputs(tokens, weights, skip, kind):
+    """y (n, T, T) of tokens (n, D, T) and weights (L, D), in the matrix form without indices."""
+    X, features = tokens, tokens.shape[1]
+    for layer, w in enumerate(weights):
+        scores = np.einsum("ndt,d,e,nes->nts", X, w, w, X) / features
+        attention = softmax(scores, axis=2) if kind == "softmax" else scores
+        if layer < len(weights) - 1:
+            X = skip * X + X @ attention.transpose(0, 2, 1)
+    return attention
+
+
 @pytest.mark.parametrize("skip", [0.0, 0.8, 3.0])
 def test_index_and_outputs_are_those_of_the_matrix_form(skip):
-    given = Plain.draw(np.random.default_rng(11), 5, 50, 2, 2, 1, skip).tied()
-    z = given.indices()[0][:, :, 0]
+    generator = np.random.default_rng(11)
+    weights, tokens = generator.normal(size=(2, 50)), generator.normal(size=(5, 50, 2))
+    z = np.einsum("ld,ndt->nlt", weights, tokens) / 50**0.5
     h = channel.index(z, skip)
-    np.testing.assert_allclose(channel.outputs(h), given.outputs(), atol=1e-12)
+    found = plain_outputs(tokens, weights, skip, "softmax")
+    np.testing.assert_allclose(channel.outputs(h), found, atol=1e-12)
     h = channel.index(z, skip, "linear")
-    scores = h[:, :, None] * h[:, None, :]
-    np.testing.assert_allclose(scores, given.outputs(kind="linear"), rtol=1e-10)
+    found = plain_outputs(tokens, weights, skip, "linear")
+    np.testing.assert_allclose(h[:, :, None] * h[:, None, :], found, rtol=1e-10)
 
 
-# --- Steps, threads, refusals --------------------------------------------------------------------
-
-
-def test_a_given_step_converges_to_the_chosen_one():
-    x, omega, variance = draw(20, np.diag([0.2, 0.6]), 1.0, 12)
-    g = denoise(x, omega, variance, 1.0)
-    errors = [np.abs(denoise(x, omega, variance, 1.0, step=s) - g).max() for s in (1.0, 0.5, 0.1)]
-    assert errors[0] > errors[1] > errors[2]
-    assert errors[2] < 3e-6  # what the chosen step promises
+# --- Threads, refusals ---------------------------------------------------------------------------
 
 
 def test_threads_and_neighbours_change_no_byte():
@@ -229,12 +234,8 @@ def test_threads_and_neighbours_change_no_byte():
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (dict(variance=np.array([[1.0, 0.2], [0.1, 1.0]])), "variance: found .* symmetric"),
         (dict(variance=np.array([[1.0, 1.0], [1.0, 1.0]])), "variance: found .* positive definite"),
         (dict(variance=np.diag([1.0, 0.0])), "variance: found .* positive definite"),
-        (dict(variance=np.eye(3)), r"variance: found shape \(3, 3\)"),
-        (dict(x=np.zeros((4, 3))), r"x: found shape \(4, 3\), expected \(n, 2\)"),
-        (dict(omega=np.zeros((4, 3, 2))), r"omega: found shape \(4, 3, 2\), expected \(4, 2, 2\)"),
         (dict(x=np.full((4, 2), np.nan)), "x: found a number that is not finite"),
     ],
 )

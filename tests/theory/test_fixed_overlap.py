@@ -1,4 +1,4 @@
-"""What layer 1 learns while layer 2 is held."""
+"""The overlap of layer 1 while layer 2 is held."""
 
 import numpy as np
 import pytest

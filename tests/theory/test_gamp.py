@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
-from manybody.theory.multi_index import gamp, links
+from manybody.theory.multi_index import channel, gamp
 from manybody.theory.multi_index.channel import denoiser, index, posterior
 from manybody.theory.multi_index.samples import Setting, averages, draws
 
@@ -174,17 +173,9 @@ def test_nothing_is_learned_from_overlap_zero_but_with_side_information():
     assert (gamp.predict(zero, 1.2, 1.0, normals, 1e-3, 1e-3, 0.5).m >= 0.5 / 1.5 - 0.02).all()
 
 
-def test_sobol_normals_are_normal_and_independent():
-    normals = gamp.sobol_normals(2**12, np.random.default_rng(2)).reshape(-1, 8)
-    assert np.isfinite(normals).all()
-    np.testing.assert_allclose(np.cov(normals.T), np.eye(8), atol=0.03)
-    shares = [(normals < level).mean() - norm.cdf(level) for level in (-2, -0.5, 1)]
-    assert np.abs(shares).max() < 1e-3
-
-
 @pytest.mark.parametrize(("kind", "size"), [("softmax", 1.0), ("linear", 0.4)])
 def test_plug_in_error_is_that_of_fresh_samples(kind, size):
-    """Of weights of this size: outputs of linear attention have heavy tails."""
+    """Weights are of this size as outputs of linear attention have heavy tails."""
     generator = np.random.default_rng(5)
     teacher, noise = size * generator.normal(size=(2, 2, 50))
     normals = gamp.sobol_normals(gamp.TESTS, generator)
@@ -192,7 +183,7 @@ def test_plug_in_error_is_that_of_fresh_samples(kind, size):
 
     def outputs(weights):
         h = index(np.einsum("ki,nti->nkt", weights, tokens) / np.sqrt(50), 1.0, kind)
-        return links.attention(h[:, :, None] * h[:, None, :], kind)
+        return channel.outputs(h) if kind == "softmax" else h[:, :, None] * h[:, None, :]
 
     for estimate in (0.7 * teacher + 0.4 * noise, 0 * teacher):
         squares = ((outputs(teacher) - outputs(estimate)) ** 2).sum(axis=(1, 2))
@@ -224,27 +215,12 @@ def at(frame, quantity, series):
     return found.pivot(index="x", columns="seed", values="y")
 
 
-@pytest.mark.long
-def test_runs_do_not_depend_on_their_number():
-    frame, _ = gamp.compute(ENTRY)
-    fewer, _ = gamp.compute(ENTRY | {"runs": 1})
-    assert fewer.equals(frame[frame["seed"] < 1].reset_index(drop=True))
-
-
 def test_a_table_has_a_row_for_each_iteration_and_flags_runs_that_did_not_converge():
     frame, _ = gamp.compute(ENTRY)
     for series in ("0.6", "1.2"):
         for quantity in ("cosine 1", "cosine 2", "M11", "Q22", "error plug-in", "SE Q11", "SE M22"):
             assert list(at(frame, quantity, series).index) == [0, 1, 2, 3]
         assert (at(frame, "converged", series).loc[0] == 0).all()
-    m, q, cosine = (at(frame, name, "1.2") for name in ("M22", "Q22", "cosine 2"))
-    assert (np.abs(cosine) <= 1 + 1e-12).all(axis=None)
-    norms = m**2 / q / cosine**2
-    assert np.ptp(norms.to_numpy(), axis=0).max() < 1e-9
-    assert (np.abs(norms - 1) < 0.4).all(axis=None)
-    predicted = frame[frame["quantity"] == "SE Q22"]
-    assert (predicted["y_err"] >= 0).all()
-    assert (predicted["y_err"] < 0.1).all()
 
 
 def test_the_activation_of_an_entry_is_that_of_its_data_channel_and_errors():

@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.optimize import approx_fprime
 
 from manybody.theory import gradient_flow as gf
 
@@ -85,29 +86,23 @@ def test_the_equations_are_those_of_the_specification():
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.3])
-def test_the_flow_is_minus_the_central_difference_of_the_loss(decay):
-    data, step = gf.gaussian(joint(), skewness()), 1e-4
+def test_the_flow_is_minus_the_slope_of_the_loss(decay):
+    data = gf.gaussian(joint(), skewness())
     a, B = weights()
+
+    def penalised(state):
+        a, B = state[:LENGTH], state[LENGTH:].reshape(LENGTH, LENGTH)
+        return gf.loss(data, a, B) + decay / 2 * (state @ state)
+
+    state = np.concatenate([a, B.ravel()])
+    assert gf.loss(data, a, B, decay) == pytest.approx(penalised(state), rel=1e-14)
     da, dB = gf.velocity(data, a, B, decay)
-
-    def penalised(a, B):
-        return gf.loss(data, a, B) + decay / 2 * (a @ a + (B * B).sum())
-
-    assert gf.loss(data, a, B, decay) == pytest.approx(penalised(a, B), rel=1e-14)
-    for j in range(LENGTH):
-        e = step * np.eye(LENGTH)[j]
-        slope = (penalised(a + e, B) - penalised(a - e, B)) / (2 * step)
-        assert da[j] == pytest.approx(-slope, abs=1e-8)
-        for m in range(LENGTH):
-            E = np.outer(e, np.eye(LENGTH)[m])
-            slope = (penalised(a, B + E) - penalised(a, B - E)) / (2 * step)
-            # The loss is quartic in B: its third derivative leaves an error of order step^2.
-            assert dB[j, m] == pytest.approx(-slope, abs=1e-6)
-    assert gf.gradient_error(data, a, B, decay) < 1e-12
+    slopes = approx_fprime(state, penalised, 1e-7)
+    np.testing.assert_allclose([*da, *dB.ravel()], -slopes, rtol=0, atol=1e-5)
 
 
 def test_sampled_moments_give_the_average_over_the_samples():
-    """Of any law: expectations over the samples themselves are exact."""
+    """Expectations over the samples themselves are exact, whatever their distribution."""
     generator = np.random.default_rng(5)
     tokens = generator.exponential(size=(gf.CHUNK + 500, LENGTH + 1))
     tokens[:, 1:] += tokens[:, :1] ** 2
@@ -173,22 +168,17 @@ def test_growth_rates_are_those_of_the_linearised_flow(decay):
 
 @pytest.mark.parametrize("skew", [0.6, -0.5])
 def test_the_table_obeys_the_equations(skew):
-    """What the figure reads: derivatives, small B, ends with weight decay, and the control."""
-    entry = dict(length=3, time=40.0, scales=[0.2], decay=0.2, skewness=skew, samples=5000, seed=3)
+    """The rows that the figure reads: small B(0), and the cases in which B grows."""
+    entry = dict(
+        length=3, time=40.0, scales=[1e-3, 2e-3], decay=0.2, skewness=skew, samples=5000, seed=3
+    )
     frame, _ = gf.compute(entry)
     found = dict(tuple(frame.groupby("quantity")))
-    assert found["gradient error"]["y"].max() < 1e-8
     # The deviation from (13) is of fourth order in a small B(0).
-    logs = np.log(found["small deviation"][["x", "y"]].to_numpy())
+    logs = np.log(found["deviation"][["x", "y"]].to_numpy())
     assert np.polyfit(*logs.T, 1)[0] == pytest.approx(4.0, abs=0.2)
-    ends = [part["y"].to_numpy() for _, part in found["limit"].groupby("series")]
-    np.testing.assert_allclose(*ends, atol=1e-6)
-    late = found["late norm"].sort_values("x")
-    slope = np.log(late["y"].iloc[-1] / late["y"].iloc[0]) / np.ptp(late["x"])
-    assert slope == pytest.approx(-0.2, rel=1e-3)
     rates = {case: part["y"].max() for case, part in found["rate"].groupby("series")}
     assert abs(rates["Gaussian"]) < 1e-6
-    assert (found["noise"]["y"] / found["noise"]["y_err"]).abs().max() < 4
     for case, part in found["growth"].groupby("series"):
         grown = part["y"].max() / part.sort_values("x")["y"].iloc[0]
         seen = found["linear law"].query("series == @case").sort_values("x")["y"].iloc[-1] > 0.1
@@ -218,22 +208,6 @@ def test_the_sign_of_the_top_rate_decides_whether_b_grows(sign):
         assert abs(fall) < 1e-9
 
 
-def test_a_simulation_by_small_steps_ends_where_the_flow_does():
-    data = gf.gaussian(joint(), skewness())
-    a, B = weights(scale=0.2)
-    path = gf.flow(data, a, B, np.array([0.0, 2.0]))
-    ends = []
-    for steps in (1000, 2000):
-        now = (a, B)
-        for _ in range(steps):
-            speed = gf.velocity(data, *now)
-            now = tuple(x + 2.0 / steps * v for x, v in zip(now, speed, strict=True))
-        ends.append(now)
-    # Euler's error is of first order: extrapolate.
-    for coarse, fine, exact in zip(*ends, (path.a[-1], path.B[-1]), strict=True):
-        np.testing.assert_allclose(2 * fine - coarse, exact, atol=1e-5)
-
-
 def test_the_spectrum_of_the_papers_test_has_no_factor_two():
     covariance = joint(length=1)
     data = gf.gaussian(covariance, np.array([[0.3]]))
@@ -241,26 +215,3 @@ def test_the_spectrum_of_the_papers_test_has_no_factor_two():
     assert rates[0, 0] == pytest.approx(2 * gf.symmetric_spectrum(data)[0])
     T = 2 * 0.3 * covariance[1, 1] ** 2
     assert rates[0, 0] == pytest.approx(2 * T * covariance[0, 1] / covariance[1, 1])
-
-
-# --- Bad input -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("build", "given", "message"),
-    [
-        (gf.gaussian, (joint()[:, :3],), r"joint: found shape \(4, 3\), expected a square matrix"),
-        (gf.gaussian, (joint() + np.eye(4, k=1),), "joint: .* differs from its transpose"),
-        (
-            gf.gaussian,
-            (joint() - 2 * np.eye(4),),
-            "joint: found the eigenvalue -.*positive definite",
-        ),
-        (gf.gaussian, (joint() * np.nan,), "joint: found numbers that are not finite"),
-        (gf.gaussian, (joint(), np.eye(3, k=1)), "quadratic: .*differs from its transpose"),
-        (gf.sampled, (np.ones((3, 4)),), r"tokens: found shape \(3, 4\)"),
-    ],
-)
-def test_bad_input_is_named(build, given, message):
-    with pytest.raises(ValueError, match=message):
-        build(*given)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from manybody.theory.multi_index import sgd
-from manybody.theory.multi_index.sgd_loops import derivatives, outputs, visit
+from manybody.theory.multi_index.sgd import derivatives, outputs, visit
 
 ENTRY = {
     "skip": 1.0,

@@ -147,7 +147,7 @@ def test_a_vocabulary_of_bert_marks_cuts_and_pads(tmp_path):
         [2, 6, 6, 6, 6, 3],
         [2, 1, 3, 0, 0, 0],
     ]
-    assert found.vocabulary == len(VOCABULARY)
+    assert found.about["vocabulary"] == len(VOCABULARY)
     assert found.about["from"] == "file"
     assert found.about["file"] == "vocab.txt"
 
@@ -172,7 +172,7 @@ def test_a_trained_tokenizer_keeps_the_text_and_ends_and_pads_with_its_marker(wr
     texts = questions.read(written).texts
     found = questions.tokenise(texts, 60, None, 270)
     assert found.about["from"] == "questions"
-    assert found.vocabulary == 270
+    assert found.about["vocabulary"] == 270
     for row, text in zip(found.ids, texts, strict=True):
         inside = row[row != 0]
         assert len(inside) <= len(text.encode())

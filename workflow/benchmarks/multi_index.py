@@ -1,4 +1,4 @@
-"""How fast the denoiser of the multi-index channel is, against scipy's adaptive quadrature.
+"""Speed of the denoiser of the multi-index channel, against scipy's adaptive quadrature.
 
 The published way is `dblquad` with a Python integrand that calls compiled functions of small
 arrays: softmax, solve, determinant. Four numerators and a normaliser are integrated over

@@ -1,9 +1,9 @@
-"""Whether the errors of state evolution and of its thresholds cover (multi-index, section 4).
+"""Coverage of the errors of state evolution and of its thresholds (multi-index, section 4).
 
 A setting is one number of the demo: alpha_1 at a c, or alpha at an overlap, c = 1. It is computed
 GROUPS times from scramblings of its own, as many as the demo takes, and compared with a reference
 of MORE times the points. Errors cover where 68 % of the groups lie within their standard error and
-95 % within two, each times Student's t of the group's scramblings over the normal law's.
+95 % within two, each times Student's t of the group's scramblings over the normal distribution's.
 """
 
 import math

@@ -51,8 +51,8 @@ class Value:
 
 @dataclass(frozen=True)
 class Samples:
-    """Of each sample: squares (n, 2), sum_t g_kt^2, of mean G_kk; growth (n, 2), sum_ts (G_ts)^2,
-    of mean lambda_k (not a number for a layer whose overlap is not 0)."""
+    """Sums of each sample: squares (n, 2), sum_t g_kt^2, of mean G_kk; growth (n, 2),
+    sum_ts (G_ts)^2, of mean lambda_k (not a number for a layer whose overlap is not 0)."""
 
     squares: np.ndarray
     growth: np.ndarray
@@ -64,7 +64,7 @@ def normals(count: int, seed: int) -> np.ndarray:
 
 
 def evaluate(overlaps: Sequence[float], setting: Setting, normal: np.ndarray) -> Samples:
-    """What the channel says of each sample at Q = diag(overlaps), 0 <= Q_kk < 1."""
+    """The channel's averages of each sample at Q = diag(overlaps), 0 <= Q_kk < 1."""
     q = np.asarray(overlaps, dtype=float)
     variance = 1 - q + setting.regulariser
     omega = np.sqrt(q)[:, None] * normal[:, 0]

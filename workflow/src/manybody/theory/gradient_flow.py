@@ -22,7 +22,6 @@ import numpy as np
 import pandas as pd
 from scipy.integrate import solve_ivp
 
-from manybody.theory.matrices import symmetric
 from manybody.theory.rows import joined, rows
 
 # At these tolerances the flow is within 1e-12 of (13). DOP853 is off by 3e-10 between its steps.
@@ -32,11 +31,7 @@ POINTS = 240  # intervals of time at which flows are recorded
 NOISE = 0.3  # sd of what no function of the other tokens predicts
 SMALL = 1e-5  # sd of the entries of B(0) where the linear law (14) is followed
 LINEAR = 1e-3  # |B| up to which the flow is compared with it
-FEW = (1e-3, 2e-3)  # scales of B(0) at which the deviation from (13) is a power law
 FADED = 5.0  # lifetimes of a mode that returns to 0, over which its rate is measured
-LIFETIMES = 15  # of the weight decay, after which a is compared with its limit
-TRIALS = 5  # random points at which gradients are compared with numerical derivatives
-STEP = 1e-30  # imaginary: the derivative of a polynomial then has no truncation error
 CHUNK = 10_000  # samples whose products are held at once
 
 
@@ -96,18 +91,10 @@ def gaussian(joint: np.ndarray, quadratic: np.ndarray | None = None) -> Moments:
 
     joint: (L+1, L+1), covariance of (x_0, x_1..x_L) before x_0 gains x.Q x - E[x.Q x]. quadratic:
     Q, (L, L), symmetric; the example x_0 += s (x_1 x_2 - E x_1 x_2) has Q_12 = Q_21 = s/2. By
-    Isserlis' theorem E[x_0 x_l x_m] = 2 (C Q C)_lm, E x_0^2 gains 2 tr(C Q C Q), h nothing. Raises
-    `ValueError` for a matrix that is not symmetric, or not positive definite.
+    Isserlis' theorem E[x_0 x_l x_m] = 2 (C Q C)_lm, E x_0^2 gains 2 tr(C Q C Q), h nothing.
     """
-    joint = symmetric("joint", joint)
-    lowest = float(np.linalg.eigvalsh(joint)[0])
-    if lowest <= 0:
-        raise ValueError(
-            f"joint: found the eigenvalue {lowest:.3g}, expected a positive definite covariance; "
-            f"take out tokens that others determine"
-        )
     C = joint[1:, 1:]
-    Q = np.zeros_like(C) if quadratic is None else symmetric("quadratic", quadratic)
+    Q = np.zeros_like(C) if quadratic is None else quadratic
     gained = 2 * np.trace(C @ Q @ C @ Q)
     return Moments(float(joint[0, 0] + gained), joint[0, 1:], C, 2 * C @ Q @ C)
 
@@ -118,12 +105,6 @@ def sampled(tokens: np.ndarray) -> Moments:
     Whatever their distribution; each moment carries the sampling error sd / sqrt(N) of its
     products.
     """
-    tokens = np.asarray(tokens, dtype=float)
-    if tokens.ndim != 2 or tokens.shape[1] < 2 or len(tokens) <= tokens.shape[1]:
-        raise ValueError(
-            f"tokens: found shape {tokens.shape}, expected (samples, L + 1) with more samples than "
-            f"tokens"
-        )
     tokens = tokens - tokens.mean(axis=0)
     first, x = tokens[:, 0], tokens[:, 1:]
     count, length = x.shape
@@ -149,10 +130,7 @@ def sampled(tokens: np.ndarray) -> Moments:
 
 
 def loss(data: Moments, a: np.ndarray, B: np.ndarray, decay: float = 0.0) -> float:
-    """1/2 E (x_0 - y_0)^2 + decay/2 (|a|^2 + |B|^2); (12) for Gaussian data without decay.
-
-    Complex a and B are taken as they come (no conjugates), for derivatives by complex steps.
-    """
+    """1/2 E (x_0 - y_0)^2 + decay/2 (|a|^2 + |B|^2); (12) for Gaussian data without decay."""
     with_target, among = data.features(B)
     misfit = data.variance - 2 * with_target @ a + a @ among @ a
     return 0.5 * (misfit + decay * (a @ a + np.sum(B * B)))
@@ -218,9 +196,8 @@ def flow(
     length = data.length
 
     def move(_, state):
-        return np.concatenate(
-            [part.ravel() for part in velocity(data, *_split(state, length), decay)]
-        )
+        da, dB = velocity(data, state[:length], state[length:].reshape(length, length), decay)
+        return np.concatenate([da, dB.ravel()])
 
     # The absolute tolerance of B is relative to the size of B(0), which may be very small.
     scale = min(1.0, np.abs(B).max()) or 1.0
@@ -236,10 +213,6 @@ def flow(
     if not solved.success:
         raise RuntimeError(f"gradient flow stopped at t = {solved.t[-1]:.4g}: {solved.message}")
     return Path(times, solved.y[:length].T, solved.y[length:].T.reshape(-1, length, length))
-
-
-def _split(state: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    return state[:length], state[length:].reshape(length, length)
 
 
 # --- Growth of B around the linear optimum -------------------------------------------------------
@@ -277,18 +250,6 @@ def symmetric_spectrum(data: Moments) -> np.ndarray:
     return np.linalg.eigvalsh((G + G.T) / 2)
 
 
-def gradient_error(data: Moments, a: np.ndarray, B: np.ndarray, decay: float = 0.0) -> float:
-    """Largest difference between the flow (9) and minus the numerical derivatives of the loss."""
-    state = np.concatenate([a, B.ravel()]).astype(complex)
-    numerical = np.empty(len(state))
-    for place in range(len(state)):
-        moved = state.copy()
-        moved[place] += 1j * STEP
-        numerical[place] = loss(data, *_split(moved, data.length), decay).imag / STEP
-    found = np.concatenate([part.ravel() for part in velocity(data, a, B, decay)])
-    return float(np.abs(found + numerical).max())
-
-
 # --- The numbers of the figure -------------------------------------------------------------------
 
 
@@ -312,24 +273,19 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     entry: `length` (L), `time` (the flows' end), `scales` (sd of the entries of B(0)), `decay`,
     `skewness` (s), `samples` (of the Gaussian control), `seed`. Quantities, by series:
 
-    - `gradient error`: data; x the trial, y the largest error of a component of the flow;
     - `mode`, `mode (13)`: mode; x the time, y a on an eigenvector of C, from a = B = 0;
     - `mode with decay`, `mode with decay (13)`: the same with weight decay;
-    - `deviation`: x the scale of B(0), y the largest distance of a mode from (13); `small
-      deviation`: the same at two small scales;
+    - `deviation`: x the scale of B(0), y the largest distance of a mode from (13);
     - `norm`, `norm with decay`: scale; x the time, y |B|, Gaussian data;
-    - `late norm`: with decay, over its last lifetimes; x the time, y |B|, smallest scale;
-    - `limit`: flow and (C + decay)^-1 h; x the token, y a, largest scale;
     - `growth`, `linear law`, `loss`: case; x the time, y |B| of the flow and of (14), and the
       loss (with its weight decay), from a* and small B;
     - `fastest mode`: case; x the time while (14) holds, y the flow's part in that mode;
     - `best linear`: case; y the loss of a* at B = 0;
-    - `rate`, `symmetric`: case; x the rank, y the rates (14) and the eigenvalues of sym(G);
-    - `noise`: the sampled control; y an entry of T, y_err its standard error.
+    - `rate`, `symmetric`: case; x the rank, y the rates (14) and the eigenvalues of sym(G).
     """
     length, seed, decay = entry["length"], entry["seed"], entry["decay"]
-    streams = np.random.SeedSequence(seed).spawn(4)
-    covariance, start, samples, trials = (np.random.default_rng(stream) for stream in streams)
+    streams = np.random.SeedSequence(seed).spawn(3)
+    covariance, start, samples = (np.random.default_rng(stream) for stream in streams)
     joint = example(length, covariance)
     data = gaussian(joint)
     direction = start.normal(size=(length, length))
@@ -337,56 +293,29 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     drawn = samples.multivariate_normal(
         np.zeros(length + 1), joint, size=entry["samples"], method="cholesky"
     )
-    control = sampled(drawn)
-    cases = {
-        name: (gaussian(joint, entry["skewness"] * shape), rate)
-        for name, shape, rate in _shapes(length, decay)
-    }
-    cases["Gaussian"] = (data, 0.0)
-    cases["Gaussian, sampled"] = (control, 0.0)
+    # Cases in which x_0 gains s (x.Q x - E x.Q x), each with its weight decay.
+    product, squares = np.zeros((length, length)), np.eye(length) / length
+    product[0, 1] = product[1, 0] = 0.5
+    gains = {"product": product, "product, decay": product, "squares": squares}
+    gains["minus squares"] = -squares
+    cases = {name: gaussian(joint, entry["skewness"] * Q) for name, Q in gains.items()}
+    cases |= {"Gaussian": data, "Gaussian, sampled": sampled(drawn)}
+    decays = {name: decay if name == "product, decay" else 0.0 for name in cases}
     parts = [
-        _gradients({"Gaussian": data, "skewed": cases["product"][0], "sampled": control}, trials),
         *_gaussian_flows(data, direction, times, entry["scales"], decay),
         *(
             part
-            for name, (moments, rate) in cases.items()
-            for part in _case(name, moments, SMALL * direction, times, rate)
+            for name, moments in cases.items()
+            for part in _case(name, moments, SMALL * direction, times, decays[name])
         ),
-        _noise(drawn, control),
     ]
     frame, made = joined(parts, entry)
     return frame.assign(seed=seed), made | {
         "covariance": joint[1:, 1:].tolist(),
         "correlation": joint[0, 1:].tolist(),
         "variance": float(joint[0, 0]),
-        "decays": {name: rate for name, (_, rate) in cases.items()},
+        "decays": decays,
     }
-
-
-def _shapes(length: int, decay: float) -> list[tuple[str, np.ndarray, float]]:
-    """Cases in which x_0 gains s (x.Q x - E x.Q x): name, Q (L, L), weight decay."""
-    product = np.zeros((length, length))
-    product[0, 1] = product[1, 0] = 0.5
-    squares = np.eye(length) / length
-    return [
-        ("product", product, 0.0),
-        ("product, decay", product, decay),
-        ("squares", squares, 0.0),
-        ("minus squares", -squares, 0.0),
-    ]
-
-
-def _gradients(kinds: dict[str, Moments], generator: np.random.Generator) -> pd.DataFrame:
-    """Errors of the flow at random a and B, with a weight decay of 0.1."""
-    found = []
-    for name, data in kinds.items():
-        errors = []
-        for _ in range(TRIALS):
-            a = generator.normal(size=data.length)
-            B = generator.normal(scale=0.3, size=(data.length, data.length))
-            errors.append(gradient_error(data, a, B, 0.1))
-        found.append(rows("gradient error", name, range(TRIALS), errors))
-    return pd.concat(found)
 
 
 def _gaussian_flows(
@@ -405,9 +334,6 @@ def _gaussian_flows(
     def deviation(path):
         return np.abs(modes(data, path.a - exact)).max()
 
-    for scale in FEW:
-        path = flow(data, start, scale * direction, times)
-        parts.append(rows("small deviation", "", [scale], [deviation(path)]))
     for scale in sorted(scales):
         path = flow(data, start, scale * direction, times)
         decaying = flow(data, start, scale * direction, times, decay)
@@ -416,17 +342,7 @@ def _gaussian_flows(
             rows("norm", f"{scale:g}", times, path.norms),
             rows("norm with decay", f"{scale:g}", times, decaying.norms),
         ]
-    late = np.linspace(0.0, LIFETIMES / decay, POINTS + 1)
-    slowly = flow(data, start, min(scales) * direction, late, decay)
-    last = late >= 0.8 * late[-1]
-    end = flow(data, start, max(scales) * direction, late, decay).a[-1]
-    tokens = range(1, data.length + 1)
-    return [
-        *parts,
-        rows("late norm", f"{min(scales):g}", late[last], slowly.norms[last]),
-        rows("limit", "flow", tokens, end),
-        rows("limit", "(C + decay)^-1 h", tokens, linear_optimum(data, decay)),
-    ]
+    return parts
 
 
 def _case(
@@ -453,15 +369,3 @@ def _case(
         rows("rate", name, ranks, np.sort(rates.ravel())),
         rows("symmetric", name, range(1, data.length + 1), symmetric_spectrum(data)),
     ]
-
-
-def _noise(tokens: np.ndarray, data: Moments) -> pd.DataFrame:
-    """Entries of T of samples (N, L+1), with standard errors; zero for Gaussian samples."""
-    tokens = tokens - tokens.mean(axis=0)
-    x = tokens[:, 1:]
-    r = tokens[:, 0] - x @ linear_optimum(data)
-    pairs = np.triu_indices(data.length)
-    products = [r * x[:, one] * x[:, two] for one, two in zip(*pairs, strict=True)]
-    errors = [product.std(ddof=1) / np.sqrt(len(product)) for product in products]
-    means = [product.mean() for product in products]
-    return rows("noise", "Gaussian, sampled", range(1, len(means) + 1), means, errors)

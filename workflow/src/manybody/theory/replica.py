@@ -8,19 +8,17 @@ Delta. Ridge regression on M = alpha L samples minimises over a, with w = a / sq
 and its generalisation loss is eps = E (y - w.x)^2: no factor 1/2, noise included. n and L differ
 (L - 1 sites predict one of L); alpha and every 1/L below count sites.
 
-The first part takes any Sigma, w* and Delta: the six saddle-point equations (7), numbers 36 and 39
-to 41 of the paper, the free energy whose derivatives they are, and the same fixed point with one
-unknown. The second is the paper's model, of precision K = gamma - G with G from the GOE
-(off-diagonal variance 1/L, diagonal 2/L; gamma > 2): its conditional (15), which ties w* to Sigma,
-and the limit L -> infinity in closed form. The third simulates (6) on samples of K alone, without
-(15). `compute` makes the numbers of the figure.
+The first part takes any Sigma, w* and Delta: the fixed point of the six saddle-point equations
+(7), numbers 36 and 39 to 41 of the paper, with one unknown. The second is the paper's model, of
+precision K = gamma - G with G from the GOE (off-diagonal variance 1/L, diagonal 2/L; gamma > 2):
+its conditional (15), which ties w* to Sigma, and the limit L -> infinity in closed form. The third
+simulates (6) on samples of K alone, without (15). `compute` makes the numbers of the figure.
 """
 
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -30,19 +28,12 @@ from scipy.optimize import brentq, minimize_scalar
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.theory.matrices import symmetric
 from manybody.theory.rows import joined, rows
 
-CONVERGED = 1e-13  # largest relative change of an order parameter in a step
-STEPS = 1_000_000  # after which the iteration gives up
-DAMPING = 0.5  # weight of the new values
+CONVERGED = 1e-13  # relative step of the one unknown
 NEWTON = 200  # steps for the one unknown; one is needed for each power of 2 in s, and a few
 
 POINTS = 241  # of a curve
-WEAK = (1e-4, 1e-6)  # ridges, relative to Var y, that stand for lambda -> 0
-SITES = 1000  # of the equations whose peak is set against that of the closed form
-TAIL = (50.0, 100.0, 1000.0)  # alphas between which the decay is measured
-STEP = 1e-6  # in alpha: slope of the curve at its start
 
 
 # --- Any covariance and teacher ------------------------------------------------------------------
@@ -67,80 +58,8 @@ class Problem:
         return float(self.teacher**2 @ self.eigenvalues)
 
 
-@dataclass(frozen=True)
-class Saddle:
-    """Order parameters of (7): V, q, m and their conjugates Vh, qh, mh."""
-
-    V: float
-    q: float
-    m: float
-    Vh: float
-    qh: float
-    mh: float
-
-
-def saddle_point(given: Problem, alpha: float, ridge: float) -> Saddle:
-    """The fixed point of the six equations (7) (36, 39-41 of the paper) by damped iteration.
-
-    alpha = M / L > 0; ridge: lambda of (6), > 0 (without one, V diverges below n / L; `loss` takes
-    0). Iterates from V = 1, q = m = 0 until no order parameter changes by more than 1e-13 of
-    itself. Raises `RuntimeError` if that does not happen.
-    """
-    ev, length, rho = given.eigenvalues, given.length, given.signal
-    signal = given.teacher**2 * ev**2  # the diagonal of Sigma w* w*^T Sigma
-    V, q, m = 1.0, 0.0, 0.0
-    for _ in range(STEPS):
-        Vh = mh = alpha / (1 + V)
-        qh = alpha * (rho + given.noise - 2 * m + q) / (1 + V) ** 2
-        inverse = 1 / (ridge + Vh * ev)
-        found = (
-            ev @ inverse / length,
-            (qh * (ev**2 @ inverse**2) / length + mh**2 * ((signal * ev) @ inverse**2)),
-            mh * (signal @ inverse),
-        )
-        new = [old + DAMPING * (now - old) for now, old in zip(found, (V, q, m), strict=True)]
-        change = max(
-            abs(now - old) / abs(now) if now else abs(old)
-            for now, old in zip(new, (V, q, m), strict=True)
-        )
-        V, q, m = new
-        if change <= CONVERGED:
-            Vh = alpha / (1 + V)
-            qh = Vh / (1 + V) * (rho + given.noise - 2 * m + q)
-            return Saddle(*map(float, (V, q, m, Vh, qh, Vh)))
-    raise RuntimeError(
-        f"six equations at alpha = {alpha:g}, ridge = {ridge:g}: not converged in {STEPS} steps, "
-        f"the last of which changed an order parameter by {change:.3g} of itself; a larger ridge "
-        f"converges faster, and the one-unknown form needs no iteration"
-    )
-
-
-def saddle_loss(given: Problem, saddle: Saddle) -> float:
-    """eps = rho + Delta - 2 m + q, the last line of (7)."""
-    return given.signal + given.noise - 2 * saddle.m + saddle.q
-
-
-def free_energy(given: Problem, alpha: float, ridge: float, saddle: Saddle) -> float:
-    """f at any order parameters; at the fixed point the mean minimum of (6) over L.
-
-    -f = (q Vh - V qh) / 2 - m mh + entropic + alpha energetic: the text under (7). Its six
-    derivatives vanish where (7) holds. Complex order parameters give complex f, for derivatives.
-    """
-    ev, weights = given.eigenvalues, given.teacher**2 * given.eigenvalues**2
-    inverse = 1 / (ridge + saddle.Vh * ev)
-    entropic = saddle.qh * (ev @ inverse) / given.length + saddle.mh**2 * (weights @ inverse)
-    energetic = -saddle_loss(given, saddle) / (1 + saddle.V)
-    pairs = saddle.q * saddle.Vh - saddle.V * saddle.qh
-    return -(0.5 * (pairs + entropic + alpha * energetic) - saddle.m * saddle.mh)
-
-
-def training_error(given: Problem, alpha: float, saddle: Saddle) -> float:
-    """Mean of 1/2 sum_mu (y_mu - w.x_mu)^2 over L at the minimum of (6): alpha/2 eps / (1+V)^2."""
-    return alpha / 2 * saddle_loss(given, saddle) / (1 + saddle.V) ** 2
-
-
 def kappa(given: Problem, alpha: float, ridge: float) -> float:
-    """The one unknown, lambda / Vh: root of lambda = kappa (alpha - df1).
+    """The one unknown, lambda over the conjugate of V in (7): root of lambda = kappa (alpha - df1).
 
     df1 = 1/L sum ev / (ev + kappa). Without a ridge 0 from alpha = n / L on.
     """
@@ -184,26 +103,14 @@ def conditional(precision: np.ndarray) -> Problem:
     """The regression of the first site on the others under N(0, K^-1), K (L, L): (15).
 
     w*_j = -K_0j / K_00, Delta = 1 / K_00, and Sigma^-1 = K without the site minus K_.0 K_0. / K_00:
-    the rank-one term ties w* to Sigma. Raises `ValueError` for a `precision` that is not symmetric
-    and positive definite.
+    the rank-one term ties w* to Sigma. Raises `ValueError` for a `precision` that is not positive
+    definite.
     """
-    precision = symmetric("precision", precision)
     row, site = precision[0, 1:], float(precision[0, 0])
     _check_positive(site, len(precision))
     rates, U = np.linalg.eigh(precision[1:, 1:] - np.outer(row, row / site))
     _check_positive(rates[0], len(precision))
     return Problem(1 / rates, -(row / site) @ U, 1 / site, len(precision))
-
-
-def independent_teacher(given: Problem, gamma: float) -> Problem:
-    """The same inputs with a Gaussian w* independent of them, E w*_j^2 = 1 / (L gamma^2).
-
-    In the mean over w*; Delta = 1 / gamma. Beside `conditional`, whose w* is not independent.
-    """
-    weight = 1 / (gamma * math.sqrt(given.length))
-    return Problem(
-        given.eigenvalues, np.full_like(given.eigenvalues, weight), 1 / gamma, given.length
-    )
 
 
 def _check_positive(lowest: float, length: int) -> None:
@@ -368,55 +275,7 @@ def peak(gamma: float, ridge: float) -> tuple[float, float]:
     return float(samples(gamma, ridge, math.exp(found.x))), float(-found.fun)
 
 
-def peak_of_equations(gamma: float, ridge: float) -> tuple[float, float]:
-    """The same from the one-unknown form at large L, without the closed form.
-
-    The mean of the GOE's tridiagonal form, 0 and sqrt((L - k) / L) beside it, stands for G: its
-    spectrum, seen from the first site, is the semicircle up to 1/L. alpha and the ridge are for
-    each of the L - 1 inputs. The highest inner maximum of finer and finer grids.
-    """
-    beside = -np.sqrt(1 - np.arange(1, SITES) / SITES)[None]
-    given, share = (np.full((1, SITES), gamma), beside), (SITES - 1) / SITES
-    grid = np.union1d(np.geomspace(1e-2, 1e3, 301), np.linspace(0.9, 1.1, 101))
-    for _ in range(4):
-        losses = tridiagonal_losses(*given, grid * share, ridge * share)[0]
-        inner = np.flatnonzero((losses[1:-1] > losses[:-2]) & (losses[1:-1] >= losses[2:])) + 1
-        if not len(inner):
-            return math.nan, math.nan
-        best = inner[losses[inner].argmax()]
-        found = float(grid[best]), float(losses[best])
-        grid = np.linspace(grid[best - 1], grid[best + 1], 21)
-    return found
-
-
-def exponent(gamma: float, ridge: float, first: float, last: float) -> float:
-    """Mean exponent of the decay of eps - 1 / gamma between two alphas; 1 far above the peak."""
-    low, high = closed_form(gamma, ridge, np.array([first, last])) - 1 / gamma
-    return math.log(low / high) / math.log(last / first)
-
-
-def rising_gamma(ridge: float) -> float:
-    """gamma above which the loss rises from the first sample on: 3 / sqrt(2) without a ridge.
-
-    The root of 2 m (m + lambda) = 1; below it the loss first falls.
-    """
-    m = (math.sqrt(ridge**2 + 2) - ridge) / 2
-    return m + 1 / m
-
-
 # --- Simulation ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Fits:
-    """Ridge regressions on more and more samples, (counts,) each.
-
-    losses: eps of each; objectives: the minimum of (6) over L; residuals: its first term over L.
-    """
-
-    losses: np.ndarray
-    objectives: np.ndarray
-    residuals: np.ndarray
 
 
 def simulate(
@@ -424,8 +283,8 @@ def simulate(
     ridge: float,
     counts: Sequence[int],
     generator: np.random.Generator,
-) -> Fits:
-    """Minimises (6) on samples of N(0, K^-1), K = `precision` (L, L), and measures eps exactly.
+) -> np.ndarray:
+    """eps (counts,) of the minima of (6) on samples of N(0, K^-1), K = `precision` (L, L).
 
     The first site is predicted. counts: numbers of samples M, rising; each fit sees the samples of
     those before it. eps is v.K^-1 v with v = (1, -w): neither (15) nor a test set enters. Solves
@@ -441,14 +300,11 @@ def simulate(
     drawn = dtrsm(1.0, factor, noise.T, lower=1, trans_a=1, overwrite_b=1).T  # (M, L)
     y, x = drawn[:, 0], drawn[:, 1:]
     x /= math.sqrt(length)
-    fits = _minima(x, y, ridge, counts)
-    found = np.empty((3, len(counts)))
-    for place, (count, a) in enumerate(zip(counts, fits, strict=True)):
+    found = []
+    for a in _minima(x, y, ridge, counts):
         white = solve_triangular(factor, np.append(1.0, -a / math.sqrt(length)), lower=True)
-        r = y[:count] - x[:count] @ a
-        residual = r @ r / (2 * length)
-        found[:, place] = white @ white, residual + ridge * (a @ a) / (2 * length), residual
-    return Fits(*found)
+        found.append(white @ white)
+    return np.array(found)
 
 
 def _minima(x: np.ndarray, y: np.ndarray, ridge: float, counts: Sequence[int]) -> list[np.ndarray]:
@@ -486,20 +342,11 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     not depend on it). x is alpha and seed the realisation unless said otherwise. Quantities, by
     series:
 
-    - `loss`: eps; simulation, finite L (one unknown), six equations, independent teacher (finite
-      L), each with the same G;
-    - `objective`: minimum of (6) over L; simulation and free energy; `residual`: its first term;
-      simulation and theory;
+    - `loss`: eps; simulation, finite L (one unknown), with the same G;
     - `start`: y Var y of a realisation's G, at alpha = 0;
-    - `curve`: closed form at L -> infinity; conditional and independent teacher; `limit`: the
-      same at the alphas of `loss`;
+    - `curve`: closed form at L -> infinity; conditional and independent teacher;
     - `size`: L; eps at finite L; `size limit`: L; the closed form at M / (L - 1) and the ridge per
-      input, as there are L - 1, without which the peak is shifted by 1 / L;
-    - `peak`: closed form and equations; x alpha, y eps of its maximum at the entry's ridge, NaN if
-      it has none; `weak peak`: ridge (`WEAK`, the stronger first); the closed form's there;
-    - `exponent`: two alphas; x the first, y the exponent of the decay between them at the weakest;
-    - `slope`: y d eps / d alpha of the closed form at 0, by a small step; `rising`: x ridge, y the
-      gamma above which that is positive.
+      input, as there are L - 1, without which the peak is shifted by 1 / L.
     """
     gamma, ridge, length = entry["gamma"], entry["ridge"], entry["length"]
     counts = _counts(entry["alphas"], length)
@@ -517,7 +364,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
                 progress.update(1)
         for size, stream in zip(entry["sizes"], streams[1].spawn(len(entry["sizes"])), strict=True):
             parts += _size(entry, size, np.random.default_rng(stream))
-        parts += _limits(entry, np.array(counts) / length)
+        parts += _limits(gamma, ridge, np.array(counts) / length)
     return joined(parts, entry)
 
 
@@ -543,24 +390,14 @@ def _realisation(
     """Simulation and theory of one G."""
     generator = np.random.default_rng(stream)
     precision = gamma * np.eye(length) - goe(length, generator)
-    fits = simulate(precision, ridge, counts, generator)
+    simulated = simulate(precision, ridge, counts, generator)
     given = conditional(precision)
-    other = independent_teacher(given, gamma)
     alphas = np.array(counts) / length
-    saddles = [saddle_point(given, alpha, ridge) for alpha in alphas]
-    pairs = list(zip(alphas, saddles, strict=True))
-    theory = {
-        ("loss", "finite L"): [loss(given, alpha, ridge) for alpha in alphas],
-        ("loss", "six equations"): [saddle_loss(given, saddle) for saddle in saddles],
-        ("loss", "independent teacher"): [loss(other, alpha, ridge) for alpha in alphas],
-        ("objective", "free energy"): [free_energy(given, a, ridge, saddle) for a, saddle in pairs],
-        ("residual", "theory"): [training_error(given, a, saddle) for a, saddle in pairs],
-        ("loss", "simulation"): fits.losses,
-        ("objective", "simulation"): fits.objectives,
-        ("residual", "simulation"): fits.residuals,
-    }
-    found = [rows(*names, alphas, values, seed=seed) for names, values in theory.items()]
-    return [*found, rows("start", "", [0], [given.signal + given.noise], seed=seed)]
+    return [
+        rows("loss", "finite L", alphas, [loss(given, a, ridge) for a in alphas], seed=seed),
+        rows("loss", "simulation", alphas, simulated, seed=seed),
+        rows("start", "", [0], [given.signal + given.noise], seed=seed),
+    ]
 
 
 def _size(entry: dict, size: int, generator: np.random.Generator) -> list[pd.DataFrame]:
@@ -578,30 +415,12 @@ def _size(entry: dict, size: int, generator: np.random.Generator) -> list[pd.Dat
     ]
 
 
-def _limits(entry: dict, alphas: np.ndarray) -> list[pd.DataFrame]:
-    """The averages that need no realisation."""
-    gamma, ridge = entry["gamma"], entry["ridge"]
+def _limits(gamma: float, ridge: float, alphas: np.ndarray) -> list[pd.DataFrame]:
+    """The curves that need no realisation."""
     top, _ = peak(gamma, ridge)
     grid = np.geomspace(alphas[0] / 2, alphas[-1] * 2, POINTS)
     grid = np.union1d(grid, [top]) if math.isfinite(top) else grid
-    parts = []
-    for name, independent in (("conditional", False), ("independent teacher", True)):
-        for quantity, places in (("curve", grid), ("limit", alphas)):
-            values = closed_form(gamma, ridge, places, independent)
-            parts.append(rows(quantity, name, places, values))
-    for name, found in {"closed form": peak, "equations": peak_of_equations}.items():
-        place, height = found(gamma, ridge)
-        parts.append(rows("peak", name, [place], [height]))
-    weak = [share * variance(gamma) for share in WEAK]
-    for each in weak:
-        place, height = peak(gamma, each)
-        parts.append(rows("weak peak", f"{each:g}", [place], [height]))
-    for first, last in pairwise(TAIL):
-        measured = exponent(gamma, weak[-1], first, last)
-        parts.append(rows("exponent", f"{first:g} to {last:g}", [first], [measured]))
-    rise = closed_form(gamma, ridge, STEP) - variance(gamma)
     return [
-        *parts,
-        rows("slope", "", [0], [rise / STEP]),
-        rows("rising", "", [ridge], [rising_gamma(ridge)]),
+        rows("curve", name, grid, closed_form(gamma, ridge, grid, independent))
+        for name, independent in (("conditional", False), ("independent teacher", True))
     ]

@@ -19,8 +19,6 @@ from manybody.theory.multi_index.channel_loops import integrate_samples
 
 CHUNK = 64  # samples that a thread takes at a time
 ROTATION = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)  # of tokens; its own inverse
-TOLERANCE = 3e-6  # of two stages; the error of the later one is about its square
-STAGES = 18
 
 
 @dataclass(frozen=True)
@@ -43,32 +41,29 @@ def posterior(
     skip: float,
     activation: str = "softmax",
     threads: int = 1,
-    step: float | None = None,
     extra: int = 0,
 ) -> Posterior:
     """Posterior of Z ~ N(omega, V) given h = +-x.
 
-    x (n, 2): the last layer's index h, either sign; omega
-    (n, 2, 2): layers, tokens; variance V (2, 2): symmetric, positive definite, so a layer known
-    perfectly is refused; skip: c >= 0 (> 0 for `linear`). `threads` changes no number.
+    x (n, 2): the last layer's index h, either sign; omega (n, 2, 2): layers, tokens; variance V
+    (2, 2): symmetric, positive definite, so a layer known perfectly is refused; skip: c >= 0 (> 0
+    for `linear`). `threads` changes no number.
 
-    step: of the grid in units of sqrt V11, for all samples; None refines each sample's until two
-    grids agree. extra: so many more doublings of the points than that. Raises `ValueError` for
-    what is out of range, with key, value and reason.
+    The grid of each sample is refined until two agree; extra: so many more doublings of its points.
     """
-    x, omega, variance = _checked(x, omega, variance)
-    softmax = activation == "softmax"
-    if step is None:
-        spacing, tolerance, stages = 0.0, TOLERANCE, STAGES
-    else:
-        spacing, tolerance, stages = step * np.sqrt(variance[0, 0]), 0.0, 0
+    x, omega, variance = finite(x=x, omega=omega, variance=variance)
+    if not np.linalg.eigvalsh(variance)[0] > 0:
+        raise ValueError(
+            f"variance: found {variance.tolist()}, expected a positive definite matrix; for a "
+            f"layer known perfectly take a variance that is small instead of 0"
+        )
     n = len(x)
     log_z, mean, covariance = np.empty(n), np.empty((n, 4)), np.empty((n, 4, 4))
 
     def run(part: slice) -> None:
-        given = x[part], omega[part], variance, float(skip), softmax
-        rule = spacing, tolerance, stages, extra
-        integrate_samples(*given, *rule, log_z[part], mean[part], covariance[part])
+        found = log_z[part], mean[part], covariance[part]
+        softmax = activation == "softmax"
+        integrate_samples(x[part], omega[part], variance, float(skip), softmax, extra, *found)
 
     share_out(run, n, CHUNK, threads)
     mean = mean.reshape(n, 2, 2) @ ROTATION
@@ -76,6 +71,14 @@ def posterior(
     covariance = np.einsum("nkals,at->nktls", covariance, ROTATION)
     covariance = covariance @ ROTATION
     return Posterior(log_z, mean, covariance)
+
+
+def finite(**given: np.ndarray) -> list[np.ndarray]:
+    """The arrays for compiled loops; `ValueError` for one that is not finite."""
+    for name, values in given.items():
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name}: found a number that is not finite")
+    return [np.ascontiguousarray(values, dtype=float) for values in given.values()]
 
 
 def share_out(run: Callable[[slice], None], count: int, chunk: int, threads: int) -> None:
@@ -116,27 +119,3 @@ def outputs(h: np.ndarray) -> np.ndarray:
     rows = np.stack([own, other], axis=2)
     rows[:, 1] = rows[:, 1, ::-1]
     return rows
-
-
-def _checked(x, omega, variance):
-    x, omega, variance = (np.ascontiguousarray(a, dtype=float) for a in (x, omega, variance))
-    if x.ndim != 2 or x.shape[1] != 2:
-        raise ValueError(f"x: found shape {x.shape}, expected (n, 2), two tokens")
-    if omega.shape != (len(x), 2, 2):
-        raise ValueError(
-            f"omega: found shape {omega.shape}, expected {(len(x), 2, 2)}, two layers and two "
-            f"tokens for each x"
-        )
-    if variance.shape != (2, 2):
-        raise ValueError(f"variance: found shape {variance.shape}, expected (2, 2), two layers")
-    for name, values in dict(x=x, omega=omega, variance=variance).items():
-        if not np.isfinite(values).all():
-            raise ValueError(f"{name}: found a number that is not finite")
-    if not np.allclose(variance, variance.T, rtol=1e-9, atol=0):
-        raise ValueError(f"variance: found {variance.tolist()}, expected a symmetric matrix")
-    if not np.linalg.eigvalsh(variance)[0] > 0:
-        raise ValueError(
-            f"variance: found {variance.tolist()}, expected a positive definite matrix; for a "
-            f"layer known perfectly take a variance that is small instead of 0"
-        )
-    return x, omega, variance

@@ -31,6 +31,8 @@ from manybody.data.vector_loops import LANES, broadcast, get, put, spread, where
 from manybody.io.compiled import njit
 
 DROP = 23.0
+TOLERANCE = 3e-6  # of two stages; the error of the later one is about its square
+STAGES = 18
 PROBE = 60.0  # exponent of the prior down to which the largest weight is looked for
 OVERFLOW = 300.0  # exponent beyond the expected largest at which a sample is begun again
 HALF = math.sqrt(0.5)
@@ -84,14 +86,12 @@ def exp_lanes(array, lanes):
 
 
 @njit(nogil=True, cache=True)
-def integrate_samples(
-    x, omega, variance, skip, softmax, spacing, tolerance, stages, extra, log_z, mean, covariance
-):
+def integrate_samples(x, omega, variance, skip, softmax, extra, log_z, mean, covariance):
     """Fills log_z (n,), mean (n, 4) and covariance (n, 4, 4) of Z - omega given x (n, 2), rotated:
     (z_1 s, z_1 d, z_2 s, z_2 d); returns the number of points.
 
-    spacing: step of the first lattice, 0 for one that depends on the sample; stages are added until
-    two agree to `tolerance` and the two before to its root, at most `stages`, and `extra` more.
+    Stages are added until two agree to TOLERANCE and the two before to its root, at most STAGES,
+    and `extra` more.
     """
     work = np.zeros((16, 1, LANES))  # one to look into lanes, and the totals by lane
     ramp = np.arange(LANES, dtype=np.float64).reshape(1, 1, LANES)
@@ -100,7 +100,7 @@ def integrate_samples(
     totals, before = np.zeros(15), np.zeros(15)
     state = np.zeros(3)
     norm = math.log(4 * math.pi**2 * variance[0, 0] * rest * (1 + skip if softmax else skip))
-    root = math.sqrt(tolerance)
+    root = math.sqrt(TOLERANCE)
     points = 0.0
     for n in range(len(x)):
         o = omega[n]
@@ -111,7 +111,7 @@ def integrate_samples(
             variance[0, 0], slope, rest, skip,
         )  # fmt: skip
         even = slope == 0 and o[0, 0] == 0 and o[0, 1] == 0
-        first = spacing if spacing > 0 else first_step(sample, softmax)
+        first = first_step(sample, softmax)
         state[0], cap = -np.inf, PROBE
         while state[0] == -np.inf:
             add_points(sample, softmax, even, 2 * first, 0.0, 0.0, cap, ramp, work, state)
@@ -124,7 +124,7 @@ def integrate_samples(
             add_points(sample, softmax, even, h, 0.0, 0.0, 0.0, ramp, work, state)
             sum_lanes(work, even, totals)
             more, last = -1, np.inf
-            for stage in range(stages + extra):
+            for stage in range(STAGES + extra):
                 # Not by a slice: what numpy says of shapes takes seconds to compile.
                 for number in range(len(totals)):
                     before[number] = totals[number]
@@ -137,8 +137,8 @@ def integrate_samples(
                 area *= 0.5
                 sum_lanes(work, even, totals)
                 earlier, last = last, difference(before, totals, variance)
-                converged = last < tolerance and earlier < root
-                if more < 0 and (converged or stage == stages - 1):
+                converged = last < TOLERANCE and earlier < root
+                if more < 0 and (converged or stage == STAGES - 1):
                     more = extra
                 if more == 0:
                     break
@@ -315,9 +315,9 @@ def add_row(sample, softmax, d, a, b, rise, h, right, begin, last, share, probe,
             inverse = one / below
             J = f * inverse
             w_d = J * x_d
-            lean = (tt - b) * inverse
-            lean = where_greater(turn, zero, lean, lean * -1.0)
-            w_s = lean * (x_d / (1 + c)) + x_s / (1 + c)
+            tilt = (tt - b) * inverse
+            tilt = where_greater(turn, zero, tilt, tilt * -1.0)
+            w_s = tilt * (x_d / (1 + c)) + x_s / (1 + c)
         else:
             J = one / (s * s + (d * d + c))
             along = (s * x_s + d * x_d) * J
@@ -378,3 +378,21 @@ def add_row(sample, softmax, d, a, b, rise, h, right, begin, last, share, probe,
     put(work, 14, 0, get(work, 14, 0) + s8 * share)
     put(work, 15, 0, get(work, 15, 0) + s9 * share)
     return j
+
+
+# --- The map of single numbers --------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def last_index(u, v, a, b, skip):
+    """Attention p = sigma_12, q = sigma_21 of the first layer, and h = B z_2."""
+    p, q = logistic(-u * (u - v)), logistic(-v * (v - u))
+    return p, q, (1 - p + skip) * a + p * b, q * a + (1 - q + skip) * b
+
+
+@njit(nogil=True, cache=True)
+def logistic(t):
+    if t >= 0:
+        return 1 / (1 + math.exp(-t))
+    e = math.exp(t)
+    return e / (1 + e)

@@ -50,34 +50,30 @@ NONE = 1e-3  # overlap below which a layer that does not grow is taken to be 0
 LEAST, MOST = 1e-5, 1 - 1e-4  # overlaps are kept between these
 
 
-@dataclass(frozen=True)
-class Draws:
-    """The numbers behind the samples of a scrambling: normal (n, 2, 3, 2), for omega and for Z
-    given it, and the points of the channel, nodes (n, 2, 4, INNER)."""
+def draws(points: int, seed: np.random.SeedSequence) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers behind the samples of a scrambling, `points` (a power of 2) of them.
 
-    normal: np.ndarray
-    nodes: np.ndarray
-
-
-def draws(points: int, seed: np.random.SeedSequence) -> Draws:
-    """`points` samples (a power of 2) of one scrambling."""
+    Normal ones (n, 2, 3, 2), for omega and for Z given it, and the points of the channel (n, 2, 4,
+    INNER).
+    """
     outer, inner = seed.spawn(2)
     normal = normals(points, 12, outer, channel.EDGE).reshape(points, 2, 3, 2)
-    return Draws(normal, channel.points(points, INNER, inner))
+    return normal, channel.points(points, INNER, inner)
 
 
 # --- Averages over samples -----------------------------------------------------------------------
 
 
-def averages(overlaps: Sequence[float], setting: Setting, drawn: Draws) -> tuple:
+def averages(overlaps: Sequence[float], setting: Setting, drawn: tuple) -> tuple:
     """G (3,) and lambda (3,) at Q = `overlaps` (3,), each between 0 and 1; lambda_l is that of the
     text where Q_ll = 0, and not a number elsewhere."""
+    normal, nodes = drawn
     overlaps = np.array(overlaps, dtype=float)
     variance = 1 - overlaps + setting.regulariser
-    omega = np.sqrt(overlaps)[:, None] * drawn.normal[:, 0]
-    noise = np.sqrt(variance)[:, None] * drawn.normal[:, 1]  # Z - omega
+    omega = np.sqrt(overlaps)[:, None] * normal[:, 0]
+    noise = np.sqrt(variance)[:, None] * normal[:, 1]  # Z - omega
     x = channel.index(omega + noise, setting.skip)
-    found = channel.posterior(x, omega, variance, setting.skip, drawn.nodes, setting.threads)
+    found = channel.posterior(x, omega, variance, setting.skip, nodes, setting.threads)
 
     first, second = found.mean[:, 0], found.mean[:, 1]
     own = ((first + second) / 2 * noise).sum(axis=2) / variance  # (n, 3)
@@ -130,7 +126,7 @@ class Fixed:
     converged: bool
 
 
-def fixed_point(alpha: float, initial: Sequence[float], setting: Setting, drawn: Draws) -> Fixed:
+def fixed_point(alpha: float, initial: Sequence[float], setting: Setting, drawn: tuple) -> Fixed:
     """Fixed point of state evolution reached from Q = `initial` (3,); layers at 0 stay there, and
     one that falls below NONE goes there if alpha lambda < 1: it would decay for ever."""
     low, high = logit([LEAST, MOST])
@@ -158,7 +154,7 @@ def fixed_point(alpha: float, initial: Sequence[float], setting: Setting, drawn:
 
 
 def _crossing_of(places: list[np.ndarray], images: list[np.ndarray]) -> np.ndarray:
-    """Where a linear fit of the last steps of the iteration, `places` to `images`, stands still.
+    """The place at which a linear fit of the last steps, `places` to `images`, stands still.
 
     A fit rather than a secant: sums over samples are not quite smooth in Q, and layer 1 is close
     to neutral over a range of its overlap, where that would be blown up. Directions that have not
@@ -179,7 +175,7 @@ class LastLayer:
     rates: np.ndarray
 
 
-def last_layer(setting: Setting, drawn: Draws) -> LastLayer:
+def last_layer(setting: Setting, drawn: tuple) -> LastLayer:
     """The curve alpha(Q33) at Q11 = Q22 = 0, from Q33 = 0 on, where alpha is alpha_3."""
     places = np.array((0.0, *TABLE))
     alphas, rates = np.empty(len(places)), np.empty((len(places), 2))
@@ -190,28 +186,19 @@ def last_layer(setting: Setting, drawn: Draws) -> LastLayer:
     return LastLayer(places, alphas, rates)
 
 
-@dataclass(frozen=True)
-class Onsets:
-    """alphas (3,): where layers 1 to 3 start to be learned (not a number: nowhere up to Q33 =
-    .999, or up to `FAR` times the threshold before; the same for layers that start within .1 % of
-    each other). first: which of layers 1 and 2 starts earlier (0 or 1), at Q33 = overlap, where
-    the other has alpha lambda = ratio."""
+def onsets(curve: LastLayer, setting: Setting, drawn: tuple) -> np.ndarray:
+    """alphas (3,) where layers 1 to 3 start to be learned, from the curve of the last layer alone.
 
-    alphas: np.ndarray
-    first: int
-    overlap: float
-    ratio: float
-
-
-def onsets(curve: LastLayer, setting: Setting, drawn: Draws) -> Onsets:
-    """Thresholds of all layers, from the curve of the last layer alone."""
+    Not a number: nowhere up to Q33 = .999, or up to `FAR` times the threshold before. Layers that
+    start within .1 % of each other have the same.
+    """
     alphas = np.array([math.nan, math.nan, curve.alphas[0]])
     u = logit(curve.overlaps[1:])
     rates = np.log(np.maximum(curve.rates[1:], 1e-6))
     crossings = [_crossing(u, rates[:, k]) for k in range(2)]
     first = int(np.argmin(crossings))
     if not math.isfinite(crossings[first]):
-        return Onsets(alphas, 0, math.nan, math.nan)
+        return alphas
     second = 1 - first
     found = {}
 
@@ -220,7 +207,7 @@ def onsets(curve: LastLayer, setting: Setting, drawn: Draws) -> Onsets:
         q = float(expit(u))
         gains, eigenvalues = averages((0, 0, q), setting, drawn)
         alpha = q / (1 - q) / gains[2]
-        found.update(alpha=alpha, overlap=q, ratio=alpha * eigenvalues[second])
+        found.update(alpha=alpha, overlap=q)
         return math.log(max(alpha * eigenvalues[first], 1e-6))
 
     _secant(excess, crossings[first], crossings[first] + 0.1, 5e-3, (u[0], logit(MOST)))
@@ -240,11 +227,11 @@ def onsets(curve: LastLayer, setting: Setting, drawn: Draws) -> Onsets:
     if place <= span[0]:  # it is unstable as soon as the first one is learned
         place = low
     alphas[second] = math.exp(place) if place < span[1] else math.nan
-    return Onsets(alphas, first, found["overlap"], found["ratio"])
+    return alphas
 
 
 def _crossing(u: np.ndarray, values: np.ndarray) -> float:
-    """Where `values` first rise above 0, between the points of `u`; infinite if nowhere."""
+    """The place, between points of `u`, at which `values` first rise above 0; infinite if none."""
     above = np.flatnonzero(values > 0)
     if len(above) == 0 or above[0] == 0:
         return math.inf
@@ -286,38 +273,34 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     - `overlap`: Q11, Q22, Q33; x alpha; kept below 1 - 1e-4, which stands for perfect recovery;
     - `converged`: 1 if the iteration of all scramblings did, at the same alpha;
     - `error plug-in`: all layers, last layer only; x alpha;
-    - `curve`: "Q33 alone": x Q33, y alpha where Q11 = Q22 = 0; "alpha lambda_1", "alpha lambda_2":
-      along it;
-    - `threshold`: alpha_1, alpha_2, alpha_3; x c (not a number where none was found);
-    - `onset`: "Q33" where the second layer to be learned starts; x c;
-    - `onset ratio`: "alpha lambda_2 at onset of 1" (or layers 1 and 2 swapped, where 2 starts
-      first); x c.
+    - `threshold`: alpha_1, alpha_2, alpha_3; x c (not a number where none was found).
     """
     skips = sorted({entry["skip"], *entry["skips"]})
     alphas = sorted(entry["alphas"])
     streams = np.random.SeedSequence(entry["seed"]).spawn(entry["scrambles"])
     total = entry["scrambles"] * (len(skips) + 1)
-    curves, onsets_at, walks = [], {skip: [] for skip in skips}, []
+    thresholds, walks = {skip: [] for skip in skips}, []
     with Progress(total, "branches", "three layers") as progress:
         for stream in streams:
             drawn = draws(entry["points"], stream)
             for skip in skips:
                 setting = Setting(skip, regulariser=entry["regulariser"], threads=entry["threads"])
-                curve = last_layer(setting, drawn)
-                onsets_at[skip].append(onsets(curve, setting, drawn))
+                found = onsets(last_layer(setting, drawn), setting, drawn)
+                thresholds[skip].append(found)
                 progress.update(1)
                 if skip == entry["skip"]:
-                    curves.append(curve)
-                    walks.append(walk(alphas, onsets_at[skip][-1].alphas, setting, drawn))
+                    walks.append(walk(alphas, found, setting, drawn))
                     progress.update(1)
-    parts = [*_curve_rows(curves), *_walk_rows(entry, alphas, walks, streams)]
-    for skip, found in onsets_at.items():
-        parts += _onset_rows(skip, found)
+    parts = _walk_rows(entry, alphas, walks, streams)
+    for skip, found in thresholds.items():
+        for k in range(3):
+            starts = [[alpha[k]] for alpha in found]
+            parts.append(_rows("threshold", f"alpha_{k + 1}", [skip], starts))
     return joined(parts, entry)
 
 
 def walk(
-    alphas: Sequence[float], thresholds: np.ndarray, setting: Setting, drawn: Draws
+    alphas: Sequence[float], thresholds: np.ndarray, setting: Setting, drawn: tuple
 ) -> list[Fixed]:
     """The fixed points at rising `alphas`, each from the one before; layers begin at
     `thresholds`."""
@@ -332,15 +315,6 @@ def walk(
 def _rows(quantity: str, series: str, x, values) -> pd.DataFrame:
     """Rows of the means over scramblings, values (scrambles, m) at x (m,)."""
     return rows(quantity, series, x, *mean_error(values))
-
-
-def _curve_rows(curves: list[LastLayer]) -> list[pd.DataFrame]:
-    places = curves[0].overlaps
-    rows = [_rows("curve", "Q33 alone", places[1:], [curve.alphas[1:] for curve in curves])]
-    for k in range(2):
-        rates = [curve.rates[:, k] for curve in curves]
-        rows.append(_rows("curve", f"alpha lambda_{k + 1}", places, rates))
-    return rows
 
 
 def _walk_rows(
@@ -361,17 +335,3 @@ def _walk_rows(
     for k, series in enumerate(("all layers", "last layer only")):
         parts.append(_rows("error plug-in", series, alphas, errors[:, :, k]))
     return [*parts, rows("converged", "", alphas, converged.all(axis=0))]
-
-
-def _onset_rows(skip: float, found: list[Onsets]) -> list[pd.DataFrame]:
-    rows = [
-        _rows("threshold", f"alpha_{k + 1}", [skip], [[onset.alphas[k]] for onset in found])
-        for k in range(3)
-    ]
-    firsts = {onset.first for onset in found}
-    if len(firsts) == 1:
-        (first,) = firsts
-        series = f"alpha lambda_{2 - first} at onset of {first + 1}"
-        rows.append(_rows("onset ratio", series, [skip], [[onset.ratio] for onset in found]))
-    rows.append(_rows("onset", "Q33", [skip], [[onset.overlap] for onset in found]))
-    return rows

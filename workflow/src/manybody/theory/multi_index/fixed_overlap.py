@@ -49,9 +49,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
                 done.update(1)
             found.append(each)
     rows = []
-    for q, each in sorted(
-        zip(overlaps, zip(*found, strict=True), strict=True), key=lambda at: at[0]
-    ):
+    for q, each in zip(overlaps[::-1], [*zip(*found, strict=True)][::-1], strict=True):
         rows.append(("fixed", "Q11", q, *mean_error([fixed.overlaps[0] for fixed in each])))
         rows.append(("converged", "fixed", q, float(all(f.converged for f in each)), math.nan))
     return listed(rows, entry, entry["seed"])

@@ -38,10 +38,9 @@ class Questions:
 
 @dataclass(frozen=True)
 class Tokens:
-    """ids (N, length), padded; vocabulary: |V|; about: what made them, a JSON document."""
+    """ids (N, length), padded; about: what made them and |V|, a JSON document."""
 
     ids: np.ndarray
-    vocabulary: int
     about: dict
 
 
@@ -192,4 +191,4 @@ def _padded(rows: list[list[int]], length: int, padding: int) -> np.ndarray:
 
 def _tokens(ids: np.ndarray, vocabulary: int, about: dict) -> Tokens:
     versions = {"tokenizers": version("tokenizers")}
-    return Tokens(ids, vocabulary, {**about, "vocabulary": vocabulary, "versions": versions})
+    return Tokens(ids, {**about, "vocabulary": vocabulary, "versions": versions})

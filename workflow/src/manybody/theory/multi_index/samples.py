@@ -15,10 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from scipy.special import ndtri
 from scipy.stats import qmc
 
 from manybody.theory.multi_index import channel
+from manybody.theory.multi_index.channel_loops import last_index, logistic
 
 FOLDS = 8  # of the samples, for the fit of what vanishes on average
 
@@ -45,10 +47,10 @@ class Averages:
     nishimori: np.ndarray
 
 
-def draws(points: int, seed: np.random.SeedSequence) -> np.ndarray:
-    """Normal numbers (points, 2, 2, 2): for omega and for Z - omega, layer, token; of one
-    scrambling of the Sobol sequence. points: a power of 2."""
-    return normals(points, 8, seed).reshape(points, 2, 2, 2)
+def draws(points: int, seed: np.random.SeedSequence, parts: int = 2) -> np.ndarray:
+    """Normal numbers (points, parts, 2, 2) by layer and token, of one scrambling of the Sobol
+    sequence: for omega and for each Z - omega. points: a power of 2."""
+    return normals(points, 4 * parts, seed).reshape(points, parts, 2, 2)
 
 
 def normals(
@@ -177,3 +179,81 @@ def mean_error(values: Sequence, axis: int = 0) -> tuple[np.ndarray, np.ndarray]
         return values.mean(axis=axis), np.full_like(values.mean(axis=axis), np.nan)
     with np.errstate(invalid="ignore"):  # of infinite values
         return values.mean(axis=axis), values.std(axis=axis, ddof=1) / np.sqrt(count)
+
+
+# --- Errors of prediction -------------------------------------------------------------------------
+#
+# At overlaps near 1 nearly all of an error comes from the few samples whose last index changes its
+# sign, so that it takes many of them: 2^19 are needed for 1 %, and cost little time.
+
+
+def prediction_errors(
+    overlap: Sequence, setting: Setting, normal: np.ndarray
+) -> tuple[float, float]:
+    """Plug-in and posterior-mean error at Q, squares summed over the four entries of y.
+
+    Plug-in: E |g(Z) - g(omega)|^2, of a student that takes its mean omega ~ N(0, Q) for
+    Z ~ N(omega, I - Q). Posterior mean: E |y - E[y | omega]|^2, the least error there is, by half
+    the squared difference of two y of the same omega. y is without noise: the setting's regulariser
+    does not enter. normal: of `draws`, with two Z - omega.
+    """
+    Q = overlap_matrix(overlap)
+    roots = root(Q), root(np.eye(2) - Q)
+    linear = setting.activation == "linear"
+    plug_in, pairs = _add_errors(normal, *roots, float(setting.skip), linear)
+    return plug_in / (2 * len(normal)), pairs / (2 * len(normal))
+
+
+@njit(nogil=True, cache=True)
+def _add_errors(normal, root_omega, root_noise, skip, linear):
+    """Sums over samples of |y - g(omega)|^2 for both y, and of their difference squared."""
+    plug_in, pairs = 0.0, 0.0
+    for n in range(len(normal)):
+        omega = _turned(root_omega, normal, n, 0)
+        first, second = _turned(root_noise, normal, n, 1), _turned(root_noise, normal, n, 2)
+        mine = _outputs(omega, skip, linear)
+        first = _outputs(_plus(omega, first), skip, linear)
+        second = _outputs(_plus(omega, second), skip, linear)
+        plug_in += _distance(first, mine, linear) + _distance(second, mine, linear)
+        pairs += _distance(first, second, linear)
+    return plug_in, pairs
+
+
+@njit(nogil=True, cache=True)
+def _turned(root, normal, n, part):
+    """root @ normal[n, part], as z_1 and z_2 of both tokens: four numbers, for no array is made."""
+    u, v = normal[n, part, 0, 0], normal[n, part, 0, 1]
+    a, b = normal[n, part, 1, 0], normal[n, part, 1, 1]
+    return (
+        root[0, 0] * u + root[0, 1] * a,
+        root[0, 0] * v + root[0, 1] * b,
+        root[1, 0] * u + root[1, 1] * a,
+        root[1, 0] * v + root[1, 1] * b,
+    )
+
+
+@njit(nogil=True, cache=True)
+def _plus(one, other):
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3]
+
+
+@njit(nogil=True, cache=True)
+def _outputs(z, skip, linear):
+    """Distinct entries of y: y_12, y_21 and 0 (softmax), or y_11, y_22 and y_12 (linear)."""
+    u, v, a, b = z
+    if linear:
+        inner = u * a + v * b
+        h1, h2 = skip * a + u * inner, skip * b + v * inner
+        return h1 * h1, h2 * h2, h1 * h2
+    _, _, h1, h2 = last_index(u, v, a, b, skip)
+    return logistic(-h1 * (h1 - h2)), logistic(-h2 * (h2 - h1)), 0.0
+
+
+@njit(nogil=True, cache=True)
+def _distance(first, second, linear):
+    """Sum over the four entries of y: a row of softmax is off by as much in both of its own, and
+    y_21 = y_12 of linear attention."""
+    one, two, three = first[0] - second[0], first[1] - second[1], first[2] - second[2]
+    if linear:
+        return one * one + two * two + 2 * three * three
+    return 2 * (one * one + two * two)

@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -26,8 +27,13 @@ from scipy.special import expit, logit, ndtr, stdtrit
 from threadpoolctl import threadpool_limits
 
 from manybody.io.progress import Progress
-from manybody.theory.multi_index import prediction
-from manybody.theory.multi_index.samples import Setting, averages, draws, mean_error
+from manybody.theory.multi_index.samples import (
+    Setting,
+    averages,
+    draws,
+    mean_error,
+    prediction_errors,
+)
 from manybody.theory.multi_index.table import (
     BOTH,
     SINGLE_LAYER,
@@ -185,13 +191,11 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     - `overlap`: Q11, Q22 from near 0, the table; `overlap informed`: from strong side information,
       by iteration of the first scrambling: its difference from the table's of that scrambling is
       added to the mean; `converged`: 1 or 0, from 0 and informed;
-    - `curve`: Q22 alone, x Q22, y alpha; Q22 along Q11, x Q11, y 1 - Q22; alpha along Q11, x Q11;
-      with 1 and 2 swapped where layer 1 is learned first;
     - `error plug-in`, `error posterior mean`: both layers; layer 2 only, or layer 1 only, of the
       one that is learned first;
     - `free entropy`: less that at Q = 0; from 0 and informed;
     - `threshold`: alpha_1, alpha_2, x c: exact of the layer that is learned first, self-consistent
-      of the other; `first layer`: which, 1 or 2, x c;
+      of the other;
     - `derivative`: 2 d E log Z_out / dlog V along a random direction, less that of G, at a random
       full Q; `nishimori`: the two estimates of tr V G differ by; x number of the Q.
 
@@ -214,14 +218,39 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             rough = onset_guess(setting, normals[0][:512], weak.first)
             tables = []
             for normal in normals:
-                tables.append(build(setting, normal, weak, rough, alphas[-1]))
+                first = single_layer(
+                    SINGLE_LAYER, setting, normal, weak.alpha, alphas[-1], weak.first
+                )
+                start = onset(setting, normal, rough, weak)
+                tables.append(Table(first, both(BOTH, setting, normal, start, alphas[-1], weak)))
                 progress.update(places)
-            rows = _curves(tables, setting, weak)
-            found = _overlaps(tables, setting, alphas, weak)
-            rows += found.rows
+            later = mean_error([table.both.alphas[0] for table in tables])
+            rows = [
+                ("threshold", f"alpha_{2 - weak.first}", setting.skip, *later),
+                ("threshold", f"alpha_{weak.first + 1}", setting.skip, weak.alpha, math.nan),
+            ]
+            regular = setting.regulariser > 0
+            each = [read_table(table, alphas, weak, regular) for table in tables]
+            overlaps, alone, phi, reached = zip(*each, strict=True)
+            rows += _layers("overlap", alphas, *mean_error(overlaps))
+            rows += _series("free entropy", "from 0", alphas, *mean_error(phi))
+            rows += _series("converged", "from 0", alphas, np.all(reached, axis=0))
             progress.update(1)
-            rows += _informed(entry, setting, normals[0], alphas, tables[0], weak, found, progress)
-            rows += _errors(found, setting, alphas, weak.first, streams[1])
+            far = informed(list(alphas), entry["side_information"], setting, normals[0])
+            rows += _series("converged", "informed", alphas, [fixed.converged for fixed in far])
+            Q = np.array([fixed.overlaps for fixed in far])
+            if not regular:  # where an iteration is held both layers are known
+                Q[(Q >= 1 - FULL) & (alphas >= PERFECT)[:, None]] = 1.0
+            far_phi = relative_entropies(tables[0], Q, alphas, [fixed.log_z for fixed in far])
+            # All from one scrambling, so that most noise drops out of the difference.
+            usual = np.isfinite(far_phi)
+            far_phi[usual] += mean_error(phi)[0][usual] - phi[0][usual]
+            Q += mean_error(overlaps)[0] - overlaps[0]
+            rows += _layers("overlap informed", alphas, Q)
+            rows += _series("free entropy", "informed", alphas, far_phi)
+            progress.update(len(alphas))
+            given = {"both layers": overlaps, f"layer {weak.first + 1} only": alone}
+            rows += _errors(given, setting, alphas, streams[1])
             progress.update(1)
             found_identities = _identities(setting, entry, streams[2])
             progress.update(1)
@@ -232,52 +261,28 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     return frame, about
 
 
-def build(setting: Setting, normal: np.ndarray, weak: Weak, guess: float, top: float) -> Table:
-    """Both curves over the samples `normal`; guess: as of `onset`; top: largest alpha needed."""
-    first = single_layer(SINGLE_LAYER, setting, normal, weak.alpha, top, weak.first)
-    onset_point = onset(setting, normal, guess, weak)
-    return Table(first, both(BOTH, setting, normal, onset_point, top, weak))
+def _series(quantity: str, series: str, x: np.ndarray, y, errors=None) -> list[tuple]:
+    errors = np.full(len(x), math.nan) if errors is None else errors
+    return [(quantity, series, *row) for row in zip(x, np.asarray(y, float), errors, strict=True)]
 
 
-def _curves(tables: list[Table], setting: Setting, weak: Weak) -> list[tuple]:
-    rows = []
-    f, s = weak.first, 1 - weak.first
-    own, other = f"Q{f + 1}{f + 1}", f"Q{s + 1}{s + 1}"
-    for k in range(1, min(len(table.single_layer.alphas) for table in tables)):
-        q = tables[0].single_layer.overlaps[k, f]
-        y, error = mean_error([table.single_layer.alphas[k] for table in tables])
-        rows.append(("curve", f"{own} alone", q, y, error))
-    for k in range(min(len(table.both.alphas) for table in tables)):
-        q = tables[0].both.overlaps[k, s]
-        for series, values in (
-            (f"{own} along {other}", [1 - table.both.overlaps[k, f] for table in tables]),
-            (f"alpha along {other}", [table.both.alphas[k] for table in tables]),
-        ):
-            rows.append(("curve", series, q, *mean_error(values)))
-    later = mean_error([table.both.alphas[0] for table in tables])
-    rows.append(("threshold", f"alpha_{s + 1}", setting.skip, *later))
-    rows.append(("threshold", f"alpha_{f + 1}", setting.skip, weak.alpha, math.nan))
-    rows.append(("first layer", "", setting.skip, float(f + 1), math.nan))
-    return rows
-
-
-@dataclass(frozen=True)
-class Found:
-    """Means over scramblings at the alphas: overlaps of both layers (m, 2), of the layer that is
-    learned first alone (m, 2), free entropy of the former (m,)."""
-
-    rows: list
-    overlaps: np.ndarray
-    single_layer: np.ndarray
-    entropy: np.ndarray
+def _layers(quantity: str, x: np.ndarray, y: np.ndarray, errors=None) -> list[tuple]:
+    """Rows of y (m, 2), a layer each."""
+    errors = np.full(y.shape, math.nan) if errors is None else errors
+    return [
+        row
+        for k in range(2)
+        for row in _series(quantity, f"Q{k + 1}{k + 1}", x, y[:, k], errors[:, k])
+    ]
 
 
 def read_table(
     table: Table, alphas: np.ndarray, weak: Weak, regular: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Overlaps (m, 2) from near 0, those of the layer that is learned first alone (m, 2),
-    E log Z_out (m,) at the former, and whether they are found (m,). Overlaps are 1 from PERFECT on
-    where there is no regulariser; beyond the end of a curve they are those of the end, not found.
+    `relative_entropies` (m,) at the former, and whether they are found (m,). Overlaps are 1 from
+    PERFECT on where there is no regulariser; beyond the end of a curve they are those of the end,
+    not found.
     """
     single = read(table.single_layer, weak.first, alphas)
     pair = read(table.both, 1 - weak.first, alphas)
@@ -295,87 +300,33 @@ def read_table(
     done = np.isfinite(overlaps).all(axis=1)
     overlaps[~done], log_z[~done] = table.both.overlaps[-1], table.both.log_z[-1]
     first[~np.isfinite(first).all(axis=1)] = table.single_layer.overlaps[-1]
-    return overlaps, first, log_z, done
+    return overlaps, first, relative_entropies(table, overlaps, alphas, log_z), done
 
 
-def _overlaps(tables, setting, alphas, weak) -> Found:
-    each = [read_table(table, alphas, weak, setting.regulariser > 0) for table in tables]
-    overlaps, errors = mean_error([part[0] for part in each])
-    single, _ = mean_error([part[1] for part in each])
-    values = np.array(
+def relative_entropies(table: Table, overlaps: np.ndarray, alphas, log_z) -> np.ndarray:
+    """phi (m,) at overlaps (m, 2) less that at Q = 0; infinite where a layer is known perfectly."""
+    reference = table.single_layer.log_z[0]
+    return np.array(
         [
-            [
-                _relative_entropy(Q, alpha, log_z, table.single_layer.log_z[0])
-                for Q, alpha, log_z in zip(part[0], alphas, part[2], strict=True)
-            ]
-            for part, table in zip(each, tables, strict=True)
+            free_entropy(Q, alpha, z) - alpha * reference if (Q < 1).all() else math.inf
+            for Q, alpha, z in zip(overlaps, alphas, log_z, strict=True)
         ]
     )
-    phi, phi_errors = mean_error(values)
+
+
+def _errors(given: dict[str, tuple], setting: Setting, alphas, seed) -> list[tuple]:
+    """Errors at the mean overlaps, of each series those of the scramblings."""
+    normals = [draws(ERROR_POINTS, part, 3) for part in seed.spawn(ERROR_SCRAMBLES)]
     rows = []
-    for k, alpha in enumerate(alphas):
-        done = all(part[3][k] for part in each)
-        for layer in range(2):
-            series = f"Q{layer + 1}{layer + 1}"
-            rows.append(("overlap", series, alpha, overlaps[k, layer], errors[k, layer]))
-        rows.append(("free entropy", "from 0", alpha, phi[k], phi_errors[k]))
-        rows.append(("converged", "from 0", alpha, float(done), math.nan))
-    return Found(rows, overlaps, single, phi)
-
-
-def _relative_entropy(Q, alpha, log_z, reference) -> float:
-    """phi less that at Q = 0; infinite where a layer is known perfectly."""
-    if np.any(Q >= 1):
-        return math.inf
-    return free_entropy(Q, alpha, log_z) - alpha * reference
-
-
-def _informed(entry, setting, normal, alphas, table, weak, whole, progress) -> list[tuple]:
-    rows = []
-    regular = setting.regulariser > 0
-    perfect = np.zeros(len(alphas), bool) if regular else alphas >= PERFECT
-    found = informed(list(alphas), entry["side_information"], setting, normal)
-    # Both fixed points come from one scrambling, so that most noise drops out of their difference.
-    below, _, log_z, _ = read_table(table, alphas, weak, regular)
-    shift = whole.overlaps - below
-    entropy = whole.entropy
-    for k, (alpha, fixed, known) in enumerate(zip(alphas, found, perfect, strict=True)):
-        Q = _filled(fixed.overlaps, known)
-        for layer in range(2):
-            series = f"Q{layer + 1}{layer + 1}"
-            rows.append(("overlap informed", series, alpha, Q[layer] + shift[k, layer], math.nan))
-        reference = table.single_layer.log_z[0]
-        phi = _relative_entropy(Q, alpha, fixed.log_z, reference)
-        if np.isfinite(phi):
-            phi += entropy[k] - _relative_entropy(below[k], alpha, log_z[k], reference)
-        rows.append(("free entropy", "informed", alpha, phi, math.nan))
-        rows.append(("converged", "informed", alpha, float(fixed.converged), math.nan))
-        progress.update(1)
-    return rows
-
-
-def _filled(overlaps: np.ndarray, perfect: bool) -> np.ndarray:
-    """1 for an overlap at which an iteration is held, where both layers are known."""
-    return np.where(overlaps >= 1 - FULL, 1.0, overlaps) if perfect else overlaps
-
-
-def _errors(found: Found, setting, alphas, first: int, seed) -> list[tuple]:
-    normals = [prediction.draws(ERROR_POINTS, part) for part in seed.spawn(ERROR_SCRAMBLES)]
-
-    def both_errors(Q) -> list[tuple]:
-        if not np.isfinite(Q).all():
-            return [(math.nan, math.nan)] * 2
-        with ThreadPoolExecutor(setting.threads) as pool:
-            each = list(pool.map(lambda normal: prediction.errors(Q, setting, normal), normals))
-        return [mean_error(values) for values in zip(*each, strict=True)]
-
-    rows = []
-    names = ("plug-in", "posterior mean")
-    first_only = f"layer {first + 1} only"
-    for series, overlaps in (("both layers", found.overlaps), (first_only, found.single_layer)):
-        for alpha, Q in zip(alphas, overlaps, strict=True):
-            for name, (y, error) in zip(names, both_errors(Q), strict=True):
-                rows.append((f"error {name}", series, alpha, y, error))
+    with ThreadPoolExecutor(setting.threads) as pool:
+        for series, overlaps in given.items():
+            for alpha, Q in zip(alphas, mean_error(overlaps)[0], strict=True):
+                found = list(pool.map(partial(prediction_errors, Q, setting), normals))
+                values, errors = mean_error(found)
+                for name, y, error in zip(
+                    ("plug-in", "posterior mean"), values, errors, strict=True
+                ):
+                    rows.append((f"error {name}", series, alpha, y, error))
     return rows
 
 

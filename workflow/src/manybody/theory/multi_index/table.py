@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from manybody.theory.multi_index import channel
-from manybody.theory.multi_index.samples import Averages, Setting, averages, growth_values
+from manybody.theory.multi_index.samples import Setting, averages, growth_values
 
 # Places of the curves. The eigenvalue at 0 and G beside it are two estimates: the first places are
 # close, so that what lies between them is read off the second, as an iteration does.
@@ -47,12 +47,9 @@ SLOPE = 0.65  # of the two roots below in logit Q, for their first step
 
 @dataclass(frozen=True)
 class Weak:
-    """At Q = 0: eigenvalue lambda (2,); mass, of y, which is 1; trace (2,), E E[|z_k|^2 | y] / V -
-    2, which is 0."""
+    """The eigenvalues lambda (2,) at Q = 0."""
 
     eigenvalue: np.ndarray
-    mass: float
-    trace: np.ndarray
 
     @property
     def first(self) -> int:
@@ -95,8 +92,7 @@ def weak_recovery(setting: Setting, step: float = STEP) -> Weak:
     mass = density.sum()
     guesses = [growth_values(found, k, variance) for k in range(2)]
     eigenvalue = [((g**2).sum(axis=(1, 2)) * density).sum() / mass / variance**2 for g in guesses]
-    trace = [(np.trace(g, axis1=1, axis2=2) * density).sum() / mass for g in guesses]
-    return Weak(np.array(eigenvalue), float(mass / 2), np.array(trace))  # x and -x are one y
+    return Weak(np.array(eigenvalue))
 
 
 def onset_guess(setting: Setting, normal: np.ndarray, first: int = 1) -> float:
@@ -117,13 +113,11 @@ def _overlaps(own: float, other: float, first: int) -> np.ndarray:
 @dataclass(frozen=True)
 class Curve:
     """Fixed points of one scrambling, from the first to the last that was asked for: overlaps
-    (m, 2), alpha (m,), log_z (m,); eigenvalue (m,): lambda of the layer that is learned second
-    where its overlap is 0, else not a number."""
+    (m, 2), alpha (m,), log_z (m,)."""
 
     overlaps: np.ndarray
     alphas: np.ndarray
     log_z: np.ndarray
-    eigenvalue: np.ndarray
 
 
 def single_layer(
@@ -136,20 +130,16 @@ def single_layer(
 ) -> Curve:
     """Layer `first` with the other one at 0. threshold: alpha at Q = 0. Beyond `places` 1 - Q is
     halved until alpha is above `top` or 1 - Q below LEAST."""
-    found = [_row(np.zeros(2), threshold, averages((0, 0), setting, normal), 1 - first)]
+    found = [(np.zeros(2), threshold, averages((0, 0), setting, normal).log_z)]
     waiting = list(places)
     while waiting:
         q = waiting.pop(0)
         Q = _overlaps(q, 0, first)
         here = averages(Q, setting, normal)
-        found.append(_row(Q, q / (1 - q) / here.gain[first, first], here, 1 - first))
+        found.append((Q, q / (1 - q) / here.gain[first, first], here.log_z))
         if not waiting and found[-1][1] < top and (1 - q) / 2 > LEAST:
             waiting = [(1 + q) / 2]
     return Curve(*(np.array(part) for part in zip(*found, strict=True)))
-
-
-def _row(overlaps: np.ndarray, alpha: float, here: Averages, second: int) -> tuple:
-    return overlaps, alpha, here.log_z, here.eigenvalue[second]
 
 
 def solve(function: Callable, guess: float, slope: float = SLOPE) -> tuple[float, np.ndarray]:
@@ -201,7 +191,7 @@ def noise_at_zero(setting: Setting, normal: np.ndarray, weak: Weak) -> Noise:
 def onset(
     setting: Setting, normal: np.ndarray, guess: float, weak: Weak
 ) -> tuple[float, float, float]:
-    """Where the layer that is learned second starts on the curve of the first alone: the overlap of
+    """The start of the layer that is learned second on the curve of the first alone: the overlap of
     the first, alpha and E log Z_out, of alpha lambda = 1 (self-consistent). guess: of the overlap.
     """
     first = weak.first
@@ -238,7 +228,7 @@ def both(
     own, alpha, log_z = onset_point
     first, second = weak.first, 1 - weak.first
     noise = noise_at_zero(setting, normal, weak) if own < FADED else Noise(0.0, 0.0)
-    found = [(_overlaps(own, 0, first), alpha, log_z, 1 / alpha)]
+    found = [(_overlaps(own, 0, first), alpha, log_z)]
     waiting = list(places)
     last, slope = (0.0, logit(own)), 0.0
     while waiting:
@@ -254,7 +244,7 @@ def both(
             return [alpha - other, alpha, here.log_z]
 
         w, (_, alpha, log_z) = solve(ask, last[1] + slope * (there - last[0]))
-        found.append((_overlaps(expit(w), q, first), math.exp(alpha), log_z, math.nan))
+        found.append((_overlaps(expit(w), q, first), math.exp(alpha), log_z))
         slope, last = (w - last[1]) / (there - last[0]), (there, w)
         more = setting.regulariser > 0 and found[-1][1] < top and 1 - q > 1e-3
         if not waiting and more:
@@ -270,24 +260,16 @@ class Table:
     both: Curve
 
 
-def read(curve: Curve, layer: int, alphas: Sequence[float], first: bool = True) -> Curve:
+def read(curve: Curve, layer: int, alphas: Sequence[float]) -> Curve:
     """The curve at `alphas`, its `layer` (0, 1) the one that rises along it; not a number beyond.
 
-    first: where state evolution from below stops first; else the last place, where it stops from
-    above. They differ where alpha is not monotone along the curve.
+    Where alpha is not monotone along the curve it is read where state evolution from below stops.
     """
-    t = -np.log1p(-curve.overlaps[:, layer])
-    fine = np.unique(np.concatenate([np.linspace(a, b, 65) for a, b in pairwise(t)]))
-    values = PchipInterpolator(t, np.log(curve.alphas))(fine)
-    running = np.maximum.accumulate if first else (lambda v: np.minimum.accumulate(v[::-1])[::-1])
-    reached = running(values)
+    t = -np.log1p(-curve.overlaps)  # 0 at 0, and as the logit close to 1
+    place = t[:, layer]
+    fine = np.unique(np.concatenate([np.linspace(a, b, 65) for a, b in pairwise(place)]))
+    reached = np.maximum.accumulate(PchipInterpolator(place, np.log(curve.alphas))(fine))
     keep = np.concatenate([[True], np.diff(reached) > 0])
     at = np.interp(np.log(alphas), reached[keep], fine[keep], left=math.nan, right=math.nan)
-    others = PchipInterpolator(t, np.column_stack([logit_tail(curve.overlaps), curve.log_z]))(at)
-    overlaps = -np.expm1(-others[:, :2])
-    return Curve(overlaps, np.asarray(alphas), others[:, 2], np.full(len(at), math.nan))
-
-
-def logit_tail(q: np.ndarray) -> np.ndarray:
-    """-log(1 - q): 0 at 0, and as the logit close to 1."""
-    return -np.log1p(-q)
+    others = PchipInterpolator(place, np.column_stack([t, curve.log_z]))(at)
+    return Curve(-np.expm1(-others[:, :2]), np.asarray(alphas), others[:, 2])

@@ -1,4 +1,4 @@
-"""Where two layers of attention begin to be learned, over the skip connection c
+"""Thresholds at which two layers of attention begin to be learned, over the skip connection c
 (docs/science/multi-index.md, section 4).
 
 The layer of the larger eigenvalue lambda at Q = 0 is first, at alpha = 1 / lambda, with no noise
@@ -43,39 +43,32 @@ FINE = 4001  # places of an interpolated branch
 @dataclass(frozen=True)
 class Onset:
     """alpha where the second layer starts and 1 - Q of the first one there, with standard errors;
-    reached: the error asked for; each: alpha of each scrambling."""
+    each: alpha of each scrambling."""
 
     alpha: float
     alpha_error: float
     variance: float
     variance_error: float
-    reached: bool
     each: np.ndarray
 
 
 def second_layer(
-    setting: Setting,
-    points: int,
-    scrambles: int,
-    tolerance: float,
-    seed: np.random.SeedSequence,
-    weak: Weak,
+    setting: Setting, points: int, streams: Sequence[np.random.SeedSequence], weak: Weak
 ) -> Onset:
-    """The self-consistent threshold of the layer that is learned second, from `scrambles`
-    scramblings of `points` samples; reached where its standard error is below `tolerance` of it.
+    """The self-consistent threshold of the layer that is learned second, from a scrambling of
+    `points` samples by each of `streams`.
 
     Their number is given: to stop where the error of a few happens to be small would leave errors
     that are too small.
     """
     found: list[tuple[float, float, float]] = []
-    for stream in seed.spawn(scrambles):
+    for stream in streams:
         normal = draws(points, stream)
         guess = found[-1][0] if found else onset_guess(setting, normal[:512], weak.first)
         found.append(onset(setting, normal, guess, weak))
     (alpha, variance), errors = mean_error([(each[1], 1 - each[0]) for each in found])
-    reached = bool(errors[0] < tolerance * alpha)
     each = np.array([alpha for _, alpha, _ in found])
-    return Onset(float(alpha), float(errors[0]), float(variance), float(errors[1]), reached, each)
+    return Onset(float(alpha), float(errors[0]), float(variance), float(errors[1]), each)
 
 
 @dataclass(frozen=True)
@@ -89,30 +82,22 @@ class Thresholds:
     error: float
 
 
-def at_skip(
-    skip: float, activation: str, points: int, scrambles: int, seed: int, threads: int = 1
-) -> Thresholds:
+def at_skip(skip: float, activation: str, points: int, scrambles: int, seed: int) -> Thresholds:
     """The thresholds of both layers at one c > 0, without a regulariser."""
-    setting = Setting(skip, activation, 0.0, threads)
+    setting = Setting(skip, activation)
     with threadpool_limits(1):
         weak = weak_recovery(setting)
-        stream = np.random.SeedSequence(seed)
-        second = second_layer(setting, points, scrambles, 0.0, stream, weak)
+        streams = np.random.SeedSequence(seed).spawn(scrambles)
+        second = second_layer(setting, points, streams, weak)
     return Thresholds(weak.first + 1, weak.alpha, second.alpha, second.alpha_error)
 
 
-@dataclass(frozen=True)
-class Jump:
-    """A first-order transition of layer 2: alpha where small overlaps stop being stable, where
-    large ones begin to be, and where their free entropies are equal."""
+def jump(overlaps: Sequence[float], alphas: Sequence[float]) -> tuple[float, float] | None:
+    """The jump of a branch alpha(Q22), (m,) each, from Q22 = 0 on; None where alpha only rises.
 
-    spinodal: float
-    lower: float
-    transition: float
-
-
-def jump(overlaps: Sequence[float], alphas: Sequence[float]) -> Jump | None:
-    """The jump of a branch alpha(Q22), (m,) each, from Q22 = 0 on; None where alpha only rises."""
+    alpha where small overlaps stop being stable, and where the free entropies of small and large
+    ones are equal (not a number where that is beyond the branch).
+    """
     q = np.linspace(overlaps[0], overlaps[-1], FINE)
     curve = PchipInterpolator(overlaps, alphas)(q)
     falls = np.flatnonzero(np.diff(curve) < 0)
@@ -131,8 +116,8 @@ def jump(overlaps: Sequence[float], alphas: Sequence[float]) -> Jump | None:
 
     low, high = max(lower, curve[0]), spinodal
     if curve[-1] < spinodal or difference(low) >= 0 or difference(high) <= 0:
-        return Jump(float(spinodal), float(lower), math.nan)
-    return Jump(float(spinodal), float(lower), float(brentq(difference, low, high, xtol=1e-7)))
+        return float(spinodal), math.nan
+    return float(spinodal), float(brentq(difference, low, high, xtol=1e-7))
 
 
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
@@ -144,38 +129,39 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     said otherwise. Quantities, by series, of a c at which layer 2 is learned first; 1 and 2 are
     swapped where layer 1 is:
 
-    - `first layer`: 1 or 2; `lambda_1`, `lambda_2`: at Q = 0;
-    - `alpha_1`: literal, 1/6; self-consistent, with `onset` V22 there and `converged` alpha_1;
+    - `alpha_1`: literal, 1/6; self-consistent, with `converged` alpha_1;
     - `alpha_2`: exact;
     - `alpha_1 difference`: from that at the c closest to 1, the series, over the same samples;
-    - `branch`: "c = ..."; x Q22, y alpha at Q11 = 0;
-    - `first order`: 1 where alpha falls along the branch, y_err none; `spinodal`, `transition`,
-      `lower spinodal` where it does;
+    - `first order`: 1 where alpha falls along the curve of layer 2 alone, y_err none; `spinodal`,
+      `transition` where it does;
     - `alpha_1 jump`: at c with a jump over the onset of layer 1, the alpha of the jump.
     """
     rows: list[tuple] = []
     onsets: list[Onset] = []
     layers: list[int] = []
     skips = sorted(entry["skips"])
-    settled = entry["points"], entry["scrambles"], entry["tolerance_1"]
     with threadpool_limits(1), Progress(len(skips), "values of c", "thresholds") as progress:
-        # The same points at every c: what differs between them is not noise.
-        streams = np.random.SeedSequence(entry["seed"]).spawn(2)
         for skip in skips:
             setting = Setting(skip, entry["activation"], entry["regulariser"], entry["threads"])
             weak = weak_recovery(setting)
-            onset_found = second_layer(setting, *settled, _again(streams[0]), weak)
-            onsets.append(onset_found)
+            # The same points at every c: what differs between them is not noise. Seeds are made
+            # anew, as Sobol sequences move them.
+            own, branches = np.random.SeedSequence(entry["seed"]).spawn(2)
+            found = second_layer(setting, entry["points"], own.spawn(entry["scrambles"]), weak)
+            onsets.append(found)
             layers.append(2 - weak.first)
-            rows += _at(setting, weak, onset_found, streams[1])
-            progress.update(1, c=skip, **{f"alpha_{layers[-1]}": onset_found.alpha})
+            name = f"alpha_{layers[-1]}"
+            converged = float(found.alpha_error < entry["tolerance_1"] * found.alpha)
+            rows += [
+                (f"alpha_{weak.first + 1}", "exact", skip, weak.alpha, math.nan),
+                (name, "self-consistent", skip, found.alpha, found.alpha_error),
+                (name, "literal", skip, LITERAL, math.nan),
+                ("converged", name, skip, converged, math.nan),
+                *_branch(setting, weak, found, branches.spawn(BRANCH_SCRAMBLES)),
+            ]
+            progress.update(1, c=skip, **{name: found.alpha})
     rows += _differences(skips, onsets, layers)
     return listed(rows, entry, entry["seed"])
-
-
-def _again(seed: np.random.SeedSequence) -> np.random.SeedSequence:
-    """The same seed anew: one that has spawned goes on with others."""
-    return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
 
 
 def _differences(
@@ -194,53 +180,28 @@ def _differences(
     return rows
 
 
-def _at(
-    setting: Setting,
-    weak: Weak,
-    onset_found: Onset,
-    branches: np.random.SeedSequence,
-) -> list[tuple]:
-    c = setting.skip
-    first, second = weak.first + 1, 2 - weak.first
-    rows = [
-        ("first layer", "", c, float(first), math.nan),
-        (f"alpha_{first}", "exact", c, weak.alpha, math.nan),
-        ("lambda_1", "at Q = 0", c, weak.eigenvalue[0], math.nan),
-        ("lambda_2", "at Q = 0", c, weak.eigenvalue[1], math.nan),
-        (f"alpha_{second}", "self-consistent", c, onset_found.alpha, onset_found.alpha_error),
-        (f"alpha_{second}", "literal", c, LITERAL, math.nan),
-        ("onset", f"V{first}{first}", c, onset_found.variance, onset_found.variance_error),
-        ("converged", f"alpha_{second}", c, float(onset_found.reached), math.nan),
-    ]
-    return rows + _branch(setting, weak, onset_found, _again(branches))
-
-
-def _branch(setting: Setting, weak: Weak, onset_found: Onset, seed) -> list[tuple]:
+def _branch(setting: Setting, weak: Weak, onset_found: Onset, streams: Sequence) -> list[tuple]:
+    """Rows on the fall of alpha along the curve of the first layer alone, and the jump there."""
     c = setting.skip
     places = [q for q in BRANCH if q < 1 - onset_found.variance] + [1 - onset_found.variance]
     curves = [
         single_layer(places, setting, draws(BRANCH_POINTS, stream), weak.alpha, 0.0, weak.first)
-        for stream in seed.spawn(BRANCH_SCRAMBLES)
+        for stream in streams
     ]
     alphas = np.array([curve.alphas for curve in curves])
-    alpha, error = mean_error(alphas)
+    alpha = mean_error(alphas)[0]
     overlaps = np.array([0.0, *places])
-    rows = [
-        ("branch", f"c = {c:g}", q, *pair)
-        for q, pair in zip(overlaps, zip(alpha, error, strict=True), strict=True)
-    ]
     # What falls is judged by differences within a scrambling, whose common noise drops out.
     fall, fall_error = mean_error(np.diff(alphas, axis=1))
     falls = bool((fall[1:] < -SIGNIFICANT * fall_error[1:]).any())
     found = jump(overlaps, alpha) if falls else None
-    rows.append(("first order", "", c, float(found is not None), math.nan))
+    rows = [("first order", "", c, float(found is not None), math.nan)]
     if found is not None:
-        for name, value in (
-            ("spinodal", found.spinodal),
-            ("lower spinodal", found.lower),
-            ("transition", found.transition),
-        ):
-            rows.append((name, "", c, value, math.nan))
-        if found.spinodal > onset_found.alpha:
-            rows.append((f"alpha_{2 - weak.first} jump", "", c, found.spinodal, math.nan))
+        spinodal, transition = found
+        rows += [
+            ("spinodal", "", c, spinodal, math.nan),
+            ("transition", "", c, transition, math.nan),
+        ]
+        if spinodal > onset_found.alpha:
+            rows.append((f"alpha_{2 - weak.first} jump", "", c, spinodal, math.nan))
     return rows

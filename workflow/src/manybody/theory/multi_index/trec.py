@@ -20,7 +20,7 @@ here: they are left out, and the others are what they would be among all |V|.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
@@ -124,21 +124,28 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     else:
         questions = read(given)
     tokens = tokenise(questions.texts, entry["length"], entry["tokenizer"], entry.get("vocabulary"))
-    held_out = _held_out(entry, len(questions.texts))
+    count = len(questions.texts)
+    held_out = math.ceil(entry["held_out"] * count)
+    if not 1 <= held_out < count:
+        raise ValueError(
+            f"held_out: found {entry['held_out']}, which of {count} questions holds out "
+            f"{held_out}; expected a share that leaves some on both sides"
+        )
     streams = np.random.SeedSequence(entry["seed"]).spawn(entry["runs"])
     label = f"classifier, {entry['runs']} runs"
-    steps = entry["epochs"] * _batches(entry, len(questions.texts) - held_out)
+    per_epoch = math.ceil((count - held_out) / entry["batch"])
+    steps = entry["epochs"] * per_epoch
     with Progress(entry["runs"] * steps, "steps", label) as progress:
 
         def run(job: tuple[int, np.random.SeedSequence]) -> list[pd.DataFrame]:
             torch.set_num_threads(1)  # holds for the calling thread
-            return _run(entry, questions, tokens, held_out, *job, progress.update)
+            return _run(entry, questions, tokens, held_out, per_epoch, *job, progress.update)
 
         with torch_threads(1), ThreadPoolExecutor(entry["threads"]) as pool:
             parts = list(pool.map(run, enumerate(streams)))
     frame, made = joined([found for part in parts for found in part], entry)
     return frame, made | {
-        "questions": {"all": len(questions.texts), "held out": held_out},
+        "questions": {"all": count, "held out": held_out},
         "tokenizer": {**tokens.about, "in use": len(np.unique(tokens.ids))},
         "steps": steps,
         "versions": {name: version(name) for name in ("numpy", "torch")},
@@ -150,31 +157,23 @@ def _run(
     questions: Questions,
     tokens: Tokens,
     held_out: int,
+    per_epoch: int,
     number: int,
     stream: np.random.SeedSequence,
     report: Callable[..., None],
 ) -> list[pd.DataFrame]:
     generator = np.random.default_rng(stream)
-    count = len(questions.texts)
     used, ids = np.unique(tokens.ids, return_inverse=True)
     ids = torch.from_numpy(ids.reshape(tokens.ids.shape))
     labels = torch.from_numpy(questions.labels)
-    split = generator.permutation(count)
+    split = generator.permutation(len(labels))
     test, train = split[:held_out], split[held_out:]
-    shape = (
-        len(used),
-        entry["width"],
-        entry["hidden"],
-        entry["init_scale"],
-        len(questions.classes),
-    )
-    model = Classifier(generator, *shape)
+    shape = len(used), entry["width"], entry["hidden"]
+    model = Classifier(generator, *shape, entry["init_scale"], len(questions.classes))
     rate, epsilon = entry["learning_rate"], entry["epsilon"]
     optimizer = AdamW(model.parameters(), lr=rate, eps=epsilon, fused=True)
 
-    per_epoch = _batches(entry, len(train))
-    last = entry["epochs"] * per_epoch
-    looks, evaluations = _looks(last, per_epoch)
+    looks, evaluations = _looks(entry["epochs"] * per_epoch, per_epoch)
     grams, measured = [], []
 
     def look(step: int) -> None:
@@ -186,7 +185,6 @@ def _run(
     look(0)
     step = 0
     for _ in range(entry["epochs"]):
-        loss = math.nan
         for chosen in np.array_split(
             generator.permutation(train), range(entry["batch"], len(train), entry["batch"])
         ):
@@ -201,8 +199,12 @@ def _run(
             look(step)
         report(per_epoch, loss=measured[-1][1], accuracy=measured[-1][3])
     steps, losses, loss_errors, accuracies, accuracy_errors = np.transpose(measured)
+    similarities = [similarity(torch.stack(layer).numpy()) for layer in zip(*grams, strict=True)]
     return [
-        *_similarities(number, looks, grams),
+        *(
+            rows(f"similarity {k}", "", looks, S, seed=number)
+            for k, S in enumerate(similarities, 1)
+        ),
         rows("loss", "", steps, losses, loss_errors, number),
         rows("accuracy", "", steps, accuracies, accuracy_errors, number),
     ]
@@ -234,14 +236,6 @@ def similarity(grams: np.ndarray) -> np.ndarray:
     return (flat * flat[-1]).sum(1) / (norms * norms[-1])
 
 
-def _similarities(
-    number: int, looks: list[int], grams: list[list[torch.Tensor]]
-) -> Iterator[pd.DataFrame]:
-    for layer in range(LAYERS):
-        S = similarity(torch.stack([both[layer] for both in grams]).numpy())
-        yield rows(f"similarity {layer + 1}", "", looks, S, seed=number)
-
-
 def _looks(last: int, per_epoch: int) -> tuple[list[int], set[int]]:
     """Steps after which weights are kept, and those after which the held-out loss is taken."""
     fine = min(FINE * per_epoch, last)
@@ -250,17 +244,3 @@ def _looks(last: int, per_epoch: int) -> tuple[list[int], set[int]]:
     looks = sorted({*range(fine), *coarse.tolist(), last})
     often = np.linspace(0, fine, 1 + EVALUATIONS * (fine // per_epoch)).round().astype(int)
     return looks, {*often.tolist(), *range(fine, last + 1, per_epoch)}
-
-
-def _batches(entry: dict, train: int) -> int:
-    return -(-train // entry["batch"])
-
-
-def _held_out(entry: dict, count: int) -> int:
-    held_out = math.ceil(entry["held_out"] * count)
-    if not 1 <= held_out < count:
-        raise ValueError(
-            f"held_out: found {entry['held_out']}, which of {count} questions holds out "
-            f"{held_out}; expected a share that leaves some on both sides"
-        )
-    return held_out

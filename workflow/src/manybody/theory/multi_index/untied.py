@@ -32,9 +32,6 @@ c < 1. Both layers' averages given x are integrals over the first layer's a.
 Only (q, k) -> (-q, -k) of one layer is a symmetry. q <-> k is not: rows are normalised over keys.
 So the first layer's F couples the diagonal of M to M_qk; the last layer's does not, where Q = 0 or
 diagonal, as x -> -x has the same distribution.
-
-Jensen bounds the eigenvalue of p indices and T tokens by p T^2 + T, that of E (z z^T - I) o
-(z z^T - I): alpha_c >= 1/10 for p = T = 2, as 1/6 is for p = 1.
 """
 
 import math
@@ -62,11 +59,6 @@ INNER = 1.0  # of the integral over the last layer, sd: then 1e-6 is left
 COARSE = 256  # points with which an onset is first looked for
 CHUNK = 32  # samples that a thread takes at a time
 ASIDE = np.array([1.0, -1.0]) / math.sqrt(2)  # e
-
-
-def bound(indices: int, tokens: int = 2) -> float:
-    """No threshold of `indices` unknown rows of W is below this."""
-    return 1 / (indices * tokens**2 + tokens)
 
 
 # --- Quadrature over the first layer -------------------------------------------------------------
@@ -151,7 +143,7 @@ def _line(breaks: list[float], step: float) -> tuple[np.ndarray, np.ndarray, np.
     return np.concatenate(points), np.concatenate(weights), np.concatenate(apart)
 
 
-def operator(moments: np.ndarray, shares: np.ndarray | None = None, truth=None) -> np.ndarray:
+def operator(moments: np.ndarray, shares=None, truth=None) -> np.ndarray:
     """F (3, 3) on (M_qq, sqrt 2 M_qk, M_kk) of one layer.
 
     moments: (n, 6), posterior averages of `Nodes.moments` given n outputs, which count with
@@ -192,36 +184,29 @@ def eigenvalue(found: np.ndarray) -> float:
 # --- Around Q = 0 --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Zero:
-    """At Q = 0: the total mass, 1 up to the error of quadrature, and F of both layers."""
+def at_zero(
+    skip: float, step: float = STEP, grid: float = GRID, threads: int = 1
+) -> tuple[float, np.ndarray]:
+    """The total mass, 1 up to the error of quadrature, and F of the last layer with nothing known.
 
-    mass: float
-    last: np.ndarray
-    first: np.ndarray
-
-
-def at_zero(skip: float, step: float = STEP, grid: float = GRID, threads: int = 1) -> Zero:
-    """F of both layers with nothing known, from (x_1 + x_2, x_1 - x_2) on a logarithmic grid.
-
-    x -> -x and the exchange of tokens map the quadrants of these two on each other.
+    From (x_1 + x_2, x_1 - x_2) on a logarithmic grid: x -> -x and the exchange of tokens map the
+    quadrants of these two on each other.
     """
     nodes = first_layer(skip, step)
     high = math.log(60 * (1 + skip) ** 2)
     axes = np.arange(-18, high, grid), np.arange(-36, high, grid)  # as kappa, as kappa^2
     s, d = (np.exp(part).ravel() for part in np.meshgrid(*axes, indexing="ij"))
     x = np.stack([s + d, s - d], axis=1) / math.sqrt(2)
-    totals, last, first = np.zeros(len(x)), np.zeros((len(x), 6)), np.zeros((len(x), 6))
+    totals, last = np.zeros(len(x)), np.zeros((len(x), 6))
 
     def run(part: slice) -> None:
-        found = totals[part], last[part], first[part]
-        average_at_zero(x[part], nodes.inverse, nodes.weight, nodes.moments, *found)
+        average_at_zero(x[part], nodes.inverse, nodes.weight, totals[part], last[part])
 
     share_out(run, len(x), CHUNK, threads)
     shares = 4 * grid**2 * totals * s * d / (s * s + d * d)
     found = operator(last, shares)
     found[1, [0, 2]] = found[[0, 2], 1] = 0.0  # odd in x
-    return Zero(float(shares.sum()), found, operator(first, shares))
+    return float(shares.sum()), found
 
 
 # --- The last layer learnt -----------------------------------------------------------------------
@@ -254,9 +239,7 @@ def uniforms(points: int, stream: np.random.SeedSequence) -> np.ndarray:
     return np.clip(drawn, 1e-12, 1 - 1e-12)
 
 
-def learnt(
-    skip: float, overlaps, points: np.ndarray, nodes: Nodes, threads: int = 1, inner: float = INNER
-) -> Learnt:
+def learnt(skip: float, overlaps, points: np.ndarray, nodes: Nodes, threads: int = 1) -> Learnt:
     """Averages over samples, one for each row of `points` (n, 8), uniform in the unit cube.
 
     overlaps: Q_q, Q_k between 0 and 1, both excluded. nodes: of `first_layer` at the same c.
@@ -279,7 +262,7 @@ def learnt(
     logs = np.log(nodes.weight)
 
     def run(part: slice) -> None:
-        given = x[part], omega[part], tuple(variance), start[part], inner
+        given = x[part], omega[part], tuple(variance), start[part], INNER
         average_samples(*given, nodes.inverse, logs, nodes.moments, second[part], first[part])
 
     share_out(run, len(points), CHUNK, threads)
@@ -299,26 +282,13 @@ def learnt(
     return Learnt(overlaps, np.array(gains), squares.mean(axis=1), other.mean(axis=1), grown)
 
 
-@dataclass(frozen=True)
-class Onset:
-    """Where the first layer leaves 0: alpha and the last layer's V_q, V_k, with their errors.
-
-    The errors hold what independent scramblings differ by and what a finer rule over the first
-    layer changes. converged: whether the last step left alpha within its tolerance.
-    """
-
-    alpha: float
-    alpha_error: float
-    variance: np.ndarray
-    variance_error: np.ndarray
-    converged: bool
-
-
 def onset(
     skip: float, points: int, scrambles: int, stream: np.random.SeedSequence, threads: int = 1
-) -> Onset:
-    """Solves alpha_q = alpha_k, alpha lambda_1 = 1 for the logits of (Q_q, Q_k).
+) -> tuple[float, float, bool]:
+    """alpha where the first layer leaves 0, its error, and whether the last step moved it little.
 
+    Solves alpha_q = alpha_k, alpha lambda_1 = 1 for the logits of (Q_q, Q_k). The error holds what
+    independent scramblings differ by and what a finer rule over the first layer changes.
     Looked for with few points, then moved to by Newton's steps with all; each scrambling then
     gives its own solution by one more step.
     """
@@ -356,11 +326,9 @@ def onset(
     # What a finer rule changes, with common random numbers.
     fine = measure(place, few, first_layer(skip, FINE, 1e-12)) - measure(place, few)
     off = -inverse @ fine[:2]
-    errors = np.hypot(moves.std(axis=0, ddof=1) / math.sqrt(scrambles), off)
     log_error = np.hypot(logs.std(ddof=1) / math.sqrt(scrambles), fine[2] + jacobian[2] @ off)
-    overlaps, alpha = expit(place), float(np.exp(logs.mean()))
-    spread = overlaps * (1 - overlaps) * errors
-    return Onset(alpha, alpha * float(log_error), 1 - overlaps, spread, step < 0.05)
+    alpha = float(np.exp(logs.mean()))
+    return alpha, alpha * float(log_error), step < 0.05
 
 
 def _look_for(measure) -> np.ndarray:
@@ -401,48 +369,31 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     for the first layer of two, seed, threads. Quantities, with x = c:
 
     - `threshold`, of `L = 1`, `L = 2 last`, `L = 2 first`; `L = 2 first, last known` for c >= 1;
-    - `eigenvalue at Q = 0`, of `last` and `first`: alpha times it is the gain of an overlap;
-    - `onset`, `V_q` and `V_k` of the last layer where the first one starts;
-    - `mass` of the distribution of x, 1 up to the error of quadrature; `bound`, 1/10, below all;
     - `converged`, 1 or 0, of `L = 2 first`.
 
     y_err: what a finer rule changes, and for the first layer the standard error over scramblings
-    with it. Raises `ValueError` naming the key that is out of range.
+    with it.
     """
     rows = []
     skips = [float(skip) for skip in entry["skips"]]
+    points, scrambles, threads = entry["points"], entry["scrambles"], entry["threads"]
     if 1 in entry["layers"]:
         rows += [("threshold", "L = 1", skip, SINGLE_LAYER, 0.0) for skip in skips]
     if 2 in entry["layers"]:
         streams = np.random.SeedSequence(entry["seed"]).spawn(len(skips))
         with Progress(len(skips), "skips", "untied weights") as progress:
             for skip, stream in zip(skips, streams, strict=True):
-                rows += _two_layers(skip, entry, stream)
+                coarse, fine = (
+                    1 / eigenvalue(at_zero(skip, *rule, threads)[1])
+                    for rule in ((STEP, GRID), (FINE, FINE_GRID))
+                )
+                alpha, error, converged = onset(skip, points, scrambles, stream, threads)
+                rows += [
+                    ("threshold", "L = 2 last", skip, fine, abs(fine - coarse)),
+                    ("threshold", "L = 2 first", skip, alpha, error),
+                    ("converged", "L = 2 first", skip, float(converged), np.nan),
+                ]
+                if skip >= 1:
+                    rows.append(("threshold", "L = 2 first, last known", skip, SINGLE_LAYER, 0.0))
                 progress.update(1)
-    rows += [("bound", "", skip, bound(2), 0.0) for skip in skips]
     return listed(rows, entry, 0)
-
-
-def _two_layers(skip: float, entry: dict, stream: np.random.SeedSequence) -> list[tuple]:
-    threads = entry["threads"]
-    coarse, fine = at_zero(skip, threads=threads), at_zero(skip, FINE, FINE_GRID, threads)
-    last, first = (
-        (eigenvalue(a), eigenvalue(b))
-        for a, b in ((coarse.last, fine.last), (coarse.first, fine.first))
-    )
-    found = onset(skip, entry["points"], entry["scrambles"], stream, threads)
-    rows = [
-        ("threshold", "L = 2 last", skip, 1 / last[1], abs(1 / last[1] - 1 / last[0])),
-        ("threshold", "L = 2 first", skip, found.alpha, found.alpha_error),
-        ("eigenvalue at Q = 0", "last", skip, last[1], abs(last[1] - last[0])),
-        ("eigenvalue at Q = 0", "first", skip, first[1], abs(first[1] - first[0])),
-        ("mass", "", skip, fine.mass, abs(fine.mass - coarse.mass)),
-        ("converged", "L = 2 first", skip, float(found.converged), np.nan),
-    ]
-    for name, value, error in zip(
-        ("V_q", "V_k"), found.variance, found.variance_error, strict=True
-    ):
-        rows.append(("onset", name, skip, value, error))
-    if skip >= 1:
-        rows.append(("threshold", "L = 2 first, last known", skip, SINGLE_LAYER, 0.0))
-    return rows

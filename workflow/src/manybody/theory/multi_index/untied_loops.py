@@ -1,8 +1,9 @@
 """The compiled loops of `untied`: posterior averages over the first layer, one sample at a time.
 
-A node is a point of the first layer's law: `inverse` (n, 4), the rows of B^-1 / kappa; `weight`
-(n,), its share of the distribution over |det(kappa B)|; `moments` (n, 6), see `untied.Nodes`. What
-is seen is x = kappa B q k, with q (2,) and k of the second layer: at a node q k = w = inverse x.
+A node is a point of the first layer's distribution: `inverse` (n, 4), the rows of B^-1 / kappa;
+`weight` (n,), its share of the distribution over |det(kappa B)|; `moments` (n, 6), see
+`untied.Nodes`. What is seen is x = kappa B q k, with q (2,) and k of the second layer: at a node
+q k = w = inverse x.
 """
 
 import math
@@ -16,13 +17,13 @@ DROP = 25.0  # a node whose weight is exp(-DROP) of the largest is left out
 
 
 @njit(nogil=True, cache=True)
-def average_at_zero(x, inverse, weight, moments, totals, last, first):
+def average_at_zero(x, inverse, weight, totals, last):
     """Second layer unknown: its q k = rho n has density exp(-rho) d rho, n uniform on the circle.
 
-    Fills totals (n,), the density of x times |x|^2, and the posterior averages last (n, 6), first
-    (n, 6): moments of the second and the first layer given x (n, 2).
+    Fills totals (n,), the density of x times |x|^2, and the posterior averages last (n, 6):
+    moments of the second layer given x (n, 2).
     """
-    sums = np.empty(13)
+    sums = np.empty(7)
     for n in range(len(x)):
         x1, x2 = x[n, 0], x[n, 1]
         scale = (x1 * x1 + x2 * x2) / (2 * math.pi)
@@ -43,13 +44,10 @@ def average_at_zero(x, inverse, weight, moments, totals, last, first):
             sums[4] += outer * w1 * w1
             sums[5] += outer * w1 * w2
             sums[6] += outer * w2 * w2
-            for m in range(6):
-                sums[7 + m] += share * moments[i, m]
         totals[n] = sums[0]
         if sums[0] > 0:
             for m in range(6):
                 last[n, m] = sums[1 + m] / sums[0]
-                first[n, m] = sums[7 + m] / sums[0]
 
 
 @njit(nogil=True, cache=True)
