@@ -23,11 +23,9 @@ from planted_staircase import (
 )
 from scipy.stats import binomtest
 
-from manybody.papers import style
+from manybody.papers import style, training_runs
 from manybody.papers.claims import judged
 from manybody.papers.simplicity import fig2, fig2_literal, fig2_seeds, staircase
-from manybody.papers.simplicity import staircase_claims as comparisons
-from manybody.papers.simplicity import staircase_panels as panels
 from manybody.papers.simplicity.staircase import Line
 
 
@@ -80,13 +78,13 @@ NOISY = lines(fits={2: 1.5, 3: 1.41}, truth=1.411)  # the 3-body line is not abo
 )
 def test_an_end_has_the_class_that_the_tolerances_say(data, end, expected):
     assert staircase.classify(end, data) == expected
-    assert expected in staircase.classes(data)
+    assert expected in data.classes
 
 
 def test_the_way_starts_at_the_line_of_the_order_before():
     orders = [[line.order for line in data.descending[:-1]] for data in (FOURTH, THIRD, SECOND)]
     assert orders == [[1, 2, 3], [1, 2], [1]]
-    assert staircase.classes(THIRD)[:2] == ["reached", "on 2"]
+    assert list(THIRD.classes)[:2] == ["reached", "on 2"]
     assert SECOND.fraction(1.609) == 0
     assert math.isnan(NOISY.fraction(1.40))  # no way to go
 
@@ -120,7 +118,7 @@ def test_a_plateau_is_as_long_as_the_time_of_its_checkpoints():
 )
 def test_the_chosen_seed_is_the_lower_median_of_the_ends(ends, chosen):
     runs = {seed: run_of([1.6, end], [0.0, 1.0]) for seed, end in enumerate(ends)}
-    assert staircase.Group("n3", "n = 3", runs).chosen == chosen
+    assert training_runs.chosen(runs) == chosen
 
 
 def test_a_layer_has_moved_at_the_first_checkpoint_above_the_threshold():
@@ -256,9 +254,9 @@ def test_the_literal_recipe_has_one_claim_with_the_comparisons_of_each_part(plan
 
 def test_the_interval_of_a_share_is_exact():
     # Clopper and Pearson's tables: 1 of 8 and 16 of 16.
-    assert comparisons._share("c", 1, 8).interval() == pytest.approx((0.0032, 0.5265), abs=1e-4)
-    assert comparisons._share("c", 16, 16).interval() == pytest.approx((0.7941, 1.0), abs=1e-4)
-    wide = comparisons._share("c", 3, 8).interval(2.5758293)
+    assert fig2.share("c", 1, 8).interval() == pytest.approx((0.0032, 0.5265), abs=1e-4)
+    assert fig2.share("c", 16, 16).interval() == pytest.approx((0.7941, 1.0), abs=1e-4)
+    wide = fig2.share("c", 3, 8).interval(2.5758293)
     assert wide == pytest.approx(tuple(binomtest(3, 8).proportion_ci(0.99)), abs=1e-7)
 
 
@@ -267,7 +265,7 @@ def test_the_interval_of_a_share_is_exact():
     [(1, 8, "undecided"), (0, 8, "undecided"), (0, 13, "no"), (5, 8, "undecided"), (6, 8, "yes")],
 )
 def test_a_share_of_few_seeds_decides_by_its_interval(count, seeds, verdict):
-    assert comparisons._share("c", count, seeds).verdict() == verdict
+    assert fig2.share("c", count, seeds).verdict() == verdict
 
 
 @pytest.mark.parametrize(
@@ -280,18 +278,18 @@ def test_a_share_of_few_seeds_decides_by_its_interval(count, seeds, verdict):
     ],
 )
 def test_a_rule_needs_six_seeds_and_no_exception(seen, verdict):
-    assert comparisons._always("c", seen).verdict() == verdict
-    assert judged("a/b/c", "s", comparisons._always("c", seen), "", "").verdict == verdict
+    assert fig2.always("c", seen).verdict() == verdict
+    assert judged("a/b/c", "s", fig2.always("c", seen), "", "").verdict == verdict
 
 
 def test_recipes_are_compared_by_fishers_test(planted):
     table = staircase.read(planted)
-    (recipe,) = comparisons.recipes(table)
+    (recipe,) = fig2.recipes(table)
     # 12 of 12 against 4 of 8: C(8, 4) / C(20, 4) ways that the four that fail are all of the first.
     assert recipe.more == pytest.approx(70 / 4845)
     assert recipe.fewer == pytest.approx(1)
     swapped = replace(table, networks=table.protocols, protocols=[table.deepest])
-    (other,) = comparisons.recipes(swapped)
+    (other,) = fig2.recipes(swapped)
     assert (other.verdict(), other.fewer) == ("no", pytest.approx(70 / 4845))
     # p = 0.0144 is below 2.5 %, but not below its half, which each of two comparisons has.
     answers = [judged("a/b/c", "s", [other] * count, "", "").verdict for count in (1, 2)]
@@ -324,15 +322,6 @@ def test_the_panels_hold_what_was_read(planted):
     assert lowest["y"].tolist() == [TRUTH]
     words = [text.get_text() for text in figure.axes[-1].get_legend().get_texts()]
     assert "4 | 12  reached the 4-body region" in words
-
-
-def test_ends_lie_in_the_middle_of_their_column_but_for_those_that_would_cover_each_other():
-    ends = {0: 1.5, 1: 1.4, 2: 1.4, 3: math.inf}
-    aside = panels.beside(ends, FOURTH)
-    assert aside == {0: 0, 3: 0, 1: -panels.BESIDE / 2, 2: panels.BESIDE / 2}
-    many = panels.beside(dict.fromkeys(range(40), 1.4), FOURTH)
-    assert max(map(abs, many.values())) < 0.4
-    assert len(set(many.values())) == 40
 
 
 def test_names_of_many_columns_do_not_run_into_each_other(planted):

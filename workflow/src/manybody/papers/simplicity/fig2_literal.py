@@ -9,8 +9,7 @@ from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
-from manybody.papers.simplicity import staircase, staircase_claims, staircase_panels
-from manybody.papers.simplicity.staircase import Staircase
+from manybody.papers.simplicity import fig2, staircase
 
 
 class Block(Figure):
@@ -31,71 +30,53 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn, its panels named by their part; runs and lines of each part."""
+    """What is drawn, its panels named by their part; the tables of each part."""
 
     drawn: pd.DataFrame
-    parts: list[Staircase]
+    parts: list[fig2.Tables]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """The tables of figure 2 for each part."""
-    parts = [staircase.read(part) for part in inputs.parts]
-    drawn = [staircase_panels.panels(found) for found in parts]
+    parts = [fig2.tables(part, block) for part in inputs.parts]
     named = [
-        table.assign(panel=f"{found.name}: " + table["panel"])
-        for found, table in zip(parts, drawn, strict=True)
+        part.drawn.assign(panel=f"{part.found.name}: " + part.drawn["panel"]) for part in parts
     ]
     return Tables(style.gathered(named), parts)
 
 
 def claims(tables: Tables) -> list[records.Claim]:
     """One record: all that figure 2 shows, in each reading."""
-    judged = staircase_claims
-    kinds = judged.lines, judged.shallow, judged.plateaus, judged.arrivals, judged.layer_order
+    shown = [statement for statement in fig2.STATEMENTS.values() if not statement.beyond]
+    sources = [part.found for part in tables.parts]
     parts = [
         replace(part, label=f"{found.name}, {part.label}")
-        for found in tables.parts
-        for kind in kinds
-        for part in kind(found)
+        for found in sources
+        for statement in shown
+        for part in statement.compare(found)
     ]
-    return [
-        judged.claim(
-            tables.parts,
-            "fig2_literal/staircase",
-            "The paper's literal recipe for J and U gives the staircase of figure 2",
-            parts,
-            f"lines in the order of interaction; {judged.NEAR_LINES}; {judged.SEEDS}; "
-            f"{judged.MOVES}",
-        )
-    ]
+    text = "The paper's literal recipe for J and U gives the staircase of figure 2"
+    rule = f"lines in the order of interaction; {'; '.join(one.rule for one in shown[1:])}"
+    return [fig2.claim("fig2_literal/staircase", text, parts, rule, sources)]
 
 
 @style.in_house_style
 def draw(tables: Tables):
     """A row of panels (b), (d), (c) for each part."""
-    panels = staircase_panels
     figure = style.new(2, 2.45 * len(tables.parts))
     rows = figure.subplots(len(tables.parts), 3, width_ratios=(2.0, 1.0, 1.5), squeeze=False)
-    for found, (losses, ends, moves) in zip(tables.parts, rows, strict=True):
+    for part, (losses, ends, moves) in zip(tables.parts, rows, strict=True):
+        found = part.found
         ends.sharey(losses)
-        mine = tables.drawn[tables.drawn["panel"].str.startswith(f"{found.name}: ")]
-        mine = mine.assign(panel=mine["panel"].str.removeprefix(f"{found.name}: "))
-        panels.draw_losses(losses, mine, found.networks, found.lines)
-        panels.draw_ends(ends, found.groups, found.lines)
-        panels.draw_displacements(moves, mine)
-        losses.set_title(f"(b) {found.name}: {panels.title(found)}", fontsize=8)
+        fig2.draw_panels(losses, ends, moves, part, 1)
         losses.set(xlabel="training epoch", ylabel="held-out loss\n(nats per token)")
-        panels.depth_legend(losses, found.networks, columns=1)
-        ends.tick_params(labelleft=False)
+        losses.set_title(f"(b) {found.name}: {fig2.title(found)}")
         ends.set_xlabel("(d) layers n")
-        deepest = found.deepest
-        moves.set_title(f"(c) n = {deepest.layers}, seed {deepest.chosen}", fontsize=8)
-        moves.set_xlabel("training epoch")
     return figure
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     readings = "; ".join(
         f"*{part.truth.source}*, L = {part.source['length']}, \\|V\\| = "
         f"{part.source['vocabulary']}, {part.source['sequences']['train']} sequences, the deepest "

@@ -6,10 +6,14 @@ import pandas as pd
 
 from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.simplicity import staircase, staircase_claims, staircase_panels
-from manybody.papers.simplicity.staircase import Group, Staircase
+from manybody.papers.simplicity import fig2, staircase
+from manybody.papers.simplicity.fig2 import Statement
+from manybody.papers.simplicity.staircase import Staircase
 
 COLUMNS = 3  # of panels
+ARRIVALS = Statement(
+    "The deepest network comes to the true conditionals (figure 2b)", fig2.arrivals, fig2.SEEDS
+)
 
 
 class Block(staircase.StaircaseBlock):
@@ -43,66 +47,47 @@ class Tables:
     found: Staircase
     reported: bool
 
-    @property
-    def groups(self) -> list[Group]:
-        """The deepest network by each recipe."""
-        return [self.found.deepest, *self.found.protocols]
-
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """The deepest network's runs by each recipe, their lines and classes."""
-    found, panels = staircase.read(inputs), staircase_panels
+    found = staircase.read(inputs)
     groups = [found.deepest, *found.protocols]
-    parts = [*panels.losses(groups), *panels.ends(groups, found.lines), *panels.numbers(found)]
+    parts = [*fig2.losses(groups), *fig2.ends(found, groups), *fig2.numbers(found)]
     return Tables(style.gathered(parts), found, inputs.claims_reported_by is not None)
 
 
 def claims(tables: Tables) -> list[records.Claim]:
     """Which recipes reach the data's order; of the first recipe what no other figure has."""
-    found, judged = tables.found, staircase_claims
-    recipes = judged.recipes_claim(found, "fig2_seeds")
-    if tables.reported:
-        return recipes
-    arrivals = judged.claim(
-        found,
-        "fig2_seeds/three-layers",
-        "The deepest network comes to the true conditionals (figure 2b)",
-        judged.arrivals(found),
-        judged.SEEDS,
-    )
-    return [arrivals, judged.layers_claim(found, "fig2_seeds"), *recipes]
+    names = ["recipes"] if tables.reported else ["three-layers", "layer-order", "recipes"]
+    known = fig2.STATEMENTS | {"three-layers": ARRIVALS}
+    return fig2.claims_of("fig2_seeds", {name: known[name] for name in names}, tables.found)
 
 
 @style.in_house_style
 def draw(tables: Tables):
     """A panel of losses for the deepest network by each recipe, each seed coloured by its end."""
-    panels, groups, lines = staircase_panels, tables.groups, tables.found.lines
+    found, lines = tables.found, tables.found.lines
+    groups = [found.deepest, *found.protocols]
     columns = min(len(groups), COLUMNS)
     rows = -(-len(groups) // columns)
     figure = style.new(2, 2.3 * rows + 1.0)
     places = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
     for axes, group in zip(places, groups, strict=False):
-        panels.draw_losses(axes, tables.drawn, [group], lines, by_end=True)
-        reached = group.counts(lines)["reached"]
-        count = f"{reached} of {len(group.runs)} seeds reach order {lines.truth.order}"
-        axes.set(title=f"{group.label}: {count}", xlabel="training epoch")
+        fig2.draw_losses(axes, [group], lines, by_end=True)
+        reached = f"{group.count('reached')} of {len(group.runs)} seeds"
+        title = f"{group.label}: {reached} reach order {lines.truth.order}"
+        axes.set(title=title, xlabel="training epoch")
     for axes in places[len(groups) :]:
         axes.axis("off")
     for axes in places[::columns]:
         axes.set_ylabel("held-out loss (nats per token)")
-    panels.label_lines(places[len(groups) - 1], lines)
-    figure.legend(
-        handles=panels.class_handles(groups, lines),
-        title=panels.class_title(groups),
-        alignment="left",
-        loc="outside lower center",
-        ncols=3,
-    )
+    fig2.label_lines(places[len(groups) - 1], lines)
+    fig2.legend_of_ends(figure, lines, groups, loc="outside lower center", ncols=3)
     return figure
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     source, runs = inputs.source, [inputs.networks[-1], *inputs.protocols]
     recipes = "; ".join(f"*{one.runs[0].model}*, {one.recipe}" for one in runs)
     return (
