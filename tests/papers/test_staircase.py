@@ -254,9 +254,9 @@ def test_the_literal_recipe_has_one_claim_with_the_comparisons_of_each_part(plan
 
 def test_the_interval_of_a_share_is_exact():
     # Clopper and Pearson's tables: 1 of 8 and 16 of 16.
-    assert fig2.share("c", 1, 8).interval() == pytest.approx((0.0032, 0.5265), abs=1e-4)
-    assert fig2.share("c", 16, 16).interval() == pytest.approx((0.7941, 1.0), abs=1e-4)
-    wide = fig2.share("c", 3, 8).interval(2.5758293)
+    assert staircase.share("c", 1, 8).interval() == pytest.approx((0.0032, 0.5265), abs=1e-4)
+    assert staircase.share("c", 16, 16).interval() == pytest.approx((0.7941, 1.0), abs=1e-4)
+    wide = staircase.share("c", 3, 8).interval(2.5758293)
     assert wide == pytest.approx(tuple(binomtest(3, 8).proportion_ci(0.99)), abs=1e-7)
 
 
@@ -265,7 +265,7 @@ def test_the_interval_of_a_share_is_exact():
     [(1, 8, "undecided"), (0, 8, "undecided"), (0, 13, "no"), (5, 8, "undecided"), (6, 8, "yes")],
 )
 def test_a_share_of_few_seeds_decides_by_its_interval(count, seeds, verdict):
-    assert fig2.share("c", count, seeds).verdict() == verdict
+    assert staircase.share("c", count, seeds).verdict() == verdict
 
 
 @pytest.mark.parametrize(
@@ -278,18 +278,18 @@ def test_a_share_of_few_seeds_decides_by_its_interval(count, seeds, verdict):
     ],
 )
 def test_a_rule_needs_six_seeds_and_no_exception(seen, verdict):
-    assert fig2.always("c", seen).verdict() == verdict
-    assert judged("a/b/c", "s", fig2.always("c", seen), "", "").verdict == verdict
+    assert staircase.always("c", seen).verdict() == verdict
+    assert judged("a/b/c", "s", staircase.always("c", seen), "", "").verdict == verdict
 
 
 def test_recipes_are_compared_by_fishers_test(planted):
     table = staircase.read(planted)
-    (recipe,) = fig2.recipes(table)
+    (recipe,) = fig2_seeds.recipes(table)
     # 12 of 12 against 4 of 8: C(8, 4) / C(20, 4) ways that the four that fail are all of the first.
     assert recipe.more == pytest.approx(70 / 4845)
     assert recipe.fewer == pytest.approx(1)
     swapped = replace(table, networks=table.protocols, protocols=[table.deepest])
-    (other,) = fig2.recipes(swapped)
+    (other,) = fig2_seeds.recipes(swapped)
     assert (other.verdict(), other.fewer) == ("no", pytest.approx(70 / 4845))
     # p = 0.0144 is below 2.5 %, but not below its half, which each of two comparisons has.
     answers = [judged("a/b/c", "s", [other] * count, "", "").verdict for count in (1, 2)]

@@ -8,7 +8,6 @@ from manybody.io import tables as files
 from manybody.io.options import key
 from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.claims import Comparison
 from manybody.papers.simplicity import learning
 from manybody.papers.simplicity.learning import Series, Student
 from manybody.papers.simplicity.students import (
@@ -43,15 +42,12 @@ class Inputs(StudentInputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn, by series; comparisons, none where another figure has them."""
+    """What is drawn, by series; the student; the figure that has the claims, if another one has."""
 
     drawn: pd.DataFrame
-    series: list[Series]
-    curves: list[pd.DataFrame]
-    seeds: int
-    scope: str
-    order: list[Comparison]
-    overlap: list[Comparison]
+    curves: list[tuple[Series, pd.DataFrame]]
+    student: Student
+    block: Block
     claims_reported_by: str | None
 
 
@@ -64,28 +60,21 @@ def tables_of(student: Student, block: Block, claims_reported_by: str | None = N
     """The same of a student."""
     unit = 1 / files.steps_per_epoch(student.tested.history)
     series = learning.ladder(student, block)
-    curves = [one.curve(student, "loss", "loss", unit) for one in series]
-    given = student.curves, block.ladder, student.labels
-    judged = not claims_reported_by
-    return Tables(
-        style.gathered(curves),
-        series,
-        curves,
-        student.seeds,
-        student.scope,
-        learning.ordered(*given) if judged else [],
-        learning.overlap(*given, block.control) if judged else [],
-        claims_reported_by,
-    )
+    curves = [(one, one.curve(student, "loss", "loss", unit)) for one in series]
+    drawn = style.gathered([curve for _, curve in curves])
+    return Tables(drawn, curves, student, block, claims_reported_by)
 
 
 def claims(tables: Tables) -> list[records.Claim]:
     """The order of learning, where no other figure of the same runs has it."""
     if tables.claims_reported_by:
         return []
+    student, block = tables.student, tables.block
+    given, named = (student.curves, block.ladder, student.labels), ("fig1", "figure 1")
+    overlap = learning.overlap(*given, block.control)
     return [
-        learning.in_order("fig1", "figure 1", tables.order, tables.scope),
-        learning.together_at_first("fig1", "figure 1", tables.overlap, tables.scope),
+        learning.in_order(*named, learning.ordered(*given), student.scope),
+        learning.together_at_first(*named, overlap, student.scope),
     ]
 
 
@@ -94,20 +83,17 @@ def draw(tables: Tables):
     """The losses on a linear axis."""
     figure = style.new(1, 3.1)
     axes = figure.subplots()
-    for series, curve in zip(tables.series, tables.curves, strict=True):
+    for series, curve in tables.curves:
         learning.draw_curve(axes, curve, series)
-    axes.set(
-        xlabel="training epoch",
-        ylabel="test loss (nats per token)",
-        xlim=(0, None),
-        title=tables.scope,
-    )
-    style.legend_below(axes, 2, title=learning.band(tables.seeds), alignment="left")
+    axes.set(xlabel="training epoch", ylabel="test loss (nats per token)", xlim=(0, None))
+    axes.set_title(tables.student.scope)
+    band = learning.band(tables.student.seeds)
+    style.legend_below(axes, 2, title=band, alignment="left")
     return figure
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     return (
         "Figure 1, right: test loss of a student on clones of bounded order, against the epoch.\n\n"
         "Line and band are the mean and one standard deviation over runs, in nats per predicted "

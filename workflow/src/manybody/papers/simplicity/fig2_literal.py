@@ -10,6 +10,8 @@ from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import fig2, staircase
+from manybody.papers.simplicity.fig2_seeds import claims_of
+from manybody.papers.simplicity.staircase import Staircase, Statement
 
 
 class Block(Figure):
@@ -48,16 +50,19 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 def claims(tables: Tables) -> list[records.Claim]:
     """One record: all that figure 2 shows, in each reading."""
     shown = [statement for statement in fig2.STATEMENTS.values() if not statement.beyond]
+
+    def compare(found: Staircase) -> list[records.Comparison]:
+        parts = [part for statement in shown for part in statement.compare(found)]
+        return [replace(part, label=f"{found.name}, {part.label}") for part in parts]
+
+    rules = "; ".join(statement.rule for statement in shown[1:])
+    everything = Statement(
+        "The paper's literal recipe for J and U gives the staircase of figure 2",
+        compare,
+        f"lines in the order of interaction; {rules}",
+    )
     sources = [part.found for part in tables.parts]
-    parts = [
-        replace(part, label=f"{found.name}, {part.label}")
-        for found in sources
-        for statement in shown
-        for part in statement.compare(found)
-    ]
-    text = "The paper's literal recipe for J and U gives the staircase of figure 2"
-    rule = f"lines in the order of interaction; {'; '.join(one.rule for one in shown[1:])}"
-    return [fig2.claim("fig2_literal/staircase", text, parts, rule, sources)]
+    return claims_of("fig2_literal", {"staircase": everything}, sources)
 
 
 @style.in_house_style

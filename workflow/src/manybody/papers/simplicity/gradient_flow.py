@@ -34,7 +34,7 @@ DRAWN = {  # by panel the quantities of each series, and the names of their curv
     "e": {"loss": "{}: loss", "best linear": "{}: best linear loss"},
     "f": {"rate": "{}: rates (14)", "symmetric": "{}: eigenvalues of sym(G)"},
 }
-POINTS = 12  # of a flow, drawn on the line of its closed form
+APART = 0.1  # of the axes' diagonal between points of a flow on the line of its closed form
 RISE = 1e-8  # relative step of |B| that the integrator leaves undecided
 LEFT = 1e-4  # of |B(0)|: where less is left, |B| is not known so well
 CLOSED_FORM = 1e-8  # largest difference of a mode from the closed form (13)
@@ -231,10 +231,8 @@ def _draw_modes(axes, flow: Table) -> None:
     for place, (mode, eigenvalue) in enumerate(zip(modes, eigenvalues, strict=True)):
         colour = colormaps["viridis"](0.9 * place / max(len(modes) - 1, 1))
         line, ode = flow.get("mode (13)", mode), flow.get("mode", mode)
-        # Densest at the start, where the modes move.
-        shown = np.round((len(ode) - 1) * np.linspace(0, 1, POINTS) ** 2).astype(int)
         axes.plot(line["x"], line["y"], color=colour)
-        axes.plot(ode["x"].iloc[shown], ode["y"].iloc[shown], color=colour, **ODE)
+        axes.plot(ode["x"], ode["y"], color=colour, markevery=APART, **ODE)
         names.append((f"{eigenvalue:.2f}", float(line["y"].iloc[-1]), colour))
     axes.set(xlabel=TIME, ylabel="a on eigenvectors of C", title="Gaussian data, B = 0")
     style.label_right(axes, names, 0.08)

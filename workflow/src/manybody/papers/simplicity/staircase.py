@@ -6,6 +6,7 @@ sections 3 and 6)
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,12 +17,16 @@ from manybody.io import tables
 from manybody.io.options import Block, Seeds, key, refers
 from manybody.papers import inputs as needed
 from manybody.papers import style, training_runs
+from manybody.papers.claims import Comparison, near
 from manybody.papers.figure import Adopting, Figure
 from manybody.papers.inputs import Displacements, Trained
 
 ON_LINE = 0.004  # nats per token: a loss this near to a line is on it
 REACHED = 0.8  # share of the way from the line below to the true conditionals
 MOVED = 0.1  # mean square displacement at which a layer has moved
+SOME = 0.25  # share of the seeds
+ENOUGH = 6  # seeds of which all must agree to show a rule: below 3 % by a coin
+EXACT = 1.959964  # standard errors of a normal distribution's interval of 95 %, for exact tests
 NOWHERE = "0.55"  # colour of runs that rest on no line, and of single sites
 
 
@@ -341,3 +346,48 @@ def marginal_loss(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
 def order_colour(order: int) -> str:
     """The colour of an order of interaction."""
     return style.ORDERS.get(order, style.ORDERS[6])
+
+
+# --- What is judged -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Share(Comparison):
+    """A share of `runs` runs, with the exact interval of Clopper and Pearson."""
+
+    deviations: float = EXACT
+
+    def interval(self, deviations=None):
+        from scipy.special import ndtr
+        from scipy.stats import binomtest
+
+        if self.unusable:
+            return math.nan, math.nan
+        level = 1 - 2 * float(ndtr(-(deviations or self.deviations)))
+        found = binomtest(round(self.value * self.runs), self.runs).proportion_ci(level)
+        return float(found.low), float(found.high)
+
+
+def share(label: str, count: int, runs: int, unusable: str = "") -> Share:
+    """The share of `runs` seeds that do, which must be above a quarter."""
+    value = count / runs
+    error = math.sqrt(value * (1 - value) / runs)
+    label = f"{label} ({count} of {runs} seeds)"
+    return Share(label, value, error, (SOME, math.inf), runs, unusable=unusable)
+
+
+def always(label: str, seen: list[bool]) -> Comparison:
+    """A rule without exception: one seed breaks it, six that keep it are enough for a yes."""
+    value = sum(seen) / len(seen) if seen else math.nan
+    few = f"{len(seen)} seeds tell, {ENOUGH} are needed" if all(seen) and len(seen) < ENOUGH else ""
+    label = f"{label} (in {sum(seen)} of {len(seen)} seeds that tell)"
+    return near(label, value, 0.0, 1.0, 1e-9, unusable=few)
+
+
+class Statement(NamedTuple):
+    """A statement about a staircase, its comparisons, and what one of them must show."""
+
+    text: str
+    compare: Callable[[Staircase], list[Comparison]]
+    rule: str
+    beyond: bool = False
