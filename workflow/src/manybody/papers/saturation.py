@@ -103,8 +103,14 @@ def read_kinds(
     generator = np.random.default_rng(SEED)
 
     def read(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        steps, sums, counts = _cube(losses[losses["target"] == name])
-        start, chains = targets[name].get("rows"), sums.shape[-1]
+        # Loss sums and predictions (students, checkpoints, chains).
+        keys = ["seed", "step", "sequence"]
+        mine = losses[losses["target"] == name].sort_values(keys)
+        sums, counts = (
+            mine[column].to_numpy(float).reshape([mine[key].nunique() for key in keys])
+            for column in ("loss_sum", "predictions")
+        )
+        steps, start, chains = mine["step"].unique(), targets[name].get("rows"), sums.shape[-1]
         key = (tuple(start) if start else name, chains)
         if key not in draws:
             each = np.full(chains, 1 / chains)
@@ -119,13 +125,3 @@ def read_kinds(
         stacked = np.stack(times, axis=-1), np.stack(resampled, axis=-1)
         found.append(Kind(*stacked, float(np.max(widths)), min(chains)))
     return found
-
-
-def _cube(losses: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Steps, and loss sums and predictions (students, checkpoints, chains), of one target."""
-    ordered = losses.sort_values(["seed", "step", "sequence"])
-    shape = tuple(ordered[key].nunique() for key in ("seed", "step", "sequence"))
-    sums, counts = (
-        ordered[key].to_numpy(float).reshape(shape) for key in ("loss_sum", "predictions")
-    )
-    return np.sort(ordered["step"].unique()), sums, counts

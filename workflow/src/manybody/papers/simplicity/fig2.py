@@ -24,7 +24,6 @@ from manybody.papers.simplicity.staircase import (
     Inputs,
     Lines,
     Staircase,
-    Statement,
     share,
 )
 
@@ -131,20 +130,20 @@ def _plateaus(found: Staircase) -> list[Comparison]:
 
 
 STATEMENTS = {
-    "lines": Statement(
+    "lines": (
         "Conditionals of each order of interaction have a lower loss than those of the order below "
         "(figure 2b)",
         _lines,
         "a line lies above the next by three standard errors, or on the training set",
     ),
-    "shallow-networks": Statement(
+    "shallow-networks": (
         "One layer ends at the 2-body line; two layers rest there and end at the 3-body line "
         "(figure 2b)",
         _shallow,
         f"one layer ends within {ONE_LAYER:g} nats of the 2-body line; two are within {ON_LINE:g} "
         f"of it for {PLATEAU:g} epochs or more and end within {ON_LINE:g} of the 3-body line",
     ),
-    "three-layers": Statement(
+    "three-layers": (
         "The deepest network rests at each line below the order of the data, then comes to the "
         "true conditionals (figure 2b)",
         _three_layers,

@@ -10,8 +10,8 @@ from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import fig2, staircase
-from manybody.papers.simplicity.fig2_seeds import claims_of
-from manybody.papers.simplicity.staircase import Staircase, Statement
+from manybody.papers.simplicity.fig2_seeds import BEYOND, claims_of
+from manybody.papers.simplicity.staircase import Staircase
 
 
 class Block(Figure):
@@ -49,20 +49,17 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 def claims(tables: Tables) -> list[records.Claim]:
     """One record: all that figure 2 shows, in each reading."""
-    shown = [statement for statement in fig2.STATEMENTS.values() if not statement.beyond]
+    shown = [one for name, one in fig2.STATEMENTS.items() if name not in BEYOND]
 
     def compare(found: Staircase) -> list[records.Comparison]:
-        parts = [part for statement in shown for part in statement.compare(found)]
+        parts = [part for _, comparisons, _ in shown for part in comparisons(found)]
         return [replace(part, label=f"{found.name}, {part.label}") for part in parts]
 
-    rules = "; ".join(statement.rule for statement in shown[1:])
-    everything = Statement(
-        "The paper's literal recipe for J and U gives the staircase of figure 2",
-        compare,
-        f"lines in the order of interaction; {rules}",
-    )
+    rules = "; ".join(rule for _, _, rule in shown[1:])
+    text = "The paper's literal recipe for J and U gives the staircase of figure 2"
+    statement = text, compare, f"lines in the order of interaction; {rules}"
     sources = [part.found for part in tables.parts]
-    return claims_of("fig2_literal", {"staircase": everything}, sources)
+    return claims_of("fig2_literal", {"staircase": statement}, sources)
 
 
 @style.in_house_style

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -24,10 +23,10 @@ from manybody.papers.simplicity.students import (
     Pair,
     Run,
     StudentFigure,
-    StudentInputs,
     Test,
     read_evaluated,
 )
+from manybody.papers.simplicity.students import StudentInputs as Inputs
 
 VERBATIM = 0.01  # share of test blocks that may stand in the training text
 EMPTY = {"linestyle": "--", "markerfacecolor": "white"}  # looks of a curve beside a full one
@@ -78,15 +77,7 @@ class Block(StudentFigure):
                 )
 
 
-class Inputs(StudentInputs):
-    """Generators, their chains, and a student that is tested on them."""
-
-
-class Curve(NamedTuple):
-    """Rows of what is drawn, and legend, colour, line and marker."""
-
-    rows: pd.DataFrame
-    looks: dict
+Curve = tuple[pd.DataFrame, dict]  # rows of what is drawn; legend, colour, line and marker
 
 
 @dataclass(frozen=True)
@@ -121,7 +112,7 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
     }
     judged = [(one, sweep) for one in shown for sweep in sorted({min(20, _end(one)), _end(one)})]
     return Tables(
-        style.gathered([curve.rows for curves in panels.values() for curve in curves]),
+        style.gathered([rows for curves in panels.values() for rows, _ in curves]),
         panels,
         shown[0].about["energy"],
         labels.network(student.about["description"]),
@@ -163,7 +154,7 @@ def _losses(panel: str, run: Evaluated, target: str, label: str, **looks) -> Cur
     curve = curve[(curve["target"] == target) & (curve["step"] > 0)]
     numbers = curve["step"], curve["loss"], curve["loss_se"]
     rows = style.points(panel, label, run.about["seed"], *numbers)
-    return Curve(rows, looks | {"label": label})
+    return rows, looks | {"label": label}
 
 
 def _score(one: Chains) -> Curve:
@@ -173,7 +164,7 @@ def _score(one: Chains) -> Curve:
     state = f"$\\hat R$ = {rhat_of(one.trace):.2g}, {kept:.0%} of the start kept"
     looks = {"label": f"{label}\n{state}", "color": style.generator_colour(description)}
     numbers = one.trace["sweep"], one.trace["score"], one.trace["score_se"]
-    return Curve(style.points("b", label, one.about["chain_seed"], *numbers), looks)
+    return style.points("b", label, one.about["chain_seed"], *numbers), looks
 
 
 def _sweeps(student: Evaluated, block: Block) -> list[Curve]:

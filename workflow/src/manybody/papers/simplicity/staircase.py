@@ -351,6 +351,10 @@ def order_colour(order: int) -> str:
 # --- What is judged -------------------------------------------------------------------------------
 
 
+# A statement, the comparisons for it, and the rule of one of them.
+Statement = tuple[str, Callable[[Staircase], list[Comparison]], str]
+
+
 @dataclass(frozen=True)
 class Share(Comparison):
     """A share of `runs` runs, with the exact interval of Clopper and Pearson."""
@@ -382,12 +386,3 @@ def always(label: str, seen: list[bool]) -> Comparison:
     few = f"{len(seen)} seeds tell, {ENOUGH} are needed" if all(seen) and len(seen) < ENOUGH else ""
     label = f"{label} (in {sum(seen)} of {len(seen)} seeds that tell)"
     return near(label, value, 0.0, 1.0, 1e-9, unusable=few)
-
-
-class Statement(NamedTuple):
-    """A statement about a staircase, its comparisons, and what one of them must show."""
-
-    text: str
-    compare: Callable[[Staircase], list[Comparison]]
-    rule: str
-    beyond: bool = False
