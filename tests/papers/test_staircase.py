@@ -342,7 +342,7 @@ def test_the_literal_recipe_has_a_row_of_panels_for_each_part(planted):
     made = fig2_literal.tables(fig2_literal.Inputs(parts=parts), None)
     figure = fig2_literal.draw(made)
     assert faults(figure) == []
-    assert len(figure.axes) == 6
+    assert len(figure.axes) == 8
     assert made.drawn["panel"].str.contains("^(?:many-body|ones): ").all()
 
 

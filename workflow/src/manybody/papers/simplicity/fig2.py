@@ -118,11 +118,10 @@ def _plateaus(found: Staircase) -> list[Comparison]:
         return []
     levels = [line.loss for line in found.lines.descending]
     runs = group.runs.values()
-    unusable = ""
+    coarse = any(not run.spacing <= FINE for run in runs)
+    unusable = "checkpoints are too far apart" if coarse else ""
     if any(abs(high - low) < 2 * ON_LINE for low, high in pairwise(levels)):
         unusable = f"lines are closer than {2 * ON_LINE:g}"
-    elif not all(run.spacing <= FINE for run in runs):
-        unusable = "checkpoints are too far apart"
     rests = sum(all(run.dwell(line.loss) >= PLATEAU for line in under) for run in runs)
     names = " and ".join(f"{line.order}-body" for line in under)
     label = f"{group.label}: rests {PLATEAU:g} epochs on the {names} lines"
@@ -165,38 +164,38 @@ def claims(tables: Tables) -> list[Claim]:
 @style.in_house_style
 def draw(tables: Tables):
     """(b) losses, (c) displacements below, (d) all ends beside, on the same axis of losses."""
+    figure = style.new(2, 4.9)
+    draw_in(figure, tables)
+    return figure
+
+
+def draw_in(figure, tables: Tables, name: str = "") -> None:
+    """The panels in a figure or in a part of one that has a name."""
     from matplotlib.lines import Line2D
 
-    found = tables.found
-    figure = style.new(2, 4.9)
+    found, deepest = tables.found, tables.found.deepest
     mosaic = [["b", "d"], ["c", "words"]]
     axes = figure.subplot_mosaic(mosaic, width_ratios=(2.1, 1), height_ratios=(1.4, 1))
     axes["c"].sharex(axes["b"])
     axes["d"].sharey(axes["b"])
-    draw_panels(axes["b"], axes["d"], axes["c"], tables, 3)
-    axes["b"].set(title=f"(b) {title(found)}", ylabel="held-out loss (nats per token)")
+    of_seeds.draw_losses(axes["b"], found.networks, found.lines)
+    shares = " ".join(f"{share:.2f}" for share in found.shares)
+    axes["b"].set(title=f"(b) {name}{found.sizes}, shares {shares}")
+    axes["b"].set(ylabel="held-out loss (nats per token)")
     axes["b"].tick_params(labelbottom=False)
+    # In the room above the lines and below single sites, which runs leave early.
+    place = dict(loc="upper right", bbox_to_anchor=(1.0, 0.94), ncols=3)
+    axes["b"].legend(**place, columnspacing=1.0, handlelength=1.2)
+    _draw_displacements(axes["c"], tables.drawn)
+    axes["c"].set(title=f"(c) n = {deepest.layers}, seed {deepest.chosen}", xlabel="training epoch")
+    _draw_ends(axes["d"], found.groups, found.lines)
     axes["d"].set(title="(d) every run at the end")
+    axes["d"].tick_params(labelleft=False)
     axes["words"].axis("off")
     ring = Line2D([], [], linestyle="", label="the run drawn thick", **RING)
     place = dict(loc="center left", bbox_to_anchor=(-0.1, 0.5), handletextpad=0.2, borderpad=0)
-    of_seeds.legend_of_ends(
-        axes["words"], found.lines, [found.deepest, *found.protocols], ring, **place
-    )
-    return figure
-
-
-def draw_panels(losses, ends, moves, tables: Tables, columns: int) -> None:
-    """Panels (b), (d) and (c) on three axes; the legend of (b) has so many columns."""
-    found, deepest = tables.found, tables.found.deepest
-    of_seeds.draw_losses(losses, found.networks, found.lines)
-    # In the room above the lines and below single sites, which runs leave early.
-    place = dict(loc="upper right", bbox_to_anchor=(1.0, 0.94), ncols=columns)
-    losses.legend(**place, columnspacing=1.0, handlelength=1.2)
-    _draw_ends(ends, found.groups, found.lines)
-    ends.tick_params(labelleft=False)
-    _draw_displacements(moves, tables.drawn)
-    moves.set(title=f"(c) n = {deepest.layers}, seed {deepest.chosen}", xlabel="training epoch")
+    groups = [deepest, *found.protocols]
+    of_seeds.legend_of_ends(axes["words"], found.lines, groups, ring, **place)
 
 
 def _draw_ends(axes, groups: Sequence[Group], lines: Lines) -> None:
@@ -245,11 +244,6 @@ def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
     axes.set(xlim=(0, None), yscale="log")
     axes.set_ylabel("$|A(t)-A(0)|^2/L^2 + |V(t)-V(0)|^2/|V|^2$", fontsize=style.SMALL)
     axes.legend(frameon=True, framealpha=0.9, edgecolor="none", reverse=True)
-
-
-def title(found: Staircase) -> str:
-    """The source in a few words: L, |V|, how large the shares of each order are."""
-    return f"{found.sizes}, shares {' '.join(f'{share:.2f}' for share in found.shares)}"
 
 
 def caption(inputs: Inputs, block: Block) -> str:

@@ -64,16 +64,11 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 @style.in_house_style
 def draw(tables: Tables):
-    """A row of panels (b), (d), (c) for each part."""
-    figure = style.new(2, 2.45 * len(tables.parts))
-    rows = figure.subplots(len(tables.parts), 3, width_ratios=(2.0, 1.0, 1.5), squeeze=False)
-    for part, (losses, ends, moves) in zip(tables.parts, rows, strict=True):
-        found = part.found
-        ends.sharey(losses)
-        fig2.draw_panels(losses, ends, moves, part, 1)
-        losses.set(xlabel="training epoch", ylabel="held-out loss\n(nats per token)")
-        losses.set_title(f"(b) {found.name}: {fig2.title(found)}")
-        ends.set_xlabel("(d) layers n")
+    """The panels of figure 2 for each part, one below the other."""
+    figure = style.new(2, 4.3 * len(tables.parts))
+    places = figure.subfigures(len(tables.parts), 1, squeeze=False).flat
+    for place, part in zip(places, tables.parts, strict=True):
+        fig2.draw_in(place, part, f"{part.found.name}: ")
     return figure
 
 
@@ -86,7 +81,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         for part in inputs.parts
     )
     return (
-        "Figure 2 by the paper's literal recipe for the interactions J and U, a row for each of "
+        "Figure 2 by the paper's literal recipe for the interactions J and U, once for each of "
         "its readings.\n\n"
         "J and U are means of products of random vectors whose variables take two values with "
         "probability 0.8; which two, ±1 or 0 and 1, is left to the reader. Panels as in figure 2: "

@@ -317,7 +317,7 @@ def _colour(line: Line, lines: Lines) -> str:
 
 
 def legend_of_ends(place, lines: Lines, groups: Sequence[Group], *others, **looks) -> None:
-    """A mark for each class that occurs, and the best ones, with the numbers of runs.
+    """A mark for each class that occurs, and for each line, with the numbers of runs.
 
     place: figure or axes. The title has the groups, two a line.
     """
@@ -326,7 +326,7 @@ def legend_of_ends(place, lines: Lines, groups: Sequence[Group], *others, **look
     handles = []
     for kind, end in lines.classes.items():
         counts = [group.count(kind) for group in groups]
-        if any(counts) or kind == "reached" or kind.startswith("on "):
+        if any(counts) or end.marker == "o":
             label = f"{' | '.join(map(str, counts))}  {end.words}"
             handles.append(Line2D([], [], label=label, **end.looks))
     names = [f"{group.label} ({len(group.runs)})" for group in groups]

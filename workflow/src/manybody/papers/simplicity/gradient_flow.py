@@ -17,14 +17,14 @@ from manybody.papers.figure import Figure
 from manybody.papers.inputs import Theory
 from manybody.papers.readings import Table
 
-# Okabe and Ito's colours, one a case, and the looks of what the cases are compared with.
+# Okabe and Ito's colours, one a case; the sampled control, which lies on the exact one, is dashed.
 LOOKS = {
-    "product": ("#D55E00", "x₀ += s x₁x₂"),
-    "product, decay": ("#E69F00", "the same, with decay"),
-    "squares": ("#009E73", "x₀ += s |x|²/L"),
-    "minus squares": ("#56B4E9", "x₀ −= s |x|²/L"),
-    "Gaussian": ("#444444", "Gaussian"),
-    "Gaussian, sampled": ("#BBBBBB", "Gaussian, sampled"),
+    "product": ("#D55E00", "x₀ += s x₁x₂", "-"),
+    "product, decay": ("#E69F00", "the same, with decay", "-"),
+    "squares": ("#009E73", "x₀ += s |x|²/L", "-"),
+    "minus squares": ("#56B4E9", "x₀ −= s |x|²/L", "-"),
+    "Gaussian": ("#444444", "Gaussian", "-"),
+    "Gaussian, sampled": ("#BBBBBB", "Gaussian, sampled", (0, (3, 3))),
 }
 DRAWN = {  # by panel the quantities of each series, and the names of their curves
     "a": {"mode (13)": "mode {}, closed form", "mode": "mode {}, ODE"},
@@ -76,7 +76,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 def tables_of(flow: Table) -> Tables:
     """The tables of a flow."""
     series = {"a": flow.series("mode"), "b": [""], "c": flow.series("norm"), "d": LOOKS, "e": LOOKS}
-    series["f"] = _without_decay(flow)
+    series["f"] = [case for case in LOOKS if not flow.about["decays"][case]]
     parts = [
         flow.get(quantity, one).assign(panel=panel, series=name.format(one))
         for panel, names in DRAWN.items()
@@ -84,10 +84,6 @@ def tables_of(flow: Table) -> Tables:
         for quantity, name in names.items()
     ]
     return Tables(style.gathered(parts), flow)
-
-
-def _without_decay(flow: Table) -> list[str]:
-    return [case for case in LOOKS if not flow.about["decays"][case]]
 
 
 def claims(tables: Tables) -> list[records.Claim]:
@@ -203,17 +199,12 @@ def draw(tables: Tables):
     for letter, axes in panels.items():
         axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
     handles = [
-        Line2D([], [], color=colour, linestyle=_line(case), label=label)
-        for case, (colour, label) in LOOKS.items()
+        Line2D([], [], color=colour, linestyle=line, label=label)
+        for colour, label, line in LOOKS.values()
     ]
     title = "d, e, f: what the target x₀ = a*·x + noise gains (its mean is taken off)"
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), title=title)
     return figure
-
-
-def _line(case: str):
-    """Dashes for the sampled control, which lies on the exact one."""
-    return (0, (3, 3)) if case.endswith("sampled") else "-"
 
 
 def _legend(axes, named: dict[str, dict], columns: int = 1, **looks) -> None:
@@ -269,19 +260,18 @@ def _draw_norms(axes, flow: Table) -> None:
 def _draw_cases(growth, losses, rates, flow: Table) -> None:
     """Panels (d) to (f): |B|, the loss, and the rates of each case."""
     highest = max(flow.y("growth", case).max() for case in LOOKS)
-    free = _without_decay(flow)
-    for case, (colour, _) in LOOKS.items():
+    for case, (colour, _, line) in LOOKS.items():
         norms, linear = flow.get("growth", case), flow.get("linear law", case)
         linear = linear[linear["y"] < 3 * highest]
         growth.plot(linear["x"], linear["y"], color=colour, linewidth=1.0, **DOTTED)
-        growth.plot(norms["x"], norms["y"], color=colour, linestyle=_line(case))
+        growth.plot(norms["x"], norms["y"], color=colour, linestyle=line)
         loss, best = flow.get("loss", case), flow.y("best linear", case)[0]
-        losses.plot(loss["x"], loss["y"], color=colour, linestyle=_line(case))
+        losses.plot(loss["x"], loss["y"], color=colour, linestyle=line)
         losses.axhline(best, color=colour, linewidth=1.0, **DOTTED)
         for name, looks in (("rate", {"marker": "o"}), ("symmetric", OF_PAPER)):
             found = flow.get(name, case)
             ranks = (found["x"] - 1) / max(len(found) - 1, 1)
-            if case in free:
+            if not flow.about["decays"][case]:
                 rates.plot(ranks, found["y"], color=colour, markersize=3, **looks)
     skewness = f"small B, skewed, s = {flow.entry['skewness']:g}"
     growth.set(yscale="log", xlabel=TIME, ylabel="|B|", title=skewness)
