@@ -42,7 +42,7 @@ class Inputs(StudentInputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn, by series; the student; the figure that has the claims, if another one has."""
+    """The rows that are drawn, also by series; the student; the other figure with the claims."""
 
     drawn: pd.DataFrame
     curves: list[tuple[Series, pd.DataFrame]]

@@ -44,7 +44,7 @@ class Block(staircase.StaircaseBlock):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn, and the runs and lines that are judged."""
+    """The rows that are drawn, and the runs and lines that are judged."""
 
     drawn: pd.DataFrame
     found: Staircase
@@ -154,7 +154,7 @@ STATEMENTS = {
 
 
 def claims(tables: Tables) -> list[Claim]:
-    """What the paper says of the plateaus, the ends and the order of the layers."""
+    """The paper's statements on the plateaus, the ends and the order of the layers."""
     return of_seeds.claims_of("fig2", STATEMENTS, [tables.found])
 
 

@@ -32,7 +32,7 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn, its panels named by their part; the tables of each part."""
+    """The rows that are drawn, whose panels are named by their part; the tables of each part."""
 
     drawn: pd.DataFrame
     parts: list[fig2.Tables]

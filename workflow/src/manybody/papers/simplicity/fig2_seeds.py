@@ -64,7 +64,7 @@ class Inputs(staircase.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn; runs and lines; whether claims about the first recipe stand elsewhere."""
+    """The rows drawn; runs and lines; `reported`: claims on the first recipe stand elsewhere."""
 
     drawn: pd.DataFrame
     found: Staircase
@@ -129,7 +129,7 @@ def _frame(rows: list[tuple]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class MoreOften(Comparison):
-    """How much larger a share of runs is than that of others; p values of Fisher's exact test.
+    """The excess of a share of runs over that of others; p values of Fisher's exact test.
 
     more, fewer: one-sided, that so many or more of the first runs, or so few, would be seen if both
     shares were one.
@@ -220,7 +220,7 @@ OF_FIRST_RECIPE = {
 
 
 def claims(tables: Tables) -> list[Claim]:
-    """Which recipes reach the data's order; of the first recipe what no other figure has."""
+    """Recipes against each other; of the first one what no other figure has."""
     statements = {"recipes": RECIPES} if tables.reported else OF_FIRST_RECIPE | {"recipes": RECIPES}
     return claims_of("fig2_seeds", statements, [tables.found])
 

@@ -82,7 +82,7 @@ Curve = tuple[pd.DataFrame, dict]  # rows of what is drawn; legend, colour, line
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn, the same by panel and curve, and comparisons by the name of their claim."""
+    """The rows that are drawn, also by panel and curve; comparisons by the name of their claim."""
 
     drawn: pd.DataFrame
     panels: dict[str, list[Curve]]

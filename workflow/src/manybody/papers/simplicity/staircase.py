@@ -125,7 +125,7 @@ class Line(NamedTuple):
 
 
 class End(NamedTuple):
-    """Where a run can end: in words, and the marker and colour of its point."""
+    """An end that runs have: in words, and the marker and colour of its point."""
 
     words: str
     marker: str
@@ -164,7 +164,7 @@ class Lines:
         return self.descending[1:-1]
 
     def fraction(self, loss: float) -> float:
-        """How far `loss` has come from the line below the data's order to the true conditionals.
+        """The share of the way from the line below the data's order to the true one that `loss` is at.
 
         NaN where that line is not above the true one: there is no way to go.
         """
@@ -189,7 +189,7 @@ class Lines:
 
 
 def classify(end: float, lines: Lines) -> str:
-    """Where a run ended: one of `lines.classes`.
+    """The class of a run by its end, one of `lines.classes`.
 
     `reached` has come 80 % of the way from the line below the data's order to the true
     conditionals; `on k` is within 0.004 nats of the k-body line (the nearest one); `above` has
