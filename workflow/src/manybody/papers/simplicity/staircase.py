@@ -164,7 +164,7 @@ class Lines:
         return self.descending[1:-1]
 
     def fraction(self, loss: float) -> float:
-        """The share of the way from the line below the data's order to the true one that `loss` is at.
+        """The share of the way from the line below the data's order to the true one, at `loss`.
 
         NaN where that line is not above the true one: there is no way to go.
         """
