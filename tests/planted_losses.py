@@ -1,5 +1,6 @@
 """Losses, chains and clones with planted times and qualities, as figures of text read them."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -10,9 +11,7 @@ from manybody.io import sequences, tables
 from manybody.io.manifest import write_manifest
 from manybody.papers.inputs import distinct, with_files
 from manybody.papers.simplicity import fig1, fig3, fig4
-from manybody.papers.simplicity.chains import Chains
-from manybody.papers.simplicity.learning import Student
-from manybody.papers.simplicity.students import Evaluated
+from manybody.papers.simplicity.students import Chains, Evaluated
 
 STEPS = [0, 1, 3, 10, 30, 100, 150, 200, 300, 400, 600, 800, 1000, 1400, 1800, 2200, 2600, 3000]
 SEQUENCES, LENGTH = 40, 16
@@ -173,7 +172,7 @@ def paired(runs, made, noise=0.0, **changes):
     ]
     targets = run.targets | {name: TARGETS[name] for name in both}
     targets["n4-70"] = TARGETS["n4-70"] | {"clone": "n4"}
-    run = run._replace(losses=pd.concat([run.losses, *own]), targets=targets)
+    run = replace(run, losses=pd.concat([run.losses, *own]), targets=targets)
     table = trace(9.0, 13.0, seed=3).assign(**changes)
     agreed = {name: chains(name, table) for name in ("n4", "n4-unigram")}
     return runs | {"n4-test": run}, made | agreed
@@ -198,7 +197,7 @@ def equal_generators(documents, apart=0.0):
 
 def student(seeds=(0, 1, 2), steps=STEPS, targets=TARGETS):
     """A student that was tested on all clones."""
-    return Student.of(Evaluated(STUDENT, losses(seeds, tuple(steps)), targets, HISTORY))
+    return Evaluated(STUDENT, losses(seeds, tuple(steps)), targets, HISTORY)
 
 
 def of_figure_4(block=BLOCK, apart=0.0, **settings):

@@ -104,7 +104,7 @@ def written(folder, write_run):
         "evaluations": {
             "known": dict(source="known", model="bert", seeds=[0, 1, 2], targets=targets)
         },
-        "models": {"bert": {}},
+        "models": {"bert": {"architecture": "bert"}},
         "spectra": {"known": {"seeds": [0, 1, 2]}},
     }
     part = {key: value for key, value in PART.items() if key != "clones"}

@@ -1,4 +1,4 @@
-"""What tests of sources share."""
+"""A fixture that tests of sources share."""
 
 import pytest
 

@@ -372,20 +372,6 @@ def test_a_loss_that_becomes_infinite_with_the_penalty_is_named(tmp_path, monkey
 # --- Fields --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("heads", "rank"), [(1, None), (1, 2), (3, None), (3, 2)])
-def test_each_position_has_its_own_bias(heads, rank):
-    torch.manual_seed(0)
-    model = models.build(describe(bias="site", heads=heads, rank=rank)).double()
-    plain = models.build(describe(bias=False, heads=heads, rank=rank)).double()
-    torch.nn.init.normal_(model.bias)
-    plain.load_state_dict({k: v for k, v in model.state_dict().items() if k != "bias"})
-    tokens = torch.randint(0, 4, (5, 6))
-    rows, positions = torch.tensor([0, 2, 2, 4]), torch.tensor([1, 5, 0, 3])
-    logits = model.masked_logits(tokens, rows, positions)
-    expected = plain.masked_logits(tokens, rows, positions) + model.bias[positions]
-    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-12)
-
-
 def test_fields_are_for_one_layer():
     with pytest.raises(ValueError, match="bias 'site' is for one layer, but layers is 2"):
         models.build(describe(layers=2, bias="site"))

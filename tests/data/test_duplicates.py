@@ -162,7 +162,9 @@ def test_shingles_are_joined_across_pieces(tmp_path):
     spaces = [i for i, character in enumerate(document) if character == " "]
     cut = [0, *spaces[40::90], len(document)]
     parts = [document[a:b] for a, b in itertools.pairwise(cut)]
-    with Shingles(tmp_path) as shingles:
+    files = tmp_path / "shingles", tmp_path / "signatures"
+    with files[0].open("wb") as sets, files[1].open("wb") as signatures:
+        shingles = Shingles(sets, signatures)
         shingles.add([Piece(document, True)])
         shingles.add([Piece(part, part == parts[-1]) for part in parts])
     stored = np.fromfile(tmp_path / "shingles", np.uint64)

@@ -11,7 +11,11 @@ from spin_sources import pair_law
 from benchmarks.gibbs import Bincount, OneHot, sweep
 from manybody.data import enumeration, gibbs, pair_gibbs
 from manybody.data.gibbs_loops import RENEWAL, buffers, initial_logits, move_logits
-from manybody.data.hamiltonian import Hamiltonian, field_scale
+from manybody.data.hamiltonian import (
+    Hamiltonian,
+    field_scale,
+    site_tuples,
+)
 from manybody.data.many_body import draw
 
 VECTORS = dict(vectors=40, variables="signs", probability=0.8)
@@ -29,7 +33,7 @@ def model(order, colours, length=6, vocabulary=3, scale=2.0, seed=0) -> Hamilton
 
 
 class Loops:
-    """What the compiled loops draw from, before the softmax."""
+    """The logits that the compiled loops draw from."""
 
     def __init__(self, hamiltonian: Hamiltonian):
         self.length, self.vocabulary = hamiltonian.length, hamiltonian.vocabulary
@@ -85,24 +89,12 @@ def test_conditionals_are_ratios_of_boltzmann_weights_and_keep_the_law(hamiltoni
     np.testing.assert_allclose(moved, law, atol=1e-14)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("order", "colours"), CASES)
 @pytest.mark.parametrize(("length", "vocabulary"), [(4, 2), (7, 3), (12, 5)])
-def test_loops_have_the_exact_conditionals_to_single_precision(order, colours, length, vocabulary):
-    hamiltonian = model(order, colours, length, vocabulary)
-    tokens = np.random.default_rng(0).integers(0, vocabulary, (30, length))
-    expected = -hamiltonian.beta * hamiltonian.local_fields(tokens)
-    loops = Loops(hamiltonian)
-    for chain, logits in zip(tokens, expected, strict=True):
-        loops.start(chain)
-        scale = max(1, np.abs(expected).max())
-        np.testing.assert_allclose(loops.logits, logits, atol=3e-6 * scale)
-
-
-@pytest.mark.parametrize(("order", "colours"), CASES)
-def test_logits_stay_those_of_the_chain_while_its_colours_change(order, colours):
+def test_logits_stay_those_of_the_chain_while_its_colours_change(
+    order, colours, length, vocabulary
+):
     """As many changes as there may be until the logits are summed anew."""
-    length, vocabulary = 12, 5
     hamiltonian = model(order, colours, length, vocabulary)
     rng = np.random.default_rng(0)
     chain = rng.integers(0, vocabulary, length)
@@ -248,3 +240,13 @@ def test_total_variation_after_ten_sweeps_is_that_of_exact_samples(order, colour
     law = boltzmann(hamiltonian, all_states(3, 6))
     tokens, _ = gibbs.sample(hamiltonian, CHAINS, 10, np.random.SeedSequence(1))
     assert distance(tokens, law, 3) < 1.3 * floor(law, CHAINS)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("length", [1, 2, 3, 5])
+def test_the_subsets_around_a_site_are_all_of_the_others_in_order(length, size):
+    found = site_tuples(length, size)
+    assert found.shape[::2] == (length, size)
+    for site, around in enumerate(found.tolist()):
+        others = [other for other in range(length) if other != site]
+        assert around == [list(subset) for subset in combinations(others, size)]

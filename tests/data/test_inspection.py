@@ -66,6 +66,6 @@ def test_losses_are_those_of_the_n_grams(blocks):
 
 def test_leaks_at_another_length(blocks):
     train, test = blocks
-    counts = overlap(train, test)
+    counts = overlap(train, test.tokens)
     assert inspection.verbatim(train, test, 4) == len(counts["verbatim"]) / len(test) > 0
     assert inspection.verbatim(train, test, 8) < inspection.verbatim(train, test, 4)

@@ -1,4 +1,4 @@
-"""The registry of sources: each kind is a line, its options and its module, and no other place."""
+"""The registry of sources: each kind is a class of keys and a module, and in no other place."""
 
 import ast
 import re
@@ -20,9 +20,9 @@ HEAVY = "numba", "numpy", "scipy", "torch", "tokenizers", "matplotlib"
 
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_a_kind_is_its_options_and_a_module(kind):
-    options = kinds.options(kind)
+    options = kinds.KINDS[kind]
     assert get_args(options.model_fields["kind"].annotation) == (kind,)
-    assert find_spec(kinds.KINDS[kind])
+    assert find_spec(options.module)
     rules = (WORKFLOW / "rules" / "sequences.smk").read_text(encoding="utf-8")
     assert f"\nrule {options.made_by}:" in rules
 
@@ -48,7 +48,8 @@ sys.exit(', '.join(found) or 0)
     "script", sorted((WORKFLOW / "scripts").glob("*.py")), ids=lambda script: script.stem
 )
 def test_options_are_in_the_digest_of_no_stage(script):
-    closure = import_closure(script, tuple(kinds.KINDS.values()))
+    modules = tuple(options.module for options in kinds.KINDS.values())
+    closure = import_closure(script, modules)
     names = [name for name in closure if name.startswith(("manybody.data.options", kinds.__name__))]
     assert not names
 

@@ -79,7 +79,9 @@ def test_trapped_chains_obey_every_conditional_and_are_refused(
     said = r"trapped near their start: .*lower logit_scale \(S = "
     with pytest.raises(SourceError, match=said) as caught:
         run(source, tmp_path)
-    assert ("law of all states" if counted else "from the lowest energy") in str(caught.value)
+    assert ("distribution of all states" if counted else "from the lowest energy") in str(
+        caught.value
+    )
     assert not list(tmp_path.iterdir())
 
 

@@ -1,10 +1,10 @@
 """Interpolated Kneser-Ney: a case by hand, the formula as it is written, sums that are 1."""
 
 from collections import Counter
-from itertools import product
 
 import numpy as np
 import pytest
+from enumerated import all_states
 
 from manybody.data.enumeration import chi_square, numbers
 from manybody.data.ngrams import KneserNey, NGrams
@@ -16,10 +16,6 @@ def text(length=60, seed=3):
     """Tokens of which some runs repeat and some contexts are never seen."""
     shares = [0.6, 0.25, 0.15, 0.0]
     return np.random.default_rng(seed).choice(VOCABULARY, length, p=shares)
-
-
-def every(length):
-    return np.array(list(product(range(VOCABULARY), repeat=length)))
 
 
 def test_a_bigram_by_hand():
@@ -62,7 +58,7 @@ def textbook(stream, order):
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_the_formula_as_it_is_written(order):
-    stream, windows = text(), every(order)
+    stream, windows = text(), all_states(VOCABULARY, order)
     model, expected = KneserNey(stream, VOCABULARY, order), textbook(stream, order)
     found = model.probability(windows)
     np.testing.assert_allclose(found, [expected(w) for w in windows.tolist()], rtol=1e-12)
@@ -72,7 +68,7 @@ def test_the_formula_as_it_is_written(order):
 
 
 def test_sequences_sum_to_1_and_give_the_masked_conditionals():
-    model, rows = NGrams(text(), VOCABULARY, 3), every(5)
+    model, rows = NGrams(text(), VOCABULARY, 3), all_states(VOCABULARY, 5)
     joint = model.next_token(rows).sum(axis=1)
     assert np.exp(joint).sum() == pytest.approx(1, rel=1e-12)
     table = joint.reshape((VOCABULARY,) * 5)
@@ -84,7 +80,7 @@ def test_sequences_sum_to_1_and_give_the_masked_conditionals():
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_draws_are_from_the_law(order):
-    model, rows = NGrams(text(), VOCABULARY, order), every(4)
+    model, rows = NGrams(text(), VOCABULARY, order), all_states(VOCABULARY, 4)
     drawn = model.draw(60000, 4, np.random.default_rng(order))
     p = np.exp(model.next_token(rows).sum(axis=1))
     found = chi_square(p, numbers(drawn, VOCABULARY))

@@ -17,7 +17,7 @@ from manybody.data import gibbs, pair_gibbs
 from manybody.data import potts as source_of
 from manybody.data.hamiltonian import Hamiltonian, read_about
 from manybody.data.many_body import SPLITS, self_test
-from manybody.data.pair_gibbs_loops import REFRESH, pick, refresh, scale
+from manybody.data.pair_gibbs_loops import REFRESH, refresh, scale
 from manybody.data.potts import (
     autocorrelation_time,
     contact_map,
@@ -105,23 +105,6 @@ def test_incremental_weights_are_those_of_the_colours(case):
     again, sums = np.empty_like(fields), np.empty_like(totals)
     refresh(chain, *tables, again, sums)
     np.testing.assert_allclose(weights, again, rtol=5e-5)
-
-
-@njit
-def picked(row, left_out, target):
-    return pick(row, left_out, target)
-
-
-def test_pick_counts_partial_sums():
-    rng = np.random.default_rng(0)
-    for width in (8, 24):
-        row = rng.integers(0, 5, width).astype(np.float32)  # whole numbers: exact sums
-        for left_out in range(width):
-            rest = row.copy()
-            rest[left_out] = 0.0
-            for target in np.arange(0, rest.sum() + 2) - 0.5:
-                found = picked(row, left_out, np.float32(target))
-                assert found == (rest.cumsum() <= target).sum()
 
 
 def test_energies_of_a_run_are_those_of_its_tokens(monkeypatch):

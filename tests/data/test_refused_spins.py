@@ -1,4 +1,4 @@
-"""What sources of spins refuse, many-body and Potts: by the key, and nothing is written."""
+"""Refusals of sources of spins, many-body and Potts: by the key, and nothing is written."""
 
 from pathlib import Path
 

@@ -47,7 +47,7 @@ def digests_now():
     A stage may import any architecture, any source and any theory by name.
     """
     digest = digests.code_digest.__wrapped__  # not what was read before an edit
-    named = [*KINDS.values(), *THEORIES, "manybody.training.lbfgs"]
+    named = [*(kind.module for kind in KINDS.values()), *THEORIES, "manybody.training.lbfgs"]
     named += [
         name for package in ARCHITECTURES.values() for name in (package, f"{package}.network")
     ]
@@ -93,7 +93,7 @@ EDITS = {  # file: old text, new text, jobs whose digest changes
         "papers/potts/recovery.py", "Curve of kind recovery.", "A curve.", {"potts/recovery"}
     ),
     "a description of a source's key": (
-        "data/options/potts.py", "Seed of the draw.", "Other.", set()
+        "data/kinds.py", "Seed of the draw.", "Other.", set()
     ),
     "a description of a model's key": (
         "models/pretrained/options.py", "What it was trained for.", "Other.", set()

@@ -14,7 +14,6 @@ from manybody.data import n_gram_clone
 from manybody.io import tables
 from manybody.io.atomic import ArtifactError
 from manybody.measure import cards, clones
-from manybody.report import cards as in_words
 from manybody.sampling import combinations, metropolis
 from manybody.sampling.reference import reference
 from manybody.sampling.temperature import Schedule
@@ -142,12 +141,12 @@ def test_a_card_has_every_value_of_its_kind(run, name):
     card, exact = run.cards[name], name in (*COUNTED, "ancestral")
     assert lacking(card) == NEVER[name]
     assert card.model_dump().keys() == cards.Card.model_fields.keys()
-    assert (in_words.drawing(card, run.cards.values()) is None) == exact
-    said = in_words.sentence(card)
+    assert (cards.drawing(card, run.cards.values()) is None) == exact
+    said = card.sentence()
     assert "None" not in said
     assert f"{card.states[-1].called} (" in said
     tokens = " of next tokens" if exact else ""
-    assert f"loss{tokens} is {in_words.rounded(card.text)} on text" in said
+    assert f"loss{tokens} is {cards.rounded(card.text)} on text" in said
     assert ("R-hat" in said) != exact
     assert card.why in said
 
@@ -306,9 +305,9 @@ def test_copies_of_n_grams_are_said_above_five_percent(run):
     for share, said in ((0.049, False), (0.051, True)):
         state = card.states[0].model_copy(update={"copied": (share, 0.0)})
         one = card.model_copy(update={"states": [state]})
-        assert in_words.copies(state) == said
+        assert state.copies == said
         assert ("5% of its runs of 8 tokens stand in the training text" in
-                in_words.sentence(one)) == said  # fmt: skip
+                one.sentence()) == said  # fmt: skip
 
 
 def test_n_grams_without_a_possible_test_sequence_have_no_loss_on_text(run):
@@ -319,7 +318,7 @@ def test_n_grams_without_a_possible_test_sequence_have_no_loss_on_text(run):
     mb.write_sequences(run.folder / "never.parquet", found.tokens, VOCABULARY, about)
     card = clones._n_gram_card(run.folder / "never.parquet")
     assert "text" in lacking(card)
-    assert "gives 100% of the test sequences no probability" in in_words.sentence(card)
+    assert "gives 100% of the test sequences no probability" in card.sentence()
 
 
 @pytest.mark.parametrize(

@@ -373,10 +373,6 @@ def test_errors_of_known_maps(couplings):
     assert np.array_equal(gauge.symmetrised(found), gauge.symmetrised(found).T)
     better = gauge.coupling_error(gauge.symmetrised(found), truth)
     assert better.error < gauge.coupling_error(found, truth).error
-    with pytest.raises(ValueError, match="J is zero off the diagonal"):
-        gauge.coupling_error(found, np.eye(LENGTH))
-    with pytest.raises(ValueError, match=r"A has shape \(8, 8\) and J \(8, 7\)"):
-        gauge.coupling_error(found, truth[:, :7])
 
 
 def test_unseen_colours_do_not_count():
@@ -390,8 +386,6 @@ def test_unseen_colours_do_not_count():
     assert gauge.value_error(values, colours, frequencies, 1.0) < 1e-30
     colours[:, 3] += draw.standard_normal(VOCABULARY)
     assert gauge.value_error(values, colours, frequencies, 1.0) > 1e-3
-    with pytest.raises(ValueError, match=r"the frequencies \(4,\)"):
-        gauge.value_error(values, colours, frequencies[:4])
 
 
 def test_renormalised_rows_sum_to_one_without_the_diagonal():

@@ -185,7 +185,7 @@ def test_room_is_measured_in_half_widths_and_from_the_nearer_edge():
     assert Comparison("c", 0.6, 0.01, (0.5, 3.0)).room() == pytest.approx(0.1 / 0.02)
     assert Comparison("c", 0.4, 0.01, (0.5, 3.0)).room() == pytest.approx(-0.1 / 0.02)
     assert judged("i", "s", [small, near], **RULES).value == 0.9
-    assert math.isnan(of(1.0, math.nan).room())
+    assert of(1.0, math.nan).room() == math.inf
     assert of(0.5, 0.0).room() > 1e290
 
 
@@ -235,8 +235,6 @@ def test_nothing_to_compare_is_not_run():
     assert (found.verdict, found.because) == ("not-run", "there is nothing to compare")
     assert math.isnan(found.value)
     assert (found.scope, found.beyond) == ("here", True)
-    with pytest.raises(ValueError, match="found the verdict 'perhaps'; expected one of yes, no"):
-        dataclasses.replace(found, verdict="perhaps")
 
 
 # --- Files ----------------------------------------------------------------------------------------

@@ -131,24 +131,6 @@ def test_captions_are_short_and_rendered_as_they_are_meant(overlays):
     assert {name: faults(text) for name, text in found.items() if faults(text)} == {}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "It is so at L = 16.\n**Two controls.** More.Yes",
-        "It is so.More.",
-        "An *open emphasis.",
-        "1 runs were made.",
-        "The one , the other.",
-        "A run of seed None.",
-        "Unescaped: {name}.",
-        "word " * (WORDS + 1),
-    ],
-)
-def test_faults_of_a_caption_are_found(text):
-    assert faults(text)
-    assert faults("It is so at L = 16.\n\n**Two.** E.g. 2 runs, n:\n\n- *a*: b\n") == []
-
-
 def test_captions_name_no_corpus_that_is_not_in_use():
     config = load()
     config["corpora"]["letters"] = OWN

@@ -10,7 +10,7 @@ from legible import faults
 from planted_losses import FIG3
 
 from manybody.papers import style
-from manybody.papers.simplicity import chains, fig3
+from manybody.papers.simplicity import fig3, students
 
 SWEEP = np.arange(41)
 RISES = 0.1 * SWEEP
@@ -32,11 +32,11 @@ def of_score(score):
     ],
 )
 def test_a_score_that_settles_and_one_that_still_rises(score, sweeps, verdict):
-    assert chains.settled(of_score(score), sweeps).verdict() == verdict
+    assert of_score(score).settled(sweeps).verdict() == verdict
 
 
 def test_a_score_that_rises_evenly_drifts_by_a_quarter():
-    part = chains.settled(of_score(RISES), 40)
+    part = of_score(RISES).settled(40)
     assert (part.value, part.error) == pytest.approx((0.25, 0.0), abs=1e-12)
 
 
@@ -45,7 +45,7 @@ def test_noise_about_a_settled_score_does_not_count_as_drift():
     answers = []
     for _ in range(40):
         score = np.r_[0.0, np.full(40, 5.0) + rng.normal(0, 0.1, 40)]
-        answers.append(chains.settled(of_score(score), 40).verdict())
+        answers.append(of_score(score).settled(40).verdict())
     assert answers.count("no") <= 4
 
 
@@ -62,19 +62,19 @@ def moved(name="n4", changed=0.95, rhat=1.01, score=9.0):
     [(0.98, "yes"), (0.88, "undecided"), (0.6, "no"), (math.nan, "undecided")],
 )
 def test_a_start_is_forgotten_where_less_than_a_tenth_is_left(changed, verdict):
-    part = chains.forgotten(moved(changed=changed), 20)
+    part = moved(changed=changed).forgotten(20)
     assert part.verdict() == verdict
     if changed == 0.6:
         assert (part.value, part.error) == pytest.approx((0.4, math.sqrt(0.24 / 160)))
-    assert chains.forgotten(moved(changed=0.98), 3).verdict() == "no"
-    assert chains.forgotten(moved(changed=0.98), 30).verdict() == "undecided"
+    assert moved(changed=0.98).forgotten(3).verdict() == "no"
+    assert moved(changed=0.98).forgotten(30).verdict() == "undecided"
 
 
 @pytest.mark.parametrize(
     ("rhat", "verdict"), [(1.01, "yes"), (1.06, "no"), (2.8, "no"), (math.nan, "undecided")]
 )
 def test_chains_are_mixed_below_an_rhat_of_1_05(rhat, verdict):
-    assert chains.mixed(moved(rhat=rhat)).verdict() == verdict
+    assert moved(rhat=rhat).mixed().verdict() == verdict
 
 
 def own_losses(mean, seed):
@@ -94,7 +94,7 @@ def own_losses(mean, seed):
 def test_chains_from_text_and_from_noise_agree_within_two_errors(score, loss, verdicts):
     text, noise = moved(), moved("n4-unigram", score=score)
     losses = own_losses(1.2, 1), own_losses(loss, 2)
-    found = chains.agreement(text, noise, losses, 20)
+    found = students.agreement(text, noise, losses, 20)
     assert [part.verdict() for part in found] == verdicts
     assert found[0].error == pytest.approx(0.07 * math.sqrt(2))
     assert [part.value for part in found][:1] == pytest.approx([score - 9.0], nan_ok=True)

@@ -19,7 +19,7 @@ from planted_kinds import (
     generators,
     losses,
 )
-from planted_losses import LENGTH, clone
+from planted_losses import LENGTH, Evaluated, clone
 
 from manybody.papers.claims import margin
 from manybody.papers.saturation import SATURATION, Kind, read_kinds
@@ -77,11 +77,11 @@ def test_each_part_of_the_error_is_the_planted_one():
     rng = np.random.default_rng(3)
     late, early = kinds_of(rng, 0.0, 0.2, 0.1, 0.05, (4000, 2, 4000))
     found = comparison.interval(late, early, (0.1**2, 2))
-    assert found.students == pytest.approx(0.2 / math.sqrt(4000), rel=0.05)
-    assert found.generators == pytest.approx(0.1)
+    assert found.parts["students"] == pytest.approx(0.2 / math.sqrt(4000), rel=0.05)
+    assert found.parts["generators"] == pytest.approx(0.1)
     # Two kinds of two generators each, whose chains are independent: 0.05 again.
-    assert found.chains == pytest.approx(0.05, rel=0.05)
-    parts = (found.students, found.generators, found.chains)
+    assert found.parts["chains"] == pytest.approx(0.05, rel=0.05)
+    parts = list(found.parts.values())
     assert found.error == pytest.approx(math.hypot(*parts))
     expected = math.hypot(2 * parts[0], margin(parts[1], 3), margin(parts[2], 620))
     assert found.half == pytest.approx(expected, rel=0.01)
@@ -118,7 +118,7 @@ def test_one_student_decides_nothing():
 
 
 def of(low, high):
-    return Interval((low + high) / 2, 0.1, (high - low) / 2, 0.1, 0.1, 0.1)
+    return Interval((low + high) / 2, 0.1, (high - low) / 2)
 
 
 def verdict(*intervals, unusable=""):
@@ -162,7 +162,8 @@ def compared(late, early, apart=0.0, targets=TARGETS, **settings):
     """The comparison of BERT's clones with the wide model's, of planted times."""
     table = losses({name: late for name in LATE} | {name: early for name in EARLY}, **settings)
     given = generators(apart)
-    (made,) = comparison.compare(table, targets, given, "test", [(LATE, EARLY)], 200)
+    student = Evaluated({}, table, targets)
+    (made,) = comparison.compare(student, given, "test", [(LATE, EARLY)], 200)
     return made
 
 
@@ -172,7 +173,7 @@ def test_a_planted_order_is_found():
     assert made.words == "BERT, any order against n = 2, order 3, rank 64"
     five, two = made.parts()
     one = made.found[0.05]
-    assert (five.value, five.error, *five.interval()) == (one.value, one.error, one.low, one.high)
+    assert (five.value, five.error, five.half) == one[:3]
     assert "5% of the drop left" in five.label
     assert "2% of the drop left" in two.label
 
@@ -230,9 +231,10 @@ def test_the_premise_is_that_of_the_pair_that_is_farthest_apart():
 def test_one_generator_of_each_kind_has_an_interval_of_these_two():
     table = losses({"bert-0": 1200, "wide-0": 600})
     pairs = [(LATE[:1], EARLY[:1])]
-    (made,) = comparison.compare(table, TARGETS, generators(), "test", pairs, 200)
+    student = Evaluated({}, table, TARGETS)
+    (made,) = comparison.compare(student, generators(), "test", pairs, 200)
     assert verdict(*made.found.values()) == "yes"
-    assert math.isnan(made.found[0.05].generators)
+    assert math.isnan(made.found[0.05].parts["generators"])
 
 
 def test_chains_from_the_same_starts_are_drawn_together():
@@ -246,7 +248,7 @@ def test_chains_from_the_same_starts_are_drawn_together():
 
     def error(targets):
         kinds = read_kinds(table, targets, pair, 0.05, 400)
-        return comparison.interval(*kinds, (math.nan, 0)).chains
+        return comparison.interval(*kinds, (math.nan, 0)).parts["chains"]
 
     noise = TARGETS["wide-0"] | {"rows": None, "chain_init": "unigram"}
     apart = TARGETS | {"wide-0": noise}
@@ -268,7 +270,7 @@ def test_the_bootstrap_has_the_spread_of_new_chains():
         kinds = read_kinds(pd.concat(frames), targets, pair, 0.05, 200)
         found.append(comparison.interval(*kinds, (math.nan, 0)))
     spread = np.std([one.value for one in found], ddof=1)
-    assert np.mean([one.chains for one in found]) == pytest.approx(spread, rel=0.3)
+    assert np.mean([one.parts["chains"] for one in found]) == pytest.approx(spread, rel=0.3)
 
 
 def test_the_generators_of_two_kinds_of_chains_are_counted_once():
@@ -282,8 +284,8 @@ def test_the_generators_of_two_kinds_of_chains_are_counted_once():
     times |= {"noise-0": 900, "noise-1": 900}
     table = losses(times, student=0.0, generator=0.0)
     pairs = [(LATE, EARLY), (LATE, list(noise)), (STOPPED, LOW)]
-    made = comparison.compare(table, targets, generators(), "test", pairs, 50)
+    made = comparison.compare(Evaluated({}, table, targets), generators(), "test", pairs, 50)
     between = math.log(1.5) ** 2 / 2
-    assert made[0].found[0.05].generators == pytest.approx(math.sqrt(between / 4), rel=0.2)
+    assert made[0].found[0.05].parts["generators"] == pytest.approx(math.sqrt(between / 4), rel=0.2)
     assert "from noise" in made[1].words
     assert "from noise" not in made[0].words

@@ -22,26 +22,25 @@ HIGH = [5.0, 3.0, 2.0, 1.5, 1.0]  # falls to the end
 AHEAD = [5.0, 2.0, 1.9, 1.8, 1.7]  # its drop is made on the plateau
 
 
-def curves(**losses):
-    """A table of curves: target -> one list of losses for each seed."""
+def of_curves(**losses):
+    """A student with these curves: target -> one list of losses for each seed."""
     rows = [
-        (target, seed, step, loss)
+        planted.table(target, seed, CHECKPOINTS, np.array(run)[:, None])
         for target, runs in losses.items()
         for seed, run in enumerate(runs)
-        for step, loss in zip(CHECKPOINTS, run, strict=True)
     ]
-    return pd.DataFrame(rows, columns=["target", "seed", "step", "loss"])
+    return planted.Evaluated({}, pd.concat(rows), dict.fromkeys(losses, TARGETS["original"]))
 
 
 def compared(low, high, text, steps=(200, 800)):
     """Two differences of times, three late changes, a ratio of drops, and the end of the text."""
-    table = curves(low=low, high=high, text=text)
-    given = table, ["low", "high"], {"low": "low", "high": "high"}
+    student = of_curves(low=low, high=high, text=text)
+    ladder = ["low", "high"]
     return [
-        *learning.ordered(*given),
-        *learning.late_changes(*given, steps),
-        *learning.overlap(*given, "text"),
-        learning.still_falling(table, "text"),
+        *learning.ordered(student, ladder),
+        *learning.late_changes(student, ladder, steps),
+        *learning.overlap(student, ladder, "text"),
+        *learning.still_falling(student, "text"),
     ]
 
 
@@ -67,7 +66,7 @@ def test_comparisons_have_the_numbers_that_were_built_in():
     expected = [600.0, 600.0, 0.5, 1.0, 1.5, 1.0]
     assert [part.value for part in parts] == pytest.approx(expected)
     # The drop of the control is 4 and half of it is made at 200 (loss 2 < 3): not yet at 100.
-    assert learning.plateau_end(curves(text=[HIGH] * 3), "text") == 100.0
+    assert learning.plateau_end(of_curves(text=[HIGH] * 3).curves, "text") == 100.0
     ahead = compared([AHEAD] * 3, [HIGH] * 3, [HIGH] * 3)[5]
     assert (ahead.verdict(), ahead.value) == ("no", 1.5)
 
@@ -96,8 +95,8 @@ AT_800 = [5.0, 4.0, 3.0, 2.0, 1.0]
 )
 def test_the_spacing_of_checkpoints_is_part_of_the_error_of_a_time(low, high, value, resolution):
     """Three seeds that agree to the checkpoint know the difference no better than the spacing."""
-    table = curves(low=[low] * 3, high=[high] * 3)
-    part = learning.later("t", table, "low", "high", 0.05)
+    student = of_curves(low=[low] * 3, high=[high] * 3)
+    part = learning.ordered(student, ["low", "high"])[0]
     ends = [value - 2 * resolution, value + 2 * resolution]
     assert [part.value, *part.interval()] == pytest.approx([value, *ends])
     assert part.verdict() == "yes"
@@ -106,8 +105,8 @@ def test_the_spacing_of_checkpoints_is_part_of_the_error_of_a_time(low, high, va
 def test_times_that_differ_by_one_spacing_or_by_none_are_undecided():
     """On average they differ by less than checkpoints resolve."""
     runs = [[5.0, 4.0, 3.0, 1.0, 1.0], [5.0, 4.0, 1.0, 1.0, 1.0], [5.0, 4.0, 1.0, 1.0, 1.0]]
-    mixed = curves(low=[[5.0, 3.0, 1.0, 1.0, 1.0]] * 3, high=runs)
-    assert learning.later("t", mixed, "low", "high", 0.05).verdict() == "undecided"
+    mixed = of_curves(low=[[5.0, 3.0, 1.0, 1.0, 1.0]] * 3, high=runs)
+    assert learning.ordered(mixed, ["low", "high"])[0].verdict() == "undecided"
 
 
 # Half the range of ratios .95, 1 and 1.05 over three seeds: 4.53 standard errors reach out of
@@ -144,7 +143,7 @@ def test_losses_are_compared_after_the_plateau_alone():
         for target, factor in (("n2", 1.0), ("n4", 1.01), ("original", 1.0))
     ]
     tested = planted.Evaluated(planted.STUDENT, pd.concat(rows), TARGETS)
-    given = planted.Student.of(tested), "n2", "n4", "original"
+    given = tested, "n2", "n4", "original"
     for paired in (True, False):
         found = learning.similar_losses("losses", *given, paired)
         assert ["step 20" in found[0].label, "step 30" in found[1].label] == [True, True]
@@ -249,8 +248,8 @@ def test_legends_say_the_order_and_what_it_is_worth(description, name):
 def test_legends_of_clones_say_what_sets_them_apart():
     assert labels.target(TARGETS["n4-early"]) == "n = 4, order 9, stopped at step 700"
     assert labels.target(TARGETS["n2-wide"], rank=True) == "n = 2, order 3, rank 160"
-    assert labels.short(TARGETS["n4"]) == "9"
-    assert labels.short(clone(factored(6), "n6")) == "33\n> L"
+    short = [labels.short(one) for one in (TARGETS["n4"], clone(factored(6), "n6"))]
+    assert short == ["9", "33\n> L"]
 
 
 # --- Pictures ------------------------------------------------------------------------------------
@@ -290,7 +289,7 @@ def test_bars_of_figure_4_lie_between_the_checkpoints_around_saturation():
     figure, drawn = fig4.draw(tables), tables.drawn
     times, curves = figure.axes[0], planted.student().curves
     found = drawn[drawn["panel"] == "between"].groupby("series", sort=False)
-    for row, (one, (_, ends)) in enumerate(zip(tables.series, found, strict=True)):
+    for row, ((one, _), (_, ends)) in enumerate(zip(tables.series, found, strict=True)):
         known = saturations(curves, one.target)
         low, high = (known["step"] - known["spacing"]).min(), known["step"].max()
         assert ends["x"].tolist() == [low, high]
@@ -359,7 +358,7 @@ def test_learning_figures_are_read_from_files(tmp_path, module):
     expected = planted.of_figure_1 if module is fig1 else planted.of_figure_4
     pd.testing.assert_frame_equal(found.drawn, expected(seeds=(0, 1)).drawn)
     # No generator was tested at the step that was sampled.
-    ratios = [one.unusable for one in getattr(found, "compared", [])]
+    ratios = [one.unusable for one in getattr(found, "pairs", {}).values()]
     assert all("was not tested at its step" in reason for reason in ratios)
     words = module.caption(inputs, block)
     assert len(words.split()) <= 120

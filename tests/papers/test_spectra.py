@@ -141,7 +141,6 @@ def beside_truth(**changed):
         student=of_shares(description=BERT),
         pairs=of_shares((1, 0, 0, 0, 0, 0, 0), FACTORED),
         excess=0.005,
-        halves={},
         degrees=range(1, 4),
     )
     (claim,) = spectrum_truth.claims(spectrum_truth.Tables(pd.DataFrame(), **given | changed))

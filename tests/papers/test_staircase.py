@@ -24,7 +24,7 @@ from planted_staircase import (
 )
 from scipy.stats import binomtest
 
-from manybody.papers import style, training_runs
+from manybody.papers import readings, style
 from manybody.papers.claims import judged
 from manybody.papers.simplicity import fig2, fig2_literal, fig2_seeds, staircase
 from manybody.papers.simplicity.staircase import Line
@@ -119,7 +119,7 @@ def test_a_plateau_is_as_long_as_the_time_of_its_checkpoints():
 )
 def test_the_chosen_seed_is_the_lower_median_of_the_ends(ends, chosen):
     runs = {seed: run_of([1.6, end], [0.0, 1.0]) for seed, end in enumerate(ends)}
-    assert training_runs.chosen(runs) == chosen
+    assert readings.chosen(runs) == chosen
 
 
 def test_a_layer_has_moved_at_the_first_checkpoint_above_the_threshold():

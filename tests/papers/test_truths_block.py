@@ -26,28 +26,18 @@ def test_the_truth_is_asked_about_the_students_sets(config):
     assert len(found.clones) == 14
 
 
-def student(number=0):
-    return lambda config: config["figures"]["simplicity"]["truths"]["students"][number]
+STUDENTS = ("figures", "simplicity", "truths", "students")
 
 
-def rungs(config):
-    student()(config)["clones"][0]["targets"].pop()
+def put(value, *path):
+    """A change of the config at one place."""
 
+    def change(config):
+        for step in path[:-1]:
+            config = config[step]
+        config[path[-1]] = value
 
-def other_spectrum(config):
-    student()(config)["spectrum"] = "tree-truths"
-
-
-def fewer_runs(config):
-    config["spectra"]["planted-truths"]["seeds"] = [0, 1]
-
-
-def some_positions(config):
-    config["evaluations"]["tree-truths"]["positions"] = 0.5
-
-
-def no_target(config):
-    student(1)(config)["exact"][0]["targets"][1] = "level-7"
+    return change
 
 
 def no_law(config):
@@ -57,7 +47,7 @@ def no_law(config):
                     "validation": {"split": "validation", "sequences": 20}},
     }  # fmt: skip
     config["spectra"]["of-text"] = config["spectra"]["bert"] | {"seeds": [0]}
-    student()(config).update(
+    config["figures"]["simplicity"]["truths"]["students"][0].update(
         evaluation="of-text",
         spectrum="of-text",
         exact=[{"label": "text", "targets": ["test", "validation"]}],
@@ -68,17 +58,26 @@ def no_law(config):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (rungs, "students[0].clones[0].targets: found 2; expected 3, as"),
         (
-            other_spectrum,
+            put(["order-2", "order-3"], *STUDENTS, 0, "clones", 0, "targets"),
+            "students[0].clones[0].targets: found 2; expected 3, as",
+        ),
+        (
+            put("tree-truths", *STUDENTS, 0, "spectrum"),
             "students[0].spectrum: found tree-truths, of source tree, model tree-bert",
         ),
         (
-            fewer_runs,
+            put([0, 1], "spectra", "planted-truths", "seeds"),
             "of seeds [0, 1]; expected seeds [0, 1, 2], as evaluations.planted-truths has",
         ),
-        (some_positions, "students[1].evaluation: found tree-truths, of some positions"),
-        (no_target, "students[1].exact[0].targets[1]: found level-7; expected one of the targets"),
+        (
+            put(0.5, "evaluations", "tree-truths", "positions"),
+            "students[1].evaluation: found tree-truths, of some positions",
+        ),
+        (
+            put("level-7", *STUDENTS, 1, "exact", 0, "targets", 1),
+            "students[1].exact[0].targets[1]: found level-7; expected one of the targets",
+        ),
         (no_law, "students[0].evaluation: found of-text, of source docs; expected a Hamiltonian"),
     ],
 )

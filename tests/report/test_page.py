@@ -1,5 +1,6 @@
 """The page of a run: it holds what it shows, asks for nothing else, and can be read everywhere."""
 
+import base64
 import html
 import itertools
 import json
@@ -14,7 +15,7 @@ from configs import load
 from PIL import Image
 
 from manybody.measure import chains
-from manybody.report import document, images, provenance
+from manybody.report import document, provenance
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 TEMPLATE = document.CHECKOUT / "workflow" / "report" / document.TEMPLATE
@@ -193,11 +194,6 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_contrast_is_that_of_the_guidelines():
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
-
-
 def test_text_is_readable_in_both_schemes():
     light, dark = schemes()
     assert light.keys() == dark.keys()
@@ -243,19 +239,18 @@ def noise(path: Path, side: int) -> Path:
     return path
 
 
-def test_large_pictures_are_made_smaller_and_others_are_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(images, "MOST", 60_000)
-    large = [noise(tmp_path / f"{side}.png", side) for side in (140, 150)]
-    small = noise(tmp_path / "small.png", 40)
-    assert sum(path.stat().st_size for path in large) > images.MOST
-    made = images.inline([*large, small])
-    assert sum(len(one["uri"]) for one in made) < images.MOST * 1.34
-    assert (made[0]["width"], made[0]["height"]) == (140, 140)
-    assert made[2] == images.inline([small])[0]
+def test_large_pictures_are_made_smaller_and_others_are_left(tmp_path):
+    large, small = noise(tmp_path / "large.png", 140), noise(tmp_path / "small.png", 40)
+    assert small.stat().st_size < 20_000 < large.stat().st_size
+    made = document.inline(large, 20_000)
+    assert len(made["uri"]) < 20_000 * 1.34
+    assert (made["width"], made["height"]) == (140, 140)
+    content = base64.b64encode(small.read_bytes()).decode()
+    assert document.inline(small, 20_000)["uri"] == f"data:image/png;base64,{content}"
 
 
 def test_the_share_of_a_picture_leaves_room_for_the_text():
-    assert images.MOST * 4 / 3 <= MOST - 800_000
+    assert document.MOST * 4 / 3 <= MOST - 800_000
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,8 @@ import time
 import numpy as np
 
 from manybody.data import gibbs
-from manybody.data.hamiltonian import Hamiltonian
+from manybody.data.hamiltonian import Hamiltonian, colour_bins
 from manybody.data.many_body import draw
-from manybody.data.tuples import colour_bins
 
 SOURCE = dict(
     order=4, length=20, vocabulary=10, logit_scale=5.0, sweeps=15, seed=0,

@@ -43,7 +43,7 @@ rule sample_clones:
         "../scripts/sample_clones.py"
 
 
-# All clones of a source in one job: each takes seconds, and twins are compared.
+# All clones of a source in one job: each takes seconds, and paired chains are compared.
 rule describe_clones:
     input:
         clones=lambda wildcards: [*map(paths.clone_path, figures.carded[wildcards.cards][1])],

@@ -19,7 +19,7 @@ HEAD = """# The config
 Every key, by block: what it may be (one of those between commas; a name has letters, digits, `_`,
 `.` and `-`), what stands for it where it is left out, and what it means.
 Made by `make config` from the typed blocks in `workflow/src/manybody`: `config/`, the options of
-sources (`data/options/`) and of architectures (`models/`), and figures (`papers/`). Edit those.
+sources (`data/kinds.py`) and of architectures (`models/`), and figures (`papers/`). Edit those.
 
 An overlay (`--configfile mine.yaml`) is laid over `config/config.yaml` key by key. In {named}
 and `figures`, `name: null` takes an entry away, as in figures any key; elsewhere null is a value.

@@ -9,6 +9,6 @@ from manybody.io.atomic import write_json
 from manybody.io.sequences import Sequences
 
 train, test = (Sequences.open(snakemake.input[split]) for split in ("train", "test"))
-write_json(snakemake.output.overlap, overlap(train, test))
+write_json(snakemake.output.overlap, overlap(train, test.tokens))
 
 job.keep()

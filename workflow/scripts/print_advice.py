@@ -2,15 +2,14 @@
 
 from pathlib import Path
 
-from manybody.measure import chains
-from manybody.report import generators
+from manybody.measure import cards, chains
 
 params = snakemake.params
 print(Path(snakemake.input.advice).read_text(encoding="utf-8"), end="")
 clones, losses = (
     [path for path in paths if Path(path).is_file()] for paths in (params.clones, params.losses)
 )
-said = generators.sentences(snakemake.config, losses, snakemake.input.ngrams)
+said = cards.generators(snakemake.config, losses, snakemake.input.ngrams)
 for clone in chains.known(clones):
     numbers = f"R-hat {clone['rhat']:.2f}, {clone['kept']:.0%} of the start"
     said.append(f"{clone['name']}, {clone['sweeps']} sweeps: {clone['verdict']} ({numbers}).")

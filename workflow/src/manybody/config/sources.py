@@ -1,23 +1,15 @@
-"""The block `sources`: what yields sequences, each kind as its module declares it."""
+"""The block `sources`: what yields sequences, of the kinds in the registry."""
 
 from functools import reduce
 from operator import or_
 from typing import Annotated
 
-from pydantic import Field, create_model
+from pydantic import Field
 
-from manybody.data import kinds
+from manybody.data.kinds import KINDS
 from manybody.data.options import SourceOptions
 
-
-def _entry(kind: str) -> type[SourceOptions]:
-    """The options of a kind, under the name that the schema and docs/config.md give them."""
-    options = kinds.options(kind)
-    name = f"{kind.title().replace('-', '')}Source"
-    return create_model(name, __base__=options, __doc__=options.__doc__)
-
-
-Source = Annotated[reduce(or_, map(_entry, kinds.KINDS)), Field(discriminator="kind")]
+Source = Annotated[reduce(or_, KINDS.values()), Field(discriminator="kind")]
 
 
 def sized(name: str, config) -> SourceOptions:

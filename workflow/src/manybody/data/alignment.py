@@ -66,7 +66,8 @@ def make(
     found = sequence_weights.neighbours(train, source["identity"], threads)
     each = 1.0 / found.counts
     about = dict(
-        source=name, seed=source["seed"], identity=source["identity"], split_by=_by(source),
+        source=name, seed=source["seed"], identity=source["identity"],
+        split_by=source["split"].get("by", "clusters"),
         alphabet="-" + ALPHABETS[source["alphabet"]]["residues"], gap=GAP,
         kind=source["alphabet"], format=source["format"], file=str(path), file_sha256=digest,
         ambiguous=ambiguous, records=len(tokens),
@@ -85,10 +86,6 @@ def make(
         document = {**about, "split": key}
         sequences.write(out[key], tokens[parts[key]], vocabulary, document)
     sequence_weights.write(weights_file, each, out["train"], about)
-
-
-def _by(source: dict) -> str:
-    return source["split"].get("by", "clusters")
 
 
 # --- Reading -------------------------------------------------------------------------------------
@@ -118,14 +115,16 @@ def read(path: Path, form: str) -> tuple[list[str], list[str]]:
             f"{path} holds {len(records)} sequences in {form} format, expected at least two "
             "(is `format` right?)"
         )
-    length = len(records[0][1])
+    names, rows = map(list, zip(*records, strict=True))
+    if form == "a3m":
+        rows = [letters.translate(INSERTIONS) for letters in rows]
+    length = len(rows[0])
     if not length:
-        raise SourceError(f"{path}: record {records[0][0]} has no letters, expected aligned ones")
-    for name, letters in records:
+        raise SourceError(f"{path}: record {names[0]} has no letters, expected aligned ones")
+    for name, letters in zip(names, rows, strict=True):
         if len(letters) != length:
             raise SourceError(_ragged(path, form, name, len(letters), length))
-    names, rows = zip(*records, strict=True)
-    return list(names), list(rows)
+    return names, rows
 
 
 def reference(path: Path, form: str, name: str | None) -> tuple[str, str, list[int | None]]:
@@ -135,7 +134,7 @@ def reference(path: Path, form: str, name: str | None) -> tuple[str, str, list[i
     Residues count from 1, or as the end of the name says (`X/24-140`) where it has that many, and
     in A3M with the insertions, which are no columns. `SourceError` for a name that is not there.
     """
-    records = list(_records(_text(path), form, path, columns=False))
+    records = list(_records(_text(path), form, path))
     names = [found for found, _ in records]
     name = names[0] if name is None else name
     if name not in names:
@@ -184,8 +183,8 @@ def _text(path: Path) -> str:
     return raw.decode("utf-8", errors="replace")  # names may hold any bytes
 
 
-def _records(text: str, form: str, path: Path, columns: bool = True) -> Iterator[tuple[str, str]]:
-    """Names and letters; those of an A3M's `columns` alone, or with the insertions."""
+def _records(text: str, form: str, path: Path) -> Iterator[tuple[str, str]]:
+    """Names and letters, those of an A3M with the insertions."""
     if form == "stockholm":
         alignments = list(AlignIO.parse(io.StringIO(text), "stockholm"))
         if len(alignments) > 1:
@@ -202,10 +201,8 @@ def _records(text: str, form: str, path: Path, columns: bool = True) -> Iterator
     # the first record, or lose names.
     for title, letters in SimpleFastaParser(io.StringIO(text, newline=None)):
         name = next(iter(title.split()), "without a name")
-        if form == "fasta":
+        if form == "fasta" or not name.startswith(ANNOTATION):
             yield name, letters
-        elif not name.startswith(ANNOTATION):
-            yield name, letters.translate(INSERTIONS) if columns else letters
 
 
 def _ragged_blocks(text: str) -> tuple[str, int, int] | None:
@@ -294,7 +291,7 @@ def split(tokens: np.ndarray, source: dict, threads: int) -> tuple[dict, int | N
             f"split: {len(tokens)} sequences are too few for {wanted}; two must be left to train on"
         )
     generator = np.random.default_rng(source["seed"])
-    if _by(source) == "random":
+    if source["split"].get("by") == "random":
         order = generator.permutation(len(tokens))
         groups, clusters = order[:, None], None
     else:

@@ -31,12 +31,10 @@ ROUNDS = 500
 class Cut:
     """The Hamiltonian's distribution cut at `order`; `probabilities` of all states, (|V|,) * L.
 
-    `ValueError` for an order outside 1 ... k - 1, `Refusal` for too many states.
+    The order is 1 ... k - 1. `Refusal` for too many states.
     """
 
     def __init__(self, hamiltonian: Hamiltonian, order: int, kept: str):
-        if not 0 < order < hamiltonian.order:
-            raise ValueError(f"order {order}: expected 1 to {hamiltonian.order - 1}")
         size = hamiltonian.vocabulary**hamiltonian.length
         if size > STATES:
             raise Refusal(
@@ -103,7 +101,7 @@ def marginals_kept(logs: np.ndarray, order: int) -> np.ndarray:
             tried = _dual(found + size * step, means, spread, low, basis)
         found, (dual, p, gradient) = found + size * step, tried
     raise Refusal(
-        f"the law of order {order} with the same marginals was not found: they differ by "
+        f"the distribution of order {order} with the same marginals was not found: they differ by "
         f"{np.abs(gradient).max():.2g}, expected {TOLERANCE:g}. Take a higher temperature"
     )
 
@@ -147,7 +145,7 @@ def _basis(vocabulary: int) -> np.ndarray:
 
 
 def _low(shape: tuple[int, ...], order: int) -> np.ndarray:
-    """Which products over sites have at most `order` factors that are not constant."""
+    """The products over sites that have at most `order` factors that are not constant."""
     return sum(np.minimum(place, 1) for place in np.indices(shape, sparse=True)) <= order
 
 

@@ -72,7 +72,7 @@ class Cutter:
 
 
 def _joint(text: str, limit: int) -> int:
-    """Where to cut `text` at or before `limit`; at `limit` itself if no place is sound."""
+    """The place to cut `text` at or before `limit`; at `limit` itself if no place is sound."""
     cut = limit
     while (cut := max(text.rfind(" ", 1, cut), text.rfind("\n", 1, cut))) > 0:
         if not text[cut - 1].isspace() and not text[cut + 1].isspace():

@@ -6,7 +6,7 @@ Three rules, each on the whole corpus before any split is known:
    more than `COMMON` documents have, stays in the first of them only. What is left between two cuts
    stays if it has `LEAST` words (Lee et al. 2022, arXiv 2107.06499, cut passages of 50 tokens).
 3. Near-duplicates, documents whose sets of `SHINGLE`-word shingles have a Jaccard index of at least
-   `ALIKE`, are one group, and so are documents of one origin. A group goes into one split.
+   `SIMILAR`, are one group, and so are documents of one origin. A group goes into one split.
 
 Candidates of rule 3 share a band of a MinHash signature (datasketch; Broder 1997). A pair with the
 Jaccard index 0.5 is a candidate with probability 1 - (1 - 0.5^3)^42 = 0.996. Each candidate is then
@@ -21,8 +21,10 @@ for corpora that fit into memory.
 import hashlib
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from datasketch import MinHash
@@ -36,7 +38,7 @@ PASSAGE = 5  # words
 PHRASE = 4  # words
 LEAST = 3  # words
 SHINGLE = 5  # words
-ALIKE = 0.5  # Jaccard index of near-duplicates
+SIMILAR = 0.5  # Jaccard index of near-duplicates
 BANDS, ROWS = 42, 3
 BATCH = 2**20  # hashes in memory at once
 WORD = re.compile(r"[^\W_]+")  # a name such as max_length is two words
@@ -47,7 +49,7 @@ class Deduplicated:
     """A corpus after the rules: iterating yields (key of the group, pieces of one document).
 
     `stream`: the pieces of the corpus. `folder`: an empty folder for what does not stay in memory.
-    `passages`: whether rule 2 is applied; documents then have no line ends, and the lines of rule 1
+    `passages`: rule 2 is applied; documents then have no line ends, and the lines of rule 1
     are sentences. `origins`: the work that each document is a part of, in order: documents of one
     origin are one group, and count as one document in rules 1 and 2. The key, 8 bytes, is a hash
     of the text of a group's documents that does not depend on their order. `counts` says how much
@@ -63,28 +65,32 @@ class Deduplicated:
     ):
         self._cleaned, raw = folder / "cleaned.parquet", folder / "raw.parquet"
         separate = sentences if passages else lines
-        works = None
+        works: Sequence[int] = range(2**63)
         if origins is not None:
             works = np.unique(list(origins), return_inverse=True)[1].tolist()
-        with documents.writer(raw, {}) as writer, Spool(folder / "lines") as found:
-            for number, document in enumerate(by_document(_copied(stream, writer))):
-                work = number if works is None else works[number]
-                for line in separate(document):
-                    if line.strip():
-                        found.add(_hash(line.strip()), work)
+
+        def of_lines(document: Iterable[Piece]) -> Iterator[int]:
+            return (_hash(line.strip()) for line in separate(document) if line.strip())
+
+        with documents.writer(raw, {}) as writer:
+            numbers = _numbered(by_document(_copied(stream, writer)), works, of_lines)
+            once = Once(common(numbers, folder / "lines"))
         before = writer.documents, writer.characters
-        once = Once(found.common())
         cut = Passages(raw, folder, works) if passages else None
         joined: list[tuple[int, int]] = []
         firsts: dict[int, int] = {}
-        with documents.writer(self._cleaned, {}) as writer, Shingles(folder) as shingles:
-            for number, document in enumerate(by_document(Documents(raw))):
-                work = number if works is None else works[number]
+        with (
+            documents.writer(self._cleaned, {}) as writer,
+            (folder / "shingles").open("wb") as sets,
+            (folder / "signatures").open("wb") as signatures,
+        ):
+            shingles = Shingles(sets, signatures)
+            for document, work in zip(by_document(Documents(raw)), works, strict=False):
                 text = once.kept(separate(document), work, " " if passages else "")
                 if cut is not None:
                     text = [cut.kept("".join(text), work)]
                 kept = writer.documents
-                if shingles.add(_copied(_pieces(text), writer)) and works is not None:
+                if shingles.add(_copied(_pieces(text), writer)) and origins is not None:
                     joined.append((firsts.setdefault(work, kept), kept))
         self._keys = shingles.groups(joined)
         sizes = np.unique(self._keys, return_counts=True)[1]
@@ -139,43 +145,38 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-class Spool:
-    """Hashes with the numbers of their documents, on disk; `common` reads them back."""
+def _numbered(
+    documents: Iterable[Iterable[Piece]], works: Sequence[int], hashes: Callable
+) -> Iterator[int]:
+    """The `hashes` of each document, each followed by the number of its work."""
+    for document, work in zip(documents, works, strict=False):
+        for hashed in hashes(document):
+            yield hashed
+            yield work
 
-    def __init__(self, path: Path):
-        self._path, self._waiting, self._count = path, array("Q"), 0
 
-    def __enter__(self) -> "Spool":
-        self._opened = self._path.open("wb")
-        return self
+def common(numbers: Iterator[int], path: Path) -> set[int]:
+    """The hashes that more than `COMMON` works have, of hashes each followed by its work.
 
-    def __exit__(self, *_) -> None:
-        self._waiting.tofile(self._opened)
-        self._waiting = array("Q")
-        self._opened.close()
+    They lie in the file `path`, and those of one part of all values are compared at a time.
+    """
+    with path.open("wb") as opened:
+        while len(block := np.fromiter(islice(numbers, BATCH), np.uint64)):
+            block.tofile(opened)
+    shares = np.uint64(-(-path.stat().st_size // (16 * BATCH)) or 1)
+    found: set[int] = set()
+    for share in range(int(shares)):
+        mine = [pairs[pairs[:, 0] % shares == share] for pairs in _batches(path)]
+        pairs = np.unique(np.concatenate([np.empty((0, 2), np.uint64), *mine]), axis=0)
+        hashes, counts = np.unique(pairs[:, 0], return_counts=True)
+        found.update(hashes[counts > COMMON].tolist())
+    return found
 
-    def add(self, hashed: int, document: int) -> None:
-        self._waiting.extend((hashed, document))
-        self._count += 1
-        if len(self._waiting) >= BATCH:
-            self._waiting.tofile(self._opened)
-            self._waiting = array("Q")
 
-    def common(self) -> set[int]:
-        """The hashes that more than `COMMON` documents have, found in one part of all at a time."""
-        shares = np.uint64(-(-self._count // BATCH) or 1)
-        common: set[int] = set()
-        for share in range(int(shares)):
-            mine = [pairs[pairs[:, 0] % shares == share] for pairs in self._batches()]
-            pairs = np.unique(np.concatenate([np.empty((0, 2), np.uint64), *mine]), axis=0)
-            hashes, counts = np.unique(pairs[:, 0], return_counts=True)
-            common.update(hashes[counts > COMMON].tolist())
-        return common
-
-    def _batches(self) -> Iterator[np.ndarray]:
-        with self._path.open("rb") as opened:
-            while len(block := np.fromfile(opened, np.uint64, 2 * BATCH)):
-                yield block.reshape(-1, 2)
+def _batches(path: Path) -> Iterator[np.ndarray]:
+    with path.open("rb") as opened:
+        while len(block := np.fromfile(opened, np.uint64, 2 * BATCH)):
+            yield block.reshape(-1, 2)
 
 
 class Once:
@@ -199,13 +200,12 @@ class Once:
 class Passages:
     """Rule 2, for the documents in the file `path`, in their order."""
 
-    def __init__(self, path: Path, folder: Path, works: list[int] | None):
-        with Spool(folder / "phrases") as found:
-            for number, document in enumerate(by_document(Documents(path))):
-                words = WORD.findall("".join(piece.text for piece in document))
-                for hashed in _runs(words, PHRASE):
-                    found.add(hashed, number if works is None else works[number])
-        self._common = found.common()
+    def __init__(self, path: Path, folder: Path, works: Sequence[int]):
+        def of_phrases(document: Iterable[Piece]) -> Iterator[int]:
+            return _runs(WORD.findall("".join(piece.text for piece in document)), PHRASE)
+
+        numbers = _numbered(by_document(Documents(path)), works, of_phrases)
+        self._common = common(numbers, folder / "phrases")
         self._first: dict[int, int] = {}
 
     def kept(self, text: str, work: int) -> str:
@@ -240,20 +240,15 @@ def _runs(words: list[str], length: int) -> Iterator[int]:
 
 
 class Shingles:
-    """The sets of shingles and the signatures of documents, on disk; `groups` compares them."""
+    """The sets of shingles and the signatures of documents, in two files that are open for writing.
 
-    def __init__(self, folder: Path):
-        self._paths = folder / "shingles", folder / "signatures"
+    `groups` compares the documents when the files are closed.
+    """
+
+    def __init__(self, sets: BinaryIO, signatures: BinaryIO):
+        self._sets, self._signatures = sets, signatures
         self._ends, self._keys = array("q", [0]), array("Q")
         self._empty = MinHash(BANDS * ROWS, seed=1, hashfunc=int)
-
-    def __enter__(self) -> "Shingles":
-        self._sets, self._signatures = (path.open("wb") for path in self._paths)
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._sets.close()
-        self._signatures.close()
 
     def add(self, pieces: Iterable[Piece]) -> bool:
         """Takes one document; False if it has no piece."""
@@ -291,8 +286,8 @@ class Shingles:
         forest = np.arange(count)
         for pair in joined:
             join(forest, *pair)
-        sets = np.memmap(self._paths[0], np.uint64, "r")
-        signatures = np.memmap(self._paths[1], np.uint32, "r", shape=(count, BANDS, ROWS))
+        sets = np.memmap(self._sets.name, np.uint64, "r")
+        signatures = np.memmap(self._signatures.name, np.uint32, "r", shape=(count, BANDS, ROWS))
         for band in range(BANDS):
             for bucket in _buckets(signatures[:, band]):
                 self._join(bucket, forest, sets)
@@ -308,18 +303,18 @@ class Shingles:
             mine = [number]
             for other, members in list(groups.items()):
                 if root(forest, number) == root(forest, other) or any(
-                    self._alike(number, member, sets) for member in members
+                    self._similar(number, member, sets) for member in members
                 ):
                     join(forest, number, other)
                     mine += groups.pop(other)
             groups[root(forest, number)] = mine
 
-    def _alike(self, one: int, other: int, sets: np.ndarray) -> bool:
+    def _similar(self, one: int, other: int, sets: np.ndarray) -> bool:
         first, second = (sets[self._ends[i] : self._ends[i + 1]] for i in (one, other))
-        if min(len(first), len(second)) < ALIKE * max(len(first), len(second)):
+        if min(len(first), len(second)) < SIMILAR * max(len(first), len(second)):
             return False
         common = len(np.intersect1d(first, second, assume_unique=True))
-        return common >= ALIKE * (len(first) + len(second) - common)
+        return common >= SIMILAR * (len(first) + len(second) - common)
 
 
 def _buckets(rows: np.ndarray) -> Iterator[np.ndarray]:

@@ -28,7 +28,7 @@ def measure(
     stream: np.random.SeedSequence,
     threads: int = 1,
 ) -> dict:
-    """How samples `tokens` (N, L), chains of `sweeps` sweeps from uniform colours, compare with the
+    """Compares samples `tokens` (N, L), chains of `sweeps` sweeps from uniform colours, with the
     distribution.
 
     Where all states can be counted: `method` exact and what `enumeration.chi_square` returns, of
@@ -60,8 +60,8 @@ def refuse_trapped(found: dict, sweeps: int, warmer: str) -> None:
         if found["chance"] >= 2 * ndtr(-ERRORS):
             return
         apart = (
-            f"of {found['chains']} samples chi^2 is {found['chi_square']:.0f} against the law of "
-            f"all states, expected about {found['freedom']} (by chance so large in "
+            f"of {found['chains']} samples chi^2 is {found['chi_square']:.0f} against the "
+            f"distribution of all states, expected about {found['freedom']} (by chance so large in "
             f"{found['chance']:.1g} of all cases); their total variation is {found['distance']:.3f}"
         )
     else:
@@ -78,8 +78,8 @@ def refuse_trapped(found: dict, sweeps: int, warmer: str) -> None:
             return
         apart = f"the mean of {' and of '.join(far)}, expected equal within {ERRORS:.0f} of these"
     raise SourceError(
-        f"after {sweeps} sweeps the chains are not samples of the Boltzmann law, but "
-        f"trapped near their start: {apart}. Between deep valleys more sweeps help little: "
+        f"after {sweeps} sweeps the chains are not samples of the Boltzmann distribution, "
+        f"but trapped near their start: {apart}. Between deep valleys more sweeps help little: "
         f"{warmer}, or draw other couplings or colours",
         "sweeps",
     )
@@ -91,9 +91,9 @@ def hamming(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
     count, length = tokens.shape
     rows = vocabulary * np.arange(length)
     shown = np.bincount((tokens + rows).ravel(), minlength=vocabulary * length)
-    alike = (shown[tokens + rows] - 1).sum(axis=1) / (length * (count - 1))
-    error = 2 * alike.std(ddof=1) / math.sqrt(count)
-    return float(1 - alike.mean()), float(error)
+    equal = (shown[tokens + rows] - 1).sum(axis=1) / (length * (count - 1))
+    error = 2 * equal.std(ddof=1) / math.sqrt(count)
+    return float(1 - equal.mean()), float(error)
 
 
 def _means(model: Hamiltonian, tokens: np.ndarray) -> dict[str, float]:
@@ -125,12 +125,12 @@ def _lowest(
         tokens, _ = gibbs.sample(colder, PROBES, sweeps, numbers, threads, "cool", initial=tokens)
     best = tokens[model.energies(tokens).argmin()]
     names = np.tile(np.arange(model.vocabulary), (CHECKED, 1))
-    if _colours_alike(model.colours):
+    if _colours_are_equal(model.colours):
         names = np.random.default_rng(colours).permuted(names, axis=1)
     return names[:, best]
 
 
-def _colours_alike(colours: np.ndarray) -> bool:
+def _colours_are_equal(colours: np.ndarray) -> bool:
     """True if U (|V|,) * k stays the same under every renaming of the colours.
 
     An exchange of two colours and a cycle of all generate every renaming.

@@ -1,4 +1,4 @@
-"""How far inferred factored attention is from the true couplings, in a fixed gauge.
+"""Distance of inferred factored attention from the true couplings, in a fixed gauge.
 
 The masked loss of logits_k = sum_j A_kj V s_j does not change under (A, V) -> (c A, V / c) for any
 c but 0, nor under V -> V + 1 w^T, so no error here depends on either. The diagonal of A is left
@@ -24,9 +24,8 @@ def coupling_error(attention: np.ndarray, couplings: np.ndarray) -> CouplingErro
     """Errors of A (L, L) against J (L, L), sign and scale of A fixed by the best fit.
 
     A map that has nothing in common with J, such as zero, has error 1 and correlation 0 or NaN.
-    Raises `ValueError` for shapes that differ, or a J that is zero off the diagonal.
     """
-    first, second = _off_diagonal(attention, couplings)
+    first, second = _off_diagonal(attention), _off_diagonal(couplings)
     scale = _best_scale(first, second)
     squared = float(((scale * first - second) ** 2).sum())
     return CouplingError(
@@ -68,15 +67,7 @@ def value_error(
     `colours` is beta U. `frequencies` (|V|,) are the shares f_b of colours in the data: a colour
     that does not occur says nothing about its column. `scale` c is that of `coupling_error`, whose
     inverse scales V in the same gauge; None takes the scale at which V is nearest to beta U.
-
-    Raises `ValueError` for shapes that differ.
     """
-    values, colours = np.asarray(values), np.asarray(colours)
-    if not values.shape == colours.shape == 2 * np.shape(frequencies):
-        raise ValueError(
-            f"V has shape {values.shape}, U {colours.shape} and the frequencies "
-            f"{np.shape(frequencies)}; expected (|V|, |V|), the same, and (|V|,)"
-        )
     weights = np.sqrt(np.asarray(frequencies, np.float64))
     first = (centred(values) * weights).ravel()
     second = (centred(colours) * weights).ravel()
@@ -90,16 +81,9 @@ def colour_frequencies(tokens: np.ndarray, vocabulary: int) -> np.ndarray:
     return counts / counts.sum()
 
 
-def _off_diagonal(attention, couplings) -> tuple[np.ndarray, np.ndarray]:
-    pair = [np.asarray(matrix, np.float64) for matrix in (attention, couplings)]
-    shapes = [matrix.shape for matrix in pair]
-    if shapes[0] != shapes[1] or pair[0].ndim != 2 or shapes[0][0] != shapes[0][1]:
-        raise ValueError(f"A has shape {shapes[0]} and J {shapes[1]}; expected (L, L) for both")
-    apart = ~np.eye(len(pair[0]), dtype=bool)
-    first, second = pair[0][apart], pair[1][apart]
-    if not second.any():
-        raise ValueError("J is zero off the diagonal: nothing to compare A with")
-    return first, second
+def _off_diagonal(matrix: np.ndarray) -> np.ndarray:
+    matrix = np.asarray(matrix, np.float64)
+    return matrix[~np.eye(len(matrix), dtype=bool)]
 
 
 def _best_scale(first: np.ndarray, second: np.ndarray) -> float:

@@ -13,8 +13,7 @@ from math import factorial
 import numpy as np
 
 from manybody.data.gibbs_loops import CHUNK, sample_chains
-from manybody.data.hamiltonian import Hamiltonian
-from manybody.data.tuples import colour_bins, site_tuples, sorted_colours
+from manybody.data.hamiltonian import Hamiltonian, colour_bins, site_tuples, sorted_colours
 from manybody.data.vector_loops import LANES
 from manybody.io.progress import Progress
 

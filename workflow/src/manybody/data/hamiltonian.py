@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement, permutations
 from math import factorial, perm
 from pathlib import Path
 
@@ -23,7 +23,6 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
 
-from manybody.data.tuples import colour_bins, site_tuples, sorted_colours
 from manybody.io.atomic import ArtifactError, atomic
 
 KEY = "manybody"  # the one metadata key, as in manybody.io.checkpoints
@@ -254,7 +253,7 @@ def check_tensor(name: str, tensor: np.ndarray) -> None:
     if tensor.ndim not in ORDERS:
         raise ValueError(f"{name}: {tensor.ndim} indices, expected k = 2, 3 or 4")
     if len(set(tensor.shape)) > 1 or not tensor.size:
-        raise ValueError(f"{name}: shape {tensor.shape}, expected all sides alike and not empty")
+        raise ValueError(f"{name}: shape {tensor.shape}, expected all sides equal and not empty")
     if not np.isfinite(tensor).all():
         where = _first(~np.isfinite(tensor))
         raise ValueError(f"{name}{where} = {tensor[tuple(where)]}, expected finite numbers")
@@ -294,7 +293,7 @@ def check_distinct(name: str, tensor: np.ndarray) -> None:
 
 
 def coincident(length: int, order: int) -> np.ndarray:
-    """Where at least two of the sites are the same: bool, (L,) * order."""
+    """True where at least two of the sites are the same: bool, (L,) * order."""
     sites = np.indices((length,) * order, sparse=True)
     found = np.zeros((length,) * order, dtype=bool)
     for a in range(order):
@@ -305,3 +304,36 @@ def coincident(length: int, order: int) -> np.ndarray:
 
 def _first(where: np.ndarray) -> list[int]:
     return [int(index) for index in np.argwhere(where)[0]]
+
+
+# --- Index tables: the sites and the colours of one unordered tuple ------------------------------
+
+
+def site_tuples(length: int, size: int) -> np.ndarray:
+    """The unordered `size`-subsets of the other sites, for each site: int64, (L, T, size).
+
+    Each subset is ascending, the subsets of a site are in lexicographic order, and
+    T = C(L - 1, size).
+    """
+    others = [[j for j in range(length) if j != i] for i in range(length)]
+    table = [list(combinations(sites, size)) for sites in others]
+    return np.array(table, dtype=np.int64).reshape(length, len(table[0]), size)
+
+
+def sorted_colours(vocabulary: int, size: int) -> np.ndarray:
+    """The ascending `size`-tuples of colours in lexicographic order: int64, (bins, size).
+
+    There are C(|V| + size - 1, size) of them; row b holds the colours of bin b.
+    """
+    rows = list(combinations_with_replacement(range(vocabulary), size))
+    return np.array(rows, dtype=np.int64).reshape(len(rows), size)
+
+
+def colour_bins(vocabulary: int, size: int) -> np.ndarray:
+    """The bin of any ordered tuple of colours: int64, (|V|,) * size, a row of `sorted_colours`."""
+    bins = np.empty(vocabulary**size, dtype=np.int64)
+    rows = sorted_colours(vocabulary, size)
+    powers = vocabulary ** np.arange(size)
+    for order in permutations(range(size)):
+        bins[rows[:, order] @ powers] = np.arange(len(rows))
+    return bins.reshape((vocabulary,) * size)

@@ -1,7 +1,6 @@
 """Inspection of a text: counts, text that repeats, and how far n-grams predict it."""
 
 from collections import Counter
-from typing import NamedTuple
 
 import numpy as np
 
@@ -83,17 +82,9 @@ def ngram_losses(train: Sequences, test: Sequences, orders=(1, 2, 3)) -> list[di
     return found
 
 
-class _Blocks(NamedTuple):
-    """Tokens (N, L) with what `overlap` asks of sequences."""
-
-    tokens: np.ndarray
-    length: int
-    vocabulary: int
-
-
 def verbatim(train: Sequences, test: Sequences, length: int) -> float:
     """Share of the test blocks that would stand whole in the training text, were L `length`."""
     stream = test.tokens.reshape(-1)
     rows = stream[: len(stream) // length * length].reshape(-1, length)
-    counts = overlap(train, _Blocks(rows, length, test.vocabulary))
+    counts = overlap(train, rows)
     return len(counts["verbatim"]) / max(counts["blocks"], 1)

@@ -1,30 +1,370 @@
-"""The registry of sources: kinds of entries of the config's block `sources`.
+"""The kinds of sources: the entries of the config's block `sources`, and their registry.
 
-A kind is two modules and a line here:
-
-    options/{kind}.py   `Options`: its keys in the config, and what others ask of it (pydantic)
-    {kind}.py           what makes its sequences (numpy, numba), named here and imported by name
-
-What others may ask is said in `options.SourceOptions`. A kind whose sequences are drawn exactly has
-in its module `make(source, name, given, out)`, which the rule `draw_sequences` calls. No stage's
-script imports this module, so that a new kind changes the digest of no other.
+A kind is a module that makes its sequences (numpy, numba), and a class here: its keys in the
+config, what others ask of it, as `SourceOptions` says, and the `module` by name. The sequences of
+one that is `Drawn` are drawn exactly by its module's `make(source, name, given, out)`, which the
+rule `draw_sequences` calls. No stage's script imports this module, so that a new kind changes the
+digest of no other.
 """
 
-from importlib import import_module
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
-# kind -> the module that makes its sequences
-KINDS = {
-    "text": "manybody.data.tokenizer",
-    "many-body": "manybody.data.many_body",
-    "potts": "manybody.data.potts",
-    "alignment": "manybody.data.alignment",
-    "tree": "manybody.data.tree",
-    "cut": "manybody.data.cut",
-    "n-gram-clone": "manybody.data.n_gram_clone",
-    "noisy": "manybody.data.noisy",
+from manybody.data import STATES
+from manybody.data.options import (
+    HAMILTONIAN,
+    Derived,
+    Drawn,
+    Sampled,
+    Shares,
+    SourceOptions,
+    TensorFile,
+    Vectors,
+)
+from manybody.io.options import (
+    Block,
+    Count,
+    Inside,
+    NotNegative,
+    Positive,
+    Repository,
+    Seed,
+    Several,
+    Text,
+    key,
+    nearest_of,
+    number,
+    refers,
+)
+
+
+class Blocks(Block):
+    """Numbers of sequences of each split of a text that are kept."""
+
+    train: Count = key("The first so many of the training split; all by default.", None)
+    validation: Count = key("The first so many of the validation split; all by default.", None)
+    test: Count = key("The first so many of the test split; all by default.", None)
+
+
+class HubTokenizer(Block):
+    """A tokenizer in a repository of the Hugging Face hub."""
+
+    hub: Repository = key("Its id, owner/name.")
+    revision: Text = key("Branch, tag or commit.", "main")
+
+
+class TextSource(SourceOptions):
+    """A corpus cut into blocks of tokens."""
+
+    module = "manybody.data.tokenizer"
+    made_by = "encode_sequences"
+    kind: Literal["text"]
+    corpus: refers("corpora") = key("Name of the corpus.")
+    vocabulary: int = key(
+        "Number of tokens |V| of a byte-level BPE that is trained on the corpus; at least the 256 "
+        "bytes (and the marker).",
+        None,
+        ge=256,
+        le=65536,
+    )
+    tokenizer: Text | HubTokenizer = key(
+        "A tokenizer that comes with a model, in place of vocabulary: a folder with "
+        "tokenizer.json, or a repository of the hub. Its special tokens count among the L.",
+        None,
+    )
+    length: Several = key("Tokens L in a sequence.")
+    end_of_document: Literal["dropped", "kept"] = key(
+        "The marker between documents is dropped (a newline stands there) or kept as one token."
+    )
+    blocks: Blocks = key("Sequences to keep of each split; all of them by default.", None)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """With what the special tokens are of a tokenizer that comes with a model."""
+        special = () if self.tokenizer is None else ("special.json",)
+        return ("tokenizer.json", "overlap.json", "ngrams.json", *special)
+
+    def given_files(self) -> Iterator[tuple[str, str, str]]:
+        if isinstance(self.tokenizer, str):
+            expected = "a tokenizer.json in a folder, as save_pretrained writes it"
+            yield "tokenizer", f"{self.tokenizer}/tokenizer.json", expected
+
+    def problems(self):
+        if (self.vocabulary is None) == (self.tokenizer is None):
+            found = "neither" if self.vocabulary is None else "both"
+            yield (
+                "vocabulary",
+                f"found {found} of vocabulary and tokenizer; expected one of them: the size of a "
+                f"tokenizer to be trained, or one that comes with a model; give it",
+            )
+        if self.end_of_document == "kept" and (self.vocabulary or 257) < 257:
+            yield (
+                "vocabulary",
+                f"found {self.vocabulary} with end_of_document kept; expected at least 257, the "
+                f"bytes and the marker; raise it",
+            )
+
+    def available(self, split: str) -> int | None:
+        return getattr(self.blocks, split, None)
+
+
+class ManyBodySource(Sampled):
+    """Samples of a Hamiltonian with k-body interactions."""
+
+    module = "manybody.data.many_body"
+    kind: Literal["many-body"]
+    order: int = key("Order k of the interaction, 2 to 4.", ge=2, le=4)
+    couplings: nearest_of(Vectors, TensorFile) = key(
+        "Interaction J of the sites, the mean of P products of random vectors, or a file's."
+    )
+    colours: Literal["potts"] | nearest_of(
+        Vectors, TensorFile
+    ) = key("Interaction U of the colours; potts is 1 where all colours are equal and 0 elsewhere.")
+    logit_scale: Positive = key(
+        "High-temperature scale S of the logits, which sets beta = S / sigma_h."
+    )
+    sweeps: Count = key("Gibbs sweeps of each chain from a uniform start.")
+
+    @property
+    def hamiltonian_order(self) -> int:
+        return self.order
+
+    def problems(self):
+        if self.length < self.order:
+            yield (
+                "length",
+                f"found {self.length}; expected at least {self.order} sites, the order of the "
+                f"interaction; take at least {self.order}",
+            )
+
+
+class Gaussian(Block):
+    """Gaussian numbers, made symmetric."""
+
+    gaussian: Seed = key("Seed of the draw.")
+
+
+class Temperature(Block):
+    """An inverse temperature, or the mean Hamming distance of two samples that sets it.
+
+    null takes back the other one, which an overlay does not leave out.
+    """
+
+    hamming: Inside | None = key("Share of sites at which two samples differ.", None)
+    beta: Positive | None = key("Inverse temperature.", None)
+
+    def problems(self):
+        given = [name for name in ("hamming", "beta") if getattr(self, name) is not None]
+        if len(given) != 1:
+            yield (
+                "",
+                f"found {' and '.join(given) or 'neither hamming nor beta'}; expected one of "
+                f"hamming and beta; give one, and null for the other where an overlay replaces "
+                f"it: {{hamming: null, beta: 1.0}}",
+            )
+
+
+class PottsSource(Sampled):
+    """Samples of a generalised Potts model."""
+
+    module = "manybody.data.potts"
+    package_files = ("potts_colours.json",)
+    kind: Literal["potts"]
+    couplings: Literal["contact-map", "signs"] | TensorFile = key(
+        "Interaction J of the sites; contact-map is positive with row sums 1; signs is the same "
+        "with random signs, which is glassy and refused at low temperatures."
+    )
+    colours: Literal["stored", "standard"] | nearest_of(Gaussian, TensorFile) = key(
+        "Interaction U of the colours; the stored Gaussian draw of 20 colours, the identity "
+        "(standard), another draw."
+    )
+    fields: TensorFile = key(
+        "Fields of each site and colour, (L, |V|); none where nothing is said.", None
+    )
+    temperature: Temperature = key(
+        "The inverse temperature itself, or the mean Hamming distance of two samples that sets "
+        "it; null takes back the other one, which an overlay does not leave out."
+    )
+    sweeps: Several = key(
+        "Gibbs sweeps of each chain from a uniform start, and of each chain that sets or tests "
+        "the temperature."
+    )
+
+    @property
+    def hamiltonian_order(self) -> int:
+        return 2
+
+    def problems(self):
+        hamming, most = self.temperature.hamming, 1 - 1 / self.vocabulary
+        if hamming is not None and hamming >= most:
+            yield (
+                "temperature.hamming",
+                f"found {hamming:g}; expected less than 1 - 1/|V| = {most:.4g}, which is that of "
+                f"uniform colours (beta = 0); lower it",
+            )
+
+
+class AlignmentShares(Shares):
+    """Shares of the sequences, which sum to 1, and what is held out together."""
+
+    by: Literal["clusters", "random"] = key(
+        "clusters: whole clusters of sequences similar at this identity are held out, so that none "
+        "has a near copy among the training ones; random: they may.",
+        "clusters",
+    )
+
+
+class AlignmentSource(SourceOptions):
+    """A multiple alignment; its |V| and L are in the file."""
+
+    module = "manybody.data.alignment"
+    made_by = "read_alignment"
+    beside = ("weights.parquet",)
+    vocabulary: ClassVar[None] = None
+    length: ClassVar[None] = None
+    kind: Literal["alignment"]
+    file: Text = key("The alignment, plain or gzip.")
+    format: Literal["fasta", "a3m", "stockholm"] = key("Its format.")
+    alphabet: Literal["protein", "rna", "dna"] = key("Letters; the gap is one more colour.")
+    identity: number(gt=0, le=1) = key(
+        "Share of equal columns, gaps included, from which two sequences count as similar."
+    )
+    split: AlignmentShares = key(
+        "Shares of the sequences, which sum to 1, and what is held out together."
+    )
+    seed: Seed = key("Cut into splits.")
+    reference: Text = key(
+        "Name of the record whose residues name the columns, and that the sequence of a structure "
+        "is aligned with; the first record by default.",
+        None,
+    )
+
+    def given_files(self) -> Iterator[tuple[str, str, str]]:
+        yield "file", self.file, "an alignment, plain or gzip"
+
+
+class RandomRules(Block):
+    """Rules of a tree that are drawn: each pair of children has one parent."""
+
+    deviation: NotNegative = key("Standard deviation of the logits of a parent's pairs.")
+
+
+class TreeSource(Drawn):
+    """Leaves of a binary tree, exact: the whole tree, or one filtered at a level."""
+
+    module = "manybody.data.tree"
+    conditionals = ("test.parquet", "manybody.data.tree")
+    kind: Literal["tree"]
+    depth: int = key("Depth l; the L = 2^l leaves are the sequence.", ge=1, le=12)
+    level: Seed = key(
+        "Level k of the filter: the nodes at depth k are independent given the root; 0 is the "
+        "whole tree."
+    )
+    vocabulary: int = key("Symbols q = |V|, of leaves and other nodes.", ge=2, le=16)
+    rules: nearest_of(RandomRules, TensorFile) = key(
+        "Probabilities of the pairs of children of each symbol (q, q, q), random or of a file."
+    )
+    seed: Seed = key("Draws the rules, and the sequences of each level.")
+
+    @property
+    def length(self) -> int:
+        return 2**self.depth
+
+    def problems(self):
+        if self.level > self.depth:
+            yield (
+                "level",
+                f"found {self.level}; expected at most the depth {self.depth}, at which the "
+                f"leaves are independent given the root; lower it",
+            )
+
+
+class CutSource(Derived):
+    """A planted Hamiltonian without the interactions above an order, exact, by enumeration."""
+
+    module = "manybody.data.cut"
+    reads = (HAMILTONIAN,)
+    kind: Literal["cut"]
+    source: refers(
+        "sources", wanted="with a Hamiltonian", fits=lambda source: source.hamiltonian_order
+    ) = key("Source with the Hamiltonian.")
+    at: Count = key("Largest order of interaction that is left.")
+    kept: Literal["interactions", "marginals"] = key(
+        "interactions: the terms of that order and below, in the zero-sum gauge; marginals: the "
+        "distribution of that order with the marginals of the planted one on so many sites."
+    )
+    seed: Seed = key("Draws the sequences.")
+
+    def misfits(self, path, config):
+        planted = config.sources[self.source]
+        order = planted.hamiltonian_order
+        if self.at >= order:
+            yield (
+                f"{path}.at: found {self.at}; expected less than the {order} of source "
+                f"{self.source}, above which there is nothing to cut; lower it"
+            )
+        if planted.vocabulary**planted.length > STATES:
+            yield (
+                f"{path}.source: found {self.source} with |V|^L = "
+                f"{planted.vocabulary}^{planted.length}; expected at most {STATES} states, as all "
+                f"are enumerated; take one of fewer sites or colours"
+            )
+
+
+class NGramCloneSource(Derived):
+    """A clone of known order without training: n-grams of another source, drawn exactly."""
+
+    module = "manybody.data.n_gram_clone"
+    reads = ("train.parquet", "test.parquet")
+    carded = True
+    kind: Literal["n-gram-clone"]
+    source: refers(
+        "sources",
+        wanted="whose length the config says, made from no other",
+        fits=lambda source: source.made_from is None and source.length,
+    ) = key("Source whose training sequences n-grams are counted in.")
+    order: int = key("Order n: a token depends on the n - 1 before it.", ge=1, le=8)
+    smoothing: Literal["kneser-ney", "maximum-entropy"] = key(
+        "kneser-ney is interpolated and gives every sequence some probability; maximum-entropy is "
+        "the distribution of largest entropy with the frequencies of the training blocks' n-grams "
+        "and of their beginnings."
+    )
+    seed: Seed = key("Draws the sequences.")
+
+    def misfits(self, path, config):
+        text = config.sources[self.source]
+        if self.order > text.length:
+            yield (
+                f"{path}.order: found {self.order}; expected at most the L = {text.length} of "
+                f"source {self.source}, since n-grams are runs within a block; lower it"
+            )
+        elif (text.vocabulary or 1) ** self.order >= 2**63:
+            yield (
+                f"{path}.order: found {self.order} with the |V| = {text.vocabulary} of source "
+                f"{self.source}; expected |V|^n below 2^63, as n-grams are numbered; lower it"
+            )
+
+
+class NoisySource(Derived):
+    """A text in which some tokens are noise, beside which clones are read."""
+
+    module = "manybody.data.noisy"
+    reads = ("train.parquet", "validation.parquet", "test.parquet")
+    kind: Literal["noisy"]
+    source: refers("sources", "text") = key("Source whose sequences they are, the first of each.")
+    share: Inside = key(
+        "Share of the tokens that are replaced, by draws of the training text's unigrams."
+    )
+    seed: Seed = key("Draws which, and by what.")
+
+
+KINDS: dict[str, type[SourceOptions]] = {
+    "text": TextSource,
+    "many-body": ManyBodySource,
+    "potts": PottsSource,
+    "alignment": AlignmentSource,
+    "tree": TreeSource,
+    "cut": CutSource,
+    "n-gram-clone": NGramCloneSource,
+    "noisy": NoisySource,
 }
-
-
-def options(kind: str):
-    """The type of a kind's keys in the config, an `options.SourceOptions`."""
-    return import_module(f"manybody.data.options.{kind.replace('-', '_')}").Options

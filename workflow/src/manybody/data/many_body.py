@@ -5,7 +5,7 @@ Equations are those of docs/science/many-body.md, sections 1 to 4.
 J comes from P random vectors and U from vectors or as Potts' delta, or both from the user's files.
 The temperature is set by the scale S of the logits. Every data set is tested before it is written:
 the cross entropy of the true conditionals must equal their mean entropy, as it does on exact
-samples, and chains that are trapped in valleys of H are refused (`sources.equilibrium`).
+samples, and chains that are trapped in valleys of H are refused (`equilibrium`).
 """
 
 import math
@@ -16,8 +16,10 @@ import numpy as np
 
 from manybody.data import SPLITS, SourceError, equilibrium, gibbs
 from manybody.data.hamiltonian import (
+    FIELDS,
     Hamiltonian,
     check_distinct,
+    check_fields,
     check_tensor,
     coincident,
     field_scale,
@@ -142,13 +144,16 @@ def _tensor(source: dict, key: str, size: int, stream: np.random.SeedSequence) -
 
 
 def own_tensor(key: str, path: str, shape: tuple[int, ...]) -> np.ndarray:
-    """J or U, the tensor `key` of the user's safetensors file, in double precision.
+    """J, U or the fields, the tensor `key` of the user's safetensors file, in double precision.
 
-    `SourceError` names the key, the file and the entry that is not finite, not symmetric, or not
-    zero where two sites of J coincide.
+    `SourceError` names the key, the file and the entry that is not finite, or of J and U not
+    symmetric, or not zero where two sites of J coincide.
     """
     try:
         tensor = read_tensor(path, key).astype(np.float64)
+        if key == FIELDS:
+            check_fields(tensor, shape)
+            return tensor
         if tensor.shape != shape:
             raise ValueError(f"{key}: shape {tensor.shape}, expected {shape} for this source")
         check_tensor(key, tensor)

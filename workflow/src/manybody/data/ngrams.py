@@ -107,7 +107,7 @@ def counted(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _firsts(ordered: np.ndarray) -> np.ndarray:
-    """Where each value of a sorted array stands first."""
+    """Places where each value of a sorted array stands first."""
     return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
 
 
@@ -118,18 +118,12 @@ def looked_up(ordered: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 class Ancestral:
-    """A distribution of sequences of L tokens, each given the n - 1 before it in its sequence."""
+    """A distribution of sequences of L tokens, each given the n - 1 before it in its sequence.
 
-    vocabulary: int
-    order: int
-
-    def draw(self, count: int, length: int, random: np.random.Generator) -> np.ndarray:
-        """Sequences (count, L) int64, drawn exactly, token by token."""
-        raise NotImplementedError
-
-    def _log(self, rows: np.ndarray, place: int) -> np.ndarray:
-        """log p of the tokens at `place` of rows (..., L), given those before them: (...)."""
-        raise NotImplementedError
+    One has a `vocabulary`, an `order` n, `draw(count, length, random)`, sequences (count, L) int64
+    drawn exactly, and `_log(rows, place)`, log p of the tokens at a place of rows (..., L), given
+    those before them: (...).
+    """
 
     def next_token(self, rows: np.ndarray) -> np.ndarray:
         """log p of each token given those before it in its row, in nats: (N, L) to (N, L)."""

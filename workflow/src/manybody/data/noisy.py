@@ -12,13 +12,13 @@ from manybody.io.sequences import Sequences
 
 
 def replaced(
-    tokens: np.ndarray, share: float, law: np.ndarray, generator: np.random.Generator
+    tokens: np.ndarray, share: float, unigrams: np.ndarray, generator: np.random.Generator
 ) -> np.ndarray:
-    """Sequences (N, L) in which each token is replaced with probability `share` by one of `law`.
+    """Sequences (N, L) in which each token is replaced with probability `share` by a draw.
 
-    law: probabilities (|V|,). A draw may be the token that it replaces.
+    unigrams: probabilities (|V|,) of the draws. A draw may be the token that it replaces.
     """
-    drawn = generator.choice(len(law), size=tokens.shape, p=law)
+    drawn = generator.choice(len(unigrams), size=tokens.shape, p=unigrams)
     return np.where(generator.random(tokens.shape) < share, drawn, tokens)
 
 
@@ -31,7 +31,7 @@ def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> Non
     """
     text = dict(zip(SPLITS, map(Sequences.open, given), strict=True))
     counts = np.bincount(text["train"].tokens.reshape(-1), minlength=text["train"].vocabulary)
-    law, streams = counts / counts.sum(), streams_of(source["seed"], SPLITS)
+    unigrams, streams = counts / counts.sum(), streams_of(source["seed"], SPLITS)
     about = {key: source[key] for key in ("share", "seed")} | dict(source=name, of=source["source"])
     for split, opened in text.items():
         wanted = source["sequences"][split]
@@ -42,5 +42,5 @@ def make(source: dict, name: str, given: Sequence[str | Path], out: dict) -> Non
                 f"sequences.{split}",
             )
         rows = opened[:wanted].astype(np.int64)
-        tokens = replaced(rows, source["share"], law, np.random.default_rng(streams[split]))
+        tokens = replaced(rows, source["share"], unigrams, np.random.default_rng(streams[split]))
         sequences.write(out[split], tokens, opened.vocabulary, {**about, "split": split})

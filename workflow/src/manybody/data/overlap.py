@@ -1,32 +1,31 @@
-"""How much of the test blocks stands in the training text: exact counts, in bounded memory."""
+"""A training text beside other sequences: what of them stands in it, counted exactly and in bounded
+memory, and how far apart the frequencies of n-grams are.
+"""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from manybody.data import RUN
+from manybody.data.ngrams import counted, looked_up, numbered
 from manybody.io.sequences import Sequences
 
-RUN = 12  # length of a run of tokens that counts as shared
+SHARED = 12  # length of a run of tokens that counts as shared
 BLOCK = 2**20  # training tokens in memory at once
+STREAM = 10**7  # training tokens that frequencies are counted in
 
 
-def overlap(train: Sequences, test: Sequences) -> dict:
-    """Counts the test blocks whose tokens stand, in a row, anywhere in the training text.
+def overlap(train: Sequences, blocks: np.ndarray) -> dict:
+    """Counts the test blocks, tokens (N, L), that stand in a row anywhere in the training text.
 
     The training text is the sequences of `train` one after another, as they were cut from it.
     Returns `blocks` (test blocks), `verbatim` (the rows of those that stand there whole), `run`
-    (`RUN`, or L where that is less) and `runs` (how many share that many tokens in a row).
-    Memory: the test blocks and `BLOCK` training tokens. `ValueError` for different vocabularies.
+    (`SHARED`, or L where that is less) and `runs` (how many share that many tokens in a row).
+    Memory: the test blocks and `BLOCK` training tokens.
     """
-    if train.vocabulary != test.vocabulary:
-        raise ValueError(
-            f"overlap: |V| is {train.vocabulary} in training and {test.vocabulary} in test, "
-            "expected the same tokenizer"
-        )
-    blocks = test.tokens
-    run = min(RUN, test.length)
+    run = min(SHARED, blocks.shape[1])
     whole = stand_in(train, blocks)
     parts = np.lib.stride_tricks.sliding_window_view(blocks, run, axis=1)
     shared = stand_in(train, parts.reshape(-1, run)).reshape(parts.shape[:2]).any(axis=1)
@@ -67,7 +66,7 @@ def sentence(shares: dict) -> str:
 
 
 def stand_in(train: Sequences, wanted: np.ndarray) -> np.ndarray:
-    """Which rows of `wanted` (n, w) are w tokens in a row of the training text: (n,) bool."""
+    """True for rows of `wanted` (n, w) that are w tokens in a row of the training text: (n,)."""
     width = wanted.shape[1]
     rows, inverse = np.unique(wanted, axis=0, return_inverse=True)
     hashes = _hashes(rows)[:, 0]
@@ -83,8 +82,8 @@ def stand_in(train: Sequences, wanted: np.ndarray) -> np.ndarray:
             place = np.searchsorted(ordered, hashed[candidates]) + shift
             inside = place < len(ordered)
             candidates, place = candidates[inside], place[inside]
-            alike = ordered[place] == hashed[candidates]
-            candidates, place = candidates[alike], place[alike]
+            equal = ordered[place] == hashed[candidates]
+            candidates, place = candidates[equal], place[equal]
             if not len(candidates):
                 break
             same = (windows[candidates] == rows[order[place]]).all(axis=1)
@@ -114,3 +113,38 @@ def _stretches(train: Sequences, width: int) -> Iterator[np.ndarray]:
             rest = tokens[len(tokens) - width + 1 :]
         else:
             rest = tokens
+
+
+class Text:
+    """A training text, to which others are compared."""
+
+    def __init__(self, train: Sequences):
+        self._train, self.vocabulary = train, train.vocabulary
+        self._counts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def distance(self, tokens: np.ndarray, order: int) -> float:
+        """Total variation between the n-grams of tokens (N, L) and of the text, each pooled over
+        places within sequences; of the text's first `STREAM` tokens."""
+        if order not in self._counts:
+            rows = self._train[: max(1, STREAM // self._train.length)]
+            self._counts[order] = counted(numbered(rows, self.vocabulary, order).ravel())
+        known, counts = self._counts[order]
+        grams, found = counted(numbered(tokens, self.vocabulary, order).ravel())
+        place, there = looked_up(known, grams)
+        of_text = np.where(there, counts[place], 0) / counts.sum()
+        return float(np.maximum(found / found.sum() - of_text, 0).sum())
+
+    def copied(self, sets: Sequence[np.ndarray]) -> list[float | None]:
+        """The share of runs of `RUN` tokens of each of `sets`, tokens (N, L), that stand in the
+        text; None for shorter sequences. The text is read once for all."""
+        runs = [
+            np.lib.stride_tricks.sliding_window_view(tokens, RUN, axis=1).reshape(-1, RUN)
+            for tokens in sets
+            if tokens.shape[1] >= RUN
+        ]
+        if not runs:
+            return [None] * len(sets)
+        there = stand_in(self._train, np.concatenate(runs))
+        ends = np.cumsum([len(part) for part in runs])[:-1]
+        shares = iter(float(part.mean()) for part in np.split(there, ends))
+        return [next(shares) if tokens.shape[1] >= RUN else None for tokens in sets]

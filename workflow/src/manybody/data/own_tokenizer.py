@@ -11,9 +11,9 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from manybody.data import SourceError
-from manybody.data.tokenizer import write_digest
-from manybody.io.atomic import atomic, read_json, to_json, write_json
+from manybody.data import SourceError, download
+from manybody.data.tokenizer import save
+from manybody.io.atomic import read_json, to_json, write_json
 from manybody.io.lease import lease
 
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
@@ -42,10 +42,7 @@ def take(folder: str | Path, origin: str, out: str | Path, special: str | Path) 
     tokenizer.no_truncation()
     tokenizer.no_padding()
     write_json(special, describe(tokenizer, _roles(Path(folder))))
-    text = tokenizer.to_str(pretty=True) + "\n"
-    write_digest(out, text)
-    with atomic(out) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    save(tokenizer, out)
 
 
 def describe(tokenizer: Tokenizer, roles: dict[str, str]) -> dict[str, Any]:
@@ -103,8 +100,6 @@ def fetched(given: str | dict, downloads: Path) -> Iterator[tuple[Path, str]]:
     if isinstance(given, str):
         yield Path(given).expanduser(), given
         return
-    from manybody.data import hub
-
     repository, revision = given["hub"], given.get("revision", "main")
     place = downloads / repository.replace("/", "--")
     with lease(place):
@@ -112,10 +107,10 @@ def fetched(given: str | dict, downloads: Path) -> Iterator[tuple[Path, str]]:
         if known.is_file():
             commit = read_json(known)["commit"]
         else:
-            commit = hub.references(repository).get(revision, revision)
+            commit = download.references(repository).get(revision, revision)
             write_json(known, {"commit": commit})
-        there = hub.listing(repository, commit)
+        there = download.listing(repository, commit)
         folder = place / f"tokenizer-{commit}"
         digests = {name: there[name].sha256 for name in FILES if name in there}
-        hub.take(repository, commit, digests, folder, digests)
+        download.take(repository, commit, digests, folder, digests)
         yield folder, f"{repository}@{revision}"

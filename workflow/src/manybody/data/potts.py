@@ -20,9 +20,8 @@ import numpy as np
 
 from manybody.data import SPLITS, SourceError, pair_gibbs
 from manybody.data.equilibrium import hamming
-from manybody.data.hamiltonian import FIELDS, Hamiltonian, check_fields, field_scale, read_tensor
+from manybody.data.hamiltonian import FIELDS, Hamiltonian, field_scale
 from manybody.data.many_body import own_tensor, tested_splits, write_splits
-from manybody.io.atomic import ArtifactError
 from manybody.io.seeds import streams_of
 
 STREAMS = ("signs", "search", "refine", "check", "energy", *SPLITS)
@@ -55,16 +54,8 @@ def make(
         return run.tokens, run.changed
 
     made = tested_splits(model, source, name, draw_split, "choose a higher temperature")
-    model.save(hamiltonian, {**about, "source": name})
-    write_splits(made, model.vocabulary, {**about, "source": name}, out)
-
-
-def _temperature(source: dict) -> dict:
-    """The entry without keys that are null: with null an overlay of the config takes a key back."""
-    given = source["temperature"]
-    if not isinstance(given, dict):
-        return given
-    return {key: value for key, value in given.items() if value is not None}
+    model.save(hamiltonian, about | {"source": name})
+    write_splits(made, model.vocabulary, about | {"source": name}, out)
 
 
 def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:
@@ -80,13 +71,16 @@ def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:
             "couplings, colours: H is the same for all sequences (zero variance), so that no "
             "temperature orders them. Give J and U that are not constant"
         )
-    temperature = _temperature(source)
+    # With null an overlay of the config takes a key back.
+    temperature = {key: value for key, value in source["temperature"].items() if value is not None}
     if "beta" in temperature:
         model = at(temperature["beta"])
     else:
         model = at(find_beta(at, temperature["hamming"], source["sweeps"], streams, threads))
     found = measure(model, CHECKED, source["sweeps"], streams["check"], threads)
-    found["tau"] = energy_time(model, source["sweeps"], streams["energy"], threads)
+    sweeps, stream = source["sweeps"], streams["energy"]
+    run = pair_gibbs.sample(model, SEARCHED, sweeps, stream, threads, "energies", energies=True)
+    found["tau"] = autocorrelation_time(run.energies[:, sweeps // 2 :])
     refuse_out_of_equilibrium(found, model.beta, source)
     keys = ("length", "vocabulary", "couplings", "colours", "fields", "temperature")
     about = dict(
@@ -101,12 +95,10 @@ def draw(source: dict, threads: int = 1) -> tuple[Hamiltonian, dict]:
 
 def interactions(source: dict) -> Callable[[float], Hamiltonian]:
     """The Hamiltonian of a source as a function of beta, with the J, U and h of its entry."""
-    length, vocabulary = source["length"], source["vocabulary"]
-    couplings = _couplings(source)
-    colours = _colours(source)
-    fields = None
+    couplings, colours, fields = _couplings(source), _colours(source), None
     if source.get("fields") is not None:
-        fields = -_fields(source["fields"]["file"], (length, vocabulary))
+        shape = source["length"], source["vocabulary"]
+        fields = -own_tensor(FIELDS, source["fields"]["file"], shape)
     return lambda beta: Hamiltonian(couplings, -colours / 2, beta, fields)
 
 
@@ -167,12 +159,6 @@ def stored_colours() -> np.ndarray:
     return np.array(json.loads(STORED.read_text(encoding="utf-8"))["colours"])
 
 
-def gaussian_colours(vocabulary: int, seed: int) -> np.ndarray:
-    """U = (G + G^T) / sqrt(2), G normal: (|V|, |V|) with variance 1, and 2 on the diagonal."""
-    draws = np.random.default_rng(seed).standard_normal((vocabulary, vocabulary))
-    return (draws + draws.T) / math.sqrt(2)
-
-
 def _couplings(source: dict) -> np.ndarray:
     interaction, length = source["couplings"], source["length"]
     if isinstance(interaction, dict):
@@ -186,6 +172,7 @@ def _couplings(source: dict) -> np.ndarray:
 
 
 def _colours(source: dict) -> np.ndarray:
+    """U (|V|, |V|): the identity, the stored draw, (G + G^T) / sqrt(2), or the user's."""
     interaction, vocabulary = source["colours"], source["vocabulary"]
     if interaction == "standard":
         return np.eye(vocabulary)
@@ -199,17 +186,11 @@ def _colours(source: dict) -> np.ndarray:
             )
         return found
     if "gaussian" in interaction:
-        return gaussian_colours(vocabulary, interaction["gaussian"])
+        # G normal: variance 1, and 2 on the diagonal
+        random = np.random.default_rng(interaction["gaussian"])
+        draws = random.standard_normal((vocabulary, vocabulary))
+        return (draws + draws.T) / math.sqrt(2)
     return own_tensor("colours", interaction["file"], (vocabulary, vocabulary))
-
-
-def _fields(path: str, shape: tuple[int, int]) -> np.ndarray:
-    try:
-        found = read_tensor(path, FIELDS).astype(np.float64)
-        check_fields(found, shape)
-    except (ArtifactError, ValueError) as error:
-        raise SourceError(f"{path}: {error}", f"{FIELDS}.file") from error
-    return found
 
 
 def ordered(model: Hamiltonian, chains: int) -> np.ndarray:
@@ -235,14 +216,6 @@ def measure(
         run = pair_gibbs.sample(model, chains, sweeps, numbers, threads, label, initial=tokens)
         found[start], found[f"{start}_se"] = hamming(run.tokens, model.vocabulary)
     return found
-
-
-def energy_time(
-    model: Hamiltonian, sweeps: int, stream: np.random.SeedSequence, threads: int = 1
-) -> float:
-    """Integrated autocorrelation time of H in sweeps over the second half of `sweeps` sweeps."""
-    run = pair_gibbs.sample(model, SEARCHED, sweeps, stream, threads, "energies", energies=True)
-    return autocorrelation_time(run.energies[:, sweeps // 2 :])
 
 
 def autocorrelation_time(values: np.ndarray) -> float:

@@ -56,11 +56,6 @@ def shuffled(found: Iterable[str], seed: int) -> list[str]:
     return [ordered[i] for i in np.random.default_rng(seed).permutation(len(ordered))]
 
 
-def prose(name: str) -> list[str]:
-    """The distinct paragraphs of prose in the docstrings of an installed distribution, sorted."""
-    return sorted(located_prose(name))
-
-
 def located_prose(name: str) -> dict[str, str]:
     """The distinct paragraphs of prose of a distribution, each with its first file by name."""
     try:
@@ -163,7 +158,7 @@ def main(names: list[str]) -> None:
     print("    seed: 0\n    packages:")
     found: set[str] = set()
     for name in names:
-        paragraphs = prose(name)
+        paragraphs = sorted(located_prose(name))
         found.update(paragraphs)
         print(f"      {name}: {digest(paragraphs)}", flush=True)
     ordered = shuffled(found, 0)

@@ -70,11 +70,6 @@ def read(path: str | Path, sequences: Sequences) -> np.ndarray:
     table, document = read_table(path, KIND, SCHEMA)
     if document["tokens"] != sequences.sha256:
         raise Refused(path, f"its weights are not those of the sequences in {sequences.path}")
-    if len(table) != len(sequences):
-        raise Refused(
-            path, f"it holds {len(table)} rows of {table.column_names}, expected one `weight` a "
-            f"sequence, {len(sequences)}"
-        )  # fmt: skip
     weights = table["weight"].to_numpy()
     if not (np.isfinite(weights).all() and (weights > 0).all()):
         raise Refused(path, "it holds a weight that is not a positive number")

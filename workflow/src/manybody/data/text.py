@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -52,7 +51,9 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
     """
     inputs: dict[str, str] = {}
     read = Unchanged()
-    kind, seed = corpus["kind"], corpus.get("seed", 0)
+    kind, seed, shares = corpus["kind"], corpus.get("seed", 0), corpus.get("split", SHARES)
+    if shares != "published":
+        shares = {split: shares[split] for split in SPLITS}
     about = dict(corpus=corpus, inputs=inputs, versions={"pyarrow": pa.__version__})
     if deduplicated(corpus):
         about["deduplicated"] = counts = {}
@@ -66,20 +67,20 @@ def collect(corpus: dict, out: dict[str, str | Path], downloads: str | Path) -> 
             folder = stack.enter_context(_folder(Path(out["train"])))
             found = _deduplicated(parts, corpus, folder, counts)
         else:
-            found = _as_they_are(parts)
+            found = ((name, None, one) for name, all_, _ in parts for one in by_document(all_))
         for part, key, document in found:
+            own = published.SPLITS[kind][part] if shares == "published" else shares
             target = None
             for piece in document:
                 if target is None:
-                    shares = _shares(corpus.get("split", SHARES), kind, part)
-                    target = writers[_split_of(key or piece.text.encode(), shares, seed)]
+                    target = writers[_split_of(key or piece.text.encode(), own, seed)]
                 target.add(piece)
         read.check()
-        for split, writer in writers.items():
+        for name, writer in writers.items():
             if not writer.documents:
-                counts = ", ".join(f"{name} {w.documents}" for name, w in writers.items())
+                counts = ", ".join(f"{key} {one.documents}" for key, one in writers.items())
                 raise SourceError(
-                    f"the {split} split comes out empty (documents: {counts}); expected at least "
+                    f"the {name} split comes out empty (documents: {counts}); expected at least "
                     f"one document in each; give it a larger share, another `seed`, or more "
                     "documents (is `boundary` what separates them?)",
                     "split",
@@ -98,40 +99,19 @@ def deduplicated(corpus: dict) -> bool:
     return corpus.get("deduplicate", corpus["kind"] in ("pydocs", "file"))
 
 
-class _Part(NamedTuple):
-    """A named part of a corpus; `origins`: the work that each document is from, if known."""
-
-    name: str
-    pieces: Iterable[Piece]
-    origins: list[str]
-
-
-class _Keyed(NamedTuple):
-    """A document of a part. Documents of one `key` go together; without a key, by its own text."""
-
-    part: str
-    key: bytes | None
-    pieces: Iterable[Piece]
-
-
-def _as_they_are(parts: Iterable[_Part]) -> Iterator[_Keyed]:
-    for part in parts:
-        for document in by_document(part.pieces):
-            yield _Keyed(part.name, None, document)
-
-
 def _deduplicated(
-    parts: Iterable[_Part], corpus: dict, folder: Path, counts: dict
-) -> Iterator[_Keyed]:
-    """All parts after the rules of `duplicates`; `counts` gets how much each rule did."""
+    parts: Iterable[tuple], corpus: dict, folder: Path, counts: dict
+) -> Iterator[tuple[str, bytes, Iterable[Piece]]]:
+    """The documents of all parts after the rules of `duplicates`, each with the name `all` and the
+    key of its group; `counts` gets how much each rule did."""
     if corpus["kind"] == "pydocs":
-        (part,) = parts
-        kept = Deduplicated(part.pieces, folder, passages=True, origins=part.origins)
+        ((_, pieces, origins),) = parts
+        kept = Deduplicated(pieces, folder, passages=True, origins=origins)
     else:
-        kept = Deduplicated((piece for part in parts for piece in part.pieces), folder)
+        kept = Deduplicated((piece for _, pieces, _ in parts for piece in pieces), folder)
     counts |= kept.counts
     for key, document in kept:
-        yield _Keyed("all", key, document)
+        yield "all", key, document
 
 
 @contextmanager
@@ -148,9 +128,11 @@ def _folder(beside: Path) -> Iterator[Path]:
 
 def _parts(
     kind: str, corpus: dict, downloads: Path, inputs: dict[str, str], read: Unchanged
-) -> Iterator[_Part]:
-    """The named parts of a corpus; `inputs` gets the sha256 of each file, and `read` the files
-    before any is opened."""
+) -> Iterator[tuple[str, Iterable[Piece], list[str]]]:
+    """The named parts of a corpus: their pieces, and the work that each document is from, if known.
+
+    `inputs` gets the sha256 of each file, and `read` the files before any is opened.
+    """
     if kind == "pydocs":
         modules = pydocs.modules(corpus["packages"])
         paragraphs = pydocs.shuffled(modules, corpus.get("seed", 0))
@@ -164,18 +146,18 @@ def _parts(
             )
         inputs.update({"pydocs": found, **corpus["packages"]})
         pieces = (Piece(paragraph, True) for paragraph in paragraphs)
-        yield _Part("all", pieces, [modules[paragraph] for paragraph in paragraphs])
+        yield "all", pieces, [modules[paragraph] for paragraph in paragraphs]
     elif kind == "file":
         files = list(given.text_files(corpus["files"], "files"))
         read.add(files)
         boundary, column = corpus.get("boundary", "blank-line"), corpus.get("column")
         marker = corpus.get("marker", MARKER)
-        yield _Part("all", read_files(files, boundary, marker, column, inputs), [])
+        yield "all", read_files(files, boundary, marker, column, inputs), []
     else:
         for part, files in published.files(kind, corpus, downloads).items():
             boundary = published.BOUNDARIES[kind]
             read.add(files)
-            yield _Part(part, read_files(files, boundary, MARKER, "text", inputs), [])
+            yield part, read_files(files, boundary, MARKER, "text", inputs), []
 
 
 def read_files(
@@ -294,13 +276,6 @@ def _refuse_bombs(path: Path, opened: pq.ParquetFile, column: str) -> None:
         for chunk in map(chunks.column, range(chunks.num_columns)):
             if chunk.path_in_schema == column:
                 refuse_bomb(path, chunk.total_compressed_size, chunk.total_uncompressed_size)
-
-
-def _shares(split: str | dict[str, float], kind: str, part: str) -> dict[str, float]:
-    """Shares of a part's documents that go to each split."""
-    if split != "published":
-        return {name: split[name] for name in SPLITS}
-    return published.SPLITS[kind][part]
 
 
 def _split_of(start: bytes, shares: dict[str, float], seed: int) -> str:

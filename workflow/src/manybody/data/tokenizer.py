@@ -32,51 +32,42 @@ def train(
     """Trains a byte-level BPE of |V| = `vocabulary` tokens on a documents file; writes its JSON.
 
     A file beside it names the documents that it was trained on. The alphabet is all 256 bytes, and
-    the marker is token 0 where it is "kept". `SourceError` if |V| is below that, or if the text has
+    the marker is token 0 where it is "kept"; |V| is at least that. `SourceError` if the text has
     too few pairs that occur twice to make |V| tokens.
     """
-    marker = [MARKER] if end_of_document == "kept" else []
-    least = 256 + len(marker)
-    if vocabulary < least:
-        raise SourceError(
-            f"found {vocabulary}; expected at least {least}, the 256 bytes"
-            f"{' and the end-of-document marker' if marker else ''}; raise it",
-            "vocabulary",
-        )
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
         min_frequency=2,
-        special_tokens=marker,
+        special_tokens=[MARKER] if end_of_document == "kept" else [],
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
     text = Documents(documents)
     with Progress(text.characters, "characters", f"train a tokenizer on {documents}") as progress:
-        batches = _texts(batched(text), end_of_document, progress)
-        bpe.train_from_iterator(batches, trainer)
+        batches = batched(text, progress)
+        bpe.train_from_iterator((_ended(batch, end_of_document) for batch in batches), trainer)
     if bpe.get_vocab_size() < vocabulary:
         raise SourceError(
             f"found {vocabulary}; expected at most {bpe.get_vocab_size()}, the tokens that "
             f"{documents} ({text.characters} characters) yields; lower it, or give more text",
             "vocabulary",
         )
-    trained_on = {"sha256": text.sha256, **text.about}
+    write_json(_beside(out, "documents"), {"sha256": text.sha256, **text.about})
+    save(bpe, out)
+
+
+def save(bpe: Tokenizer, path: str | Path) -> None:
+    """Writes a tokenizer, and beside it what its file is to hold, for `load` and for sha256sum -c:
+    the library accepts most altered files."""
     text = bpe.to_str(pretty=True) + "\n"
-    write_json(_documents_file(out), trained_on)
-    write_digest(out, text)
-    with atomic(out) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-def write_digest(path: str | Path, text: str) -> None:
-    """Says beside a tokenizer what its file is to hold, for `load` and for sha256sum -c: the
-    library accepts most altered files."""
-    with atomic(_digest_file(path)) as temporary:
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        temporary.write_text(f"{digest}  {Path(path).name}\n", encoding="utf-8")
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    held = {_beside(path, "sha256"): f"{digest}  {Path(path).name}\n", path: text}
+    for place, content in held.items():
+        with atomic(place) as temporary:
+            temporary.write_text(content, encoding="utf-8")
 
 
 def encode_split(
@@ -109,12 +100,13 @@ def encode_split(
         )
     if special:
         about = {**about, "special": special}
+    trained_on = _beside(tokenizer, "documents")
     made = dict(
         by=f"{'own tokenizer' if special else 'byte-level BPE'}, full-sentence blocks",
         end_of_document=end_of_document,
         documents={"sha256": text.sha256, **text.about},
         tokenizer=sha256(tokenizer),
-        trained_on=_trained_on(tokenizer),
+        trained_on=read_json(trained_on) if trained_on.is_file() else None,
         versions={name: version(name) for name in ("numpy", "pyarrow", "tokenizers")},
     )
     with sequences.writer(out, vocabulary, length, {**about, "made": made}) as writer:
@@ -167,16 +159,15 @@ def stream(
     ):
         # The library tokenises the next batch, without the interpreter's lock, while this one is
         # turned into an array.
-        waiting = None
-        for batch in batched(documents):
+        waiting = []
+        for batch in batched(documents, progress):
             texts = _ended(batch, end_of_document)
             job = ahead.submit(bpe.encode_batch_fast, texts, add_special_tokens=False)
-            if waiting is not None:
-                yield _array(*waiting, marker, kind)
-            waiting = batch, job
-            progress.update(sum(len(piece.text) for piece in batch))
-        if waiting is not None:
-            yield _array(*waiting, marker, kind)
+            waiting.append((batch, job))
+            if len(waiting) > 1:
+                yield _array(*waiting.pop(0), marker, kind)
+        for last in waiting:
+            yield _array(*last, marker, kind)
 
 
 def decoder(path: str | Path) -> Callable[[list[int]], str]:
@@ -187,7 +178,7 @@ def decoder(path: str | Path) -> Callable[[list[int]], str]:
 def load(path: str | Path) -> Tokenizer:
     """The tokenizer saved at `path` (a tokenizer.json), which must be as it was written if the
     file `path`.sha256 beside it says what that was."""
-    record = _digest_file(path)
+    record = _beside(path, "sha256")
     if record.is_file() and record.read_text(encoding="utf-8").split(" ")[0] != sha256(path):
         raise SourceError(
             f"{path} is not the file that was written ({record.name} says so): delete it and run "
@@ -201,26 +192,18 @@ def load(path: str | Path) -> Tokenizer:
         ) from error
 
 
-def _digest_file(path: str | Path) -> Path:
-    return Path(path).with_name(f"{Path(path).name}.sha256")
+def _beside(path: str | Path, ending: str) -> Path:
+    """The file that says the `sha256` of a tokenizer, or what `documents` it was trained on."""
+    return Path(path).with_name(f"{Path(path).name}.{ending}")
 
 
-def _documents_file(path: str | Path) -> Path:
-    return Path(path).with_name(f"{Path(path).name}.documents")
-
-
-def _trained_on(path: str | Path) -> dict | None:
-    """Digest and origin of the documents that a tokenizer was trained on, where recorded."""
-    record = _documents_file(path)
-    return read_json(record) if record.is_file() else None
-
-
-def batched(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+def batched(pieces: Iterable[Piece], progress: Progress) -> Iterator[list[Piece]]:
     """Pieces in lists of at most `BATCH`, and about `BATCH_CHARACTERS` characters."""
     batch, size = [], 0
     for piece in pieces:
         batch.append(piece)
         size += len(piece.text)
+        progress.update(len(piece.text))
         if len(batch) == BATCH or size >= BATCH_CHARACTERS:
             yield batch
             batch, size = [], 0
@@ -233,14 +216,6 @@ def _ended(batch: list[Piece], end_of_document: str) -> list[str]:
     if end_of_document == "kept":
         return [piece.text for piece in batch]
     return [f"{piece.text}\n" if piece.last else piece.text for piece in batch]
-
-
-def _texts(
-    batches: Iterable[list[Piece]], end_of_document: str, progress: Progress
-) -> Iterator[list[str]]:
-    for batch in batches:
-        progress.update(sum(len(piece.text) for piece in batch))
-        yield _ended(batch, end_of_document)
 
 
 def _array(batch: list[Piece], job, marker: int | None, kind: np.dtype) -> np.ndarray:

@@ -27,17 +27,14 @@ BLOCK = 4096  # sequences whose messages are in memory at once
 
 
 class Tree:
-    """`rules` M (q, q, q), depth l and the level k at which it is filtered.
+    """`rules` M (q, q, q), depth l and the level k, 0 ... l, at which it is filtered.
 
-    `ValueError` for rules that are no probabilities or do not give each pair one parent, and for a
-    level outside 0 ... l.
+    `ValueError` for rules that are no probabilities or do not give each pair one parent.
     """
 
     def __init__(self, rules: np.ndarray, depth: int, level: int = 0):
         self.rules = np.asarray(rules, np.float64)
         check_rules(self.rules)
-        if not 0 <= level <= depth:
-            raise ValueError(f"level {level}: expected 0 to the depth {depth}")
         self.depth, self.level, self.vocabulary = depth, level, len(self.rules)
         self.length = 2**depth
         sides = self.rules.sum(axis=2), self.rules.sum(axis=1)
@@ -145,10 +142,8 @@ def of(source: dict) -> Tree:
     try:
         if "file" in given:
             return Tree(read_tensor(given["file"], "rules"), source["depth"], source["level"])
-        stream = np.random.SeedSequence(source["seed"])
-        rules = random_rules(
-            source["vocabulary"], given["deviation"], np.random.default_rng(stream)
-        )
+        random = np.random.default_rng(source["seed"])
+        rules = random_rules(source["vocabulary"], given["deviation"], random)
         return Tree(rules, source["depth"], source["level"])
     except (ArtifactError, ValueError) as error:
         raise SourceError(f"{given.get('file')}: {error}", "rules.file") from error
@@ -200,10 +195,10 @@ def mean_and_error(values: np.ndarray) -> list[float]:
     return [float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))]
 
 
-def _chosen(laws: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def _chosen(probabilities: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """One draw from each distribution of the last axis: (...)."""
-    sums = laws.cumsum(axis=-1)
-    wanted = random.random(laws.shape[:-1]) * sums[..., -1]
+    sums = probabilities.cumsum(axis=-1)
+    wanted = random.random(probabilities.shape[:-1]) * sums[..., -1]
     return (sums <= wanted[..., None]).sum(axis=-1)
 
 

@@ -135,22 +135,6 @@ def _power_of_two(typing, lanes):
     return lanes(lanes), generate
 
 
-def _constants(dtype):
-    """Constants of exp: terms of the series, least argument, a rounder, ln 2 in two parts."""
-    single = dtype == types.float32
-    kind = np.float32 if single else np.float64
-    high = kind(0.693359375)
-    rounding = kind(1.5 * 2.0 ** (23 if single else 52))
-    return (
-        7 if single else 13,
-        kind(-87.0 if single else -708.0),
-        rounding,
-        kind(1 / np.log(2)),
-        high,
-        kind(np.log(np.longdouble(2)) - np.longdouble(high)),
-    )
-
-
 def exponential(array, lanes):
     """exp of lanes <= 0, no less than the least normal number; what is no number stays none."""
     raise NotImplementedError
@@ -158,9 +142,14 @@ def exponential(array, lanes):
 
 @overload(exponential)
 def _exponential(array, lanes):
-    terms, least, rounding, inverse, high, low = _constants(lanes.dtype)
-    kind = type(least)
-    inverses = tuple(kind(1 / n) for n in range(terms, 0, -1))
+    # Terms of the series, least argument, a rounder, and ln 2 in two parts.
+    kind, terms, least, bits = np.float64, 13, np.float64(-708.0), 52
+    if lanes.dtype == types.float32:
+        kind, terms, least, bits = np.float32, 7, np.float32(-87.0), 23
+    rounding, inverse = kind(1.5 * 2.0**bits), kind(1 / np.log(2))
+    high = kind(0.693359375)
+    low = kind(np.log(np.longdouble(2)) - np.longdouble(high))
+    inverses, kind_one = tuple(kind(1 / n) for n in range(terms, 0, -1)), kind(1)
 
     def of_lanes(array, lanes):
         bound = spread(array, least)
@@ -172,7 +161,6 @@ def _exponential(array, lanes):
             total = total * (rest * factor) + kind_one
         return total * _power_of_two(turns)
 
-    kind_one = kind(1)
     return of_lanes
 
 

@@ -1,15 +1,21 @@
-"""Cards of clones: what to know of a clone before reading what is built on it.
+"""Cards of clones: what to know of a clone before reading what is built on it, also in words.
 
 One JSON file holds the cards of all clones of a source: chains of trained models, and n-grams. A
 value that a clone of its kind does not have is null, and `why` gives the reason.
 """
 
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from manybody.data import COPIED, RUN
+from manybody.io import tables
 from manybody.io.atomic import ArtifactError, read_json, write_json
+
+WIDE, HIGH = 120, 36  # of a drawing, in its own units
 
 Estimate = tuple[float, float]  # a value and its standard error
 Beside = tuple[float, float]  # of the clone, and of as many test sequences
@@ -30,6 +36,11 @@ class State(Part):
     bigram: Beside
     copied: Beside | None  # share of the runs of 8 tokens that stand in the training text
     called: str  # "a sample", or "the state after n sweeps"
+
+    @property
+    def copies(self) -> bool:
+        """True where so much of it stands in the training text that it is said to be a copy."""
+        return self.copied is not None and self.copied[0] > COPIED
 
 
 class Paired(Part):
@@ -65,6 +76,34 @@ class Card(Part):
     kept: float | None  # share of the positions that hold the token of the start, last sweep
     why: str  # what calls it a sample, or keeps it from being called one
 
+    def state(self, sweep: int | None = None) -> State:
+        """The state after a saved sweep, the last by default."""
+        return next((one for one in self.states if one.sweep == sweep), self.states[-1])
+
+    def sentence(self, sweep: int | None = None) -> str:
+        """All that is to be known of a clone after a saved sweep, the last by default."""
+        state = self.state(sweep)
+        start = f" from {self.start}" if self.start else ""
+        tokens = " of next tokens" if self.task == "next" else ""
+        parts = [
+            f"{self.label}: {state.called} ({self.sampler}{start})",
+            f"its generator's loss{tokens} is {rounded(self.text)} on text and "
+            f"{rounded(state.loss)} on the clone",
+            f"off the training text by {state.unigram[0]:.2f} in unigrams and "
+            f"{state.bigram[0]:.2f} in bigrams (as much test text by {state.unigram[1]:.2f} and "
+            f"{state.bigram[1]:.2f})",
+        ]
+        if self.rhat is not None:
+            effective = f"{rounded(self.effective, '.0f')} effective samples"
+            parts.append(f"in {self.scores[-1][0]} sweeps R-hat {self.rhat:.2f} and {effective}")
+        parts.append(self.why)
+        if state.copies:
+            parts.append(
+                f"{state.copied[0]:.0%} of its runs of {RUN} tokens stand in the training text "
+                f"({state.copied[1]:.0%} of those of test text)"
+            )
+        return "; ".join(parts) + "."
+
 
 class Cards(Part):
     """The file."""
@@ -87,3 +126,73 @@ def read(path: str | Path) -> list[Card]:
             f"{path} has no cards of clones: {'.'.join(map(str, first['loc']))}: {first['msg']}. "
             "Delete it and run the same snakemake command again to remake it."
         ) from error
+
+
+# --- In words and lines ---------------------------------------------------------------------------
+
+
+def rounded(value: Estimate | float | None, form: str = ".2f") -> str:
+    """A value rounded to two digits of its error, or in this form; a dash where there is none."""
+    if value is None:
+        return "–"
+    if not isinstance(value, tuple):
+        return format(value, form)
+    places = 1 - math.floor(math.log10(value[1])) if value[1] else 4
+    return " ± ".join(f"{round(one, places):.{max(0, places)}f}" for one in value)
+
+
+def beside(pair: Beside | None, form: str = ".2f") -> str:
+    """A clone's value, and in brackets that of as much test text."""
+    return "–" if pair is None else f"{pair[0]:{form}} ({pair[1]:{form}})"
+
+
+def drawing(card: Card, cards: Iterable[Card]) -> dict | None:
+    """-E / L against sweeps: points of the clone's line and of its pair's, and both axes' ends."""
+    if card.scores is None:
+        return None
+    other = next((one for one in cards if card.paired and one.name == card.paired.name), None)
+    lines = [card.scores, *([other.scores] if other else [])]
+    sweeps = max(line[-1][0] for line in lines)
+    low, high = (pick(value for line in lines for _, value, _ in line) for pick in (min, max))
+    across, down = WIDE / sweeps, HIGH / (high - low or 1.0)
+    return {
+        "lines": [
+            " ".join(
+                f"{sweep * across:.1f},{(high - value) * down:.1f}" for sweep, value, _ in line
+            )
+            for line in lines
+        ],
+        "low": f"{low:.2f}",
+        "high": f"{high:.2f}",
+        "sweeps": sweeps,
+        "pair": other and other.name,
+    }
+
+
+def generators(
+    config: dict, losses: Iterable[str | Path], ngrams: Iterable[str | Path]
+) -> list[str]:
+    """A sentence on the loss of each generator on its text, against that of bigrams.
+
+    losses: `{evaluation}/seed-{n}.parquet`, of evaluations with a target that is the test split.
+    ngrams: `{source}/ngrams.json`, losses of n-grams; generators of other sources are left out.
+    """
+    counted = {Path(path).parent.name: read_json(path) for path in ngrams}
+    found = []
+    for path in map(Path, losses):
+        evaluation = config["evaluations"][path.parent.name]
+        source, model, targets = (evaluation[key] for key in ("source", "model", "targets"))
+        if source not in counted:
+            continue
+        tested = next(name for name, of in targets.items() if of.get("split") == "test")
+        curve = tables.learning_curves(tables.read_losses({0: path}))
+        last = curve[curve["target"] == tested].iloc[-1]
+        bigrams = next(one["masked"] for one in counted[source] if one["order"] == 2)
+        said = (
+            f"{model} loses {last['loss']:.2f} ± {last['loss_se']:.2f} nats a masked token of the "
+            f"test text, bigrams {bigrams:.2f}."
+        )
+        if last["loss"] > bigrams:
+            said += " Its clones show what it lacks: train it longer, or as `advise` suggests."
+        found.append(said)
+    return found

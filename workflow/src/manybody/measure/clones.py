@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from manybody.data.likeness import Text
+from manybody.data.overlap import Text
 from manybody.io import tables
 from manybody.io.atomic import sha256
 from manybody.io.manifest import Manifest
@@ -19,9 +19,7 @@ from manybody.models import labels
 
 SEQUENCES = 1000  # of a set, the first ones, that losses and copies are looked for in
 PREDICTIONS = 2**13  # masked tokens of a set that a loss is the mean of, about
-PAIRED_LOSS_TOLERANCE = (
-    0.1  # of the generator's own loss: how far apart paired chains that agree may be
-)
+PAIRED_LOSS_TOLERANCE = 0.1  # of the own loss: how far apart paired chains that agree may be
 POINTS = 60  # sweeps of which a card has the score
 SAMPLERS = {
     "mh": "Metropolis-Hastings by the {energy} score",
@@ -59,7 +57,8 @@ def describe(
 
 
 class _Chains:
-    """A clone of a trained model, measured after each saved sweep."""
+    """A clone of a trained model, with losses after each saved sweep, and how like the text it is:
+    for each measure the value of the text beside it, and of each saved sweep."""
 
     def __init__(self, path: Path, run: str | Path, text: Text, test: Sequences, device: str):
         from manybody.io.devices import pick
@@ -80,34 +79,24 @@ class _Chains:
             "bigram": [text.distance(tokens, 2) for tokens in sets],
             "copied": text.copied([tokens[:SEQUENCES] for tokens in sets]),
         }
+        # What two clones have in common that differ by their start alone, and by what is drawn.
+        keys = ("generator", "sampler", "energy", "gauge", "order", "reference", "annealing")
+        self.recipe = [self.about.get(key) for key in (*keys, "inverse_temperatures")]
 
     def states(self, settled: float) -> list[State]:
         """The saved states, samples from sweep `settled` on."""
-        return [
-            State(
-                sweep=None if self.exact else sweep,
-                loss=loss,
-                called="a sample" if sweep >= settled else f"the state after {sweep} sweeps",
-                **{
-                    name: None if own[place] is None else (own[place], own[0])
-                    for name, own in self.likeness.items()
-                },
-            )
-            for place, (sweep, loss) in enumerate(self.losses.items(), start=1)
-        ]
+        found = []
+        for place, (sweep, loss) in enumerate(self.losses.items(), start=1):
+            called = "a sample" if sweep >= settled else f"the state after {sweep} sweeps"
+            likeness = {name: (own[place], own[0]) for name, own in self.likeness.items()}
+            found.append(_state(None if self.exact else sweep, loss, called, likeness))
+        return found
 
-    def pairs_with(self, other: "_Chains") -> bool:
-        """True if they differ by their start alone, and by what is drawn."""
-        keys = ("energy", "gauge", "order", "reference", "annealing", "inverse_temperatures")
-        mine, its = (
-            [
-                *(one.about.get(key) for key in keys),
-                one.about["generator"],
-                one.about.get("sampler"),
-            ]
-            for one in (self, other)
-        )
-        return mine == its and self.about["chain_init"] != other.about["chain_init"]
+
+def _state(sweep: int | None, loss: Estimate, called: str, likeness: dict[str, tuple]) -> State:
+    """A state whose measures of likeness are those of the clone and of text; None if not known."""
+    known = {name: None if pair[0] is None else pair for name, pair in likeness.items()}
+    return State(sweep=sweep, loss=loss, called=called, **known)
 
 
 def _loss(model, tokens: np.ndarray) -> Estimate:
@@ -128,15 +117,15 @@ def _loss(model, tokens: np.ndarray) -> Estimate:
 
 def _card(one: _Chains, found: list[_Chains]) -> Card:
     about, made, last = one.about, one.about["generator"], one.trace.iloc[-1]
-    kept, rhat = 1 - float(last["changed"]), float(last["rhat"])
-    if one.exact:
-        settled, paired, why = 0.0, None, "each token but the first is drawn anew"
-    else:
-        settled = math.inf
+    paired, settled, why = None, 0.0, "each token but the first is drawn anew"
+    scores, rhat, kept, effective = None, None, None, about["chains"]
+    if not one.exact:
+        scores, kept = _scores(one.trace), 1 - float(last["changed"])
+        rhat, effective = (_finite(last[name]) for name in ("rhat", "effective_samples"))
         paired, agreed = _paired(one, found)
-        why = f"{chains.in_words(rhat, kept)}; {agreed}"
-        if paired and paired.agree == "yes" and kept < chains.FORGOTTEN:
-            settled = paired.sweep
+        why = f"{chains.in_words(float(last['rhat']), kept)}; {agreed}"
+        settles = paired and paired.agree == "yes" and kept < chains.FORGOTTEN
+        settled = paired.sweep if settles else math.inf
     return Card(
         name=one.name,
         source=about["source"],
@@ -151,17 +140,17 @@ def _card(one: _Chains, found: list[_Chains]) -> Card:
         text=one.text,
         task="next" if one.exact else "masked",
         states=one.states(settled),
-        scores=None if one.exact else _scores(one.trace),
+        scores=scores,
         paired=paired,
-        rhat=None if one.exact else _finite(rhat),
-        effective=about["chains"] if one.exact else _finite(last["effective_samples"]),
-        kept=None if one.exact else kept,
+        rhat=rhat,
+        effective=effective,
+        kept=kept,
         why=why,
     )
 
 
 def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return float(value) if math.isfinite(value) else None
 
 
 def _scores(trace: pd.DataFrame) -> list[tuple]:
@@ -175,22 +164,23 @@ def _paired(one: _Chains, found: list[_Chains]) -> tuple[Paired | None, str]:
     """Chains from the other start, after the most sweeps that both have saved, and in words whether
     they agree or why there are none."""
     start = {"test": "noise", "unigram": "text"}[one.about["chain_init"]]
-    others = [other for other in found if one.pairs_with(other)]
-    common = [(one.losses.keys() & other.losses.keys(), other) for other in others]
-    saved = [(max(sweeps), other) for sweeps, other in common if sweeps]
+    others = [
+        other
+        for other in found
+        if other.recipe == one.recipe and other.about["chain_init"] != one.about["chain_init"]
+    ]
     if not others:
         return None, f"no chains from {start} are there to compare with"
-    if not saved:
+    common = [(max(one.losses.keys() & other.losses.keys(), default=-1), other) for other in others]
+    sweep, other = max(common, key=lambda pair: pair[0])
+    if sweep < 0:
         return None, f"{others[0].name} from {start} has saved none of the same sweeps"
-    sweep, other = max(saved, key=lambda pair: pair[0])
     pair = (one, other) if start == "noise" else (other, one)
     count = min(each.about["chains"] for each in pair)
     traces, losses = zip(*((each.trace, each.losses[sweep]) for each in pair), strict=True)
     score, loss, _, agree = chains.agreement(traces, losses, sweep, count)
-    if (
-        agree == "yes"
-        and abs(loss[0]) + margin(loss[1], count) > PAIRED_LOSS_TOLERANCE * one.losses[sweep][0]
-    ):
+    most = PAIRED_LOSS_TOLERANCE * one.losses[sweep][0]
+    if agree == "yes" and abs(loss[0]) + margin(loss[1], count) > most:
         agree = "undecided"  # as much evidence as against
     said = {"yes": "agree", "no": "do not agree", "undecided": "may agree or not"}[agree]
     paired = Paired(name=other.name, sweep=sweep, score=score, loss=loss, agree=agree)
@@ -216,16 +206,8 @@ def _n_gram_card(path: Path) -> Card:
     order, loss, why = about["order"], said["loss"], "it is drawn exactly"
     if loss["impossible"]:
         why += f"; it gives {loss['impossible']:.0%} of the test sequences no probability"
-    likeness = {**said["distance"], "copied": said["copied"]}
-    state = State(
-        sweep=None,
-        loss=loss["clone"],
-        called="a sample",
-        **{
-            name: None if both["clone"] is None else (both["clone"], both["text"])
-            for name, both in likeness.items()
-        },
-    )
+    measured = {**said["distance"], "copied": said["copied"]}
+    likeness = {name: (both["clone"], both["text"]) for name, both in measured.items()}
     return Card(
         name=about["source"],
         source=about["of"],
@@ -236,7 +218,7 @@ def _n_gram_card(path: Path) -> Card:
         sampler="token by token",
         text=loss["text"],
         task="next",
-        states=[state],
+        states=[_state(None, loss["clone"], "a sample", likeness)],
         effective=len(clone),
         why=why,
         **dict.fromkeys(("seed", "step", "start", "scores", "paired", "rhat", "kept")),

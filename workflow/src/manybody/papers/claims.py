@@ -11,15 +11,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Literal
 
-import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from manybody.io.atomic import ArtifactError, atomic
 from manybody.measure.intervals import ERRORS, margin
+from manybody.papers.readings import mean
 
 VERDICTS = ("yes", "no", "undecided", "not-run")
 STRICT = 3.0  # standard errors, of differences over sequences
-ALL, NOT_RUN = "all", "not-run"
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,12 @@ class Comparison:
         return "no" if high < least or low > most else "undecided"
 
     def room(self) -> float:
-        """Distance from the value to the edge of the region in half widths; below 0 outside."""
+        """Distance from the value to the edge of the region in half widths; below 0 outside,
+        infinite where it is not known."""
         low, high = self.interval()
         edge = min(self.value - self.region[0], self.region[1] - self.value)
-        return edge / max((high - low) / 2, 1e-300) if low == low else math.nan
+        room = edge / max((high - low) / 2, 1e-300)
+        return math.inf if math.isnan(room) else room
 
     def __str__(self) -> str:
         if self.unusable:
@@ -98,12 +102,10 @@ def over_seeds(
     resolution: the standard deviation that the spacing of checkpoints gives to a difference of
     times; all runs have the same checkpoints, so that more runs do not lower it.
     """
-    values = np.asarray(differences, float)
-    runs = len(values)
-    if runs == 0 or np.isnan(values).any():
+    value, error, runs = mean(differences)
+    if math.isnan(value):
         return Comparison(label, math.nan, unusable="a run has no such number")
-    error = float(values.std(ddof=1)) / math.sqrt(runs) if runs > 1 else math.nan
-    return above(label, float(values.mean()), error, bound, runs=runs, resolution=resolution)
+    return above(label, value, error, bound, runs=runs, resolution=resolution)
 
 
 @dataclass(frozen=True)
@@ -123,18 +125,11 @@ class Claim:
     low: float
     high: float
     rule: str
-    verdict: str
+    verdict: Literal[VERDICTS]
     scope: str
     because: str
     beyond: bool = False
     parts: tuple[Comparison, ...] = ()
-
-    def __post_init__(self):
-        if self.verdict not in VERDICTS:
-            raise ValueError(
-                f"claim {self.id}: found the verdict {self.verdict!r}; expected one of "
-                f"{', '.join(VERDICTS)}"
-            )
 
 
 def judged(
@@ -156,23 +151,28 @@ def judged(
     parts = (parts,) if isinstance(parts, Comparison) else tuple(parts)
     if not parts:
         return not_run(id, statement, "there is nothing to compare", scope, beyond)
-    answers = [part.verdict() for part in parts]
+    count, answers = len(parts), [part.verdict() for part in parts]
     if share == ALL:
-        refuted = [part for part in parts if part.verdict(_widened(part, len(parts))) == "no"]
-        verdict = "yes" if set(answers) == {"yes"} else "no" if refuted else "undecided"
-        counted = "" if len(parts) == 1 else f"all of {len(parts)} comparisons: "
+        refuted = [part for part in parts if part.verdict(_widened(part, count)) == "no"]
+        verdict = "no" if refuted else "yes" if set(answers) == {"yes"} else "undecided"
+        counted = "" if count == 1 else f"all of {count} comparisons: "
     else:
         refuted = [part for part, answer in zip(parts, answers, strict=True) if answer == "no"]
-        least = share * len(parts)
-        verdict = "undecided"
-        for answer in ("yes", "no"):
-            if answers.count(answer) >= least:
-                verdict = answer
-        counted = "all, or none," if share == 1 else f"at least {share:.0%}"
-        counted += f" of {len(parts)} comparisons: "
-    shown = _deciding(parts, answers, verdict, refuted)
+        reached = [one for one in ("no", "yes") if answers.count(one) >= share * count]
+        verdict = reached[0] if reached else "undecided"
+        needed = "all, or none," if share == 1 else f"at least {share:.0%}"
+        counted = f"{needed} of {count} comparisons: "
+    # The verdict hangs on the one nearest the edge of its region among those that say yes, on the
+    # one farthest outside among those that say no, or do not say yes.
+    deciding = [
+        part
+        for part, answer in zip(parts, answers, strict=True)
+        if (answer == "yes") == (verdict == "yes")
+    ]
+    deciding = refuted if verdict == "no" else deciding
+    shown = min(deciding, key=lambda part: part.room())
     counts = ", ".join(f"{answers.count(one)} {one}" for one in VERDICTS if one in answers)
-    because = str(shown) if len(parts) == 1 else f"{counts}; {shown}"
+    because = str(shown) if count == 1 else f"{counts}; {shown}"
     ends = shown.interval()
     return Claim(
         id, statement, shown.value, *ends, counted + rule, verdict, scope, because, beyond, parts
@@ -181,7 +181,7 @@ def judged(
 
 def not_run(id: str, statement: str, reason: str, scope: str = "", beyond: bool = False) -> Claim:
     """A claim for which a run has not got what it needs, and why."""
-    return Claim(id, statement, *[math.nan] * 3, "", NOT_RUN, scope, reason, beyond)
+    return Claim(id, statement, *[math.nan] * 3, "", "not-run", scope, reason, beyond)
 
 
 def _widened(part: Comparison, count: int) -> float:
@@ -189,22 +189,6 @@ def _widened(part: Comparison, count: int) -> float:
     from scipy.special import ndtr, ndtri
 
     return float(-ndtri(ndtr(-part.deviations) / count))
-
-
-def _deciding(parts, answers, verdict, refuted) -> Comparison:
-    """The comparison that the verdict hangs on: of yes the one nearest the edge of its region, of
-    no the one farthest outside, else the farthest outside among those that do not say yes."""
-    if verdict == "no":
-        return min(refuted, key=lambda part: _order(part.room()))
-    if verdict == "yes":
-        parts = [part for part, answer in zip(parts, answers, strict=True) if answer == "yes"]
-    else:
-        parts = [part for part, answer in zip(parts, answers, strict=True) if answer != "yes"]
-    return min(parts, key=lambda part: _order(part.room()))
-
-
-def _order(room: float) -> float:
-    return room if room == room else math.inf
 
 
 def written(value: float, low: float, high: float) -> str:
@@ -247,17 +231,10 @@ def read(path: str | Path) -> list[Claim]:
             f"{', '.join(COLUMNS)}; delete it and run snakemake again"
         )
     try:
-        return [Claim(**{name: _value(name, text) for name, text in row.items()}) for row in rows]
-    except (TypeError, ValueError) as error:
+        return TypeAdapter(list[Claim]).validate_python(rows)
+    except ValidationError as error:
+        first = error.errors()[0]
         raise ArtifactError(
-            f"{path} is refused: found a row that is no whole claim ({error}), expected "
-            f"{len(COLUMNS)} values; delete it and run snakemake again"
+            f"{path} is refused: found a row that is no whole claim ({first['loc'][-1]}: "
+            f"{first['msg']}); delete it and run snakemake again"
         ) from error
-
-
-def _value(name: str, text: str):
-    if name in ("value", "low", "high"):
-        return float(text)
-    if name == "beyond" and text not in ("True", "False"):
-        raise ValueError(f"beyond is {text}, neither True nor False")
-    return text == "True" if name == "beyond" else text

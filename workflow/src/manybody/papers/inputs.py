@@ -3,12 +3,12 @@
 The pipeline finds the files of each key; the job of a figure gets them back with `with_files`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
-from pydantic import PrivateAttr
+from pydantic import PrivateAttr, create_model
 
-from manybody.io.options import Block
+from manybody.io.options import Block, inside
 
 
 class Key(Block):
@@ -22,122 +22,60 @@ class Key(Block):
         return self._files[kind or self.KINDS[0]]
 
 
-class Tested(Key):
-    """One run of an evaluation: its losses, and the manifest of the run that was tested.
-
-    `targets` are those of the evaluation, as the config has them.
-    """
-
-    KINDS = ("losses", "runs")
-    evaluation: str
-    seed: int
-    targets: dict[str, dict]
+def _key(name: str, kinds: str, doc: str, **fields: Any) -> type[Key]:
+    """A class of keys with these fields, in the lists `kinds` of the job's inputs."""
+    typed = {field: (kind, ...) for field, kind in fields.items()}
+    made = create_model(name, __base__=Key, __module__=__name__, __doc__=doc, **typed)
+    made.KINDS = tuple(kinds.split())
+    return made
 
 
-class Clone(Key):
-    """The manifest of a clone."""
-
-    KINDS = ("clones",)
-    clone: str
-
-
-class Trained(Key):
-    """The manifest of a trained or adopted run."""
-
-    KINDS = ("models",)
-    source: str
-    model: str
-    seed: int
-
-
-class Spectrum(Key):
-    """Order spectra of one run's checkpoints."""
-
-    KINDS = ("spectra",)
-    spectrum: str
-    seed: int
-
-
-class Displacements(Key):
-    """How far the weights of all runs of a model that figures follow have moved."""
-
-    KINDS = ("displacements",)
-    source: str
-    model: str
-
-
-class Maps(Key):
-    """Maps of one run."""
-
-    KINDS = ("maps",)
-    source: str
-    model: str
-    seed: int
-
-
-class Equations(Key):
-    """Losses of one-layer runs (source, model, seed) by their equations, in one file a figure."""
-
-    KINDS = ("equations",)
-    runs: list[tuple[str, str, int]]
-
-
-class Contacts(Key):
-    """Scores of the pairs of sites by one run."""
-
-    KINDS = ("contacts",)
-    source: str
-    model: str
-    seed: int
-
-
-class KnownContacts(Key):
-    """Contacts that a file of the user's says, in one file a figure."""
-
-    KINDS = ("known",)
-    truth: str
-
-
-class Hamiltonian(Key):
-    """The interactions that a source was sampled from."""
-
-    KINDS = ("hamiltonians",)
-    source: str
-
-
-class Sequences(Key):
-    """The validation sequences of a source."""
-
-    KINDS = ("sequences",)
-    source: str
-
-
-class Tokenizer(Key):
-    """The tokenizer of a text."""
-
-    KINDS = ("tokenizers",)
-    source: str
-
-
-class ExactLosses(Key):
-    """Losses of a source's own conditionals on the targets of an evaluation."""
-
-    KINDS = ("truths",)
-    evaluation: str
-
-
-class Theory(Key):
-    """A table of theory."""
-
-    KINDS = ("theory",)
-    theory: str
-
-
-class Curve(Key):
-    """A table of many small fits."""
-
-    KINDS = ("curves",)
-    curve: str
+# `targets` are those of the evaluation, as the config has them.
+Tested = _key(
+    "Tested",
+    "losses runs",
+    "One run of an evaluation: its losses, and the manifest of the run that was tested.",
+    evaluation=str,
+    seed=int,
+    targets=dict[str, dict],
+)
+ExactLosses = _key(
+    "ExactLosses",
+    "truths",
+    "Losses of a source's own conditionals on the targets of an evaluation.",
+    evaluation=str,
+)
+Clone = _key("Clone", "clones", "The manifest of a clone.", clone=str)
+Spectrum = _key(
+    "Spectrum", "spectra", "Order spectra of one run's checkpoints.", spectrum=str, seed=int
+)
+Displacements = _key(
+    "Displacements",
+    "displacements",
+    "How far the weights of all runs of a model that figures follow have moved.",
+    source=str,
+    model=str,
+)
+RUN = {"source": str, "model": str, "seed": int}
+Trained = _key("Trained", "models", "The manifest of a trained or adopted run.", **RUN)
+Maps = _key("Maps", "maps", "Maps of one run.", **RUN)
+Contacts = _key("Contacts", "contacts", "Scores of the pairs of sites by one run.", **RUN)
+Equations = _key(
+    "Equations",
+    "equations",
+    "Losses of one-layer runs (source, model, seed) by their equations, in one file a figure.",
+    runs=list[tuple[str, str, int]],
+)
+KnownContacts = _key(
+    "KnownContacts", "known", "Contacts in a file of the user's, in one file a figure.", truth=str
+)
+Hamiltonian = _key(
+    "Hamiltonian", "hamiltonians", "Interactions that a source was sampled from.", source=str
+)
+Sequences = _key("Sequences", "sequences", "The validation sequences of a source.", source=str)
+Tokenizer = _key("Tokenizer", "tokenizers", "The tokenizer of a text.", source=str)
+Theory = _key("Theory", "theory", "A table of theory.", theory=str)
+Curve = _key("Curve", "curves", "A table of many small fits.", curve=str)
 
 
 class Inputs(Block):
@@ -147,37 +85,10 @@ class Inputs(Block):
     config as it is written.
     """
 
-    @classmethod
-    def of(cls, block: Any, config: dict) -> Self:
-        raise NotImplementedError
-
-
-def keys(value: Any) -> Iterator[Key]:
-    """All keys in inputs, lists and mappings, in the order of the fields."""
-    if isinstance(value, Key):
-        yield value
-    elif isinstance(value, Block):
-        for name in type(value).model_fields:
-            yield from keys(getattr(value, name))
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from keys(part)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from keys(part)
-
 
 def distinct(inputs: Inputs) -> list[Key]:
     """The keys of a figure, each once, in their order."""
-    found: dict[tuple[type, str], Key] = {}
-    for one in keys(inputs):
-        found.setdefault(_identity(one), one)
-    return list(found.values())
-
-
-def _identity(one: Key) -> tuple[type, str]:
-    """Kind and fields of a key, whatever files it has."""
-    return type(one), one.model_dump_json()
+    return list({repr(one): one for one in _keys(inputs)}.values())
 
 
 def with_files(inputs: Inputs, files: Mapping[str, str | Sequence[str]]) -> Inputs:
@@ -187,12 +98,15 @@ def with_files(inputs: Inputs, files: Mapping[str, str | Sequence[str]]) -> Inpu
     """
     lists = {kind: [named] if isinstance(named, str) else named for kind, named in files.items()}
     paths = {kind: iter(named) for kind, named in lists.items()}
-    found = {
-        _identity(one): {kind: next(paths[kind]) for kind in one.KINDS} for one in distinct(inputs)
-    }
-    for one in keys(inputs):
-        one._files.update(found[_identity(one)])
+    found = {repr(one): {kind: next(paths[kind]) for kind in one.KINDS} for one in distinct(inputs)}
+    for one in _keys(inputs):
+        one._files.update(found[repr(one)])
     return inputs
+
+
+def _keys(inputs: Inputs) -> list[Key]:
+    """All keys in inputs, lists and mappings, in the order of the fields."""
+    return [part for _, part in inside("", inputs) if isinstance(part, Key)]
 
 
 # --- Lists of keys that figures have in common ----------------------------------------------------

@@ -1,10 +1,11 @@
-"""Tables of theory and of curves as figures read them.
+"""Tables of theory, of curves and of training runs as figures read them, and means over runs.
 
 A table knows its quantities by series; a quantity that an entry did not ask for is an empty frame.
 """
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,9 @@ from manybody.io import tables
 
 SAME = 1e-6  # relative difference of two x that are meant to be equal
 SMALLEST = 1e-12  # the same, absolute, at 0
-MEDIAN = math.sqrt(math.pi / 2)  # standard error of a median over that of a mean, normal law
+MEDIAN = math.sqrt(
+    math.pi / 2
+)  # standard error of a median over that of a mean, normal distribution
 
 
 class Value(NamedTuple):
@@ -103,15 +106,9 @@ def median(values: Iterable[float]) -> Value:
 def departure(entry: dict, **needed) -> str:
     """Says where an entry is not the one at which numbers were measured; empty where it is."""
     for key, value in needed.items():
-        found = entry.get(key)
-        same = math.isclose(found, value) if _numbers(found, value) else found == value
-        if not same:
-            return f"{key} is {found}, {value} is needed"
+        if entry.get(key) != value:
+            return f"{key} is {entry.get(key)}, {value} is needed"
     return ""
-
-
-def _numbers(*values) -> bool:
-    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
 def first_crossing(x: Iterable[float], y: Iterable[float], level: float) -> float:
@@ -129,8 +126,35 @@ def first_crossing(x: Iterable[float], y: Iterable[float], level: float) -> floa
 
 
 def crossings(frame: pd.DataFrame, level: float) -> pd.Series:
-    """Where each run first passes a level, by run; NaN for those that never do. In order of x."""
+    """The x at which each run first passes a level, by run; NaN if it never does. In order of x."""
     return pd.Series(
         {run: first_crossing(part["x"], part["y"], level) for run, part in frame.groupby("seed")},
         dtype=float,
     )
+
+
+@dataclass
+class TrainedRun:
+    """The document of a manifest, and a row a checkpoint: step, epoch, loss, loss_se, tokens."""
+
+    about: dict
+    curve: pd.DataFrame
+
+    @property
+    def end(self) -> float:
+        """Loss at the last step; infinite if training diverged."""
+        return math.inf if "diverged" in self.about else float(self.curve["loss"].iloc[-1])
+
+
+def read_run(path) -> tuple[dict, pd.DataFrame]:
+    """The document and the held-out curve of the run with the manifest at `path`."""
+    about, history = tables.read_run(path)
+    held_out = history[history["split"] == "validation"]
+    columns = ["step", "epoch", "loss", "loss_se", "tokens"]
+    return about, held_out[columns].sort_values("step", kind="stable", ignore_index=True)
+
+
+def chosen(runs: dict[int, TrainedRun]) -> int:
+    """The seed that is shown: the lower median of the final loss, ties to the lower seed."""
+    ranked = sorted(runs, key=lambda seed: (runs[seed].end, seed))
+    return ranked[(len(ranked) - 1) // 2]

@@ -7,18 +7,12 @@ import math
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from manybody import models
 from manybody.io.atomic import atomic
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
 
 RC = {
     "font.family": "DejaVu Sans",  # ships with matplotlib: the same glyphs everywhere
@@ -49,8 +43,6 @@ ORIGINAL = "#444444"
 # Times, early to late: distinct from the orders' colours, and of falling lightness.
 TIMES = ("#C9B3DA", "#8E63AE", "#4B1D6B", "#1F0A30")
 
-BAND = {"alpha": 0.2, "linewidth": 0}  # of an error around a line: seaborn's `err_kws`
-
 COLUMNS = ["panel", "series", "seed", "x", "y", "y_err"]  # of what is drawn
 TEXT_COLUMNS = ["series", "text"]
 
@@ -77,7 +69,7 @@ def seaborn():
     return seaborn
 
 
-def new(columns: int, height: float) -> "Figure":
+def new(columns: int, height: float):
     """An empty figure, one or two `columns` wide and `height` inches high, to be printed as it is.
 
     Its parts keep clear of each other.
@@ -87,7 +79,7 @@ def new(columns: int, height: float) -> "Figure":
     return Figure(figsize=(WIDTHS[columns], height), layout="constrained")
 
 
-def legend_below(axes: "Axes", columns: int = 1, drop: float = 0.4, **looks) -> None:
+def legend_below(axes, columns: int = 1, drop: float = 0.4, **looks) -> None:
     """A legend under the axis label, where no curve is: `drop` inches below the axes."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -97,7 +89,7 @@ def legend_below(axes: "Axes", columns: int = 1, drop: float = 0.4, **looks) -> 
     axes.legend(loc="upper left", **place, ncols=columns, **looks)
 
 
-def label_right(axes: "Axes", labels: Sequence[tuple[str, float, str]], apart: float) -> None:
+def label_right(axes, labels: Sequence[tuple[str, float, str]], apart: float) -> None:
     """Names (text, y, colour) at the right edge of the axes, each joined to its height y.
 
     They are moved up where they would be less than `apart` of the axes' height from each other.
@@ -121,13 +113,14 @@ def label_right(axes: "Axes", labels: Sequence[tuple[str, float, str]], apart: f
         )
 
 
-def band(axes: "Axes", frame: pd.DataFrame, colour: str) -> None:
+def band(axes, frame: pd.DataFrame, colour: str) -> None:
     """One error to either side of a curve (x, y, y_err); none where it is not known."""
     errors = frame["y_err"].fillna(0)
-    axes.fill_between(frame["x"], frame["y"] - errors, frame["y"] + errors, color=colour, **BAND)
+    looks = dict(color=colour, alpha=0.2, linewidth=0)
+    axes.fill_between(frame["x"], frame["y"] - errors, frame["y"] + errors, **looks)
 
 
-def plain_ticks(axis: "Axis", places: Sequence[float] = ()) -> None:
+def plain_ticks(axis, places: Sequence[float] = ()) -> None:
     """Plain numbers at the ticks of a logarithmic axis; at `places` alone, if any are named."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -168,7 +161,7 @@ def series(drawn: pd.DataFrame, panel: str, name: str) -> pd.DataFrame:
     return drawn[(drawn["panel"] == panel) & (drawn["series"] == name)]
 
 
-def save(figure: "Figure", stem: str | Path) -> None:
+def save(figure, stem: str | Path) -> None:
     """Writes `stem`.pdf and `stem`.png, each whole or not at all. Neither carries a date."""
     import matplotlib
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from manybody.config.sources import sized
 from manybody.data import SourceError, given
-from manybody.data.kinds import KINDS
 from manybody.io.atomic import sha256
 from manybody.pipeline.check import Config, ConfigError
 from manybody.pipeline.paths import Paths
@@ -63,7 +62,7 @@ class Sources:
 
     def module(self, source: str) -> str:
         """The module that makes the sequences of a source."""
-        return KINDS[self.checked.sources[source].kind]
+        return self.checked.sources[source].module
 
     def package_tables(self, source: str) -> list[str]:
         """sha256 of the files beside the module of a source that it reads."""

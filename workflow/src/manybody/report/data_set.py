@@ -17,7 +17,6 @@ from manybody.io.atomic import ArtifactError, atomic, sha256
 from manybody.io.manifest import Manifest
 from manybody.io.sequences import Sequences, Symbols
 from manybody.measure import cards, chains
-from manybody.report.cards import sentence
 
 # As huggingface.co names them, of the repositories that texts are downloaded from.
 LICENCES = {"tinystories": ["cdla-sharing-1.0"], "wikitext103": ["cc-by-sa-3.0", "gfdl"]}
@@ -35,12 +34,16 @@ def save(manifest: str | Path, folder: str | Path, sequences: str | Path) -> Non
     about = listed.about
     started = Sequences.open(sequences / f"{about['split']}.parquet")
     words, tokenizer = Symbols(about["alphabet"]), sequences / "tokenizer.json"
-    if started.sha256 != about["sequences"]:
-        raise _changed(manifest, started.path)
+    drawn_with = [(started.path, started.sha256, about["sequences"])]
     if about["tokenizer"] is not None:
         words = load(tokenizer)
-        if sha256(tokenizer) != about["tokenizer"]:
-            raise _changed(manifest, tokenizer)
+        drawn_with.append((tokenizer, sha256(tokenizer), about["tokenizer"]))
+    for path, found, expected in drawn_with:
+        if found != expected:
+            raise ArtifactError(
+                f"{path} is not the file that the clone {manifest} was drawn with: run snakemake "
+                "with the clone's manifest as its target, or name the folder of its own source"
+            )
     readable = about["alphabet"] is not None or about["tokenizer"] is not None
     names = [*(f"sweep-{sweep}" for sweep in reversed(about["sweeps"])), "starts"]
     folder.mkdir(parents=True, exist_ok=True)
@@ -59,13 +62,6 @@ def save(manifest: str | Path, folder: str | Path, sequences: str | Path) -> Non
         temporary.write_text(_readme(manifest, about, started, names), encoding="utf-8")
 
 
-def _changed(manifest: Path, path: Path) -> ArtifactError:
-    return ArtifactError(
-        f"{path} is not the file that the clone {manifest} was drawn with: run snakemake with the "
-        "clone's manifest as its target, or name the folder of its own source"
-    )
-
-
 def _readme(manifest: Path, about: dict, started: Sequences, names: list[str]) -> str:
     """The text of README.md; `names` are those of the files, the last sweep first."""
     (known,) = chains.known([manifest])
@@ -81,7 +77,7 @@ def _readme(manifest: Path, about: dict, started: Sequences, names: list[str]) -
     }
     stored = manifest.parents[3] / "cards" / f"{about['source']}.json"
     found = cards.read(stored) if stored.is_file() else []
-    said = [sentence(card) for card in found if card.digest == sha256(manifest)] or [
+    said = [card.sentence() for card in found if card.digest == sha256(manifest)] or [
         f"{known['generator']}: the state after {known['sweeps']} sweeps; R-hat "
         f"{known['rhat']:.2f} and {known['effective']:.0f} effective samples; {known['verdict']}."
     ]

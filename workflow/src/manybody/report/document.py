@@ -1,23 +1,30 @@
 """One HTML file that shows a run: it holds its pictures, and asks nothing of any other file."""
 
+import base64
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import yaml
+from docutils.core import publish_parts
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from PIL import Image
 
 from manybody.data import RUN
 from manybody.io.atomic import atomic
 from manybody.measure import cards as measured
 from manybody.measure import chains
-from manybody.papers.claims import VERDICTS, Claim
-from manybody.report import cards as in_words
-from manybody.report import generators, images, provenance, scorecard
-from manybody.report.captions import as_html
+from manybody.papers.claims import VERDICTS
+from manybody.report import provenance, scorecard
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 TEMPLATE = "page.html"
+MOST = 6_900_000  # bytes of all pictures: as text a third more, which leaves a page 0.8 of 10 MB
+COLOURS = 256
+SMALLER = 0.8  # of the width and height of a picture, as often as it takes
+# A name of the user's that is also markup in a caption does not keep the page from being written.
+CAPTIONS = {"report_level": 5, "file_insertion_enabled": False, "raw_enabled": False}
 
 
 def write(
@@ -35,50 +42,54 @@ def write(
 
     figures: (paper, figure), made in `figures/` beside `out`, with their captions. claims: their
     records. clones: manifests. cards: of these clones and of those by n-grams. states: of each
-    figure, `paper/figure`, the clones that it shows. losses, ngrams: as of `generators.sentences`.
-    The default config is that of the checkout.
+    figure, `paper/figure`, the clones that it shows, [name, sweep]. losses, ngrams: as of
+    `cards.generators`. The default config is that of the checkout.
     Raises `ArtifactError` for a file that is missing, altered or not what it should be.
     """
     out = Path(out)
-    report = CHECKOUT / "workflow" / "report"
     default = yaml.safe_load((CHECKOUT / "config" / "config.yaml").read_text("utf-8"))
     judged = scorecard.gathered(claims)
     known = chains.known(clones)
     carded = [card for path in cards for card in measured.read(path)]
-    said = in_words.of_figures(states or {}, carded)
     environment = Environment(
-        loader=FileSystemLoader(report),
+        loader=FileSystemLoader(CHECKOUT / "workflow" / "report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    stems = [out.parent / "figures" / paper / figure for paper, figure in figures]
-    pictures = images.inline([stem.with_suffix(".png") for stem in stems])
-    shown = [
-        {
-            "paper": paper,
-            "name": figure,
-            "id": f"{paper}-{figure}",
-            "path": f"{paper}/{figure}",
-            "picture": picture,
-            "caption": as_html(stem.with_suffix(".caption.rst").read_text("utf-8")),
-            "clones": said.get(f"{paper}/{figure}"),
-            **_counted(judged.get((paper, figure), [])),
-        }
-        for (paper, figure), stem, picture in zip(figures, stems, pictures, strict=True)
-    ]
+    shown = []
+    for paper, figure in figures:
+        stem = out.parent / "figures" / paper / figure
+        caption = stem.with_suffix(".caption.rst").read_text("utf-8")
+        found = judged.get((paper, figure), [])
+        given = [claim.verdict for claim in found]
+        shown.append(
+            {
+                "paper": paper,
+                "name": figure,
+                "id": f"{paper}-{figure}",
+                "path": f"{paper}/{figure}",
+                "picture": inline(stem.with_suffix(".png"), MOST // len(figures)),
+                "caption": publish_parts(caption, writer="html5", settings_overrides=CAPTIONS)[
+                    "body"
+                ],
+                "clones": (states or {}).get(f"{paper}/{figure}"),
+                "claims": found,
+                "counts": {verdict: given.count(verdict) for verdict in VERDICTS},
+            }
+        )
     text = environment.get_template(TEMPLATE).render(
         results=config["results"],
         verdicts=VERDICTS,
         figures=shown,
         number=scorecard.number,
-        cards=[(card, in_words.drawing(card, carded)) for card in carded],
-        rounded=in_words.rounded,
-        beside=in_words.beside,
-        copies=in_words.copies,
+        cards=[(card, measured.drawing(card, carded)) for card in carded],
+        carded={card.name: card for card in carded},
+        rounded=measured.rounded,
+        beside=measured.beside,
         passages={f"{one['source']}-{one['name']}": one["samples"] for one in known},
-        generators=generators.sentences(config, losses, ngrams),
+        generators=measured.generators(config, losses, ngrams),
         rhat=chains.RHAT,
         run=RUN,
         changes=list(provenance.differences(default, config)),
@@ -94,7 +105,22 @@ def write(
         temporary.write_text(text, encoding="utf-8")
 
 
-def _counted(claims: list[Claim]) -> dict:
-    """The claims of a figure, and how often each verdict was given."""
-    given = [claim.verdict for claim in claims]
-    return {"claims": claims, "counts": {verdict: given.count(verdict) for verdict in VERDICTS}}
+def inline(path: str | Path, share: int) -> dict:
+    """A PNG file as `uri` (data:), `width` and `height` in pixels.
+
+    A file of more than `share` bytes is drawn in 256 colours, and smaller until it fits; no other
+    file is touched.
+    """
+    content = Path(path).read_bytes()
+    with Image.open(path) as opened:
+        size = opened.size
+        picture = opened.convert("RGB") if len(content) > share else None
+    scale = 1.0
+    while len(content) > share:
+        smaller = [max(1, round(side * scale)) for side in size]
+        reduced = picture.resize(smaller, Image.Resampling.LANCZOS).quantize(COLOURS)
+        saved = io.BytesIO()
+        reduced.save(saved, "PNG", optimize=True)
+        content, scale = saved.getvalue(), scale * SMALLER
+    text = base64.b64encode(content).decode("ascii")
+    return {"uri": f"data:image/png;base64,{text}", "width": size[0], "height": size[1]}

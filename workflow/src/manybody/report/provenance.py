@@ -1,15 +1,17 @@
-"""Where a run comes from: its config, its code, its packages, its machine, and what it took."""
+"""The origin of a run: its config, its code, its packages, its machine, and what it took."""
 
 import json
 import math
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from textwrap import shorten
 
+import pandas as pd
 import psutil
 import yaml
 
@@ -58,52 +60,41 @@ def commit(checkout: str | Path) -> str:
 
 def versions() -> str:
     """Python and the packages that numbers hang on."""
-    found = [f"Python {platform.python_version()}"]
-    for name in PACKAGES:
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(found)
+    installed = {found.name: found.version for found in distributions()}
+    known = [f"{name} {installed[name]}" for name in PACKAGES if name in installed]
+    return ", ".join([f"Python {platform.python_version()}", *known])
 
 
 def machine() -> str:
     """Processor, cores and memory of the machine that writes the page."""
-    model = platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        lines = (line.partition(":") for line in cpuinfo.read_text("utf-8").splitlines())
-        names = [value.strip() for key, _, value in lines if key.strip() == "model name"]
-        model = names[0] if names else model
+    said = cpuinfo.read_text("utf-8") if cpuinfo.is_file() else ""
+    named = re.search(r"^model name\s*: *(.*?) *$", said, re.MULTILINE)
+    model = named[1] if named else platform.machine()
     memory = psutil.virtual_memory().total / GIGABYTE
     return f"{model}, {os.cpu_count()} cores, {memory:.0f} GB, {platform.system()}"
 
 
 def times(usage: str | Path) -> list[dict]:
-    """Time and memory of the last runs of jobs, by rule: jobs, minutes, minutes of CPU, most GB."""
+    """Time and memory of the last runs of jobs, by rule: jobs, minutes, minutes of CPU, most GB.
+
+    What a job was too short for counts as 0.
+    """
     rows = []
     for folder in sorted(path for path in Path(usage).glob("*") if path.is_dir()):
-        runs = [_last(path) for path in sorted(folder.glob("*.jsonl"))]
-        runs = [run for run in runs if run]
+        lines = [
+            path.read_text("utf-8").strip().rpartition("\n")[2] for path in folder.glob("*.jsonl")
+        ]
+        last = [json.loads(line) for line in lines if line]
+        numbers = pd.DataFrame(last, columns=["s", "cpu_time", "max_rss"])
+        numbers = numbers.apply(pd.to_numeric, errors="coerce").fillna(0.0)
         rows.append(
             {
                 "rule": folder.name,
-                "jobs": len(runs),
-                "minutes": sum(_number(run, "s") for run in runs) / MINUTE,
-                "cpu": sum(_number(run, "cpu_time") for run in runs) / MINUTE,
-                "memory": max((_number(run, "max_rss") for run in runs), default=0.0) / 1024,
+                "jobs": len(last),
+                "minutes": numbers["s"].sum() / MINUTE,
+                "cpu": numbers["cpu_time"].sum() / MINUTE,
+                "memory": max(numbers["max_rss"], default=0.0) / 1024,
             }
         )
     return sorted(rows, key=lambda row: -row["minutes"])
-
-
-def _last(path: Path) -> dict:
-    """The last record of a benchmark file of Snakemake's."""
-    lines = path.read_text("utf-8").split("\n")
-    return json.loads(next((line for line in reversed(lines) if line.strip()), "{}"))
-
-
-def _number(run: dict, key: str) -> float:
-    """A measurement; 0 for what a job was too short for."""
-    value = run.get(key)
-    return float(value) if isinstance(value, int | float) else 0.0

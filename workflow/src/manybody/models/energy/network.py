@@ -19,8 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from manybody.data.hamiltonian import Hamiltonian
-from manybody.data.tuples import colour_bins, site_tuples
+from manybody.data.hamiltonian import Hamiltonian, colour_bins, site_tuples
 from manybody.models.base import Model
 from manybody.models.energy import loops as energy
 

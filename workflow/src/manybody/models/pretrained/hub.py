@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from manybody.data import hub
+from manybody.data import download
 from manybody.io.atomic import read_json, sha256
 from manybody.io.lease import lease
 from manybody.io.refusal import Refusal
@@ -22,7 +22,7 @@ def found(weights: dict, steps: list[int] | None, known: dict[str, str]) -> dict
     repository, asked = weights["hub"], weights.get("revisions", ["main"])
     if isinstance(asked, str):
         ends = re.compile(re.escape(asked) + r"[-_]?(\d+)$")
-        there = hub.references(repository)
+        there = download.references(repository)
         asked = [name for name in there if ends.match(name)]
         if not asked:
             raise Refusal(
@@ -33,7 +33,7 @@ def found(weights: dict, steps: list[int] | None, known: dict[str, str]) -> dict
             )
         asked.sort(key=lambda name: int(ends.match(name)[1]))
     new = [name for name in asked if name not in known and not COMMIT.match(name)]
-    there = hub.references(repository) if new else {}
+    there = download.references(repository) if new else {}
     if missing := [name for name in new if name not in there]:
         raise Refusal(
             f"found {missing[0]}, but {repository} has no such branch or tag; expected one of "
@@ -70,11 +70,11 @@ def record(checkpoint: dict, downloads: Path) -> dict:
 
     `Refusal` where it has no safetensors. A missing shard is left to the audit.
     """
-    there = hub.listing(checkpoint["repository"], checkpoint["commit"])
+    there = download.listing(checkpoint["repository"], checkpoint["commit"])
     small = layout.small_files(there, checkpoint["origin"])
     folder = _folder(checkpoint, downloads)
     with lease(folder.parent):
-        hub.take(checkpoint["repository"], checkpoint["commit"], small, folder, {})
+        download.take(checkpoint["repository"], checkpoint["commit"], small, folder, {})
     index = read_json(folder / layout.INDEX) if layout.INDEX in small else None
     listed = (index or {}).get("weight_map", {layout.WHOLE: layout.WHOLE})
     names = [*small, *sorted({str(name) for name in listed.values()} & set(there))]
@@ -101,7 +101,7 @@ def opened(checkpoint: dict, downloads: Path) -> Iterator[Path]:
         for path in whole[: max(0, len(whole) - KEPT + 1)]:
             shutil.rmtree(path)
         known = {name: said["sha256"] for name, said in files.items()}
-        hub.take(checkpoint["repository"], checkpoint["commit"], files, folder, known)
+        download.take(checkpoint["repository"], checkpoint["commit"], files, folder, known)
         yield folder
 
 

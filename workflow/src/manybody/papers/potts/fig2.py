@@ -155,7 +155,7 @@ def read(inputs: Inputs, block: Block) -> Data:
     each = {key: part["y"].to_numpy() for key, part in losses.groupby(["series", "seed"])}
 
     def read_run(model: str, seed: int, named: str) -> runs.PottsRun:
-        found = runs.training_runs.read(manifests[model, seed])
+        found = runs.readings.read_run(manifests[model, seed])
         return runs.PottsRun(*found, {}, each=each.get((named, seed)))
 
     def entry(part: Choice, label: str, a: float = math.nan) -> Entry:
@@ -220,7 +220,7 @@ def _maps(data: Data) -> list[tuple[str, str, np.ndarray]]:
     """
     shown = [("J", "true couplings", data.hamiltonian.couplings)]
     for entry in data.architectures:
-        found = entry.runs[runs.training_runs.chosen(entry.runs)].last_map
+        found = entry.runs[runs.readings.chosen(entry.runs)].last_map
         if found is not None:
             error = data.coupling_error(found)
             words = f"err {error.error:.2g}, r {error.pearson:.3f}"

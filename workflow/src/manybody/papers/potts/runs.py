@@ -13,7 +13,7 @@ from manybody.data import gauge
 from manybody.data.hamiltonian import Hamiltonian
 from manybody.io import tables
 from manybody.papers import claims as records
-from manybody.papers import training_runs
+from manybody.papers import readings
 from manybody.papers.readings import mean
 from manybody.papers.saturation import SATURATION, saturation
 from manybody.papers.style import points
@@ -24,7 +24,7 @@ FACTORED = ("free", "softmax")  # the kinds of entries that are one layer of fac
 
 
 @dataclass
-class PottsRun(training_runs.TrainedRun):
+class PottsRun(readings.TrainedRun):
     """A run; each: the final loss of every held-out sequence (N,) where equations give it, or None.
 
     Of the best recipes only: maps: step -> the map (L, L) that stands for J; values: V (|V|, |V|)

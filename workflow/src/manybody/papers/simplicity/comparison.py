@@ -44,28 +44,16 @@ RESOLVED = BOUND + 1e-9  # log of the ratio of the two checkpoints between which
 
 
 class Interval(NamedTuple):
-    """d, its standard error, the half width of its 95 % interval, and the three parts of the error.
+    """A number, its standard error, the half width of its 95 % interval, and the parts of the error
+    by what is drawn: `students`, `generators`, `chains`.
 
-    generators is NaN where there is one of each kind: the interval is then that of these two.
+    Of generators it is NaN where there is one of each kind: the interval is then that of these two.
     """
 
     value: float
     error: float
     half: float
-    students: float
-    generators: float
-    chains: float
-
-    @property
-    def low(self) -> float:
-        return self.value - self.half
-
-    @property
-    def high(self) -> float:
-        return self.value + self.half
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+    parts: dict[str, float] | None = None
 
 
 def spread(kinds: Sequence[Kind]) -> tuple[float, int]:
@@ -80,26 +68,23 @@ def spread(kinds: Sequence[Kind]) -> tuple[float, int]:
 
 def interval(late: Kind, early: Kind, generators: tuple[float, int]) -> Interval:
     """d of two kinds, from the variance over generators that `spread` gives; see the module."""
-    one, two = (kind.times.mean(axis=1) for kind in (late, early))
-    differences = one - two
-    students = len(differences)
-    value = float(differences.mean())
+    differences = late.times.mean(axis=1) - early.times.mean(axis=1)
     resampled = late.resampled.mean(axis=(1, 2)) - early.resampled.mean(axis=(1, 2))
-    by_student = float(differences.std(ddof=1) / math.sqrt(students)) if students > 1 else math.nan
-    by_chain = float(resampled.std(ddof=1))
-    variance, degrees = generators
-    by_generator = math.nan
-    parts = [
-        records.margin(by_student, students),
-        records.margin(by_chain, min(late.chains, early.chains)),
-    ]
+    students, (variance, degrees) = len(differences), generators
+    runs = 1 / late.times.shape[1] + 1 / early.times.shape[1]
+    parts = {
+        "students": float(differences.std(ddof=1) / math.sqrt(students))
+        if students > 1
+        else math.nan,
+        "generators": math.sqrt(variance * runs) if degrees else math.nan,
+        "chains": float(resampled.std(ddof=1)),
+    }
+    counts = {"students": students, "chains": min(late.chains, early.chains)}
     if degrees:
-        by_generator = math.sqrt(variance * (1 / late.times.shape[1] + 1 / early.times.shape[1]))
-        parts.append(records.margin(by_generator, degrees + 1))
-    known = [part for part in (by_student, by_generator, by_chain) if not math.isnan(part)]
-    return Interval(
-        value, math.hypot(*known), math.hypot(*parts), by_student, by_generator, by_chain
-    )
+        counts["generators"] = degrees + 1
+    error = math.hypot(*(part for part in parts.values() if not math.isnan(part)))
+    half = math.hypot(*(records.margin(parts[name], count) for name, count in counts.items()))
+    return Interval(float(differences.mean()), error, half, parts)
 
 
 # --- The premise ---------------------------------------------------------------------------------
@@ -108,8 +93,7 @@ def interval(late: Kind, early: Kind, generators: tuple[float, int]) -> Interval
 def tested(generators: Sequence[Evaluated], made: dict, test: str) -> pd.DataFrame | None:
     """Losses on test text of the checkpoint behind a clone (`generator` of its document)."""
     for run in generators:
-        same = run.about["description"] == made["description"]
-        if same and run.about["seed"] == made["seed"]:
+        if all(run.about[name] == made[name] for name in ("description", "seed")):
             mine = run.losses[run.losses["target"] == test]
             if made["step"] in set(mine["step"]):
                 return tables.select(mine, test, made["step"])
@@ -128,15 +112,14 @@ def unequal(
     They are compared pair by pair; the reason has the pair that is farthest apart.
     """
     parts = []
-    for one, two in zip(late, early, strict=False):
-        found = [tested(generators, targets[name]["generator"], test) for name in (one, two)]
-        for name, part in zip((one, two), found, strict=True):
+    for pair in zip(late, early, strict=False):
+        found = [tested(generators, targets[name]["generator"], test) for name in pair]
+        for name, part in zip(pair, found, strict=True):
             if part is None:
                 return f"the generator of {name} was not tested at its step"
-        difference = tables.paired_difference(*found)
-        parts.append(records.near(f"{one} and {two}", *difference, 0.0, EQUAL))
-    verdicts = [part.verdict() for part in parts]
-    if set(verdicts) == {"yes"}:
+        parts.append(records.near("", *tables.paired_difference(*found), 0.0, EQUAL))
+    verdicts = {part.verdict() for part in parts}
+    if verdicts == {"yes"}:
         return ""
     farthest = max(parts, key=lambda part: abs(part.value))
     words = "are apart" if "no" in verdicts else "are not shown to be equal"
@@ -171,8 +154,7 @@ class Compared(NamedTuple):
 
 
 def compare(
-    losses: pd.DataFrame,
-    targets: dict,
+    student: Evaluated,
     generators: Sequence[Evaluated],
     test: str,
     pairs: Sequence[tuple[list[str], list[str]]],
@@ -180,27 +162,32 @@ def compare(
 ) -> list[Compared]:
     """Each pair (late, early) of kinds of clones.
 
-    losses, targets: of the students. generators: runs with their losses on the target `test`. The
-    variance over generators is pooled over the kinds of all pairs.
+    generators: runs with their losses on the target `test`. The variance over generators is pooled
+    over the kinds of all pairs.
     """
+    targets = student.targets
     kinds = list(dict.fromkeys(tuple(kind) for pair in pairs for kind in pair))
-    intervals: list[dict[float, Interval]] = [{} for _ in pairs]
-    widths = [0.0 for _ in pairs]
+    made = [[targets[name]["generator"] for name in kind] for kind in kinds]
+    runs = [[(one["description"], one["seed"]) for one in kind] for kind in made]
+    # Of kinds with runs of the same generators one is pooled.
+    own = [place for place, kind in enumerate(runs) if runs.index(kind) == place]
+    read: dict[float, dict[tuple[str, ...], Kind]] = {}
+    pooled = {}
     for share in SATURATION:
-        read = dict(zip(kinds, read_kinds(losses, targets, kinds, share, bootstraps), strict=True))
-        pooled = spread([kind for names, kind in read.items() if _own(names, kinds, targets)])
-        for place, pair in enumerate(pairs):
-            late, early = (read[tuple(kind)] for kind in pair)
-            intervals[place][share] = interval(late, early, pooled)
-            widths[place] = float(np.max([widths[place], late.width, early.width]))
-    made = []
-    for (late, early), found, width in zip(pairs, intervals, widths, strict=True):
+        found = read_kinds(student.losses, targets, kinds, share, bootstraps)
+        read[share] = dict(zip(kinds, found, strict=True))
+        pooled[share] = spread([found[place] for place in own])
+    compared = []
+    for late, early in pairs:
+        both = {share: (found[tuple(late)], found[tuple(early)]) for share, found in read.items()}
+        intervals = {share: interval(*kinds, pooled[share]) for share, kinds in both.items()}
+        width = np.max([kind.width for kinds in both.values() for kind in kinds])
         reasons = [unequal(generators, targets, late, early, test)]
         reasons += [] if width <= RESOLVED else ["checkpoints do not resolve the times"]
         words = f"{kind_label(targets, late)} against {kind_label(targets, early)}"
         reason = "; ".join(filter(None, reasons))
-        made.append(Compared(list(late), list(early), words, found, reason))
-    return made
+        compared.append(Compared(list(late), list(early), words, intervals, reason))
+    return compared
 
 
 def claim(
@@ -221,22 +208,10 @@ def claim(
     )
 
 
-def _own(names: tuple[str, ...], kinds: list[tuple[str, ...]], targets: dict) -> bool:
-    """True if no kind before has runs of the same generators: what is pooled is counted once."""
-    made = [_runs(kind, targets) for kind in kinds]
-    return made.index(_runs(names, targets)) == kinds.index(names)
-
-
-def _runs(names: Sequence[str], targets: dict) -> list[tuple[dict, int]]:
-    generators = [targets[name]["generator"] for name in names]
-    return [(made["description"], made["seed"]) for made in generators]
-
-
 def kind_label(targets: dict, names: Sequence[str]) -> str:
     """`n = 2, order 3, rank 160, from noise`: what is common to the clones of a kind."""
     document = targets[names[0]]
-    text = labels.target(document, rank=labels.bounded(document["generator"]["description"]))
-    text = text.partition(", stopped at")[0]
-    stopped = not document["generator"]["last"]
-    noise = document["chain_init"] == "unigram"
-    return f"{text}{', stopped' if stopped else ''}{', from noise' if noise else ''}"
+    made = document["generator"]
+    text = labels.target(document, rank=labels.bounded(made["description"]))
+    text = text.partition(", stopped at")[0] + ("" if made["last"] else ", stopped")
+    return f"{text}, from noise" if document["chain_init"] == "unigram" else text

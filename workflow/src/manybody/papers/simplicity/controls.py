@@ -7,7 +7,9 @@ measure of each series; `d` the same for logs of ratios of times; `noise` curves
 `half-times` those of the students' own spectrum (y_err: standard error of log(step)).
 """
 
+import itertools
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,23 +17,17 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from manybody.io import tables as stored
 from manybody.io.options import Block as Part
 from manybody.io.options import Text, different, key, refers
 from manybody.io.sequences import Sequences as StoredSequences
-from manybody.models import labels
 from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import Sequences, spectra_of
 from manybody.papers.saturation import SATURATION
-from manybody.papers.simplicity import crossed, spectra, students
-from manybody.papers.simplicity.comparison import BOUND
-from manybody.papers.simplicity.crossed import Crossed, Drawn
-from manybody.papers.simplicity.regression import Estimate
+from manybody.papers.simplicity import crossed, learning, spectra, students
+from manybody.papers.simplicity.comparison import BOUND, Interval
 from manybody.papers.simplicity.students import Pair, StudentBlock, StudentInputs, Target, Targets
-from manybody.papers.style import points
 
 TRIPLED = math.log2(3)  # doublings from order 3 to order 9
 MARKERS = ("o", "s", "D", "^", "v")
@@ -47,6 +43,33 @@ RATIOS = {
     "doubling": "order 9 to 3, regression",
     "order at equal loss": "order, pairs of equal loss",
     "quality at equal order": "quality, pairs of one order",
+}
+ASKED = {  # of the estimates: the statement, what would be yes, and the bound
+    "doubling alone": (
+        "Without a control: saturation follows the order of the generator",
+        "log t grows with the order",
+        0.0,
+    ),
+    "order less loss": (
+        "The generator's order accounts for more of the times than its quality",
+        "R² of the order is above that of the loss",
+        0.0,
+    ),
+    "doubling": (
+        "At equal loss, by regression, order 9 saturates later than order 3",
+        "the factor is above 1.25",
+        BOUND,
+    ),
+    "order at equal loss": (
+        "At equal loss, in pairs, the higher order saturates later",
+        "the factor is above 1.25",
+        BOUND,
+    ),
+    "quality at equal order": (
+        "At equal order the better generator's clone saturates later",
+        "the factor is above 1.25",
+        BOUND,
+    ),
 }
 NOISES = ("#8C8C8C", "#B0743C", "#7A3E9D", "#C2185B")
 STEPS = [digit * 10**power for power in range(7) for digit in (1, 1.5, 2, 3, 5, 7)]
@@ -79,48 +102,52 @@ class Block(StudentBlock, Figure):
     )
 
     def misfits(self, path, config):
-        evaluation = config.evaluations[self.evaluation]
+        targets = config.evaluations[self.evaluation].targets
+        clones = {
+            name: config.clones[target.clone]
+            for name, target in targets.items()
+            if hasattr(target, "clone")
+        }
+        kinds = {
+            name: config.sources[target.source].kind
+            for name, target in targets.items()
+            if getattr(target, "source", None)
+        }
+        shown = [name for one in self.series for name in one.targets]
+        known = {targets[name].clone for name in shown if name in clones}
         found = [config.evaluations[name] for name in self.generators]
         tested = {(one.model, seed) for one in found if one.steps == "all" for seed in one.seeds}
-        targets = evaluation.targets
-        known = {getattr(targets[n], "clone", None) for one in self.series for n in one.targets}
-        for where, names in (
-            ("noise", self.noise),
-            ("series", [name for one in self.series for name in one.targets]),
-            ("twins", [text for text, _ in self.twins]),
-        ):
-            for name in names:
-                yield from self._unfit(f"{path}.{where}", where, name, known, tested, config)
-
-    def _unfit(self, path, where, name, known, tested, config):
-        """True if a target is what it is named for."""
-        target = config.evaluations[self.evaluation].targets[name]
-        kind = config.sources[target.source].kind if getattr(target, "source", None) else None
-        clone = config.clones[target.clone] if hasattr(target, "clone") else None
-        if where == "noise" and kind != "noisy":
-            yield f"{path}: found {name}; expected targets of a source of kind noisy; take others"
-        if where == "twins" and (clone is None or target.clone not in known):
-            yield (
-                f"{path}: found {name}; expected first a target of a clone that one of the series "
-                f"has; take another, or add it there"
-            )
-        if where == "series" and clone is None and kind != "n-gram-clone":
-            yield (
-                f"{path}: found {name}; expected clones, or targets of a source of kind "
-                f"n-gram-clone, whose order is known; take others"
-            )
-        if where == "series" and clone and (clone.model, clone.seed) not in tested:
-            yield (
-                f"{path}: found {name}, a clone of run {clone.seed} of {clone.model}, of which "
-                f"{path[:-7]}.generators has no evaluation of all steps; add one there"
-            )
+        for name in self.noise:
+            if kinds.get(name) != "noisy":
+                yield (
+                    f"{path}.noise: found {name}; expected targets of a source of kind noisy; take "
+                    f"others"
+                )
+        for name in shown:
+            clone = clones.get(name)
+            if clone is None and kinds.get(name) != "n-gram-clone":
+                yield (
+                    f"{path}.series: found {name}; expected clones, or targets of a source of kind "
+                    f"n-gram-clone, whose order is known; take others"
+                )
+            if clone and (clone.model, clone.seed) not in tested:
+                yield (
+                    f"{path}.series: found {name}, a clone of run {clone.seed} of {clone.model}, "
+                    f"of which {path}.generators has no evaluation of all steps; add one there"
+                )
+        for name, _ in self.twins:
+            if name not in clones or targets[name].clone not in known:
+                yield (
+                    f"{path}.twins: found {name}; expected first a target of a clone that one of "
+                    f"the series has; take another, or add it there"
+                )
 
 
 class Inputs(StudentInputs):
     """The student with its generators and clones, its spectrum, and sources drawn exactly."""
 
     spectra: list[needed.Spectrum]
-    drawn: list[Sequences]
+    drawn: list[needed.Sequences]
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
@@ -129,8 +156,8 @@ class Inputs(StudentInputs):
         return super().of(
             block,
             config,
-            spectra=spectra_of([block.spectrum], config),
-            drawn=[Sequences(source=name) for name in names],
+            spectra=needed.spectra_of([block.spectrum], config),
+            drawn=[needed.Sequences(source=name) for name in names],
         )
 
 
@@ -139,7 +166,7 @@ class Tables:
     """Measurements of all clones, and the table of what is drawn."""
 
     drawn: pd.DataFrame
-    design: Crossed
+    design: crossed.Crossed
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -151,79 +178,68 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     return tables_of(crossed.crossed(student, generators, drawn, spectrum, block))
 
 
-def tables_of(design: Crossed) -> Tables:
+def tables_of(design: crossed.Crossed) -> Tables:
     """The tables of a design."""
-    parts = [part for one in design.series for part in _times(one, design)]
-    parts += [*_shares(design), *_noise(design), *_ratio_rows(design), *_halves(design)]
+    student, spectrum, block = design.student, design.spectrum, design.block
+    parts = [part for one in design.series for part in _times(one, student.runs)]
+    parts += _shares(design)
+    curves = student.curves[student.curves["step"] > 0]
+    for name, words in zip([block.control, *block.noise], design.changes, strict=False):
+        parts.append(learning.mean_over_runs(curves, name, "noise", words))
+    for row, (words, found) in enumerate(ratios(design).items()):
+        for share, one in found.items():
+            series = f"{words}, {share:.0%}"
+            parts.append(style.points("d", series, "all", [one.value], [row], one.half))
+    for k, seed in itertools.product(spectrum.orders, spectrum.runs):
+        half = spectrum.half_time(seed, k)
+        parts.append(style.points("half-times", f"M_{k}", seed, [k], [half.step], half.error))
     return Tables(style.gathered(parts), design)
 
 
-def _times(one: Drawn, design: Crossed) -> list[pd.DataFrame]:
+def _times(one: crossed.Drawn, runs: Sequence[int]) -> Iterator[pd.DataFrame]:
     """t of each clone against the loss and the order of its generator."""
-    found, logs = [], one.measured[SATURATION[0]]
+    logs = one.measured[SATURATION[0]]
     means, spread = logs.mean(axis=0), logs.std(axis=0, ddof=1)
-    seeds = sorted(design.student.losses["seed"].unique())
-    for number, series in enumerate(names_of(one)):
+    for number, series in enumerate(one.names):
         time = [math.exp(means[number])]
-        for panel, x in (("loss", one.design.loss[number]), ("order", one.design.order[number])):
-            found.append(points(panel, series, "mean", [x], time, spread[number]))
+        for panel in ("loss", "order"):
+            x = [getattr(one.design, panel)[number]]
+            yield style.points(panel, series, "mean", x, time, spread[number])
         for definition in SATURATION:
             steps = np.exp(one.measured[definition][:, number])
-            given = seeds, steps, np.full(len(steps), 100 * definition)
-            found.append(points("times", series, *given))
-    return found
+            share = np.full(len(steps), 100 * definition)
+            yield style.points("times", series, runs, steps, share)
 
 
-def names_of(one: Drawn) -> list[str]:
-    """Names of the clones of a series in the table."""
-    pairs = zip(one.labels, one.targets, strict=True)
-    return [f"{one.label}: {label} ({name})" for label, name in pairs]
-
-
-def _shares(design: Crossed) -> list[pd.DataFrame]:
+def _shares(design: crossed.Crossed) -> Iterator[pd.DataFrame]:
     """R^2 of each series and measure, with its interval."""
-    found, row = [], 0
-    for one in (one for one in design.series if one.interval("both")):
-        for name, label in SHARES.items():
-            for measure in crossed.MEASURES:
-                share = one.found[measure][name]
-                said = measure if isinstance(measure, str) else f"{measure:.0%}"
-                series = f"{one.label}, {said}: {label}"
-                found.append(points("shares", series, "all", [share.value], [row], share.half))
-            row += 1
-    return found
+    shown = [one for one in design.series if one.interval("both")]
+    rows = [(one, name) for one in shown for name in SHARES]
+    for row, (one, name) in enumerate(rows):
+        for measure in crossed.MEASURES:
+            share = one.found[measure][name]
+            said = measure if isinstance(measure, str) else f"{measure:.0%}"
+            series = f"{one.label}, {said}: {SHARES[name]}"
+            yield style.points("shares", series, "all", [share.value], [row], share.half)
 
 
-def _noise(design: Crossed) -> list[pd.DataFrame]:
-    """Mean loss of the students on text and on text with noise."""
-    curves = stored.learning_curves(design.student.losses)
-    curves, found = curves[curves["step"] > 0], []
-    names = [design.block.control, *design.block.noise]
-    for name, words in zip(names, design.changes, strict=False):
-        mine = curves[curves["target"] == name].groupby("step")["loss"].agg(["mean", "std"])
-        found.append(points("noise", words, "mean", mine.index, mine["mean"], mine["std"]))
-    return found
+def estimates(one: crossed.Drawn, name: str) -> dict[float, Interval]:
+    """An estimate by definition of saturation, for three times the order instead of twice."""
+    scale = TRIPLED if name == "doubling" else 1.0
+    found = {share: one.found[share][name][:3] for share in SATURATION}
+    return {share: Interval(*(scale * part for part in each)) for share, each in found.items()}
 
 
-def ratios(design: Crossed) -> dict[str, dict[float, tuple[float, float]]]:
-    """Logs of ratios of times with half widths, by name and definition of saturation: at equal
-    loss, at equal order, and of paired chains."""
+def ratios(design: crossed.Crossed) -> dict[str, dict[float, Interval]]:
+    """Logs of ratios of times by name and definition of saturation: at equal loss, at equal order,
+    and of paired chains."""
     found = {
-        f"{one.label}: {label}": _scaled(one, name)
+        f"{one.label}: {label}": estimates(one, name)
         for one in design.series
         for name, label in RATIOS.items()
         if one.interval(name)
     }
-    return found | {
-        _brief(words): {share: (one.value, one.half) for share, one in pairs.items()}
-        for words, pairs in design.twins.items()
-    }
-
-
-def _scaled(one: Drawn, name: str) -> dict[float, tuple[float, float]]:
-    scale = TRIPLED if name == "doubling" else 1.0
-    found = {share: one.found[share][name] for share in SATURATION}
-    return {share: (scale * each.value, scale * each.half) for share, each in found.items()}
+    return found | {_brief(words): pairs for words, pairs in design.twins.items()}
 
 
 def _brief(words: str) -> str:
@@ -233,130 +249,68 @@ def _brief(words: str) -> str:
     return f"{series}: noise to text, {', '.join(kept).replace('stopped at ', '')}"
 
 
-def _ratio_rows(design: Crossed) -> list[pd.DataFrame]:
-    return [
-        points("d", f"{words}, {share:.0%}", "all", [value], [row], half)
-        for row, (words, found) in enumerate(ratios(design).items())
-        for share, (value, half) in found.items()
-    ]
-
-
-def _halves(design: Crossed) -> list[pd.DataFrame]:
-    """Half-times of M_k, a point for each student and order, without any clone."""
-    one, found = design.spectrum, []
-    for k in one.orders:
-        for seed in one.runs:
-            half = one.half_time(seed, k)
-            found.append(points("half-times", f"M_{k}", seed, [k], [half.step], half.error))
-    return found
-
-
 # --- Claims ---------------------------------------------------------------------------------------
 
 
 def claims(tables: Tables) -> list[records.Claim]:
     """Comparisons of clones that are drawn in one way, under each control; paired chains, noise."""
     design = tables.design
-    scope = labels.scale(design.student.about, design.student.losses["seed"].nunique())
-    id_ = "simplicity/controls"
-    asked = {
-        "doubling alone": (
-            "Without a control: saturation follows the order of the generator",
-            "log t grows with the order",
-            1.0,
-            0.0,
-        ),
-        "order less loss": (
-            "The generator's order accounts for more of the times than its quality",
-            "R² of the order is above that of the loss",
-            1.0,
-            0.0,
-        ),
-        "doubling": (
-            "At equal loss, by regression, order 9 saturates later than order 3",
-            "the factor is above 1.25",
-            TRIPLED,
-            BOUND,
-        ),
-        "order at equal loss": (
-            "At equal loss, in pairs, the higher order saturates later",
-            "the factor is above 1.25",
-            1.0,
-            BOUND,
-        ),
-        "quality at equal order": (
-            "At equal order the better generator's clone saturates later",
-            "the factor is above 1.25",
-            1.0,
-            BOUND,
-        ),
-    }
     found = []
-    for name, (statement, rule, scale, bound) in asked.items():
-        parts = [
-            _above(f"{one.label}, {len(one.targets)} clones, {share:.0%} left", each, scale, bound)
+    for name, (statement, rule, bound) in ASKED.items():
+        shown = {
+            f"{one.label}, {len(one.names)} clones": estimates(one, name)
             for one in design.series
             if one.interval(name)
-            for share, each in ((share, one.found[share][name]) for share in SATURATION)
-        ]
-        short = name.replace(" ", "-")
-        found.append(records.judged(f"{id_}/{short}", statement, parts, scope, rule, beyond=True))
-    found.append(
-        records.judged(
-            f"{id_}/start",
-            "Times do not depend on what chains start from",
-            [
-                records.near(f"{words}, {share:.0%} left", *one[:2], 0.0, BOUND, half=one.half)
-                for words, pairs in design.twins.items()
-                for share, one in pairs.items()
-            ],
-            scope,
-            "times from noise and from text are within a factor of 1.25",
-            beyond=True,
-        )
-    )
-    early = [
-        records.below(f"{words}, {share:.0%} left", *one[:2], BOUND, half=one.half)
-        for words, pairs in design.noise.items()
-        for share, one in pairs.items()
-    ]
-    first, last = design.steps
+        }
+        parts = _parts(shown, records.above, bound)
+        found.append((name.replace(" ", "-"), statement, rule, parts))
+    first, last = design.block.late
     falls = [
         records.over_seeds(f"fall of the loss on {words}", -design.changes[words])
         for words in design.noise
     ]
-    return [
-        *found,
-        records.judged(
-            f"{id_}/noise-early",
+    found += [
+        (
+            "start",
+            "Times do not depend on what chains start from",
+            "times from noise and from text are within a factor of 1.25",
+            _parts(design.twins, records.near, 0.0, BOUND),
+        ),
+        (
+            "noise-early",
             "Text with noise saturates no earlier than text",
-            early,
-            scope,
             "text saturates later by less than a factor of 1.25",
-            beyond=True,
+            _parts(design.noise, records.below, BOUND),
         ),
-        records.judged(
-            f"{id_}/noise-late",
+        (
+            "noise-late",
             f"The loss on text with noise falls from step {first} to {last}",
-            falls,
-            scope,
             "the mean fall over students is above 0",
-            beyond=True,
+            falls,
         ),
-        records.judged(
-            f"{id_}/half-times",
+        (
+            "half-times",
             "Without clones: each order of interaction is learned before the next",
-            spectra.later(design.spectrum),
-            scope,
             "the half-time of the next order is later",
-            beyond=True,
+            spectra.later(design.spectrum),
         ),
+    ]
+    scope = design.student.scope
+    return [
+        records.judged(f"simplicity/controls/{name}", words, parts, scope, rule, beyond=True)
+        for name, words, rule, parts in found
     ]
 
 
-def _above(label: str, found: Estimate, scale: float, bound: float) -> records.Comparison:
-    value, error, half = (scale * number for number in found)
-    return records.above(label, value, error, bound, half=half)
+def _parts(
+    found: dict[str, dict[float, Interval]], compare: Callable, *bounds: float
+) -> list[records.Comparison]:
+    """Every number by both definitions of saturation, against the bounds."""
+    return [
+        compare(f"{words}, {share:.0%} left", one.value, one.error, *bounds, half=one.half)
+        for words, by_share in found.items()
+        for share, one in by_share.items()
+    ]
 
 
 # --- Panels ---------------------------------------------------------------------------------------
@@ -387,83 +341,82 @@ def _colour(order: float) -> str:
     return COLOURS.get(int(order), style.UNBOUNDED)
 
 
-def _handles(design: Crossed) -> list:
+def _handles(design: crossed.Crossed) -> list:
     """Legend entries of the markers and colours of panels a and b."""
     from matplotlib.lines import Line2D
 
-    made = [
-        Line2D([], [], linestyle="", color="0.3", marker=marker, label=one.label)
-        for marker, one in zip(MARKERS, design.series, strict=False)
-    ]
     length = design.student.about["description"]["length"]
     orders = sorted({int(order) for one in design.series for order in one.design.order})
+    looks = [
+        dict(color="0.3", marker=marker, label=one.label)
+        for marker, one in zip(MARKERS, design.series, strict=False)
+    ]
     for order in orders:
         label = "any order" if order == length else f"order {order}"
-        looks = dict(linestyle="", marker="o", color=_colour(order))
-        made.append(Line2D([], [], label=label, **looks))
-    return made
+        looks.append(dict(color=_colour(order), marker="o", label=label))
+    return [Line2D([], [], linestyle="", **one) for one in looks]
 
 
 def _draw_times(left, right, tables: Tables) -> None:
     """t of each clone against the loss and the order of its generator."""
-    design = tables.design
-    for place, (marker, one) in enumerate(zip(MARKERS, design.series, strict=False)):
-        shift = 2 ** (0.06 * (place - (len(design.series) - 1) / 2))
-        for number, series in enumerate(names_of(one)):
-            looks = dict(marker=marker, linestyle="", elinewidth=0.7, markersize=4)
-            looks |= {"markerfacecolor": "white"} if place % 2 else {}
-            looks["color"] = _colour(one.design.order[number])
+    series = tables.design.series
+    for place, (marker, one) in enumerate(zip(MARKERS, series, strict=False)):
+        shift = 2 ** (0.06 * (place - (len(series) - 1) / 2))
+        looks = dict(marker=marker, linestyle="", elinewidth=0.7, markersize=4)
+        looks |= {"markerfacecolor": "white"} if place % 2 else {}
+        for name, order in zip(one.names, one.design.order, strict=True):
             for axes, panel, factor in ((left, "loss", 1.0), (right, "order", shift)):
-                (row,) = style.series(tables.drawn, panel, series).itertuples()
+                (row,) = style.series(tables.drawn, panel, name).itertuples()
                 bars = [[row.y * (1 - math.exp(-row.y_err))], [row.y * (math.exp(row.y_err) - 1)]]
-                axes.errorbar(row.x * factor, row.y, yerr=bars, **looks)
+                axes.errorbar(row.x * factor, row.y, yerr=bars, color=_colour(order), **looks)
     left.set(xlabel="test loss of the generator (nats per token)", yscale="log", ylabel="t (steps)")
     right.set(xlabel="order of interaction of the generator", xscale="log", yscale="log")
-    orders = sorted({float(order) for one in design.series for order in one.design.order})
-    style.plain_ticks(right.xaxis, orders)
+    style.plain_ticks(right.xaxis, sorted({float(x) for one in series for x in one.design.order}))
     for axes, title in ((left, "(a) against quality"), (right, "(b) against order")):
         axes.set_title(f"{title}: {SATURATION[0]:.0%} of the drop left")
         style.plain_ticks(axes.yaxis, STEPS)
 
 
-def _draw_shares(axes, tables: Tables) -> None:
-    """R^2 of each series and measure, with its interval; open what is of the 2 % or late."""
-    found = tables.drawn[tables.drawn["panel"] == "shares"]
-    shown = [one for one in tables.design.series if one.interval("both")]
+def _draw_intervals(axes, found: pd.DataFrame, words: Sequence[str], measures: int, apart: float):
+    """A row of points with intervals for each of the words, one for each measure; the first measure
+    is filled, open what is of the 2 % or late."""
     for number, row in enumerate(found.itertuples()):
-        measure = number % len(crossed.MEASURES)
-        _interval(axes, row.x, row.y_err, row.y + 0.22 * (measure - 1), measure)
-    words = [f"{one.label}: {label}" for one in shown for label in SHARES.values()]
+        measure = number % measures
+        axes.errorbar(
+            row.x,
+            row.y + apart * (measure - (measures - 1) / 2),
+            xerr=row.y_err if np.isfinite(row.y_err) else None,
+            color="0.15",
+            marker=MARKERS[measure],
+            markerfacecolor="0.15" if measure == 0 else "white",
+            linestyle="",
+            elinewidth=0.7,
+            markersize=3,
+        )
     axes.set_yticks(range(len(words)), words)
     axes.axvline(0, color="0.6", linewidth=0.8, zorder=0)
-    axes.set(xlim=(-0.05, 1.05), ylim=(len(words) - 0.5, -0.5))
-    axes.set_xlabel("share of the variance (R²)")
-    axes.set_title("(c) what accounts for the times")
+    axes.set_ylim(len(words) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
+
+
+def _draw_shares(axes, tables: Tables) -> None:
+    """R^2 of each series and measure, with its interval."""
+    found = tables.drawn[tables.drawn["panel"] == "shares"]
+    shown = [one.label for one in tables.design.series if one.interval("both")]
+    words = [f"{one}: {label}" for one in shown for label in SHARES.values()]
+    _draw_intervals(axes, found, words, len(crossed.MEASURES), 0.22)
+    axes.set(xlim=(-0.05, 1.05), xlabel="share of the variance (R²)")
+    axes.set_title("(c) what accounts for the times")
 
 
 def _draw_ratios(axes, tables: Tables) -> None:
     """Logs of ratios of times at equal loss, at equal order, and of paired chains."""
     axes.axvspan(-BOUND, BOUND, color="0.93", linewidth=0, zorder=0)
-    found, words = tables.drawn[tables.drawn["panel"] == "d"], list(ratios(tables.design))
-    for number, row in enumerate(found.itertuples()):
-        definition = number % len(SATURATION)
-        _interval(axes, row.x, row.y_err, row.y + 0.25 * (definition - 0.5), definition)
-    axes.set_yticks(range(len(words)), words)
-    axes.axvline(0, color="0.6", linewidth=0.8, zorder=0)
-    limits = float(found["x"].abs().max()) if len(found) else 1.0
-    axes.set(ylim=(len(words) - 0.5, -0.5), xlim=(-1.6 * limits - 0.2, 1.6 * limits + 0.2))
-    axes.set_xlabel("log of a ratio of times")
+    found = tables.drawn[tables.drawn["panel"] == "d"]
+    _draw_intervals(axes, found, list(ratios(tables.design)), len(SATURATION), 0.25)
+    limit = 1.6 * (float(found["x"].abs().max()) if len(found) else 1.0) + 0.2
+    axes.set(xlim=(-limit, limit), xlabel="log of a ratio of times")
     axes.set_title("(e) order and quality apart")
-    axes.tick_params(axis="y", length=0)
-
-
-def _interval(axes, value: float, half: float, height: float, number: int) -> None:
-    """A point with its interval; the first of several measures is filled."""
-    looks = dict(color="0.15", marker=MARKERS[number], linestyle="", elinewidth=0.7, markersize=3)
-    face = "0.15" if number == 0 else "white"
-    xerr = half if np.isfinite(half) else None
-    axes.errorbar(value, height, xerr=xerr, markerfacecolor=face, **looks)
 
 
 def _draw_noise(axes, tables: Tables) -> None:
@@ -483,18 +436,16 @@ def _draw_noise(axes, tables: Tables) -> None:
 
 def _draw_half_times(axes, tables: Tables) -> None:
     """Half-times of M_k, a point for each student and order, without any clone."""
-    one = tables.design.spectrum
-    for k in one.orders:
+    orders, count = tables.design.spectrum.orders, len(tables.design.spectrum.runs)
+    for k in orders:
         found = style.series(tables.drawn, "half-times", f"M_{k}")
-        for place, row in enumerate(found.itertuples()):
-            if row.y > 0:
-                looks = dict(color=style.ORDERS[k + 1], marker="o", linestyle="", elinewidth=0.8)
-                x = k + 0.4 * ((place + 0.5) / len(one.runs) - 0.5)
-                axes.errorbar(x, row.y, yerr=row.y * row.y_err, **looks)
-    axes.set_xticks(one.orders, [f"$M_{k}$" for k in one.orders])
-    axes.set(
-        yscale="log", ylabel="half-time (steps)", xlim=(one.orders[0] - 0.5, one.orders[-1] + 0.5)
-    )
+        x = k + 0.4 * ((np.arange(count) + 0.5) / count - 0.5)
+        known = found["y"].to_numpy() > 0
+        y, errors = found["y"][known], found["y_err"][known]
+        looks = dict(color=style.ORDERS[k + 1], marker="o", linestyle="", elinewidth=0.8)
+        axes.errorbar(x[known], y, yerr=y * errors, **looks)
+    axes.set_xticks(orders, [f"$M_{k}$" for k in orders])
+    axes.set(yscale="log", ylabel="half-time (steps)", xlim=(orders[0] - 0.5, orders[-1] + 0.5))
     axes.set_xlabel("order k + 1 and above")
     style.plain_ticks(axes.yaxis, STEPS)
     axes.set_title("(f) without clones: half-times")

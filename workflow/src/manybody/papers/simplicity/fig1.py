@@ -8,9 +8,11 @@ from manybody.io import tables as files
 from manybody.io.options import key
 from manybody.papers import claims as records
 from manybody.papers import style
+from manybody.papers.claims import Comparison
 from manybody.papers.simplicity import learning
-from manybody.papers.simplicity.learning import Series, Student
+from manybody.papers.simplicity.learning import Series
 from manybody.papers.simplicity.students import (
+    Evaluated,
     StudentFigure,
     StudentInputs,
     Targets,
@@ -42,40 +44,33 @@ class Inputs(StudentInputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """The rows that are drawn, also by series; the student; the other figure with the claims."""
+    """The rows that are drawn, also by series; comparisons, none where another figure has them."""
 
     drawn: pd.DataFrame
-    curves: list[tuple[Series, pd.DataFrame]]
-    student: Student
-    block: Block
-    claims_reported_by: str | None
+    series: list[tuple[Series, pd.DataFrame]]
+    student: Evaluated
+    compared: dict[str, list[Comparison]]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses by epoch, and the times at which they saturate."""
-    return tables_of(Student.of(read_student(inputs)), block, inputs.claims_reported_by)
+    return tables_of(read_student(inputs), block, inputs.claims_reported_by)
 
 
-def tables_of(student: Student, block: Block, claims_reported_by: str | None = None) -> Tables:
+def tables_of(student: Evaluated, block: Block, claims_reported_by: str | None = None) -> Tables:
     """The same of a student."""
-    unit = 1 / files.steps_per_epoch(student.tested.history)
-    series = learning.ladder(student, block)
-    curves = [(one, one.curve(student, "loss", "loss", unit)) for one in series]
-    drawn = style.gathered([curve for _, curve in curves])
-    return Tables(drawn, curves, student, block, claims_reported_by)
+    unit = 1 / files.steps_per_epoch(student.history)
+    series = [(one, one.curve(student, unit=unit)) for one in learning.ladder(student, block)]
+    compared = {}
+    if not claims_reported_by:
+        compared["order-of-learning"] = learning.ordered(student, block.ladder)
+        compared["early-overlap"] = learning.overlap(student, block.ladder, block.control)
+    return Tables(style.gathered([curve for _, curve in series]), series, student, compared)
 
 
 def claims(tables: Tables) -> list[records.Claim]:
     """The order of learning, where no other figure of the same runs has it."""
-    if tables.claims_reported_by:
-        return []
-    student, block = tables.student, tables.block
-    given, named = (student.curves, block.ladder, student.labels), ("fig1", "figure 1")
-    overlap = learning.overlap(*given, block.control)
-    return [
-        learning.in_order(*named, learning.ordered(*given), student.scope),
-        learning.together_at_first(*named, overlap, student.scope),
-    ]
+    return learning.claims("fig1", "figure 1", tables.compared, tables.student.scope)
 
 
 @style.in_house_style
@@ -83,12 +78,15 @@ def draw(tables: Tables):
     """The losses on a linear axis."""
     figure = style.new(1, 3.1)
     axes = figure.subplots()
-    for series, curve in tables.curves:
+    for series, curve in tables.series:
         learning.draw_curve(axes, curve, series)
-    axes.set(xlabel="training epoch", ylabel="test loss (nats per token)", xlim=(0, None))
-    axes.set_title(tables.student.scope)
-    band = learning.band(tables.student.seeds)
-    style.legend_below(axes, 2, title=band, alignment="left")
+    axes.set(
+        xlabel="training epoch",
+        ylabel="test loss (nats per token)",
+        xlim=(0, None),
+        title=tables.student.scope,
+    )
+    style.legend_below(axes, 2, title=learning.band(tables.student), alignment="left")
     return figure
 
 

@@ -13,17 +13,17 @@ from manybody.models import labels
 from manybody.papers import claims as records
 from manybody.papers import style
 from manybody.papers.claims import Comparison
-from manybody.papers.simplicity import chains as chains_of
 from manybody.papers.simplicity import learning
-from manybody.papers.simplicity.chains import Chains
-from manybody.papers.simplicity.learning import Student
 from manybody.papers.simplicity.students import (
+    DRIFT,
+    Chains,
     Evaluated,
     Evaluation,
     Pair,
     Run,
     StudentFigure,
     Test,
+    agreement,
     read_evaluated,
 )
 from manybody.papers.simplicity.students import StudentInputs as Inputs
@@ -98,7 +98,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     found: dict[str, Evaluated] = {}
     for run, tested in zip(runs, read_evaluated(runs, inputs.clones), strict=True):
         found.setdefault(run.evaluation, tested)
-    chains = {one.clone: Chains.read(one) for one in inputs.clones}
+    chains = {one.clone: Chains(*files.read_trace(one.file())) for one in inputs.clones}
     return tables_of(found, chains, block)
 
 
@@ -119,8 +119,8 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
         labels.scale(student.about, 1),
         {
             "quality": _better([runs[name] for name in block.generators], block.test),
-            "settled": [chains_of.settled(*one) for one in judged],
-            "sweeps": _same_losses(Student.of(student), block),
+            "settled": [one.settled(sweep) for one, sweep in judged],
+            "sweeps": _same_losses(student, block),
             "samples": _samples(runs, chains, block, judged),
             "new-text": _verbatim(chains),
         },
@@ -150,8 +150,7 @@ def _quality(runs: dict[str, Evaluated], block: Block) -> list[Curve]:
 
 def _losses(panel: str, run: Evaluated, target: str, label: str, **looks) -> Curve:
     """A run's loss on a target by step; step 0 has no place on a log axis."""
-    curve = files.learning_curves(run.losses)
-    curve = curve[(curve["target"] == target) & (curve["step"] > 0)]
+    curve = run.curves[(run.curves["target"] == target) & (run.curves["step"] > 0)]
     numbers = curve["step"], curve["loss"], curve["loss_se"]
     rows = style.points(panel, label, run.about["seed"], *numbers)
     return rows, looks | {"label": label}
@@ -207,16 +206,16 @@ def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[Compa
         tested |= {name: chains[name] for name in clones}
         losses = tuple(_last(run, name) for name in names)
         both, sweep = (chains[name] for name in clones), run.targets[paired.text]["sweep"]
-        agreements += chains_of.agreement(*both, losses, sweep)
-    left = [chains_of.forgotten(*one) for one in judged]
-    return [*(chains_of.mixed(one) for one in tested.values()), *left, *agreements]
+        agreements += agreement(*both, losses, sweep)
+    left = [one.forgotten(sweep) for one, sweep in judged]
+    return [*(one.mixed() for one in tested.values()), *left, *agreements]
 
 
-def _same_losses(student: Student, block: Block) -> list[Comparison]:
+def _same_losses(student: Evaluated, block: Block) -> list[Comparison]:
     """The student's losses after more sweeps against those after fewer, for each pair."""
     found = []
     for pair in block.pairs:
-        fewer, more = (student.tested.targets[target]["sweep"] for target in pair)
+        fewer, more = (student.targets[target]["sweep"] for target in pair)
         label = f"{student.labels[pair[0]]}, {more} against {fewer} sweeps"
         found += learning.similar_losses(label, student, *pair, block.control, paired=True)
     return found
@@ -240,7 +239,7 @@ STATEMENTS = {  # by name the statement and its rule
     ),
     "settled": (
         "The chains' scores settle (figure 3b)",
-        f"the score moves by less than {chains_of.DRIFT:.0%} of its total change in the last "
+        f"the score moves by less than {DRIFT:.0%} of its total change in the last "
         f"quarter of the sweeps",
     ),
     "sweeps": (

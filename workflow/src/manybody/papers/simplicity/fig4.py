@@ -15,7 +15,7 @@ from manybody.papers.claims import Comparison
 from manybody.papers.saturation import SATURATION, saturations
 from manybody.papers.simplicity import comparison, learning
 from manybody.papers.simplicity.comparison import Compared
-from manybody.papers.simplicity.learning import Series, Student
+from manybody.papers.simplicity.learning import Series
 from manybody.papers.simplicity.students import (
     Evaluated,
     Evaluation,
@@ -55,97 +55,68 @@ class Block(StudentFigure):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn and how, and comparisons by statement.
+    """Rows and looks of what is drawn, and comparisons by the claim that they decide.
 
-    series, rows: of the ladder, original text, then the controls. norm: of the ladder by the norm
-    score. compared: clones of equal loss and different order; ratios: of their times, in words.
-    starts: losses on clones from noise and from text.
+    series: of the ladder, original text, then the controls, each with its rows. pairs: clones of
+    equal loss and different order, by the marker of the control among them.
     """
 
     drawn: pd.DataFrame
-    series: list[Series]
-    rows: list[pd.DataFrame]
-    rungs: int
-    late_steps: list[int]
-    seeds: int
-    scope: str
-    causal: bool
-    order: list[Comparison]
-    overlap: list[Comparison]
-    late: list[Comparison]
-    falling: Comparison
-    norm: list[Comparison]
-    compared: list[Compared]
-    ratios: list[str]
-    starts: list[Comparison]
+    block: Block
+    student: Evaluated
+    series: list[tuple[Series, pd.DataFrame]]
+    ladder: dict[str, list[Comparison]]
+    text: dict[str, list[Comparison]]
+    controls: dict[str, list[Comparison]]
+    pairs: dict[str, Compared]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Curves, times of saturation, and comparisons of clones."""
-    student = Student.of(read_student(inputs))
-    return tables_of(student, read_evaluated(inputs.generators, inputs.clones), block)
+    return tables_of(read_student(inputs), read_evaluated(inputs.generators, inputs.clones), block)
 
 
-def tables_of(student: Student, generators: list[Evaluated], block: Block) -> Tables:
+def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> Tables:
     """The same of a student, and of runs of generators that were tested on text."""
-    series = [*learning.ladder(student, block), *_controls(student, block)]
-    given, by_norm = (
-        (student.curves, names, student.labels) for names in (block.ladder, block.norm)
-    )
-    steps, (about, losses, targets, _) = block.late_steps, student.tested
-    when = steps[0], steps[-1]
-    pairs = _equal_pairs(block)
-    late_early = list(pairs.values())
-    compared = comparison.compare(losses, targets, generators, block.test or "", late_early)
-    rows = [_rows(student, one) for one in series]
-    early = [part[part["panel"] != "late"] for part in rows]
-    late = [
-        part[(part["panel"] == "late") & (part["x"] == step)] for step in steps for part in rows
-    ]
-    norm = block.norm and [*learning.ordered(*by_norm), *learning.late_changes(*by_norm, when)]
-    return Tables(
-        drawn=style.gathered([*early, *late]),
-        series=series,
-        rows=rows,
-        rungs=len(block.ladder),
-        late_steps=steps,
-        seeds=student.seeds,
-        scope=student.scope,
-        causal=models.about(about["description"]).causal,
-        order=learning.ordered(*given),
-        overlap=learning.overlap(*given, block.control),
-        late=learning.late_changes(*given, when),
-        falling=learning.still_falling(student.curves, block.control),
-        norm=norm,
-        compared=compared,
-        ratios=[_ratio(mark, one) for mark, one in zip(pairs, compared, strict=True)],
-        starts=_starts(student, block),
-    )
-
-
-def _controls(student: Student, block: Block) -> list[Series]:
-    """The clones that tell order from quality."""
-    named = (
+    ladder, control, norm = block.ladder, block.control, block.norm
+    drawn = learning.ladder(student, block)
+    for name, looks, note, rank in (
         (block.early_stopped, STOPPED, "\nstopped", False),
         (block.wide, WIDE, "\nwide", True),
-    )
-    return [
-        Series.of(student, name, looks, block.palette, note, rank)
-        for name, looks, note, rank in named
-        if name
-    ]
-
-
-def _equal_pairs(block: Block) -> dict[str, tuple[list[str], list[str]]]:
-    """Clones of generators of equal loss, of higher and of lower order, by the control's marker."""
-    pairs = {
-        "◇": ([block.early_stopped], [block.ladder[0]]),
-        "□": ([block.ladder[-1]], [block.wide]),
+    ):
+        if name:
+            drawn.append(Series.of(student, name, looks, block.palette, note, rank))
+    series = [(one, _rows(student, one)) for one in drawn]
+    parts = [rows[rows["panel"] != "late"] for _, rows in series]
+    for step in block.late_steps:
+        parts += [rows[(rows["panel"] == "late") & (rows["x"] == step)] for _, rows in series]
+    when = block.late_steps[0], block.late_steps[-1]
+    controls = {
+        "norm-score": norm
+        and [*learning.ordered(student, norm), *learning.late_changes(student, norm, when)],
+        "starts": _starts(student, block),
     }
-    return {mark: pair for mark, pair in pairs.items() if None not in [*pair[0], *pair[1]]}
+    # Of higher and of lower order, the control among them
+    pairs = {"◇": (block.early_stopped, ladder[0]), "□": (ladder[-1], block.wide)}
+    pairs = {mark: ([late], [early]) for mark, (late, early) in pairs.items() if late and early}
+    compared = comparison.compare(student, generators, block.test or "", list(pairs.values()))
+    return Tables(
+        drawn=style.gathered(parts),
+        block=block,
+        student=student,
+        series=series,
+        ladder={
+            "order-of-learning": learning.ordered(student, ladder),
+            "early-overlap": learning.overlap(student, ladder, control),
+            "late-losses": learning.late_changes(student, ladder, when),
+        },
+        text={"original-text": learning.still_falling(student, control)},
+        controls={name: parts for name, parts in controls.items() if parts},
+        pairs=dict(zip(pairs, compared, strict=True)),
+    )
 
 
-def _rows(student: Student, one: Series) -> pd.DataFrame:
+def _rows(student: Evaluated, one: Series) -> pd.DataFrame:
     """Loss and accuracy but for step 0, which has no place on a log axis, and saturation.
 
     `saturation` has the mean step and its sd over seeds, `between` the checkpoints around the
@@ -156,7 +127,7 @@ def _rows(student: Student, one: Series) -> pd.DataFrame:
     times = saturations(student.curves, one.target)
     steps, before = times["step"], times["step"] - times["spacing"]
     mean = [steps.mean()], [share], steps.std(ddof=1)
-    curves = [one.curve(student, name, name) for name in ("loss", "accuracy")]
+    curves = [one.curve(student, name) for name in ("loss", "accuracy")]
     parts = [
         *(curve[curve["x"] > 0] for curve in curves),
         style.points("saturation", one.label, "mean", *mean),
@@ -166,20 +137,11 @@ def _rows(student: Student, one: Series) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _ratio(mark: str, one: Compared) -> str:
-    """The ratio of the times at which the losses on two clones saturate, with its interval, by the
-    first definition of saturation."""
-    d = next(iter(one.found.values()))
-    factor, low, high = (f"{np.exp(value):.2f}" for value in (d.value, d.low, d.high))
-    interval = f" (95 %: {low} to {high})" if np.isfinite([d.low, d.high]).all() else ""
-    return f"{mark} {one.words}: ratio of saturation times {factor}{interval}"
-
-
-def _starts(student: Student, block: Block) -> list[Comparison]:
+def _starts(student: Evaluated, block: Block) -> list[Comparison]:
     if not block.chain_inits:
         return []
     test, noise = block.chain_inits
-    sweeps = student.tested.targets[test]["sweep"]
+    sweeps = student.targets[test]["sweep"]
     label = f"{student.labels[test]} after {sweeps} sweeps, from noise and from text"
     return learning.similar_losses(label, student, test, noise, block.control, paired=False)
 
@@ -194,39 +156,12 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 def claims_of(tables: Tables, figure: str, where: str) -> list[records.Claim]:
     """The claims of figure 4 under the name of a figure, which is called `where` in the paper."""
-    id_, scope, alone = f"simplicity/{figure}", tables.scope, f"{tables.scope}, these generators"
-    found = [
-        *ladder_claims(tables, figure, where),
-        records.judged(
-            f"{id_}/original-text",
-            f"The loss on original text falls to the end of training ({where})",
-            tables.falling,
-            scope,
-            "the last loss is below all before it",
-        ),
-        comparison.claim(f"{id_}/order-at-equal-loss", where, tables.compared, alone, beyond=True),
-    ]
-    if tables.norm:
-        rule = "higher orders saturate later, and fall on while the lowest rests"
-        words = f"With clones by the norm score low orders are learned first too ({where})"
-        found.append(
-            records.judged(f"{id_}/norm-score", words, tables.norm, scope, rule, beyond=True)
-        )
-    if tables.starts:
-        rule = f"the losses differ by less than {learning.SIMILAR:.0%} at a checkpoint"
-        words = f"Losses on clones from text and from noise agree ({where})"
-        found.append(
-            records.judged(f"{id_}/starts", words, tables.starts, scope, rule, beyond=True)
-        )
-    return found
-
-
-def ladder_claims(tables: Tables, figure: str, where: str) -> list[records.Claim]:
-    """Claims about the clones of the ladder alone."""
+    id_, scope = f"simplicity/{figure}/order-at-equal-loss", tables.student.scope
+    alone = f"{scope}, these generators"
     return [
-        learning.in_order(figure, where, tables.order, tables.scope),
-        learning.together_at_first(figure, where, tables.overlap, tables.scope),
-        learning.late_in_training(figure, where, tables.late, tables.scope),
+        *learning.claims(figure, where, tables.ladder | tables.text, scope),
+        comparison.claim(id_, where, list(tables.pairs.values()), alone, beyond=True),
+        *learning.claims(figure, where, tables.controls, scope, beyond=True),
     ]
 
 
@@ -244,11 +179,12 @@ def draw(tables: Tables):
     panels = figure.subplot_mosaic(places, width_ratios=(1.5, 1), height_ratios=(1, 2.9))
     times, left, right = (panels[name] for name in ("times", "left", "late"))
     inset = left.inset_axes((0.1, 0.11, 0.36, 0.36))  # early losses are high: it is empty there
-    for series, rows in zip(tables.series, tables.rows, strict=True):
+    for series, rows in tables.series:
         learning.draw_curve(left, rows[rows["panel"] == "loss"], series)
         curve = rows[(rows["panel"] == "accuracy") & (rows["seed"] == "mean")]
         inset.plot(curve["x"], curve["y"], **(series.looks | {"marker": "", "linewidth": 0.9}))
-    what = "next-token" if tables.causal else "masked-token"
+    causal = models.about(tables.student.about["description"]).causal
+    what = "next-token" if causal else "masked-token"
     left.set(xlabel="training step", ylabel=f"{what} test loss (nats per token)")
     for axes in (left, inset):
         axes.set_xscale("log")
@@ -259,26 +195,37 @@ def draw(tables: Tables):
     inset.set_facecolor("none")
     _draw_times(times, left, tables)
     times.set_title(
-        f"{tables.scope}\n"
+        f"{tables.student.scope}\n"
         f"(a) saturation ({SATURATION[0]:.0%} of the drop left) is between checkpoints"
     )
     left.set_title("(b) loss on each clone")
     _draw_late(right, tables)
+    band = learning.band(tables.student)
     figure.legend(
-        handles=[Line2D([], [], label=series.label, **series.looks) for series in tables.series],
+        handles=[Line2D([], [], label=one.label, **one.looks) for one, _ in tables.series],
         loc="outside lower left",
         ncols=2,
-        title="\n".join([*tables.ratios, learning.band(tables.seeds)]),
+        title="\n".join([*map(_ratio, tables.pairs, tables.pairs.values()), band]),
         alignment="left",
     )
     return figure
+
+
+def _ratio(mark: str, one: Compared) -> str:
+    """The ratio of the times at which the losses on two clones saturate, with its interval, by the
+    first definition of saturation."""
+    d = one.found[SATURATION[0]]
+    ends = d.value, d.value - d.half, d.value + d.half
+    factor, low, high = (f"{np.exp(value):.2f}" for value in ends)
+    interval = f" (95 %: {low} to {high})" if math.isfinite(d.half) else ""
+    return f"{mark} {one.words}: ratio of saturation times {factor}{interval}"
 
 
 def _draw_times(axes, losses, tables: Tables) -> None:
     """A row for each series: a bar from checkpoint to checkpoint, on the axis of the losses."""
     first, last = losses.get_xlim()
     axes.set(xscale="log", xlim=(first, last))
-    for row, (series, rows) in enumerate(zip(tables.series, tables.rows, strict=True)):
+    for row, (series, rows) in enumerate(tables.series):
         low, high = rows.loc[rows["panel"] == "between", "x"]
         if math.isnan(low):
             continue
@@ -295,7 +242,7 @@ def _draw_times(axes, losses, tables: Tables) -> None:
             va="center",
             fontsize=style.SMALL,
         )
-    names = [series.short.replace("\n", " ") for series in tables.series]
+    names = [series.short.replace("\n", " ") for series, _ in tables.series]
     axes.set_yticks(range(len(names)), names)
     axes.set(ylim=(len(names) - 0.4, -0.6), ylabel="order")
     axes.tick_params(labelbottom=False)
@@ -304,12 +251,12 @@ def _draw_times(axes, losses, tables: Tables) -> None:
 
 def _draw_late(axes, tables: Tables) -> None:
     """Mean and sd at a few late steps, clone by clone from low to high order, then all others."""
-    rungs, count = tables.rungs, len(tables.series)
+    rungs, count = len(tables.block.ladder), len(tables.series)
     places = [n if n < rungs else rungs + 0.3 + 1.3 * (n - rungs) for n in range(count)]
     means = [
-        rows.query("panel == 'late' and seed == 'mean'").set_index("x") for rows in tables.rows
+        rows.query("panel == 'late' and seed == 'mean'").set_index("x") for _, rows in tables.series
     ]
-    for step, colour in zip(tables.late_steps, itertools.cycle(style.TIMES), strict=False):
+    for step, colour in zip(tables.block.late_steps, itertools.cycle(style.TIMES), strict=False):
         # NaN where no such step is a checkpoint
         y, errors = ([mean[name].get(step, math.nan) for mean in means] for name in ("y", "y_err"))
         looks = dict(color=colour, marker="o")
@@ -320,22 +267,22 @@ def _draw_late(axes, tables: Tables) -> None:
         title="(c) the same losses, clone by clone, at",
         alignment="left",
         bbox_to_anchor=(-0.03, 1.0),
-        ncols=len(tables.late_steps),
+        ncols=len(tables.block.late_steps),
         columnspacing=1.0,
     )
     axes.axvline(rungs - 0.35, color="0.8", linewidth=0.8)
-    axes.set_xticks(places, [series.short for series in tables.series])
+    axes.set_xticks(places, [series.short for series, _ in tables.series])
     axes.set(xlim=(-0.4, places[-1] + 0.4), xlabel="order of the clone's generator")
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     title = "Figure 4: losses of a masked student on clones of bounded order of interaction.\n\n"
     return f"{title}{panels(block)}{inputs.made()}\n"
 
 
 def panels(block: Block) -> str:
-    """What the panels show, as the captions of figures 4 and 5 say it."""
+    """Says what the panels of figures 4 and 5 show."""
     text = (
         "**(a)** Checkpoints between which each loss saturates in all runs. **(b)** Test loss on "
         "each clone; line and band are mean and one standard deviation over runs. Losses on low "

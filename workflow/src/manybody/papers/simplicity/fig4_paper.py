@@ -1,8 +1,9 @@
 """Figure 4 with clones of the paper's own generators, whose LayerNorm makes their order nominal."""
 
 from manybody.papers import claims as records
+from manybody.papers.simplicity import learning
 from manybody.papers.simplicity.fig4 import Block as Figure4
-from manybody.papers.simplicity.fig4 import Inputs, Tables, draw, ladder_claims, tables
+from manybody.papers.simplicity.fig4 import Inputs, Tables, draw, tables
 
 __all__ = ["Block", "Inputs", "Tables", "caption", "claims", "draw", "tables"]
 
@@ -13,11 +14,12 @@ class Block(Figure4):
 
 def claims(tables: Tables) -> list[records.Claim]:
     """Those about the ladder; the others, on original text and controls, are those of figure 4."""
-    return ladder_claims(tables, "fig4_paper", "figure 4, generators with LayerNorm")
+    where = "figure 4, generators with LayerNorm"
+    return learning.claims("fig4_paper", where, tables.ladder, tables.student.scope)
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     return (
         "Figure 4 with clones of the paper's own generators: factored attention with LayerNorm "
         "between layers.\n\n"

@@ -7,13 +7,12 @@ table: panel `loss` (x: step), `times` (x: log t; y: 100 x share) of every stude
 students, generators and chains (x: d, y: the error).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from manybody.io import tables as stored
 from manybody.io.options import Block as Part
 from manybody.io.options import key
 from manybody.models import labels
@@ -22,10 +21,9 @@ from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.saturation import BOOTSTRAPS, SATURATION, read_kinds
-from manybody.papers.simplicity import comparison, students
+from manybody.papers.simplicity import comparison, learning, students
 from manybody.papers.simplicity.comparison import Compared
 from manybody.papers.simplicity.students import Evaluated, Kinds, StudentBlock, StudentInputs
-from manybody.papers.style import points
 
 LINES = {
     "generators": {"linestyle": "-", "marker": "o"},
@@ -89,10 +87,11 @@ class Corpus:
         return self.student.about["source"]
 
     @property
-    def kinds(self) -> list[list[str]]:
-        """Every kind of clone that is compared, once."""
-        pairs = [kind for one in self.compared for kind in (one.late, one.early)]
-        return [list(kind) for kind in dict.fromkeys(map(tuple, pairs))]
+    def kinds(self) -> list[tuple[str, list[str]]]:
+        """Every kind of clone that is compared, once: its label and its targets."""
+        kinds = [tuple(kind) for one in self.compared for kind in (one.late, one.early)]
+        targets = self.student.targets
+        return [(comparison.kind_label(targets, kind), list(kind)) for kind in dict.fromkeys(kinds)]
 
 
 @dataclass(frozen=True)
@@ -105,14 +104,10 @@ class Tables:
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses, times and d of all corpora."""
-    corpora = [
-        compare(
-            students.read_student(given),
-            part,
-            students.read_evaluated(given.generators, given.clones),
-        )
-        for given, part in zip(inputs.students, block.corpora, strict=True)
-    ]
+    corpora = []
+    for given, part in zip(inputs.students, block.corpora, strict=True):
+        generators = students.read_evaluated(given.generators, given.clones)
+        corpora.append(compare(students.read_student(given), part, generators))
     return tables_of(corpora)
 
 
@@ -124,83 +119,67 @@ def compare(
 ) -> Corpus:
     """Compares every pair of kinds that a part of the block names."""
     pairs = [(pair.late, pair.early) for pair in part.comparisons]
-    given = student.losses, student.targets, generators, part.test, pairs
-    return Corpus(student, part.control, comparison.compare(*given, bootstraps))
+    compared = comparison.compare(student, generators, part.test, pairs, bootstraps)
+    return Corpus(student, part.control, compared)
 
 
 def tables_of(corpora: list[Corpus]) -> Tables:
     """The tables of these corpora."""
-    parts = []
-    for corpus in corpora:
-        parts += [*_losses(corpus), *_times(corpus)]
-    for corpus in corpora:
-        parts += _intervals(corpus)
+    parts = [part for one in corpora for part in (*_losses(one), *_times(one))]
+    parts += [part for one in corpora for part in _intervals(one)]
     return Tables(style.gathered(parts), corpora)
 
 
-def _losses(corpus: Corpus) -> list[pd.DataFrame]:
-    """Mean and sd over students of the loss on each clone."""
-    curves = stored.learning_curves(corpus.student.losses)
-    curves, found = curves[curves["step"] > 0], []
+def _losses(corpus: Corpus) -> Iterator[pd.DataFrame]:
+    """Mean and sd over students of the loss on each clone, and on original text."""
+    curves = corpus.student.curves
     named = [
-        (target, f"{comparison.kind_label(corpus.student.targets, kind)}, generator {place}")
-        for kind in corpus.kinds
+        (target, f"{label}, generator {place}")
+        for label, kind in corpus.kinds
         for place, target in enumerate(kind)
     ]
-    for target, series in [*named, (corpus.control, "original text")]:
-        mine = curves[curves["target"] == target].groupby("step")["loss"].agg(["mean", "std"])
-        name = f"{corpus.name}: {series}"
-        found.append(points("loss", name, "mean", mine.index, mine["mean"], mine["std"]))
-    return found
+    for target, words in [*named, (corpus.control, "original text")]:
+        series = f"{corpus.name}: {words}"
+        yield learning.mean_over_runs(curves[curves["step"] > 0], target, "loss", series)
 
 
-def _times(corpus: Corpus) -> list[pd.DataFrame]:
+def _times(corpus: Corpus) -> Iterator[pd.DataFrame]:
     """log t of every student and generator."""
-    losses, targets, found = corpus.student.losses, corpus.student.targets, []
-    seeds = sorted(losses["seed"].unique())
+    student, kinds = corpus.student, [kind for _, kind in corpus.kinds]
     for share in SATURATION:
-        kinds = read_kinds(losses, targets, corpus.kinds, share, 1)
-        for kind, made in zip(corpus.kinds, kinds, strict=True):
-            label = f"{corpus.name}: {comparison.kind_label(targets, kind)}"
+        found = read_kinds(student.losses, student.targets, kinds, share, 1)
+        for (label, _), made in zip(corpus.kinds, found, strict=True):
             for place, times in enumerate(made.times.T):
-                shares = np.full(len(times), 100 * share)
-                found.append(points("times", f"{label}, generator {place}", seeds, times, shares))
-    return found
+                series = f"{corpus.name}: {label}, generator {place}"
+                yield style.points(
+                    "times", series, student.runs, times, np.full(len(times), 100 * share)
+                )
 
 
-def _intervals(corpus: Corpus) -> list[pd.DataFrame]:
+def _intervals(corpus: Corpus) -> Iterator[pd.DataFrame]:
     """d with its interval and the parts of its error, for each pair and definition."""
-    found = []
     for one in corpus.compared:
         series = f"{corpus.name}: {one.words}"
         for share, d in one.found.items():
-            found.append(points("d", series, "all", [d.value], [100 * share], d.half))
-            parts = {"students": d.students, "generators": d.generators, "chains": d.chains}
-            found += [
-                points("errors", f"{series}, {part}, {share:.0%}", "all", [d.value], [error])
-                for part, error in parts.items()
-            ]
-    return found
+            yield style.points("d", series, "all", [d.value], [100 * share], d.half)
+            for part, error in d.parts.items():
+                yield style.points(
+                    "errors", f"{series}, {part}, {share:.0%}", "all", [d.value], [error]
+                )
 
 
 def claims(tables: Tables) -> list[records.Claim]:
     """Each pair's answer; whether a second corpus gives the same is asked of two corpora only."""
-    found = []
-    for corpus in tables.corpora:
-        runs = corpus.student.losses["seed"].nunique()
-        scope = labels.scale(corpus.student.about, runs)
-        found += [
-            comparison.claim(f"simplicity/headline/{corpus.name}-{number}", one.words, [one], scope)
-            for number, one in enumerate(corpus.compared, 1)
-        ]
+    id_ = "simplicity/headline"
+    found = [
+        comparison.claim(f"{id_}/{corpus.name}-{number}", one.words, [one], corpus.student.scope)
+        for corpus in tables.corpora
+        for number, one in enumerate(corpus.compared, 1)
+    ]
     if len(tables.corpora) == 1:
-        found.append(
-            records.not_run(
-                "simplicity/headline/second-corpus",
-                "The same answer on a second corpus",
-                "its text is given by path: config/headline-second.yaml",
-            )
-        )
+        reason = "its text is given by path: config/headline-second.yaml"
+        words = "The same answer on a second corpus"
+        found.append(records.not_run(f"{id_}/second-corpus", words, reason))
     return found
 
 
@@ -228,42 +207,38 @@ def draw(tables: Tables):
 
 def _looks(corpus: Corpus, kind: list[str]) -> dict:
     """Line and marker of a kind: the controls are dashed, as in figure 4."""
+
+    def bounded(names):
+        made = corpus.student.targets[names[0]]["generator"]
+        return labels.bounded(made["description"])
+
     document = corpus.student.targets[kind[0]]
     role = "generators"
     if document["chain_init"] == "unigram":
         role = "noise"
-    elif _is_bounded(corpus, kind):
+    elif bounded(kind):
         if any(one.late == kind for one in corpus.compared):
             role = "stopped"
-        elif any(
-            one.early == kind and not _is_bounded(corpus, one.late) for one in corpus.compared
-        ):
+        elif any(one.early == kind and not bounded(one.late) for one in corpus.compared):
             role = "wide"
     return LINES[role] | {"color": style.colour(document)}
 
 
-def _is_bounded(corpus: Corpus, kind: list[str]) -> bool:
-    return labels.bounded(corpus.student.targets[kind[0]]["generator"]["description"])
-
-
 def _draw_losses(axes, tables: Tables, corpus: Corpus) -> None:
     """Mean over students of the loss on each clone; a line for each generator."""
-
-    def mean(series: str, label: str | None, **looks) -> pd.DataFrame:
+    lines = [
+        (f"{label}, generator {place}", None if place else label, _looks(corpus, kind))
+        for label, kind in corpus.kinds
+        for place in range(len(kind))
+    ]
+    text = "original text"
+    for series, label, looks in [*lines, (text, text, {"color": style.ORIGINAL, "linestyle": ":"})]:
         found = style.series(tables.drawn, "loss", f"{corpus.name}: {series}")
         every = max(1, len(found) // 12)
         axes.plot(found["x"], found["y"], label=label, markersize=3, markevery=every, **looks)
-        return found
-
-    for kind in corpus.kinds:
-        label = comparison.kind_label(corpus.student.targets, kind)
-        for place in range(len(kind)):
-            name = f"{label}, generator {place}"
-            mean(name, None if place else label, **_looks(corpus, kind))
-    original = mean("original text", "original text", color=style.ORIGINAL, linestyle=":")
     axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
-    axes.set_title(labels.scale(corpus.student.about, corpus.student.losses["seed"].nunique()))
-    axes.set_xlim(left=original["x"].max() / 100)  # all curves are one before
+    axes.set_title(corpus.student.scope)
+    axes.set_xlim(left=found["x"].max() / 100)  # all curves are one before
 
 
 def _draw_intervals(axes, tables: Tables) -> None:

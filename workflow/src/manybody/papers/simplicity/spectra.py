@@ -7,18 +7,17 @@ step at which M_k comes to half of its value at the last checkpoint.
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from manybody import models
 from manybody.io import tables
 from manybody.models import labels
 from manybody.papers import style
 from manybody.papers.claims import Comparison, over_seeds
 from manybody.papers.inputs import Spectrum
-from manybody.papers.style import points
 
 REFERENCES = {"text": "", "unigram": ", unigram law", "model": ", its own draws"}
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
@@ -37,21 +36,19 @@ class HalfTime(NamedTuple):
 
 
 class Spectra:
-    """The spectra of all runs of an entry: by seed, a row a step, quantity and order."""
+    """The spectra of all runs of an entry: by seed, a row a step, quantity and order.
+
+    half_time: as `_half_time`, worked out once.
+    """
 
     def __init__(self, runs: dict[int, tuple[pd.DataFrame, dict]]):
+        self.half_time = cache(self._half_time)
         self.runs = {seed: table for seed, (table, _) in runs.items()}
         self.first = next(iter(runs))
         self.about = runs[self.first][1]
         self.entry = self.about["entry"]
         self.label = labels.generator(self.about["description"])
         self.short = self.label.partition(",")[0] + REFERENCES[self.entry.get("law", "text")]
-
-    @property
-    def order(self) -> int | None:
-        """The order of interaction, if the architecture bounds it."""
-        about = models.about(self.about["description"])
-        return None if about.nominal else about.order
 
     @property
     def orders(self) -> list[int]:
@@ -64,35 +61,27 @@ class Spectra:
         """True where there are several checkpoints."""
         return self.runs[self.first]["step"].nunique() > 1
 
-    def curve(self, seed: int, quantity: str, order: int) -> pd.DataFrame:
+    def curve(self, seed: int, quantity: str, order: int, suspect: bool = False) -> pd.DataFrame:
         """The rows of one quantity, by step, without steps that have no spectrum yet, and those
-        that the audit of a series doubts."""
-        found = self._rows(seed, quantity, order)
-        return found[~found["state"].isin(["no spectrum yet", "suspect"])].reset_index(drop=True)
-
-    def suspects(self, seed: int, quantity: str, order: int) -> pd.DataFrame:
-        """The rows of the steps that the audit doubts."""
-        found = self._rows(seed, quantity, order)
-        return found[found["state"] == "suspect"]
-
-    def _rows(self, seed: int, quantity: str, order: int) -> pd.DataFrame:
+        that the audit of a series doubts; or these alone."""
         table = self.runs[seed]
-        mine = (table["quantity"] == quantity) & (table["order"] == order)
-        return table[mine].sort_values("step")
+        found = table[(table["quantity"] == quantity) & (table["order"] == order)]
+        left_out = found["state"].isin(["no spectrum yet", "suspect"])
+        kept = found["state"] == "suspect" if suspect else ~left_out
+        return found[kept].sort_values("step", ignore_index=True)
 
     def end(self, seed: int, quantity: str, order: int) -> pd.Series:
         """The row of the last checkpoint."""
         return self.curve(seed, quantity, order).iloc[-1]
 
-    def excess(self, seed: int) -> pd.DataFrame:
-        """Excess loss of the last checkpoint's logits cut at each degree (`order`), if measured."""
-        table = self.runs[seed]
-        return table[table["quantity"] == "anchored excess"].sort_values("order")
+    def at_end(self, seed: int, quantity: str) -> pd.DataFrame:
+        """The rows of what the last checkpoint alone has, by `order`, if it was measured.
 
-    def spans(self, seed: int, order: int) -> pd.DataFrame:
-        """At the last checkpoint the share (`value`) of M_k, k = order, at each span (`order`)."""
+        quantity: `anchored excess`, the loss of logits cut at each degree above that of all, or
+        `span k`, the share of M_k at each span.
+        """
         table = self.runs[seed]
-        return table[table["quantity"] == f"span {order}"].sort_values("order")
+        return table[table["quantity"] == quantity].sort_values("order")
 
     def influence(self, quantity: str) -> np.ndarray:
         """`influence` or `pairs` of the first run's passage by target and source: (L, L)."""
@@ -104,7 +93,7 @@ class Spectra:
         found[parts[mine].astype(int), table["order"][mine]] = table["value"][mine]
         return found
 
-    def half_time(self, seed: int, order: int, quantity: str = "M") -> HalfTime:
+    def _half_time(self, seed: int, order: int) -> HalfTime:
         """The half-time of the rising curve that is nearest to the values: one value that is too
         high is no half.
 
@@ -112,14 +101,14 @@ class Spectra:
         """
         from scipy.optimize import isotonic_regression
 
-        curve = self.curve(seed, quantity, order)
+        curve, unknown = self.curve(seed, "M", order), HalfTime(math.nan, math.nan)
         if curve.empty or curve["state"].iloc[-1] != "measured":
-            return HalfTime(math.nan, math.nan)
+            return unknown
         steps, values, errors = (curve[name].to_numpy(float) for name in ("step", "value", "se"))
         values = isotonic_regression(values, weights=1 / errors**2).x
         late = np.flatnonzero(values >= values[-1] / 2)[0]
         if late == 0:
-            return HalfTime(math.nan, math.nan)
+            return unknown
         rise = (values[late] - values[late - 1]) / (steps[late] - steps[late - 1])
         step = steps[late - 1] + (values[-1] / 2 - values[late - 1]) / rise
         error = math.hypot(max(errors[late - 1 : late + 1]), errors[-1] / 2)
@@ -134,29 +123,22 @@ def read(keys: Iterable[Spectrum]) -> list[Spectra]:
     return [Spectra(runs) for runs in found.values()]
 
 
-def half_times(models: Iterable[Spectra]) -> dict[tuple[int, int, int], HalfTime]:
-    """Half-times by (id of the spectra, seed, k), worked out once."""
-    return {
-        (id(one), seed, k): one.half_time(seed, k)
-        for one in models
-        for seed in one.runs
-        for k in one.orders
-    }
-
-
 def later(one: Spectra) -> list[Comparison]:
-    """Logarithms of the ratio of the half-times of successive orders, over runs.
+    """Half-times of successive orders, which must rise."""
+    pairs = itertools.pairwise(one.orders)
+    return [half_time_ratio(one, *pair, f"{one.short}: ") for pair in pairs]
+
+
+def half_time_ratio(one: Spectra, low: int, high: int, prefix: str = "") -> Comparison:
+    """The logarithm of the ratio of two orders' half-times, over runs, which must be above 0.
 
     All runs are measured in the same contexts, so that the error by these is not averaged out.
     """
-    found = []
-    for low, high in itertools.pairwise(one.orders):
-        pairs = [(one.half_time(seed, low), one.half_time(seed, high)) for seed in one.runs]
-        logs = [math.log(late.step / early.step) for early, late in pairs]
-        errors = [math.hypot(early.error, late.error) for early, late in pairs]
-        label = f"{one.short}: log of half-time of M_{high} over that of M_{low}"
-        found.append(over_seeds(label, logs, resolution=max(errors)))
-    return found
+    pairs = [(one.half_time(seed, low), one.half_time(seed, high)) for seed in one.runs]
+    logs = [math.log(late.step / early.step) for early, late in pairs]
+    error = max(math.hypot(early.error, late.error) for early, late in pairs)
+    label = f"{prefix}log of half-time of M_{high} over that of M_{low}"
+    return over_seeds(label, logs, resolution=error)
 
 
 # --- Points and curves ----------------------------------------------------------------------------
@@ -168,11 +150,11 @@ def growth(panel: str, one: Spectra) -> list[pd.DataFrame]:
     for k, seed in itertools.product(one.orders, one.runs):
         curve, series = one.curve(seed, "M", k), f"{one.short}: M_{k}"
         curve = curve[(curve["step"] > 0) & (curve["state"] == "measured")]
-        found.append(points(panel, series, seed, curve["step"], curve["value"], curve["se"]))
-        doubted = one.suspects(seed, "M", k)
+        found.append(style.points(panel, series, seed, curve["step"], curve["value"], curve["se"]))
+        doubted = one.curve(seed, "M", k, suspect=True)
         if len(doubted):
             given = seed, doubted["step"], doubted["value"], doubted["se"]
-            found.append(points(panel, f"{series}, suspect", *given))
+            found.append(style.points(panel, f"{series}, suspect", *given))
     return found
 
 
@@ -182,7 +164,9 @@ def shares(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
     for one, k in itertools.product(models, models[0].orders):
         end = one.end(one.first, "M", k)
         found.append(
-            points(panel, name_of(one, models), one.first, [k], [end["share"]], end["share_se"])
+            style.points(
+                panel, name_of(one, models), one.first, [k], [end["share"]], end["share_se"]
+            )
         )
     return found
 
@@ -191,26 +175,23 @@ def excesses(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
     """Excess of the loss of logits cut at each order over that of all orders, where measured."""
     found = []
     for one in models:
-        mine = one.excess(one.first)
+        mine = one.at_end(one.first, "anchored excess")
         mine = mine[mine["order"].isin(DEGREES)]
         if len(mine):
             given = one.first, mine["order"] + 1, mine["value"], mine["se"]
-            found.append(points(panel, name_of(one, models), *given))
+            found.append(style.points(panel, name_of(one, models), *given))
     return found
 
 
 def name_of(one: Spectra, models: list[Spectra]) -> str:
     """The label of a model; of several with one label with its rank, or its name in the config."""
-    equal = [other for other in models if other.label == one.label]
+    if [other.label for other in models].count(one.label) == 1:
+        return one.label
     rank = one.about["description"].get("rank")
-    return (
-        one.label
-        if len(equal) == 1
-        else f"{one.label}, {f'rank {rank}' if rank else one.about['model']}"
-    )
+    return f"{one.label}, rank {rank}" if rank else f"{one.label}, {one.about['model']}"
 
 
-def draw_growth(axes, drawn: pd.DataFrame, panel: str, one: Spectra, halves, number: int) -> None:
+def draw_growth(axes, drawn: pd.DataFrame, panel: str, one: Spectra, number: int) -> None:
     """A curve for each run and order, a dot at its half-time; hollow what an audit doubts."""
     looks = dict(linestyle=LINES[number % len(LINES)], linewidth=1.0)
     for k in one.orders:
@@ -219,7 +200,7 @@ def draw_growth(axes, drawn: pd.DataFrame, panel: str, one: Spectra, halves, num
         for seed in one.runs:
             curve = found[found["seed"] == str(seed)]
             axes.plot(curve["x"], curve["y"], color=colour, **looks)
-            half, end = halves[id(one), seed, k].step, one.end(seed, "M", k)["value"]
+            half, end = one.half_time(seed, k).step, one.end(seed, "M", k)["value"]
             axes.plot(half, end / 2, "o", color=colour, markersize=4)
         doubted = style.series(drawn, panel, f"{series}, suspect")
         if len(doubted):

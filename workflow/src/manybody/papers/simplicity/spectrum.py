@@ -1,4 +1,4 @@
-"""Order spectra: which orders of interaction generators and students use along training.
+"""Order spectra: orders of interaction that generators and students use along training.
 
 Beside the points of its panels the table has the half-times' errors: y_err of panel c is the
 standard error of log(step) by the choice of contexts.
@@ -16,10 +16,8 @@ from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import spectra_of
 from manybody.papers.simplicity import spectra
-from manybody.papers.simplicity.spectra import STEPS, HalfTime, Spectra
-from manybody.papers.style import points
+from manybody.papers.simplicity.spectra import STEPS, Spectra
 
 SAME = 0.05  # nats per token: a loss this near to that of all orders counts as the same
 TITLE = 42  # letters of a line of a title
@@ -31,7 +29,7 @@ DRAWS = {
 
 
 class Block(Figure):
-    """Which orders generators and students use along training."""
+    """Orders of interaction that generators and students use along training."""
 
     generators: list[refers("spectra", "draws", same=("orders",), like="students")] = key(
         "Spectra of generators, from low to high order.", []
@@ -40,7 +38,7 @@ class Block(Figure):
         "Spectra of students.", min_length=1
     )
     laws: list[refers("spectra", "draws", same=("orders", "source", "model"), like="students")] = (
-        key("Spectra of the first student by other reference laws.", [])
+        key("Spectra of the first student by other reference distributions.", [])
     )
 
 
@@ -56,9 +54,10 @@ class Inputs(needed.Inputs):
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
         entry = config["spectra"][block.students[0]]
-        roles = {role: getattr(block, role) for role in ("generators", "students", "laws")}
         return cls(
-            **{role: spectra_of(names, config) for role, names in roles.items()},
+            generators=needed.spectra_of(block.generators, config),
+            students=needed.spectra_of(block.students, config),
+            laws=needed.spectra_of(block.laws, config),
             entry=entry,
             source=config["sources"][entry["source"]],
         )
@@ -66,120 +65,94 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """Spectra by role, their half-times, and what is drawn."""
+    """What is drawn; students, and the first one by other distributions.
+
+    growing: models whose M_k are drawn along training, by panel. rows: models of panel c, by the
+    name of their row. models: those of panels e and f.
+    """
 
     drawn: pd.DataFrame
-    generators: list[Spectra]
     students: list[Spectra]
     laws: list[Spectra]
-    halves: dict[tuple[int, int, int], HalfTime]
-
-    @property
-    def growing(self) -> dict[str, list[Spectra]]:
-        """Models whose M_k are drawn along training, by panel."""
-        followed = [one for one in self.generators if one.followed]
-        return {"a": self.students[:1], "b": self.students[1:2], "d": followed}
-
-    @property
-    def rows(self) -> dict[str, Spectra]:
-        """Models of panel c, by the name of their row."""
-        found = {one.short: one for one in [*self.students, *self.laws]}
-        return found | {f"{one.short}, generator": one for one in self.growing["d"]}
-
-    @property
-    def models(self) -> list[Spectra]:
-        """Models of panels e and f."""
-        return [*self.generators, *self.students]
+    growing: dict[str, list[Spectra]]
+    rows: dict[str, Spectra]
+    models: list[Spectra]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """M_k along training, half-times, and shares and losses by order at the last step."""
-    roles = [spectra.read(keys) for keys in (inputs.generators, inputs.students, inputs.laws)]
-    found = Tables(pd.DataFrame(), *roles, spectra.half_times(itertools.chain(*roles)))
+    roles = (inputs.generators, inputs.students, inputs.laws)
+    generators, students, laws = map(spectra.read, roles)
+    followed, models = [one for one in generators if one.followed], [*generators, *students]
+    growing = {"a": students[:1], "b": students[1:2], "d": followed}
+    rows = {one.short: one for one in [*students, *laws]}
+    rows |= {f"{one.short}, generator": one for one in followed}
     parts = [
         part
-        for panel, group in found.growing.items()
+        for panel, group in growing.items()
         for one in group
         for part in spectra.growth(panel, one)
     ]
-    for row, (name, one) in enumerate(found.rows.items()):
+    for row, (name, one) in enumerate(rows.items()):
         for seed, k in itertools.product(one.runs, one.orders):
-            half = found.halves[id(one), seed, k]
-            parts.append(points("c", f"{name}: M_{k}", seed, [half.step], [row], half.error))
-    parts += spectra.shares("e", found.models) + spectra.excesses("f", found.models)
-    return Tables(style.gathered(parts), *roles, found.halves)
+            half = one.half_time(seed, k)
+            parts.append(style.points("c", f"{name}: M_{k}", seed, [half.step], [row], half.error))
+    parts += spectra.shares("e", models) + spectra.excesses("f", models)
+    return Tables(style.gathered(parts), students, laws, growing, rows, models)
 
 
 def claims(tables: Tables) -> list[records.Claim]:
-    """Which order comes first, by each reference distribution, and what the loss needs."""
+    """The sequence of the orders by each reference distribution, and what the loss needs."""
     students = tables.students
     scope = ", ".join(f"{one.label} ({len(one.runs)} runs)" for one in students)
-    by_law = [
-        part for one in tables.laws for part in _one_run(one)
-    ]  # for one run, by the error of its contexts
-    measured = {
-        one.short: found
-        for one in students
-        if {1, 2} <= {*(found := one.excess(one.first).set_index("order")[["value", "se"]]).index}
-    }
-    pairs = [
-        records.above(
-            f"{name}: loss of pairs alone above that of all orders",
-            *found.loc[1],
-            deviations=records.STRICT,
-        )
-        for name, found in measured.items()
-    ]
-    triples = [
-        records.near(
-            f"{name}: loss of orders up to 3 above that of all orders", *found.loc[2], 0, SAME
-        )
-        for name, found in measured.items()
-    ]
-    id_, beyond = "simplicity/spectrum", dict(beyond=True)
-    return [
-        records.judged(
-            f"{id_}/half-times",
+    above_all = "above that of all orders"
+    pairs, triples = [], []
+    for one in students:
+        found = one.at_end(one.first, "anchored excess").set_index("order")[["value", "se"]]
+        if {1, 2} <= {*found.index}:
+            label = f"{one.short}: loss of pairs alone {above_all}"
+            pairs.append(records.above(label, *found.loc[1], deviations=records.STRICT))
+            label = f"{one.short}: loss of orders up to 3 {above_all}"
+            triples.append(records.near(label, *found.loc[2], 0, SAME))
+    given = {
+        "half-times": (
             "M_k comes to half of its end in the order of k",
             [part for one in students for part in spectra.later(one)],
             scope,
             "the half-time of the next order is later",
-            **beyond,
         ),
-        records.judged(
-            f"{id_}/half-times-by-distribution",
+        "half-times-by-distribution": (
             "The same with tokens exchanged for draws of other distributions",
-            by_law,
+            [part for one in tables.laws for part in _one_run(one)],
             "one run of the first student",
             "the half-time of the next order is later by three standard errors",
-            **beyond,
         ),
-        records.judged(
-            f"{id_}/pairs",
+        "pairs": (
             "Pairs of tokens alone miss some of the loss of all orders",
             pairs,
             scope,
-            "their loss is above that of all orders by three standard errors",
-            **beyond,
+            f"their loss is {above_all} by three standard errors",
         ),
-        records.judged(
-            f"{id_}/triples",
+        "triples": (
             "Orders up to 3 have the loss of all orders",
             triples,
             scope,
             f"their losses differ by less than {SAME} nats per token",
-            **beyond,
         ),
+    }
+    return [
+        records.judged(f"simplicity/spectrum/{name}", *one, beyond=True)
+        for name, one in given.items()
     ]
 
 
 def _one_run(one: Spectra) -> list[records.Comparison]:
+    """Half-times of successive orders of the first run, by the error of its contexts."""
     found = []
     for low, high in itertools.pairwise(one.orders):
         early, late = (one.half_time(one.first, k) for k in (low, high))
         label = f"{one.short}: log of half-time of M_{high} over that of M_{low}"
-        error = math.hypot(early.error, late.error)
-        ratio = math.log(late.step / early.step)
+        ratio, error = math.log(late.step / early.step), math.hypot(early.error, late.error)
         found.append(records.above(label, ratio, error, deviations=records.STRICT))
     return found
 
@@ -193,7 +166,7 @@ def draw(tables: Tables):
     for letter, group in tables.growing.items():
         axes = places[letter]
         for number, one in enumerate(group):
-            spectra.draw_growth(axes, tables.drawn, letter, one, tables.halves, number)
+            spectra.draw_growth(axes, tables.drawn, letter, one, number)
         if not group:
             axes.axis("off")
             continue

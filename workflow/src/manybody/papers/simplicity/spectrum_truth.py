@@ -4,32 +4,31 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from manybody import models
 from manybody.io.options import key, refers
 from manybody.papers import claims as records
 from manybody.papers import inputs as needed
-from manybody.papers import style, training_runs
+from manybody.papers import readings, style
 from manybody.papers.figure import TRUE, Figure
-from manybody.papers.inputs import Trained, spectra_of
 from manybody.papers.simplicity import spectra
-from manybody.papers.simplicity.spectra import STEPS, HalfTime, Spectra
-from manybody.papers.style import points
+from manybody.papers.simplicity.spectra import STEPS, Spectra
 
 BESIDE = 1.25  # steps of points beside the last, as a factor of it and of each other
 NEAR = 0.01  # nats per token above the true conditionals, at which a model counts as near
 SHARES = 0.03  # of the variance
 
-ALIKE = {"same": ("source", "sequences"), "like": "truth"}
+SAME = {"same": ("source", "sequences"), "like": "truth"}
 
 
 class Block(Figure):
     """The spectrum of known conditionals, what the estimator says of it, and trained models."""
 
     truth: refers("spectra", "enumeration") = key("Spectrum of the source's own conditionals.")
-    estimate: refers("spectra", "draws", **ALIKE) = key("The same from draws.")
-    student: refers("spectra", "enumeration", **ALIKE) = key(
+    estimate: refers("spectra", "draws", **SAME) = key("The same from draws.")
+    student: refers("spectra", "enumeration", **SAME) = key(
         "Spectrum of a model trained on the samples."
     )
-    pairs: refers("spectra", "enumeration", **ALIKE) = key("Spectrum of a model of pairs alone.")
+    pairs: refers("spectra", "enumeration", **SAME) = key("Spectrum of a model of pairs alone.")
 
     def misfits(self, path, config):
         truth = config.spectra[self.truth]
@@ -44,7 +43,7 @@ class Inputs(needed.Inputs):
     """
 
     spectra: list[needed.Spectrum]
-    runs: list[Trained]
+    runs: list[needed.Trained]
     source: dict
     student: dict
 
@@ -53,9 +52,9 @@ class Inputs(needed.Inputs):
         names = [block.truth, block.estimate, block.student, block.pairs]
         entries = [config["spectra"][name] for name in names]
         return cls(
-            spectra=spectra_of(names, config),
+            spectra=needed.spectra_of(names, config),
             runs=[
-                Trained(source=entry["source"], model=entry["model"], seed=entry["seeds"][0])
+                needed.Trained(source=entry["source"], model=entry["model"], seed=entry["seeds"][0])
                 for entry in entries
             ],
             source=config["sources"][entries[0]["source"]],
@@ -67,9 +66,8 @@ class Inputs(needed.Inputs):
 class Tables:
     """Spectra by role; held-out losses above that of the true conditionals; what is drawn.
 
-    excess: of the student at the last checkpoint, in nats a token. halves: half-times of the
-    student's M_k by k. degrees: those of the true conditionals in the context, one less than their
-    orders.
+    excess: of the student at the last checkpoint, in nats a token. degrees: those of the true
+    conditionals in the context, one less than their orders.
     """
 
     drawn: pd.DataFrame
@@ -78,47 +76,45 @@ class Tables:
     student: Spectra
     pairs: Spectra
     excess: float
-    halves: dict[int, HalfTime]
     degrees: range
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Shares, M_k and losses along training, with those of the truth and of a model of pairs."""
     truth, estimate, student, pairs = found = spectra.read(inputs.spectra)
-    curves = [training_runs.read(run.file())[1] for run in inputs.runs]
+    curves = [readings.read_run(run.file())[1] for run in inputs.runs]
     entropy = curves[0]["loss"].iloc[-1]
-    losses = curves[2].assign(excess=curves[2]["loss"] - entropy)[["step", "excess"]]
-    degrees = range(1, truth.order)
-    halves = {k: student.half_time(student.first, k) for k in degrees}
-    parts = []
+    degrees = range(1, models.about(truth.about["description"]).order)
+    first, short, shares, growth = student.first, student.short, [], []
     for d in degrees:
-        curve = student.curve(student.first, "W", d)
+        name = f"order {d + 1}"
+        curve = student.curve(first, "W", d)
         curve = curve[curve["step"] > 0]
-        last, name = [curve["step"].iloc[-1]], f"order {d + 1}"
-        drawn = estimate.end(estimate.first, "W", d)
-        parts += [
-            points("a", f"{name}, {student.short}", student.first, curve["step"], curve["share"]),
-            points("a", f"{name}, truth", 0, last, [share(truth, d)]),
-            points("a", f"{name}, truth from draws", 0, last, [drawn["share"]], drawn["share_se"]),
-            points("a", f"{name}, pairs", 0, last, [share(pairs, d)]),
+        last, drawn = [curve["step"].iloc[-1]], estimate.end(estimate.first, "W", d)
+        shares += [
+            style.points("a", f"{name}, {short}", first, curve["step"], curve["share"]),
+            style.points("a", f"{name}, truth", 0, last, [share(truth, d)]),
+            style.points(
+                "a", f"{name}, truth from draws", 0, last, [drawn["share"]], drawn["share_se"]
+            ),
+            style.points("a", f"{name}, pairs", 0, last, [share(pairs, d)]),
         ]
-    for k in degrees:
-        curve = student.curve(student.first, "M", k)
+        curve = student.curve(first, "M", d)
         curve = curve[curve["step"] > 0]
-        true, height = truth.end(truth.first, "M", k)["value"], curve["value"].iloc[-1] / 2
-        parts += [
-            points("b", f"M_{k}, {student.short}", student.first, curve["step"], curve["value"]),
-            points("b", f"M_{k}, truth", 0, [curve["step"].iloc[-1]], [true]),
-            points("half-times", f"M_{k}", student.first, [halves[k].step], [height]),
+        half, height = student.half_time(first, d).step, curve["value"].iloc[-1] / 2
+        true = truth.end(truth.first, "M", d)["value"]
+        growth += [
+            style.points("b", f"M_{d}, {short}", first, curve["step"], curve["value"]),
+            style.points("b", f"M_{d}, truth", 0, [curve["step"].iloc[-1]], [true]),
+            style.points("half-times", f"M_{d}", first, [half], [height]),
         ]
-    seen = losses[losses["step"] > 0]
-    apart = curves[3]["loss"].iloc[-1] - entropy
-    parts += [
-        points("c", student.short, student.first, seen["step"], seen["excess"]),
-        points("c", "pairs", 0, [seen["step"].iloc[-1]], [apart]),
+    seen = curves[2][curves[2]["step"] > 0]
+    excess, apart = (curves[which]["loss"].iloc[-1] - entropy for which in (2, 3))
+    losses = [
+        style.points("c", short, first, seen["step"], seen["loss"] - entropy),
+        style.points("c", "pairs", 0, [seen["step"].iloc[-1]], [apart]),
     ]
-    excess = float(losses["excess"].iloc[-1])
-    return Tables(style.gathered(parts), *found, excess, halves, degrees)
+    return Tables(style.gathered(shares + growth + losses), *found, float(excess), degrees)
 
 
 def share(one: Spectra, degree: int) -> float:
@@ -128,26 +124,16 @@ def share(one: Spectra, degree: int) -> float:
 
 def claims(tables: Tables) -> list[records.Claim]:
     """A network comes to the spectrum of the truth that it learns, a model of pairs does not."""
-    student, truth, degrees = tables.student, tables.truth, tables.degrees
-    parts = [
-        records.below(f"{student.short}: loss above the truth's", tables.excess, 0.0, NEAR),
-        *(
-            records.near(
-                f"share of order {d + 1}, {student.short} less truth",
-                share(student, d) - share(truth, d),
-                0.0,
-                0.0,
-                SHARES,
-            )
-            for d in degrees
-        ),
-        records.above(
-            "largest difference of a share, model of pairs and truth",
-            max(abs(share(tables.pairs, d) - share(truth, d)) for d in degrees),
-            0.0,
-            SHARES,
-        ),
-    ]
+    student, truth = tables.student, tables.truth
+    true = {d: share(truth, d) for d in tables.degrees}
+    label = f"{student.short}: loss above the truth's"
+    parts = [records.below(label, tables.excess, 0.0, NEAR)]
+    for d, expected in true.items():
+        label = f"share of order {d + 1}, {student.short} less truth"
+        parts.append(records.near(label, share(student, d) - expected, 0.0, 0.0, SHARES))
+    label = "largest difference of a share, model of pairs and truth"
+    apart = max(abs(share(tables.pairs, d) - expected) for d, expected in true.items())
+    parts.append(records.above(label, apart, 0.0, SHARES))
     return [
         records.judged(
             "simplicity/spectrum_truth/shares",
@@ -175,11 +161,11 @@ def draw(tables: Tables):
     for axes in (shares, growth, losses):
         axes.set(xscale="log", xlabel="training step")
         style.plain_ticks(axes.xaxis, STEPS)
+    looks = dict(color="0.3")
     handles = [
         Line2D([], [], color=style.ORDERS[d + 1], label=f"order {d + 1} (b: $M_{d}$)")
         for d in tables.degrees
     ]
-    looks = dict(color="0.3")
     handles += [
         Line2D([], [], label=tables.student.short, **looks),
         Line2D([], [], linestyle="--", label="truth, all contexts", **looks),
@@ -193,12 +179,11 @@ def draw(tables: Tables):
 def _draw_shares(axes, tables: Tables) -> None:
     for d in tables.degrees:
         colour, name = style.ORDERS[d + 1], f"order {d + 1}"
-        curve, true, drawn, pairs = (
+        drawn, pairs = (
             style.series(tables.drawn, "a", f"{name}, {role}")
-            for role in (tables.student.short, "truth", "truth from draws", "pairs")
+            for role in ("truth from draws", "pairs")
         )
-        axes.plot(curve["x"], curve["y"], color=colour)
-        axes.axhline(true["y"].iloc[0], color=colour, linestyle="--", linewidth=0.8, zorder=1)
+        _draw_curve(axes, tables, "a", name, colour)
         looks = dict(color=colour, linestyle="", elinewidth=0.8, marker="o")
         axes.errorbar(drawn["x"] * BESIDE, drawn["y"], yerr=drawn["y_err"], **looks)
         axes.plot(pairs["x"] * BESIDE**2, pairs["y"], "x", color=colour)
@@ -208,15 +193,20 @@ def _draw_shares(axes, tables: Tables) -> None:
 def _draw_growth(axes, tables: Tables) -> None:
     for k in tables.degrees:
         colour = style.ORDERS[k + 1]
-        curve, true = (
-            style.series(tables.drawn, "b", f"M_{k}, {role}")
-            for role in (tables.student.short, "truth")
-        )
+        _draw_curve(axes, tables, "b", f"M_{k}", colour)
         half = style.series(tables.drawn, "half-times", f"M_{k}")
-        axes.plot(curve["x"], curve["y"], color=colour)
-        axes.axhline(true["y"].iloc[0], color=colour, linestyle="--", linewidth=0.8, zorder=1)
         axes.plot(half["x"], half["y"], "D", color=colour, markersize=4)
     axes.set(yscale="log", title="(b) $M_k$; diamonds: half-times", ylabel="$M_k$")
+
+
+def _draw_curve(axes, tables: Tables, panel: str, name: str, colour: str) -> None:
+    """The student along training, and dashed the truth."""
+    curve, true = (
+        style.series(tables.drawn, panel, f"{name}, {role}")
+        for role in (tables.student.short, "truth")
+    )
+    axes.plot(curve["x"], curve["y"], color=colour)
+    axes.axhline(true["y"].iloc[0], color=colour, linestyle="--", linewidth=0.8, zorder=1)
 
 
 def _draw_losses(axes, tables: Tables) -> None:

@@ -16,7 +16,7 @@ import pandas as pd
 from manybody.io import tables
 from manybody.io.options import Block, Seeds, key, refers
 from manybody.papers import inputs as needed
-from manybody.papers import style, training_runs
+from manybody.papers import readings, style
 from manybody.papers.claims import Comparison, near
 from manybody.papers.figure import Adopting, Figure
 from manybody.papers.inputs import Displacements, Trained
@@ -207,7 +207,7 @@ def classify(end: float, lines: Lines) -> str:
 
 
 @dataclass
-class Trajectory(training_runs.TrainedRun):
+class Trajectory(readings.TrainedRun):
     """A run, and how far its layers went: indexed by epoch, a column for each layer."""
 
     displacement: pd.DataFrame
@@ -285,7 +285,7 @@ def read(inputs: Inputs) -> Staircase:
     from manybody.io.sequences import Sequences
 
     held_out = Sequences.open(inputs.held_out.file())
-    runs = [training_runs.read(run.file()) for run in [*inputs.lines, inputs.truth]]
+    runs = [readings.read_run(run.file()) for run in [*inputs.lines, inputs.truth]]
     *fits, truth = (_line(*run) for run in runs)
     marginals = Line("single sites", 1, *marginal_loss(held_out.tokens, held_out.vocabulary))
     fits.sort(key=lambda line: line.order)
@@ -311,7 +311,7 @@ def _group(given: Runs, lines: Lines, base: str = "") -> Group:
     displacements = tables.read_displacements(given.moved.file())
     runs = {}
     for run in given.runs:
-        about, curve = training_runs.read(run.file())
+        about, curve = readings.read_run(run.file())
         moved = displacements[displacements["seed"] == about["seed"]]
         moved = moved.pivot(index="step", columns="layer", values="value")
         moved.index = moved.index.map(curve.set_index("step")["epoch"])
@@ -321,7 +321,7 @@ def _group(given: Runs, lines: Lines, base: str = "") -> Group:
     own = model.removeprefix(base).strip("-_.") if base else ""
     label = f"n = {layers}{', ' if own else ''}{own}"
     ends = {seed: classify(run.end, lines) for seed, run in runs.items()}
-    return Group(model, label, layers, runs, training_runs.chosen(runs), ends)
+    return Group(model, label, layers, runs, readings.chosen(runs), ends)
 
 
 def _line(about: dict, curve: pd.DataFrame) -> Line:

@@ -1,6 +1,8 @@
-"""Students and generators as figures read them: blocks, keys, and losses on sets of sequences."""
+"""Students, generators and chains as figures read them: blocks, keys, losses and traces."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, NamedTuple, Self
 
 import pandas as pd
@@ -9,7 +11,11 @@ from pydantic import Field
 from manybody import models
 from manybody.io import tables
 from manybody.io.options import Block, Reference, different, inside, key, numbered, refers
+from manybody.measure import chains
+from manybody.models import labels
+from manybody.papers import claims as records
 from manybody.papers import inputs as needed
+from manybody.papers.claims import Comparison
 from manybody.papers.figure import Figure
 from manybody.papers.inputs import Clone, Tested
 
@@ -82,8 +88,8 @@ class StudentInputs(needed.Inputs):
         generators = needed.runs_of(block.of_generators, config, seeds)
         source = config["sources"][evaluation["source"]]
         shown = [str(name) for _, name in inside("", block) if isinstance(name, Reference)]
-        clones = [evaluation["targets"].get(name, {}) for name in shown]
-        clone = next((target for target in clones if "clone" in target), None)
+        targets = (evaluation["targets"].get(name, {}) for name in shown)
+        clone = next((target for target in targets if "clone" in target), None)
         return cls(
             runs=runs,
             generators=generators,
@@ -112,7 +118,8 @@ class StudentInputs(needed.Inputs):
         return f"{text}."
 
 
-class Evaluated(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Evaluated:
     """A trained model and its losses on the targets of one evaluation.
 
     about and history: of its run, the first one where there are several seeds. losses: as of
@@ -123,6 +130,26 @@ class Evaluated(NamedTuple):
     losses: pd.DataFrame
     targets: dict
     history: pd.DataFrame | None = None
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        """Columns target, seed, step, and loss and accuracy with their errors over sequences."""
+        return tables.learning_curves(self.losses)
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """The name of each target in words."""
+        return {name: labels.target(document) for name, document in self.targets.items()}
+
+    @property
+    def runs(self) -> list[int]:
+        """The seeds of its runs."""
+        return sorted(self.losses["seed"].unique())
+
+    @property
+    def scope(self) -> str:
+        """Network, source, |V|, L, and the number of runs."""
+        return labels.scale(self.about, len(self.runs))
 
 
 def read_evaluated(runs: Sequence[Tested], clones: Sequence[Clone]) -> list[Evaluated]:
@@ -138,4 +165,70 @@ def read_evaluated(runs: Sequence[Tested], clones: Sequence[Clone]) -> list[Eval
 def read_student(inputs: StudentInputs) -> Evaluated:
     """The student, all its runs in one table of losses."""
     runs = read_evaluated(inputs.runs, inputs.clones)
-    return runs[0]._replace(losses=pd.concat([run.losses for run in runs], ignore_index=True))
+    return replace(runs[0], losses=pd.concat([run.losses for run in runs], ignore_index=True))
+
+
+def mean_loss(sums: pd.DataFrame) -> tuple[float, float]:
+    """Loss in nats per token and its error, of sums over sequences (`tables.select`)."""
+    return tables.ratio(sums["loss_sum"].to_numpy(float), sums["predictions"].to_numpy(float))
+
+
+# --- Chains of clones ----------------------------------------------------------------------------
+
+DRIFT = 0.01  # of the score's total change, over the last quarter of the sweeps
+
+
+class Chains(NamedTuple):
+    """A clone's chains: `about` of its manifest, and its trace, whose score is -E / L averaged over
+    chains, in nats a position."""
+
+    about: dict
+    trace: pd.DataFrame
+
+    @property
+    def label(self) -> str:
+        """Its generator's, with the start where that is noise."""
+        name = labels.generator(self.about["generator"]["description"])
+        return f"{name}, from noise" if self.about["chain_init"] == "unigram" else name
+
+    def kept(self, sweep: int) -> tuple[float, float]:
+        """Share of positions that hold the token they started from, and its standard error."""
+        return chains.kept(self.trace, sweep, self.about["chains"])
+
+    def settled(self, sweep: int) -> Comparison:
+        """The score moves by less than 1 % of its total change in the last quarter of sweeps."""
+        label = f"{self.label}, {sweep} sweeps: share of the score's change in the last quarter"
+        return records.near(label, *chains.drift(self.trace, sweep), 0.0, DRIFT)
+
+    def forgotten(self, sweep: int) -> Comparison:
+        """Less than a tenth of the positions hold the token that the chain started from."""
+        label = f"{self.label}, {sweep} sweeps: share of the start's tokens"
+        return records.below(label, *self.kept(sweep), chains.FORGOTTEN)
+
+    def mixed(self) -> Comparison:
+        """Split R-hat of the score is below 1.05; it has no error."""
+        label = f"{self.label}: split R-hat of the score"
+        return records.below(label, chains.rhat_of(self.trace), 0.0, chains.RHAT)
+
+
+def agreement(
+    text: Chains, noise: Chains, losses: Sequence[pd.DataFrame], sweep: int
+) -> list[Comparison]:
+    """Scores and their generator's losses of chains from noise, less those of chains from text.
+
+    losses: of chains from text and from noise, as `tables.select` gives them. No difference is
+    shown where each lies within its own margin of zero (Student, over chains).
+    """
+    count = min(one.about["chains"] for one in (text, noise))
+    own = [mean_loss(sums) for sums in losses]
+    found = chains.agreement((text.trace, noise.trace), own, sweep, count)
+    values = {"score": found.score, "loss of the generator": found.loss}
+    return [
+        records.near(
+            f"{noise.label}, {sweep} sweeps: {name} (± {error:.2g}) less that from text",
+            *(value, error, 0.0),
+            records.margin(error, count),
+            deviations=0.0,  # the margin is the region's
+        )
+        for name, (value, error) in values.items()
+    ]

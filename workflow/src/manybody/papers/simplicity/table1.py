@@ -2,7 +2,6 @@
 
 import re
 import textwrap
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -63,7 +62,11 @@ class Tables:
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
-    """The passages. Raises `ValueError` where the clones do not have them, or not the same ones."""
+    """The starts of some chains, then each clone's state after `sweep` sweeps, cut at words.
+
+    Where sequences are short, a passage is those of successive chains. Raises `ValueError` where
+    the clones do not have the passages, or not the same ones.
+    """
     clones = [Manifest.read(one.file(), "clones") for one in inputs.clones]
     if inputs.tokenizer:
         from manybody.data.tokenizer import load
@@ -71,18 +74,8 @@ def tables(inputs: Inputs, block: Block) -> Tables:
         words = load(inputs.tokenizer.file())
     else:  # sequences that are no text
         words = Symbols(clones[0].about["alphabet"])
-    passages = read_passages(clones, block.sweep, block.passages, words.decode)
-    return Tables(pd.DataFrame(passages, columns=style.TEXT_COLUMNS), block.sweep)
-
-
-def read_passages(
-    clones: Sequence[Manifest], sweep: int, chains: Sequence[int], decode: Callable
-) -> list[tuple[str, str]]:
-    """(label, text) of the starts of some chains, then of each clone's after `sweep` sweeps.
-
-    Sequences are cut at words. Where they are short, a passage is those of successive `chains`.
-    """
     starts, *others = (Sequences.open(clone.file("starts.parquet")).tokens for clone in clones)
+    chains = block.passages
     beyond = [chain for chain in chains if chain >= len(starts)]
     if beyond:
         raise ValueError(f"passages {beyond} are asked for, {clones[0].path} has {len(starts)}")
@@ -96,17 +89,14 @@ def read_passages(
     found = [("test text", starts)]
     for clone in clones:
         label = labels.generator(clone.about["generator"]["description"])
-        found.append((label, Sequences.open(clone.file(f"sweep-{sweep}.parquet")).tokens))
+        found.append((label, Sequences.open(clone.file(f"sweep-{block.sweep}.parquet")).tokens))
     together = -(-TOKENS // starts.shape[1])
-    parts = [chains[first : first + together] for first in range(0, len(chains), together)]
-    return [
-        (
-            label,
-            CUT.join(filter(None, (_at_words(decode(tokens[chain].tolist())) for chain in part))),
-        )
-        for label, tokens in found
-        for part in parts
-    ]
+    passages = []
+    for label, tokens in found:
+        texts = [_at_words(words.decode(tokens[chain].tolist())) for chain in chains]
+        for first in range(0, len(chains), together):
+            passages.append((label, CUT.join(filter(None, texts[first : first + together]))))
+    return Tables(pd.DataFrame(passages, columns=style.TEXT_COLUMNS), block.sweep)
 
 
 def _at_words(text: str) -> str:
@@ -133,7 +123,8 @@ def draw(tables: Tables):
     """The passages as a table to read, from the start down to the highest order."""
     cells: dict[str, list[list[str]]] = {}
     for label, text in tables.drawn.itertuples(index=False):
-        cells.setdefault(label, []).append(textwrap.wrap(_visible(text), LINE) or [""])
+        shown = text.replace("\n", " ⏎ ").replace("\t", " ")
+        cells.setdefault(label, []).append(textwrap.wrap(shown, LINE) or [""])
     heights = [1.7 + sum(len(lines) + 0.3 for lines in cell) for cell in cells.values()]
     figure = style.new(2, 0.25 + 0.135 * sum(heights))
     axes = figure.subplots()
@@ -155,10 +146,6 @@ def draw(tables: Tables):
             line += len(lines) + 0.3
         top += height
     return figure
-
-
-def _visible(text: str) -> str:
-    return text.replace("\n", " ⏎ ").replace("\t", " ")
 
 
 def caption(inputs: Inputs, block: Block) -> str:

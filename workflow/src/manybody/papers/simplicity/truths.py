@@ -8,9 +8,7 @@ standard error of log(y); of panel `half-times` x is k, y the step and y_err tha
 import itertools
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 
-import numpy as np
 import pandas as pd
 
 from manybody.io import tables as stored
@@ -20,26 +18,21 @@ from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import Clone, ExactLosses, Tested, clones_of, runs_of, spectra_of
-from manybody.papers.saturation import SATURATION
-from manybody.papers.simplicity import comparison, known_truths, spectra, students
-from manybody.papers.simplicity.comparison import BOUND, RESOLVED, Interval
-from manybody.papers.simplicity.known_truths import Series, Step, Student, log_ratios
-from manybody.papers.simplicity.spectra import HalfTime
+from manybody.papers.simplicity import known_truths, spectra, students
+from manybody.papers.simplicity.comparison import BOUND
+from manybody.papers.simplicity.known_truths import CUT, WHOLE, Series, Student
 from manybody.papers.simplicity.students import StudentBlock, Target
-from manybody.papers.style import points
 
-CUT = 0.02  # nats per token from the exact loss on a cut
-WHOLE = 0.01  # and on the distribution that the student is trained on
 COLOURS = (style.ORDERS[2], style.ORDERS[3], style.ORDERS[4], style.UNBOUNDED, style.ORDERS[6])
 MARKERS = ("o", "s", "^", "D", "v")
 STEPS = [10**power for power in range(7)]
 TIMES = [digit * 10**power for power in range(7) for digit in (1, 3)]
+LETTERS = "abcdefghijklmnop"  # of panels
 LOSSES, TIMED, LEGEND = 1.9, 2.3, 0.9  # inches of a row of losses, of the times, of the legend
 
 
-class Ladder(Part):
-    """Sets of sequences that hold more and more of a law."""
+class Sets(Part):
+    """Sets of sequences that hold more and more of a distribution."""
 
     label: Text = key("What they are called.")
     targets: different(Target, 2) = key("Targets from low to high order.")
@@ -51,12 +44,12 @@ class KnownTruth(StudentBlock):
     spectrum: refers(
         "spectra", "draws", "enumeration", same=("source", "model", "seeds"), like="evaluation"
     ) = key("Order spectrum of the student.")
-    exact: list[Ladder] = key(
-        "Cuts of the source, or levels of a tree, each ladder with the source itself at its end.",
+    exact: list[Sets] = key(
+        "Cuts of the source, or levels of a tree, each series with the source itself at its end.",
         min_length=1,
     )
-    clones: list[Ladder] = key(
-        "Clones of generators that were trained on the source, as many as a ladder of cuts has.", []
+    clones: list[Sets] = key(
+        "Clones of generators that were trained on the source, as many as a series of cuts has.", []
     )
 
     def misfits(self, path, config):
@@ -83,18 +76,18 @@ class KnownTruth(StudentBlock):
 
 
 class Block(Figure):
-    """Students of known laws on cuts of these, against the exact conditionals and clones."""
+    """Students of known distributions on cuts, against the exact conditionals and clones."""
 
     students: list[KnownTruth] = key("Students, one a row of the figure.", min_length=1)
 
 
 class StudentInputs(Part):
-    """Runs of one student, its spectra, and the exact losses on its targets."""
+    """Runs of one student, its spectra, the exact losses on its targets, and what captions say."""
 
-    runs: list[Tested]
+    runs: list[needed.Tested]
     spectra: list[needed.Spectrum]
-    exact: ExactLosses
-    model: dict
+    exact: needed.ExactLosses
+    architecture: str
     source: str
 
 
@@ -102,24 +95,24 @@ class Inputs(needed.Inputs):
     """Each student's inputs, and all clones that they are tested on."""
 
     students: list[StudentInputs]
-    clones: list[Clone]
+    clones: list[needed.Clone]
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
-        found = []
-        for one in block.students:
-            evaluation = config["evaluations"][one.evaluation]
-            found.append(
-                StudentInputs(
-                    runs=runs_of([one.evaluation], config, None),
-                    spectra=spectra_of([one.spectrum], config),
-                    exact=ExactLosses(evaluation=one.evaluation),
-                    model=config["models"][evaluation["model"]],
-                    source=evaluation["source"],
-                )
+        entries = [config["evaluations"][one.evaluation] for one in block.students]
+        found = [
+            StudentInputs(
+                runs=needed.runs_of([one.evaluation], config),
+                spectra=needed.spectra_of([one.spectrum], config),
+                exact=needed.ExactLosses(evaluation=one.evaluation),
+                architecture=config["models"][entry["model"]]["architecture"],
+                source=entry["source"],
             )
-        clones = clones_of([run for one in found for run in one.runs])
-        return cls(students=found, clones=clones)
+            for one, entry in zip(block.students, entries, strict=True)
+        ]
+        return cls(
+            students=found, clones=needed.clones_of([run for one in found for run in one.runs])
+        )
 
 
 @dataclass(frozen=True)
@@ -138,11 +131,10 @@ def tables(inputs: Inputs, block: Block) -> Tables:
         runs = students.read_evaluated(given.runs, inputs.clones)
         losses = pd.concat([run.losses for run in runs], ignore_index=True)
         (spectrum,) = spectra.read(given.spectra)
-        found.append(
-            known_truths.student_of(
-                losses, runs[0].targets, truth, about["targets"], spectrum, part
-            )
+        student = known_truths.student_of(
+            losses, runs[0].targets, truth, about["targets"], spectrum, part
         )
+        found.append(student)
     return tables_of(found)
 
 
@@ -152,55 +144,15 @@ def tables_of(found: list[Student]) -> Tables:
     for place, name in enumerate(names):
         if name in names[:place]:
             found[place] = found[place]._replace(name=f"{name}, {names[: place + 1].count(name)}")
-    letters, parts = iter("abcdefghijklmnop"), []
-    for student in found:
-        for series in student.series:
-            parts += _curves(next(letters), series, student.name)
-    for student in found:
-        parts += _times(student)
-    return Tables(style.gathered(parts), found)
-
-
-def _curves(panel: str, series: Series, name: str) -> list[pd.DataFrame]:
-    """The loss of each run, the exact loss, and the least that is possible."""
-    found = []
-    for step in series.steps:
-        label = f"{name}, {series.label}: {step.label}"
-        for seed, curve in step.curves.groupby("seed"):
-            curve = curve[curve["step"] > 0].sort_values("step")
-            found.append(points(panel, label, seed, curve["step"], curve["loss"], curve["loss_se"]))
-        lines = {"exact": step.exact}
-        # Of the whole distribution both are the same.
-        if not math.isclose(step.own, step.exact, abs_tol=1e-9):
-            lines["own law"] = step.own
-        for said, height in lines.items():
-            if math.isfinite(height):
-                found.append(points(panel, f"{label}, {said}", said, [math.nan], [height]))
-    return found
-
-
-def _times(student: Student) -> list[pd.DataFrame]:
-    """Half-times of M_k, and the time of each step of each series against them."""
-    halves = [_half(found) for found in student.halves]
-    name = f"{student.name}, M_k"
-    found = [
-        points("half-times", name, "mean", [k], [half], error)
-        for k, (half, error) in enumerate(halves, 1)
+    letters = iter(LETTERS)
+    parts = [
+        part
+        for student in found
+        for series in student.series
+        for part in known_truths.curves(next(letters), series, student.name)
     ]
-    for series in student.series:
-        for place, step in enumerate(series.steps[: len(COLOURS)]):
-            log, error = step.time()
-            label = f"{student.name}, {series.label}: {step.label}"
-            given = f"M_{place + 1}", [halves[place][0]], [math.exp(log)], error
-            found.append(points("times", label, *given))
-    return found
-
-
-def _half(found: dict[int, HalfTime]) -> tuple[float, float]:
-    """The half-time of all runs, and the standard error of its log, by runs and contexts."""
-    logs = np.log([one.step for one in found.values()])
-    runs = logs.std(ddof=1) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0
-    return math.exp(logs.mean()), math.hypot(runs, max(one.error for one in found.values()))
+    parts += [part for student in found for part in known_truths.times(student)]
+    return Tables(style.gathered(parts), found)
 
 
 # --- Claims ---------------------------------------------------------------------------------------
@@ -214,34 +166,40 @@ def claims(tables: Tables) -> list[records.Claim]:
 def _claims(student: Student) -> list[records.Claim]:
     exact = [one for one in student.series if one.known]
     clones = [one for one in student.series if not one.known]
-    pairs = _pairs(student)
-    halves = [_half_times(student, low, high) for low, high in pairs]
+    both = list(itertools.product(clones, exact))
+    # Neighbouring steps, and the first with the last.
+    last = len(student.orders) - 1
+    pairs = sorted({*itertools.pairwise(range(last + 1)), (0, last)})
+    halves = [spectra.half_time_ratio(student.spectrum, low + 1, high + 1) for low, high in pairs]
     in_time = {
-        one.label: [_in_time(one, low, high) for low, high in pairs] for one in student.series
-    }
-    agreements = [
-        (f"{one.label} against the half-times of M_k", in_time[one.label], halves)
+        one.label: [
+            known_truths.later(one.label, one.steps[low], one.steps[high]) for low, high in pairs
+        ]
         for one in student.series
+    }
+    by_halves = [[part] for part in halves]
+    agreements = [
+        known_truths.agreement(f"{label} against the half-times of M_k", found, by_halves)
+        for label, found in in_time.items()
     ]
     agreements += [
-        (f"{one.label} against {other.label}", in_time[one.label], in_time[other.label])
-        for one in clones
-        for other in exact
+        known_truths.agreement(
+            f"{one.label} against {other.label}", in_time[one.label], in_time[other.label]
+        )
+        for one, other in both
     ]
     together = [
         part
-        for one in clones
-        for other in exact
-        for place in range(len(other.steps))
-        for part in _together(one, other, place)
+        for one, other in both
+        for clone, cut in zip(one.steps, other.steps, strict=True)
+        for label in [f"log of {clone.label} ({one.label}) over {cut.label} ({other.label})"]
+        for part in known_truths.stops(label, clone, cut, (-BOUND, BOUND))
     ]
-    id_ = f"simplicity/truths/{student.name.split(' on ')[-1].replace(', ', '-')}"
-    scope = student.name
     given = {
         "ends": (
             "Where a distribution is known, the student ends with the loss of its exact "
             "conditionals",
-            [part for one in exact for part in _ends(one)],
+            [part for one in exact for part in known_truths.ends(one)],
             f"the last loss is within {WHOLE} nats of the exact one, on cuts within {CUT}",
         ),
         "losses": (
@@ -256,7 +214,7 @@ def _claims(student: Student) -> list[records.Claim]:
         ),
         "agreement": (
             "Cuts, clones and M_k put the orders in the same order",
-            [_agreement(*one) for one in agreements],
+            agreements,
             "more than half of the pairs of steps have the same order in both, and none the other",
         ),
         "together": (
@@ -265,98 +223,12 @@ def _claims(student: Student) -> list[records.Claim]:
             "the times are within a factor of 1.25",
         ),
     }
+    id_ = f"simplicity/truths/{student.name.split(' on ')[-1].replace(', ', '-')}"
     return [
-        records.judged(f"{id_}/{name}", statement, parts, scope, rule, beyond=True)
+        records.judged(f"{id_}/{name}", statement, parts, student.name, rule, beyond=True)
         for name, (statement, parts, rule) in given.items()
         if parts
     ]
-
-
-def _pairs(student: Student) -> list[tuple[int, int]]:
-    """Neighbouring steps, and the first with the last."""
-    count = len(student.halves)
-    return [*pairwise(range(count)), *([(0, count - 1)] if count > 2 else [])]
-
-
-def _ends(series: Series) -> list[records.Comparison]:
-    """Last losses less those of the exact conditionals, by runs and by sequences."""
-    found = []
-    for place, step in enumerate(series.steps):
-        whole = place == len(series.steps) - 1
-        runs = len(step.apart)
-        by_run = step.apart.std(ddof=1) / math.sqrt(runs) if runs > 1 else math.nan
-        half = math.hypot(records.margin(by_run, runs), records.margin(step.apart_error))
-        label = f"{series.label}, {step.label}: last loss less the exact one"
-        value, error = float(step.apart.mean()), math.hypot(by_run, step.apart_error)
-        bound = WHOLE if whole else CUT
-        found.append(records.near(label, value, error, 0.0, bound, half=half))
-    return found
-
-
-def _half_times(student: Student, low: int, high: int) -> records.Comparison:
-    """M_k comes to half its end before M_l."""
-    later, error = log_ratios(student.halves[low], student.halves[high])
-    label = f"log of half-time of M_{high + 1} over that of M_{low + 1}"
-    return records.over_seeds(label, later, resolution=error)
-
-
-def _interval(late: Step, early: Step, share: float) -> Interval:
-    """log t of one step less that of another, over runs and sequences."""
-    return comparison.interval(late.kinds[share], early.kinds[share], (math.nan, 0))
-
-
-def _unresolved(*steps: Step) -> float:
-    """How far apart (log) checkpoints lie that are too far apart where the losses stop falling,
-    of all steps together; 0 where they are near enough."""
-    widths = [np.max([kind.width for kind in step.kinds.values()]) for step in steps]
-    return 0.0 if all(width <= RESOLVED for width in widths) else float(sum(widths))
-
-
-def _in_time(series: Series, low: int, high: int) -> list[records.Comparison]:
-    """The loss on a step stops falling before that on a higher one, by both definitions.
-
-    Where checkpoints are far apart, the times have to differ by more than lies between these.
-    """
-    early, late = series.steps[low], series.steps[high]
-    slack = _unresolved(early, late)
-    label = f"{series.label}: log of the time of {late.label} over that of {early.label}"
-    return [
-        records.above(f"{label}, {share:.0%} left", one.value, one.error, half=one.half + slack)
-        for share in SATURATION
-        for one in [_interval(late, early, share)]
-    ]
-
-
-def _together(clones: Series, exact: Series, place: int) -> list[records.Comparison]:
-    """The losses on a clone and on the cut that it stands for stop falling at one time."""
-    clone, cut = clones.steps[place], exact.steps[place]
-    slack = _unresolved(clone, cut)
-    label = f"{clone.label} ({clones.label}) over {cut.label} ({exact.label})"
-    return [
-        records.near(f"{label}, {share:.0%} left: log", one.value, one.error, 0.0, BOUND, half=half)
-        for share in SATURATION
-        for one in [_interval(clone, cut, share)]
-        for half in [one.half + slack]
-    ]
-
-
-def _agreement(label: str, one: list, other: list) -> records.Comparison:
-    """The share of pairs of steps that both put in the same order less that put the other way."""
-    answers = [(_answer(first), _answer(second)) for first, second in zip(one, other, strict=True)]
-    same = sum(pair in (("yes", "yes"), ("no", "no")) for pair in answers)
-    against = sum({*pair} == {"yes", "no"} for pair in answers)
-    label = f"{label}: {same} pairs the same, {against} not, of {len(answers)}"
-    # What is undecided can fall either way.
-    half = (len(answers) - same - against) / len(answers)
-    value = (same - against) / len(answers)
-    return records.above(label, value, 0.0, 0.0, half=half)
-
-
-def _answer(parts: records.Comparison | list[records.Comparison]) -> str:
-    """The answer on which all definitions agree, else undecided."""
-    parts = parts if isinstance(parts, list) else [parts]
-    answers = {part.verdict() for part in parts}
-    return answers.pop() if len(answers) == 1 else "undecided"
 
 
 # --- Panels ---------------------------------------------------------------------------------------
@@ -369,47 +241,44 @@ def draw(tables: Tables):
     heights = [*[LOSSES] * len(found), TIMED]
     figure = style.new(2, sum(heights) + LEGEND)
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    letters = iter("abcdefghijklmnop")
+    letters = iter(LETTERS)
     for part, student in zip(parts, found, strict=False):
         part.suptitle(student.name, x=0.01, ha="left")
         panels = part.subplots(1, len(student.series), sharey=True, squeeze=False)[0]
-        for axes, series in zip(panels, student.series, strict=True):
-            letter = next(letters)
+        for axes, letter, series in zip(panels, letters, student.series, strict=False):
             axes.set_title(f"({letter}) {series.label}")
             _draw_losses(axes, tables, letter, series, student.name)
         panels[0].set_ylabel("loss (nats per token)")
+    names = dict.fromkeys(series.label for one in found for series in one.series)
+    markers = dict(zip(names, itertools.cycle(MARKERS)))
     panels = parts[-1].subplots(1, len(found), squeeze=False)[0]
     for axes, student in zip(panels, found, strict=True):
         axes.set_title(f"({next(letters)}) {student.name}")
-        _draw_times(axes, tables, student)
-    figure.legend(handles=_handles(found), loc="outside lower center", ncols=3)
+        _draw_times(axes, tables, student, markers)
+    _draw_legend(figure, found, markers)
     return figure
 
 
-def _handles(found: list[Student]) -> list:
-    """Legend entries of colours, lines and markers; a colour is a step of every series."""
+def _draw_legend(figure, found: list[Student], markers: dict[str, str]) -> None:
+    """Colours, lines and markers; a colour is a step of every series."""
     from matplotlib.lines import Line2D
 
-    made = []
-    every = [series.steps for one in found for series in one.series]
-    labels = [
-        [steps[place].label for steps in every if place < len(steps)]
-        for place in range(max(map(len, every)))
-    ]
-    for colour, place, words in zip(COLOURS, itertools.count(1), labels, strict=False):
-        label = f"$M_{place}$: {', '.join(dict.fromkeys(words))}"
-        made.append(Line2D([], [], color=colour, label=label))
+    steps = itertools.zip_longest(*(series.steps for one in found for series in one.series))
     looks = dict(color="0.3", linewidth=0.9)
-    made.append(Line2D([], [], linestyle="--", label="exact, of the whole law", **looks))
-    made.append(Line2D([], [], linestyle=":", label="exact, of the set's own law", **looks))
-    for label, marker in _markers(found).items():
-        made.append(Line2D([], [], linestyle="", marker=marker, color="0.3", label=label))
-    return made
-
-
-def _markers(found: list[Student]) -> dict[str, str]:
-    labels = dict.fromkeys(series.label for one in found for series in one.series)
-    return dict(zip(labels, itertools.cycle(MARKERS)))
+    handles = [
+        Line2D([], [], color=colour, label=f"$M_{k}$: {', '.join(words)}")
+        for k, (colour, row) in enumerate(zip(COLOURS, steps, strict=False), 1)
+        for words in [dict.fromkeys(step.label for step in row if step)]
+    ]
+    handles += [
+        Line2D([], [], linestyle="--", label="exact, of the whole distribution", **looks),
+        Line2D([], [], linestyle=":", label="exact, of the set's own", **looks),
+    ]
+    handles += [
+        Line2D([], [], linestyle="", marker=marker, color="0.3", label=label)
+        for label, marker in markers.items()
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=3)
 
 
 def _draw_losses(axes, tables: Tables, panel: str, series: Series, name: str) -> None:
@@ -430,13 +299,12 @@ def _bar(value: float, error: float) -> list[list[float]]:
     return [[value * (1 - math.exp(-error))], [value * (math.exp(error) - 1)]]
 
 
-def _draw_times(axes, tables: Tables, student: Student) -> None:
+def _draw_times(axes, tables: Tables, student: Student, markers: dict[str, str]) -> None:
     """The time of each step against the half-time of M_k, by series."""
     halves = style.series(tables.drawn, "half-times", f"{student.name}, M_k")
-    markers, shown = _markers(tables.students), []
+    shown = []
     for series in student.series:
-        steps = zip(COLOURS, series.steps, halves["y_err"], strict=False)
-        for colour, step, beside in steps:
+        for colour, step, beside in zip(COLOURS, series.steps, halves["y_err"], strict=False):
             label = f"{student.name}, {series.label}: {step.label}"
             (row,) = style.series(tables.drawn, "times", label).itertuples()
             if math.isfinite(row.x * row.y):
@@ -450,14 +318,14 @@ def _draw_times(axes, tables: Tables, student: Student) -> None:
         axes.plot(ends, ends, color="0.8", linewidth=0.8, zorder=0)
     axes.set(xscale="log", yscale="log", xlabel="half-time of $M_k$ (steps)")
     axes.set_ylabel("loss stops falling (steps)")
-    style.plain_ticks(axes.xaxis, TIMES)
-    style.plain_ticks(axes.yaxis, TIMES)
+    for axis in (axes.xaxis, axes.yaxis):
+        style.plain_ticks(axis, TIMES)
 
 
 def caption(inputs: Inputs, block: Block) -> str:
     """Says what is shown, what the eye sees, how it was made."""
     made = ", ".join(
-        f"{one.model['architecture'].upper()} on {one.source} ({len(one.runs)} runs)"
+        f"{one.architecture.upper()} on {one.source} ({len(one.runs)} runs)"
         for one in inputs.students
     )
     return (

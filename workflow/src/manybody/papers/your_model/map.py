@@ -1,4 +1,4 @@
-"""Which token of a passage acts on which, and whether pairs or more tokens together do it.
+"""Influences of the tokens of a passage on each other, and the part that pairs alone make.
 
 The table has M_1 (panel a) and the part of it that pairs make (b): a series a target, x the source.
 """
@@ -15,22 +15,20 @@ from manybody.papers.claims import Claim
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import spectra
 from manybody.papers.simplicity.spectra import Spectra
-from manybody.papers.style import points
 
 LINE = 134  # characters of a line of the passage
 SHOWN = 3  # targets whose sources are drawn on the passage
 WEAK = 0.01  # share of a target's influence below which nothing is said of a pair
 NAMED = 32  # tokens that an axis can name
-KINDS = {"pairs": (2 / 3, style.ORDERS[2]), "both": (1 / 3, "0.45"), "more": (-np.inf, "#D55E00")}
-LABELS = {
-    "pairs": "pairs make 2/3 of it and more",
-    "both": "1/3 to 2/3",
-    "more": "three tokens and more make most",
+KINDS = {  # the least share of pairs, colour, and in words
+    "pairs": (2 / 3, style.ORDERS[2], "pairs make 2/3 of it and more"),
+    "both": (1 / 3, "0.45", "1/3 to 2/3"),
+    "more": (-np.inf, "#D55E00", "three tokens and more make most"),
 }
 
 
 class Block(Figure):
-    """Which tokens of a passage act on which."""
+    """Influences of the tokens of a passage on each other."""
 
     spectrum: refers("spectra", "draws") = key("Spectrum that has a `passage`.")
 
@@ -57,20 +55,15 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """The words of the passage; M_1 and the part that pairs make, (L, L), by target and source;
-    the targets that are shown; what is drawn."""
+    """The words of the passage; M_1, the part that pairs make, and its share where a source acts
+    enough, (L, L), by target and source; the targets that are shown; what is drawn."""
 
     drawn: pd.DataFrame
     words: list[str]
     every: np.ndarray
     pairs: np.ndarray
+    share: np.ndarray
     shown: list[int]
-
-    @property
-    def share(self) -> np.ndarray:
-        """The share of M_1 that pairs make, where a source acts enough."""
-        strong = self.every >= WEAK * np.nansum(self.every, axis=1, keepdims=True)
-        return np.where(strong, np.clip(self.pairs / self.every, 0, 1), np.nan)
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -81,10 +74,26 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 def tables_of(one: Spectra) -> Tables:
     """The tables of one model's spectra."""
-    words = [_visible(word) for word in one.about["passage"]]
+    words = [word.replace("\n", "⏎").replace("\t", " ") or "·" for word in one.about["passage"]]
     every, pairs = (one.influence(quantity) for quantity in ("influence", "pairs"))
-    drawn = style.gathered([_table("a", every), _table("b", pairs)])
-    return Tables(drawn, words, every, pairs, _strongest(every))
+    drawn = [
+        style.points(panel, f"on token {target}", 0, sources, values[target, sources])
+        for panel, values in (("a", every), ("b", pairs))
+        for target in _asked(values)
+        for sources in [np.flatnonzero(np.isfinite(values[target]))]
+    ]
+    # The targets on which the others act most, in the order of the text.
+    asked = _asked(every)
+    order = np.argsort(-np.nansum(every[asked], axis=1), kind="stable")
+    shown = sorted(asked[order[:SHOWN]])
+    strong = every >= WEAK * np.nansum(every, axis=1, keepdims=True)
+    share = np.where(strong, np.clip(pairs / every, 0, 1), np.nan)
+    return Tables(style.gathered(drawn), words, every, pairs, share, shown)
+
+
+def _asked(values: np.ndarray) -> np.ndarray:
+    """The targets on which others were measured."""
+    return np.flatnonzero(np.isfinite(values).any(axis=1))
 
 
 def claims(tables: Tables) -> list[Claim]:
@@ -101,9 +110,9 @@ def draw(tables: Tables):
     figure = style.new(2, 3.2 + height)
     maps, text = figure.subfigures(2, 1, height_ratios=[3.2, height])
     left, right = maps.subplots(1, 2)
-    _draw_map(
-        left, tables.every, tables.words, norm=LogNorm(*_range(tables.every)), cmap="viridis_r"
-    )
+    largest = float(np.nanmax(tables.every))
+    norm = LogNorm(largest / 1000, largest)
+    _draw_map(left, np.maximum(tables.every, norm.vmin), tables.words, norm=norm, cmap="viridis_r")
     left.set_title("(a) $M_1$: what changes with a token")
     _draw_map(right, tables.share, tables.words, vmin=0, vmax=1, cmap="cividis")
     right.set_title("(b) share that pairs alone make")
@@ -111,38 +120,20 @@ def draw(tables: Tables):
     return figure
 
 
-def _range(every: np.ndarray) -> tuple[float, float]:
-    """The three decades below the largest influence."""
-    largest = float(np.nanmax(every))
-    return largest / 1000, largest
-
-
-def _strongest(every: np.ndarray) -> list[int]:
-    """The targets on which the others act most, in the order of the text."""
-    total = np.where(np.isfinite(every).any(1), np.nansum(every, axis=1), -1)
-    return sorted(np.argsort(-total, kind="stable")[: min(SHOWN, int((total >= 0).sum()))])
-
-
-def _table(panel: str, values: np.ndarray) -> pd.DataFrame:
-    rows = []
-    for target in np.flatnonzero(np.isfinite(values).any(1)):
-        sources = np.flatnonzero(np.isfinite(values[target]))
-        rows.append(points(panel, f"on token {target}", 0, sources, values[target, sources]))
-    return pd.concat(rows, ignore_index=True)
-
-
 def _draw_map(axes, values: np.ndarray, words: list[str], **looks) -> None:
     """A row a target that was asked, a column a source."""
-    rows = np.flatnonzero(np.isfinite(values).any(1))
-    shown = np.maximum(values[rows], looks["norm"].vmin) if "norm" in looks else values[rows]
-    style.seaborn().heatmap(shown, ax=axes, cbar=True, rasterized=True, **looks)
+    rows = _asked(values)
+    drawn = axes.pcolormesh(values[rows], rasterized=True, **looks)
+    axes.figure.colorbar(drawn, ax=axes).outline.set_linewidth(0)
+    axes.invert_yaxis()
     few = len(words) <= NAMED
     columns = np.arange(0, len(words), 1 if few else -(-len(words) // 8))
     ticks = np.arange(0, len(rows), 1 if len(rows) <= NAMED else -(-len(rows) // 8))
     axes.set_xticks(columns + 0.5, [words[j] if few else str(j) for j in columns], rotation=90)
     axes.set_yticks(ticks + 0.5, [words[rows[t]] if few else str(rows[t]) for t in ticks])
-    axes.tick_params(labelsize=6, length=2, axis="both", labelrotation=90 if few else 0)
-    axes.tick_params(axis="y", labelrotation=0)
+    axes.tick_params(labelsize=6, length=2)
+    axes.tick_params(axis="x", labelrotation=90 if few else 0)
+    axes.spines[:].set_visible(False)
     axes.set(xlabel="source", ylabel="target")
 
 
@@ -180,23 +171,15 @@ def _draw_passage(axes, tables: Tables) -> None:
                 if number == target:
                     axes.add_patch(Rectangle(*box, facecolor="white", edgecolor="black"))
                 elif influence[number] >= WEAK * influence.sum():
-                    colour = _kind(pairs[target, number] / influence[number])
+                    share = pairs[target, number] / influence[number]
+                    colour = next(colour for least, colour, _ in KINDS.values() if share >= least)
                     shade = (*to_rgb(colour), strength[number])
                     axes.add_patch(Rectangle(*box, facecolor=shade, linewidth=0))
                 dark = number != target and strength[number] > 0.7
                 axes.text(left, height, words[number], color="white" if dark else "black", **looks)
                 left += width
-    handles = [Patch(color=colour, label=LABELS[name]) for name, (_, colour) in KINDS.items()]
+    handles = [Patch(color=colour, label=label) for _, colour, label in KINDS.values()]
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 0), ncols=3, borderpad=0)
-
-
-def _kind(share: float) -> str:
-    """The colour of a pair of tokens by the share of M_1 that pairs alone make."""
-    return next(colour for least, colour in KINDS.values() if share >= least)
-
-
-def _visible(word: str) -> str:
-    return word.replace("\n", "⏎").replace("\t", " ") or "·"
 
 
 def caption(inputs: Inputs, block: Block) -> str:

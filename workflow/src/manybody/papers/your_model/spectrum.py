@@ -1,4 +1,4 @@
-"""Which orders of interaction a model uses along its checkpoints, and how far they reach."""
+"""Orders of interaction that a model uses along its checkpoints, and how far they reach."""
 
 from dataclasses import dataclass
 
@@ -9,16 +9,14 @@ from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.claims import Claim
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import spectra_of
 from manybody.papers.simplicity import spectra
-from manybody.papers.simplicity.spectra import HalfTime, Spectra
-from manybody.papers.style import points
+from manybody.papers.simplicity.spectra import Spectra
 
 PANELS = "abcd"
 
 
 class Block(Figure):
-    """Which orders of interaction models use along their checkpoints."""
+    """Orders of interaction that models use along their checkpoints."""
 
     spectra: list[refers("spectra", "draws", same=("orders",), like="spectra")] = key(
         "Spectra of up to seven models.", min_length=1
@@ -36,23 +34,17 @@ class Inputs(needed.Inputs):
     def of(cls, block: Block, config: dict) -> "Inputs":
         entry = config["spectra"][block.spectra[0]]
         source = config["sources"][entry["source"]]
-        return cls(spectra=spectra_of(block.spectra, config), entry=entry, source=source)
+        return cls(spectra=needed.spectra_of(block.spectra, config), entry=entry, source=source)
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The models, half-times of those with several checkpoints, and what is drawn, by `panels`:
-    the letter of each panel of growth, shares, reach and losses that there is."""
+    """The models, and what is drawn, by `panels`: the letter of each panel of growth, shares, reach
+    and losses that there is."""
 
     drawn: pd.DataFrame
     models: list[Spectra]
-    halves: dict[tuple[int, int, int], HalfTime]
     panels: dict[str, str]
-
-    @property
-    def followed(self) -> list[Spectra]:
-        """Models with several checkpoints."""
-        return [one for one in self.models if one.followed]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -63,15 +55,13 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 def tables_of(models: list[Spectra]) -> Tables:
     """The tables of these models."""
     followed = [one for one in models if one.followed]
-    kinds = (["growth"] if followed else []) + ["shares", "reach"]
-    if any(len(one.excess(seed)) for one in models for seed in one.runs):
-        kinds.append("losses")
-    panels = dict(zip(kinds, PANELS, strict=False))
+    measured = [one for one in models if len(one.at_end(one.first, "anchored excess"))]
+    there = {"growth": followed, "shares": models, "reach": models, "losses": measured}
+    panels = dict(zip((kind for kind, found in there.items() if found), PANELS, strict=False))
     parts = [part for one in followed for part in spectra.growth(panels["growth"], one)]
     parts += spectra.shares(panels["shares"], models) + _reach(panels["reach"], models)
-    if "losses" in panels:
-        parts += spectra.excesses(panels["losses"], models)
-    return Tables(style.gathered(parts), models, spectra.half_times(followed), panels)
+    parts += spectra.excesses(panels.get("losses", ""), models)
+    return Tables(style.gathered(parts), models, panels)
 
 
 def _reach(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
@@ -79,11 +69,11 @@ def _reach(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
     found = []
     for one in models:
         for k in one.orders:
-            spans = one.spans(one.first, k)
+            spans = one.at_end(one.first, f"span {k}")
             spans = spans[spans["value"] > 0]
             name = f"{one.about['model']}: M_{k}"
             found.append(
-                points(panel, name, one.first, spans["order"], spans["value"], spans["se"])
+                style.points(panel, name, one.first, spans["order"], spans["value"], spans["se"])
             )
     return found
 
@@ -100,43 +90,36 @@ def draw(tables: Tables):
     figure = style.new(2, 0.6 + 2.4 * rows)
     places = list(figure.subplots(rows, 2, squeeze=False).flat)
     for axes, (kind, panel) in zip(places, tables.panels.items(), strict=False):
-        _PANELS[kind](axes, panel, tables)
+        DRAWN[kind](axes, tables.drawn, panel, tables.models)
     for axes in places[len(tables.panels) :]:
         axes.axis("off")
     spectra.legend(figure, tables.models)
     return figure
 
 
-def _draw_series(axes, panel: str, tables: Tables) -> None:
-    for number, one in enumerate(tables.followed):
-        spectra.draw_growth(axes, tables.drawn, panel, one, tables.halves, number)
-    doubted = any(one.about.get("suspects") for one in tables.followed)
+def _draw_growth(axes, drawn: pd.DataFrame, panel: str, models: list[Spectra]) -> None:
+    followed = [one for one in models if one.followed]
+    for number, one in enumerate(followed):
+        spectra.draw_growth(axes, drawn, panel, one, number)
+    doubted = any(one.about.get("suspects") for one in followed)
     axes.set_title(f"({panel}) along training{'; hollow: suspect' if doubted else ''}")
 
 
-def _draw_shares(axes, panel: str, tables: Tables) -> None:
-    spectra.draw_shares(axes, tables.drawn, panel, tables.models)
-
-
-def _draw_reach(axes, panel: str, tables: Tables) -> None:
-    for number, one in enumerate(tables.models):
+def _draw_reach(axes, drawn: pd.DataFrame, panel: str, models: list[Spectra]) -> None:
+    for number, one in enumerate(models):
         line = spectra.LINES[number % len(spectra.LINES)]
         for k in one.orders:
-            found = style.series(tables.drawn, panel, f"{one.about['model']}: M_{k}")
+            found = style.series(drawn, panel, f"{one.about['model']}: M_{k}")
             axes.plot(found["x"], found["y"], line, color=style.ORDERS[k + 1], linewidth=1.0)
     axes.set(xscale="log", yscale="log", xlabel="distance, first to last", ylabel="share of $M_k$")
     axes.set_title(f"({panel}) how far it reaches, last step")
 
 
-def _draw_losses(axes, panel: str, tables: Tables) -> None:
-    spectra.draw_excesses(axes, tables.drawn, panel, tables.models)
-
-
-_PANELS = {
-    "growth": _draw_series,
-    "shares": _draw_shares,
+DRAWN = {
+    "growth": _draw_growth,
+    "shares": spectra.draw_shares,
     "reach": _draw_reach,
-    "losses": _draw_losses,
+    "losses": spectra.draw_excesses,
 }
 
 

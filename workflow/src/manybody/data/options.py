@@ -18,12 +18,14 @@ class TensorFile(Block):
 class SourceOptions(Block):
     """Answers of all kinds of sources; each one overrides what differs."""
 
+    module: ClassVar[str]
+    """The module that makes the sequences."""
     made_by: ClassVar[str]
     """The rule that makes the sequences."""
     package_files: ClassVar[tuple[str, ...]] = ()
-    """Files beside the kind's module that it reads."""
+    """Files beside the module that it reads."""
     conditionals: ClassVar[tuple[str, str] | None] = None
-    """Where the conditionals are known: the source's file that holds them, and the module whose
+    """The conditionals, if they are known: the source's file that holds them, and the module whose
     `read_conditionals(path)` gives an object with `vocabulary` and `log_conditionals(tokens)`."""
     carded: ClassVar[bool] = False
     """True if the sequences are described as a clone's are, by the `card` of their document."""

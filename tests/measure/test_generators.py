@@ -6,7 +6,7 @@ from configs import load
 
 from manybody.io import tables
 from manybody.io.atomic import write_json
-from manybody.report import generators
+from manybody.measure import cards
 
 NGRAMS = [
     {"order": order, "masked": loss, "error": 0.01}
@@ -35,7 +35,7 @@ def said(tmp_path):
         ngrams.parent.mkdir(exist_ok=True)
         write_json(ngrams, NGRAMS)
         paths = [evaluated(tmp_path, name.replace("_", "-"), loss) for name, loss in losses.items()]
-        return generators.sentences(load(), paths, [ngrams])
+        return cards.generators(load(), paths, [ngrams])
 
     return sentences
 
@@ -48,4 +48,4 @@ def test_a_generator_worse_than_bigrams_is_to_be_trained_longer(said):
 
 
 def test_generators_of_sources_without_n_grams_are_left_out(tmp_path):
-    assert generators.sentences(load(), [evaluated(tmp_path, "n2", 3.0)], []) == []
+    assert cards.generators(load(), [evaluated(tmp_path, "n2", 3.0)], []) == []
