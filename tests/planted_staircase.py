@@ -21,6 +21,7 @@ SOURCE = {
 LINES = {2: 1.5220, 3: 1.4455, 4: 1.4133}
 TRAIN = {2: 1.5196, 3: 1.4482, 4: 1.4109}
 TRUTH = 1.4111
+SHARES = [0.02, 0.5, 0.4, 0.08]
 STEPS_PER_EPOCH = 100
 EPOCHS = [*range(5), *np.arange(5, 201, 2.5)]
 FEW_EPOCHS = [*range(5), *range(20, 201, 20)]
@@ -45,10 +46,8 @@ def staircase_loss(epochs, drops, truth=1.4125):
     levels = [math.log(VOCABULARY), LINES[2], LINES[3], truth]
     loss = np.full(len(epochs), levels[0])
     for high, low, time in zip(levels, levels[1:], (1.0, *drops), strict=False):
-        fallen = 1 / (
-            1 + np.minimum(time / np.maximum(epochs, 1e-3), 1e3) ** (6 if time < 2 else 40)
-        )
-        loss += (low - high) * fallen
+        left = np.minimum(time / np.maximum(epochs, 1e-3), 1e3) ** (6 if time < 2 else 40)
+        loss += (low - high) / (1 + left)
     return loss
 
 
@@ -61,43 +60,33 @@ def write_run(folder, description, rows, train_loss=1.4, seed=0, **about):
     return planted_runs.write(folder, rows, final={"train_loss": train_loss}, **known)
 
 
-def write_network(folder, layers, drops=(), epochs=EPOCHS, seed=0, held_out=HELD_OUT):
-    """A network whose loss falls at `drops`."""
-    epochs = np.asarray(epochs, float)
+def write_network(folder, model, layers, epochs, seeds):
+    """Runs of a network, {seed: (drops, moves)}: the loss falls at `drops`, and the displacement of
+    layer m passes 0.1 at the epoch `moves[m - 1]`."""
     description = dict(architecture="factored", layers=layers, length=LENGTH, vocabulary=VOCABULARY)
-    noise = np.random.default_rng(seed).normal(0, 3e-4, len(epochs)) * np.minimum(epochs, 1)
-    rows = rows_of(epochs, staircase_loss(epochs, drops) + noise, held_out * LENGTH)
-    return write_run(folder, description, rows, seed=seed)
+    epochs, runs, moved = np.asarray(epochs, float), [], []
+    for seed, (drops, moves) in seeds.items():
+        noise = np.random.default_rng(seed).normal(0, 3e-4, len(epochs)) * np.minimum(epochs, 1)
+        rows = rows_of(epochs, staircase_loss(epochs, drops) + noise, HELD_OUT * LENGTH)
+        path = write_run(folder / model / f"seed-{seed}", description, rows, seed=seed)
+        runs.append(trained(model, seed, path))
+        moved += [
+            (seed, round(epoch * STEPS_PER_EPOCH), layer, 0.5 * (epoch >= time) + 1e-6 * epoch)
+            for epoch in epochs
+            for layer, time in enumerate(moves, 1)
+        ]
+    frame = pd.DataFrame(moved, columns=["seed", "step", "layer", "value"])
+    tables.write_displacements(folder / f"{model}.parquet", frame, {})
+    moved = keys.Displacements(source="many-body", model=model)
+    moved = with_file(moved, folder / f"{model}.parquet")
+    return Runs(runs=runs, moved=moved, recipe="ADAM, rate 0.01")
 
 
-def displacements(moves, epochs=EPOCHS, seed=0):
-    """Displacements of a network whose layer m passes 0.1 at the epoch `moves[m - 1]`."""
-    rows = [
-        (seed, round(epoch * STEPS_PER_EPOCH), layer + 1, 0.5 * (epoch >= time) + 1e-6 * epoch)
-        for epoch in epochs
-        for layer, time in enumerate(moves)
-    ]
-    return pd.DataFrame(rows, columns=["seed", "step", "layer", "value"])
-
-
-def write_line(folder, order, loss, train, held_out=HELD_OUT):
+def write_line(folder, name, order, loss, train, held_out=HELD_OUT):
     sizes = dict(order=order, length=LENGTH, vocabulary=VOCABULARY)
     rows = rows_of([0], [loss], held_out * LENGTH)
-    return write_run(folder, dict(architecture="energy", **sizes), rows, train)
-
-
-def write_source(folder, order=4, held_out=HELD_OUT):
-    """A Hamiltonian with its document, and uniform validation sequences."""
-    folder.mkdir(parents=True, exist_ok=True)
-    couplings = np.zeros((LENGTH,) * order)
-    for sites in np.ndindex(*couplings.shape):
-        couplings[sites] = float(len(set(sites)) == order)
-    colours = np.zeros((VOCABULARY,) * order)
-    colours[(np.arange(VOCABULARY),) * order] = 1.0
-    made = Hamiltonian(couplings, colours, 0.1)
-    made.save(folder / "hamiltonian.safetensors", {"shares": made.shares().tolist()})
-    tokens = np.random.default_rng(0).integers(0, VOCABULARY, (held_out, LENGTH))
-    sequences.write(folder / "validation.parquet", tokens, VOCABULARY, {})
+    path = write_run(folder / name, dict(architecture="energy", **sizes), rows, train)
+    return trained(name, 0, path)
 
 
 def make(folder, seeds=SEEDS, protocol=None, order=4, deep_epochs=EPOCHS, lines=None):
@@ -106,54 +95,39 @@ def make(folder, seeds=SEEDS, protocol=None, order=4, deep_epochs=EPOCHS, lines=
     seeds, protocol: drops and moves of the deepest network by two recipes, {seed: (drops, moves)}.
     lines: {name: (order, loss, training loss, held-out sequences)} in place of the planted ones.
     """
-    write_source(folder / "sequences", order)
-    runs = {}  # by model and seed: layers, drops, moves, epochs
-    for seed in range(3):
-        runs["n1", seed] = 1, (), (2,), FEW_EPOCHS
-        runs["n2", seed] = 2, (21 + seed,), (21 + seed, 2), EPOCHS
-    runs |= {("n3", seed): (3, *planted, deep_epochs) for seed, planted in seeds.items()}
-    runs |= {
-        ("n3-protocol", seed): (3, *planted, FEW_EPOCHS)
-        for seed, planted in (protocol or {}).items()
+    couplings, colours = (np.zeros((size,) * order) for size in (LENGTH, VOCABULARY))
+    shares = {"shares": SHARES[:order]}
+    Hamiltonian(couplings, colours, 0.1).save(folder / "hamiltonian.safetensors", shares)
+    tokens = np.random.default_rng(0).integers(0, VOCABULARY, (HELD_OUT, LENGTH))
+    sequences.write(folder / "validation.parquet", tokens, VOCABULARY, {})
+    models = {
+        "n1": (1, FEW_EPOCHS, {seed: ((), (2,)) for seed in range(3)}),
+        "n2": (2, EPOCHS, {seed: ((21 + seed,), (21 + seed, 2)) for seed in range(3)}),
+        "n3": (3, deep_epochs, seeds),
     }
-    models = {}
-    for (model, seed), (layers, drops, moves, epochs) in runs.items():
-        path = write_network(folder / model / f"seed-{seed}", layers, drops, epochs, seed)
-        models.setdefault(model, []).append((seed, path, displacements(moves, epochs, seed)))
-    planted = {
-        name: (order, LINES[order], TRAIN[order])
-        for order, name in ((2, "two"), (3, "three"), (4, "four"))
-    }
+    models |= {"n3-protocol": (3, FEW_EPOCHS, protocol)} if protocol else {}
+    groups = [write_network(folder, name, *model) for name, model in models.items()]
+    names = {2: "two", 3: "three", 4: "four"}
+    planted = {name: (of, LINES[of], TRAIN[of]) for of, name in names.items()}
     planted |= {"true": (order, TRUTH, TRUTH)} | (lines or {})
-    references = {
-        name: trained(name, 0, write_line(folder / name, *line)) for name, line in planted.items()
-    }
-    truth = references.pop("true")
-    hamiltonian = keys.Hamiltonian(source="many-body")
-    held_out = keys.Sequences(source="many-body")
-    hamiltonian._files["hamiltonians"] = str(folder / "sequences" / "hamiltonian.safetensors")
-    held_out._files["sequences"] = str(folder / "sequences" / "validation.parquet")
+    *fits, truth = (write_line(folder, name, *line) for name, line in planted.items())
     return Inputs(
         source={**SOURCE, "order": order},
-        networks=[group(folder, name, models[name]) for name in ("n1", "n2", "n3")],
-        protocols=[group(folder, name, models[name]) for name in models if name == "n3-protocol"],
-        lines=list(references.values()),
+        networks=groups[:3],
+        protocols=groups[3:],
+        lines=fits,
         truth=truth,
-        held_out=held_out,
-        hamiltonian=hamiltonian,
+        held_out=with_file(keys.Sequences(source="many-body"), folder / "validation.parquet"),
+        hamiltonian=with_file(
+            keys.Hamiltonian(source="many-body"), folder / "hamiltonian.safetensors"
+        ),
     )
 
 
 def trained(model, seed, path):
-    key = keys.Trained(source="many-body", model=model, seed=seed)
-    key._files["models"] = str(path)
+    return with_file(keys.Trained(source="many-body", model=model, seed=seed), path)
+
+
+def with_file(key, path):
+    key._files[key.KINDS[0]] = str(path)
     return key
-
-
-def group(folder, model, made):
-    """Runs of a model, [(seed, manifest, displacements)], with one file of displacements."""
-    moved = keys.Displacements(source="many-body", model=model)
-    moved._files["displacements"] = str(folder / f"{model}.parquet")
-    tables.write_displacements(folder / f"{model}.parquet", pd.concat(one[2] for one in made), {})
-    runs = [trained(model, seed, path) for seed, path, _ in made]
-    return Runs(runs=runs, moved=moved, recipe="ADAM, rate 0.01")

@@ -15,6 +15,7 @@ from planted_staircase import (
     NEVER,
     PROTOCOL,
     SEEDS,
+    SHARES,
     TRUTH,
     make,
     rows_of,
@@ -23,11 +24,9 @@ from planted_staircase import (
 )
 from scipy.stats import binomtest
 
-from manybody.papers import style
+from manybody.papers import readings, style
 from manybody.papers.claims import judged
 from manybody.papers.simplicity import fig2, fig2_literal, fig2_seeds, staircase
-from manybody.papers.simplicity import staircase_claims as comparisons
-from manybody.papers.simplicity import staircase_panels as panels
 from manybody.papers.simplicity.staircase import Line
 
 
@@ -80,13 +79,13 @@ NOISY = lines(fits={2: 1.5, 3: 1.41}, truth=1.411)  # the 3-body line is not abo
 )
 def test_an_end_has_the_class_that_the_tolerances_say(data, end, expected):
     assert staircase.classify(end, data) == expected
-    assert expected in staircase.classes(data)
+    assert expected in data.classes
 
 
 def test_the_way_starts_at_the_line_of_the_order_before():
     orders = [[line.order for line in data.descending[:-1]] for data in (FOURTH, THIRD, SECOND)]
     assert orders == [[1, 2, 3], [1, 2], [1]]
-    assert staircase.classes(THIRD)[:2] == ["reached", "on 2"]
+    assert list(THIRD.classes)[:2] == ["reached", "on 2"]
     assert SECOND.fraction(1.609) == 0
     assert math.isnan(NOISY.fraction(1.40))  # no way to go
 
@@ -120,7 +119,7 @@ def test_a_plateau_is_as_long_as_the_time_of_its_checkpoints():
 )
 def test_the_chosen_seed_is_the_lower_median_of_the_ends(ends, chosen):
     runs = {seed: run_of([1.6, end], [0.0, 1.0]) for seed, end in enumerate(ends)}
-    assert staircase.Group("n3", "n = 3", runs).chosen == chosen
+    assert readings.chosen(runs) == chosen
 
 
 def test_a_layer_has_moved_at_the_first_checkpoint_above_the_threshold():
@@ -159,9 +158,19 @@ def part(claim, text):
     return one
 
 
+def answers(claim, text):
+    return [part.verdict() for part in claim.parts if text in part.label]
+
+
 def test_what_was_planted_is_what_the_claims_find(planted):
     claims = found(planted)
-    assert claims["lines"].verdict == "yes"
+    assert {name: claim.verdict for name, claim in claims.items()} == {
+        "lines": "yes",
+        "shallow-networks": "yes",
+        "three-layers": "undecided",
+        "layer-order": "no",
+        "recipes": "yes",
+    }
     assert [one.label for one in claims["lines"].parts] == [
         "single sites less 2-body fit",
         "2-body fit less 3-body fit",
@@ -169,39 +178,31 @@ def test_what_was_planted_is_what_the_claims_find(planted):
         "training set: 2-body fit less 3-body fit",
         "training set: 3-body fit less 4-body fit",
     ]
-    assert claims["shallow-networks"].verdict == "yes"
     assert len(claims["shallow-networks"].parts) == 3
     # Seeds 0, 2 and 7 rest on both lines; seed 4 does too, but is still falling at the end.
-    three = claims["three-layers"]
+    three, order = claims["three-layers"], claims["layer-order"]
     assert part(three, "rests 5 epochs on the 2-body and 3-body lines").value == 6 / 8
-    assert part(three, "80% of the way").value == 4 / 8
     # Four of eight are between 16 and 84 %: no evidence for a quarter or more.
-    assert part(three, "80% of the way").verdict() == three.verdict == "undecided"
-    order = claims["layer-order"]
-    assert part(order, "last layer moves first").verdict() == "yes"
+    assert part(three, "80% of the way").value == 4 / 8
+    assert answers(three, "80% of the way") == ["undecided"]
+    assert answers(order, "last layer moves first") == ["yes"]
     # Seed 3 does not tell; layer 1 is before layer 2 in seeds 1, 5 and 7.
     assert part(order, "from the last to the first").value == pytest.approx(4 / 7)
-    assert order.verdict == "no"
-    (recipe,) = claims["recipes"].parts
-    assert recipe.value == 1 - 4 / 8
-    assert claims["recipes"].verdict == "yes"
+    assert [part.value for part in claims["recipes"].parts] == [1 - 4 / 8]
     assert [claim.beyond for claim in claims.values()] == [False] * 4 + [True]
 
 
 def test_lines_that_are_planted_wrong_fail(tmp_path):
     claims = found(make(tmp_path / "poor", lines={"three": (3, 1.5230, 1.5300)}))
-    assert part(claims["lines"], "3-body fit less true").verdict() == "yes"
-    second = [one for one in claims["lines"].parts if "2-body fit less 3-body" in one.label]
-    assert [one.verdict() for one in second] == ["undecided", "no"]  # held-out and training set
-    assert claims["lines"].verdict == "no"
-    ends = [
-        one for one in claims["shallow-networks"].parts if "n = 2, seed shown: end" in one.label
-    ]
-    assert [one.verdict() for one in ends] == ["no"]
+    assert answers(claims["lines"], "3-body fit less true") == ["yes"]
+    # On the held-out and on the training set.
+    assert answers(claims["lines"], "2-body fit less 3-body") == ["undecided", "no"]
+    assert answers(claims["shallow-networks"], "n = 2, seed shown: end") == ["no"]
     # The 2-body line is less than 0.008 nats away: no plateau is that of one line alone.
     assert "closer than" in part(claims["three-layers"], "rests").unusable
     true = found(make(tmp_path / "true", lines={"true": (4, 1.4800, 1.45)}))
-    assert part(true["lines"], "3-body fit less true").verdict() == true["lines"].verdict == "no"
+    assert answers(true["lines"], "3-body fit less true") == ["no"]
+    assert claims["lines"].verdict == true["lines"].verdict == "no"
 
 
 def test_losses_on_other_tokens_are_not_compared(tmp_path):
@@ -215,14 +216,11 @@ def test_runs_that_stay_on_their_plateau_and_move_the_wrong_layer_are_a_no(tmp_p
     stuck = {seed: ((NEVER, NEVER), (2, 40, NEVER)) for seed in range(8)}
     late = {seed: ((30, NEVER if seed < 3 else 60), (60, 30, 2)) for seed in range(12)}
     claims = found(make(tmp_path, stuck, late, deep_epochs=FEW_EPOCHS))
-    # None of eight: up to 37 % cannot be excluded.
-    assert part(claims["three-layers"], "80% of the way").verdict() == "undecided"
-    # Checkpoints twenty epochs apart cannot show a plateau of five.
-    assert part(claims["three-layers"], "rests").verdict() == "undecided"
-    assert part(claims["layer-order"], "last layer moves first").verdict() == "undecided"
-    assert part(claims["layer-order"], "from the last to the first").verdict() == "no"
-    (recipe,) = claims["recipes"].parts
-    assert (recipe.value, recipe.verdict()) == (9 / 12, "yes")
+    # None of eight: up to 37 % cannot be excluded. Checkpoints twenty epochs apart cannot show a
+    # plateau of five.
+    assert answers(claims["three-layers"], "") == ["undecided", "undecided"]
+    assert answers(claims["layer-order"], "") == ["undecided", "no"]
+    assert [(one.value, one.verdict()) for one in claims["recipes"].parts] == [(9 / 12, "yes")]
 
 
 def test_data_of_another_order_are_judged_by_their_own_lines(tmp_path):
@@ -231,10 +229,11 @@ def test_data_of_another_order_are_judged_by_their_own_lines(tmp_path):
         "single sites less 2-body fit",
         "2-body fit less true 3-body",
     ]
-    assert part(claims["three-layers"], "80% of the way from 2-body fit")
-    assert part(claims["three-layers"], "rests 5 epochs on the 2-body lines")
+    labels = [one.label for one in claims["three-layers"].parts]
+    assert "rests 5 epochs on the 2-body lines" in labels[0]
+    assert "80% of the way from 2-body fit" in labels[1]
     # Two layers end on the true line, which is 0.034 nats below the planted end.
-    assert part(claims["shallow-networks"], "n = 2, seed shown: end").verdict() == "no"
+    assert answers(claims["shallow-networks"], "n = 2, seed shown: end") == ["no"]
 
 
 def test_claims_about_the_same_runs_are_counted_once(planted):
@@ -256,10 +255,10 @@ def test_the_literal_recipe_has_one_claim_with_the_comparisons_of_each_part(plan
 
 def test_the_interval_of_a_share_is_exact():
     # Clopper and Pearson's tables: 1 of 8 and 16 of 16.
-    assert comparisons._share("c", 1, 8).interval() == pytest.approx((0.0032, 0.5265), abs=1e-4)
-    assert comparisons._share("c", 16, 16).interval() == pytest.approx((0.7941, 1.0), abs=1e-4)
-    wide = comparisons._share("c", 3, 8).interval(2.5758293)
-    assert wide == pytest.approx(tuple(binomtest(3, 8).proportion_ci(0.99)), abs=1e-7)
+    assert staircase.share("c", 1, 8).interval() == pytest.approx((0.0032, 0.5265), abs=1e-4)
+    assert staircase.share("c", 16, 16).interval() == pytest.approx((0.7941, 1.0), abs=1e-4)
+    wide = tuple(binomtest(3, 8).proportion_ci(0.99))
+    assert staircase.share("c", 3, 8).interval(2.5758293) == pytest.approx(wide, abs=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +266,7 @@ def test_the_interval_of_a_share_is_exact():
     [(1, 8, "undecided"), (0, 8, "undecided"), (0, 13, "no"), (5, 8, "undecided"), (6, 8, "yes")],
 )
 def test_a_share_of_few_seeds_decides_by_its_interval(count, seeds, verdict):
-    assert comparisons._share("c", count, seeds).verdict() == verdict
+    assert staircase.share("c", count, seeds).verdict() == verdict
 
 
 @pytest.mark.parametrize(
@@ -280,18 +279,17 @@ def test_a_share_of_few_seeds_decides_by_its_interval(count, seeds, verdict):
     ],
 )
 def test_a_rule_needs_six_seeds_and_no_exception(seen, verdict):
-    assert comparisons._always("c", seen).verdict() == verdict
-    assert judged("a/b/c", "s", comparisons._always("c", seen), "", "").verdict == verdict
+    assert staircase.always("c", seen).verdict() == verdict
 
 
 def test_recipes_are_compared_by_fishers_test(planted):
     table = staircase.read(planted)
-    (recipe,) = comparisons.recipes(table)
+    (recipe,) = fig2_seeds.recipes(table)
     # 12 of 12 against 4 of 8: C(8, 4) / C(20, 4) ways that the four that fail are all of the first.
     assert recipe.more == pytest.approx(70 / 4845)
     assert recipe.fewer == pytest.approx(1)
     swapped = replace(table, networks=table.protocols, protocols=[table.deepest])
-    (other,) = comparisons.recipes(swapped)
+    (other,) = fig2_seeds.recipes(swapped)
     assert (other.verdict(), other.fewer) == ("no", pytest.approx(70 / 4845))
     # p = 0.0144 is below 2.5 %, but not below its half, which each of two comparisons has.
     answers = [judged("a/b/c", "s", [other] * count, "", "").verdict for count in (1, 2)]
@@ -306,33 +304,30 @@ def test_the_panels_hold_what_was_read(planted):
     figure, table = fig2.draw(made), made.drawn
     assert faults(figure) == []
     assert list(table.columns) == style.COLUMNS
-    names = ["b", "d", "c", "lines", "shares", "classes", "escapes", "plateaus"]
-    assert list(dict.fromkeys(table["panel"])) == names
-    ends = table[(table["panel"] == "d") & table["series"].str.startswith("n = 3:")]
-    assert ends.groupby("series").size().to_dict() == {
+    panels = {name: rows for name, rows in table.groupby("panel", sort=False)}
+    assert list(panels) == ["b", "d", "c", "lines", "shares", "classes", "escapes", "plateaus"]
+    ends = panels["d"]["series"].value_counts()
+    assert ends[ends.index.str.startswith("n = 3:")].to_dict() == {
         "n = 3: reached the 4-body region": 4,
         "n = 3: rests on the 3-body line": 2,
         "n = 3: rests on the 2-body line": 1,
         "n = 3: between lines": 1,
     }
-    assert set(table[table["panel"] == "c"]["seed"]) == {"2"}
-    moved = table[(table["panel"] == "escapes") & (table["series"] == "n = 3")]
-    moved = moved[moved["seed"] == "7"].set_index("x")["y"]
-    assert moved.to_dict() == {1.0: 70, 2.0: 130, 3.0: 3}
-    assert table[table["panel"] == "shares"]["y"].sum() == pytest.approx(1)
-    lowest = table[(table["panel"] == "lines") & (table["series"] == "true 4-body")]
-    assert lowest["y"].tolist() == [TRUTH]
+    assert set(panels["c"]["seed"]) == {"2"}
+    moved = panels["escapes"].query("series == 'n = 3' and seed == '7'")
+    assert dict(zip(moved["x"], moved["y"], strict=True)) == {1.0: 70, 2.0: 130, 3.0: 3}
+    assert panels["shares"]["y"].tolist() == SHARES
+    assert panels["lines"]["y"].tolist()[-1] == TRUTH
     words = [text.get_text() for text in figure.axes[-1].get_legend().get_texts()]
     assert "4 | 12  reached the 4-body region" in words
 
 
 def test_ends_lie_in_the_middle_of_their_column_but_for_those_that_would_cover_each_other():
-    ends = {0: 1.5, 1: 1.4, 2: 1.4, 3: math.inf}
-    aside = panels.beside(ends, FOURTH)
-    assert aside == {0: 0, 3: 0, 1: -panels.BESIDE / 2, 2: panels.BESIDE / 2}
-    many = panels.beside(dict.fromkeys(range(40), 1.4), FOURTH)
-    assert max(map(abs, many.values())) < 0.4
-    assert len(set(many.values())) == 40
+    aside = fig2.beside(pd.Series({0: 1.5, 1: 1.4, 2: 1.4, 3: math.inf}), 0.01)
+    assert aside.to_dict() == {0: 0, 3: 0, 1: -fig2.BESIDE / 2, 2: fig2.BESIDE / 2}
+    many = fig2.beside(pd.Series(dict.fromkeys(range(40), 1.4)), 0.01)
+    assert many.abs().max() < 0.4
+    assert many.nunique() == 40
 
 
 def test_names_of_many_columns_do_not_run_into_each_other(planted):
@@ -347,7 +342,7 @@ def test_the_literal_recipe_has_a_row_of_panels_for_each_part(planted):
     made = fig2_literal.tables(fig2_literal.Inputs(parts=parts), None)
     figure = fig2_literal.draw(made)
     assert faults(figure) == []
-    assert len(figure.axes) == 6
+    assert len(figure.axes) == 8
     assert made.drawn["panel"].str.contains("^(?:many-body|ones): ").all()
 
 
@@ -369,8 +364,5 @@ def test_a_diverged_run_is_a_class_and_not_an_error(planted, tmp_path):
     networks = [*planted.networks[:-1], deepest.model_copy(update={"runs": runs})]
     made = fig2.tables(planted.model_copy(update={"networks": networks}), None)
     fig2.draw(made)
-    (row,) = (
-        made.drawn[made.drawn["series"] == "n = 3: diverged"].query("panel == 'd'").itertuples()
-    )
-    assert row.seed == "5"
-    assert math.isinf(row.y)
+    (row,) = made.drawn.query("panel == 'd' and series == 'n = 3: diverged'").itertuples()
+    assert (row.seed, row.y) == ("5", math.inf)

@@ -19,14 +19,26 @@ def saturation(steps: Sequence[float], losses: Sequence[float], share: float = S
     total drop, from the first checkpoint to the minimum. A minimum followed by a rise counts as
     saturation at the minimum at the latest. No curve is fitted. (NaN, NaN) below three checkpoints.
     """
-    steps, losses = np.asarray(steps, float), np.asarray(losses, float)
     if len(steps) < 3:
         return math.nan, math.nan
-    lowest = int(losses.argmin())
-    remaining = losses[: lowest + 1] - losses[lowest]
-    above = np.flatnonzero(remaining >= share * remaining[0])
-    first = min(int(above[-1]) + 1, lowest) if len(above) else 0
+    steps = np.asarray(steps, float)
+    _, _, last = _last_above(losses, share)
+    first = int(last[0]) + 1
     return float(steps[first]), float(steps[first] - steps[max(first - 1, 0)])
+
+
+def _last_above(losses, share: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Drops that remain to the minimum of curves (..., checkpoints), and `share` of the total one.
+
+    At last the checkpoint before the minimum from which less than that share remains; -1: none.
+    """
+    losses = np.asarray(losses, float)
+    lowest = losses.argmin(axis=-1)[..., None]
+    remaining = losses - np.take_along_axis(losses, lowest, axis=-1)
+    bound = share * remaining[..., :1]
+    places = np.arange(losses.shape[-1])
+    above = (remaining >= bound) & (places < lowest)
+    return remaining, bound, np.where(above, places, -1).max(axis=-1, keepdims=True)
 
 
 def saturations(curves: pd.DataFrame, target: str, share: float = SATURATION[0]) -> pd.DataFrame:
@@ -48,13 +60,7 @@ def log_times(
     (`saturation`), between two checkpoints by linear interpolation of the loss in log t.
     NaN for a curve that does not fall, and where t lies before the first checkpoint above step 0.
     """
-    steps, losses = np.asarray(steps, float), np.asarray(losses, float)
-    lowest = losses.argmin(axis=-1)[..., None]
-    remaining = losses - np.take_along_axis(losses, lowest, axis=-1)
-    bound = share * remaining[..., :1]
-    places = np.arange(len(steps))
-    above = (remaining >= bound) & (places < lowest)
-    last = np.where(above, places, -1).max(axis=-1, keepdims=True)
+    remaining, bound, last = _last_above(losses, share)
     falls = last >= 0
     last = np.maximum(last, 0)
     following = np.minimum(last + 1, len(steps) - 1)
@@ -95,40 +101,27 @@ def read_kinds(
     """
     draws: dict = {}
     generator = np.random.default_rng(SEED)
+
+    def read(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        # Loss sums and predictions (students, checkpoints, chains).
+        keys = ["seed", "step", "sequence"]
+        mine = losses[losses["target"] == name].sort_values(keys)
+        sums, counts = (
+            mine[column].to_numpy(float).reshape([mine[key].nunique() for key in keys])
+            for column in ("loss_sum", "predictions")
+        )
+        steps, start, chains = mine["step"].unique(), targets[name].get("rows"), sums.shape[-1]
+        key = (tuple(start) if start else name, chains)
+        if key not in draws:
+            each = np.full(chains, 1 / chains)
+            draws[key] = generator.multinomial(chains, each, size=bootstraps).T.astype(float)
+        time, width = log_times(steps, sums.sum(axis=-1) / counts.sum(axis=-1), share)
+        curves = np.moveaxis((sums @ draws[key]) / (counts @ draws[key]), -1, 0)
+        return time, log_times(steps, curves, share)[0], width, chains
+
     found = []
     for names in kinds:
-        times, resampled, widths, chains = [], [], [], []
-        for name in names:
-            steps, sums, counts = _cube(losses[losses["target"] == name])
-            start = targets[name].get("rows")
-            key = (tuple(start) if start else name, sums.shape[-1])
-            if key not in draws:
-                draws[key] = generator.multinomial(
-                    key[1], np.full(key[1], 1 / key[1]), size=bootstraps
-                ).T.astype(float)
-            weights = draws[key]
-            time, width = log_times(steps, sums.sum(axis=-1) / counts.sum(axis=-1), share)
-            curves = np.moveaxis((sums @ weights) / (counts @ weights), -1, 0)
-            times.append(time)
-            resampled.append(log_times(steps, curves, share)[0])
-            widths.append(width)
-            chains.append(sums.shape[-1])
-        found.append(
-            Kind(
-                np.stack(times, axis=-1),
-                np.stack(resampled, axis=-1),
-                float(np.max(widths)),
-                min(chains),
-            )
-        )
+        times, resampled, widths, chains = zip(*map(read, names), strict=True)
+        stacked = np.stack(times, axis=-1), np.stack(resampled, axis=-1)
+        found.append(Kind(*stacked, float(np.max(widths)), min(chains)))
     return found
-
-
-def _cube(losses: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Steps, and loss sums and predictions (students, checkpoints, chains), of one target."""
-    ordered = losses.sort_values(["seed", "step", "sequence"])
-    shape = tuple(ordered[key].nunique() for key in ("seed", "step", "sequence"))
-    sums, counts = (
-        ordered[key].to_numpy(float).reshape(shape) for key in ("loss_sum", "predictions")
-    )
-    return np.sort(ordered["step"].unique()), sums, counts

@@ -44,7 +44,7 @@ class Inputs(StudentInputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn, by series; comparisons by claim, none where another figure has them."""
+    """The rows that are drawn, also by series; comparisons, none where another figure has them."""
 
     drawn: pd.DataFrame
     series: list[tuple[Series, pd.DataFrame]]

@@ -1,13 +1,41 @@
-"""Figure 2: networks of one, two and three layers climb down the orders of interaction."""
+"""Figure 2: networks of one, two and three layers climb down the orders of interaction.
 
+Ends of runs and lengths of plateaus are judged as they are (many-body, section 6). What is said and
+shown of each seed is that of `fig2_seeds`. Panels have the letters of the paper, and (d) is new.
+"""
+
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
 import pandas as pd
 
 from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.simplicity import staircase, staircase_claims, staircase_panels
-from manybody.papers.simplicity.staircase import Inputs, Staircase
+from manybody.papers.claims import Claim, Comparison, above, near
+from manybody.papers.simplicity import fig2_seeds as of_seeds
+from manybody.papers.simplicity import staircase
+from manybody.papers.simplicity.staircase import (
+    MOVED,
+    ON_LINE,
+    Group,
+    Inputs,
+    Lines,
+    Staircase,
+    share,
+)
+
+ONE_LAYER = 0.002  # nats per token: one layer is the same model as the 2-body fit
+PLATEAU = 5.0  # epochs
+FINE = PLATEAU / 2  # epochs between checkpoints that still show a plateau
+# Dashes and colours of layers from the last one down, of which all further ones have the last.
+LAYERS = (("-", "black"), ((0, (4, 1.2)), style.TIMES[1]), ((0, (1, 1)), style.TIMES[2]))
+RING = dict(marker="o", color="black", markersize=8, markerfacecolor="none", markeredgewidth=0.9)
+BESIDE = 0.16  # of a column: points that would cover each other lie so far apart
+NEAR = 0.03  # of the axis of losses: points this close would cover each other
+WIDE = 4  # columns of ends whose names fit beside each other
 
 
 class Block(staircase.StaircaseBlock):
@@ -16,7 +44,7 @@ class Block(staircase.StaircaseBlock):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn, and the runs and lines that are judged."""
+    """The rows that are drawn, and the runs and lines that are judged."""
 
     drawn: pd.DataFrame
     found: Staircase
@@ -25,80 +53,201 @@ class Tables:
 def tables(inputs: Inputs, block: Block) -> Tables:
     """All runs, their lines, classes and plateaus."""
     found = staircase.read(inputs)
-    return Tables(staircase_panels.panels(found), found)
-
-
-def claims(tables: Tables) -> list[records.Claim]:
-    """What the paper says of the plateaus, the ends and the order of the layers."""
-    found, judged = tables.found, staircase_claims
-    claims = [
-        judged.claim(
-            found,
-            "fig2/lines",
-            "Conditionals of each order of interaction have a lower loss than those of the order "
-            "below (figure 2b)",
-            judged.lines(found),
-            "a line lies above the next by three standard errors, or on the training set",
-        ),
-        judged.claim(
-            found,
-            "fig2/shallow-networks",
-            "One layer ends at the 2-body line; two layers rest there and end at the 3-body line "
-            "(figure 2b)",
-            judged.shallow(found),
-            judged.NEAR_LINES,
-        ),
-        judged.claim(
-            found,
-            "fig2/three-layers",
-            "The deepest network rests at each line below the order of the data, then comes to the "
-            "true conditionals (figure 2b)",
-            [*judged.plateaus(found), *judged.arrivals(found)],
-            judged.SEEDS,
-        ),
-        judged.layers_claim(found, "fig2"),
+    moved = found.deepest.runs[found.deepest.chosen].displacement
+    moved = moved[moved.index > 0]  # zero has no place on a log axis
+    layers = [
+        style.points("c", f"layer {layer}", found.deepest.chosen, moved.index, moved[layer])
+        for layer in moved.columns
     ]
-    return claims + judged.recipes_claim(found, "fig2")
+    drawn = [*of_seeds.losses(found.networks), of_seeds.ends(found, found.groups), *layers]
+    return Tables(style.gathered([*drawn, of_seeds.numbers(found)]), found)
+
+
+# --- Claims ---------------------------------------------------------------------------------------
+
+
+def _lines(found: Staircase) -> list[Comparison]:
+    """Each line lies above the next, also on the training set."""
+    parts = []
+    for upper, lower in pairwise(found.lines.descending):
+        # Both are means over the same sequences: their own errors bound that of the difference.
+        gap, error = upper.loss - lower.loss, math.hypot(upper.error, lower.error)
+        label = f"{upper.name} less {lower.name}"
+        parts.append(above(label, gap, error, deviations=records.STRICT))
+    for low, high in pairwise(found.lines.fits):
+        label = f"training set: {low.name} less {high.name}"
+        parts.append(above(label, low.train - high.train, 0.0))
+    return parts
+
+
+def _shallow(found: Staircase) -> list[Comparison]:
+    """One layer ends on the 2-body line; two rest there, then end on the 3-body line: as far as
+    there are such networks and lines."""
+    networks = {group.layers: group for group in reversed(found.networks)}
+    fits = {line.order: line.loss for line in found.lines.fits}
+    under = {line.order: line.loss for line in found.lines.under}
+    # Two layers cannot go below order 3; on data of order 3 the lowest line is the true one.
+    third = (under | {found.lines.truth.order: found.lines.truth.loss}).get(3)
+    parts = []
+    if 1 in networks and 2 in fits:
+        last = [run.end for run in networks[1].runs.values()]
+        farthest = max(last, key=lambda end: abs(end - fits[2]))
+        parts.append(near("n = 1, farthest seed: end", farthest, 0.0, fits[2], ONE_LAYER))
+    if 2 in networks:
+        run = networks[2].runs[networks[2].chosen]
+        if 2 in under:
+            coarse = "" if run.spacing <= FINE else f"checkpoints are {run.spacing:g} epochs apart"
+            # Five epochs are enough: the bound itself is inside.
+            least = math.nextafter(PLATEAU, 0)
+            label = "n = 2, seed shown: epochs on the 2-body line"
+            parts.append(above(label, run.dwell(under[2]), 0.0, least, unusable=coarse))
+        if third is not None:
+            parts.append(near("n = 2, seed shown: end", run.end, 0.0, third, ON_LINE))
+    return parts
+
+
+def _three_layers(found: Staircase) -> list[Comparison]:
+    """The shares of the deepest network's seeds that rest on every line below the data's order, and
+    that come down to the true conditionals."""
+    return [*_plateaus(found), *of_seeds.arrivals(found)]
+
+
+def _plateaus(found: Staircase) -> list[Comparison]:
+    group, under = found.deepest, found.lines.under
+    if not under:
+        return []
+    levels = [line.loss for line in found.lines.descending]
+    runs = group.runs.values()
+    coarse = any(not run.spacing <= FINE for run in runs)
+    unusable = "checkpoints are too far apart" if coarse else ""
+    if any(abs(high - low) < 2 * ON_LINE for low, high in pairwise(levels)):
+        unusable = f"lines are closer than {2 * ON_LINE:g}"
+    rests = sum(all(run.dwell(line.loss) >= PLATEAU for line in under) for run in runs)
+    names = " and ".join(f"{line.order}-body" for line in under)
+    label = f"{group.label}: rests {PLATEAU:g} epochs on the {names} lines"
+    return [share(label, rests, len(runs), unusable)]
+
+
+STATEMENTS = {
+    "lines": (
+        "Conditionals of each order of interaction have a lower loss than those of the order below "
+        "(figure 2b)",
+        _lines,
+        "a line lies above the next by three standard errors, or on the training set",
+    ),
+    "shallow-networks": (
+        "One layer ends at the 2-body line; two layers rest there and end at the 3-body line "
+        "(figure 2b)",
+        _shallow,
+        f"one layer ends within {ONE_LAYER:g} nats of the 2-body line; two are within {ON_LINE:g} "
+        f"of it for {PLATEAU:g} epochs or more and end within {ON_LINE:g} of the 3-body line",
+    ),
+    "three-layers": (
+        "The deepest network rests at each line below the order of the data, then comes to the "
+        "true conditionals (figure 2b)",
+        _three_layers,
+        of_seeds.SEEDS,
+    ),
+    "layer-order": of_seeds.LAYER_ORDER,
+    "recipes": of_seeds.RECIPES,
+}
+
+
+def claims(tables: Tables) -> list[Claim]:
+    """The paper's statements on the plateaus, the ends and the order of the layers."""
+    return of_seeds.claims_of("fig2", STATEMENTS, [tables.found])
+
+
+# --- The picture ----------------------------------------------------------------------------------
 
 
 @style.in_house_style
 def draw(tables: Tables):
     """(b) losses, (c) displacements below, (d) all ends beside, on the same axis of losses."""
+    figure = style.new(2, 4.9)
+    draw_in(figure, tables)
+    return figure
+
+
+def draw_in(figure, tables: Tables, name: str = "") -> None:
+    """The panels in a figure or in a part of one that has a name."""
     from matplotlib.lines import Line2D
 
-    found, panels = tables.found, staircase_panels
-    figure = style.new(2, 4.9)
+    found, deepest = tables.found, tables.found.deepest
     mosaic = [["b", "d"], ["c", "words"]]
     axes = figure.subplot_mosaic(mosaic, width_ratios=(2.1, 1), height_ratios=(1.4, 1))
     axes["c"].sharex(axes["b"])
     axes["d"].sharey(axes["b"])
-    panels.draw_losses(axes["b"], tables.drawn, found.networks, found.lines)
-    panels.draw_ends(axes["d"], found.groups, found.lines)
-    panels.draw_displacements(axes["c"], tables.drawn)
-    axes["b"].set(title=f"(b) {panels.title(found)}", ylabel="held-out loss (nats per token)")
+    of_seeds.draw_losses(axes["b"], found.networks, found.lines)
+    shares = " ".join(f"{share:.2f}" for share in found.shares)
+    axes["b"].set(title=f"(b) {name}{found.sizes}, shares {shares}")
+    axes["b"].set(ylabel="held-out loss (nats per token)")
     axes["b"].tick_params(labelbottom=False)
-    panels.depth_legend(axes["b"], found.networks, columns=3)
-    deepest = found.deepest
+    # In the room above the lines and below single sites, which runs leave early.
+    place = dict(loc="upper right", bbox_to_anchor=(1.0, 0.94), ncols=3)
+    axes["b"].legend(**place, columnspacing=1.0, handlelength=1.2)
+    _draw_displacements(axes["c"], tables.drawn)
     axes["c"].set(title=f"(c) n = {deepest.layers}, seed {deepest.chosen}", xlabel="training epoch")
+    _draw_ends(axes["d"], found.groups, found.lines)
     axes["d"].set(title="(d) every run at the end")
     axes["d"].tick_params(labelleft=False)
     axes["words"].axis("off")
-    shown = [deepest, *found.protocols]
-    ring = Line2D([], [], linestyle="", label="the run drawn thick", **panels.RING)
-    axes["words"].legend(
-        handles=[*panels.class_handles(shown, found.lines), ring],
-        title=panels.class_title(shown),
-        alignment="left",
-        loc="center left",
-        bbox_to_anchor=(-0.1, 0.5),
-        handletextpad=0.2,
-        borderpad=0,
-    )
-    return figure
+    ring = Line2D([], [], linestyle="", label="the run drawn thick", **RING)
+    place = dict(loc="center left", bbox_to_anchor=(-0.1, 0.5), handletextpad=0.2, borderpad=0)
+    groups = [deepest, *found.protocols]
+    of_seeds.legend_of_ends(axes["words"], found.lines, groups, ring, **place)
+
+
+def _draw_ends(axes, groups: Sequence[Group], lines: Lines) -> None:
+    """Final losses by class, a column of points for each group; the lines with their values.
+
+    The chosen run of each group is ringed. Runs that diverged are crosses on the upper edge.
+    """
+    of_seeds.draw_lines(axes, lines)
+    for column, group in enumerate(groups):
+        if column % 2 == 0:
+            axes.axvspan(column - 0.5, column + 0.5, color="0.95", linewidth=0, zorder=0)
+        last = pd.Series({seed: run.end for seed, run in group.runs.items()})
+        for seed, aside in beside(last, NEAR * np.ptp(axes.get_ylim())).items():
+            end, place = last[seed], column + aside
+            looks = lines.classes[group.ends[seed]].looks | dict(clip_on=False)
+            if not math.isfinite(end):
+                axes.plot(place, 1.0, transform=axes.get_xaxis_transform(), **looks)
+                continue
+            axes.plot(place, end, zorder=3, **looks)
+            if seed == group.chosen:
+                axes.plot(place, end, linestyle="", clip_on=False, zorder=4, **RING)
+    wide = len(groups) <= WIDE
+    names = [group.label.replace(", ", "\n") if wide else group.label for group in groups]
+    axes.set_xticks(range(len(groups)), names, rotation=0 if wide else 90)
+    axes.set_xlim(-0.5, len(groups) - 0.5)
+    of_seeds.label_lines(axes, lines)
+
+
+def beside(ends: pd.Series, near: float) -> pd.Series:
+    """Distances of ends from the middle of their column: 0 where no other is `near` one."""
+    ends = ends.sort_values(kind="stable")
+    crowds = ends.groupby((ends.diff() > near).cumsum())
+    sizes = crowds.transform("size")
+    return (crowds.cumcount() - (sizes - 1) / 2) * np.minimum(BESIDE, 0.8 / sizes)
+
+
+def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
+    """Mean square displacement of each layer of one run."""
+    layers = drawn.loc[drawn["panel"] == "c", "series"].unique()
+    for height, layer in enumerate(reversed(layers)):  # from the last layer down
+        curve, rank = style.series(drawn, "c", layer), min(height, len(LAYERS) - 1)
+        line, colour = LAYERS[rank]
+        looks = dict(linestyle=line, color=colour, zorder=2 - height / 100, label=layer)
+        axes.plot(curve["x"], curve["y"], **looks)
+    axes.axhline(MOVED, color="0.8", linewidth=0.8, zorder=0)
+    axes.set(xlim=(0, None), yscale="log")
+    axes.set_ylabel("$|A(t)-A(0)|^2/L^2 + |V(t)-V(0)|^2/|V|^2$", fontsize=style.SMALL)
+    axes.legend(frameon=True, framealpha=0.9, edgecolor="none", reverse=True)
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     source = inputs.source
     deepest = inputs.networks[-1]
     return (

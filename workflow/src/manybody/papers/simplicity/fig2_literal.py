@@ -9,7 +9,8 @@ from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
-from manybody.papers.simplicity import staircase, staircase_claims, staircase_panels
+from manybody.papers.simplicity import fig2, staircase
+from manybody.papers.simplicity.fig2_seeds import BEYOND, claims_of
 from manybody.papers.simplicity.staircase import Staircase
 
 
@@ -31,71 +32,48 @@ class Inputs(needed.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn, its panels named by their part; runs and lines of each part."""
+    """The rows that are drawn, whose panels are named by their part; the tables of each part."""
 
     drawn: pd.DataFrame
-    parts: list[Staircase]
+    parts: list[fig2.Tables]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """The tables of figure 2 for each part."""
-    parts = [staircase.read(part) for part in inputs.parts]
-    drawn = [staircase_panels.panels(found) for found in parts]
+    parts = [fig2.tables(part, block) for part in inputs.parts]
     named = [
-        table.assign(panel=f"{found.name}: " + table["panel"])
-        for found, table in zip(parts, drawn, strict=True)
+        part.drawn.assign(panel=f"{part.found.name}: " + part.drawn["panel"]) for part in parts
     ]
     return Tables(style.gathered(named), parts)
 
 
 def claims(tables: Tables) -> list[records.Claim]:
     """One record: all that figure 2 shows, in each reading."""
-    judged = staircase_claims
-    kinds = judged.lines, judged.shallow, judged.plateaus, judged.arrivals, judged.layer_order
-    parts = [
-        replace(part, label=f"{found.name}, {part.label}")
-        for found in tables.parts
-        for kind in kinds
-        for part in kind(found)
-    ]
-    return [
-        judged.claim(
-            tables.parts,
-            "fig2_literal/staircase",
-            "The paper's literal recipe for J and U gives the staircase of figure 2",
-            parts,
-            f"lines in the order of interaction; {judged.NEAR_LINES}; {judged.SEEDS}; "
-            f"{judged.MOVES}",
-        )
-    ]
+    shown = [one for name, one in fig2.STATEMENTS.items() if name not in BEYOND]
+
+    def compare(found: Staircase) -> list[records.Comparison]:
+        parts = [part for _, comparisons, _ in shown for part in comparisons(found)]
+        return [replace(part, label=f"{found.name}, {part.label}") for part in parts]
+
+    rules = "; ".join(rule for _, _, rule in shown[1:])
+    text = "The paper's literal recipe for J and U gives the staircase of figure 2"
+    statement = text, compare, f"lines in the order of interaction; {rules}"
+    sources = [part.found for part in tables.parts]
+    return claims_of("fig2_literal", {"staircase": statement}, sources)
 
 
 @style.in_house_style
 def draw(tables: Tables):
-    """A row of panels (b), (d), (c) for each part."""
-    panels = staircase_panels
-    figure = style.new(2, 2.45 * len(tables.parts))
-    rows = figure.subplots(len(tables.parts), 3, width_ratios=(2.0, 1.0, 1.5), squeeze=False)
-    for found, (losses, ends, moves) in zip(tables.parts, rows, strict=True):
-        ends.sharey(losses)
-        mine = tables.drawn[tables.drawn["panel"].str.startswith(f"{found.name}: ")]
-        mine = mine.assign(panel=mine["panel"].str.removeprefix(f"{found.name}: "))
-        panels.draw_losses(losses, mine, found.networks, found.lines)
-        panels.draw_ends(ends, found.groups, found.lines)
-        panels.draw_displacements(moves, mine)
-        losses.set_title(f"(b) {found.name}: {panels.title(found)}", fontsize=8)
-        losses.set(xlabel="training epoch", ylabel="held-out loss\n(nats per token)")
-        panels.depth_legend(losses, found.networks, columns=1)
-        ends.tick_params(labelleft=False)
-        ends.set_xlabel("(d) layers n")
-        deepest = found.deepest
-        moves.set_title(f"(c) n = {deepest.layers}, seed {deepest.chosen}", fontsize=8)
-        moves.set_xlabel("training epoch")
+    """The panels of figure 2 for each part, one below the other."""
+    figure = style.new(2, 4.3 * len(tables.parts))
+    places = figure.subfigures(len(tables.parts), 1, squeeze=False).flat
+    for place, part in zip(places, tables.parts, strict=True):
+        fig2.draw_in(place, part, f"{part.found.name}: ")
     return figure
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     readings = "; ".join(
         f"*{part.truth.source}*, L = {part.source['length']}, \\|V\\| = "
         f"{part.source['vocabulary']}, {part.source['sequences']['train']} sequences, the deepest "
@@ -103,7 +81,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         for part in inputs.parts
     )
     return (
-        "Figure 2 by the paper's literal recipe for the interactions J and U, a row for each of "
+        "Figure 2 by the paper's literal recipe for the interactions J and U, once for each of "
         "its readings.\n\n"
         "J and U are means of products of random vectors whose variables take two values with "
         "probability 0.8; which two, ±1 or 0 and 1, is left to the reader. Panels as in figure 2: "

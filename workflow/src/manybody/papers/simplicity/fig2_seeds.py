@@ -1,15 +1,42 @@
-"""Figure 2, seed by seed: how often the deepest network gets there, by each training recipe."""
+"""Figure 2, seed by seed: how often the deepest network gets there, by each training recipe.
 
+Figure 2 takes losses, ends, and shares of seeds from here; shares are judged by exact tests
+(many-body, section 6). Numbers that are not points of a panel have a panel of their own in the
+table: `lines`, `shares` (f_k of the Hamiltonian), `classes` (x: runs, y: their share), `escapes`
+(x: layer, y: epoch at which it has moved, empty if it has not), `plateaus` (x: order, y: epochs on
+its line).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pandas as pd
 
 from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.simplicity import staircase, staircase_claims, staircase_panels
-from manybody.papers.simplicity.staircase import Group, Staircase
+from manybody.papers.claims import Claim, Comparison
+from manybody.papers.simplicity import staircase
+from manybody.papers.simplicity.staircase import (
+    ENOUGH,
+    EXACT,
+    MOVED,
+    NOWHERE,
+    REACHED,
+    SOME,
+    Group,
+    Line,
+    Lines,
+    Staircase,
+    Statement,
+    always,
+    order_colour,
+    share,
+)
 
 COLUMNS = 3  # of panels
+APART = 0.07  # smallest distance of two labels of lines, as a share of the axis
 
 
 class Block(staircase.StaircaseBlock):
@@ -37,72 +64,279 @@ class Inputs(staircase.Inputs):
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn; runs and lines; whether claims about the first recipe stand elsewhere."""
+    """The rows drawn; runs and lines; `reported`: claims on the first recipe stand elsewhere."""
 
     drawn: pd.DataFrame
     found: Staircase
     reported: bool
 
-    @property
-    def groups(self) -> list[Group]:
-        """The deepest network by each recipe."""
-        return [self.found.deepest, *self.found.protocols]
-
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """The deepest network's runs by each recipe, their lines and classes."""
-    found, panels = staircase.read(inputs), staircase_panels
+    found = staircase.read(inputs)
     groups = [found.deepest, *found.protocols]
-    parts = [*panels.losses(groups), *panels.ends(groups, found.lines), *panels.numbers(found)]
-    return Tables(style.gathered(parts), found, inputs.claims_reported_by is not None)
+    drawn = [*losses(groups), ends(found, groups), numbers(found)]
+    return Tables(style.gathered(drawn), found, inputs.claims_reported_by is not None)
 
 
-def claims(tables: Tables) -> list[records.Claim]:
-    """Which recipes reach the data's order; of the first recipe what no other figure has."""
-    found, judged = tables.found, staircase_claims
-    recipes = judged.recipes_claim(found, "fig2_seeds")
-    if tables.reported:
-        return recipes
-    arrivals = judged.claim(
-        found,
-        "fig2_seeds/three-layers",
+def losses(groups: Sequence[Group]) -> list[pd.DataFrame]:
+    """Panel b: loss curves of all seeds."""
+    return [
+        style.points("b", group.label, seed, *(run.curve[c] for c in ("epoch", "loss", "loss_se")))
+        for group in groups
+        for seed, run in group.runs.items()
+    ]
+
+
+def ends(found: Staircase, groups: Sequence[Group]) -> pd.DataFrame:
+    """Panel d: final losses; x is the column, and the series says the class."""
+    rows = []
+    for column, group in enumerate(groups):
+        for seed, run in group.runs.items():
+            series = f"{group.label}: {found.lines.classes[group.ends[seed]].words}"
+            error = run.curve["loss_se"].iloc[-1]
+            rows.append(("d", series, seed, column, run.end, error))
+    return _frame(rows)
+
+
+def numbers(found: Staircase) -> pd.DataFrame:
+    """Lines, shares, classes, escapes and plateaus, each a panel of its own."""
+    lines = found.lines
+    rows = [("lines", line.name, "", math.nan, line.loss, line.error) for line in lines.all]
+    rows += [("shares", "f_k", "", k, share, math.nan) for k, share in enumerate(found.shares, 1)]
+    for group in found.groups:
+        counts = [(end.words, group.count(kind)) for kind, end in lines.classes.items()]
+        rows += [
+            ("classes", f"{group.label}: {words}", "all", count, count / len(group.runs), math.nan)
+            for words, count in counts
+        ]
+        for seed, run in group.runs.items():
+            moved = run.escapes().replace(math.inf, math.nan)
+            rows += [("escapes", group.label, seed, *one, math.nan) for one in moved.items()]
+            for line in lines.under:
+                series = f"{group.label} on the {line.order}-body line"
+                dwell = run.dwell(line.loss)
+                rows.append(("plateaus", series, seed, line.order, dwell, math.nan))
+    return _frame(rows)
+
+
+def _frame(rows: list[tuple]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=style.COLUMNS).astype({"seed": str, "x": float})
+
+
+# --- Claims ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MoreOften(Comparison):
+    """The excess of a share of runs over that of others; p values of Fisher's exact test.
+
+    more, fewer: one-sided, that so many or more of the first runs, or so few, would be seen if both
+    shares were one.
+    """
+
+    more: float = math.nan
+    fewer: float = math.nan
+    deviations: float = EXACT
+
+    def verdict(self, deviations=None):
+        from scipy.special import ndtr
+
+        rare = ndtr(-(deviations or self.deviations))
+        return "yes" if self.more < rare else "no" if self.fewer < rare else "undecided"
+
+    def __str__(self):
+        return f"{super().__str__()}, p = {self.more:.2g} (Fisher, one-sided)"
+
+
+def arrivals(found: Staircase) -> list[Comparison]:
+    """The share of the deepest network's seeds that come down to the true conditionals."""
+    group, start = found.deepest, found.lines.descending[-2]
+    label = f"{group.label}: comes {REACHED:.0%} of the way from {start.name} to the true line"
+    return [share(label, group.count("reached"), len(group.runs))]
+
+
+def layer_order(found: Staircase) -> list[Comparison]:
+    """The last layer moves first; the paper's order is from the last to the first."""
+    group = found.deepest
+    if group.layers < 2:
+        return []
+    last_first, downward = [], []
+    for run in group.runs.values():
+        *others, last = moved = run.escapes().sort_index().tolist()
+        # Checkpoints tell two layers apart unless both moved between the same two.
+        if math.isfinite(last) and last not in others:
+            last_first.append(last < min(others))
+        if sum(map(math.isfinite, moved)) >= len(moved) - 1 and len(set(moved)) == len(moved):
+            downward.append(all(later > sooner for later, sooner in pairwise(moved)))
+    return [
+        always(f"{group.label}: the last layer moves first", last_first),
+        always(f"{group.label}: layers move from the last to the first", downward),
+    ]
+
+
+def recipes(found: Staircase) -> list[Comparison]:
+    """Another recipe reaches the data's order in a larger share of the seeds than the first."""
+    from scipy.stats import fisher_exact
+
+    first, parts = found.deepest, []
+    ours, of_ours = first.count("reached"), len(first.runs)
+    for group in found.protocols:
+        count, runs = group.count("reached"), len(group.runs)
+        counts = [[count, runs - count], [ours, of_ours - ours]]
+        more, fewer = (fisher_exact(counts, side).pvalue for side in ("greater", "less"))
+        label = (
+            f"share of {group.label} ({count} of {runs} seeds) less that of {first.label} "
+            f"({ours} of {of_ours})"
+        )
+        parts.append(MoreOften(label, count / runs - ours / of_ours, more=more, fewer=fewer))
+    return parts
+
+
+SEEDS = (
+    f"at least {SOME:.0%} of the seeds do, by the exact 95 % interval of their share (Clopper and "
+    f"Pearson)"
+)
+LAYER_ORDER = (
+    "The last layer moves first, then the others down to the first (figure 2c)",
+    layer_order,
+    f"every seed does in which checkpoints tell (mean square displacement above {MOVED:g}), of at "
+    f"least {ENOUGH}",
+)
+RECIPES = (
+    "Another training recipe reaches the order of the data in more of its seeds",
+    recipes,
+    "the share of seeds is larger by Fisher's exact test, one-sided at 2.5 % either way",
+)
+BEYOND = ("recipes",)  # names of statements that the paper does not make
+OF_FIRST_RECIPE = {
+    "three-layers": (
         "The deepest network comes to the true conditionals (figure 2b)",
-        judged.arrivals(found),
-        judged.SEEDS,
-    )
-    return [arrivals, judged.layers_claim(found, "fig2_seeds"), *recipes]
+        arrivals,
+        SEEDS,
+    ),
+    "layer-order": LAYER_ORDER,
+}
+
+
+def claims(tables: Tables) -> list[Claim]:
+    """Recipes against each other; of the first one what no other figure has."""
+    statements = {"recipes": RECIPES} if tables.reported else OF_FIRST_RECIPE | {"recipes": RECIPES}
+    return claims_of("fig2_seeds", statements, [tables.found])
+
+
+def claims_of(
+    figure: str, statements: Mapping[str, Statement], sources: Sequence[Staircase]
+) -> list[Claim]:
+    """Records of statements about all sources; not run where losses are not of the same tokens.
+
+    Those beyond the paper are left out where there is nothing to compare.
+    """
+    found = []
+    scope = "; ".join(one.scope for one in sources)
+    mixed = next((one for one in sources if len(one.predictions) > 1), None)
+    for name, (text, compare, rule) in statements.items():
+        id, beyond = f"simplicity/{figure}/{name}", name in BEYOND
+        parts = [part for source in sources for part in compare(source)]
+        if beyond and not parts:
+            continue
+        if mixed:
+            tested = " and ".join(map(str, mixed.predictions))
+            reason = f"runs and lines of {mixed.name} are tested on {tested} held-out tokens"
+            found.append(records.not_run(id, text, reason, scope, beyond))
+        else:
+            found.append(records.judged(id, text, parts, scope, rule, beyond=beyond))
+    return found
+
+
+# --- The picture ----------------------------------------------------------------------------------
 
 
 @style.in_house_style
 def draw(tables: Tables):
     """A panel of losses for the deepest network by each recipe, each seed coloured by its end."""
-    panels, groups, lines = staircase_panels, tables.groups, tables.found.lines
+    found, lines = tables.found, tables.found.lines
+    groups = [found.deepest, *found.protocols]
     columns = min(len(groups), COLUMNS)
     rows = -(-len(groups) // columns)
     figure = style.new(2, 2.3 * rows + 1.0)
     places = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
     for axes, group in zip(places, groups, strict=False):
-        panels.draw_losses(axes, tables.drawn, [group], lines, by_end=True)
-        reached = group.counts(lines)["reached"]
-        count = f"{reached} of {len(group.runs)} seeds reach order {lines.truth.order}"
-        axes.set(title=f"{group.label}: {count}", xlabel="training epoch")
+        draw_losses(axes, [group], lines, by_end=True)
+        reached = f"{group.count('reached')} of {len(group.runs)} seeds"
+        title = f"{group.label}: {reached} reach order {lines.truth.order}"
+        axes.set(title=title, xlabel="training epoch")
     for axes in places[len(groups) :]:
         axes.axis("off")
     for axes in places[::columns]:
         axes.set_ylabel("held-out loss (nats per token)")
-    panels.label_lines(places[len(groups) - 1], lines)
-    figure.legend(
-        handles=panels.class_handles(groups, lines),
-        title=panels.class_title(groups),
-        alignment="left",
-        loc="outside lower center",
-        ncols=3,
-    )
+    label_lines(places[len(groups) - 1], lines)
+    legend_of_ends(figure, lines, groups, loc="outside lower center", ncols=3)
     return figure
 
 
+def draw_losses(axes, groups: Sequence[Group], lines: Lines, by_end: bool = False) -> None:
+    """Loss curves of all seeds and the reference lines.
+
+    The chosen seed of each group is thick; or, `by_end`, every curve has the colour of its end.
+    """
+    draw_lines(axes, lines)
+    for group in groups:
+        seeds = f"{len(group.runs)} seed{'s' if len(group.runs) > 1 else ''}"
+        for seed, run in group.runs.items():
+            colour, looks = order_colour(group.layers + 1), dict(linewidth=0.7, alpha=0.7)
+            if by_end:
+                colour = lines.classes[group.ends[seed]].colour
+            elif seed == group.chosen:
+                looks = dict(linewidth=1.8, zorder=3, label=f"{group.label} ({seeds})")
+            axes.plot(run.curve["epoch"], run.curve["loss"], color=colour, **looks)
+    axes.set_xlim(0, None)
+
+
+def draw_lines(axes, lines: Lines) -> None:
+    """The reference lines; the axis of losses, from below the lowest to above the highest."""
+    for line in lines.all:
+        dashes = ":" if line == lines.truth else "--"
+        axes.axhline(line.loss, color=_colour(line, lines), linestyle=dashes, linewidth=1.0)
+    values = [line.loss for line in lines.all]
+    pad = 0.06 * (max(values) - min(values)) or 0.01
+    axes.set_ylim(min(values) - pad, max(values) + pad)
+
+
+def label_lines(axes, lines: Lines) -> None:
+    """The lines' names and values at the right edge."""
+    named = [(f"{one.name} {one.loss:.4f}", one.loss, _colour(one, lines)) for one in lines.all]
+    style.label_right(axes, named, APART)
+
+
+def _colour(line: Line, lines: Lines) -> str:
+    """Black for the true conditionals, grey for single sites, else the order's colour."""
+    if line == lines.truth:
+        return "black"
+    return NOWHERE if line.order == 1 else order_colour(line.order)
+
+
+def legend_of_ends(place, lines: Lines, groups: Sequence[Group], *others, **looks) -> None:
+    """A mark for each class that occurs, and for each line, with the numbers of runs.
+
+    place: figure or axes. The title has the groups, two a line.
+    """
+    from matplotlib.lines import Line2D
+
+    handles = []
+    for kind, end in lines.classes.items():
+        counts = [group.count(kind) for group in groups]
+        if any(counts) or end.marker == "o":
+            label = f"{' | '.join(map(str, counts))}  {end.words}"
+            handles.append(Line2D([], [], label=label, **end.looks))
+    names = [f"{group.label} ({len(group.runs)})" for group in groups]
+    pairs = [" | ".join(names[at : at + 2]) for at in range(0, len(names), 2)]
+    title = "runs of " + " |\n".join(pairs)
+    place.legend(handles=[*handles, *others], title=title, alignment="left", **looks)
+
+
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     source, runs = inputs.source, [inputs.networks[-1], *inputs.protocols]
     recipes = "; ".join(f"*{one.runs[0].model}*, {one.recipe}" for one in runs)
     return (

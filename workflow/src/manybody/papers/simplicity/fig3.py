@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -23,13 +22,14 @@ from manybody.papers.simplicity.students import (
     Pair,
     Run,
     StudentFigure,
-    StudentInputs,
     Test,
     agreement,
     read_evaluated,
 )
+from manybody.papers.simplicity.students import StudentInputs as Inputs
 
 VERBATIM = 0.01  # share of test blocks that may stand in the training text
+EMPTY = {"linestyle": "--", "markerfacecolor": "white"}  # looks of a curve beside a full one
 
 
 class PairedChains(Options):
@@ -77,31 +77,19 @@ class Block(StudentFigure):
                 )
 
 
-class Inputs(StudentInputs):
-    """Generators, their chains, and a student that is tested on them."""
-
-
-class Curve(NamedTuple):
-    """Rows of what is drawn, and legend, colour, line and marker."""
-
-    rows: pd.DataFrame
-    looks: dict
+Curve = tuple[pd.DataFrame, dict]  # rows of what is drawn; legend, colour, line and marker
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What is drawn, the same by panel and curve, and comparisons by statement."""
+    """The rows that are drawn, also by panel and curve; comparisons by the name of their claim."""
 
     drawn: pd.DataFrame
     panels: dict[str, list[Curve]]
     energy: str
     network: str
     scope: str
-    quality: list[Comparison]
-    settled: list[Comparison]
-    samples: list[Comparison]
-    sweeps: list[Comparison]
-    verbatim: list[Comparison]
+    parts: dict[str, list[Comparison]]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -122,80 +110,71 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
         "b": [_score(one) for one in shown],
         "c": _sweeps(student, block),
     }
-    generators = [runs[name] for name in block.generators]
-    judged = [(one, sweep) for one in shown for sweep in _judged_sweeps(one)]
+    judged = [(one, sweep) for one in shown for sweep in sorted({min(20, _end(one)), _end(one)})]
     return Tables(
-        style.gathered([curve.rows for curves in panels.values() for curve in curves]),
+        style.gathered([rows for curves in panels.values() for rows, _ in curves]),
         panels,
         shown[0].about["energy"],
         labels.network(student.about["description"]),
         labels.scale(student.about, 1),
-        _better(generators, block.test),
-        [one.settled(sweep) for one, sweep in judged],
-        _samples(runs, chains, block, judged),
-        [part for pair in block.pairs for part in _same_losses(student, pair, block)],
-        _verbatim(chains),
+        {
+            "quality": _better([runs[name] for name in block.generators], block.test),
+            "settled": [one.settled(sweep) for one, sweep in judged],
+            "sweeps": _same_losses(student, block),
+            "samples": _samples(runs, chains, block, judged),
+            "new-text": _verbatim(chains),
+        },
     )
 
 
-def _judged_sweeps(chains: Chains) -> list[int]:
-    last = int(chains.trace["sweep"].max())
-    return sorted({min(20, last), last})
+def _end(chains: Chains) -> int:
+    return int(chains.trace["sweep"].max())
 
 
 # --- What is drawn -------------------------------------------------------------------------------
 
 
-def _quality(runs: dict, block: Block) -> list[Curve]:
+def _quality(runs: dict[str, Evaluated], block: Block) -> list[Curve]:
     """Losses of generators on test text."""
     wide, found = block.wide_generator, []
     for name in [*block.generators, *([wide] if wide else [])]:
-        run = runs[name]
-        label = _label(run, rank=name == wide)
-        looks = {"label": label, "color": style.generator_colour(run.about["description"])}
-        looks["marker"] = "o"
+        description = runs[name].about["description"]
+        label, looks = labels.generator(description), {"marker": "o"}
         if name == wide:
-            looks |= {"linestyle": "--", "marker": "s", "markerfacecolor": "white"}
-        found.append(Curve(_losses("a", label, run, block.test), looks))
+            label += f", rank {description.get('rank') or 'full'}"
+            looks = EMPTY | {"marker": "s"}
+        colour = style.generator_colour(description)
+        found.append(_losses("a", runs[name], block.test, label, color=colour, **looks))
     return found
 
 
-def _label(run: Evaluated, rank: bool = False) -> str:
-    """`n = 2, order 3`, with its rank where that sets it apart."""
-    description = run.about["description"]
-    text = labels.generator(description)
-    return f"{text}, rank {description.get('rank') or 'full'}" if rank else text
-
-
-def _losses(panel: str, label: str, run: Evaluated, target: str) -> pd.DataFrame:
+def _losses(panel: str, run: Evaluated, target: str, label: str, **looks) -> Curve:
     """A run's loss on a target by step; step 0 has no place on a log axis."""
     curve = run.curves[(run.curves["target"] == target) & (run.curves["step"] > 0)]
     numbers = curve["step"], curve["loss"], curve["loss_se"]
-    return style.points(panel, label, run.about["seed"], *numbers)
+    rows = style.points(panel, label, run.about["seed"], *numbers)
+    return rows, looks | {"label": label}
 
 
 def _score(one: Chains) -> Curve:
     """Mean score of chains by sweep; the legend has R-hat and what is left of the start."""
     description = one.about["generator"]["description"]
-    label, (kept, _) = labels.generator(description), one.kept(int(one.trace["sweep"].max()))
+    label, (kept, _) = labels.generator(description), one.kept(_end(one))
     state = f"$\\hat R$ = {rhat_of(one.trace):.2g}, {kept:.0%} of the start kept"
     looks = {"label": f"{label}\n{state}", "color": style.generator_colour(description)}
     numbers = one.trace["sweep"], one.trace["score"], one.trace["score_se"]
-    return Curve(style.points("b", label, one.about["chain_seed"], *numbers), looks)
+    return style.points("b", label, one.about["chain_seed"], *numbers), looks
 
 
 def _sweeps(student: Evaluated, block: Block) -> list[Curve]:
     """The student's losses on the same chains after fewer and after more sweeps."""
     found = []
     for pair in block.pairs:
-        for target, line, marker in zip(pair, ("-", "--"), ("o", "D"), strict=True):
+        for target, looks in zip(pair, ({"marker": "o"}, EMPTY | {"marker": "D"}), strict=True):
             document = student.targets[target]
-            colour = style.colour(document)
             label = f"{labels.target(document)}, {document['sweep']} sweeps"
-            face = colour if line == "-" else "white"
-            looks = {"label": label, "color": colour, "linestyle": line, "marker": marker}
-            looks["markerfacecolor"] = face
-            found.append(Curve(_losses("c", label, student, target), looks))
+            colour = style.colour(document)
+            found.append(_losses("c", student, target, label, color=colour, **looks))
     return found
 
 
@@ -204,14 +183,13 @@ def _sweeps(student: Evaluated, block: Block) -> list[Curve]:
 
 def _better(generators: list[Evaluated], test: str) -> list[Comparison]:
     """Losses on test text, of each generator less that of the next, paired by sequence."""
-    return [
-        records.above(
-            f"test loss of {_label(worse)} less that of {_label(better)}",
-            *files.paired_difference(_last(better, test), _last(worse, test)),
-            deviations=records.STRICT,
-        )
-        for worse, better in pairwise(generators)
-    ]
+    found = []
+    for worse, better in pairwise(generators):
+        names = [labels.generator(run.about["description"]) for run in (worse, better)]
+        difference = files.paired_difference(_last(better, test), _last(worse, test))
+        label = f"test loss of {' less that of '.join(names)}"
+        found.append(records.above(label, *difference, deviations=records.STRICT))
+    return found
 
 
 def _last(run: Evaluated, target: str) -> pd.DataFrame:
@@ -223,26 +201,28 @@ def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[Compa
     tested = {name: chains[name] for name in block.chains}
     agreements = []
     for paired in block.twins:
-        run = runs[paired.evaluation]
-        names = paired.text, paired.noise
+        run, names = runs[paired.evaluation], (paired.text, paired.noise)
         clones = [run.targets[name]["clone"] for name in names]
         tested |= {name: chains[name] for name in clones}
         losses = tuple(_last(run, name) for name in names)
-        both = (chains[name] for name in clones)
-        agreements += agreement(*both, losses, run.targets[paired.text]["sweep"])
+        both, sweep = (chains[name] for name in clones), run.targets[paired.text]["sweep"]
+        agreements += agreement(*both, losses, sweep)
     left = [one.forgotten(sweep) for one, sweep in judged]
     return [*(one.mixed() for one in tested.values()), *left, *agreements]
 
 
-def _same_losses(student: Evaluated, pair: list[str], block: Block) -> list[Comparison]:
-    documents = [student.targets[target] for target in pair]
-    fewer, more = (document["sweep"] for document in documents)
-    label = f"{student.labels[pair[0]]}, {more} against {fewer} sweeps"
-    return learning.similar_losses(label, student, *pair, block.control, paired=True)
+def _same_losses(student: Evaluated, block: Block) -> list[Comparison]:
+    """The student's losses after more sweeps against those after fewer, for each pair."""
+    found = []
+    for pair in block.pairs:
+        fewer, more = (student.targets[target]["sweep"] for target in pair)
+        label = f"{student.labels[pair[0]]}, {more} against {fewer} sweeps"
+        found += learning.similar_losses(label, student, *pair, block.control, paired=True)
+    return found
 
 
 def _verbatim(chains: dict[str, Chains]) -> list[Comparison]:
-    """Of the texts that chains start from the share of test blocks that the training text has."""
+    """For the texts that chains start from, the share of test blocks that the training text has."""
     shares = {
         one.about["source"]: one.about["overlap"]["verbatim"]
         for one in chains.values()
@@ -252,49 +232,45 @@ def _verbatim(chains: dict[str, Chains]) -> list[Comparison]:
     return [records.below(f"{name}: {label}", x, 0.0, VERBATIM) for name, x in shares.items()]
 
 
+STATEMENTS = {  # by name the statement and its rule
+    "quality": (
+        "A generator of higher order is better, and BERT is best (figure 3a)",
+        "its loss on the same test sequences is lower by three standard errors",
+    ),
+    "settled": (
+        "The chains' scores settle (figure 3b)",
+        f"the score moves by less than {DRIFT:.0%} of its total change in the last "
+        f"quarter of the sweeps",
+    ),
+    "sweeps": (
+        "The losses on clones of 20 and of 70 sweeps are the same (figure 3c)",
+        f"the losses differ by less than {learning.SIMILAR:.0%} at a checkpoint",
+    ),
+    "samples": (
+        "The clones are samples of their models (figure 3b)",
+        f"R-hat is below {RHAT:g}, less than {FORGOTTEN:.0%} of the start "
+        f"is left, chains from text and from noise do not differ by two standard errors",
+    ),
+    "new-text": (
+        "The test text that chains start from is new to the models (figure 3)",
+        f"less than {VERBATIM:.0%} of its blocks stand in the training text",
+    ),
+}
+BEYOND = ("samples", "new-text")  # what the paper does not state
+
+
 def claims(tables: Tables) -> list[records.Claim]:
     """The generators' quality, their chains, and a student's losses on them."""
-    id_, scope = "simplicity/fig3", tables.scope
     return [
         records.judged(
-            f"{id_}/quality",
-            "A generator of higher order is better, and BERT is best (figure 3a)",
-            tables.quality,
-            scope,
-            "its loss on the same test sequences is lower by three standard errors",
-        ),
-        records.judged(
-            f"{id_}/settled",
-            "The chains' scores settle (figure 3b)",
-            tables.settled,
-            scope,
-            f"the score moves by less than {DRIFT:.0%} of its total change in the last "
-            f"quarter of the sweeps",
-        ),
-        records.judged(
-            f"{id_}/sweeps",
-            "The losses on clones of 20 and of 70 sweeps are the same (figure 3c)",
-            tables.sweeps,
-            scope,
-            f"the losses differ by less than {learning.SIMILAR:.0%} at a checkpoint",
-        ),
-        records.judged(
-            f"{id_}/samples",
-            "The clones are samples of their models (figure 3b)",
-            tables.samples,
-            scope,
-            f"R-hat is below {RHAT:g}, less than {FORGOTTEN:.0%} of the start "
-            f"is left, chains from text and from noise do not differ by two standard errors",
-            beyond=True,
-        ),
-        records.judged(
-            f"{id_}/new-text",
-            "The test text that chains start from is new to the models (figure 3)",
-            tables.verbatim,
-            scope,
-            f"less than {VERBATIM:.0%} of its blocks stand in the training text",
-            beyond=True,
-        ),
+            f"simplicity/fig3/{name}",
+            statement,
+            tables.parts[name],
+            tables.scope,
+            rule,
+            beyond=name in BEYOND,
+        )
+        for name, (statement, rule) in STATEMENTS.items()
     ]
 
 
@@ -319,7 +295,7 @@ def draw(tables: Tables):
 
 
 def caption(inputs: Inputs, block: Block) -> str:
-    """What is shown, what the eye sees, how it was made."""
+    """Says what is shown, what the eye sees, how it was made."""
     return (
         "Figure 3: how good the generators are, and whether their chains have settled.\n\n"
         "**(a)** Test loss of each generator by its own step; bands are one standard error over "

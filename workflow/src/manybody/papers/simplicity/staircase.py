@@ -6,9 +6,8 @@ sections 3 and 6)
 """
 
 import math
-from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +16,18 @@ import pandas as pd
 from manybody.io import tables
 from manybody.io.options import Block, Seeds, key, refers
 from manybody.papers import inputs as needed
-from manybody.papers import readings
+from manybody.papers import readings, style
+from manybody.papers.claims import Comparison, near
 from manybody.papers.figure import Adopting, Figure
 from manybody.papers.inputs import Displacements, Trained
 
 ON_LINE = 0.004  # nats per token: a loss this near to a line is on it
 REACHED = 0.8  # share of the way from the line below to the true conditionals
 MOVED = 0.1  # mean square displacement at which a layer has moved
+SOME = 0.25  # share of the seeds
+ENOUGH = 6  # seeds of which all must agree to show a rule: below 3 % by a coin
+EXACT = 1.959964  # standard errors of a normal distribution's interval of 95 %, for exact tests
+NOWHERE = "0.55"  # colour of runs that rest on no line, and of single sites
 
 
 # --- Options and inputs ---------------------------------------------------------------------------
@@ -120,6 +124,23 @@ class Line(NamedTuple):
     train: float = math.nan
 
 
+class End(NamedTuple):
+    """An end that runs have: in words, and the marker and colour of its point."""
+
+    words: str
+    marker: str
+    colour: str
+
+    @property
+    def looks(self) -> dict:
+        """The point: full on a line, empty elsewhere."""
+        on_line = self.marker == "o"
+        face, edge = (self.colour, "white") if on_line else ("white", self.colour)
+        looks = dict(marker=self.marker, color=self.colour, linestyle="", markersize=5)
+        width = 0.5 if on_line else 1.0
+        return looks | dict(markerfacecolor=face, markeredgecolor=edge, markeredgewidth=width)
+
+
 @dataclass
 class Lines:
     """The reference losses: single sites, fits of rising order, the true conditionals."""
@@ -143,7 +164,7 @@ class Lines:
         return self.descending[1:-1]
 
     def fraction(self, loss: float) -> float:
-        """How far `loss` has come from the line below the data's order to the true conditionals.
+        """The share of the way from the line below the data's order to the true one, at `loss`.
 
         NaN where that line is not above the true one: there is no way to go.
         """
@@ -151,9 +172,24 @@ class Lines:
         way = start - self.truth.loss
         return (start - loss) / way if way > 0 else math.nan
 
+    @property
+    def classes(self) -> dict[str, End]:
+        """All classes of `classify`, from the best to the worst end."""
+        order = self.truth.order
+        found = {"reached": End(f"reached the {order}-body region", "o", order_colour(order))}
+        for line in reversed(self.under):
+            words = f"rests on the {line.order}-body line"
+            found[f"on {line.order}"] = End(words, "o", order_colour(line.order))
+        top = f"the {self.under[0].order}-body line" if self.under else "single sites"
+        return found | {
+            "between": End("between lines", "D", NOWHERE),
+            "above": End(f"still above {top}", "^", NOWHERE),
+            "diverged": End("diverged", "x", style.UNBOUNDED),
+        }
+
 
 def classify(end: float, lines: Lines) -> str:
-    """Where a run ended: one of `classes(lines)`.
+    """The class of a run by its end, one of `lines.classes`.
 
     `reached` has come 80 % of the way from the line below the data's order to the true
     conditionals; `on k` is within 0.004 nats of the k-body line (the nearest one); `above` has
@@ -168,12 +204,6 @@ def classify(end: float, lines: Lines) -> str:
         return f"on {nearest.order}"
     top = max((line.loss for line in lines.under), default=lines.marginals.loss)
     return "above" if end > top else "between"
-
-
-def classes(lines: Lines) -> list[str]:
-    """All classes, from the best to the worst end."""
-    resting = [f"on {line.order}" for line in reversed(lines.under)]
-    return ["reached", *resting, "between", "above", "diverged"]
 
 
 @dataclass
@@ -205,25 +235,18 @@ class Trajectory(readings.TrainedRun):
 
 @dataclass
 class Group:
-    """The runs of one network by one recipe, by seed."""
+    """Runs of one network by one recipe, by seed; the seed shown; the class of each run's end."""
 
     model: str
     label: str
+    layers: int
     runs: dict[int, Trajectory]
+    chosen: int
+    ends: dict[int, str]
 
-    @property
-    def layers(self) -> int:
-        return next(iter(self.runs.values())).about["description"]["layers"]
-
-    @property
-    def chosen(self) -> int:
-        """The seed that is shown (`readings.chosen`)."""
-        return readings.chosen(self.runs)
-
-    def counts(self, lines: Lines) -> dict[str, int]:
-        """How many runs ended in each class."""
-        found = Counter(classify(run.end, lines) for run in self.runs.values())
-        return {name: found[name] for name in classes(lines)}
+    def count(self, kind: str) -> int:
+        """The number of runs that ended in this class."""
+        return list(self.ends.values()).count(kind)
 
 
 @dataclass
@@ -246,12 +269,9 @@ class Staircase:
     def groups(self) -> list[Group]:
         return [*self.networks, *self.protocols]
 
-    @cached_property
+    @property
     def deepest(self) -> Group:
-        return max(self.networks, key=lambda group: group.layers)
-
-    def of_depth(self, layers: int) -> Group | None:
-        return next((group for group in self.networks if group.layers == layers), None)
+        return self.networks[-1]
 
     @property
     def scope(self) -> str:
@@ -265,16 +285,16 @@ def read(inputs: Inputs) -> Staircase:
     from manybody.io.sequences import Sequences
 
     held_out = Sequences.open(inputs.held_out.file())
-    references = [
-        readings.TrainedRun(*readings.read_run(run.file())) for run in [*inputs.lines, inputs.truth]
-    ]
-    *fits, truth = map(_line, references)
+    runs = [readings.read_run(run.file()) for run in [*inputs.lines, inputs.truth]]
+    *fits, truth = (_line(*run) for run in runs)
     marginals = Line("single sites", 1, *marginal_loss(held_out.tokens, held_out.vocabulary))
     fits.sort(key=lambda line: line.order)
     lines = Lines(marginals, fits, truth._replace(name=f"true {truth.order}-body"))
-    networks = sorted(map(_group, inputs.networks), key=lambda group: group.layers)
-    protocols = [_group(runs, networks[-1].model) for runs in inputs.protocols]
-    shown = [group.runs[group.chosen] for group in [*networks, *protocols]]
+    networks = [_group(given, lines) for given in inputs.networks]
+    networks.sort(key=lambda group: group.layers)
+    protocols = [_group(given, lines, networks[-1].model) for given in inputs.protocols]
+    curves = [curve for _, curve in runs]
+    curves += [group.runs[group.chosen].curve for group in [*networks, *protocols]]
     return Staircase(
         name=inputs.truth.source,
         sizes=f"L = {held_out.length}, |V| = {held_out.vocabulary}",
@@ -282,31 +302,31 @@ def read(inputs: Inputs) -> Staircase:
         networks=networks,
         protocols=protocols,
         shares=hamiltonian.read_about(inputs.hamiltonian.file())["shares"],
-        predictions=sorted({int(run.curve["tokens"].iloc[-1]) for run in [*references, *shown]}),
+        predictions=sorted({int(curve["tokens"].iloc[-1]) for curve in curves}),
     )
 
 
-def _group(given: Runs, base: str = "") -> Group:
+def _group(given: Runs, lines: Lines, base: str = "") -> Group:
     """The runs of one network, named by what its model's name adds to that of `base`."""
-    moved = tables.read_displacements(given.moved.file())
-    runs = {run.seed: _trajectory(run.file(), moved) for run in given.runs}
-    layers = next(iter(runs.values())).about["description"]["layers"]
+    displacements = tables.read_displacements(given.moved.file())
+    runs = {}
+    for run in given.runs:
+        about, curve = readings.read_run(run.file())
+        moved = displacements[displacements["seed"] == about["seed"]]
+        moved = moved.pivot(index="step", columns="layer", values="value")
+        moved.index = moved.index.map(curve.set_index("step")["epoch"])
+        runs[run.seed] = Trajectory(about, curve, moved)
+    layers = about["description"]["layers"]
     model = given.runs[0].model
     own = model.removeprefix(base).strip("-_.") if base else ""
-    return Group(model, f"n = {layers}{', ' if own else ''}{own}", runs)
+    label = f"n = {layers}{', ' if own else ''}{own}"
+    ends = {seed: classify(run.end, lines) for seed, run in runs.items()}
+    return Group(model, label, layers, runs, readings.chosen(runs), ends)
 
 
-def _trajectory(path: str, moved: pd.DataFrame) -> Trajectory:
-    about, curve = readings.read_run(path)
-    mine = moved[moved["seed"] == about["seed"]]
-    displacement = mine.pivot(index="step", columns="layer", values="value")
-    displacement.index = displacement.index.map(curve.set_index("step")["epoch"])
-    return Trajectory(about, curve, displacement)
-
-
-def _line(run: readings.TrainedRun) -> Line:
-    order, last = run.about["description"]["order"], run.curve.iloc[-1]
-    train = run.about["final"].get("train_loss", math.nan)
+def _line(about: dict, curve: pd.DataFrame) -> Line:
+    order, last = about["description"]["order"], curve.iloc[-1]
+    train = about["final"].get("train_loss", math.nan)
     return Line(f"{order}-body fit", order, float(last["loss"]), float(last["loss_se"]), train)
 
 
@@ -321,3 +341,48 @@ def marginal_loss(tokens: np.ndarray, vocabulary: int) -> tuple[float, float]:
     each = np.take_along_axis(loss, tokens.T.astype(np.int64), axis=1).mean(axis=0)
     error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
     return float(each.mean()), float(error)
+
+
+def order_colour(order: int) -> str:
+    """The colour of an order of interaction."""
+    return style.ORDERS.get(order, style.ORDERS[6])
+
+
+# --- What is judged -------------------------------------------------------------------------------
+
+
+# A statement, the comparisons for it, and the rule of one of them.
+Statement = tuple[str, Callable[[Staircase], list[Comparison]], str]
+
+
+@dataclass(frozen=True)
+class Share(Comparison):
+    """A share of `runs` runs, with the exact interval of Clopper and Pearson."""
+
+    deviations: float = EXACT
+
+    def interval(self, deviations=None):
+        from scipy.special import ndtr
+        from scipy.stats import binomtest
+
+        if self.unusable:
+            return math.nan, math.nan
+        level = 1 - 2 * float(ndtr(-(deviations or self.deviations)))
+        found = binomtest(round(self.value * self.runs), self.runs).proportion_ci(level)
+        return float(found.low), float(found.high)
+
+
+def share(label: str, count: int, runs: int, unusable: str = "") -> Share:
+    """The share of `runs` seeds that do, which must be above a quarter."""
+    value = count / runs
+    error = math.sqrt(value * (1 - value) / runs)
+    label = f"{label} ({count} of {runs} seeds)"
+    return Share(label, value, error, (SOME, math.inf), runs, unusable=unusable)
+
+
+def always(label: str, seen: list[bool]) -> Comparison:
+    """A rule without exception: one seed breaks it, six that keep it are enough for a yes."""
+    value = sum(seen) / len(seen) if seen else math.nan
+    few = f"{len(seen)} seeds tell, {ENOUGH} are needed" if all(seen) and len(seen) < ENOUGH else ""
+    label = f"{label} (in {sum(seen)} of {len(seen)} seeds that tell)"
+    return near(label, value, 0.0, 1.0, 1e-9, unusable=few)
