@@ -396,7 +396,7 @@ def save_dataset(clone: str | Path, folder: str | Path, sequences: str | Path) -
     Traceback (most recent call last):
     manybody.io.atomic.ArtifactError: no.json is not a readable JSON document: ...
     """
-    from manybody.report.data_set import save
+    from manybody.measure.data_set import save
 
     save(clone, folder, sequences)
 

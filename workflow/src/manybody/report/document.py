@@ -11,7 +11,6 @@ from docutils.core import publish_parts
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from PIL import Image
 
-from manybody.data import RUN
 from manybody.io.atomic import atomic
 from manybody.measure import cards as measured
 from manybody.measure import chains
@@ -91,7 +90,7 @@ def write(
         passages={f"{one['source']}-{one['name']}": one["samples"] for one in known},
         generators=measured.generators(config, losses, ngrams),
         rhat=chains.RHAT,
-        run=RUN,
+        run=measured.RUN,
         changes=list(provenance.differences(default, config)),
         facts={
             "Written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",

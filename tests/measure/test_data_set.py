@@ -10,8 +10,7 @@ from tokenizers import Tokenizer, models
 
 import manybody as mb
 from manybody.io.atomic import ArtifactError, sha256
-from manybody.measure import cards
-from manybody.report import data_set
+from manybody.measure import cards, data_set
 from manybody.sampling import metropolis
 
 CORPORA = {
