@@ -100,7 +100,7 @@ class Replica(Threaded):
 
 
 class StateEvolution(Quadrature):
-    """Overlaps, errors and free entropy of two layers of attention against alpha."""
+    """Overlaps and errors of two layers of attention against alpha."""
 
     kind: Literal["multi-index-state-evolution"]
     skip: Positive = key("c, the strength of the skip connection; without one layer 1 is singular.")

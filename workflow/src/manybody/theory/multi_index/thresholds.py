@@ -61,13 +61,13 @@ def second_layer(
     Their number is given: to stop where the error of a few happens to be small would leave errors
     that are too small.
     """
-    found: list[tuple[float, float, float]] = []
+    found: list[tuple[float, float]] = []
     for stream in streams:
         normal = draws(points, stream)
         guess = found[-1][0] if found else onset_guess(setting, normal[:512], weak.first)
         found.append(onset(setting, normal, guess, weak))
     (alpha, variance), errors = mean_error([(each[1], 1 - each[0]) for each in found])
-    each = np.array([alpha for _, alpha, _ in found])
+    each = np.array([alpha for _, alpha in found])
     return Onset(float(alpha), float(errors[0]), float(variance), float(errors[1]), each)
 
 
