@@ -8,7 +8,8 @@ import json
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "src"))
+WORKFLOW = Path(__file__).resolve().parents[2] / "workflow"
+sys.path[:0] = [str(WORKFLOW / "src"), str(WORKFLOW)]
 
 import numpy as np
 
@@ -152,8 +153,8 @@ def pseudolikelihood() -> list:
 
 def channels() -> list:
     """Posteriors of two and three layers (kernels.channel, channel_three)."""
+    from benchmarks.quadrature import draw
     from manybody.theory.multi_index import channel, channel_three
-    from manybody.theory.multi_index.quadrature import draw
 
     found = []
     for skip, activation in [(0.25, "softmax"), (1.0, "softmax"), (2.0, "linear")]:

@@ -336,11 +336,8 @@ def _minima(x: np.ndarray, y: np.ndarray, ridge: float, counts: Sequence[int]) -
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of theory of one entry of the config, and what it was made from.
 
-    entry: `gamma`, `ridge` (lambda of (6), > 0), `length` (L), `alphas` (M / L, rounded to whole
-    M), `realisations` (of G and samples), `sizes` (L of the comparison with the limit),
-    `size_realisations` (of G, at each size), `seed`, `threads` (realisations at once; numbers do
-    not depend on it). x is alpha and seed the realisation unless said otherwise. Quantities, by
-    series:
+    entry: the keys of `config.theory.Replica`; alphas are rounded to whole M. x is alpha and seed
+    the realisation unless said otherwise. Quantities, by series:
 
     - `loss`: eps; simulation, finite L (one unknown), with the same G;
     - `start`: y Var y of a realisation's G, at alpha = 0;

@@ -41,18 +41,14 @@ def cosines(weights: np.ndarray, teacher: np.ndarray) -> np.ndarray:
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of theory of one entry of the config, and what it was made from.
 
-    entry: `skip` (c >= 0), `dimension` (D), `alpha` (samples over D), `batch` (samples; the last
-    of an epoch may be smaller), `repeats` (updates in a row on a batch), `learning_rate`,
-    `weight_decay` (times D), `init_scale` (standard deviation of the student's weights at first),
-    `epochs`, `runs`, `same_teacher` (true: runs differ in their data only; false: also in teacher
-    and start), `seed`, `threads` (runs at once; no number depends on it). Quantities, seed = run:
+    entry: the keys of `config.theory.GradientDescent`. Quantities, seed = run:
 
     - `cosine 1`, `cosine 2`: x epoch, y |w.w*| / (|w| |w*|) of the layer; after every batch in the
       first epochs, then after each epoch;
     - `loss`, series train: x epoch, y mean over it of |y - yhat|_F^2 of a sample, each before the
       updates that saw it.
 
-    Raises `ValueError` for a bad entry, naming key and value, and where weights overflow.
+    Raises `ValueError` where weights overflow.
     """
     shared, own = np.random.SeedSequence(entry["seed"]).spawn(2)
     streams = own.spawn(entry["runs"])

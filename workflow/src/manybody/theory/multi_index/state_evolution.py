@@ -172,10 +172,8 @@ def informed(
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of one entry of the config, and what it was made from.
 
-    entry: `skip` (c), `activation`, `regulariser` (variance added to V in channel and data),
-    `alphas`, `points` (a power of 2) of each of `scrambles` independent scramblings, whose spread
-    gives the errors, `side_information` (strength of the strong start), `seed`, `threads` (numbers
-    do not depend on it). Quantities, by series, x is alpha unless said otherwise:
+    entry: the keys of `config.theory.StateEvolution`. Quantities, by series, x is alpha unless said
+    otherwise:
 
     - `overlap`: Q11, Q22 from near 0, the table; `overlap informed`: from strong side information,
       by iteration of the first scrambling: its difference from the table's of that scrambling is

@@ -123,11 +123,8 @@ def jump(overlaps: Sequence[float], alphas: Sequence[float]) -> tuple[float, flo
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of one entry of the config, and what it was made from.
 
-    entry: `activation`, `skips` (c > 0), `regulariser`, `tolerance_1` (relative standard error of
-    the self-consistent threshold above which it is not `converged`), `points` (a power of 2) of
-    each of `scrambles` scramblings, `seed`, `threads` (numbers do not depend on it). x is c unless
-    said otherwise. Quantities, by series, of a c at which layer 2 is learned first; 1 and 2 are
-    swapped where layer 1 is:
+    entry: the keys of `config.theory.Thresholds`. x is c. Quantities, by series, of a c at which
+    layer 2 is learned first; 1 and 2 are swapped where layer 1 is:
 
     - `alpha_1`: literal, 1/6; self-consistent, with `converged` alpha_1;
     - `alpha_2`: exact;
