@@ -361,7 +361,11 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
                 progress.update(1)
         for size, stream in zip(entry["sizes"], streams[1].spawn(len(entry["sizes"])), strict=True):
             parts += _size(entry, size, np.random.default_rng(stream))
-        parts += _limits(gamma, ridge, np.array(counts) / length)
+        top, _ = peak(gamma, ridge)
+        grid = np.geomspace(counts[0] / length / 2, counts[-1] / length * 2, POINTS)
+        grid = np.union1d(grid, [top]) if math.isfinite(top) else grid
+        for name, independent in (("conditional", False), ("independent teacher", True)):
+            parts.append(rows("curve", name, grid, closed_form(gamma, ridge, grid, independent)))
     return joined(parts, entry)
 
 
@@ -409,15 +413,4 @@ def _size(entry: dict, size: int, generator: np.random.Generator) -> list[pd.Dat
     return [
         rows("size", str(size), np.tile(alphas, len(losses)), losses.ravel(), seed=seeds),
         rows("size limit", str(size), alphas, limit),
-    ]
-
-
-def _limits(gamma: float, ridge: float, alphas: np.ndarray) -> list[pd.DataFrame]:
-    """The curves that need no realisation."""
-    top, _ = peak(gamma, ridge)
-    grid = np.geomspace(alphas[0] / 2, alphas[-1] * 2, POINTS)
-    grid = np.union1d(grid, [top]) if math.isfinite(top) else grid
-    return [
-        rows("curve", name, grid, closed_form(gamma, ridge, grid, independent))
-        for name, independent in (("conditional", False), ("independent teacher", True))
     ]

@@ -18,15 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 
+from manybody.data.vector_loops import SUMS
 from manybody.io.compiled import njit
 from manybody.io.progress import Progress
 from manybody.theory.multi_index.channel_loops import last_index, logistic
 from manybody.theory.rows import joined, rows
 
 FINE = 5  # epochs at the start in which weights are looked at after every batch: layer 2 is fast
-# Sums over D may be taken in any order (that of the machine's vectors), a product and a sum may
-# become one instruction.
-_FLAGS = {"reassoc", "contract", "nsz"}
 
 
 def cosines(weights: np.ndarray, teacher: np.ndarray) -> np.ndarray:
@@ -135,7 +133,7 @@ def visit(weights, tokens, targets, rows, repeats, rate, decay, skip):
     return first
 
 
-@njit(nogil=True, cache=True, fastmath=_FLAGS, forceinline=True)
+@njit(nogil=True, cache=True, fastmath=SUMS, forceinline=True)
 def add_sample(weights, x, y, skip, gradient):
     """Adds sqrt(D) d|y - yhat|_F^2 / dw of one sample to `gradient` (2, D); its |y - yhat|_F^2."""
     size = weights.shape[1]
