@@ -8,13 +8,14 @@ import json
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "src"))
 
 import numpy as np
 
 
 def energy_model() -> list:
-    """Losses of the energy model and their gradients (kernels.energy)."""
+    """Losses of the energy model and their gradients (models.energy)."""
     import torch
 
     from manybody.models import build
@@ -125,7 +126,7 @@ def gibbs() -> list:
 
 
 def potts() -> list:
-    """Samples and energies of Potts models, narrow and wide (sampling.potts_loops)."""
+    """Samples and energies of Potts models, narrow and wide (data.pair_gibbs_loops)."""
     from manybody.data import pair_gibbs
     from manybody.data.hamiltonian import Hamiltonian
 
@@ -151,9 +152,9 @@ def pseudolikelihood() -> list:
 
 
 def channels() -> list:
-    """Posteriors of two and three layers (kernels.channel, channel_three)."""
+    """Posteriors of two and three layers (channel, channel_three)."""
+    from benchmarks.quadrature import draw
     from manybody.theory.multi_index import channel, channel_three
-    from manybody.theory.multi_index.quadrature import draw
 
     found = []
     for skip, activation in [(0.25, "softmax"), (1.0, "softmax"), (2.0, "linear")]:
@@ -169,7 +170,7 @@ def channels() -> list:
 
 
 def descent() -> list:
-    """Stochastic gradient descent on two-layer attention (kernels.sgd)."""
+    """Stochastic gradient descent on two-layer attention (theory.multi_index.sgd)."""
     from manybody.theory.multi_index import sgd
 
     entry = dict(

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import softmax
 
 from benchmarks.multi_index import published
+from benchmarks.quadrature import draw, quadrature, weigh
 from manybody.theory.multi_index import channel
-from manybody.theory.multi_index.quadrature import draw, quadrature, weigh
 
 SKIPS = (0.25, 0.5, 1.0, 2.0, 4.0)
 FULL = np.array([[0.3, 0.15], [0.15, 0.7]])

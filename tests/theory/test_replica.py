@@ -71,8 +71,8 @@ def test_the_six_equations_of_the_specification_have_the_fixed_point_of_one_unkn
         ])  # fmt: skip
         V, q, m = (now + np.array([V, q, m])) / 2
     given = problem(sigma, w, noise, length)
-    assert rp.loss(given, alpha, ridge) == pytest.approx(rho + noise - 2 * m + q, rel=1e-9)
-    assert rp.kappa(given, alpha, ridge) == pytest.approx(ridge / Vh, rel=1e-9)
+    assert rp.loss(given, alpha, ridge) == pytest.approx(rho + noise - 2 * m + q, rel=1e-10)
+    assert rp.kappa(given, alpha, ridge) == pytest.approx(ridge / Vh, rel=1e-10)
 
 
 @pytest.mark.parametrize("alpha", [0.4, 1.0, 3.0])

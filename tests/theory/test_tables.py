@@ -12,7 +12,7 @@ QUANTITIES = {
     "norm with decay, growth, linear law, fastest mode, loss, best linear, rate, symmetric",
     "replica": "loss, start, curve, size, size limit",
     "state-evolution": "overlap, overlap informed, error plug-in, error posterior mean, "
-    "free entropy, threshold, converged, derivative, nishimori",
+    "threshold, converged",
     "layer-2-held": "fixed, converged",
     "thresholds": "alpha_1, alpha_2, alpha_1 difference, converged, first order",
     "three-layers": "overlap, error plug-in, threshold, converged",

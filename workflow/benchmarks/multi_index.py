@@ -13,8 +13,8 @@ import time
 import numpy as np
 from numba import njit
 
+from benchmarks.quadrature import compiled, draw, quadrature, weigh
 from manybody.theory.multi_index import channel
-from manybody.theory.multi_index.quadrature import compiled, draw, quadrature, weigh
 
 OVERLAPS = ((0.0, 0.5), (0.0, 0.9), (0.5, 0.99))
 SKIP = 1.0

@@ -99,42 +99,44 @@ class Replica(Threaded):
             yield "sizes", f"found {self.sizes}; expected rising lengths; sort them"
 
 
-class StateEvolution(Quadrature):
-    """Overlaps, errors and free entropy of two layers of attention against alpha."""
+class TwoLayers(Quadrature):
+    """Keys of two layers of attention."""
 
-    kind: Literal["multi-index-state-evolution"]
-    skip: Positive = key("c, the strength of the skip connection; without one layer 1 is singular.")
     activation: Activation = key("Of both layers.")
     regulariser: NotNegative = key("Variance added to V in channel and data; 0 for none.")
-    alphas: different(Positive) = key("Samples per dimension N / D.")
+
+
+class Informed(TwoLayers):
+    """Keys of fixed points at one c, among others from an informed start."""
+
+    skip: Positive = key("c, the strength of the skip connection; without one layer 1 is singular.")
     side_information: Positive = key(
         "s, strength of the side information that the informed start has."
     )
 
 
-class FixedOverlap(Quadrature):
+class StateEvolution(Informed):
+    """Overlaps and errors of two layers of attention against alpha."""
+
+    kind: Literal["multi-index-state-evolution"]
+    alphas: different(Positive) = key("Samples per dimension N / D.")
+
+
+class FixedOverlap(Informed):
     """Overlap of layer 1 while layer 2 is held at an overlap."""
 
     kind: Literal["multi-index-fixed-overlap"]
-    skip: Positive = key("c, the strength of the skip connection.")
-    activation: Activation = key("Of both layers.")
-    regulariser: NotNegative = key("Variance added to V in channel and data; 0 for none.")
     alpha: Positive = key("Samples per dimension N / D.")
     overlaps: different(Inside) = key("Q22 that are held.")
-    side_information: Positive = key(
-        "s, strength of the side information that the informed start has."
-    )
 
 
-class Thresholds(Quadrature):
+class Thresholds(TwoLayers):
     """Thresholds of two layers of attention against the skip connection."""
 
     kind: Literal["multi-index-thresholds"]
-    activation: Activation = key("Of both layers.")
     skips: different(number(gt=0, le=10)) = key(
         "Values of c; the grids of layer 1 grow as c^4 or so."
     )
-    regulariser: NotNegative = key("Variance added to V in channel and data; 0 for none.")
     tolerance_1: Inside = key(
         "Relative standard error of the threshold of the layer that is learned second up to which "
         "it counts as converged."

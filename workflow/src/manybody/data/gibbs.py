@@ -32,7 +32,7 @@ def sample(
     (chains, L), and the share of visits that changed a colour in each sweep (sweeps,).
     `ValueError` if sites have energies of their own."""
     if hamiltonian.fields is not None:
-        raise ValueError("sites have energies of their own (fields): sampling.potts is for those")
+        raise ValueError("sites have energies of their own (fields): data.pair_gibbs is for those")
     model = prepare(hamiltonian)
     vectors = (0,) * model[0].shape[2]
     length = hamiltonian.length
@@ -70,7 +70,7 @@ def in_parts(
 
 
 def prepare(hamiltonian: Hamiltonian) -> tuple[np.ndarray, ...]:
-    """The `model` of `kernels.gibbs`; in single precision, as the logits are."""
+    """The `model` of `gibbs_loops`; in single precision, as the logits are."""
     order, length, vocabulary = hamiltonian.order, hamiltonian.length, hamiltonian.vocabulary
     subsets = np.moveaxis(site_tuples(length, order - 2), 2, 0)
     weights = np.zeros((length, subsets.shape[2], -(-length // LANES) * LANES), np.float32)

@@ -1,4 +1,4 @@
-"""The compiled loops of `potts`.
+"""The compiled loops of `pair_gibbs`.
 
 The weight of every colour at every site of a chain, exp(logit), is kept. When a site's colour
 changes, the rows of its neighbours are multiplied by two rows of tables, so that a visit takes no

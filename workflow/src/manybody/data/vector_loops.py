@@ -312,10 +312,10 @@ def clear(array):
 
 
 # Sums may be regrouped (by the compiler, once) so that they use vector instructions.
-_SUMS = {"reassoc", "contract", "nsz"}
+SUMS = {"reassoc", "contract", "nsz"}
 
 
-@njit(fastmath=_SUMS, nogil=True, cache=True, forceinline=True)
+@njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)
 def add_rows(total, weights, rows):
     """total (d) += weights (m) @ rows (m, d), four rows at a time."""
     count = len(weights)

@@ -29,7 +29,7 @@ METHOD, RELATIVE, ABSOLUTE = "LSODA", 1e-12, 1e-14
 
 POINTS = 240  # intervals of time at which flows are recorded
 NOISE = 0.3  # sd of what no function of the other tokens predicts
-SMALL = 1e-5  # sd of the entries of B(0) where the linear law (14) is followed
+SMALL = 1e-5  # sd of the entries of B(0) where the linear flow (14) is followed
 LINEAR = 1e-3  # |B| up to which the flow is compared with it
 FADED = 5.0  # lifetimes of a mode that returns to 0, over which its rate is measured
 CHUNK = 10_000  # samples whose products are held at once
@@ -270,8 +270,7 @@ def example(length: int, generator: np.random.Generator) -> np.ndarray:
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of theory of one entry of the config, and what it was made from.
 
-    entry: `length` (L), `time` (the flows' end), `scales` (sd of the entries of B(0)), `decay`,
-    `skewness` (s), `samples` (of the Gaussian control), `seed`. Quantities, by series:
+    entry: the keys of `config.theory.GradientFlow`. Quantities, by series:
 
     - `mode`, `mode (13)`: mode; x the time, y a on an eigenvector of C, from a = B = 0;
     - `mode with decay`, `mode with decay (13)`: the same with weight decay;

@@ -336,11 +336,8 @@ def _minima(x: np.ndarray, y: np.ndarray, ridge: float, counts: Sequence[int]) -
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of theory of one entry of the config, and what it was made from.
 
-    entry: `gamma`, `ridge` (lambda of (6), > 0), `length` (L), `alphas` (M / L, rounded to whole
-    M), `realisations` (of G and samples), `sizes` (L of the comparison with the limit),
-    `size_realisations` (of G, at each size), `seed`, `threads` (realisations at once; numbers do
-    not depend on it). x is alpha and seed the realisation unless said otherwise. Quantities, by
-    series:
+    entry: the keys of `config.theory.Replica`; alphas are rounded to whole M. x is alpha and seed
+    the realisation unless said otherwise. Quantities, by series:
 
     - `loss`: eps; simulation, finite L (one unknown), with the same G;
     - `start`: y Var y of a realisation's G, at alpha = 0;
@@ -364,7 +361,11 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
                 progress.update(1)
         for size, stream in zip(entry["sizes"], streams[1].spawn(len(entry["sizes"])), strict=True):
             parts += _size(entry, size, np.random.default_rng(stream))
-        parts += _limits(gamma, ridge, np.array(counts) / length)
+        top, _ = peak(gamma, ridge)
+        grid = np.geomspace(counts[0] / length / 2, counts[-1] / length * 2, POINTS)
+        grid = np.union1d(grid, [top]) if math.isfinite(top) else grid
+        for name, independent in (("conditional", False), ("independent teacher", True)):
+            parts.append(rows("curve", name, grid, closed_form(gamma, ridge, grid, independent)))
     return joined(parts, entry)
 
 
@@ -412,15 +413,4 @@ def _size(entry: dict, size: int, generator: np.random.Generator) -> list[pd.Dat
     return [
         rows("size", str(size), np.tile(alphas, len(losses)), losses.ravel(), seed=seeds),
         rows("size limit", str(size), alphas, limit),
-    ]
-
-
-def _limits(gamma: float, ridge: float, alphas: np.ndarray) -> list[pd.DataFrame]:
-    """The curves that need no realisation."""
-    top, _ = peak(gamma, ridge)
-    grid = np.geomspace(alphas[0] / 2, alphas[-1] * 2, POINTS)
-    grid = np.union1d(grid, [top]) if math.isfinite(top) else grid
-    return [
-        rows("curve", name, grid, closed_form(gamma, ridge, grid, independent))
-        for name, independent in (("conditional", False), ("independent teacher", True))
     ]

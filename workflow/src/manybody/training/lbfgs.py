@@ -7,7 +7,7 @@ random starts are followed until they are nearly flat, and the best of them to t
 what training leaves: weights, history and, last of all, the manifest.
 
 Sequences may have weights; the training loss is then their weighted mean. One layer of factored
-attention is fitted on a CPU by the compiled `inverse_potts.pseudolikelihood`, whose
+attention is fitted on a CPU by the compiled `pseudolikelihood`, whose
 cost does not grow with the number of heads. Its couplings J_ij(a, b) = sum_h A^h_ij V^h_ab are a
 matrix of L^2 rows and |V|^2 columns of rank H: with as many heads as the rank of that matrix, |V|^2
 at most, it is the full model. Half the squared A and V, which the ridge costs, is at its least the

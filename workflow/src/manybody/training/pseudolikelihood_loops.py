@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from manybody.data.vector_loops import SUMS
 from manybody.io.compiled import njit
 
 GROUP = 64  # sequences whose logits are held at a time
@@ -19,8 +20,6 @@ _INVERSE = 1 / np.log(2)
 _HIGH = 0.693359375
 _LOW = float(np.log(np.longdouble(2)) - np.longdouble(_HIGH))
 _SERIES = tuple(1 / math.factorial(n) for n in range(13, -1, -1))
-# Sums may be regrouped (by the compiler, once) so that they use vector instructions.
-SUMS = {"reassoc", "contract", "nsz"}
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"}, forceinline=True)

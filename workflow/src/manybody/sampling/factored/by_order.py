@@ -27,9 +27,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manybody.data.vector_loops import SUMS
 from manybody.io.compiled import njit
 from manybody.sampling.factored.copies import BATCH, Parameters
-from manybody.sampling.factored.two_layers import SUMS, seen
+from manybody.sampling.factored.two_layers import seen
 
 WEIGHTS = {"raw": (1.0, 1.0, 1.0), "reference": (1.0, 1 / 2, 1 / 3)}  # of F1, F2 and F3
 

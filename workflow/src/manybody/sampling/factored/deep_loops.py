@@ -13,14 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manybody.data.vector_loops import add_rows
+from manybody.data.vector_loops import SUMS, add_rows
 from manybody.io.compiled import njit
 from manybody.sampling import footprint
 from manybody.sampling.factored.any_depth import DeepChains, table
 from manybody.sampling.factored.copies import Parameters, all_copies
-
-# Sums may be regrouped (by the compiler, once) so that they use vector instructions.
-SUMS = {"reassoc", "contract", "nsz"}
 
 
 @njit(fastmath=SUMS, nogil=True, cache=True, forceinline=True)

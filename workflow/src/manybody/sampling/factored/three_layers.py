@@ -18,11 +18,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manybody.data.vector_loops import add_rows
+from manybody.data.vector_loops import SUMS, add_rows
 from manybody.io.compiled import njit
 from manybody.sampling.factored.any_depth import table
 from manybody.sampling.factored.copies import Parameters, all_copies
-from manybody.sampling.factored.deep_loops import SUMS, dot, mix, products, respond
+from manybody.sampling.factored.deep_loops import dot, mix, products, respond
 
 
 class TripleChains:

@@ -17,11 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manybody.data.vector_loops import SUMS
 from manybody.io.compiled import njit
 from manybody.sampling.factored.copies import Parameters
-
-# Sums over tokens may be regrouped (by the compiler, once) so that they use vector instructions.
-SUMS = {"reassoc", "contract", "nsz"}
 
 
 class PairedChains:

@@ -166,35 +166,28 @@ def _crossing_of(places: list[np.ndarray], images: list[np.ndarray]) -> np.ndarr
     return u + np.linalg.lstsq(away, image - u, rcond=1e-3)[0]
 
 
-@dataclass(frozen=True)
-class LastLayer:
-    """The last layer alone: Q33 (m,), alpha (m,), alpha lambda_1 and alpha lambda_2 (m, 2)."""
-
-    overlaps: np.ndarray
-    alphas: np.ndarray
-    rates: np.ndarray
-
-
-def last_layer(setting: Setting, drawn: tuple) -> LastLayer:
-    """The curve alpha(Q33) at Q11 = Q22 = 0, from Q33 = 0 on, where alpha is alpha_3."""
+def last_layer(setting: Setting, drawn: tuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The curve of the last layer alone, from Q33 = 0 on, where alpha is alpha_3: Q33 (m,), alpha
+    (m,), and alpha lambda_1 and alpha lambda_2 (m, 2)."""
     places = np.array((0.0, *TABLE))
     alphas, rates = np.empty(len(places)), np.empty((len(places), 2))
     for k, q in enumerate(places):
         gains, eigenvalues = averages((0, 0, q), setting, drawn)
         alphas[k] = q / (1 - q) / gains[2] if q > 0 else 1 / eigenvalues[2]
         rates[k] = alphas[k] * eigenvalues[:2]
-    return LastLayer(places, alphas, rates)
+    return places, alphas, rates
 
 
-def onsets(curve: LastLayer, setting: Setting, drawn: tuple) -> np.ndarray:
-    """alphas (3,) where layers 1 to 3 start to be learned, from the curve of the last layer alone.
+def onsets(curve: tuple, setting: Setting, drawn: tuple) -> np.ndarray:
+    """alphas (3,) where layers 1 to 3 start to be learned, from the curve of `last_layer`.
 
     Not a number: nowhere up to Q33 = .999, or up to `FAR` times the threshold before. Layers that
     start within .1 % of each other have the same.
     """
-    alphas = np.array([math.nan, math.nan, curve.alphas[0]])
-    u = logit(curve.overlaps[1:])
-    rates = np.log(np.maximum(curve.rates[1:], 1e-6))
+    places, threshold, rates = curve[0][1:], curve[1][0], curve[2][1:]
+    alphas = np.array([math.nan, math.nan, threshold])
+    u = logit(places)
+    rates = np.log(np.maximum(rates, 1e-6))
     crossings = [_crossing(u, rates[:, k]) for k in range(2)]
     first = int(np.argmin(crossings))
     if not math.isfinite(crossings[first]):
@@ -265,10 +258,8 @@ def _secant(function: Callable, a: float, b: float, tolerance: float, span: tupl
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of theory of one entry of the config, and what it was made from.
 
-    entry: `skip` (c of the curves, > 0), `alphas` (N / D, > 0), `skips` (c of the phase diagram,
-    > 0), `points` (samples of a scrambling, a power of 2), `scrambles` (2 or more),
-    `regulariser` (added to V in channel and data, >= 0), `seed`, `threads` (numbers do not depend
-    on them). Quantities, by series, with the standard error of the mean over scramblings:
+    entry: the keys of `config.theory.Deep`. Quantities, by series, with the standard error of the
+    mean over scramblings:
 
     - `overlap`: Q11, Q22, Q33; x alpha; kept below 1 - 1e-4, which stands for perfect recovery;
     - `converged`: 1 if the iteration of all scramblings did, at the same alpha;

@@ -22,10 +22,8 @@ LEAST = 0.01  # Q11 from which a layer that was not learned begins again
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of one entry of the config, and what it was made from.
 
-    entry: `skip` (c), `activation`, `regulariser`, `alpha`, `overlaps` (Q22 that are held),
-    `points` (a power of 2) of each of `scrambles` scramblings, `side_information` (strength of the
-    start), `seed`, `threads` (numbers do not depend on it). x is Q22. Quantities, by series:
-    `fixed`: Q11; `converged`: fixed, 1 or 0.
+    entry: the keys of `config.theory.FixedOverlap`. x is Q22. Quantities, by series: `fixed`: Q11;
+    `converged`: fixed, 1 or 0.
     """
     setting = Setting(entry["skip"], entry["activation"], entry["regulariser"], entry["threads"])
     strength = entry["side_information"]

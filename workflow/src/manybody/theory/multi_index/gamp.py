@@ -239,16 +239,7 @@ def sobol_normals(count: int, generator: np.random.Generator) -> np.ndarray:
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of theory of one entry of the config, and what it was made from.
 
-    entry: `skip` (c >= 0, > 0 with linear attention), `activation` (softmax, which it is where the
-    key is missing, or linear), `dimension` (D), `alphas`, `runs` (teachers and data of their own at
-    each alpha), `iterations` (at most), `damping` (weight of the new values, 1: none),
-    `regulariser` (added to chat in the channel), `noise` (variance added to the indices of the
-    data; the regulariser's for a channel that knows it, 0 for the paper's runs), `init`
-    (`informed` with `overlaps`, those of the two layers; `random` with null), `side_information`
-    (s), `points` (a power of 2, Sobol points of each of SETS sets for the iteration at
-    D -> infinity; 0: leave it out, as it must be with damping, and from a random start without side
-    information, from where it learns nothing), `seed`, `threads` (no number depends on it). Series
-    alpha, x iteration (0: the start), seed = run:
+    entry: the keys of `config.theory.Gamp`. Series alpha, x iteration (0: the start), seed = run:
 
     - `M11`, `M22`, `Q11`, `Q22`; `M12`, `M21`, `Q12`: of `off_diagonal`; `cosine 1`, `cosine 2`:
       M_ll / sqrt(Q_ll |w_l|^2 / D); `error plug-in`: E |g(Z) - g(omega)|_F^2;
@@ -257,8 +248,7 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     - `SE M11`, `SE M22`, `SE Q11`, `SE Q22`: the same iteration at D -> infinity, the mean over
       sets of points and its standard error; none with 0 points.
 
-    A run ends where it has converged; its last row holds from there on. Raises `ValueError` for a
-    bad entry, naming key and value.
+    A run ends where it has converged; its last row holds from there on.
     """
     streams = np.random.SeedSequence(entry["seed"]).spawn(len(entry["alphas"]))
     jobs = []

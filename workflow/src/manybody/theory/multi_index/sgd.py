@@ -18,15 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 
+from manybody.data.vector_loops import SUMS
 from manybody.io.compiled import njit
 from manybody.io.progress import Progress
 from manybody.theory.multi_index.channel_loops import last_index, logistic
 from manybody.theory.rows import joined, rows
 
 FINE = 5  # epochs at the start in which weights are looked at after every batch: layer 2 is fast
-# Sums over D may be taken in any order (that of the machine's vectors), a product and a sum may
-# become one instruction.
-_FLAGS = {"reassoc", "contract", "nsz"}
 
 
 def cosines(weights: np.ndarray, teacher: np.ndarray) -> np.ndarray:
@@ -41,18 +39,14 @@ def cosines(weights: np.ndarray, teacher: np.ndarray) -> np.ndarray:
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of theory of one entry of the config, and what it was made from.
 
-    entry: `skip` (c >= 0), `dimension` (D), `alpha` (samples over D), `batch` (samples; the last
-    of an epoch may be smaller), `repeats` (updates in a row on a batch), `learning_rate`,
-    `weight_decay` (times D), `init_scale` (standard deviation of the student's weights at first),
-    `epochs`, `runs`, `same_teacher` (true: runs differ in their data only; false: also in teacher
-    and start), `seed`, `threads` (runs at once; no number depends on it). Quantities, seed = run:
+    entry: the keys of `config.theory.GradientDescent`. Quantities, seed = run:
 
     - `cosine 1`, `cosine 2`: x epoch, y |w.w*| / (|w| |w*|) of the layer; after every batch in the
       first epochs, then after each epoch;
     - `loss`, series train: x epoch, y mean over it of |y - yhat|_F^2 of a sample, each before the
       updates that saw it.
 
-    Raises `ValueError` for a bad entry, naming key and value, and where weights overflow.
+    Raises `ValueError` where weights overflow.
     """
     shared, own = np.random.SeedSequence(entry["seed"]).spawn(2)
     streams = own.spawn(entry["runs"])
@@ -139,7 +133,7 @@ def visit(weights, tokens, targets, rows, repeats, rate, decay, skip):
     return first
 
 
-@njit(nogil=True, cache=True, fastmath=_FLAGS, forceinline=True)
+@njit(nogil=True, cache=True, fastmath=SUMS, forceinline=True)
 def add_sample(weights, x, y, skip, gradient):
     """Adds sqrt(D) d|y - yhat|_F^2 / dw of one sample to `gradient` (2, D); its |y - yhat|_F^2."""
     size = weights.shape[1]

@@ -9,9 +9,6 @@ with s the strength of side information, 0 unless said. G does not know alpha, s
 read from curves of alpha over Q without iterating (`table`): of the layer that is learned first
 alone, from its exact threshold at Q = 0, and of both, from where the other one starts on the first
 curve. `informed` iterates instead, down from strong side information, as a check.
-
-The free entropy phi(Q) = tr Q / 2 + log det(I - Q) / 2 + alpha E log Z_out is stationary at fixed
-points, as 2 dE log Z_out / dQ = G; it is given less its value at Q = 0.
 """
 
 import logging
@@ -37,7 +34,7 @@ from manybody.theory.multi_index.samples import (
 from manybody.theory.multi_index.table import (
     BOTH,
     SINGLE_LAYER,
-    Table,
+    Curve,
     Weak,
     both,
     onset,
@@ -65,22 +62,14 @@ DEVIATIONS = 3.0  # standard errors that a normal number exceeds as rarely as an
 SHIFT = 2e-3  # of log V, for derivatives
 
 
-def free_entropy(overlaps: Sequence[float], alpha: float, log_z: float) -> float:
-    """phi at Q = diag(overlaps), of E log Z_out = `log_z`."""
-    Q = np.asarray(overlaps, dtype=float)
-    return float((Q.sum() + np.log1p(-Q).sum()) / 2 + alpha * log_z)
-
-
 # --- From strong side information ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """overlaps (2,); E log Z_out there; whether the iteration ended; its jacobian, for a next
-    one."""
+    """overlaps (2,); whether the iteration ended; its jacobian, for a next one."""
 
     overlaps: np.ndarray
-    log_z: float
     converged: bool
     jacobian: np.ndarray | None
 
@@ -110,16 +99,16 @@ def fixed_point(
     before = None
 
     def ask(Q, moving):
-        here = averages(Q, setting, normal)
+        gain = averages(Q, setting, normal).gain
         u = logit(Q[moving])
-        F = np.log(alpha * np.maximum(np.diag(here.gain)[moving], 1e-12)) - u
-        return u, np.minimum(F, top - u), here.log_z
+        F = np.log(alpha * np.maximum(np.diag(gain)[moving], 1e-12)) - u
+        return u, np.minimum(F, top - u)
 
     for _ in range(ITERATIONS):
         moving = (Q > 0) & (np.arange(2) != fixed_layer)
-        u, F, log_z = ask(Q, moving)
+        u, F = ask(Q, moving)
         if np.abs(F).max(initial=0) < TOLERANCE:
-            return Fixed(Q, log_z, True, jacobian)
+            return Fixed(Q, True, jacobian)
         if before is not None:
             du, dF = u - before[0], F - before[1]
             if (size := du @ du) > 0:
@@ -140,7 +129,7 @@ def fixed_point(
             eigenvalue = averages(without, setting, normal).eigenvalue[layer]
             if alpha * eigenvalue < 1 or Q[layer] < NONE**2:
                 Q, jacobian, before = without, None, None
-    return Fixed(Q, log_z, False, None)
+    return Fixed(Q, False, None)
 
 
 def _inverse(jacobian: np.ndarray | None, size: int) -> np.ndarray | None:
@@ -183,24 +172,19 @@ def informed(
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of one entry of the config, and what it was made from.
 
-    entry: `skip` (c), `activation`, `regulariser` (variance added to V in channel and data),
-    `alphas`, `points` (a power of 2) of each of `scrambles` independent scramblings, whose spread
-    gives the errors, `side_information` (strength of the strong start), `seed`, `threads` (numbers
-    do not depend on it). Quantities, by series, x is alpha unless said otherwise:
+    entry: the keys of `config.theory.StateEvolution`. Quantities, by series, x is alpha unless said
+    otherwise:
 
     - `overlap`: Q11, Q22 from near 0, the table; `overlap informed`: from strong side information,
       by iteration of the first scrambling: its difference from the table's of that scrambling is
       added to the mean; `converged`: 1 or 0, from 0 and informed;
     - `error plug-in`, `error posterior mean`: both layers; layer 2 only, or layer 1 only, of the
       one that is learned first;
-    - `free entropy`: less that at Q = 0; from 0 and informed;
     - `threshold`: alpha_1, alpha_2, x c: exact of the layer that is learned first, self-consistent
-      of the other;
-    - `derivative`: 2 d E log Z_out / dlog V along a random direction, less that of G, at a random
-      full Q; `nishimori`: the two estimates of tr V G differ by; x number of the Q.
+      of the other.
 
-    Where one of these identities does not hold, which says that averages are wrong, the document
-    has a sentence on it under `broken`, and it is logged.
+    Where one of the `identities` does not hold at random full Q, which says that averages are
+    wrong, the document has a sentence on it under `broken`, and it is logged.
     """
     with threadpool_limits(1):
         setting = Setting(
@@ -216,24 +200,23 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
         with Progress(steps, "overlaps", f"state evolution, c = {setting.skip:g}") as progress:
             weak = weak_recovery(setting)
             rough = onset_guess(setting, normals[0][:512], weak.first)
-            tables = []
+            curves = []
             for normal in normals:
-                first = single_layer(
+                single = single_layer(
                     SINGLE_LAYER, setting, normal, weak.alpha, alphas[-1], weak.first
                 )
                 start = onset(setting, normal, rough, weak)
-                tables.append(Table(first, both(BOTH, setting, normal, start, alphas[-1], weak)))
+                curves.append((single, both(BOTH, setting, normal, start, alphas[-1], weak)))
                 progress.update(places)
-            later = mean_error([table.both.alphas[0] for table in tables])
+            later = mean_error([pair.alphas[0] for _, pair in curves])
             rows = [
                 ("threshold", f"alpha_{2 - weak.first}", setting.skip, *later),
                 ("threshold", f"alpha_{weak.first + 1}", setting.skip, weak.alpha, math.nan),
             ]
             regular = setting.regulariser > 0
-            each = [read_table(table, alphas, weak, regular) for table in tables]
-            overlaps, alone, phi, reached = zip(*each, strict=True)
+            each = [read_curves(*pair, alphas, weak, regular) for pair in curves]
+            overlaps, alone, reached = zip(*each, strict=True)
             rows += _layers("overlap", alphas, *mean_error(overlaps))
-            rows += _series("free entropy", "from 0", alphas, *mean_error(phi))
             rows += _series("converged", "from 0", alphas, np.all(reached, axis=0))
             progress.update(1)
             far = informed(list(alphas), entry["side_information"], setting, normals[0])
@@ -241,21 +224,17 @@ def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
             Q = np.array([fixed.overlaps for fixed in far])
             if not regular:  # where an iteration is held both layers are known
                 Q[(Q >= 1 - FULL) & (alphas >= PERFECT)[:, None]] = 1.0
-            far_phi = relative_entropies(tables[0], Q, alphas, [fixed.log_z for fixed in far])
-            # All from one scrambling, so that most noise drops out of the difference.
-            usual = np.isfinite(far_phi)
-            far_phi[usual] += mean_error(phi)[0][usual] - phi[0][usual]
+            # Both from one scrambling, so that most noise drops out of the difference.
             Q += mean_error(overlaps)[0] - overlaps[0]
             rows += _layers("overlap informed", alphas, Q)
-            rows += _series("free entropy", "informed", alphas, far_phi)
             progress.update(len(alphas))
             given = {"both layers": overlaps, f"layer {weak.first + 1} only": alone}
             rows += _errors(given, setting, alphas, streams[1])
             progress.update(1)
-            found_identities = _identities(setting, entry, streams[2])
+            broken = broken_identities(_identities(setting, entry, streams[2]))
             progress.update(1)
-    frame, about = listed(rows + found_identities, entry, entry["seed"])
-    if broken := broken_identities(found_identities):
+    frame, about = listed(rows, entry, entry["seed"])
+    if broken:
         log.warning("identities do not hold: %s", "; ".join(broken))
         about["broken"] = broken
     return frame, about
@@ -276,42 +255,26 @@ def _layers(quantity: str, x: np.ndarray, y: np.ndarray, errors=None) -> list[tu
     ]
 
 
-def read_table(
-    table: Table, alphas: np.ndarray, weak: Weak, regular: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Overlaps (m, 2) from near 0, those of the layer that is learned first alone (m, 2),
-    `relative_entropies` (m,) at the former, and whether they are found (m,). Overlaps are 1 from
-    PERFECT on where there is no regulariser; beyond the end of a curve they are those of the end,
-    not found.
+def read_curves(
+    single: Curve, pair: Curve, alphas: np.ndarray, weak: Weak, regular: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Overlaps (m, 2) from near 0, those of the layer that is learned first alone (m, 2), and
+    whether the former are found (m,).
+
+    Overlaps are 1 from PERFECT on where there is no regulariser; beyond the end of a curve they are
+    those of the end, not found.
     """
-    single = read(table.single_layer, weak.first, alphas)
-    pair = read(table.both, 1 - weak.first, alphas)
-    start = table.both.alphas[0]
-    overlaps, first = pair.overlaps.copy(), single.overlaps.copy()
-    log_z = pair.log_z.copy()
-    below = alphas <= start
-    overlaps[below], log_z[below] = first[below], single.log_z[below]
-    zero = alphas <= weak.alpha
+    first = read(single, weak.first, alphas).overlaps
+    overlaps = read(pair, 1 - weak.first, alphas).overlaps
+    below, zero = alphas <= pair.alphas[0], alphas <= weak.alpha
+    overlaps[below] = first[below]
     overlaps[zero], first[zero] = 0.0, 0.0
-    log_z[zero] = table.single_layer.log_z[0]
     if not regular:
         overlaps[alphas >= PERFECT] = 1.0
-        log_z[alphas >= PERFECT] = math.inf
     done = np.isfinite(overlaps).all(axis=1)
-    overlaps[~done], log_z[~done] = table.both.overlaps[-1], table.both.log_z[-1]
-    first[~np.isfinite(first).all(axis=1)] = table.single_layer.overlaps[-1]
-    return overlaps, first, relative_entropies(table, overlaps, alphas, log_z), done
-
-
-def relative_entropies(table: Table, overlaps: np.ndarray, alphas, log_z) -> np.ndarray:
-    """phi (m,) at overlaps (m, 2) less that at Q = 0; infinite where a layer is known perfectly."""
-    reference = table.single_layer.log_z[0]
-    return np.array(
-        [
-            free_entropy(Q, alpha, z) - alpha * reference if (Q < 1).all() else math.inf
-            for Q, alpha, z in zip(overlaps, alphas, log_z, strict=True)
-        ]
-    )
+    overlaps[~done] = pair.overlaps[-1]
+    first[~np.isfinite(first).all(axis=1)] = single.overlaps[-1]
+    return overlaps, first, done
 
 
 def _errors(given: dict[str, tuple], setting: Setting, alphas, seed) -> list[tuple]:
@@ -364,23 +327,16 @@ def _identities(setting: Setting, entry: dict, seed) -> list[tuple]:
     points = max(entry["points"] * entry["scrambles"] // BATCHES, 64)
     points = 2 ** int(math.log2(points))
     normals = [draws(points, stream) for stream in second.spawn(BATCHES)]
-    rows = []
-    for number, Q in enumerate(random_overlaps(first)):
-        derivative, nishimori = identities(Q, setting, normals)
-        rows.append(("derivative", "2 dlogZ/dQ - G", number, *derivative))
-        rows.append(("nishimori", "", number, *nishimori))
-    return rows
+    return [identities(Q, setting, normals) for Q in random_overlaps(first)]
 
 
-def broken_identities(rows: list[tuple]) -> list[str]:
-    """A sentence on each identity whose largest difference, in its standard errors, is above what
-    the largest of so many Student's t passes as rarely as a normal number passes DEVIATIONS."""
+def broken_identities(each: list[tuple]) -> list[str]:
+    """A sentence on each of the `identities` at several Q whose largest difference, in its standard
+    errors, is above what the largest of so many Student's t passes as rarely as a normal number
+    passes DEVIATIONS."""
+    texts = "2 d(E log Z_out)/dQ = G(Q)", "E g g' = T/V - E[sum_t Cov]/V^2"
     found = []
-    for quantity, text in (
-        ("derivative", "2 d(E log Z_out)/dQ = G(Q)"),
-        ("nishimori", "E g g' = T/V - E[sum_t Cov]/V^2"),
-    ):
-        pairs = [(y, error) for name, _, _, y, error in rows if name == quantity]
+    for text, pairs in zip(texts, zip(*each, strict=True), strict=True):
         # Two estimators that agree to rounding have no error to divide by.
         scaled = [abs(y / error) if y else 0.0 for y, error in pairs]
         most = -stdtrit(BATCHES - 1, ndtr(-DEVIATIONS) / len(scaled))

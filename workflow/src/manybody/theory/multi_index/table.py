@@ -113,11 +113,10 @@ def _overlaps(own: float, other: float, first: int) -> np.ndarray:
 @dataclass(frozen=True)
 class Curve:
     """Fixed points of one scrambling, from the first to the last that was asked for: overlaps
-    (m, 2), alpha (m,), log_z (m,)."""
+    (m, 2) and alpha (m,)."""
 
     overlaps: np.ndarray
     alphas: np.ndarray
-    log_z: np.ndarray
 
 
 def single_layer(
@@ -130,13 +129,12 @@ def single_layer(
 ) -> Curve:
     """Layer `first` with the other one at 0. threshold: alpha at Q = 0. Beyond `places` 1 - Q is
     halved until alpha is above `top` or 1 - Q below LEAST."""
-    found = [(np.zeros(2), threshold, averages((0, 0), setting, normal).log_z)]
+    found = [(np.zeros(2), threshold)]
     waiting = list(places)
     while waiting:
         q = waiting.pop(0)
         Q = _overlaps(q, 0, first)
-        here = averages(Q, setting, normal)
-        found.append((Q, q / (1 - q) / here.gain[first, first], here.log_z))
+        found.append((Q, q / (1 - q) / averages(Q, setting, normal).gain[first, first]))
         if not waiting and found[-1][1] < top and (1 - q) / 2 > LEAST:
             waiting = [(1 + q) / 2]
     return Curve(*(np.array(part) for part in zip(*found, strict=True)))
@@ -188,12 +186,9 @@ def noise_at_zero(setting: Setting, normal: np.ndarray, weak: Weak) -> Noise:
     return Noise(math.log(weak.alpha) - alpha, math.log(weak.eigenvalue[1 - first]) - eigenvalue)
 
 
-def onset(
-    setting: Setting, normal: np.ndarray, guess: float, weak: Weak
-) -> tuple[float, float, float]:
+def onset(setting: Setting, normal: np.ndarray, guess: float, weak: Weak) -> tuple[float, float]:
     """The start of the layer that is learned second on the curve of the first alone: the overlap of
-    the first, alpha and E log Z_out, of alpha lambda = 1 (self-consistent). guess: of the overlap.
-    """
+    the first and alpha, of alpha lambda = 1 (self-consistent). guess: of the overlap."""
     first = weak.first
     noise = noise_at_zero(setting, normal, weak) if guess < FADED else Noise(0.0, 0.0)
 
@@ -203,32 +198,32 @@ def onset(
         share = noise.weight(q)
         alpha = w - math.log(here.gain[first, first]) + share * noise.alpha
         eigenvalue = math.log(here.eigenvalue[1 - first]) + share * noise.eigenvalue
-        return [alpha + eigenvalue, alpha, here.log_z]
+        return [alpha + eigenvalue, alpha]
 
     if guess < NEAR_ZERO:  # F is flat in logit Q: a bracket, whose lower end is below 0 exactly
         ends = logit(SMALLEST), logit(FADED)
         w = brentq(lambda w: crossing(w)[0], *ends, xtol=1e-3)
-        _, alpha, log_z = crossing(w)
+        _, alpha = crossing(w)
     else:
-        w, (_, alpha, log_z) = solve(crossing, logit(guess))
-    return float(expit(w)), math.exp(alpha), float(log_z)
+        w, (_, alpha) = solve(crossing, logit(guess))
+    return float(expit(w)), math.exp(alpha)
 
 
 def both(
     places: Sequence[float],
     setting: Setting,
     normal: np.ndarray,
-    onset_point: tuple[float, float, float],
+    onset_point: tuple[float, float],
     top: float,
     weak: Weak,
 ) -> Curve:
     """Both layers, by the overlap of the one that is learned second, from the `onset_point` of
     `onset` at 0 on. Beyond `places` 1 - Q is divided by 1.5 until alpha is above `top`, as it comes
     to be where V has a regulariser."""
-    own, alpha, log_z = onset_point
+    own, alpha = onset_point
     first, second = weak.first, 1 - weak.first
     noise = noise_at_zero(setting, normal, weak) if own < FADED else Noise(0.0, 0.0)
-    found = [(_overlaps(own, 0, first), alpha, log_z)]
+    found = [(_overlaps(own, 0, first), alpha)]
     waiting = list(places)
     last, slope = (0.0, logit(own)), 0.0
     while waiting:
@@ -241,23 +236,15 @@ def both(
             share = noise.weight(p, q)
             alpha = w - math.log(here.gain[first, first]) + share * noise.alpha
             other = logit(q) - math.log(here.gain[second, second]) - share * noise.eigenvalue
-            return [alpha - other, alpha, here.log_z]
+            return [alpha - other, alpha]
 
-        w, (_, alpha, log_z) = solve(ask, last[1] + slope * (there - last[0]))
-        found.append((_overlaps(expit(w), q, first), math.exp(alpha), log_z))
+        w, (_, alpha) = solve(ask, last[1] + slope * (there - last[0]))
+        found.append((_overlaps(expit(w), q, first), math.exp(alpha)))
         slope, last = (w - last[1]) / (there - last[0]), (there, w)
         more = setting.regulariser > 0 and found[-1][1] < top and 1 - q > 1e-3
         if not waiting and more:
             waiting = [1 - (1 - q) / 1.5]
     return Curve(*(np.array(part) for part in zip(*found, strict=True)))
-
-
-@dataclass(frozen=True)
-class Table:
-    """Both curves of one scrambling."""
-
-    single_layer: Curve
-    both: Curve
 
 
 def read(curve: Curve, layer: int, alphas: Sequence[float]) -> Curve:
@@ -271,5 +258,4 @@ def read(curve: Curve, layer: int, alphas: Sequence[float]) -> Curve:
     reached = np.maximum.accumulate(PchipInterpolator(place, np.log(curve.alphas))(fine))
     keep = np.concatenate([[True], np.diff(reached) > 0])
     at = np.interp(np.log(alphas), reached[keep], fine[keep], left=math.nan, right=math.nan)
-    others = PchipInterpolator(place, np.column_stack([t, curve.log_z]))(at)
-    return Curve(-np.expm1(-others[:, :2]), np.asarray(alphas), others[:, 2])
+    return Curve(-np.expm1(-PchipInterpolator(place, t)(at)), np.asarray(alphas))

@@ -61,13 +61,13 @@ def second_layer(
     Their number is given: to stop where the error of a few happens to be small would leave errors
     that are too small.
     """
-    found: list[tuple[float, float, float]] = []
+    found: list[tuple[float, float]] = []
     for stream in streams:
         normal = draws(points, stream)
         guess = found[-1][0] if found else onset_guess(setting, normal[:512], weak.first)
         found.append(onset(setting, normal, guess, weak))
     (alpha, variance), errors = mean_error([(each[1], 1 - each[0]) for each in found])
-    each = np.array([alpha for _, alpha, _ in found])
+    each = np.array([alpha for _, alpha in found])
     return Onset(float(alpha), float(errors[0]), float(variance), float(errors[1]), each)
 
 
@@ -123,11 +123,8 @@ def jump(overlaps: Sequence[float], alphas: Sequence[float]) -> tuple[float, flo
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of one entry of the config, and what it was made from.
 
-    entry: `activation`, `skips` (c > 0), `regulariser`, `tolerance_1` (relative standard error of
-    the self-consistent threshold above which it is not `converged`), `points` (a power of 2) of
-    each of `scrambles` scramblings, `seed`, `threads` (numbers do not depend on it). x is c unless
-    said otherwise. Quantities, by series, of a c at which layer 2 is learned first; 1 and 2 are
-    swapped where layer 1 is:
+    entry: the keys of `config.theory.Thresholds`. x is c. Quantities, by series, of a c at which
+    layer 2 is learned first; 1 and 2 are swapped where layer 1 is:
 
     - `alpha_1`: literal, 1/6; self-consistent, with `converged` alpha_1;
     - `alpha_2`: exact;

@@ -102,14 +102,8 @@ class Classifier:
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The table of theory of one entry of the config, and what it was made from.
 
-    entry: `questions` (path of a file in the TREC label format; or `packages`, with the sha256 of
-    their prose, and `of_each`, sentences of each one's docstrings; or null: no rows), `tokenizer`
-    (path of a BERT vocab.txt or tokenizer.json, or null: one is trained on the questions),
-    `vocabulary` (|V| of that one), `length` (tokens), `width`, `hidden`, `init_scale` (standard
-    deviation of W at first), `held_out` (share of questions, drawn anew for each run), `batch`,
-    `learning_rate` and `epsilon` of AdamW (its other numbers are torch's), `epochs`, `runs`,
-    `seed`, `threads` (runs at once; no number depends on it). Quantities, seed = run, x = steps
-    of the optimizer:
+    entry: the keys of `config.theory.Trec`; without questions there are no rows. AdamW's other
+    numbers are torch's. Quantities, seed = run, x = steps of the optimizer:
 
     - `similarity 1`, `similarity 2`: S of the layer to the last iterate;
     - `loss` (nats), `accuracy`: on the held-out questions, with standard errors over them.

@@ -365,8 +365,7 @@ def _to_branch(measure, place: np.ndarray) -> np.ndarray:
 def compute(entry: dict) -> tuple[pd.DataFrame, dict]:
     """The thresholds over the skips of a config entry, and what was calculated.
 
-    entry: kind, layers (of 1 and 2), skips, points (Sobol, a power of 2) and scrambles (2 or more)
-    for the first layer of two, seed, threads. Quantities, with x = c:
+    entry: the keys of `config.theory.Untied`. Quantities, with x = c:
 
     - `threshold`, of `L = 1`, `L = 2 last`, `L = 2 first`; `L = 2 first, last known` for c >= 1;
     - `converged`, 1 or 0, of `L = 2 first`.
