@@ -57,8 +57,8 @@ test-all: env ## format, lint and all tests, with the slow ones (hours)
 	$(check)
 	$(TESTS) $(ARGS)
 
-config: env ## the editors' schema and docs/config.md anew, from the typed blocks
-	$(INSIDE) PYTHONPATH=workflow/src python workflow/schemas/document.py
+config: env ## the editors' schema, docs/config.md and docs/results.md anew
+	$(INSIDE) PYTHONPATH=workflow/src:workflow python workflow/schemas/document.py
 
 lock: env ## the locks and conda environments anew, from envs/requirements.in
 	$(INSIDE) python envs/lock.py

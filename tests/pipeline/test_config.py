@@ -275,7 +275,7 @@ def test_every_key_is_described():
 
 
 def test_the_schema_and_the_page_are_those_of_the_typed_blocks():
-    for path, text in document.files().items():
+    for path, text in document.files(CONFIG.parent).items():
         written = (CONFIG.parent / path).read_text(encoding="utf-8")
         assert written == text, f"{path}: run `make config`"
 

@@ -1,4 +1,4 @@
-"""Writes the config's JSON schema (for editors) and docs/config.md from its typed blocks.
+"""Writes the config's JSON schema (for editors), docs/config.md and docs/results.md.
 
     python workflow/schemas/document.py [FOLDER]
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from manybody.config.sentences import alternatives, expectation, written
 from manybody.pipeline.check import NAMED, config_type
+from schemas import results
 
 FIRST = ("kind", "architecture", "name")  # keys that head a table
 SCHEMA, PAGE = Path("workflow/schemas/config.schema.json"), Path("docs/config.md")
@@ -140,14 +141,15 @@ def short(expected: str) -> str:
     return expected
 
 
-def files() -> dict[Path, str]:
-    """Both files by their path in the repository."""
-    return {SCHEMA: json.dumps(schema(), indent=1, ensure_ascii=False) + "\n", PAGE: page()}
+def files(root: Path) -> dict[Path, str]:
+    """The files by their path in the repository `root`."""
+    typed = {SCHEMA: json.dumps(schema(), indent=1, ensure_ascii=False) + "\n", PAGE: page()}
+    return typed | {results.PAGE: results.page(root)}
 
 
 def write(folder: Path) -> None:
-    """Both files, in a repository."""
-    for path, text in files().items():
+    """The files, in a repository."""
+    for path, text in files(folder).items():
         (folder / path).write_text(text, encoding="utf-8")
 
 

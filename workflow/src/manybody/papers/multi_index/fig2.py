@@ -152,13 +152,16 @@ def claims(tables: Tables) -> list[records.Claim]:
     """Which layer is learned first, and whether times are those of the public runs."""
     runs, descent = tables.entries["gamp"], tables.entries["sgd"]
     left = f"GAMP: D = {runs['dimension']}, {runs_of(runs)}, {runs['init']} start"
-    right = f"SGD: D = {descent['dimension']}, {runs_of(descent)}"
+    right = f"SGD: D = {descent['dimension']}, α = {descent['alpha']:g}, {runs_of(descent)}"
+    informed = runs["init"] == "informed"
+    methods = "by gradient descent" if informed else "by message passing and by gradient descent"
+    apart = "; message passing starts informed of both layers, so it is not counted"
     rows = {
         "last-layer-first": dict(
-            statement="The last layer is learned first, by message passing and by gradient "
-            "descent (fig. 2)",
-            scope=right if runs["init"] == "informed" else f"{left}; {right}",
-            rule=f"run by run the cosine of layer 2 passes {LEARNED:g} before that of layer 1",
+            statement=f"The last layer is learned first, {methods} (fig. 2)",
+            scope=right if informed else f"{left}; {right}",
+            rule=f"run by run the cosine of layer 2 passes {LEARNED:g} before that of layer 1"
+            + (apart if informed else ""),
         ),
         "public-times": dict(
             statement="Layers are learned when those of the public runs are (fig. 2)",

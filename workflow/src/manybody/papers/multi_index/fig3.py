@@ -208,11 +208,11 @@ def claims(tables: Tables) -> list[records.Claim]:
     deep, untied = tables.entries["deep"], tables.entries["untied"]
     left = f"three layers, c = {deep['skip']:g}, {curves.sampled(deep)}"
     over_c = f"c = {', '.join(f'{c:g}' for c in sorted({deep['skip'], *deep['skips']}))}"
-    texts = "; ".join(
-        f"{text}, {curves.runs_of(tables.entries[role])}"
+    texts = {
+        text: curves.runs_of(tables.entries[role])
         for role, text in (("docstrings", "docstrings by package"), ("trec", "TREC"))
         if text in tables.stated.values()
-    )
+    }
     no_if = "; no if it is larger with either channel"
     smallest = "the smallest gap over c is above 0 by three standard errors"
     rows = {
@@ -240,8 +240,9 @@ def claims(tables: Tables) -> list[records.Claim]:
             beyond=True,
         ),
         "classifier-first-layer-first": dict(
-            statement="In a classifier of questions the first layer settles first (fig. 3 right)",
-            scope=texts,
+            statement=f"In a classifier ({', '.join(texts)}) the first layer settles first "
+            "(fig. 3 right)",
+            scope="; ".join(f"{text}, {runs}" for text, runs in texts.items()),
             rule=f"run by run layer 1 passes a similarity of {LEARNED:g} before layer 2, in steps",
         ),
         "public-similarities": dict(

@@ -183,7 +183,7 @@ def _comparisons(tables: Tables, simulated: pd.DataFrame) -> dict[str, list[reco
     for fits in weak[:1]:
         passed = partial(crossing, threshold=LEFT_ZERO * tables.optimum)
         label = f"ridge {fits.ridge:g}: M at which the training loss passes "
-        label += f"{LEFT_ZERO * tables.optimum:.3g}"
+        label += f"{LEFT_ZERO * tables.optimum:.3g}, {LEFT_ZERO:.0%} of the optimum"
         left.append(_placed(label, fits.train, passed, tables.window))
     falls = [
         above_zero(

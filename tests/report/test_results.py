@@ -1,0 +1,51 @@
+"""The page of results, which is made of a template and the claim records of the gallery."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from manybody.papers import claims
+from schemas import results
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORD = claims.Claim(
+    "potts/fig3/peak", "The loss | peaks", 41.52, 36.8, 46.3, "M is 28 to 60", "yes", "", ""
+)
+OTHER = claims.not_run("potts/fig2/best", "Rates are best", "one seed")
+FOUND = claims.judged("potts/fig2/more", "More is found", [], "", "it is so", beyond=True)
+
+
+@pytest.fixture
+def root(tmp_path):
+    for file in results.RECORDS.values():
+        path = tmp_path / results.GALLERY / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        claims.write([RECORD, OTHER, FOUND], path)
+    return tmp_path
+
+
+def test_a_field_is_a_number_with_its_interval_or_a_verdict(root):
+    said = results.filled("M = [[potts/fig3/peak]]: [[lab:potts/fig3/peak verdict]]", root)
+    assert said == "M = 41.5 (36.8 to 46.3): *yes*"
+
+
+def test_a_table_has_a_papers_records_and_links_the_picture(root):
+    found = results.filled("[[table potts]]", root).splitlines()[2:]
+    assert found == [
+        "| The loss \\| peaks | **yes** | 41.5 (36.8 to 46.3) | [fig3](gallery/potts-fig3.png) |",
+        "| Rates are best | not-run |  | [fig2](gallery/potts-fig2.png) |",
+    ]
+    assert "More is found" in results.filled("[[beyond]]", root)
+    assert results.filled("[[table simplicity]]", root) == results.HEAD
+
+
+def test_a_record_that_is_not_there_stops_the_page(root):
+    with pytest.raises(KeyError, match="potts/fig3/peek"):
+        results.filled("[[potts/fig3/peek]]", root)
+
+
+def test_links_of_the_page_lead_somewhere():
+    text = (ROOT / results.PAGE).read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (ROOT / "docs" / link).exists(), link

@@ -1,0 +1,69 @@
+"""Fills docs/results.in.md with the claim records in docs/gallery: `make config` writes the page.
+
+A field is `[[run:paper/figure/name]]`, the number of a record with its interval, or
+`[[run:paper/figure/name verdict]]`; without a run it is of the demo. `[[table paper]]` is the table
+of the demo's records of a paper, `[[beyond]]` that of what was found beyond the papers.
+"""
+
+import re
+from pathlib import Path
+
+from manybody.papers import claims
+from manybody.papers.claims import Claim
+
+TEMPLATE, PAGE = Path("docs/results.in.md"), Path("docs/results.md")
+GALLERY = Path("docs/gallery")
+RECORDS = {
+    "": "claims.csv",
+    "lab": "lab/claims.csv",
+    "wikitext": "lab/wikitext-claims.csv",
+    "headline": "headline/claims.csv",
+    "controls": "controls/claims.csv",
+    "paper": "paper/potts-fig3-claims.csv",
+}
+FIELD = re.compile(r"\[\[(?:(\w+):)?([\w/-]+?)(?: (\w[\w-]*))?\]\]")
+HEAD = "| claim | verdict | number | figure |\n| --- | --- | --- | --- |\n"
+
+
+def filled(text: str, root: Path) -> str:
+    """The template's text with its fields filled. `KeyError` names a record that is not there."""
+    records = {
+        run: {claim.id: claim for claim in claims.read(root / GALLERY / file)}
+        for run, file in RECORDS.items()
+    }
+
+    def field(match: re.Match) -> str:
+        run, name, word = match.groups()
+        if name in ("table", "beyond"):
+            return table(records[""].values(), word)
+        claim = records[run or ""][name]
+        if word == "verdict":
+            return f"*{claim.verdict}*"
+        return claims.written(claim.value, claim.low, claim.high)
+
+    return FIELD.sub(field, text)
+
+
+def table(found, paper: str | None) -> str:
+    """Records of one paper, or those beyond the papers, a row each."""
+    rows = [one for one in found if _belongs(one, paper)]
+    return HEAD + "\n".join(map(_row, rows))
+
+
+def _belongs(claim: Claim, paper: str | None) -> bool:
+    return claim.beyond if paper is None else claim.id.startswith(f"{paper}/") and not claim.beyond
+
+
+def _row(claim: Claim) -> str:
+    paper, figure, _ = claim.id.split("/")
+    run = claim.verdict != "not-run"
+    number = claims.written(claim.value, claim.low, claim.high) if run else ""
+    stem = figure if paper == "simplicity" else f"{paper}-{figure}"
+    picture = f"[{figure}](gallery/{stem}.png)"
+    cells = (claim.statement, f"**{claim.verdict}**" if run else claim.verdict, number, picture)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def page(root: Path) -> str:
+    """docs/results.md of a repository."""
+    return filled((root / TEMPLATE).read_text(encoding="utf-8"), root)
