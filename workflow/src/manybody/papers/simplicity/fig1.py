@@ -61,10 +61,11 @@ def tables_of(student: Evaluated, block: Block, claims_reported_by: str | None =
     """The same of a student."""
     unit = 1 / files.steps_per_epoch(student.history)
     series = [(one, one.curve(student, unit=unit)) for one in learning.ladder(student, block)]
-    compared = {}
-    if not claims_reported_by:
-        compared["order-of-learning"] = learning.ordered(student, block.ladder)
-        compared["early-overlap"] = learning.overlap(student, block.ladder, block.control)
+    compared = {
+        "order-of-learning": [*learning.ordered(student, block.ladder)],
+        "early-overlap": [*learning.overlap(student, block.ladder, block.control)],
+    }
+    compared = {} if claims_reported_by else compared
     return Tables(style.gathered([curve for _, curve in series]), series, student, compared)
 
 

@@ -106,9 +106,9 @@ def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> 
         student=student,
         series=series,
         ladder={
-            "order-of-learning": learning.ordered(student, ladder),
-            "early-overlap": learning.overlap(student, ladder, control),
-            "late-losses": learning.late_changes(student, ladder, when),
+            "order-of-learning": [*learning.ordered(student, ladder)],
+            "early-overlap": [*learning.overlap(student, ladder, control)],
+            "late-losses": [*learning.late_changes(student, ladder, when)],
         },
         text={"original-text": learning.still_falling(student, control)},
         controls={name: parts for name, parts in controls.items() if parts},
@@ -143,7 +143,7 @@ def _starts(student: Evaluated, block: Block) -> list[Comparison]:
     test, noise = block.chain_inits
     sweeps = student.targets[test]["sweep"]
     label = f"{student.labels[test]} after {sweeps} sweeps, from noise and from text"
-    return learning.similar_losses(label, student, test, noise, block.control, paired=False)
+    return [*learning.similar_losses(label, student, test, noise, block.control, paired=False)]
 
 
 # --- Claims --------------------------------------------------------------------------------------
@@ -171,7 +171,6 @@ def claims_of(tables: Tables, figure: str, where: str) -> list[records.Claim]:
 @style.in_house_style
 def draw(tables: Tables):
     """Checkpoints of saturation, losses with the accuracy in an inset, late losses by clone."""
-    from matplotlib.lines import Line2D
     from matplotlib.ticker import LogLocator, NullFormatter
 
     figure = style.new(2, 5.2)
@@ -202,7 +201,7 @@ def draw(tables: Tables):
     _draw_late(right, tables)
     band = learning.band(tables.student)
     figure.legend(
-        handles=[Line2D([], [], label=one.label, **one.looks) for one, _ in tables.series],
+        handles=[style.mark(one.label, **one.looks) for one, _ in tables.series],
         loc="outside lower left",
         ncols=2,
         title="\n".join([*map(_ratio, tables.pairs, tables.pairs.values()), band]),

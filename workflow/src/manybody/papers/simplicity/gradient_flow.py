@@ -4,10 +4,9 @@ The numbers are those of `theory.gradient_flow.compute`, whose docstring names t
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 
 from manybody.io.options import key, refers
 from manybody.papers import claims as records
@@ -16,6 +15,7 @@ from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.inputs import Theory
 from manybody.papers.readings import Table
+from manybody.papers.style import Tables
 
 # Okabe and Ito's colours, one a case; the sampled control, which lies on the exact one, is dashed.
 LOOKS = {
@@ -60,21 +60,13 @@ class Inputs(needed.Inputs):
         return cls(theory=Theory(theory=block.theory), entry=config["theory"][block.theory])
 
 
-@dataclass(frozen=True)
-class Tables:
-    """The flows, and what is drawn."""
-
-    drawn: pd.DataFrame
-    flow: Table
-
-
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Modes, deviations, norms, growth, losses and rates, each under its name in a panel."""
     return tables_of(Table.read(inputs.theory.file()))
 
 
 def tables_of(flow: Table) -> Tables:
-    """The tables of a flow."""
+    """The tables of a flow, which is what was found."""
     series = {"a": flow.series("mode"), "b": [""], "c": flow.series("norm"), "d": LOOKS, "e": LOOKS}
     series["f"] = [case for case in LOOKS if not flow.about["decays"][case]]
     parts = [
@@ -88,55 +80,45 @@ def tables_of(flow: Table) -> Tables:
 
 def claims(tables: Tables) -> list[records.Claim]:
     """Gaussian data leave only the linear solution; skewed data let B grow as (14) says."""
-    flow = tables.flow
+    flow = tables.found
     scope = f"L = {flow.entry['length']}, moments of the data, seed {flow.entry['seed']}"
-    found = (
-        (
-            "closed-form",
+    given = {
+        "closed-form": (
             "Without B the modes of a follow their closed form (section 3.1, equation 13)",
             _modes(flow),
             f"the largest difference is below {CLOSED_FORM:g}",
         ),
-        (
-            "gaussian",
+        "gaussian": (
             "Gaussian data leave only the linear solution: B never grows (section 3.1)",
             _rises(flow),
             "the largest relative step of |B|, less that of the weight decay, is not above 0",
         ),
-        (
-            "growth",
+        "growth": (
             "Skewed data let B grow at the rate of equation 14, where it is positive (section 3.1)",
             _growth(flow),
             f"the measured rate of the fastest mode is that of (14) within {RATE:g}",
         ),
-        (
-            "loss",
+        "loss": (
             "Where B grows, the loss falls below the best linear one, and nowhere else",
             _falls(flow),
             "the loss ends below the best linear one where B has grown, and stays elsewhere",
         ),
-    )
-    return [
-        records.judged(f"simplicity/gradient_flow/{name}", statement, parts, scope, rule)
-        for name, statement, parts, rule in found
-    ]
+    }
+    return records.all_judged("simplicity/gradient_flow", given, scope)
 
 
-def _modes(flow: Table) -> list[records.Comparison]:
-    found = []
+def _modes(flow: Table) -> Iterator[records.Comparison]:
     for name, words in (("mode", "without"), ("mode with decay", "with")):
         apart = max(
             np.abs(flow.y(name, mode) - flow.y(f"{name} (13)", mode)).max()
             for mode in flow.series(name)
         )
         label = f"difference from the closed form, {words} weight decay"
-        found.append(records.below(label, float(apart), 0.0, CLOSED_FORM))
-    return found
+        yield records.below(label, float(apart), 0.0, CLOSED_FORM)
 
 
-def _rises(flow: Table) -> list[records.Comparison]:
+def _rises(flow: Table) -> Iterator[records.Comparison]:
     """Largest relative steps of |B|, with decay those of |B| exp(decay t)."""
-    found = []
     for name, words, decay in (
         ("norm", "no weight decay", 0.0),
         ("norm with decay", "with weight decay", flow.entry["decay"]),
@@ -146,35 +128,29 @@ def _rises(flow: Table) -> list[records.Comparison]:
             curve = flow.get(name, scale)
             curve = curve[curve["y"] > LEFT * curve["y"].iloc[0]]
             steps.append((np.diff(np.log(curve["y"])) + decay * np.diff(curve["x"])).max())
-        label = f"largest relative step of |B|, {words}"
-        found.append(records.below(label, max(steps), 0.0, RISE))
-    return found
+        yield records.below(f"largest relative step of |B|, {words}", max(steps), 0.0, RISE)
 
 
-def _growth(flow: Table) -> list[records.Comparison]:
+def _growth(flow: Table) -> Iterator[records.Comparison]:
     """Measured rates of the fastest mode of B."""
-    found = []
     for case in flow.series("growth"):
         top, curve = flow.y("rate", case).max(), flow.get("fastest mode", case)
         (begin, end), (first, last) = (curve[axis].iloc[[0, -1]] for axis in "xy")
         rate = math.log(last / first) / (end - begin)
-        found.append(records.near(f"{case}: rate, {top:.3g} by (14)", rate, 0.0, top, RATE))
-    return found
+        yield records.near(f"{case}: rate, {top:.3g} by (14)", rate, 0.0, top, RATE)
 
 
-def _falls(flow: Table) -> list[records.Comparison]:
+def _falls(flow: Table) -> Iterator[records.Comparison]:
     """The ends of the loss: below the best linear one where B grows enough to be seen."""
-    found = []
     for case in flow.series("growth"):
         losses = flow.y("loss", case)
         if flow.y("rate", case).max() <= QUIET:
             change = losses[-1] - losses[0]
-            found.append(records.near(f"{case}: change of the loss", change, 0.0, 0.0, QUIET))
+            yield records.near(f"{case}: change of the loss", change, 0.0, 0.0, QUIET)
         elif flow.y("linear law", case)[-1] > SEEN:
             fall = losses[-1] - flow.y("best linear", case)[0]
             label = f"{case}: last loss less the best linear one"
-            found.append(records.below(label, fall, 0.0, -QUIET))
-    return found
+            yield records.below(label, fall, 0.0, -QUIET)
 
 
 # --- The picture ----------------------------------------------------------------------------------
@@ -188,9 +164,7 @@ OF_PAPER = {"marker": "D", "markerfacecolor": "white", "linestyle": "--"}
 @style.in_house_style
 def draw(tables: Tables):
     """Panels (a) to (f), each of one consequence of the equations."""
-    from matplotlib.lines import Line2D
-
-    flow, figure = tables.flow, style.new(2, 5.4)
+    flow, figure = tables.found, style.new(2, 5.4)
     panels = dict(zip("abcdef", figure.subplots(2, 3).flat, strict=True))
     _draw_modes(panels["a"], flow)
     _draw_deviation(panels["b"], flow)
@@ -199,8 +173,7 @@ def draw(tables: Tables):
     for letter, axes in panels.items():
         axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
     handles = [
-        Line2D([], [], color=colour, linestyle=line, label=label)
-        for colour, label, line in LOOKS.values()
+        style.mark(label, color=colour, linestyle=line) for colour, label, line in LOOKS.values()
     ]
     title = "d, e, f: what the target x₀ = a*·x + noise gains (its mean is taken off)"
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), title=title)

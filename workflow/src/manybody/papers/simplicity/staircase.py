@@ -6,7 +6,7 @@ sections 3 and 6)
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,7 +36,11 @@ NOWHERE = "0.55"  # colour of runs that rest on no line, and of single sites
 class SeededModel(Block):
     """Runs of one model."""
 
-    model: refers("models") = key("Name of the model.")
+    model: refers(
+        "models",
+        wanted="whose depth sets their order (factored)",
+        fits=lambda model: model.about.depth is not None and model.about.order is not None,
+    ) = key("Name of the model.")
     seeds: Seeds = key("Its runs.")
 
 
@@ -48,24 +52,20 @@ class StaircaseBlock(Figure):
     protocols: list[SeededModel] = key(
         "The deepest network by other recipes, shown beside the first.", []
     )
-    lines: list[refers("models")] = key("Energy models, from low to high order.")
+    lines: list[
+        refers(
+            "models",
+            wanted="of a set order (energy)",
+            fits=lambda model: model.about.depth is None and model.about.order is not None,
+        )
+    ] = key("Energy models, from low to high order.")
     truth: Adopting = key("The energy model with the source's own weights.")
 
     def misfits(self, path, config):
-        """Networks must be layers of factored attention, lines energy models, the truth known."""
         entries = {"networks": self.networks, "protocols": self.protocols}
-        named = [(name, entry.model) for name, part in entries.items() for entry in part]
-        named += [("lines", name) for name in self.lines]
+        named = [(where, entry.model) for where, part in entries.items() for entry in part]
+        named += [*(("lines", name) for name in self.lines), ("truth", self.truth)]
         for where, name in named:
-            about = config.models[name].about
-            line = where == "lines"
-            if (about.depth is not None) == line or about.order is None:
-                expected = "of a set order (energy)" if line else "whose depth sets it (factored)"
-                yield (
-                    f"{path}.{where}: found {name}, {about.display_name}; expected models "
-                    f"{expected}; take others"
-                )
-        for where, name in [*named, ("truth", self.truth)]:
             yield from config.models[name].misfits_of(f"{path}.{where}", name, self.source, config)
 
 
@@ -352,7 +352,7 @@ def order_colour(order: int) -> str:
 
 
 # A statement, the comparisons for it, and the rule of one of them.
-Statement = tuple[str, Callable[[Staircase], list[Comparison]], str]
+Statement = tuple[str, Callable[[Staircase], Iterable[Comparison]], str]
 
 
 @dataclass(frozen=True)
