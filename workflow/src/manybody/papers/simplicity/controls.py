@@ -10,7 +10,6 @@ measure of each series; `d` the same for logs of ratios of times; `noise` curves
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -28,6 +27,7 @@ from manybody.papers.saturation import SATURATION
 from manybody.papers.simplicity import crossed, learning, spectra, students
 from manybody.papers.simplicity.comparison import BOUND, Interval
 from manybody.papers.simplicity.students import Pair, StudentBlock, StudentInputs, Target, Targets
+from manybody.papers.style import Tables
 
 TRIPLED = math.log2(3)  # doublings from order 3 to order 9
 MARKERS = ("o", "s", "D", "^", "v")
@@ -161,14 +161,6 @@ class Inputs(StudentInputs):
         )
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Measurements of all clones, and the table of what is drawn."""
-
-    drawn: pd.DataFrame
-    design: crossed.Crossed
-
-
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Times against quality and order, what a regression and pairs say, noise, and the spectrum."""
     student = students.read_student(inputs)
@@ -179,7 +171,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 
 def tables_of(design: crossed.Crossed) -> Tables:
-    """The tables of a design."""
+    """The tables of a design, which is what was found."""
     student, spectrum, block = design.student, design.spectrum, design.block
     parts = [part for one in design.series for part in _times(one, student.runs)]
     parts += _shares(design)
@@ -254,8 +246,7 @@ def _brief(words: str) -> str:
 
 def claims(tables: Tables) -> list[records.Claim]:
     """Comparisons of clones that are drawn in one way, under each control; paired chains, noise."""
-    design = tables.design
-    found = []
+    design, given = tables.found, {}
     for name, (statement, rule, bound) in ASKED.items():
         shown = {
             f"{one.label}, {len(one.names)} clones": estimates(one, name)
@@ -263,43 +254,35 @@ def claims(tables: Tables) -> list[records.Claim]:
             if one.interval(name)
         }
         parts = _parts(shown, records.above, bound)
-        found.append((name.replace(" ", "-"), statement, rule, parts))
+        given[name.replace(" ", "-")] = statement, parts, rule
     first, last = design.block.late
     falls = [
         records.over_seeds(f"fall of the loss on {words}", -design.changes[words])
         for words in design.noise
     ]
-    found += [
-        (
-            "start",
+    given |= {
+        "start": (
             "Times do not depend on what chains start from",
-            "times from noise and from text are within a factor of 1.25",
             _parts(design.twins, records.near, 0.0, BOUND),
+            "times from noise and from text are within a factor of 1.25",
         ),
-        (
-            "noise-early",
+        "noise-early": (
             "Text with noise saturates no earlier than text",
-            "text saturates later by less than a factor of 1.25",
             _parts(design.noise, records.below, BOUND),
+            "text saturates later by less than a factor of 1.25",
         ),
-        (
-            "noise-late",
+        "noise-late": (
             f"The loss on text with noise falls from step {first} to {last}",
-            "the mean fall over students is above 0",
             falls,
+            "the mean fall over students is above 0",
         ),
-        (
-            "half-times",
+        "half-times": (
             "Without clones: each order of interaction is learned before the next",
-            "the half-time of the next order is later",
             spectra.later(design.spectrum),
+            "the half-time of the next order is later",
         ),
-    ]
-    scope = design.student.scope
-    return [
-        records.judged(f"simplicity/controls/{name}", words, parts, scope, rule, beyond=True)
-        for name, words, rule, parts in found
-    ]
+    }
+    return records.all_judged("simplicity/controls", given, design.student.scope, beyond=True)
 
 
 def _parts(
@@ -319,7 +302,7 @@ def _parts(
 @style.in_house_style
 def draw(tables: Tables):
     """Times against quality and order, what a regression and pairs say, noise, and the spectrum."""
-    design = tables.design
+    design = tables.found
     rows = len(design.series) * len(RATIOS) + len(design.twins)
     heights = (2.1, 2.1, max(2.0, 0.15 * rows + 0.5))
     figure = style.new(2, sum(heights) + 0.5)
@@ -343,23 +326,21 @@ def _colour(order: float) -> str:
 
 def _handles(design: crossed.Crossed) -> list:
     """Legend entries of the markers and colours of panels a and b."""
-    from matplotlib.lines import Line2D
-
     length = design.student.about["description"]["length"]
     orders = sorted({int(order) for one in design.series for order in one.design.order})
-    looks = [
-        dict(color="0.3", marker=marker, label=one.label)
+    handles = [
+        style.mark(one.label, color="0.3", marker=marker, linestyle="")
         for marker, one in zip(MARKERS, design.series, strict=False)
     ]
     for order in orders:
         label = "any order" if order == length else f"order {order}"
-        looks.append(dict(color=_colour(order), marker="o", label=label))
-    return [Line2D([], [], linestyle="", **one) for one in looks]
+        handles.append(style.mark(label, color=_colour(order), marker="o", linestyle=""))
+    return handles
 
 
 def _draw_times(left, right, tables: Tables) -> None:
     """t of each clone against the loss and the order of its generator."""
-    series = tables.design.series
+    series = tables.found.series
     for place, (marker, one) in enumerate(zip(MARKERS, series, strict=False)):
         shift = 2 ** (0.06 * (place - (len(series) - 1) / 2))
         looks = dict(marker=marker, linestyle="", elinewidth=0.7, markersize=4)
@@ -367,7 +348,7 @@ def _draw_times(left, right, tables: Tables) -> None:
         for name, order in zip(one.names, one.design.order, strict=True):
             for axes, panel, factor in ((left, "loss", 1.0), (right, "order", shift)):
                 (row,) = style.series(tables.drawn, panel, name).itertuples()
-                bars = [[row.y * (1 - math.exp(-row.y_err))], [row.y * (math.exp(row.y_err) - 1)]]
+                bars = style.factors(row.y, row.y_err)
                 axes.errorbar(row.x * factor, row.y, yerr=bars, color=_colour(order), **looks)
     left.set(xlabel="test loss of the generator (nats per token)", yscale="log", ylabel="t (steps)")
     right.set(xlabel="order of interaction of the generator", xscale="log", yscale="log")
@@ -402,7 +383,7 @@ def _draw_intervals(axes, found: pd.DataFrame, words: Sequence[str], measures: i
 def _draw_shares(axes, tables: Tables) -> None:
     """R^2 of each series and measure, with its interval."""
     found = tables.drawn[tables.drawn["panel"] == "shares"]
-    shown = [one.label for one in tables.design.series if one.interval("both")]
+    shown = [one.label for one in tables.found.series if one.interval("both")]
     words = [f"{one}: {label}" for one in shown for label in SHARES.values()]
     _draw_intervals(axes, found, words, len(crossed.MEASURES), 0.22)
     axes.set(xlim=(-0.05, 1.05), xlabel="share of the variance (R²)")
@@ -413,7 +394,7 @@ def _draw_ratios(axes, tables: Tables) -> None:
     """Logs of ratios of times at equal loss, at equal order, and of paired chains."""
     axes.axvspan(-BOUND, BOUND, color="0.93", linewidth=0, zorder=0)
     found = tables.drawn[tables.drawn["panel"] == "d"]
-    _draw_intervals(axes, found, list(ratios(tables.design)), len(SATURATION), 0.25)
+    _draw_intervals(axes, found, list(ratios(tables.found)), len(SATURATION), 0.25)
     limit = 1.6 * (float(found["x"].abs().max()) if len(found) else 1.0) + 0.2
     axes.set(xlim=(-limit, limit), xlabel="log of a ratio of times")
     axes.set_title("(e) order and quality apart")
@@ -422,7 +403,7 @@ def _draw_ratios(axes, tables: Tables) -> None:
 def _draw_noise(axes, tables: Tables) -> None:
     """Mean loss of the students on text and on text with noise."""
     ends, last = [], 0.0
-    for colour, words in zip(NOISES, tables.design.changes, strict=False):
+    for colour, words in zip(NOISES, tables.found.changes, strict=False):
         found = style.series(tables.drawn, "noise", words)
         axes.plot(found["x"], found["y"], color=colour)
         ends.append((words, found["y"].iloc[-1], colour))
@@ -436,14 +417,12 @@ def _draw_noise(axes, tables: Tables) -> None:
 
 def _draw_half_times(axes, tables: Tables) -> None:
     """Half-times of M_k, a point for each student and order, without any clone."""
-    orders, count = tables.design.spectrum.orders, len(tables.design.spectrum.runs)
+    orders, count = tables.found.spectrum.orders, len(tables.found.spectrum.runs)
     for k in orders:
         found = style.series(tables.drawn, "half-times", f"M_{k}")
         x = k + 0.4 * ((np.arange(count) + 0.5) / count - 0.5)
-        known = found["y"].to_numpy() > 0
-        y, errors = found["y"][known], found["y_err"][known]
         looks = dict(color=style.ORDERS[k + 1], marker="o", linestyle="", elinewidth=0.8)
-        axes.errorbar(x[known], y, yerr=y * errors, **looks)
+        axes.errorbar(x, found["y"], yerr=found["y"] * found["y_err"], **looks)
     axes.set_xticks(orders, [f"$M_{k}$" for k in orders])
     axes.set(yscale="log", ylabel="half-time (steps)", xlim=(orders[0] - 0.5, orders[-1] + 0.5))
     axes.set_xlabel("order k + 1 and above")

@@ -24,6 +24,7 @@ from manybody.papers.saturation import BOOTSTRAPS, SATURATION, read_kinds
 from manybody.papers.simplicity import comparison, learning, students
 from manybody.papers.simplicity.comparison import Compared
 from manybody.papers.simplicity.students import Evaluated, Kinds, StudentBlock, StudentInputs
+from manybody.papers.style import Tables
 
 LINES = {
     "generators": {"linestyle": "-", "marker": "o"},
@@ -94,14 +95,6 @@ class Corpus:
         return [(comparison.kind_label(targets, kind), list(kind)) for kind in dict.fromkeys(kinds)]
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Comparisons on each corpus, and the table of what is drawn."""
-
-    drawn: pd.DataFrame
-    corpora: list[Corpus]
-
-
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses, times and d of all corpora."""
     corpora = []
@@ -124,7 +117,7 @@ def compare(
 
 
 def tables_of(corpora: list[Corpus]) -> Tables:
-    """The tables of these corpora."""
+    """The tables of these corpora, which are what was found."""
     parts = [part for one in corpora for part in (*_losses(one), *_times(one))]
     parts += [part for one in corpora for part in _intervals(one)]
     return Tables(style.gathered(parts), corpora)
@@ -173,10 +166,10 @@ def claims(tables: Tables) -> list[records.Claim]:
     id_ = "simplicity/headline"
     found = [
         comparison.claim(f"{id_}/{corpus.name}-{number}", one.words, [one], corpus.student.scope)
-        for corpus in tables.corpora
+        for corpus in tables.found
         for number, one in enumerate(corpus.compared, 1)
     ]
-    if len(tables.corpora) == 1:
+    if len(tables.found) == 1:
         reason = "its text is given by path: config/headline-second.yaml"
         words = "The same answer on a second corpus"
         found.append(records.not_run(f"{id_}/second-corpus", words, reason))
@@ -186,7 +179,7 @@ def claims(tables: Tables) -> list[records.Claim]:
 @style.in_house_style
 def draw(tables: Tables):
     """A panel of losses for each corpus, and all intervals in one panel below."""
-    corpora = tables.corpora
+    corpora = tables.found
     count = sum(len(corpus.compared) for corpus in corpora)
     figure = style.new(2, 3.6 + PAIR * count)
     names = [f"loss {corpus.name}" for corpus in corpora]
@@ -244,7 +237,7 @@ def _draw_losses(axes, tables: Tables, corpus: Corpus) -> None:
 def _draw_intervals(axes, tables: Tables) -> None:
     """d with its interval for each corpus, pair and definition, and what the answer asks for."""
     axes.axvspan(-comparison.BOUND, comparison.BOUND, color="0.93", linewidth=0, zorder=0)
-    names = [f"{corpus.name}: {one.words}" for corpus in tables.corpora for one in corpus.compared]
+    names = [f"{corpus.name}: {one.words}" for corpus in tables.found for one in corpus.compared]
     for place, name in enumerate(names):
         words = dict(transform=axes.get_yaxis_transform(), fontsize=style.SMALL, va="center")
         axes.text(0.0, place + 0.22, name, ha="left", **words)

@@ -6,7 +6,7 @@ step at which M_k comes to half of its value at the last checkpoint.
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -144,43 +144,33 @@ def half_time_ratio(one: Spectra, low: int, high: int, prefix: str = "") -> Comp
 # --- Points and curves ----------------------------------------------------------------------------
 
 
-def growth(panel: str, one: Spectra) -> list[pd.DataFrame]:
+def growth(panel: str, one: Spectra) -> Iterator[pd.DataFrame]:
     """M_k of each run and order along training, and what an audit doubts."""
-    found = []
     for k, seed in itertools.product(one.orders, one.runs):
         curve, series = one.curve(seed, "M", k), f"{one.short}: M_{k}"
         curve = curve[(curve["step"] > 0) & (curve["state"] == "measured")]
-        found.append(style.points(panel, series, seed, curve["step"], curve["value"], curve["se"]))
+        yield style.points(panel, series, seed, curve["step"], curve["value"], curve["se"])
         doubted = one.curve(seed, "M", k, suspect=True)
         if len(doubted):
             given = seed, doubted["step"], doubted["value"], doubted["se"]
-            found.append(style.points(panel, f"{series}, suspect", *given))
-    return found
+            yield style.points(panel, f"{series}, suspect", *given)
 
 
-def shares(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
+def shares(panel: str, models: list[Spectra]) -> Iterator[pd.DataFrame]:
     """M_k over the variance at the last checkpoint of the first run."""
-    found = []
     for one, k in itertools.product(models, models[0].orders):
-        end = one.end(one.first, "M", k)
-        found.append(
-            style.points(
-                panel, name_of(one, models), one.first, [k], [end["share"]], end["share_se"]
-            )
-        )
-    return found
+        end, name = one.end(one.first, "M", k), name_of(one, models)
+        yield style.points(panel, name, one.first, [k], [end["share"]], end["share_se"])
 
 
-def excesses(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
+def excesses(panel: str, models: list[Spectra]) -> Iterator[pd.DataFrame]:
     """Excess of the loss of logits cut at each order over that of all orders, where measured."""
-    found = []
     for one in models:
         mine = one.at_end(one.first, "anchored excess")
         mine = mine[mine["order"].isin(DEGREES)]
         if len(mine):
             given = one.first, mine["order"] + 1, mine["value"], mine["se"]
-            found.append(style.points(panel, name_of(one, models), *given))
-    return found
+            yield style.points(panel, name_of(one, models), *given)
 
 
 def name_of(one: Spectra, models: list[Spectra]) -> str:
@@ -248,14 +238,12 @@ def _beside(axes, number: int, count: int, x, y, errors, **looks) -> None:
 
 def legend(figure, models: Sequence[Spectra]) -> None:
     """Colours of orders and markers of models, below the panels."""
-    from matplotlib.lines import Line2D
-
     handles = [
-        Line2D([], [], color=style.ORDERS[k + 1], label=f"$M_{k}$: order {k + 1} and above")
+        style.mark(f"$M_{k}$: order {k + 1} and above", color=style.ORDERS[k + 1])
         for k in models[0].orders
     ]
     handles += [
-        Line2D([], [], linestyle="", color="0.3", marker=marker, label=name_of(one, models))
+        style.mark(name_of(one, models), linestyle="", color="0.3", marker=marker)
         for marker, one in zip(itertools.cycle(MARKERS), models, strict=False)
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4)

@@ -151,8 +151,6 @@ def claims(tables: Tables) -> list[records.Claim]:
 @style.in_house_style
 def draw(tables: Tables):
     """Shares of the orders, M_k with half-times, and the loss, all along training."""
-    from matplotlib.lines import Line2D
-
     figure = style.new(2, 3.0)
     shares, growth, losses = figure.subplots(1, 3)
     _draw_shares(shares, tables)
@@ -163,14 +161,13 @@ def draw(tables: Tables):
         style.plain_ticks(axes.xaxis, STEPS)
     looks = dict(color="0.3")
     handles = [
-        Line2D([], [], color=style.ORDERS[d + 1], label=f"order {d + 1} (b: $M_{d}$)")
-        for d in tables.degrees
+        style.mark(f"order {d + 1} (b: $M_{d}$)", color=style.ORDERS[d + 1]) for d in tables.degrees
     ]
     handles += [
-        Line2D([], [], label=tables.student.short, **looks),
-        Line2D([], [], linestyle="--", label="truth, all contexts", **looks),
-        Line2D([], [], linestyle="", marker="o", label="truth, from draws", **looks),
-        Line2D([], [], linestyle="", marker="x", label="a model of pairs", **looks),
+        style.mark(tables.student.short, **looks),
+        style.mark("truth, all contexts", linestyle="--", **looks),
+        style.mark("truth, from draws", linestyle="", marker="o", **looks),
+        style.mark("a model of pairs", linestyle="", marker="x", **looks),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure

@@ -7,7 +7,6 @@ standard error of log(y); of panel `half-times` x is k, y the step and y_err tha
 
 import itertools
 import math
-from dataclasses import dataclass
 
 import pandas as pd
 
@@ -22,6 +21,7 @@ from manybody.papers.simplicity import known_truths, spectra, students
 from manybody.papers.simplicity.comparison import BOUND
 from manybody.papers.simplicity.known_truths import CUT, WHOLE, Series, Student
 from manybody.papers.simplicity.students import StudentBlock, Target
+from manybody.papers.style import Tables
 
 COLOURS = (style.ORDERS[2], style.ORDERS[3], style.ORDERS[4], style.UNBOUNDED, style.ORDERS[6])
 MARKERS = ("o", "s", "^", "D", "v")
@@ -115,14 +115,6 @@ class Inputs(needed.Inputs):
         )
 
 
-@dataclass(frozen=True)
-class Tables:
-    """The students, and what is drawn."""
-
-    drawn: pd.DataFrame
-    students: list[Student]
-
-
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses, exact losses, times and half-times of all students."""
     found = []
@@ -139,7 +131,8 @@ def tables(inputs: Inputs, block: Block) -> Tables:
 
 
 def tables_of(found: list[Student]) -> Tables:
-    """The tables of these students; of equal ones on one source the later have a number."""
+    """The tables of these students, which are what was found; of equal ones on one source the
+    later have a number."""
     names = [student.name for student in found]
     for place, name in enumerate(names):
         if name in names[:place]:
@@ -160,7 +153,7 @@ def tables_of(found: list[Student]) -> Tables:
 
 def claims(tables: Tables) -> list[records.Claim]:
     """Ends, then order in time by each series and by M_k, then what agrees with what."""
-    return [claim for student in tables.students for claim in _claims(student)]
+    return [claim for student in tables.found for claim in _claims(student)]
 
 
 def _claims(student: Student) -> list[records.Claim]:
@@ -177,9 +170,10 @@ def _claims(student: Student) -> list[records.Claim]:
         ]
         for one in student.series
     }
-    by_halves = [[part] for part in halves]
     agreements = [
-        known_truths.agreement(f"{label} against the half-times of M_k", found, by_halves)
+        known_truths.agreement(
+            f"{label} against the half-times of M_k", found, [[part] for part in halves]
+        )
         for label, found in in_time.items()
     ]
     agreements += [
@@ -223,12 +217,9 @@ def _claims(student: Student) -> list[records.Claim]:
             "the times are within a factor of 1.25",
         ),
     }
-    id_ = f"simplicity/truths/{student.name.split(' on ')[-1].replace(', ', '-')}"
-    return [
-        records.judged(f"{id_}/{name}", statement, parts, student.name, rule, beyond=True)
-        for name, (statement, parts, rule) in given.items()
-        if parts
-    ]
+    shown = {name: one for name, one in given.items() if one[1]}  # of which there are comparisons
+    prefix = f"simplicity/truths/{student.name.split(' on ')[-1].replace(', ', '-')}"
+    return records.all_judged(prefix, shown, student.name, beyond=True)
 
 
 # --- Panels ---------------------------------------------------------------------------------------
@@ -237,7 +228,7 @@ def _claims(student: Student) -> list[records.Claim]:
 @style.in_house_style
 def draw(tables: Tables):
     """A row of losses for each student, a panel a series, and below the times."""
-    found = tables.students
+    found = tables.found
     heights = [*[LOSSES] * len(found), TIMED]
     figure = style.new(2, sum(heights) + LEGEND)
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
@@ -261,21 +252,19 @@ def draw(tables: Tables):
 
 def _draw_legend(figure, found: list[Student], markers: dict[str, str]) -> None:
     """Colours, lines and markers; a colour is a step of every series."""
-    from matplotlib.lines import Line2D
-
     steps = itertools.zip_longest(*(series.steps for one in found for series in one.series))
     looks = dict(color="0.3", linewidth=0.9)
     handles = [
-        Line2D([], [], color=colour, label=f"$M_{k}$: {', '.join(words)}")
+        style.mark(f"$M_{k}$: {', '.join(words)}", color=colour)
         for k, (colour, row) in enumerate(zip(COLOURS, steps, strict=False), 1)
         for words in [dict.fromkeys(step.label for step in row if step)]
     ]
     handles += [
-        Line2D([], [], linestyle="--", label="exact, of the whole distribution", **looks),
-        Line2D([], [], linestyle=":", label="exact, of the set's own", **looks),
+        style.mark("exact, of the whole distribution", linestyle="--", **looks),
+        style.mark("exact, of the set's own", linestyle=":", **looks),
     ]
     handles += [
-        Line2D([], [], linestyle="", marker=marker, color="0.3", label=label)
+        style.mark(label, linestyle="", marker=marker, color="0.3")
         for label, marker in markers.items()
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
@@ -294,11 +283,6 @@ def _draw_losses(axes, tables: Tables, panel: str, series: Series, name: str) ->
     style.plain_ticks(axes.xaxis, STEPS)
 
 
-def _bar(value: float, error: float) -> list[list[float]]:
-    """Below and above a value whose logarithm has this standard error."""
-    return [[value * (1 - math.exp(-error))], [value * (math.exp(error) - 1)]]
-
-
 def _draw_times(axes, tables: Tables, student: Student, markers: dict[str, str]) -> None:
     """The time of each step against the half-time of M_k, by series."""
     halves = style.series(tables.drawn, "half-times", f"{student.name}, M_k")
@@ -308,10 +292,16 @@ def _draw_times(axes, tables: Tables, student: Student, markers: dict[str, str])
             label = f"{student.name}, {series.label}: {step.label}"
             (row,) = style.series(tables.drawn, "times", label).itertuples()
             if math.isfinite(row.x * row.y):
-                looks = dict(color=colour, marker=markers[series.label], elinewidth=0.7)
-                looks["markerfacecolor"] = colour if series.known else "white"
-                bars = dict(xerr=_bar(row.x, beside), yerr=_bar(row.y, row.y_err))
-                axes.errorbar(row.x, row.y, **bars, **looks)
+                axes.errorbar(
+                    row.x,
+                    row.y,
+                    xerr=style.factors(row.x, beside),
+                    yerr=style.factors(row.y, row.y_err),
+                    color=colour,
+                    marker=markers[series.label],
+                    markerfacecolor=colour if series.known else "white",
+                    elinewidth=0.7,
+                )
                 shown += [row.x, row.y]
     if shown:
         ends = [min(shown) / 1.5, max(shown) * 1.5]
