@@ -133,6 +133,18 @@ def band(axes, frame: pd.DataFrame, colour: str) -> None:
     axes.fill_between(frame["x"], frame["y"] - errors, frame["y"] + errors, **looks)
 
 
+def dots(axes, x, y, **looks) -> None:
+    """Points with thin error bars, `xerr` or `yerr`, and no line between them."""
+    axes.errorbar(x, y, **(dict(marker="o", linestyle="", elinewidth=0.8) | looks))
+
+
+def name_rows(axes, names: Sequence[str]) -> None:
+    """A row for each name, from the top down at 0, 1, ..."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+
+
 def plain_ticks(axis, places: Sequence[float] = ()) -> None:
     """Plain numbers at the ticks of a logarithmic axis; at `places` alone, if any are named."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator

@@ -11,9 +11,8 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.claims import Claim, Comparison, above, near
+from manybody.papers.claims import STRICT, Claim, Comparison, above, near
 from manybody.papers.simplicity import fig2_seeds as of_seeds
 from manybody.papers.simplicity import staircase
 from manybody.papers.simplicity.staircase import (
@@ -25,7 +24,6 @@ from manybody.papers.simplicity.staircase import (
     Staircase,
     share,
 )
-from manybody.papers.style import Tables
 
 ONE_LAYER = 0.002  # nats per token: one layer is the same model as the 2-body fit
 PLATEAU = 5.0  # epochs
@@ -42,7 +40,7 @@ class Block(staircase.StaircaseBlock):
     """Networks of growing depth on samples of a known Hamiltonian."""
 
 
-def tables(inputs: Inputs, block: Block) -> Tables:
+def tables(inputs: Inputs, block: Block) -> style.Tables:
     """All runs, their lines, classes and plateaus."""
     found = staircase.read(inputs)
     moved = found.deepest.runs[found.deepest.chosen].displacement
@@ -52,7 +50,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
         for layer in moved.columns
     ]
     drawn = [*of_seeds.losses(found.networks), *of_seeds.ends(found, found.groups), *layers]
-    return Tables(style.gathered([*drawn, *of_seeds.numbers(found)]), found)
+    return style.Tables(style.gathered([*drawn, *of_seeds.numbers(found)]), found)
 
 
 # --- Claims ---------------------------------------------------------------------------------------
@@ -64,7 +62,7 @@ def _lines(found: Staircase) -> Iterator[Comparison]:
         # Both are means over the same sequences: their own errors bound that of the difference.
         gap, error = upper.loss - lower.loss, math.hypot(upper.error, lower.error)
         label = f"{upper.name} less {lower.name}"
-        yield above(label, gap, error, deviations=records.STRICT)
+        yield above(label, gap, error, deviations=STRICT)
     for low, high in pairwise(found.lines.fits):
         yield above(f"training set: {low.name} less {high.name}", low.train - high.train, 0.0)
 
@@ -137,7 +135,7 @@ STATEMENTS = {
 }
 
 
-def claims(tables: Tables) -> list[Claim]:
+def claims(tables: style.Tables) -> list[Claim]:
     """The paper's statements on the plateaus, the ends and the order of the layers."""
     return list(of_seeds.claims_of("fig2", STATEMENTS, [tables.found]))
 
@@ -146,14 +144,14 @@ def claims(tables: Tables) -> list[Claim]:
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """(b) losses, (c) displacements below, (d) all ends beside, on the same axis of losses."""
     figure = style.new(2, 4.9)
     draw_in(figure, tables)
     return figure
 
 
-def draw_in(figure, tables: Tables, name: str = "") -> None:
+def draw_in(figure, tables: style.Tables, name: str = "") -> None:
     """The panels in a figure or in a part of one that has a name."""
     found, deepest = tables.found, tables.found.deepest
     mosaic = [["b", "d"], ["c", "words"]]
@@ -166,8 +164,9 @@ def draw_in(figure, tables: Tables, name: str = "") -> None:
     axes["b"].set(title=title, ylabel="held-out loss (nats per token)")
     axes["b"].tick_params(labelbottom=False)
     # In the room above the lines and below single sites, which runs leave early.
-    place = dict(loc="upper right", bbox_to_anchor=(1.0, 0.94), ncols=3)
-    axes["b"].legend(**place, columnspacing=1.0, handlelength=1.2)
+    axes["b"].legend(
+        loc="upper right", bbox_to_anchor=(1.0, 0.94), ncols=3, columnspacing=1.0, handlelength=1.2
+    )
     _draw_displacements(axes["c"], tables.drawn)
     axes["c"].set(title=f"(c) n = {deepest.layers}, seed {deepest.chosen}", xlabel="training epoch")
     _draw_ends(axes["d"], found.groups, found.lines)
@@ -175,9 +174,16 @@ def draw_in(figure, tables: Tables, name: str = "") -> None:
     axes["d"].tick_params(labelleft=False)
     axes["words"].axis("off")
     ring = style.mark("the run drawn thick", linestyle="", **RING)
-    place = dict(loc="center left", bbox_to_anchor=(-0.1, 0.5), handletextpad=0.2, borderpad=0)
-    groups = [deepest, *found.protocols]
-    of_seeds.legend_of_ends(axes["words"], found.lines, groups, ring, **place)
+    of_seeds.legend_of_ends(
+        axes["words"],
+        found.lines,
+        [deepest, *found.protocols],
+        ring,
+        loc="center left",
+        bbox_to_anchor=(-0.1, 0.5),
+        handletextpad=0.2,
+        borderpad=0,
+    )
 
 
 def _draw_ends(axes, groups: Sequence[Group], lines: Lines) -> None:
@@ -215,7 +221,6 @@ def beside(ends: pd.Series, near: float) -> pd.Series:
 
 
 def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
-    """Mean square displacement of each layer of one run."""
     layers = drawn.loc[drawn["panel"] == "c", "series"].unique()
     for height, layer in enumerate(reversed(layers)):  # from the last layer down
         curve, rank = style.series(drawn, "c", layer), min(height, len(LAYERS) - 1)

@@ -9,8 +9,6 @@ from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import fig2, staircase
 from manybody.papers.simplicity.fig2_seeds import BEYOND, claims_of
-from manybody.papers.simplicity.staircase import Staircase
-from manybody.papers.style import Tables
 
 
 class Block(Figure):
@@ -29,20 +27,20 @@ class Inputs(needed.Inputs):
         return cls(parts=[staircase.Inputs.of(part, config) for part in block.parts])
 
 
-def tables(inputs: Inputs, block: Block) -> Tables:
+def tables(inputs: Inputs, block: Block) -> style.Tables:
     """The tables of figure 2 for each part; the panels of all are named by their part."""
     parts = [fig2.tables(part, block) for part in inputs.parts]
     named = [
         part.drawn.assign(panel=f"{part.found.name}: " + part.drawn["panel"]) for part in parts
     ]
-    return Tables(style.gathered(named), parts)
+    return style.Tables(style.gathered(named), parts)
 
 
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """One record: all that figure 2 shows, in each reading."""
     shown = [one for name, one in fig2.STATEMENTS.items() if name not in BEYOND]
 
-    def compare(found: Staircase) -> list[records.Comparison]:
+    def compare(found: staircase.Staircase) -> list[records.Comparison]:
         parts = [part for _, comparisons, _ in shown for part in comparisons(found)]
         return [replace(part, label=f"{found.name}, {part.label}") for part in parts]
 
@@ -54,7 +52,7 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """The panels of figure 2 for each part, one below the other."""
     figure = style.new(2, 4.3 * len(tables.found))
     places = figure.subfigures(len(tables.found), 1, squeeze=False).flat

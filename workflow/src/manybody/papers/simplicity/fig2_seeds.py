@@ -14,9 +14,8 @@ from itertools import pairwise
 
 import pandas as pd
 
-from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.claims import Claim, Comparison
+from manybody.papers.claims import Claim, Comparison, judged, not_run
 from manybody.papers.simplicity import staircase
 from manybody.papers.simplicity.staircase import (
     ENOUGH,
@@ -232,9 +231,9 @@ def claims_of(
         if mixed:
             tested = " and ".join(map(str, mixed.predictions))
             reason = f"runs and lines of {mixed.name} are tested on {tested} held-out tokens"
-            yield records.not_run(id, text, reason, scope, beyond)
+            yield not_run(id, text, reason, scope, beyond)
         else:
-            yield records.judged(id, text, parts, scope, rule, beyond=beyond)
+            yield judged(id, text, parts, scope, rule, beyond=beyond)
 
 
 # --- The picture ----------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from manybody.measure.chains import FORGOTTEN, RHAT, rhat_of
 from manybody.models import labels
 from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.claims import Comparison
 from manybody.papers.simplicity import learning
 from manybody.papers.simplicity.students import (
     DRIFT,
@@ -87,10 +86,9 @@ class Tables:
 
     drawn: pd.DataFrame
     panels: dict[str, list[Curve]]
-    energy: str
-    network: str
+    titles: dict[str, str]
     scope: str
-    parts: dict[str, list[Comparison]]
+    parts: dict[str, list[records.Comparison]]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -115,8 +113,11 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
     return Tables(
         style.gathered([rows for curves in panels.values() for rows, _ in curves]),
         panels,
-        shown[0].about["energy"],
-        labels.network(student.about["description"]),
+        {
+            "a": "the generators on test text",
+            "b": f"the chains, {shown[0].about['energy']} score",
+            "c": f"student ({labels.network(student.about['description'])})",
+        },
         labels.scale(student.about, 1),
         {
             "quality": [*_better([runs[name] for name in block.generators], block.test)],
@@ -178,7 +179,7 @@ def _sweeps(student: Evaluated, block: Block) -> Iterator[Curve]:
 # --- What is judged ------------------------------------------------------------------------------
 
 
-def _better(generators: list[Evaluated], test: str) -> Iterator[Comparison]:
+def _better(generators: list[Evaluated], test: str) -> Iterator[records.Comparison]:
     """Losses on test text, of each generator less that of the next, paired by sequence."""
     for worse, better in pairwise(generators):
         names = [labels.generator(run.about["description"]) for run in (worse, better)]
@@ -191,7 +192,7 @@ def _last(run: Evaluated, target: str) -> pd.DataFrame:
     return files.select(run.losses, target, files.last_step(run.losses, target))
 
 
-def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[Comparison]:
+def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[records.Comparison]:
     """R-hat of all chains, what is left of the start, and chains from text against noise."""
     tested = {name: chains[name] for name in block.chains}
     agreements = []
@@ -206,7 +207,7 @@ def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[Compa
     return [*(one.mixed() for one in tested.values()), *left, *agreements]
 
 
-def _same_losses(student: Evaluated, block: Block) -> Iterator[Comparison]:
+def _same_losses(student: Evaluated, block: Block) -> Iterator[records.Comparison]:
     """The student's losses after more sweeps against those after fewer, for each pair."""
     for pair in block.pairs:
         fewer, more = (student.targets[target]["sweep"] for target in pair)
@@ -214,7 +215,7 @@ def _same_losses(student: Evaluated, block: Block) -> Iterator[Comparison]:
         yield from learning.similar_losses(label, student, *pair, block.control, paired=True)
 
 
-def _verbatim(chains: dict[str, Chains]) -> list[Comparison]:
+def _verbatim(chains: dict[str, Chains]) -> list[records.Comparison]:
     """For the texts that chains start from, the share of test blocks that the training text has."""
     shares = {
         one.about["source"]: one.about["overlap"]["verbatim"]
@@ -276,12 +277,10 @@ def draw(tables: Tables):
             if panel != "c":  # its curves differ by less than the errors of each
                 style.band(axes, rows, looks["color"])
         axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
+        axes.set_title(f"({panel}) {tables.titles[panel]}")
         style.legend_below(axes)
-    panels["b"].set(xscale="linear", xlabel="sweep")
-    panels["b"].set_ylabel(r"mean score $-E/L$ (nats per position)")
-    panels["a"].set_title("(a) the generators on test text")
-    panels["b"].set_title(f"(b) the chains, {tables.energy} score")
-    panels["c"].set_title(f"(c) student ({tables.network})")
+    label = r"mean score $-E/L$ (nats per position)"
+    panels["b"].set(xscale="linear", xlabel="sweep", ylabel=label)
     return figure
 
 

@@ -13,9 +13,7 @@ from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import Theory
 from manybody.papers.readings import Table
-from manybody.papers.style import Tables
 
 # Okabe and Ito's colours, one a case; the sampled control, which lies on the exact one, is dashed.
 LOOKS = {
@@ -52,20 +50,20 @@ class Block(Figure):
 class Inputs(needed.Inputs):
     """The table, and its entry of the config."""
 
-    theory: Theory
+    theory: needed.Theory
     entry: dict
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
-        return cls(theory=Theory(theory=block.theory), entry=config["theory"][block.theory])
+        return cls(theory=needed.Theory(theory=block.theory), entry=config["theory"][block.theory])
 
 
-def tables(inputs: Inputs, block: Block) -> Tables:
+def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Modes, deviations, norms, growth, losses and rates, each under its name in a panel."""
     return tables_of(Table.read(inputs.theory.file()))
 
 
-def tables_of(flow: Table) -> Tables:
+def tables_of(flow: Table) -> style.Tables:
     """The tables of a flow, which is what was found."""
     series = {"a": flow.series("mode"), "b": [""], "c": flow.series("norm"), "d": LOOKS, "e": LOOKS}
     series["f"] = [case for case in LOOKS if not flow.about["decays"][case]]
@@ -75,10 +73,10 @@ def tables_of(flow: Table) -> Tables:
         for one in series[panel]
         for quantity, name in names.items()
     ]
-    return Tables(style.gathered(parts), flow)
+    return style.Tables(style.gathered(parts), flow)
 
 
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """Gaussian data leave only the linear solution; skewed data let B grow as (14) says."""
     flow = tables.found
     scope = f"L = {flow.entry['length']}, moments of the data, seed {flow.entry['seed']}"
@@ -162,7 +160,7 @@ OF_PAPER = {"marker": "D", "markerfacecolor": "white", "linestyle": "--"}
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """Panels (a) to (f), each of one consequence of the equations."""
     flow, figure = tables.found, style.new(2, 5.4)
     panels = dict(zip("abcdef", figure.subplots(2, 3).flat, strict=True))
@@ -200,8 +198,9 @@ def _draw_modes(axes, flow: Table) -> None:
         names.append((f"{eigenvalue:.2f}", float(line["y"].iloc[-1]), colour))
     axes.set(xlabel=TIME, ylabel="a on eigenvectors of C", title="Gaussian data, B = 0")
     style.label_right(axes, names, 0.08)
-    looks = dict(xycoords="axes fraction", va="bottom", fontsize=style.SMALL)
-    axes.annotate("eigen-\nvalue", (1.06, 1.0), **looks)
+    axes.text(
+        1.06, 1.0, "eigen-\nvalue", transform=axes.transAxes, va="bottom", fontsize=style.SMALL
+    )
     _legend(axes, {"closed form": {}, "ODE": ODE}, 2)
 
 
@@ -210,8 +209,13 @@ def _draw_deviation(axes, flow: Table) -> None:
     axes.plot(scales, apart, marker="o", color=style.ORDERS[2], label="ODE")
     power = apart[0] * (scales / scales[0]) ** 4
     axes.plot(scales, power, color="0.5", label="∝ scale⁴", **DOTTED)
-    axes.set(xscale="log", yscale="log", xlabel="scale of B(0): sd of its entries")
-    axes.set(ylabel="largest deviation of a mode", title="deviation from the closed form")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="scale of B(0): sd of its entries",
+        ylabel="largest deviation of a mode",
+        title="deviation from the closed form",
+    )
     style.legend_below(axes, 2)
 
 
@@ -248,11 +252,18 @@ def _draw_cases(growth, losses, rates, flow: Table) -> None:
                 rates.plot(ranks, found["y"], color=colour, markersize=3, **looks)
     skewness = f"small B, skewed, s = {flow.entry['skewness']:g}"
     growth.set(yscale="log", xlabel=TIME, ylabel="|B|", title=skewness)
-    losses.set(xlabel=TIME, ylabel="loss ½E(x₀−y₀)² (+ decay)", ylim=(0, None))
-    losses.set_title("the loss of the same flows")
+    losses.set(
+        xlabel=TIME,
+        ylabel="loss ½E(x₀−y₀)² (+ decay)",
+        ylim=(0, None),
+        title="the loss of the same flows",
+    )
     rates.axhline(0, color="0.8", linewidth=0.8, zorder=0)
-    rates.set(xlabel="relative rank, lowest to highest", ylabel="rate (learning rate)")
-    rates.set_title("stability of B = 0")
+    rates.set(
+        xlabel="relative rank, lowest to highest",
+        ylabel="rate (learning rate)",
+        title="stability of B = 0",
+    )
     _legend(growth, {"linear law (14)": DOTTED})
     _legend(losses, {"best linear": DOTTED})
     _legend(rates, {"rates 2 a*ₖ τₘ of (14)": {"marker": "o"}, "eigenvalues of sym(G)": OF_PAPER})

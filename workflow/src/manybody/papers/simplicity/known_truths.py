@@ -19,7 +19,6 @@ from manybody.papers.claims import Comparison, above, margin, near
 from manybody.papers.readings import mean
 from manybody.papers.saturation import SATURATION, Kind, read_kinds
 from manybody.papers.simplicity import comparison
-from manybody.papers.simplicity.comparison import RESOLVED
 from manybody.papers.simplicity.spectra import Spectra
 from manybody.papers.style import points
 
@@ -196,7 +195,7 @@ def stops(label: str, late: Step, early: Step, region: tuple[float, float]) -> I
     more than lies between these.
     """
     widths = [np.max([kind.width for kind in step.kinds.values()]) for step in (late, early)]
-    slack = 0.0 if all(width <= RESOLVED for width in widths) else float(sum(widths))
+    slack = 0.0 if all(width <= comparison.RESOLVED for width in widths) else float(sum(widths))
     for share in SATURATION:
         one = comparison.interval(late.kinds[share], early.kinds[share], (math.nan, 0))
         given = f"{label}, {share:.0%} left", one.value, one.error, region

@@ -13,9 +13,8 @@ import pandas as pd
 
 from manybody.io import tables
 from manybody.models import labels
-from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.claims import Claim, Comparison
+from manybody.papers.claims import Claim, Comparison, all_judged, below, near, over_seeds
 from manybody.papers.readings import mean
 from manybody.papers.saturation import SATURATION, saturations
 from manybody.papers.simplicity.students import Evaluated, mean_loss
@@ -70,7 +69,7 @@ def claims(
         name: (f"{STATEMENTS[name][0]} ({where})", parts, STATEMENTS[name][1])
         for name, parts in compared.items()
     }
-    return records.all_judged(f"simplicity/{figure}", given, scope, beyond)
+    return all_judged(f"simplicity/{figure}", given, scope, beyond)
 
 
 # --- Curves --------------------------------------------------------------------------------------
@@ -177,7 +176,7 @@ def ordered(student: Evaluated, ladder: Sequence[str]) -> Iterator[Comparison]:
                 f"({share:.0%} of the drop left)"
             )
             apart = late["step"] - early["step"]
-            yield records.over_seeds(label, apart, resolution=resolution)
+            yield over_seeds(label, apart, resolution=resolution)
 
 
 def late_changes(
@@ -195,12 +194,12 @@ def late_changes(
     least = -SATURATION[0] * float(curve.iloc[0] - curve.min())
     when = f"from step {steps[0]} to {steps[1]}"
     label = f"change of the loss on {student.labels[ladder[0]]} {when}"
-    yield records.over_seeds(label, change[ladder[0]], least)
+    yield over_seeds(label, change[ladder[0]], least)
     label = f"fall of the loss on {student.labels[highest]} {when}"
-    yield records.over_seeds(label, -change[highest])
+    yield over_seeds(label, -change[highest])
     for low in others:
         more = f"{label}, less that on {student.labels[low]}"
-        yield records.over_seeds(more, change[low] - change[highest])
+        yield over_seeds(more, change[low] - change[highest])
 
 
 def overlap(student: Evaluated, ladder: Sequence[str], control: str) -> Iterator[Comparison]:
@@ -217,7 +216,7 @@ def overlap(student: Evaluated, ladder: Sequence[str], control: str) -> Iterator
         losses = (_losses(student.curves, target) for target in (low, highest))
         one, two = (loss.iloc[0] - loss.loc[end] for loss in losses)
         ratio, error, runs = mean(one / two)
-        yield records.near(f"{label} up to step {end:.0f}", ratio, error, 1.0, OVERLAP, runs=runs)
+        yield near(f"{label} up to step {end:.0f}", ratio, error, 1.0, OVERLAP, runs=runs)
 
 
 def still_falling(student: Evaluated, control: str) -> list[Comparison]:
@@ -227,7 +226,7 @@ def still_falling(student: Evaluated, control: str) -> list[Comparison]:
     if len(losses) < 3:
         return [Comparison(label, math.nan, unusable="there are fewer than three checkpoints")]
     rise, error, runs = mean(losses.iloc[-1] - losses.iloc[:-1].min())
-    return [records.below(label, rise, error, 0.0, runs=runs)]
+    return [below(label, rise, error, 0.0, runs=runs)]
 
 
 def similar_losses(
@@ -246,4 +245,4 @@ def similar_losses(
         (loss, error), (other, other_error) = (mean_loss(sums) for sums in (one, two))
         error = tables.paired_difference(one, two)[1] if paired else math.hypot(error, other_error)
         where = f"{label}, step {step}: relative difference"
-        yield records.near(where, other / loss - 1, error / loss, 0.0, SIMILAR)
+        yield near(where, other / loss - 1, error / loss, 0.0, SIMILAR)

@@ -194,8 +194,7 @@ def draw_growth(axes, drawn: pd.DataFrame, panel: str, one: Spectra, number: int
             axes.plot(half, end / 2, "o", color=colour, markersize=4)
         doubted = style.series(drawn, panel, f"{series}, suspect")
         if len(doubted):
-            hollow = dict(color=colour, marker="s", markerfacecolor="white", linestyle="")
-            axes.plot(doubted["x"], doubted["y"], **hollow)
+            axes.plot(doubted["x"], doubted["y"], "s", color=colour, markerfacecolor="white")
     axes.set(xscale="log", yscale="log", xlabel="training step", ylabel="$M_k$")
 
 
@@ -211,8 +210,12 @@ def draw_shares(axes, drawn: pd.DataFrame, panel: str, models: list[Spectra]) ->
             looks = dict(color=colour, markerfacecolor=colour if measured else "white")
             _beside(axes, number, len(models), k, row["y"], row["y_err"], **looks)
     axes.set_xticks(orders, [f"$M_{k}$" for k in orders])
-    axes.set(yscale="log", ylim=(FLOOR, 3), xlim=(orders[0] - 0.5, orders[-1] + 0.5))
-    axes.set_title(f"({panel}) shares of the variance, last step")
+    axes.set(
+        yscale="log",
+        ylim=(FLOOR, 3),
+        xlim=(orders[0] - 0.5, orders[-1] + 0.5),
+        title=f"({panel}) shares of the variance, last step",
+    )
 
 
 def draw_excesses(axes, drawn: pd.DataFrame, panel: str, models: list[Spectra]) -> None:
@@ -223,17 +226,20 @@ def draw_excesses(axes, drawn: pd.DataFrame, panel: str, models: list[Spectra]) 
             _beside(axes, number, len(models), found["x"], found["y"], found["y_err"], color="0.35")
     axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     axes.set_yscale("symlog", linthresh=SMALLEST)
-    axes.set_xticks([degree + 1 for degree in DEGREES])
-    axes.set_ylim(top=10)
-    axes.set(xlabel="orders up to", ylabel="loss above that of all (nats)")
-    axes.set_title(f"({panel}) which orders the loss needs")
+    axes.set(
+        xticks=[degree + 1 for degree in DEGREES],
+        ylim=(None, 10),
+        xlabel="orders up to",
+        ylabel="loss above that of all (nats)",
+        title=f"({panel}) which orders the loss needs",
+    )
 
 
 def _beside(axes, number: int, count: int, x, y, errors, **looks) -> None:
     """Points with error bars, those of each of `count` models a little aside from the others'."""
     aside = 0.1 * (number - (count - 1) / 2)
     marker = MARKERS[number % len(MARKERS)]
-    axes.errorbar(x + aside, y, yerr=errors, marker=marker, linestyle="", elinewidth=0.8, **looks)
+    style.dots(axes, x + aside, y, yerr=errors, marker=marker, **looks)
 
 
 def legend(figure, models: Sequence[Spectra]) -> None:

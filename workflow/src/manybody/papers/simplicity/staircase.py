@@ -19,7 +19,6 @@ from manybody.papers import inputs as needed
 from manybody.papers import readings, style
 from manybody.papers.claims import Comparison, near
 from manybody.papers.figure import Adopting, Figure
-from manybody.papers.inputs import Displacements, Trained
 
 ON_LINE = 0.004  # nats per token: a loss this near to a line is on it
 REACHED = 0.8  # share of the way from the line below to the true conditionals
@@ -72,16 +71,18 @@ class StaircaseBlock(Figure):
 class Runs(Block):
     """Runs of one network by one recipe, and how far their layers moved."""
 
-    runs: list[Trained]
-    moved: Displacements
+    runs: list[needed.Trained]
+    moved: needed.Displacements
     recipe: str
 
     @classmethod
     def of(cls, entry: SeededModel, source: str, config: dict) -> "Runs":
         recipe = config["models"][entry.model]["training"]
         return cls(
-            runs=[Trained(source=source, model=entry.model, seed=seed) for seed in entry.seeds],
-            moved=Displacements(source=source, model=entry.model),
+            runs=[
+                needed.Trained(source=source, model=entry.model, seed=seed) for seed in entry.seeds
+            ],
+            moved=needed.Displacements(source=source, model=entry.model),
             recipe=f"{recipe['optimizer']['name'].upper()}, rate {recipe['learning_rate']:g}",
         )
 
@@ -92,8 +93,8 @@ class Inputs(needed.Inputs):
     source: dict
     networks: list[Runs]
     protocols: list[Runs]
-    lines: list[Trained]
-    truth: Trained
+    lines: list[needed.Trained]
+    truth: needed.Trained
     held_out: needed.Sequences
     hamiltonian: needed.Hamiltonian
 
@@ -104,8 +105,8 @@ class Inputs(needed.Inputs):
             source=config["sources"][source],
             networks=[Runs.of(entry, source, config) for entry in block.networks],
             protocols=[Runs.of(entry, source, config) for entry in block.protocols],
-            lines=[Trained(source=source, model=name, seed=0) for name in block.lines],
-            truth=Trained(source=source, model=block.truth, seed=0),
+            lines=[needed.Trained(source=source, model=name, seed=0) for name in block.lines],
+            truth=needed.Trained(source=source, model=block.truth, seed=0),
             held_out=needed.Sequences(source=source),
             hamiltonian=needed.Hamiltonian(source=source),
         )

@@ -8,8 +8,6 @@ standard error of log(y); of panel `half-times` x is k, y the step and y_err tha
 import itertools
 import math
 
-import pandas as pd
-
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part
 from manybody.io.options import Text, different, key, refers
@@ -19,9 +17,6 @@ from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import known_truths, spectra, students
 from manybody.papers.simplicity.comparison import BOUND
-from manybody.papers.simplicity.known_truths import CUT, WHOLE, Series, Student
-from manybody.papers.simplicity.students import StudentBlock, Target
-from manybody.papers.style import Tables
 
 COLOURS = (style.ORDERS[2], style.ORDERS[3], style.ORDERS[4], style.UNBOUNDED, style.ORDERS[6])
 MARKERS = ("o", "s", "^", "D", "v")
@@ -35,10 +30,10 @@ class Sets(Part):
     """Sets of sequences that hold more and more of a distribution."""
 
     label: Text = key("What they are called.")
-    targets: different(Target, 2) = key("Targets from low to high order.")
+    targets: different(students.Target, 2) = key("Targets from low to high order.")
 
 
-class KnownTruth(StudentBlock):
+class KnownTruth(students.StudentBlock):
     """A student of a source whose conditionals are known."""
 
     spectrum: refers(
@@ -115,22 +110,19 @@ class Inputs(needed.Inputs):
         )
 
 
-def tables(inputs: Inputs, block: Block) -> Tables:
+def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Losses, exact losses, times and half-times of all students."""
     found = []
     for given, part in zip(inputs.students, block.students, strict=True):
         truth, about = stored.read_theory(given.exact.file())
-        runs = students.read_evaluated(given.runs, inputs.clones)
-        losses = pd.concat([run.losses for run in runs], ignore_index=True)
+        student = students.read_student(given.runs, inputs.clones)
         (spectrum,) = spectra.read(given.spectra)
-        student = known_truths.student_of(
-            losses, runs[0].targets, truth, about["targets"], spectrum, part
-        )
-        found.append(student)
+        losses = student.losses, student.targets
+        found.append(known_truths.student_of(*losses, truth, about["targets"], spectrum, part))
     return tables_of(found)
 
 
-def tables_of(found: list[Student]) -> Tables:
+def tables_of(found: list[known_truths.Student]) -> style.Tables:
     """The tables of these students, which are what was found; of equal ones on one source the
     later have a number."""
     names = [student.name for student in found]
@@ -145,18 +137,18 @@ def tables_of(found: list[Student]) -> Tables:
         for part in known_truths.curves(next(letters), series, student.name)
     ]
     parts += [part for student in found for part in known_truths.times(student)]
-    return Tables(style.gathered(parts), found)
+    return style.Tables(style.gathered(parts), found)
 
 
 # --- Claims ---------------------------------------------------------------------------------------
 
 
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """Ends, then order in time by each series and by M_k, then what agrees with what."""
     return [claim for student in tables.found for claim in _claims(student)]
 
 
-def _claims(student: Student) -> list[records.Claim]:
+def _claims(student: known_truths.Student) -> list[records.Claim]:
     exact = [one for one in student.series if one.known]
     clones = [one for one in student.series if not one.known]
     both = list(itertools.product(clones, exact))
@@ -194,7 +186,8 @@ def _claims(student: Student) -> list[records.Claim]:
             "Where a distribution is known, the student ends with the loss of its exact "
             "conditionals",
             [part for one in exact for part in known_truths.ends(one)],
-            f"the last loss is within {WHOLE} nats of the exact one, on cuts within {CUT}",
+            f"the last loss is within {known_truths.WHOLE} nats of the exact one, on cuts within "
+            f"{known_truths.CUT}",
         ),
         "losses": (
             "The student's losses on cuts and clones stop falling from low to high order",
@@ -226,7 +219,7 @@ def _claims(student: Student) -> list[records.Claim]:
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """A row of losses for each student, a panel a series, and below the times."""
     found = tables.found
     heights = [*[LOSSES] * len(found), TIMED]
@@ -250,18 +243,17 @@ def draw(tables: Tables):
     return figure
 
 
-def _draw_legend(figure, found: list[Student], markers: dict[str, str]) -> None:
+def _draw_legend(figure, found: list[known_truths.Student], markers: dict[str, str]) -> None:
     """Colours, lines and markers; a colour is a step of every series."""
     steps = itertools.zip_longest(*(series.steps for one in found for series in one.series))
-    looks = dict(color="0.3", linewidth=0.9)
     handles = [
         style.mark(f"$M_{k}$: {', '.join(words)}", color=colour)
         for k, (colour, row) in enumerate(zip(COLOURS, steps, strict=False), 1)
         for words in [dict.fromkeys(step.label for step in row if step)]
     ]
     handles += [
-        style.mark("exact, of the whole distribution", linestyle="--", **looks),
-        style.mark("exact, of the set's own", linestyle=":", **looks),
+        style.mark("exact, of the whole distribution", color="0.3", linestyle="--"),
+        style.mark("exact, of the set's own", color="0.3", linestyle=":"),
     ]
     handles += [
         style.mark(label, linestyle="", marker=marker, color="0.3")
@@ -270,7 +262,9 @@ def _draw_legend(figure, found: list[Student], markers: dict[str, str]) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
 
 
-def _draw_losses(axes, tables: Tables, panel: str, series: Series, name: str) -> None:
+def _draw_losses(
+    axes, tables: style.Tables, panel: str, series: known_truths.Series, name: str
+) -> None:
     """A curve for each run, dashed the exact loss, dotted the least that is possible."""
     for colour, step in zip(COLOURS, series.steps, strict=False):
         label = f"{name}, {series.label}: {step.label}"
@@ -283,7 +277,9 @@ def _draw_losses(axes, tables: Tables, panel: str, series: Series, name: str) ->
     style.plain_ticks(axes.xaxis, STEPS)
 
 
-def _draw_times(axes, tables: Tables, student: Student, markers: dict[str, str]) -> None:
+def _draw_times(
+    axes, tables: style.Tables, student: known_truths.Student, markers: dict[str, str]
+) -> None:
     """The time of each step against the half-time of M_k, by series."""
     halves = style.series(tables.drawn, "half-times", f"{student.name}, M_k")
     shown = []
@@ -292,7 +288,8 @@ def _draw_times(axes, tables: Tables, student: Student, markers: dict[str, str])
             label = f"{student.name}, {series.label}: {step.label}"
             (row,) = style.series(tables.drawn, "times", label).itertuples()
             if math.isfinite(row.x * row.y):
-                axes.errorbar(
+                style.dots(
+                    axes,
                     row.x,
                     row.y,
                     xerr=style.factors(row.x, beside),
@@ -300,14 +297,17 @@ def _draw_times(axes, tables: Tables, student: Student, markers: dict[str, str])
                     color=colour,
                     marker=markers[series.label],
                     markerfacecolor=colour if series.known else "white",
-                    elinewidth=0.7,
                 )
                 shown += [row.x, row.y]
     if shown:
         ends = [min(shown) / 1.5, max(shown) * 1.5]
         axes.plot(ends, ends, color="0.8", linewidth=0.8, zorder=0)
-    axes.set(xscale="log", yscale="log", xlabel="half-time of $M_k$ (steps)")
-    axes.set_ylabel("loss stops falling (steps)")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="half-time of $M_k$ (steps)",
+        ylabel="loss stops falling (steps)",
+    )
     for axis in (axes.xaxis, axes.yaxis):
         style.plain_ticks(axis, TIMES)
 
