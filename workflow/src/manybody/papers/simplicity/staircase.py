@@ -37,7 +37,7 @@ class SeededModel(Block):
 
     model: refers(
         "models",
-        wanted="whose depth sets their order (factored)",
+        wanted="whose depth sets its order (factored)",
         fits=lambda model: model.about.depth is not None and model.about.order is not None,
     ) = key("Name of the model.")
     seeds: Seeds = key("Its runs.")

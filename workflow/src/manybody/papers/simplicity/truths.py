@@ -252,8 +252,8 @@ def _draw_legend(figure, found: list[known_truths.Student], markers: dict[str, s
         for words in [dict.fromkeys(step.label for step in row if step)]
     ]
     handles += [
-        style.mark("exact, of the whole distribution", color="0.3", linestyle="--"),
-        style.mark("exact, of the set's own", color="0.3", linestyle=":"),
+        style.mark("exact, of the whole distribution", color="0.3", linestyle="--", linewidth=0.9),
+        style.mark("exact, of the set's own", color="0.3", linestyle=":", linewidth=0.9),
     ]
     handles += [
         style.mark(label, linestyle="", marker=marker, color="0.3")
