@@ -96,7 +96,7 @@ AT_800 = [5.0, 4.0, 3.0, 2.0, 1.0]
 def test_the_spacing_of_checkpoints_is_part_of_the_error_of_a_time(low, high, value, resolution):
     """Three seeds that agree to the checkpoint know the difference no better than the spacing."""
     student = of_curves(low=[low] * 3, high=[high] * 3)
-    part = learning.ordered(student, ["low", "high"])[0]
+    part = next(learning.ordered(student, ["low", "high"]))
     ends = [value - 2 * resolution, value + 2 * resolution]
     assert [part.value, *part.interval()] == pytest.approx([value, *ends])
     assert part.verdict() == "yes"
@@ -106,7 +106,7 @@ def test_times_that_differ_by_one_spacing_or_by_none_are_undecided():
     """On average they differ by less than checkpoints resolve."""
     runs = [[5.0, 4.0, 3.0, 1.0, 1.0], [5.0, 4.0, 1.0, 1.0, 1.0], [5.0, 4.0, 1.0, 1.0, 1.0]]
     mixed = of_curves(low=[[5.0, 3.0, 1.0, 1.0, 1.0]] * 3, high=runs)
-    assert learning.ordered(mixed, ["low", "high"])[0].verdict() == "undecided"
+    assert next(learning.ordered(mixed, ["low", "high"])).verdict() == "undecided"
 
 
 # Half the range of ratios .95, 1 and 1.05 over three seeds: 4.53 standard errors reach out of
@@ -145,7 +145,7 @@ def test_losses_are_compared_after_the_plateau_alone():
     tested = planted.Evaluated(planted.STUDENT, pd.concat(rows), TARGETS)
     given = tested, "n2", "n4", "original"
     for paired in (True, False):
-        found = learning.similar_losses("losses", *given, paired)
+        found = list(learning.similar_losses("losses", *given, paired))
         assert ["step 20" in found[0].label, "step 30" in found[1].label] == [True, True]
         assert [part.value for part in found] == pytest.approx([0.01, 0.01])
         assert [part.region for part in found] == [(-0.02, 0.02)] * 2

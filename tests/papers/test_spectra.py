@@ -137,7 +137,6 @@ def beside_truth(**changed):
     """The one claim, of a student, a model of pairs and a loss near the truth."""
     given = dict(
         truth=of_shares(),
-        estimate=of_shares(se=0.1),
         student=of_shares(description=BERT),
         pairs=of_shares((1, 0, 0, 0, 0, 0, 0), FACTORED),
         excess=0.005,

@@ -8,6 +8,7 @@ from legible import faults
 from planted_truths import CLONES, CUTS, ENDS, HALVES, student
 
 from manybody.io import tables as stored
+from manybody.papers import style
 from manybody.papers.simplicity import truths
 from manybody.papers.style import COLUMNS
 
@@ -115,7 +116,7 @@ def test_files_are_read_as_they_are_written(tmp_path):
 
     inputs, block = planted_truths.written(tmp_path, run)
     made = truths.tables(inputs, block)
-    ((cuts,),) = (found.series for found in made.students)
+    ((cuts,),) = (found.series for found in made.found)
     assert [step.label for step in cuts.steps] == [
         "orders up to 2", "orders up to 3", "the whole law"
     ]  # fmt: skip
@@ -151,7 +152,7 @@ def test_the_panels_hold_what_was_read():
     assert times["x"].to_numpy() == pytest.approx(list(HALVES.values()), rel=0.02)
     assert times["y"].to_numpy() == pytest.approx(list(CUTS.values()), rel=0.03)
     assert (times["y_err"] < 0.05).all()
-    below, above = truths._bar(100.0, 2.0)
+    below, above = style.factors(100.0, 2.0)
     assert (100 - below[0], 100 + above[0]) == pytest.approx((100 / 7.389, 738.9), rel=1e-3)
 
 

@@ -8,7 +8,7 @@ decide it and the rule by which they count together.
 
 import csv
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
@@ -177,6 +177,19 @@ def judged(
     return Claim(
         id, statement, shown.value, *ends, counted + rule, verdict, scope, because, beyond, parts
     )
+
+
+def all_judged(
+    prefix: str,
+    given: Mapping[str, tuple[str, Iterable[Comparison], str]],
+    scope: str,
+    beyond: bool = False,
+) -> list[Claim]:
+    """Claims by the last part of their names: statement, comparisons and rule of each."""
+    return [
+        judged(f"{prefix}/{name}", statement, parts, scope, rule, beyond=beyond)
+        for name, (statement, parts, rule) in given.items()
+    ]
 
 
 def not_run(id: str, statement: str, reason: str, scope: str = "", beyond: bool = False) -> Claim:

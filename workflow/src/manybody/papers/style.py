@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -113,11 +114,35 @@ def label_right(axes, labels: Sequence[tuple[str, float, str]], apart: float) ->
         )
 
 
+def mark(label: str, **looks):
+    """An entry of a legend: a line, or its marker alone where its `linestyle` is empty."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], label=label, **looks)
+
+
+def factors(value: float, error: float) -> list[list[float]]:
+    """Error bars below and above a value whose logarithm has this standard error."""
+    return [[value * (1 - math.exp(-error))], [value * (math.exp(error) - 1)]]
+
+
 def band(axes, frame: pd.DataFrame, colour: str) -> None:
     """One error to either side of a curve (x, y, y_err); none where it is not known."""
     errors = frame["y_err"].fillna(0)
     looks = dict(color=colour, alpha=0.2, linewidth=0)
     axes.fill_between(frame["x"], frame["y"] - errors, frame["y"] + errors, **looks)
+
+
+def dots(axes, x, y, **looks) -> None:
+    """Points with thin error bars, `xerr` or `yerr`, and no line between them."""
+    axes.errorbar(x, y, **(dict(marker="o", linestyle="", elinewidth=0.8) | looks))
+
+
+def name_rows(axes, names: Sequence[str]) -> None:
+    """A row for each name, from the top down at 0, 1, ..."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
 
 
 def plain_ticks(axis, places: Sequence[float] = ()) -> None:
@@ -154,6 +179,13 @@ def points(panel: str, series: str, seed, x, y, errors=math.nan) -> pd.DataFrame
 def gathered(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The rows of all panels as the figure's CSV has them."""
     return pd.concat(parts, ignore_index=True)[COLUMNS]
+
+
+class Tables(NamedTuple):
+    """The rows that are drawn, and what was found, from which they are made."""
+
+    drawn: pd.DataFrame
+    found: Any
 
 
 def series(drawn: pd.DataFrame, panel: str, name: str) -> pd.DataFrame:

@@ -59,10 +59,8 @@ class Interval(NamedTuple):
 def spread(kinds: Sequence[Kind]) -> tuple[float, int]:
     """Variance of log t over generators, pooled over kinds, and its degrees of freedom."""
     degrees = sum(kind.times.shape[1] - 1 for kind in kinds)
-    squares = 0.0
-    for kind in kinds:
-        means = kind.times.mean(axis=0)
-        squares += ((means - means.mean()) ** 2).sum()
+    means = [kind.times.mean(axis=0) for kind in kinds]
+    squares = sum(((one - one.mean()) ** 2).sum() for one in means)
     return (squares / degrees if degrees else math.nan), degrees
 
 

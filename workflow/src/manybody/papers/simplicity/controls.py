@@ -10,7 +10,6 @@ measure of each series; `d` the same for logs of ratios of times; `noise` curves
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -27,7 +26,6 @@ from manybody.papers.figure import Figure
 from manybody.papers.saturation import SATURATION
 from manybody.papers.simplicity import crossed, learning, spectra, students
 from manybody.papers.simplicity.comparison import BOUND, Interval
-from manybody.papers.simplicity.students import Pair, StudentBlock, StudentInputs, Target, Targets
 
 TRIPLED = math.log2(3)  # doublings from order 3 to order 9
 MARKERS = ("o", "s", "D", "^", "v")
@@ -79,10 +77,10 @@ class Series(Part):
     """Clones of several generators that are drawn in one way."""
 
     label: Text = key("What they are called.")
-    targets: different(Target) = key("Targets, each of a generator of its own.")
+    targets: different(students.Target) = key("Targets, each of a generator of its own.")
 
 
-class Block(StudentBlock, Figure):
+class Block(students.StudentBlock, Figure):
     """Is a time set by the order of a generator, or by its quality? Clones of many generators."""
 
     generators: list[students.Evaluation] = key(
@@ -92,8 +90,10 @@ class Block(StudentBlock, Figure):
     series: list[Series] = key(
         "Clones by the way they are drawn: each is a regression of its own.", min_length=1
     )
-    twins: list[Pair] = key("Pairs of targets of one generator, from text and from noise.", [])
-    noise: Targets = key("Targets of text with noise.", [])
+    twins: list[students.Pair] = key(
+        "Pairs of targets of one generator, from text and from noise.", []
+    )
+    noise: students.Targets = key("Targets of text with noise.", [])
     spectrum: refers("spectra", "draws", same=("source", "model"), like="evaluation") = key(
         "Spectrum of the student along its training."
     )
@@ -143,7 +143,7 @@ class Block(StudentBlock, Figure):
                 )
 
 
-class Inputs(StudentInputs):
+class Inputs(students.StudentInputs):
     """The student with its generators and clones, its spectrum, and sources drawn exactly."""
 
     spectra: list[needed.Spectrum]
@@ -161,25 +161,17 @@ class Inputs(StudentInputs):
         )
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Measurements of all clones, and the table of what is drawn."""
-
-    drawn: pd.DataFrame
-    design: crossed.Crossed
-
-
-def tables(inputs: Inputs, block: Block) -> Tables:
+def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Times against quality and order, what a regression and pairs say, noise, and the spectrum."""
-    student = students.read_student(inputs)
+    student = students.read_student(inputs.runs, inputs.clones)
     generators = students.read_evaluated(inputs.generators, inputs.clones)
     drawn = {one.source: StoredSequences.open(one.file()).about for one in inputs.drawn}
     (spectrum,) = spectra.read(inputs.spectra)
     return tables_of(crossed.crossed(student, generators, drawn, spectrum, block))
 
 
-def tables_of(design: crossed.Crossed) -> Tables:
-    """The tables of a design."""
+def tables_of(design: crossed.Crossed) -> style.Tables:
+    """The tables of a design, which is what was found."""
     student, spectrum, block = design.student, design.spectrum, design.block
     parts = [part for one in design.series for part in _times(one, student.runs)]
     parts += _shares(design)
@@ -193,7 +185,7 @@ def tables_of(design: crossed.Crossed) -> Tables:
     for k, seed in itertools.product(spectrum.orders, spectrum.runs):
         half = spectrum.half_time(seed, k)
         parts.append(style.points("half-times", f"M_{k}", seed, [k], [half.step], half.error))
-    return Tables(style.gathered(parts), design)
+    return style.Tables(style.gathered(parts), design)
 
 
 def _times(one: crossed.Drawn, runs: Sequence[int]) -> Iterator[pd.DataFrame]:
@@ -252,10 +244,9 @@ def _brief(words: str) -> str:
 # --- Claims ---------------------------------------------------------------------------------------
 
 
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """Comparisons of clones that are drawn in one way, under each control; paired chains, noise."""
-    design = tables.design
-    found = []
+    design, given = tables.found, {}
     for name, (statement, rule, bound) in ASKED.items():
         shown = {
             f"{one.label}, {len(one.names)} clones": estimates(one, name)
@@ -263,43 +254,35 @@ def claims(tables: Tables) -> list[records.Claim]:
             if one.interval(name)
         }
         parts = _parts(shown, records.above, bound)
-        found.append((name.replace(" ", "-"), statement, rule, parts))
+        given[name.replace(" ", "-")] = statement, parts, rule
     first, last = design.block.late
     falls = [
         records.over_seeds(f"fall of the loss on {words}", -design.changes[words])
         for words in design.noise
     ]
-    found += [
-        (
-            "start",
+    given |= {
+        "start": (
             "Times do not depend on what chains start from",
-            "times from noise and from text are within a factor of 1.25",
             _parts(design.twins, records.near, 0.0, BOUND),
+            "times from noise and from text are within a factor of 1.25",
         ),
-        (
-            "noise-early",
+        "noise-early": (
             "Text with noise saturates no earlier than text",
-            "text saturates later by less than a factor of 1.25",
             _parts(design.noise, records.below, BOUND),
+            "text saturates later by less than a factor of 1.25",
         ),
-        (
-            "noise-late",
+        "noise-late": (
             f"The loss on text with noise falls from step {first} to {last}",
-            "the mean fall over students is above 0",
             falls,
+            "the mean fall over students is above 0",
         ),
-        (
-            "half-times",
+        "half-times": (
             "Without clones: each order of interaction is learned before the next",
-            "the half-time of the next order is later",
             spectra.later(design.spectrum),
+            "the half-time of the next order is later",
         ),
-    ]
-    scope = design.student.scope
-    return [
-        records.judged(f"simplicity/controls/{name}", words, parts, scope, rule, beyond=True)
-        for name, words, rule, parts in found
-    ]
+    }
+    return records.all_judged("simplicity/controls", given, design.student.scope, beyond=True)
 
 
 def _parts(
@@ -317,9 +300,9 @@ def _parts(
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """Times against quality and order, what a regression and pairs say, noise, and the spectrum."""
-    design = tables.design
+    design = tables.found
     rows = len(design.series) * len(RATIOS) + len(design.twins)
     heights = (2.1, 2.1, max(2.0, 0.15 * rows + 0.5))
     figure = style.new(2, sum(heights) + 0.5)
@@ -343,32 +326,28 @@ def _colour(order: float) -> str:
 
 def _handles(design: crossed.Crossed) -> list:
     """Legend entries of the markers and colours of panels a and b."""
-    from matplotlib.lines import Line2D
-
     length = design.student.about["description"]["length"]
     orders = sorted({int(order) for one in design.series for order in one.design.order})
-    looks = [
-        dict(color="0.3", marker=marker, label=one.label)
+    handles = [
+        style.mark(one.label, color="0.3", marker=marker, linestyle="")
         for marker, one in zip(MARKERS, design.series, strict=False)
     ]
     for order in orders:
         label = "any order" if order == length else f"order {order}"
-        looks.append(dict(color=_colour(order), marker="o", label=label))
-    return [Line2D([], [], linestyle="", **one) for one in looks]
+        handles.append(style.mark(label, color=_colour(order), marker="o", linestyle=""))
+    return handles
 
 
-def _draw_times(left, right, tables: Tables) -> None:
-    """t of each clone against the loss and the order of its generator."""
-    series = tables.design.series
+def _draw_times(left, right, tables: style.Tables) -> None:
+    series = tables.found.series
     for place, (marker, one) in enumerate(zip(MARKERS, series, strict=False)):
         shift = 2 ** (0.06 * (place - (len(series) - 1) / 2))
-        looks = dict(marker=marker, linestyle="", elinewidth=0.7, markersize=4)
-        looks |= {"markerfacecolor": "white"} if place % 2 else {}
+        looks = dict(marker=marker, markersize=4, markerfacecolor="white" if place % 2 else None)
         for name, order in zip(one.names, one.design.order, strict=True):
             for axes, panel, factor in ((left, "loss", 1.0), (right, "order", shift)):
                 (row,) = style.series(tables.drawn, panel, name).itertuples()
-                bars = [[row.y * (1 - math.exp(-row.y_err))], [row.y * (math.exp(row.y_err) - 1)]]
-                axes.errorbar(row.x * factor, row.y, yerr=bars, color=_colour(order), **looks)
+                bars = style.factors(row.y, row.y_err)
+                style.dots(axes, row.x * factor, row.y, yerr=bars, color=_colour(order), **looks)
     left.set(xlabel="test loss of the generator (nats per token)", yscale="log", ylabel="t (steps)")
     right.set(xlabel="order of interaction of the generator", xscale="log", yscale="log")
     style.plain_ticks(right.xaxis, sorted({float(x) for one in series for x in one.design.order}))
@@ -382,73 +361,77 @@ def _draw_intervals(axes, found: pd.DataFrame, words: Sequence[str], measures: i
     is filled, open what is of the 2 % or late."""
     for number, row in enumerate(found.itertuples()):
         measure = number % measures
-        axes.errorbar(
+        style.dots(
+            axes,
             row.x,
             row.y + apart * (measure - (measures - 1) / 2),
             xerr=row.y_err if np.isfinite(row.y_err) else None,
             color="0.15",
             marker=MARKERS[measure],
             markerfacecolor="0.15" if measure == 0 else "white",
-            linestyle="",
-            elinewidth=0.7,
             markersize=3,
         )
-    axes.set_yticks(range(len(words)), words)
     axes.axvline(0, color="0.6", linewidth=0.8, zorder=0)
-    axes.set_ylim(len(words) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
+    style.name_rows(axes, words)
 
 
-def _draw_shares(axes, tables: Tables) -> None:
-    """R^2 of each series and measure, with its interval."""
+def _draw_shares(axes, tables: style.Tables) -> None:
     found = tables.drawn[tables.drawn["panel"] == "shares"]
-    shown = [one.label for one in tables.design.series if one.interval("both")]
+    shown = [one.label for one in tables.found.series if one.interval("both")]
     words = [f"{one}: {label}" for one in shown for label in SHARES.values()]
     _draw_intervals(axes, found, words, len(crossed.MEASURES), 0.22)
-    axes.set(xlim=(-0.05, 1.05), xlabel="share of the variance (R²)")
-    axes.set_title("(c) what accounts for the times")
+    axes.set(
+        xlim=(-0.05, 1.05),
+        xlabel="share of the variance (R²)",
+        title="(c) what accounts for the times",
+    )
 
 
-def _draw_ratios(axes, tables: Tables) -> None:
-    """Logs of ratios of times at equal loss, at equal order, and of paired chains."""
+def _draw_ratios(axes, tables: style.Tables) -> None:
     axes.axvspan(-BOUND, BOUND, color="0.93", linewidth=0, zorder=0)
     found = tables.drawn[tables.drawn["panel"] == "d"]
-    _draw_intervals(axes, found, list(ratios(tables.design)), len(SATURATION), 0.25)
+    _draw_intervals(axes, found, list(ratios(tables.found)), len(SATURATION), 0.25)
     limit = 1.6 * (float(found["x"].abs().max()) if len(found) else 1.0) + 0.2
-    axes.set(xlim=(-limit, limit), xlabel="log of a ratio of times")
-    axes.set_title("(e) order and quality apart")
+    axes.set(
+        xlim=(-limit, limit), xlabel="log of a ratio of times", title="(e) order and quality apart"
+    )
 
 
-def _draw_noise(axes, tables: Tables) -> None:
-    """Mean loss of the students on text and on text with noise."""
+def _draw_noise(axes, tables: style.Tables) -> None:
     ends, last = [], 0.0
-    for colour, words in zip(NOISES, tables.design.changes, strict=False):
+    for colour, words in zip(NOISES, tables.found.changes, strict=False):
         found = style.series(tables.drawn, "noise", words)
         axes.plot(found["x"], found["y"], color=colour)
         ends.append((words, found["y"].iloc[-1], colour))
         last = max(last, found["x"].max())
-    axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
-    axes.set_xlim(left=last / 100)
+    axes.set(
+        xscale="log",
+        xlim=(last / 100, None),
+        xlabel="training step",
+        ylabel="test loss (nats per token)",
+        title="(d) text, and text with random tokens",
+    )
     style.plain_ticks(axes.xaxis, STEPS[::2])
-    axes.set_title("(d) text, and text with random tokens")
     style.label_right(axes, ends, 0.1)
 
 
-def _draw_half_times(axes, tables: Tables) -> None:
+def _draw_half_times(axes, tables: style.Tables) -> None:
     """Half-times of M_k, a point for each student and order, without any clone."""
-    orders, count = tables.design.spectrum.orders, len(tables.design.spectrum.runs)
+    orders, count = tables.found.spectrum.orders, len(tables.found.spectrum.runs)
     for k in orders:
         found = style.series(tables.drawn, "half-times", f"M_{k}")
         x = k + 0.4 * ((np.arange(count) + 0.5) / count - 0.5)
-        known = found["y"].to_numpy() > 0
-        y, errors = found["y"][known], found["y_err"][known]
-        looks = dict(color=style.ORDERS[k + 1], marker="o", linestyle="", elinewidth=0.8)
-        axes.errorbar(x[known], y, yerr=y * errors, **looks)
+        errors = found["y"] * found["y_err"]
+        style.dots(axes, x, found["y"], yerr=errors, color=style.ORDERS[k + 1])
     axes.set_xticks(orders, [f"$M_{k}$" for k in orders])
-    axes.set(yscale="log", ylabel="half-time (steps)", xlim=(orders[0] - 0.5, orders[-1] + 0.5))
-    axes.set_xlabel("order k + 1 and above")
+    axes.set(
+        yscale="log",
+        xlim=(orders[0] - 0.5, orders[-1] + 0.5),
+        xlabel="order k + 1 and above",
+        ylabel="half-time (steps)",
+        title="(f) without clones: half-times",
+    )
     style.plain_ticks(axes.yaxis, STEPS)
-    axes.set_title("(f) without clones: half-times")
 
 
 def caption(inputs: Inputs, block: Block) -> str:

@@ -29,7 +29,6 @@ from manybody.models import labels
 from manybody.papers.claims import margin
 from manybody.papers.saturation import BOOTSTRAPS, SATURATION, SEED, read_kinds
 from manybody.papers.simplicity import comparison, spectra
-from manybody.papers.simplicity.comparison import EQUAL, Interval
 from manybody.papers.simplicity.students import Evaluated, mean_loss
 
 LATE = "late change"
@@ -47,7 +46,7 @@ class Design(NamedTuple):
     """Properties of the generators of C clones, each an array (C,).
 
     order: of interaction, L where only L bounds it. loss: on test text, nats per token.
-    training: a whole number, the same for early stops of one training.
+    training: a number or a name, the same for early stops of one training.
     """
 
     order: np.ndarray
@@ -110,12 +109,14 @@ def matched(design: Design) -> dict[str, np.ndarray]:
     higher = np.subtract.outer(design.order, design.order)
     better = -np.subtract.outer(design.loss, design.loss)
     return {
-        "order at equal loss": np.argwhere((higher > 0) & (abs(better) < EQUAL)),
+        "order at equal loss": np.argwhere((higher > 0) & (abs(better) < comparison.EQUAL)),
         "quality at equal order": np.argwhere((higher == 0) & (better >= APART)),
     }
 
 
-def estimates(design: Design, y: np.ndarray, bootstraps: int = BOOTSTRAPS) -> dict[str, Interval]:
+def estimates(
+    design: Design, y: np.ndarray, bootstraps: int = BOOTSTRAPS
+) -> dict[str, comparison.Interval]:
     """`statistics` of y (students, C), averaged over students, each with its interval.
 
     One training has no interval. Draws in which a number is not defined are left out; if these are
@@ -137,7 +138,7 @@ def estimates(design: Design, y: np.ndarray, bootstraps: int = BOOTSTRAPS) -> di
         enough = len(known) > len(draws) / 2 and math.isfinite(value)
         error = float(np.diff(np.quantile(known, TAILS))[0]) / 4 if enough else math.nan
         involved = len(np.unique(place[pairs[name]])) if name in pairs else trainings
-        found[name] = Interval(float(value), error, margin(error, involved))
+        found[name] = comparison.Interval(float(value), error, margin(error, involved))
     return found
 
 
@@ -156,7 +157,7 @@ class Drawn(NamedTuple):
     names: list[str]
     design: Design
     measured: dict[float | str, np.ndarray]
-    found: dict[float | str, dict[str, Interval]]
+    found: dict[float | str, dict[str, comparison.Interval]]
 
     def interval(self, name: str) -> bool:
         """True where an estimate has an interval: n-grams are of one training and have none."""
@@ -173,8 +174,8 @@ class Crossed(NamedTuple):
     student: Evaluated
     block: Any
     series: list[Drawn]
-    twins: dict[str, dict[float, Interval]]
-    noise: dict[str, dict[float, Interval]]
+    twins: dict[str, dict[float, comparison.Interval]]
+    noise: dict[str, dict[float, comparison.Interval]]
     changes: dict[str, np.ndarray]
     spectrum: spectra.Spectra
 
@@ -210,14 +211,13 @@ def crossed(
         return change.to_numpy(float)
 
     label = {name: _label(document, drawn) for name, document in targets.items()}
-    series, of_clone = [], {}
+    series = []
     length = student.about["description"]["length"]
     for part in block.series:
         names = list(part.targets)
         made = [_generator(targets[name], generators, drawn, block.test, length) for name in names]
         orders, losses, trainings = zip(*made, strict=True)
-        _, numbers = np.unique(trainings, return_inverse=True)
-        design = Design(np.array(orders, float), np.array(losses, float), numbers)
+        design = Design(np.array(orders, float), np.array(losses, float), np.array(trainings))
         measured: dict[float | str, np.ndarray] = {
             share: np.hstack([kind.times for kind in kinds(names, share)]) for share in SATURATION
         }
@@ -225,8 +225,11 @@ def crossed(
         found = {measure: estimates(design, y, bootstraps) for measure, y in measured.items()}
         shown = [f"{part.label}: {label[name]} ({name})" for name in names]
         series.append(Drawn(part.label, shown, design, measured, found))
-        for name in names:
-            of_clone.setdefault(targets[name].get("clone"), part.label)
+    of_clone = {
+        targets[name].get("clone"): part.label
+        for part in reversed(block.series)  # the first series that has a clone
+        for name in part.targets
+    }
     twins = {
         f"{of_clone[targets[text]['clone']]}: {label[text]}": interval(noise, text)
         for text, noise in block.twins
@@ -252,7 +255,6 @@ def _generator(document, generators, drawn, test, length) -> tuple[float, float,
 
 
 def _label(document: dict, drawn: Mapping[str, dict]) -> str:
-    """The name of a target."""
     about = drawn.get(document.get("source"), {})
     if "share" in about:
         return f"text with {about['share']:.0%} noise"

@@ -8,9 +8,7 @@ from manybody.io import tables as files
 from manybody.io.options import key
 from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.claims import Comparison
 from manybody.papers.simplicity import learning
-from manybody.papers.simplicity.learning import Series
 from manybody.papers.simplicity.students import (
     Evaluated,
     StudentFigure,
@@ -47,24 +45,25 @@ class Tables:
     """The rows that are drawn, also by series; comparisons, none where another figure has them."""
 
     drawn: pd.DataFrame
-    series: list[tuple[Series, pd.DataFrame]]
+    series: list[tuple[learning.Series, pd.DataFrame]]
     student: Evaluated
-    compared: dict[str, list[Comparison]]
+    compared: dict[str, list[records.Comparison]]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Losses by epoch, and the times at which they saturate."""
-    return tables_of(read_student(inputs), block, inputs.claims_reported_by)
+    return tables_of(read_student(inputs.runs, inputs.clones), block, inputs.claims_reported_by)
 
 
 def tables_of(student: Evaluated, block: Block, claims_reported_by: str | None = None) -> Tables:
     """The same of a student."""
     unit = 1 / files.steps_per_epoch(student.history)
     series = [(one, one.curve(student, unit=unit)) for one in learning.ladder(student, block)]
-    compared = {}
-    if not claims_reported_by:
-        compared["order-of-learning"] = learning.ordered(student, block.ladder)
-        compared["early-overlap"] = learning.overlap(student, block.ladder, block.control)
+    compared = {
+        "order-of-learning": [*learning.ordered(student, block.ladder)],
+        "early-overlap": [*learning.overlap(student, block.ladder, block.control)],
+    }
+    compared = {} if claims_reported_by else compared
     return Tables(style.gathered([curve for _, curve in series]), series, student, compared)
 
 

@@ -5,16 +5,14 @@ shown of each seed is that of `fig2_seeds`. Panels have the letters of the paper
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
-from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.claims import Claim, Comparison, above, near
+from manybody.papers.claims import STRICT, Claim, Comparison, above, near
 from manybody.papers.simplicity import fig2_seeds as of_seeds
 from manybody.papers.simplicity import staircase
 from manybody.papers.simplicity.staircase import (
@@ -42,15 +40,7 @@ class Block(staircase.StaircaseBlock):
     """Networks of growing depth on samples of a known Hamiltonian."""
 
 
-@dataclass(frozen=True)
-class Tables:
-    """The rows that are drawn, and the runs and lines that are judged."""
-
-    drawn: pd.DataFrame
-    found: Staircase
-
-
-def tables(inputs: Inputs, block: Block) -> Tables:
+def tables(inputs: Inputs, block: Block) -> style.Tables:
     """All runs, their lines, classes and plateaus."""
     found = staircase.read(inputs)
     moved = found.deepest.runs[found.deepest.chosen].displacement
@@ -59,28 +49,25 @@ def tables(inputs: Inputs, block: Block) -> Tables:
         style.points("c", f"layer {layer}", found.deepest.chosen, moved.index, moved[layer])
         for layer in moved.columns
     ]
-    drawn = [*of_seeds.losses(found.networks), of_seeds.ends(found, found.groups), *layers]
-    return Tables(style.gathered([*drawn, of_seeds.numbers(found)]), found)
+    drawn = [*of_seeds.losses(found.networks), *of_seeds.ends(found, found.groups), *layers]
+    return style.Tables(style.gathered([*drawn, *of_seeds.numbers(found)]), found)
 
 
 # --- Claims ---------------------------------------------------------------------------------------
 
 
-def _lines(found: Staircase) -> list[Comparison]:
+def _lines(found: Staircase) -> Iterator[Comparison]:
     """Each line lies above the next, also on the training set."""
-    parts = []
     for upper, lower in pairwise(found.lines.descending):
         # Both are means over the same sequences: their own errors bound that of the difference.
         gap, error = upper.loss - lower.loss, math.hypot(upper.error, lower.error)
         label = f"{upper.name} less {lower.name}"
-        parts.append(above(label, gap, error, deviations=records.STRICT))
+        yield above(label, gap, error, deviations=STRICT)
     for low, high in pairwise(found.lines.fits):
-        label = f"training set: {low.name} less {high.name}"
-        parts.append(above(label, low.train - high.train, 0.0))
-    return parts
+        yield above(f"training set: {low.name} less {high.name}", low.train - high.train, 0.0)
 
 
-def _shallow(found: Staircase) -> list[Comparison]:
+def _shallow(found: Staircase) -> Iterator[Comparison]:
     """One layer ends on the 2-body line; two rest there, then end on the 3-body line: as far as
     there are such networks and lines."""
     networks = {group.layers: group for group in reversed(found.networks)}
@@ -88,11 +75,10 @@ def _shallow(found: Staircase) -> list[Comparison]:
     under = {line.order: line.loss for line in found.lines.under}
     # Two layers cannot go below order 3; on data of order 3 the lowest line is the true one.
     third = (under | {found.lines.truth.order: found.lines.truth.loss}).get(3)
-    parts = []
     if 1 in networks and 2 in fits:
         last = [run.end for run in networks[1].runs.values()]
         farthest = max(last, key=lambda end: abs(end - fits[2]))
-        parts.append(near("n = 1, farthest seed: end", farthest, 0.0, fits[2], ONE_LAYER))
+        yield near("n = 1, farthest seed: end", farthest, 0.0, fits[2], ONE_LAYER)
     if 2 in networks:
         run = networks[2].runs[networks[2].chosen]
         if 2 in under:
@@ -100,22 +86,18 @@ def _shallow(found: Staircase) -> list[Comparison]:
             # Five epochs are enough: the bound itself is inside.
             least = math.nextafter(PLATEAU, 0)
             label = "n = 2, seed shown: epochs on the 2-body line"
-            parts.append(above(label, run.dwell(under[2]), 0.0, least, unusable=coarse))
+            yield above(label, run.dwell(under[2]), 0.0, least, unusable=coarse)
         if third is not None:
-            parts.append(near("n = 2, seed shown: end", run.end, 0.0, third, ON_LINE))
-    return parts
+            yield near("n = 2, seed shown: end", run.end, 0.0, third, ON_LINE)
 
 
 def _three_layers(found: Staircase) -> list[Comparison]:
     """The shares of the deepest network's seeds that rest on every line below the data's order, and
     that come down to the true conditionals."""
-    return [*_plateaus(found), *of_seeds.arrivals(found)]
-
-
-def _plateaus(found: Staircase) -> list[Comparison]:
     group, under = found.deepest, found.lines.under
+    arrivals = of_seeds.arrivals(found)
     if not under:
-        return []
+        return arrivals
     levels = [line.loss for line in found.lines.descending]
     runs = group.runs.values()
     coarse = any(not run.spacing <= FINE for run in runs)
@@ -125,7 +107,7 @@ def _plateaus(found: Staircase) -> list[Comparison]:
     rests = sum(all(run.dwell(line.loss) >= PLATEAU for line in under) for run in runs)
     names = " and ".join(f"{line.order}-body" for line in under)
     label = f"{group.label}: rests {PLATEAU:g} epochs on the {names} lines"
-    return [share(label, rests, len(runs), unusable)]
+    return [share(label, rests, len(runs), unusable), *arrivals]
 
 
 STATEMENTS = {
@@ -153,26 +135,24 @@ STATEMENTS = {
 }
 
 
-def claims(tables: Tables) -> list[Claim]:
+def claims(tables: style.Tables) -> list[Claim]:
     """The paper's statements on the plateaus, the ends and the order of the layers."""
-    return of_seeds.claims_of("fig2", STATEMENTS, [tables.found])
+    return list(of_seeds.claims_of("fig2", STATEMENTS, [tables.found]))
 
 
 # --- The picture ----------------------------------------------------------------------------------
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """(b) losses, (c) displacements below, (d) all ends beside, on the same axis of losses."""
     figure = style.new(2, 4.9)
     draw_in(figure, tables)
     return figure
 
 
-def draw_in(figure, tables: Tables, name: str = "") -> None:
+def draw_in(figure, tables: style.Tables, name: str = "") -> None:
     """The panels in a figure or in a part of one that has a name."""
-    from matplotlib.lines import Line2D
-
     found, deepest = tables.found, tables.found.deepest
     mosaic = [["b", "d"], ["c", "words"]]
     axes = figure.subplot_mosaic(mosaic, width_ratios=(2.1, 1), height_ratios=(1.4, 1))
@@ -180,22 +160,30 @@ def draw_in(figure, tables: Tables, name: str = "") -> None:
     axes["d"].sharey(axes["b"])
     of_seeds.draw_losses(axes["b"], found.networks, found.lines)
     shares = " ".join(f"{share:.2f}" for share in found.shares)
-    axes["b"].set(title=f"(b) {name}{found.sizes}, shares {shares}")
-    axes["b"].set(ylabel="held-out loss (nats per token)")
+    title = f"(b) {name}{found.sizes}, shares {shares}"
+    axes["b"].set(title=title, ylabel="held-out loss (nats per token)")
     axes["b"].tick_params(labelbottom=False)
     # In the room above the lines and below single sites, which runs leave early.
-    place = dict(loc="upper right", bbox_to_anchor=(1.0, 0.94), ncols=3)
-    axes["b"].legend(**place, columnspacing=1.0, handlelength=1.2)
+    axes["b"].legend(
+        loc="upper right", bbox_to_anchor=(1.0, 0.94), ncols=3, columnspacing=1.0, handlelength=1.2
+    )
     _draw_displacements(axes["c"], tables.drawn)
     axes["c"].set(title=f"(c) n = {deepest.layers}, seed {deepest.chosen}", xlabel="training epoch")
     _draw_ends(axes["d"], found.groups, found.lines)
     axes["d"].set(title="(d) every run at the end")
     axes["d"].tick_params(labelleft=False)
     axes["words"].axis("off")
-    ring = Line2D([], [], linestyle="", label="the run drawn thick", **RING)
-    place = dict(loc="center left", bbox_to_anchor=(-0.1, 0.5), handletextpad=0.2, borderpad=0)
-    groups = [deepest, *found.protocols]
-    of_seeds.legend_of_ends(axes["words"], found.lines, groups, ring, **place)
+    ring = style.mark("the run drawn thick", linestyle="", **RING)
+    of_seeds.legend_of_ends(
+        axes["words"],
+        found.lines,
+        [deepest, *found.protocols],
+        ring,
+        loc="center left",
+        bbox_to_anchor=(-0.1, 0.5),
+        handletextpad=0.2,
+        borderpad=0,
+    )
 
 
 def _draw_ends(axes, groups: Sequence[Group], lines: Lines) -> None:
@@ -233,7 +221,6 @@ def beside(ends: pd.Series, near: float) -> pd.Series:
 
 
 def _draw_displacements(axes, drawn: pd.DataFrame) -> None:
-    """Mean square displacement of each layer of one run."""
     layers = drawn.loc[drawn["panel"] == "c", "series"].unique()
     for height, layer in enumerate(reversed(layers)):  # from the last layer down
         curve, rank = style.series(drawn, "c", layer), min(height, len(LAYERS) - 1)

@@ -1,8 +1,6 @@
 """Figure 2 by the paper's literal recipe for the Hamiltonian, in each of its readings."""
 
-from dataclasses import dataclass, replace
-
-import pandas as pd
+from dataclasses import replace
 
 from manybody.io.options import key
 from manybody.papers import claims as records
@@ -11,7 +9,6 @@ from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import fig2, staircase
 from manybody.papers.simplicity.fig2_seeds import BEYOND, claims_of
-from manybody.papers.simplicity.staircase import Staircase
 
 
 class Block(Figure):
@@ -30,44 +27,36 @@ class Inputs(needed.Inputs):
         return cls(parts=[staircase.Inputs.of(part, config) for part in block.parts])
 
 
-@dataclass(frozen=True)
-class Tables:
-    """The rows that are drawn, whose panels are named by their part; the tables of each part."""
-
-    drawn: pd.DataFrame
-    parts: list[fig2.Tables]
-
-
-def tables(inputs: Inputs, block: Block) -> Tables:
-    """The tables of figure 2 for each part."""
+def tables(inputs: Inputs, block: Block) -> style.Tables:
+    """The tables of figure 2 for each part; the panels of all are named by their part."""
     parts = [fig2.tables(part, block) for part in inputs.parts]
     named = [
         part.drawn.assign(panel=f"{part.found.name}: " + part.drawn["panel"]) for part in parts
     ]
-    return Tables(style.gathered(named), parts)
+    return style.Tables(style.gathered(named), parts)
 
 
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """One record: all that figure 2 shows, in each reading."""
     shown = [one for name, one in fig2.STATEMENTS.items() if name not in BEYOND]
 
-    def compare(found: Staircase) -> list[records.Comparison]:
+    def compare(found: staircase.Staircase) -> list[records.Comparison]:
         parts = [part for _, comparisons, _ in shown for part in comparisons(found)]
         return [replace(part, label=f"{found.name}, {part.label}") for part in parts]
 
     rules = "; ".join(rule for _, _, rule in shown[1:])
     text = "The paper's literal recipe for J and U gives the staircase of figure 2"
     statement = text, compare, f"lines in the order of interaction; {rules}"
-    sources = [part.found for part in tables.parts]
-    return claims_of("fig2_literal", {"staircase": statement}, sources)
+    sources = [part.found for part in tables.found]
+    return list(claims_of("fig2_literal", {"staircase": statement}, sources))
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """The panels of figure 2 for each part, one below the other."""
-    figure = style.new(2, 4.3 * len(tables.parts))
-    places = figure.subfigures(len(tables.parts), 1, squeeze=False).flat
-    for place, part in zip(places, tables.parts, strict=True):
+    figure = style.new(2, 4.3 * len(tables.found))
+    places = figure.subfigures(len(tables.found), 1, squeeze=False).flat
+    for place, part in zip(places, tables.found, strict=True):
         fig2.draw_in(place, part, f"{part.found.name}: ")
     return figure
 

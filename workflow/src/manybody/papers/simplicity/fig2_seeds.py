@@ -8,15 +8,14 @@ its line).
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import pandas as pd
 
-from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.claims import Claim, Comparison
+from manybody.papers.claims import Claim, Comparison, judged, not_run
 from manybody.papers.simplicity import staircase
 from manybody.papers.simplicity.staircase import (
     ENOUGH,
@@ -75,7 +74,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
     """The deepest network's runs by each recipe, their lines and classes."""
     found = staircase.read(inputs)
     groups = [found.deepest, *found.protocols]
-    drawn = [*losses(groups), ends(found, groups), numbers(found)]
+    drawn = [*losses(groups), *ends(found, groups), *numbers(found)]
     return Tables(style.gathered(drawn), found, inputs.claims_reported_by is not None)
 
 
@@ -88,40 +87,31 @@ def losses(groups: Sequence[Group]) -> list[pd.DataFrame]:
     ]
 
 
-def ends(found: Staircase, groups: Sequence[Group]) -> pd.DataFrame:
+def ends(found: Staircase, groups: Sequence[Group]) -> Iterator[pd.DataFrame]:
     """Panel d: final losses; x is the column, and the series says the class."""
-    rows = []
     for column, group in enumerate(groups):
         for seed, run in group.runs.items():
             series = f"{group.label}: {found.lines.classes[group.ends[seed]].words}"
             error = run.curve["loss_se"].iloc[-1]
-            rows.append(("d", series, seed, column, run.end, error))
-    return _frame(rows)
+            yield style.points("d", series, seed, [column], [run.end], error)
 
 
-def numbers(found: Staircase) -> pd.DataFrame:
+def numbers(found: Staircase) -> Iterator[pd.DataFrame]:
     """Lines, shares, classes, escapes and plateaus, each a panel of its own."""
     lines = found.lines
-    rows = [("lines", line.name, "", math.nan, line.loss, line.error) for line in lines.all]
-    rows += [("shares", "f_k", "", k, share, math.nan) for k, share in enumerate(found.shares, 1)]
+    for line in lines.all:
+        yield style.points("lines", line.name, "", [math.nan], [line.loss], line.error)
+    yield style.points("shares", "f_k", "", range(1, len(found.shares) + 1), found.shares)
     for group in found.groups:
-        counts = [(end.words, group.count(kind)) for kind, end in lines.classes.items()]
-        rows += [
-            ("classes", f"{group.label}: {words}", "all", count, count / len(group.runs), math.nan)
-            for words, count in counts
-        ]
+        for kind, end in lines.classes.items():
+            series, count = f"{group.label}: {end.words}", group.count(kind)
+            yield style.points("classes", series, "all", [count], [count / len(group.runs)])
         for seed, run in group.runs.items():
             moved = run.escapes().replace(math.inf, math.nan)
-            rows += [("escapes", group.label, seed, *one, math.nan) for one in moved.items()]
+            yield style.points("escapes", group.label, seed, moved.index, moved)
             for line in lines.under:
                 series = f"{group.label} on the {line.order}-body line"
-                dwell = run.dwell(line.loss)
-                rows.append(("plateaus", series, seed, line.order, dwell, math.nan))
-    return _frame(rows)
-
-
-def _frame(rows: list[tuple]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=style.COLUMNS).astype({"seed": str, "x": float})
+                yield style.points("plateaus", series, seed, [line.order], [run.dwell(line.loss)])
 
 
 # --- Claims ---------------------------------------------------------------------------------------
@@ -175,11 +165,11 @@ def layer_order(found: Staircase) -> list[Comparison]:
     ]
 
 
-def recipes(found: Staircase) -> list[Comparison]:
+def recipes(found: Staircase) -> Iterator[Comparison]:
     """Another recipe reaches the data's order in a larger share of the seeds than the first."""
     from scipy.stats import fisher_exact
 
-    first, parts = found.deepest, []
+    first = found.deepest
     ours, of_ours = first.count("reached"), len(first.runs)
     for group in found.protocols:
         count, runs = group.count("reached"), len(group.runs)
@@ -189,8 +179,7 @@ def recipes(found: Staircase) -> list[Comparison]:
             f"share of {group.label} ({count} of {runs} seeds) less that of {first.label} "
             f"({ours} of {of_ours})"
         )
-        parts.append(MoreOften(label, count / runs - ours / of_ours, more=more, fewer=fewer))
-    return parts
+        yield MoreOften(label, count / runs - ours / of_ours, more=more, fewer=fewer)
 
 
 SEEDS = (
@@ -222,17 +211,16 @@ OF_FIRST_RECIPE = {
 def claims(tables: Tables) -> list[Claim]:
     """Recipes against each other; of the first one what no other figure has."""
     statements = {"recipes": RECIPES} if tables.reported else OF_FIRST_RECIPE | {"recipes": RECIPES}
-    return claims_of("fig2_seeds", statements, [tables.found])
+    return list(claims_of("fig2_seeds", statements, [tables.found]))
 
 
 def claims_of(
     figure: str, statements: Mapping[str, Statement], sources: Sequence[Staircase]
-) -> list[Claim]:
+) -> Iterator[Claim]:
     """Records of statements about all sources; not run where losses are not of the same tokens.
 
     Those beyond the paper are left out where there is nothing to compare.
     """
-    found = []
     scope = "; ".join(one.scope for one in sources)
     mixed = next((one for one in sources if len(one.predictions) > 1), None)
     for name, (text, compare, rule) in statements.items():
@@ -243,10 +231,9 @@ def claims_of(
         if mixed:
             tested = " and ".join(map(str, mixed.predictions))
             reason = f"runs and lines of {mixed.name} are tested on {tested} held-out tokens"
-            found.append(records.not_run(id, text, reason, scope, beyond))
+            yield not_run(id, text, reason, scope, beyond)
         else:
-            found.append(records.judged(id, text, parts, scope, rule, beyond=beyond))
-    return found
+            yield judged(id, text, parts, scope, rule, beyond=beyond)
 
 
 # --- The picture ----------------------------------------------------------------------------------
@@ -321,14 +308,12 @@ def legend_of_ends(place, lines: Lines, groups: Sequence[Group], *others, **look
 
     place: figure or axes. The title has the groups, two a line.
     """
-    from matplotlib.lines import Line2D
-
     handles = []
     for kind, end in lines.classes.items():
         counts = [group.count(kind) for group in groups]
         if any(counts) or end.marker == "o":
             label = f"{' | '.join(map(str, counts))}  {end.words}"
-            handles.append(Line2D([], [], label=label, **end.looks))
+            handles.append(style.mark(label, **end.looks))
     names = [f"{group.label} ({len(group.runs)})" for group in groups]
     pairs = [" | ".join(names[at : at + 2]) for at in range(0, len(names), 2)]
     title = "runs of " + " |\n".join(pairs)

@@ -1,5 +1,6 @@
 """Figure 3: how good the generators are, and whether their chains have settled."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,7 +13,6 @@ from manybody.measure.chains import FORGOTTEN, RHAT, rhat_of
 from manybody.models import labels
 from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.claims import Comparison
 from manybody.papers.simplicity import learning
 from manybody.papers.simplicity.students import (
     DRIFT,
@@ -86,10 +86,9 @@ class Tables:
 
     drawn: pd.DataFrame
     panels: dict[str, list[Curve]]
-    energy: str
-    network: str
+    titles: dict[str, str]
     scope: str
-    parts: dict[str, list[Comparison]]
+    parts: dict[str, list[records.Comparison]]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -106,21 +105,24 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
     """runs: by evaluation, the student's among them. chains: by clone."""
     student, shown = runs[block.evaluation], [chains[name] for name in block.chains]
     panels = {
-        "a": _quality(runs, block),
+        "a": [*_quality(runs, block)],
         "b": [_score(one) for one in shown],
-        "c": _sweeps(student, block),
+        "c": [*_sweeps(student, block)],
     }
     judged = [(one, sweep) for one in shown for sweep in sorted({min(20, _end(one)), _end(one)})]
     return Tables(
         style.gathered([rows for curves in panels.values() for rows, _ in curves]),
         panels,
-        shown[0].about["energy"],
-        labels.network(student.about["description"]),
+        {
+            "a": "the generators on test text",
+            "b": f"the chains, {shown[0].about['energy']} score",
+            "c": f"student ({labels.network(student.about['description'])})",
+        },
         labels.scale(student.about, 1),
         {
-            "quality": _better([runs[name] for name in block.generators], block.test),
+            "quality": [*_better([runs[name] for name in block.generators], block.test)],
             "settled": [one.settled(sweep) for one, sweep in judged],
-            "sweeps": _same_losses(student, block),
+            "sweeps": [*_same_losses(student, block)],
             "samples": _samples(runs, chains, block, judged),
             "new-text": _verbatim(chains),
         },
@@ -134,9 +136,9 @@ def _end(chains: Chains) -> int:
 # --- What is drawn -------------------------------------------------------------------------------
 
 
-def _quality(runs: dict[str, Evaluated], block: Block) -> list[Curve]:
+def _quality(runs: dict[str, Evaluated], block: Block) -> Iterator[Curve]:
     """Losses of generators on test text."""
-    wide, found = block.wide_generator, []
+    wide = block.wide_generator
     for name in [*block.generators, *([wide] if wide else [])]:
         description = runs[name].about["description"]
         label, looks = labels.generator(description), {"marker": "o"}
@@ -144,8 +146,7 @@ def _quality(runs: dict[str, Evaluated], block: Block) -> list[Curve]:
             label += f", rank {description.get('rank') or 'full'}"
             looks = EMPTY | {"marker": "s"}
         colour = style.generator_colour(description)
-        found.append(_losses("a", runs[name], block.test, label, color=colour, **looks))
-    return found
+        yield _losses("a", runs[name], block.test, label, color=colour, **looks)
 
 
 def _losses(panel: str, run: Evaluated, target: str, label: str, **looks) -> Curve:
@@ -166,37 +167,32 @@ def _score(one: Chains) -> Curve:
     return style.points("b", label, one.about["chain_seed"], *numbers), looks
 
 
-def _sweeps(student: Evaluated, block: Block) -> list[Curve]:
+def _sweeps(student: Evaluated, block: Block) -> Iterator[Curve]:
     """The student's losses on the same chains after fewer and after more sweeps."""
-    found = []
     for pair in block.pairs:
         for target, looks in zip(pair, ({"marker": "o"}, EMPTY | {"marker": "D"}), strict=True):
             document = student.targets[target]
             label = f"{labels.target(document)}, {document['sweep']} sweeps"
-            colour = style.colour(document)
-            found.append(_losses("c", student, target, label, color=colour, **looks))
-    return found
+            yield _losses("c", student, target, label, color=style.colour(document), **looks)
 
 
 # --- What is judged ------------------------------------------------------------------------------
 
 
-def _better(generators: list[Evaluated], test: str) -> list[Comparison]:
+def _better(generators: list[Evaluated], test: str) -> Iterator[records.Comparison]:
     """Losses on test text, of each generator less that of the next, paired by sequence."""
-    found = []
     for worse, better in pairwise(generators):
         names = [labels.generator(run.about["description"]) for run in (worse, better)]
         difference = files.paired_difference(_last(better, test), _last(worse, test))
         label = f"test loss of {' less that of '.join(names)}"
-        found.append(records.above(label, *difference, deviations=records.STRICT))
-    return found
+        yield records.above(label, *difference, deviations=records.STRICT)
 
 
 def _last(run: Evaluated, target: str) -> pd.DataFrame:
     return files.select(run.losses, target, files.last_step(run.losses, target))
 
 
-def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[Comparison]:
+def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[records.Comparison]:
     """R-hat of all chains, what is left of the start, and chains from text against noise."""
     tested = {name: chains[name] for name in block.chains}
     agreements = []
@@ -211,17 +207,15 @@ def _samples(runs: dict, chains: dict, block: Block, judged: list) -> list[Compa
     return [*(one.mixed() for one in tested.values()), *left, *agreements]
 
 
-def _same_losses(student: Evaluated, block: Block) -> list[Comparison]:
+def _same_losses(student: Evaluated, block: Block) -> Iterator[records.Comparison]:
     """The student's losses after more sweeps against those after fewer, for each pair."""
-    found = []
     for pair in block.pairs:
         fewer, more = (student.targets[target]["sweep"] for target in pair)
         label = f"{student.labels[pair[0]]}, {more} against {fewer} sweeps"
-        found += learning.similar_losses(label, student, *pair, block.control, paired=True)
-    return found
+        yield from learning.similar_losses(label, student, *pair, block.control, paired=True)
 
 
-def _verbatim(chains: dict[str, Chains]) -> list[Comparison]:
+def _verbatim(chains: dict[str, Chains]) -> list[records.Comparison]:
     """For the texts that chains start from, the share of test blocks that the training text has."""
     shares = {
         one.about["source"]: one.about["overlap"]["verbatim"]
@@ -232,45 +226,43 @@ def _verbatim(chains: dict[str, Chains]) -> list[Comparison]:
     return [records.below(f"{name}: {label}", x, 0.0, VERBATIM) for name, x in shares.items()]
 
 
-STATEMENTS = {  # by name the statement and its rule
+STATEMENTS = {  # by name the statement, its rule, and whether it is beyond the paper
     "quality": (
         "A generator of higher order is better, and BERT is best (figure 3a)",
         "its loss on the same test sequences is lower by three standard errors",
+        False,
     ),
     "settled": (
         "The chains' scores settle (figure 3b)",
         f"the score moves by less than {DRIFT:.0%} of its total change in the last "
         f"quarter of the sweeps",
+        False,
     ),
     "sweeps": (
         "The losses on clones of 20 and of 70 sweeps are the same (figure 3c)",
         f"the losses differ by less than {learning.SIMILAR:.0%} at a checkpoint",
+        False,
     ),
     "samples": (
         "The clones are samples of their models (figure 3b)",
         f"R-hat is below {RHAT:g}, less than {FORGOTTEN:.0%} of the start "
         f"is left, chains from text and from noise do not differ by two standard errors",
+        True,
     ),
     "new-text": (
         "The test text that chains start from is new to the models (figure 3)",
         f"less than {VERBATIM:.0%} of its blocks stand in the training text",
+        True,
     ),
 }
-BEYOND = ("samples", "new-text")  # what the paper does not state
 
 
 def claims(tables: Tables) -> list[records.Claim]:
     """The generators' quality, their chains, and a student's losses on them."""
+    parts, scope = tables.parts, tables.scope
     return [
-        records.judged(
-            f"simplicity/fig3/{name}",
-            statement,
-            tables.parts[name],
-            tables.scope,
-            rule,
-            beyond=name in BEYOND,
-        )
-        for name, (statement, rule) in STATEMENTS.items()
+        records.judged(f"simplicity/fig3/{name}", words, parts[name], scope, rule, beyond=beyond)
+        for name, (words, rule, beyond) in STATEMENTS.items()
     ]
 
 
@@ -285,12 +277,10 @@ def draw(tables: Tables):
             if panel != "c":  # its curves differ by less than the errors of each
                 style.band(axes, rows, looks["color"])
         axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
+        axes.set_title(f"({panel}) {tables.titles[panel]}")
         style.legend_below(axes)
-    panels["b"].set(xscale="linear", xlabel="sweep")
-    panels["b"].set_ylabel(r"mean score $-E/L$ (nats per position)")
-    panels["a"].set_title("(a) the generators on test text")
-    panels["b"].set_title(f"(b) the chains, {tables.energy} score")
-    panels["c"].set_title(f"(c) student ({tables.network})")
+    label = r"mean score $-E/L$ (nats per position)"
+    panels["b"].set(xscale="linear", xlabel="sweep", ylabel=label)
     return figure
 
 

@@ -11,11 +11,8 @@ from manybody import models
 from manybody.io.options import key
 from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.claims import Comparison
 from manybody.papers.saturation import SATURATION, saturations
 from manybody.papers.simplicity import comparison, learning
-from manybody.papers.simplicity.comparison import Compared
-from manybody.papers.simplicity.learning import Series
 from manybody.papers.simplicity.students import (
     Evaluated,
     Evaluation,
@@ -64,16 +61,17 @@ class Tables:
     drawn: pd.DataFrame
     block: Block
     student: Evaluated
-    series: list[tuple[Series, pd.DataFrame]]
-    ladder: dict[str, list[Comparison]]
-    text: dict[str, list[Comparison]]
-    controls: dict[str, list[Comparison]]
-    pairs: dict[str, Compared]
+    series: list[tuple[learning.Series, pd.DataFrame]]
+    ladder: dict[str, list[records.Comparison]]
+    text: dict[str, list[records.Comparison]]
+    controls: dict[str, list[records.Comparison]]
+    pairs: dict[str, comparison.Compared]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Curves, times of saturation, and comparisons of clones."""
-    return tables_of(read_student(inputs), read_evaluated(inputs.generators, inputs.clones), block)
+    student = read_student(inputs.runs, inputs.clones)
+    return tables_of(student, read_evaluated(inputs.generators, inputs.clones), block)
 
 
 def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> Tables:
@@ -85,7 +83,7 @@ def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> 
         (block.wide, WIDE, "\nwide", True),
     ):
         if name:
-            drawn.append(Series.of(student, name, looks, block.palette, note, rank))
+            drawn.append(learning.Series.of(student, name, looks, block.palette, note, rank))
     series = [(one, _rows(student, one)) for one in drawn]
     parts = [rows[rows["panel"] != "late"] for _, rows in series]
     for step in block.late_steps:
@@ -106,9 +104,9 @@ def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> 
         student=student,
         series=series,
         ladder={
-            "order-of-learning": learning.ordered(student, ladder),
-            "early-overlap": learning.overlap(student, ladder, control),
-            "late-losses": learning.late_changes(student, ladder, when),
+            "order-of-learning": [*learning.ordered(student, ladder)],
+            "early-overlap": [*learning.overlap(student, ladder, control)],
+            "late-losses": [*learning.late_changes(student, ladder, when)],
         },
         text={"original-text": learning.still_falling(student, control)},
         controls={name: parts for name, parts in controls.items() if parts},
@@ -116,7 +114,7 @@ def tables_of(student: Evaluated, generators: list[Evaluated], block: Block) -> 
     )
 
 
-def _rows(student: Evaluated, one: Series) -> pd.DataFrame:
+def _rows(student: Evaluated, one: learning.Series) -> pd.DataFrame:
     """Loss and accuracy but for step 0, which has no place on a log axis, and saturation.
 
     `saturation` has the mean step and its sd over seeds, `between` the checkpoints around the
@@ -137,13 +135,13 @@ def _rows(student: Evaluated, one: Series) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _starts(student: Evaluated, block: Block) -> list[Comparison]:
+def _starts(student: Evaluated, block: Block) -> list[records.Comparison]:
     if not block.chain_inits:
         return []
     test, noise = block.chain_inits
     sweeps = student.targets[test]["sweep"]
     label = f"{student.labels[test]} after {sweeps} sweeps, from noise and from text"
-    return learning.similar_losses(label, student, test, noise, block.control, paired=False)
+    return [*learning.similar_losses(label, student, test, noise, block.control, paired=False)]
 
 
 # --- Claims --------------------------------------------------------------------------------------
@@ -171,7 +169,6 @@ def claims_of(tables: Tables, figure: str, where: str) -> list[records.Claim]:
 @style.in_house_style
 def draw(tables: Tables):
     """Checkpoints of saturation, losses with the accuracy in an inset, late losses by clone."""
-    from matplotlib.lines import Line2D
     from matplotlib.ticker import LogLocator, NullFormatter
 
     figure = style.new(2, 5.2)
@@ -185,7 +182,11 @@ def draw(tables: Tables):
         inset.plot(curve["x"], curve["y"], **(series.looks | {"marker": "", "linewidth": 0.9}))
     causal = models.about(tables.student.about["description"]).causal
     what = "next-token" if causal else "masked-token"
-    left.set(xlabel="training step", ylabel=f"{what} test loss (nats per token)")
+    left.set(
+        xlabel="training step",
+        ylabel=f"{what} test loss (nats per token)",
+        title="(b) loss on each clone",
+    )
     for axes in (left, inset):
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(LogLocator(10))
@@ -198,20 +199,20 @@ def draw(tables: Tables):
         f"{tables.student.scope}\n"
         f"(a) saturation ({SATURATION[0]:.0%} of the drop left) is between checkpoints"
     )
-    left.set_title("(b) loss on each clone")
     _draw_late(right, tables)
-    band = learning.band(tables.student)
     figure.legend(
-        handles=[Line2D([], [], label=one.label, **one.looks) for one, _ in tables.series],
+        handles=[style.mark(one.label, **one.looks) for one, _ in tables.series],
         loc="outside lower left",
         ncols=2,
-        title="\n".join([*map(_ratio, tables.pairs, tables.pairs.values()), band]),
+        title="\n".join(
+            [*itertools.starmap(_ratio, tables.pairs.items()), learning.band(tables.student)]
+        ),
         alignment="left",
     )
     return figure
 
 
-def _ratio(mark: str, one: Compared) -> str:
+def _ratio(mark: str, one: comparison.Compared) -> str:
     """The ratio of the times at which the losses on two clones saturate, with its interval, by the
     first definition of saturation."""
     d = one.found[SATURATION[0]]
@@ -242,11 +243,9 @@ def _draw_times(axes, losses, tables: Tables) -> None:
             va="center",
             fontsize=style.SMALL,
         )
-    names = [series.short.replace("\n", " ") for series, _ in tables.series]
-    axes.set_yticks(range(len(names)), names)
-    axes.set(ylim=(len(names) - 0.4, -0.6), ylabel="order")
+    style.name_rows(axes, [series.short.replace("\n", " ") for series, _ in tables.series])
+    axes.set_ylabel("order")
     axes.tick_params(labelbottom=False)
-    axes.tick_params(axis="y", length=0)
 
 
 def _draw_late(axes, tables: Tables) -> None:

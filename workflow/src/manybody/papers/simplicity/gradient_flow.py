@@ -4,17 +4,15 @@ The numbers are those of `theory.gradient_flow.compute`, whose docstring names t
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 
 from manybody.io.options import key, refers
 from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import Theory
 from manybody.papers.readings import Table
 
 # Okabe and Ito's colours, one a case; the sampled control, which lies on the exact one, is dashed.
@@ -52,29 +50,21 @@ class Block(Figure):
 class Inputs(needed.Inputs):
     """The table, and its entry of the config."""
 
-    theory: Theory
+    theory: needed.Theory
     entry: dict
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
-        return cls(theory=Theory(theory=block.theory), entry=config["theory"][block.theory])
+        return cls(theory=needed.Theory(theory=block.theory), entry=config["theory"][block.theory])
 
 
-@dataclass(frozen=True)
-class Tables:
-    """The flows, and what is drawn."""
-
-    drawn: pd.DataFrame
-    flow: Table
-
-
-def tables(inputs: Inputs, block: Block) -> Tables:
+def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Modes, deviations, norms, growth, losses and rates, each under its name in a panel."""
     return tables_of(Table.read(inputs.theory.file()))
 
 
-def tables_of(flow: Table) -> Tables:
-    """The tables of a flow."""
+def tables_of(flow: Table) -> style.Tables:
+    """The tables of a flow, which is what was found."""
     series = {"a": flow.series("mode"), "b": [""], "c": flow.series("norm"), "d": LOOKS, "e": LOOKS}
     series["f"] = [case for case in LOOKS if not flow.about["decays"][case]]
     parts = [
@@ -83,60 +73,50 @@ def tables_of(flow: Table) -> Tables:
         for one in series[panel]
         for quantity, name in names.items()
     ]
-    return Tables(style.gathered(parts), flow)
+    return style.Tables(style.gathered(parts), flow)
 
 
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """Gaussian data leave only the linear solution; skewed data let B grow as (14) says."""
-    flow = tables.flow
+    flow = tables.found
     scope = f"L = {flow.entry['length']}, moments of the data, seed {flow.entry['seed']}"
-    found = (
-        (
-            "closed-form",
+    given = {
+        "closed-form": (
             "Without B the modes of a follow their closed form (section 3.1, equation 13)",
             _modes(flow),
             f"the largest difference is below {CLOSED_FORM:g}",
         ),
-        (
-            "gaussian",
+        "gaussian": (
             "Gaussian data leave only the linear solution: B never grows (section 3.1)",
             _rises(flow),
             "the largest relative step of |B|, less that of the weight decay, is not above 0",
         ),
-        (
-            "growth",
+        "growth": (
             "Skewed data let B grow at the rate of equation 14, where it is positive (section 3.1)",
             _growth(flow),
             f"the measured rate of the fastest mode is that of (14) within {RATE:g}",
         ),
-        (
-            "loss",
+        "loss": (
             "Where B grows, the loss falls below the best linear one, and nowhere else",
             _falls(flow),
             "the loss ends below the best linear one where B has grown, and stays elsewhere",
         ),
-    )
-    return [
-        records.judged(f"simplicity/gradient_flow/{name}", statement, parts, scope, rule)
-        for name, statement, parts, rule in found
-    ]
+    }
+    return records.all_judged("simplicity/gradient_flow", given, scope)
 
 
-def _modes(flow: Table) -> list[records.Comparison]:
-    found = []
+def _modes(flow: Table) -> Iterator[records.Comparison]:
     for name, words in (("mode", "without"), ("mode with decay", "with")):
         apart = max(
             np.abs(flow.y(name, mode) - flow.y(f"{name} (13)", mode)).max()
             for mode in flow.series(name)
         )
         label = f"difference from the closed form, {words} weight decay"
-        found.append(records.below(label, float(apart), 0.0, CLOSED_FORM))
-    return found
+        yield records.below(label, float(apart), 0.0, CLOSED_FORM)
 
 
-def _rises(flow: Table) -> list[records.Comparison]:
+def _rises(flow: Table) -> Iterator[records.Comparison]:
     """Largest relative steps of |B|, with decay those of |B| exp(decay t)."""
-    found = []
     for name, words, decay in (
         ("norm", "no weight decay", 0.0),
         ("norm with decay", "with weight decay", flow.entry["decay"]),
@@ -146,35 +126,29 @@ def _rises(flow: Table) -> list[records.Comparison]:
             curve = flow.get(name, scale)
             curve = curve[curve["y"] > LEFT * curve["y"].iloc[0]]
             steps.append((np.diff(np.log(curve["y"])) + decay * np.diff(curve["x"])).max())
-        label = f"largest relative step of |B|, {words}"
-        found.append(records.below(label, max(steps), 0.0, RISE))
-    return found
+        yield records.below(f"largest relative step of |B|, {words}", max(steps), 0.0, RISE)
 
 
-def _growth(flow: Table) -> list[records.Comparison]:
+def _growth(flow: Table) -> Iterator[records.Comparison]:
     """Measured rates of the fastest mode of B."""
-    found = []
     for case in flow.series("growth"):
         top, curve = flow.y("rate", case).max(), flow.get("fastest mode", case)
         (begin, end), (first, last) = (curve[axis].iloc[[0, -1]] for axis in "xy")
         rate = math.log(last / first) / (end - begin)
-        found.append(records.near(f"{case}: rate, {top:.3g} by (14)", rate, 0.0, top, RATE))
-    return found
+        yield records.near(f"{case}: rate, {top:.3g} by (14)", rate, 0.0, top, RATE)
 
 
-def _falls(flow: Table) -> list[records.Comparison]:
+def _falls(flow: Table) -> Iterator[records.Comparison]:
     """The ends of the loss: below the best linear one where B grows enough to be seen."""
-    found = []
     for case in flow.series("growth"):
         losses = flow.y("loss", case)
         if flow.y("rate", case).max() <= QUIET:
             change = losses[-1] - losses[0]
-            found.append(records.near(f"{case}: change of the loss", change, 0.0, 0.0, QUIET))
+            yield records.near(f"{case}: change of the loss", change, 0.0, 0.0, QUIET)
         elif flow.y("linear law", case)[-1] > SEEN:
             fall = losses[-1] - flow.y("best linear", case)[0]
             label = f"{case}: last loss less the best linear one"
-            found.append(records.below(label, fall, 0.0, -QUIET))
-    return found
+            yield records.below(label, fall, 0.0, -QUIET)
 
 
 # --- The picture ----------------------------------------------------------------------------------
@@ -186,11 +160,9 @@ OF_PAPER = {"marker": "D", "markerfacecolor": "white", "linestyle": "--"}
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """Panels (a) to (f), each of one consequence of the equations."""
-    from matplotlib.lines import Line2D
-
-    flow, figure = tables.flow, style.new(2, 5.4)
+    flow, figure = tables.found, style.new(2, 5.4)
     panels = dict(zip("abcdef", figure.subplots(2, 3).flat, strict=True))
     _draw_modes(panels["a"], flow)
     _draw_deviation(panels["b"], flow)
@@ -199,8 +171,7 @@ def draw(tables: Tables):
     for letter, axes in panels.items():
         axes.set_title(f"({letter}) {axes.get_title(loc='left')}")
     handles = [
-        Line2D([], [], color=colour, linestyle=line, label=label)
-        for colour, label, line in LOOKS.values()
+        style.mark(label, color=colour, linestyle=line) for colour, label, line in LOOKS.values()
     ]
     title = "d, e, f: what the target x₀ = a*·x + noise gains (its mean is taken off)"
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), title=title)
@@ -227,8 +198,9 @@ def _draw_modes(axes, flow: Table) -> None:
         names.append((f"{eigenvalue:.2f}", float(line["y"].iloc[-1]), colour))
     axes.set(xlabel=TIME, ylabel="a on eigenvectors of C", title="Gaussian data, B = 0")
     style.label_right(axes, names, 0.08)
-    looks = dict(xycoords="axes fraction", va="bottom", fontsize=style.SMALL)
-    axes.annotate("eigen-\nvalue", (1.06, 1.0), **looks)
+    axes.text(
+        1.06, 1.0, "eigen-\nvalue", transform=axes.transAxes, va="bottom", fontsize=style.SMALL
+    )
     _legend(axes, {"closed form": {}, "ODE": ODE}, 2)
 
 
@@ -237,8 +209,13 @@ def _draw_deviation(axes, flow: Table) -> None:
     axes.plot(scales, apart, marker="o", color=style.ORDERS[2], label="ODE")
     power = apart[0] * (scales / scales[0]) ** 4
     axes.plot(scales, power, color="0.5", label="∝ scale⁴", **DOTTED)
-    axes.set(xscale="log", yscale="log", xlabel="scale of B(0): sd of its entries")
-    axes.set(ylabel="largest deviation of a mode", title="deviation from the closed form")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="scale of B(0): sd of its entries",
+        ylabel="largest deviation of a mode",
+        title="deviation from the closed form",
+    )
     style.legend_below(axes, 2)
 
 
@@ -275,11 +252,18 @@ def _draw_cases(growth, losses, rates, flow: Table) -> None:
                 rates.plot(ranks, found["y"], color=colour, markersize=3, **looks)
     skewness = f"small B, skewed, s = {flow.entry['skewness']:g}"
     growth.set(yscale="log", xlabel=TIME, ylabel="|B|", title=skewness)
-    losses.set(xlabel=TIME, ylabel="loss ½E(x₀−y₀)² (+ decay)", ylim=(0, None))
-    losses.set_title("the loss of the same flows")
+    losses.set(
+        xlabel=TIME,
+        ylabel="loss ½E(x₀−y₀)² (+ decay)",
+        ylim=(0, None),
+        title="the loss of the same flows",
+    )
     rates.axhline(0, color="0.8", linewidth=0.8, zorder=0)
-    rates.set(xlabel="relative rank, lowest to highest", ylabel="rate (learning rate)")
-    rates.set_title("stability of B = 0")
+    rates.set(
+        xlabel="relative rank, lowest to highest",
+        ylabel="rate (learning rate)",
+        title="stability of B = 0",
+    )
     _legend(growth, {"linear law (14)": DOTTED})
     _legend(losses, {"best linear": DOTTED})
     _legend(rates, {"rates 2 a*ₖ τₘ of (14)": {"marker": "o"}, "eigenvalues of sym(G)": OF_PAPER})

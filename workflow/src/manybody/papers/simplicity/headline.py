@@ -22,8 +22,6 @@ from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.saturation import BOOTSTRAPS, SATURATION, read_kinds
 from manybody.papers.simplicity import comparison, learning, students
-from manybody.papers.simplicity.comparison import Compared
-from manybody.papers.simplicity.students import Evaluated, Kinds, StudentBlock, StudentInputs
 
 LINES = {
     "generators": {"linestyle": "-", "marker": "o"},
@@ -38,11 +36,11 @@ MARKS = {0.05: "o", 0.02: "D"}  # by definition of saturation
 class Comparison(Part):
     """Clones that saturate later if the order sets the time, and the others."""
 
-    late: Kinds = key("Targets of the higher order, one for each run of the generator.")
-    early: Kinds = key("Targets of the lower order, one for each run of the generator.")
+    late: students.Kinds = key("Targets of the higher order, one for each run of the generator.")
+    early: students.Kinds = key("Targets of the lower order, one for each run of the generator.")
 
 
-class HeadlineCorpus(StudentBlock):
+class HeadlineCorpus(students.StudentBlock):
     """A student of one corpus."""
 
     generators: list[students.Evaluation] = key(
@@ -66,20 +64,20 @@ class Block(Figure):
 class Inputs(needed.Inputs):
     """The students of all corpora, with their generators and clones."""
 
-    students: list[StudentInputs]
+    students: list[students.StudentInputs]
 
     @classmethod
     def of(cls, block: Block, config: dict) -> "Inputs":
-        return cls(students=[StudentInputs.of(part, config) for part in block.corpora])
+        return cls(students=[students.StudentInputs.of(part, config) for part in block.corpora])
 
 
 @dataclass(frozen=True)
 class Corpus:
     """A student on one corpus, the target of its text, and the kinds compared on it."""
 
-    student: Evaluated
+    student: students.Evaluated
     control: str
-    compared: list[Compared]
+    compared: list[comparison.Compared]
 
     @property
     def name(self) -> str:
@@ -94,27 +92,24 @@ class Corpus:
         return [(comparison.kind_label(targets, kind), list(kind)) for kind in dict.fromkeys(kinds)]
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Comparisons on each corpus, and the table of what is drawn."""
-
-    drawn: pd.DataFrame
-    corpora: list[Corpus]
-
-
-def tables(inputs: Inputs, block: Block) -> Tables:
+def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Losses, times and d of all corpora."""
-    corpora = []
-    for given, part in zip(inputs.students, block.corpora, strict=True):
-        generators = students.read_evaluated(given.generators, given.clones)
-        corpora.append(compare(students.read_student(given), part, generators))
-    return tables_of(corpora)
+    return tables_of(
+        [
+            compare(
+                students.read_student(given.runs, given.clones),
+                part,
+                students.read_evaluated(given.generators, given.clones),
+            )
+            for given, part in zip(inputs.students, block.corpora, strict=True)
+        ]
+    )
 
 
 def compare(
-    student: Evaluated,
+    student: students.Evaluated,
     part: HeadlineCorpus,
-    generators: Sequence[Evaluated],
+    generators: Sequence[students.Evaluated],
     bootstraps: int = BOOTSTRAPS,
 ) -> Corpus:
     """Compares every pair of kinds that a part of the block names."""
@@ -123,11 +118,11 @@ def compare(
     return Corpus(student, part.control, compared)
 
 
-def tables_of(corpora: list[Corpus]) -> Tables:
-    """The tables of these corpora."""
+def tables_of(corpora: list[Corpus]) -> style.Tables:
+    """The tables of these corpora, which are what was found."""
     parts = [part for one in corpora for part in (*_losses(one), *_times(one))]
     parts += [part for one in corpora for part in _intervals(one)]
-    return Tables(style.gathered(parts), corpora)
+    return style.Tables(style.gathered(parts), corpora)
 
 
 def _losses(corpus: Corpus) -> Iterator[pd.DataFrame]:
@@ -168,15 +163,15 @@ def _intervals(corpus: Corpus) -> Iterator[pd.DataFrame]:
                 )
 
 
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """Each pair's answer; whether a second corpus gives the same is asked of two corpora only."""
     id_ = "simplicity/headline"
     found = [
         comparison.claim(f"{id_}/{corpus.name}-{number}", one.words, [one], corpus.student.scope)
-        for corpus in tables.corpora
+        for corpus in tables.found
         for number, one in enumerate(corpus.compared, 1)
     ]
-    if len(tables.corpora) == 1:
+    if len(tables.found) == 1:
         reason = "its text is given by path: config/headline-second.yaml"
         words = "The same answer on a second corpus"
         found.append(records.not_run(f"{id_}/second-corpus", words, reason))
@@ -184,9 +179,9 @@ def claims(tables: Tables) -> list[records.Claim]:
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """A panel of losses for each corpus, and all intervals in one panel below."""
-    corpora = tables.corpora
+    corpora = tables.found
     count = sum(len(corpus.compared) for corpus in corpora)
     figure = style.new(2, 3.6 + PAIR * count)
     names = [f"loss {corpus.name}" for corpus in corpora]
@@ -224,7 +219,7 @@ def _looks(corpus: Corpus, kind: list[str]) -> dict:
     return LINES[role] | {"color": style.colour(document)}
 
 
-def _draw_losses(axes, tables: Tables, corpus: Corpus) -> None:
+def _draw_losses(axes, tables: style.Tables, corpus: Corpus) -> None:
     """Mean over students of the loss on each clone; a line for each generator."""
     lines = [
         (f"{label}, generator {place}", None if place else label, _looks(corpus, kind))
@@ -236,21 +231,26 @@ def _draw_losses(axes, tables: Tables, corpus: Corpus) -> None:
         found = style.series(tables.drawn, "loss", f"{corpus.name}: {series}")
         every = max(1, len(found) // 12)
         axes.plot(found["x"], found["y"], label=label, markersize=3, markevery=every, **looks)
-    axes.set(xscale="log", xlabel="training step", ylabel="test loss (nats per token)")
-    axes.set_title(corpus.student.scope)
-    axes.set_xlim(left=found["x"].max() / 100)  # all curves are one before
+    axes.set(
+        xscale="log",
+        xlim=(found["x"].max() / 100, None),  # all curves are one before
+        xlabel="training step",
+        ylabel="test loss (nats per token)",
+        title=corpus.student.scope,
+    )
 
 
-def _draw_intervals(axes, tables: Tables) -> None:
+def _draw_intervals(axes, tables: style.Tables) -> None:
     """d with its interval for each corpus, pair and definition, and what the answer asks for."""
     axes.axvspan(-comparison.BOUND, comparison.BOUND, color="0.93", linewidth=0, zorder=0)
-    names = [f"{corpus.name}: {one.words}" for corpus in tables.corpora for one in corpus.compared]
+    names = [f"{corpus.name}: {one.words}" for corpus in tables.found for one in corpus.compared]
     for place, name in enumerate(names):
         words = dict(transform=axes.get_yaxis_transform(), fontsize=style.SMALL, va="center")
         axes.text(0.0, place + 0.22, name, ha="left", **words)
         axes.vlines(0, place + 0.38, place + 0.9, color="0.6", linewidth=0.8, zorder=0.5)
         for row, d in enumerate(style.series(tables.drawn, "d", name).itertuples()):
-            axes.errorbar(
+            style.dots(
+                axes,
                 d.x,
                 place + 0.5 + 0.26 * row,
                 xerr=d.y_err if np.isfinite(d.y_err) else None,
@@ -258,18 +258,18 @@ def _draw_intervals(axes, tables: Tables) -> None:
                 color="black",
                 markerfacecolor="black" if row == 0 else "white",
                 capsize=3,
-                linestyle="",
                 label="" if place else f"{d.y:.0f}% of the drop left",
             )
-    axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set(
+        yticks=[],
         ylim=(len(names), 0),
         xlabel="d = log t of the first kind less that of the second; grey: within log 1.25",
+        title="d, with its 95 % interval",
     )
-    axes.set_title("d, with its 95 % interval")
-    place = dict(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
-    axes.legend(**place, ncols=2, fontsize=style.SMALL)
+    axes.legend(
+        loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=2, fontsize=style.SMALL
+    )
 
 
 def caption(inputs: Inputs, block: Block) -> str:

@@ -7,6 +7,7 @@ with M_k, which sees the orders above k.
 """
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from manybody.papers.claims import Comparison, above, margin, near
 from manybody.papers.readings import mean
 from manybody.papers.saturation import SATURATION, Kind, read_kinds
 from manybody.papers.simplicity import comparison
-from manybody.papers.simplicity.comparison import RESOLVED
 from manybody.papers.simplicity.spectra import Spectra
 from manybody.papers.style import points
 
@@ -132,38 +132,32 @@ def _label(document: dict, distribution: dict) -> str:
     return "the whole law"
 
 
-def curves(panel: str, series: Series, name: str) -> list[pd.DataFrame]:
+def curves(panel: str, series: Series, name: str) -> Iterator[pd.DataFrame]:
     """The loss of each run, the exact loss, and the least that is possible."""
-    found = []
     for step in series.steps:
         label = f"{name}, {series.label}: {step.label}"
         for seed, curve in step.curves.groupby("seed"):
             curve = curve[curve["step"] > 0].sort_values("step")
-            found.append(points(panel, label, seed, curve["step"], curve["loss"], curve["loss_se"]))
+            yield points(panel, label, seed, curve["step"], curve["loss"], curve["loss_se"])
         lines = {"exact": step.exact}
         # Of the whole distribution both are the same.
         if not math.isclose(step.own, step.exact, abs_tol=1e-9):
             lines["own law"] = step.own
         for said, height in lines.items():
             if math.isfinite(height):
-                found.append(points(panel, f"{label}, {said}", said, [math.nan], [height]))
-    return found
+                yield points(panel, f"{label}, {said}", said, [math.nan], [height])
 
 
-def times(student: Student) -> list[pd.DataFrame]:
+def times(student: Student) -> Iterator[pd.DataFrame]:
     """Half-times of M_k, and the time of each step of each series against them."""
-    halves = {k: half(student.spectrum, k) for k in student.orders}
-    name = f"{student.name}, M_k"
-    found = [
-        points("half-times", name, "mean", [k], [half], error)
-        for k, (half, error) in halves.items()
-    ]
+    halves = [half(student.spectrum, k) for k in student.orders]
+    for k, (step, error) in zip(student.orders, halves, strict=True):
+        yield points("half-times", f"{student.name}, M_k", "mean", [k], [step], error)
     for series in student.series:
         for k, step in enumerate(series.steps[:SHOWN], 1):
             log, error = step.time()
             label = f"{student.name}, {series.label}: {step.label}"
-            found.append(points("times", label, f"M_{k}", [halves[k][0]], [math.exp(log)], error))
-    return found
+            yield points("times", label, f"M_{k}", [halves[k - 1][0]], [math.exp(log)], error)
 
 
 def half(spectrum: Spectra, k: int) -> tuple[float, float]:
@@ -177,39 +171,35 @@ def half(spectrum: Spectra, k: int) -> tuple[float, float]:
 # --- Comparisons ----------------------------------------------------------------------------------
 
 
-def ends(series: Series) -> list[Comparison]:
+def ends(series: Series) -> Iterator[Comparison]:
     """Last losses less those of the exact conditionals, by runs and by sequences."""
-    found = []
     for step in series.steps:
         value, by_run, runs = mean(step.apart)
         half = math.hypot(margin(by_run, runs), margin(step.apart_error))
         label = f"{series.label}, {step.label}: last loss less the exact one"
         error = math.hypot(by_run, step.apart_error)
         bound = WHOLE if step is series.steps[-1] else CUT
-        found.append(near(label, value, error, 0.0, bound, half=half))
-    return found
+        yield near(label, value, error, 0.0, bound, half=half)
 
 
 def later(label: str, early: Step, late: Step) -> list[Comparison]:
     """The loss on a step stops falling before that on a higher one."""
     label = f"{label}: log of the time of {late.label} over that of {early.label}"
-    return stops(label, late, early, (0.0, math.inf))
+    return [*stops(label, late, early, (0.0, math.inf))]
 
 
-def stops(label: str, late: Step, early: Step, region: tuple[float, float]) -> list[Comparison]:
+def stops(label: str, late: Step, early: Step, region: tuple[float, float]) -> Iterator[Comparison]:
     """log t of one step less that of another, over runs and sequences, by both definitions.
 
     Where checkpoints are too far apart where the losses stop falling, the times have to differ by
     more than lies between these.
     """
     widths = [np.max([kind.width for kind in step.kinds.values()]) for step in (late, early)]
-    slack = 0.0 if all(width <= RESOLVED for width in widths) else float(sum(widths))
-    found = []
+    slack = 0.0 if all(width <= comparison.RESOLVED for width in widths) else float(sum(widths))
     for share in SATURATION:
         one = comparison.interval(late.kinds[share], early.kinds[share], (math.nan, 0))
         given = f"{label}, {share:.0%} left", one.value, one.error, region
-        found.append(Comparison(*given, half=one.half + slack))
-    return found
+        yield Comparison(*given, half=one.half + slack)
 
 
 def agreement(label: str, one: list, other: list) -> Comparison:

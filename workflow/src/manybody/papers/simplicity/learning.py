@@ -4,7 +4,7 @@ Losses are nats per predicted token. `curves` are those of `students.Evaluated`.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,9 +13,9 @@ import pandas as pd
 
 from manybody.io import tables
 from manybody.models import labels
-from manybody.papers import claims as records
 from manybody.papers import style
-from manybody.papers.claims import Claim, Comparison
+from manybody.papers.claims import Claim, Comparison, all_judged, below, near, over_seeds
+from manybody.papers.readings import mean
 from manybody.papers.saturation import SATURATION, saturations
 from manybody.papers.simplicity.students import Evaluated, mean_loss
 
@@ -65,17 +65,11 @@ def claims(
 
     where: the figure's name in the paper. beyond: true of statements that no paper makes.
     """
-    return [
-        records.judged(
-            f"simplicity/{figure}/{name}",
-            f"{STATEMENTS[name][0]} ({where})",
-            parts,
-            scope,
-            STATEMENTS[name][1],
-            beyond=beyond,
-        )
+    given = {
+        name: (f"{STATEMENTS[name][0]} ({where})", parts, STATEMENTS[name][1])
         for name, parts in compared.items()
-    ]
+    }
+    return all_judged(f"simplicity/{figure}", given, scope, beyond)
 
 
 # --- Curves --------------------------------------------------------------------------------------
@@ -112,8 +106,8 @@ class Series(NamedTuple):
         """
         mine = student.curves[student.curves["target"] == self.target]
         runs = mine["seed"], mine["step"] * unit, mine[quantity], mine[f"{quantity}_se"]
-        mean = mean_over_runs(mine, self.target, quantity, self.label, quantity, unit)
-        return pd.concat([style.points(quantity, self.label, *runs), mean], ignore_index=True)
+        means = mean_over_runs(mine, self.target, quantity, self.label, quantity, unit)
+        return pd.concat([style.points(quantity, self.label, *runs), means], ignore_index=True)
 
 
 def mean_over_runs(
@@ -166,11 +160,10 @@ def _losses(curves: pd.DataFrame, target: str) -> pd.DataFrame:
     return mine.pivot(index="step", columns="seed", values="loss").sort_index()
 
 
-def ordered(student: Evaluated, ladder: Sequence[str]) -> list[Comparison]:
+def ordered(student: Evaluated, ladder: Sequence[str]) -> Iterator[Comparison]:
     """Steps, seed by seed, from the saturation of each target of the ladder, low to high order, to
     that of the next; first and last."""
     pairs = list(pairwise(ladder)) + ([(ladder[0], ladder[-1])] if len(ladder) > 2 else [])
-    found = []
     for share in SATURATION:
         times = {target: saturations(student.curves, target, share) for target in ladder}
         for low, high in pairs:
@@ -183,13 +176,12 @@ def ordered(student: Evaluated, ladder: Sequence[str]) -> list[Comparison]:
                 f"({share:.0%} of the drop left)"
             )
             apart = late["step"] - early["step"]
-            found.append(records.over_seeds(label, apart, resolution=resolution))
-    return found
+            yield over_seeds(label, apart, resolution=resolution)
 
 
 def late_changes(
     student: Evaluated, ladder: Sequence[str], steps: tuple[int, int]
-) -> list[Comparison]:
+) -> Iterator[Comparison]:
     """Late in training the lowest order has stopped to fall (by less than 5 % of its drop), the
     highest goes on falling, and by more than all others."""
     *others, highest = ladder
@@ -202,37 +194,29 @@ def late_changes(
     least = -SATURATION[0] * float(curve.iloc[0] - curve.min())
     when = f"from step {steps[0]} to {steps[1]}"
     label = f"change of the loss on {student.labels[ladder[0]]} {when}"
-    found = [records.over_seeds(label, change[ladder[0]], least)]
+    yield over_seeds(label, change[ladder[0]], least)
     label = f"fall of the loss on {student.labels[highest]} {when}"
-    found.append(records.over_seeds(label, -change[highest]))
+    yield over_seeds(label, -change[highest])
     for low in others:
         more = f"{label}, less that on {student.labels[low]}"
-        found.append(records.over_seeds(more, change[low] - change[highest]))
-    return found
+        yield over_seeds(more, change[low] - change[highest])
 
 
-def _mean(values: pd.Series) -> tuple[float, float]:
-    """Mean over seeds and its standard error."""
-    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
-
-
-def overlap(student: Evaluated, ladder: Sequence[str], control: str) -> list[Comparison]:
+def overlap(student: Evaluated, ladder: Sequence[str], control: str) -> Iterator[Comparison]:
     """Drops of the losses up to the plateau's end, over the drop of the highest order."""
     end = plateau_end(student.curves, control)
     *others, highest = ladder
-    found = []
+    names = student.labels
     for low in others:
-        names = student.labels
         label = f"drop of the loss on {names[low]} over that on {names[highest]}"
         if math.isnan(end):
             reason = "checkpoints do not resolve the plateau's end"
-            found.append(Comparison(label, math.nan, unusable=reason))
+            yield Comparison(label, math.nan, unusable=reason)
             continue
         losses = (_losses(student.curves, target) for target in (low, highest))
         one, two = (loss.iloc[0] - loss.loc[end] for loss in losses)
-        label = f"{label} up to step {end:.0f}"
-        found.append(records.near(label, *_mean(one / two), 1.0, OVERLAP, runs=len(one)))
-    return found
+        ratio, error, runs = mean(one / two)
+        yield near(f"{label} up to step {end:.0f}", ratio, error, 1.0, OVERLAP, runs=runs)
 
 
 def still_falling(student: Evaluated, control: str) -> list[Comparison]:
@@ -241,13 +225,13 @@ def still_falling(student: Evaluated, control: str) -> list[Comparison]:
     losses = _losses(student.curves, control)
     if len(losses) < 3:
         return [Comparison(label, math.nan, unusable="there are fewer than three checkpoints")]
-    rise = losses.iloc[-1] - losses.iloc[:-1].min()
-    return [records.below(label, *_mean(rise), 0.0, runs=len(rise))]
+    rise, error, runs = mean(losses.iloc[-1] - losses.iloc[:-1].min())
+    return [below(label, rise, error, 0.0, runs=runs)]
 
 
 def similar_losses(
     label: str, student: Evaluated, first: str, second: str, control: str, paired: bool
-) -> list[Comparison]:
+) -> Iterator[Comparison]:
     """second / first - 1 of two targets' losses at each checkpoint after the plateau.
 
     Losses are averaged over seeds. Errors are over sequences: within pairs if row i of both targets
@@ -256,11 +240,9 @@ def similar_losses(
     losses, curves = student.losses, student.curves
     end = plateau_end(curves, control)
     steps = _losses(curves, first).index.intersection(_losses(curves, second).index)
-    found = []
     for step in steps[steps > end]:
         one, two = (tables.select(losses, target, step) for target in (first, second))
         (loss, error), (other, other_error) = (mean_loss(sums) for sums in (one, two))
         error = tables.paired_difference(one, two)[1] if paired else math.hypot(error, other_error)
         where = f"{label}, step {step}: relative difference"
-        found.append(records.near(where, other / loss - 1, error / loss, 0.0, SIMILAR))
-    return found
+        yield near(where, other / loss - 1, error / loss, 0.0, SIMILAR)

@@ -6,7 +6,7 @@ step at which M_k comes to half of its value at the last checkpoint.
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -144,43 +144,33 @@ def half_time_ratio(one: Spectra, low: int, high: int, prefix: str = "") -> Comp
 # --- Points and curves ----------------------------------------------------------------------------
 
 
-def growth(panel: str, one: Spectra) -> list[pd.DataFrame]:
+def growth(panel: str, one: Spectra) -> Iterator[pd.DataFrame]:
     """M_k of each run and order along training, and what an audit doubts."""
-    found = []
     for k, seed in itertools.product(one.orders, one.runs):
         curve, series = one.curve(seed, "M", k), f"{one.short}: M_{k}"
         curve = curve[(curve["step"] > 0) & (curve["state"] == "measured")]
-        found.append(style.points(panel, series, seed, curve["step"], curve["value"], curve["se"]))
+        yield style.points(panel, series, seed, curve["step"], curve["value"], curve["se"])
         doubted = one.curve(seed, "M", k, suspect=True)
         if len(doubted):
             given = seed, doubted["step"], doubted["value"], doubted["se"]
-            found.append(style.points(panel, f"{series}, suspect", *given))
-    return found
+            yield style.points(panel, f"{series}, suspect", *given)
 
 
-def shares(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
+def shares(panel: str, models: list[Spectra]) -> Iterator[pd.DataFrame]:
     """M_k over the variance at the last checkpoint of the first run."""
-    found = []
     for one, k in itertools.product(models, models[0].orders):
-        end = one.end(one.first, "M", k)
-        found.append(
-            style.points(
-                panel, name_of(one, models), one.first, [k], [end["share"]], end["share_se"]
-            )
-        )
-    return found
+        end, name = one.end(one.first, "M", k), name_of(one, models)
+        yield style.points(panel, name, one.first, [k], [end["share"]], end["share_se"])
 
 
-def excesses(panel: str, models: list[Spectra]) -> list[pd.DataFrame]:
+def excesses(panel: str, models: list[Spectra]) -> Iterator[pd.DataFrame]:
     """Excess of the loss of logits cut at each order over that of all orders, where measured."""
-    found = []
     for one in models:
         mine = one.at_end(one.first, "anchored excess")
         mine = mine[mine["order"].isin(DEGREES)]
         if len(mine):
             given = one.first, mine["order"] + 1, mine["value"], mine["se"]
-            found.append(style.points(panel, name_of(one, models), *given))
-    return found
+            yield style.points(panel, name_of(one, models), *given)
 
 
 def name_of(one: Spectra, models: list[Spectra]) -> str:
@@ -204,8 +194,7 @@ def draw_growth(axes, drawn: pd.DataFrame, panel: str, one: Spectra, number: int
             axes.plot(half, end / 2, "o", color=colour, markersize=4)
         doubted = style.series(drawn, panel, f"{series}, suspect")
         if len(doubted):
-            hollow = dict(color=colour, marker="s", markerfacecolor="white", linestyle="")
-            axes.plot(doubted["x"], doubted["y"], **hollow)
+            axes.plot(doubted["x"], doubted["y"], "s", color=colour, markerfacecolor="white")
     axes.set(xscale="log", yscale="log", xlabel="training step", ylabel="$M_k$")
 
 
@@ -221,8 +210,12 @@ def draw_shares(axes, drawn: pd.DataFrame, panel: str, models: list[Spectra]) ->
             looks = dict(color=colour, markerfacecolor=colour if measured else "white")
             _beside(axes, number, len(models), k, row["y"], row["y_err"], **looks)
     axes.set_xticks(orders, [f"$M_{k}$" for k in orders])
-    axes.set(yscale="log", ylim=(FLOOR, 3), xlim=(orders[0] - 0.5, orders[-1] + 0.5))
-    axes.set_title(f"({panel}) shares of the variance, last step")
+    axes.set(
+        yscale="log",
+        ylim=(FLOOR, 3),
+        xlim=(orders[0] - 0.5, orders[-1] + 0.5),
+        title=f"({panel}) shares of the variance, last step",
+    )
 
 
 def draw_excesses(axes, drawn: pd.DataFrame, panel: str, models: list[Spectra]) -> None:
@@ -233,29 +226,30 @@ def draw_excesses(axes, drawn: pd.DataFrame, panel: str, models: list[Spectra]) 
             _beside(axes, number, len(models), found["x"], found["y"], found["y_err"], color="0.35")
     axes.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     axes.set_yscale("symlog", linthresh=SMALLEST)
-    axes.set_xticks([degree + 1 for degree in DEGREES])
-    axes.set_ylim(top=10)
-    axes.set(xlabel="orders up to", ylabel="loss above that of all (nats)")
-    axes.set_title(f"({panel}) which orders the loss needs")
+    axes.set(
+        xticks=[degree + 1 for degree in DEGREES],
+        ylim=(None, 10),
+        xlabel="orders up to",
+        ylabel="loss above that of all (nats)",
+        title=f"({panel}) which orders the loss needs",
+    )
 
 
 def _beside(axes, number: int, count: int, x, y, errors, **looks) -> None:
     """Points with error bars, those of each of `count` models a little aside from the others'."""
     aside = 0.1 * (number - (count - 1) / 2)
     marker = MARKERS[number % len(MARKERS)]
-    axes.errorbar(x + aside, y, yerr=errors, marker=marker, linestyle="", elinewidth=0.8, **looks)
+    style.dots(axes, x + aside, y, yerr=errors, marker=marker, **looks)
 
 
 def legend(figure, models: Sequence[Spectra]) -> None:
     """Colours of orders and markers of models, below the panels."""
-    from matplotlib.lines import Line2D
-
     handles = [
-        Line2D([], [], color=style.ORDERS[k + 1], label=f"$M_{k}$: order {k + 1} and above")
+        style.mark(f"$M_{k}$: order {k + 1} and above", color=style.ORDERS[k + 1])
         for k in models[0].orders
     ]
     handles += [
-        Line2D([], [], linestyle="", color="0.3", marker=marker, label=name_of(one, models))
+        style.mark(name_of(one, models), linestyle="", color="0.3", marker=marker)
         for marker, one in zip(itertools.cycle(MARKERS), models, strict=False)
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4)

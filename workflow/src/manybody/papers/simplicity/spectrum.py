@@ -7,8 +7,10 @@ standard error of log(step) by the choice of contexts.
 import itertools
 import math
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from manybody.io.options import key, refers
@@ -17,7 +19,6 @@ from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import spectra
-from manybody.papers.simplicity.spectra import STEPS, Spectra
 
 SAME = 0.05  # nats per token: a loss this near to that of all orders counts as the same
 TITLE = 42  # letters of a line of a title
@@ -72,11 +73,11 @@ class Tables:
     """
 
     drawn: pd.DataFrame
-    students: list[Spectra]
-    laws: list[Spectra]
-    growing: dict[str, list[Spectra]]
-    rows: dict[str, Spectra]
-    models: list[Spectra]
+    students: list[spectra.Spectra]
+    laws: list[spectra.Spectra]
+    growing: dict[str, list[spectra.Spectra]]
+    rows: dict[str, spectra.Spectra]
+    models: list[spectra.Spectra]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -97,7 +98,7 @@ def tables(inputs: Inputs, block: Block) -> Tables:
         for seed, k in itertools.product(one.runs, one.orders):
             half = one.half_time(seed, k)
             parts.append(style.points("c", f"{name}: M_{k}", seed, [half.step], [row], half.error))
-    parts += spectra.shares("e", models) + spectra.excesses("f", models)
+    parts += [*spectra.shares("e", models), *spectra.excesses("f", models)]
     return Tables(style.gathered(parts), students, laws, growing, rows, models)
 
 
@@ -146,15 +147,13 @@ def claims(tables: Tables) -> list[records.Claim]:
     ]
 
 
-def _one_run(one: Spectra) -> list[records.Comparison]:
+def _one_run(one: spectra.Spectra) -> Iterator[records.Comparison]:
     """Half-times of successive orders of the first run, by the error of its contexts."""
-    found = []
     for low, high in itertools.pairwise(one.orders):
         early, late = (one.half_time(one.first, k) for k in (low, high))
         label = f"{one.short}: log of half-time of M_{high} over that of M_{low}"
         ratio, error = math.log(late.step / early.step), math.hypot(early.error, late.error)
-        found.append(records.above(label, ratio, error, deviations=records.STRICT))
-    return found
+        yield records.above(label, ratio, error, deviations=records.STRICT)
 
 
 @style.in_house_style
@@ -177,7 +176,7 @@ def draw(tables: Tables):
         runs = sum(len(one.runs) for one in group)
         title = f"({letter}) {name}, {runs}\N{NO-BREAK SPACE}run{'s' if runs > 1 else ''}"
         axes.set_title(textwrap.fill(title, TITLE))
-        style.plain_ticks(axes.xaxis, STEPS)
+        style.plain_ticks(axes.xaxis, spectra.STEPS)
     _draw_half_times(panels[0, 2], tables)
     spectra.draw_shares(panels[1, 1], tables.drawn, "e", tables.models)
     spectra.draw_excesses(panels[1, 2], tables.drawn, "f", tables.models)
@@ -190,18 +189,14 @@ def _draw_half_times(axes, tables: Tables) -> None:
     models = tables.rows
     for row, (name, one) in enumerate(models.items()):
         count = len(one.runs)
-        for (place, seed), k in itertools.product(enumerate(one.runs), one.orders):
+        heights = row + 0.5 * (np.arange(count) - (count - 1) / 2) / max(count, 2)
+        for k in one.orders:
             found = style.series(tables.drawn, "c", f"{name}: M_{k}")
-            found = found[found["seed"] == str(seed)].iloc[0]
-            height = row + 0.5 * (place - (count - 1) / 2) / max(count, 2)
-            looks = dict(color=style.ORDERS[k + 1], marker="o", linestyle="", elinewidth=0.8)
-            if found["x"] > 0:
-                axes.errorbar(found["x"], height, xerr=found["x"] * found["y_err"], **looks)
-    axes.set_yticks(range(len(models)), [name.replace(", ", ",\n") for name in models])
-    axes.set(xscale="log", xlabel="half-time (steps)", ylim=(len(models) - 0.5, -0.5))
-    style.plain_ticks(axes.xaxis, STEPS)
-    axes.tick_params(axis="y", length=0)
-    axes.set_title("(c) half of the end is reached")
+            errors = found["x"] * found["y_err"]
+            style.dots(axes, found["x"], heights, xerr=errors, color=style.ORDERS[k + 1])
+    style.name_rows(axes, [name.replace(", ", ",\n") for name in models])
+    axes.set(xscale="log", xlabel="half-time (steps)", title="(c) half of the end is reached")
+    style.plain_ticks(axes.xaxis, spectra.STEPS)
 
 
 def caption(inputs: Inputs, block: Block) -> str:

@@ -11,7 +11,6 @@ from manybody.papers import inputs as needed
 from manybody.papers import readings, style
 from manybody.papers.figure import TRUE, Figure
 from manybody.papers.simplicity import spectra
-from manybody.papers.simplicity.spectra import STEPS, Spectra
 
 BESIDE = 1.25  # steps of points beside the last, as a factor of it and of each other
 NEAR = 0.01  # nats per token above the true conditionals, at which a model counts as near
@@ -71,17 +70,16 @@ class Tables:
     """
 
     drawn: pd.DataFrame
-    truth: Spectra
-    estimate: Spectra
-    student: Spectra
-    pairs: Spectra
+    truth: spectra.Spectra
+    student: spectra.Spectra
+    pairs: spectra.Spectra
     excess: float
     degrees: range
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
     """Shares, M_k and losses along training, with those of the truth and of a model of pairs."""
-    truth, estimate, student, pairs = found = spectra.read(inputs.spectra)
+    truth, estimate, student, pairs = spectra.read(inputs.spectra)
     curves = [readings.read_run(run.file())[1] for run in inputs.runs]
     entropy = curves[0]["loss"].iloc[-1]
     degrees = range(1, models.about(truth.about["description"]).order)
@@ -114,10 +112,11 @@ def tables(inputs: Inputs, block: Block) -> Tables:
         style.points("c", short, first, seen["step"], seen["loss"] - entropy),
         style.points("c", "pairs", 0, [seen["step"].iloc[-1]], [apart]),
     ]
-    return Tables(style.gathered(shares + growth + losses), *found, float(excess), degrees)
+    drawn = style.gathered(shares + growth + losses)
+    return Tables(drawn, truth, student, pairs, float(excess), degrees)
 
 
-def share(one: Spectra, degree: int) -> float:
+def share(one: spectra.Spectra, degree: int) -> float:
     """W_d / Var g at the last checkpoint of the first run."""
     return float(one.end(one.first, "W", degree)["share"])
 
@@ -151,8 +150,6 @@ def claims(tables: Tables) -> list[records.Claim]:
 @style.in_house_style
 def draw(tables: Tables):
     """Shares of the orders, M_k with half-times, and the loss, all along training."""
-    from matplotlib.lines import Line2D
-
     figure = style.new(2, 3.0)
     shares, growth, losses = figure.subplots(1, 3)
     _draw_shares(shares, tables)
@@ -160,17 +157,15 @@ def draw(tables: Tables):
     _draw_losses(losses, tables)
     for axes in (shares, growth, losses):
         axes.set(xscale="log", xlabel="training step")
-        style.plain_ticks(axes.xaxis, STEPS)
-    looks = dict(color="0.3")
+        style.plain_ticks(axes.xaxis, spectra.STEPS)
     handles = [
-        Line2D([], [], color=style.ORDERS[d + 1], label=f"order {d + 1} (b: $M_{d}$)")
-        for d in tables.degrees
+        style.mark(f"order {d + 1} (b: $M_{d}$)", color=style.ORDERS[d + 1]) for d in tables.degrees
     ]
     handles += [
-        Line2D([], [], label=tables.student.short, **looks),
-        Line2D([], [], linestyle="--", label="truth, all contexts", **looks),
-        Line2D([], [], linestyle="", marker="o", label="truth, from draws", **looks),
-        Line2D([], [], linestyle="", marker="x", label="a model of pairs", **looks),
+        style.mark(tables.student.short, color="0.3"),
+        style.mark("truth, all contexts", color="0.3", linestyle="--"),
+        style.mark("truth, from draws", color="0.3", linestyle="", marker="o"),
+        style.mark("a model of pairs", color="0.3", linestyle="", marker="x"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
@@ -184,8 +179,7 @@ def _draw_shares(axes, tables: Tables) -> None:
             for role in ("truth from draws", "pairs")
         )
         _draw_curve(axes, tables, "a", name, colour)
-        looks = dict(color=colour, linestyle="", elinewidth=0.8, marker="o")
-        axes.errorbar(drawn["x"] * BESIDE, drawn["y"], yerr=drawn["y_err"], **looks)
+        style.dots(axes, drawn["x"] * BESIDE, drawn["y"], yerr=drawn["y_err"], color=colour)
         axes.plot(pairs["x"] * BESIDE**2, pairs["y"], "x", color=colour)
     axes.set(title="(a) share of each order", ylabel="$W_d$ / Var g")
 

@@ -6,7 +6,7 @@ sections 3 and 6)
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from manybody.papers import inputs as needed
 from manybody.papers import readings, style
 from manybody.papers.claims import Comparison, near
 from manybody.papers.figure import Adopting, Figure
-from manybody.papers.inputs import Displacements, Trained
 
 ON_LINE = 0.004  # nats per token: a loss this near to a line is on it
 REACHED = 0.8  # share of the way from the line below to the true conditionals
@@ -36,7 +35,11 @@ NOWHERE = "0.55"  # colour of runs that rest on no line, and of single sites
 class SeededModel(Block):
     """Runs of one model."""
 
-    model: refers("models") = key("Name of the model.")
+    model: refers(
+        "models",
+        wanted="whose depth sets its order (factored)",
+        fits=lambda model: model.about.depth is not None and model.about.order is not None,
+    ) = key("Name of the model.")
     seeds: Seeds = key("Its runs.")
 
 
@@ -48,40 +51,38 @@ class StaircaseBlock(Figure):
     protocols: list[SeededModel] = key(
         "The deepest network by other recipes, shown beside the first.", []
     )
-    lines: list[refers("models")] = key("Energy models, from low to high order.")
+    lines: list[
+        refers(
+            "models",
+            wanted="of a set order (energy)",
+            fits=lambda model: model.about.depth is None and model.about.order is not None,
+        )
+    ] = key("Energy models, from low to high order.")
     truth: Adopting = key("The energy model with the source's own weights.")
 
     def misfits(self, path, config):
-        """Networks must be layers of factored attention, lines energy models, the truth known."""
         entries = {"networks": self.networks, "protocols": self.protocols}
-        named = [(name, entry.model) for name, part in entries.items() for entry in part]
-        named += [("lines", name) for name in self.lines]
+        named = [(where, entry.model) for where, part in entries.items() for entry in part]
+        named += [*(("lines", name) for name in self.lines), ("truth", self.truth)]
         for where, name in named:
-            about = config.models[name].about
-            line = where == "lines"
-            if (about.depth is not None) == line or about.order is None:
-                expected = "of a set order (energy)" if line else "whose depth sets it (factored)"
-                yield (
-                    f"{path}.{where}: found {name}, {about.display_name}; expected models "
-                    f"{expected}; take others"
-                )
-        for where, name in [*named, ("truth", self.truth)]:
             yield from config.models[name].misfits_of(f"{path}.{where}", name, self.source, config)
 
 
 class Runs(Block):
     """Runs of one network by one recipe, and how far their layers moved."""
 
-    runs: list[Trained]
-    moved: Displacements
+    runs: list[needed.Trained]
+    moved: needed.Displacements
     recipe: str
 
     @classmethod
     def of(cls, entry: SeededModel, source: str, config: dict) -> "Runs":
         recipe = config["models"][entry.model]["training"]
         return cls(
-            runs=[Trained(source=source, model=entry.model, seed=seed) for seed in entry.seeds],
-            moved=Displacements(source=source, model=entry.model),
+            runs=[
+                needed.Trained(source=source, model=entry.model, seed=seed) for seed in entry.seeds
+            ],
+            moved=needed.Displacements(source=source, model=entry.model),
             recipe=f"{recipe['optimizer']['name'].upper()}, rate {recipe['learning_rate']:g}",
         )
 
@@ -92,8 +93,8 @@ class Inputs(needed.Inputs):
     source: dict
     networks: list[Runs]
     protocols: list[Runs]
-    lines: list[Trained]
-    truth: Trained
+    lines: list[needed.Trained]
+    truth: needed.Trained
     held_out: needed.Sequences
     hamiltonian: needed.Hamiltonian
 
@@ -104,8 +105,8 @@ class Inputs(needed.Inputs):
             source=config["sources"][source],
             networks=[Runs.of(entry, source, config) for entry in block.networks],
             protocols=[Runs.of(entry, source, config) for entry in block.protocols],
-            lines=[Trained(source=source, model=name, seed=0) for name in block.lines],
-            truth=Trained(source=source, model=block.truth, seed=0),
+            lines=[needed.Trained(source=source, model=name, seed=0) for name in block.lines],
+            truth=needed.Trained(source=source, model=block.truth, seed=0),
             held_out=needed.Sequences(source=source),
             hamiltonian=needed.Hamiltonian(source=source),
         )
@@ -352,7 +353,7 @@ def order_colour(order: int) -> str:
 
 
 # A statement, the comparisons for it, and the rule of one of them.
-Statement = tuple[str, Callable[[Staircase], list[Comparison]], str]
+Statement = tuple[str, Callable[[Staircase], Iterable[Comparison]], str]
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,9 @@ from manybody.io import tables
 from manybody.io.options import Block, Reference, different, inside, key, numbered, refers
 from manybody.measure import chains
 from manybody.models import labels
-from manybody.papers import claims as records
 from manybody.papers import inputs as needed
-from manybody.papers.claims import Comparison
+from manybody.papers.claims import Comparison, below, margin, near
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import Clone, Tested
 
 Evaluation = refers("evaluations")
 Target = refers("targets")  # of the block's own evaluation
@@ -71,9 +69,9 @@ class StudentInputs(needed.Inputs):
     """Runs of a student and of the generators, all clones that they are tested on, and what
     captions say: entries of the student's model and of its source, chains of a clone."""
 
-    runs: list[Tested]
-    generators: list[Tested]
-    clones: list[Clone]
+    runs: list[needed.Tested]
+    generators: list[needed.Tested]
+    clones: list[needed.Clone]
     model: dict
     source: dict
     corpus: str
@@ -152,7 +150,9 @@ class Evaluated:
         return labels.scale(self.about, len(self.runs))
 
 
-def read_evaluated(runs: Sequence[Tested], clones: Sequence[Clone]) -> list[Evaluated]:
+def read_evaluated(
+    runs: Sequence[needed.Tested], clones: Sequence[needed.Clone]
+) -> list[Evaluated]:
     """Each run of evaluations on its own; clones: at least those that they are tested on."""
     paths, found = {one.clone: one.file() for one in clones}, []
     for run in runs:
@@ -162,10 +162,10 @@ def read_evaluated(runs: Sequence[Tested], clones: Sequence[Clone]) -> list[Eval
     return found
 
 
-def read_student(inputs: StudentInputs) -> Evaluated:
-    """The student, all its runs in one table of losses."""
-    runs = read_evaluated(inputs.runs, inputs.clones)
-    return replace(runs[0], losses=pd.concat([run.losses for run in runs], ignore_index=True))
+def read_student(runs: Sequence[needed.Tested], clones: Sequence[needed.Clone]) -> Evaluated:
+    """The student whose runs these are, all in one table of losses."""
+    found = read_evaluated(runs, clones)
+    return replace(found[0], losses=pd.concat([run.losses for run in found], ignore_index=True))
 
 
 def mean_loss(sums: pd.DataFrame) -> tuple[float, float]:
@@ -198,17 +198,17 @@ class Chains(NamedTuple):
     def settled(self, sweep: int) -> Comparison:
         """The score moves by less than 1 % of its total change in the last quarter of sweeps."""
         label = f"{self.label}, {sweep} sweeps: share of the score's change in the last quarter"
-        return records.near(label, *chains.drift(self.trace, sweep), 0.0, DRIFT)
+        return near(label, *chains.drift(self.trace, sweep), 0.0, DRIFT)
 
     def forgotten(self, sweep: int) -> Comparison:
         """Less than a tenth of the positions hold the token that the chain started from."""
         label = f"{self.label}, {sweep} sweeps: share of the start's tokens"
-        return records.below(label, *self.kept(sweep), chains.FORGOTTEN)
+        return below(label, *self.kept(sweep), chains.FORGOTTEN)
 
     def mixed(self) -> Comparison:
         """Split R-hat of the score is below 1.05; it has no error."""
         label = f"{self.label}: split R-hat of the score"
-        return records.below(label, chains.rhat_of(self.trace), 0.0, chains.RHAT)
+        return below(label, chains.rhat_of(self.trace), 0.0, chains.RHAT)
 
 
 def agreement(
@@ -224,10 +224,10 @@ def agreement(
     found = chains.agreement((text.trace, noise.trace), own, sweep, count)
     values = {"score": found.score, "loss of the generator": found.loss}
     return [
-        records.near(
+        near(
             f"{noise.label}, {sweep} sweeps: {name} (± {error:.2g}) less that from text",
             *(value, error, 0.0),
-            records.margin(error, count),
+            margin(error, count),
             deviations=0.0,  # the margin is the region's
         )
         for name, (value, error) in values.items()

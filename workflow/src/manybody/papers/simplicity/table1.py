@@ -14,7 +14,6 @@ from manybody.papers import claims as records
 from manybody.papers import inputs as needed
 from manybody.papers import style
 from manybody.papers.figure import Figure
-from manybody.papers.inputs import Clone, Tokenizer
 
 LINE = 124  # characters in a line of text
 TOKENS = 128  # of the sequences of a passage: of text, 60 and more are left in whole words
@@ -35,8 +34,8 @@ class Block(Figure):
 class Inputs(needed.Inputs):
     """The clones, the tokenizer of a text, and the entries of the first clone and its source."""
 
-    clones: list[Clone]
-    tokenizer: Tokenizer | None
+    clones: list[needed.Clone]
+    tokenizer: needed.Tokenizer | None
     entry: dict
     source: dict
 
@@ -46,8 +45,8 @@ class Inputs(needed.Inputs):
         source = config["sources"][entry["source"]]
         text = source["kind"] == "text"
         return cls(
-            clones=[Clone(clone=name) for name in block.clones],
-            tokenizer=Tokenizer(source=entry["source"]) if text else None,
+            clones=[needed.Clone(clone=name) for name in block.clones],
+            tokenizer=needed.Tokenizer(source=entry["source"]) if text else None,
             entry=entry,
             source=source,
         )
@@ -86,13 +85,11 @@ def tables(inputs: Inputs, block: Block) -> Tables:
                 f"{clones[0].path}; expected the same passages. Name clones of equal source, "
                 f"chains, chain_init and chain_seed"
             )
-    found = [("test text", starts)]
-    for clone in clones:
-        label = labels.generator(clone.about["generator"]["description"])
-        found.append((label, Sequences.open(clone.file(f"sweep-{block.sweep}.parquet")).tokens))
+    names = [labels.generator(clone.about["generator"]["description"]) for clone in clones]
+    ends = [Sequences.open(clone.file(f"sweep-{block.sweep}.parquet")).tokens for clone in clones]
     together = -(-TOKENS // starts.shape[1])
     passages = []
-    for label, tokens in found:
+    for label, tokens in zip(["test text", *names], [starts, *ends], strict=True):
         texts = [_at_words(words.decode(tokens[chain].tolist())) for chain in chains]
         for first in range(0, len(chains), together):
             passages.append((label, CUT.join(filter(None, texts[first : first + together]))))

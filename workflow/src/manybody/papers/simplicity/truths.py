@@ -7,9 +7,6 @@ standard error of log(y); of panel `half-times` x is k, y the step and y_err tha
 
 import itertools
 import math
-from dataclasses import dataclass
-
-import pandas as pd
 
 from manybody.io import tables as stored
 from manybody.io.options import Block as Part
@@ -20,8 +17,6 @@ from manybody.papers import style
 from manybody.papers.figure import Figure
 from manybody.papers.simplicity import known_truths, spectra, students
 from manybody.papers.simplicity.comparison import BOUND
-from manybody.papers.simplicity.known_truths import CUT, WHOLE, Series, Student
-from manybody.papers.simplicity.students import StudentBlock, Target
 
 COLOURS = (style.ORDERS[2], style.ORDERS[3], style.ORDERS[4], style.UNBOUNDED, style.ORDERS[6])
 MARKERS = ("o", "s", "^", "D", "v")
@@ -35,10 +30,10 @@ class Sets(Part):
     """Sets of sequences that hold more and more of a distribution."""
 
     label: Text = key("What they are called.")
-    targets: different(Target, 2) = key("Targets from low to high order.")
+    targets: different(students.Target, 2) = key("Targets from low to high order.")
 
 
-class KnownTruth(StudentBlock):
+class KnownTruth(students.StudentBlock):
     """A student of a source whose conditionals are known."""
 
     spectrum: refers(
@@ -115,31 +110,21 @@ class Inputs(needed.Inputs):
         )
 
 
-@dataclass(frozen=True)
-class Tables:
-    """The students, and what is drawn."""
-
-    drawn: pd.DataFrame
-    students: list[Student]
-
-
-def tables(inputs: Inputs, block: Block) -> Tables:
+def tables(inputs: Inputs, block: Block) -> style.Tables:
     """Losses, exact losses, times and half-times of all students."""
     found = []
     for given, part in zip(inputs.students, block.students, strict=True):
         truth, about = stored.read_theory(given.exact.file())
-        runs = students.read_evaluated(given.runs, inputs.clones)
-        losses = pd.concat([run.losses for run in runs], ignore_index=True)
+        student = students.read_student(given.runs, inputs.clones)
         (spectrum,) = spectra.read(given.spectra)
-        student = known_truths.student_of(
-            losses, runs[0].targets, truth, about["targets"], spectrum, part
-        )
-        found.append(student)
+        losses = student.losses, student.targets
+        found.append(known_truths.student_of(*losses, truth, about["targets"], spectrum, part))
     return tables_of(found)
 
 
-def tables_of(found: list[Student]) -> Tables:
-    """The tables of these students; of equal ones on one source the later have a number."""
+def tables_of(found: list[known_truths.Student]) -> style.Tables:
+    """The tables of these students, which are what was found; of equal ones on one source the
+    later have a number."""
     names = [student.name for student in found]
     for place, name in enumerate(names):
         if name in names[:place]:
@@ -152,18 +137,18 @@ def tables_of(found: list[Student]) -> Tables:
         for part in known_truths.curves(next(letters), series, student.name)
     ]
     parts += [part for student in found for part in known_truths.times(student)]
-    return Tables(style.gathered(parts), found)
+    return style.Tables(style.gathered(parts), found)
 
 
 # --- Claims ---------------------------------------------------------------------------------------
 
 
-def claims(tables: Tables) -> list[records.Claim]:
+def claims(tables: style.Tables) -> list[records.Claim]:
     """Ends, then order in time by each series and by M_k, then what agrees with what."""
-    return [claim for student in tables.students for claim in _claims(student)]
+    return [claim for student in tables.found for claim in _claims(student)]
 
 
-def _claims(student: Student) -> list[records.Claim]:
+def _claims(student: known_truths.Student) -> list[records.Claim]:
     exact = [one for one in student.series if one.known]
     clones = [one for one in student.series if not one.known]
     both = list(itertools.product(clones, exact))
@@ -177,9 +162,10 @@ def _claims(student: Student) -> list[records.Claim]:
         ]
         for one in student.series
     }
-    by_halves = [[part] for part in halves]
     agreements = [
-        known_truths.agreement(f"{label} against the half-times of M_k", found, by_halves)
+        known_truths.agreement(
+            f"{label} against the half-times of M_k", found, [[part] for part in halves]
+        )
         for label, found in in_time.items()
     ]
     agreements += [
@@ -200,7 +186,8 @@ def _claims(student: Student) -> list[records.Claim]:
             "Where a distribution is known, the student ends with the loss of its exact "
             "conditionals",
             [part for one in exact for part in known_truths.ends(one)],
-            f"the last loss is within {WHOLE} nats of the exact one, on cuts within {CUT}",
+            f"the last loss is within {known_truths.WHOLE} nats of the exact one, on cuts within "
+            f"{known_truths.CUT}",
         ),
         "losses": (
             "The student's losses on cuts and clones stop falling from low to high order",
@@ -223,21 +210,18 @@ def _claims(student: Student) -> list[records.Claim]:
             "the times are within a factor of 1.25",
         ),
     }
-    id_ = f"simplicity/truths/{student.name.split(' on ')[-1].replace(', ', '-')}"
-    return [
-        records.judged(f"{id_}/{name}", statement, parts, student.name, rule, beyond=True)
-        for name, (statement, parts, rule) in given.items()
-        if parts
-    ]
+    shown = {name: one for name, one in given.items() if one[1]}  # of which there are comparisons
+    prefix = f"simplicity/truths/{student.name.split(' on ')[-1].replace(', ', '-')}"
+    return records.all_judged(prefix, shown, student.name, beyond=True)
 
 
 # --- Panels ---------------------------------------------------------------------------------------
 
 
 @style.in_house_style
-def draw(tables: Tables):
+def draw(tables: style.Tables):
     """A row of losses for each student, a panel a series, and below the times."""
-    found = tables.students
+    found = tables.found
     heights = [*[LOSSES] * len(found), TIMED]
     figure = style.new(2, sum(heights) + LEGEND)
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
@@ -259,29 +243,28 @@ def draw(tables: Tables):
     return figure
 
 
-def _draw_legend(figure, found: list[Student], markers: dict[str, str]) -> None:
+def _draw_legend(figure, found: list[known_truths.Student], markers: dict[str, str]) -> None:
     """Colours, lines and markers; a colour is a step of every series."""
-    from matplotlib.lines import Line2D
-
     steps = itertools.zip_longest(*(series.steps for one in found for series in one.series))
-    looks = dict(color="0.3", linewidth=0.9)
     handles = [
-        Line2D([], [], color=colour, label=f"$M_{k}$: {', '.join(words)}")
+        style.mark(f"$M_{k}$: {', '.join(words)}", color=colour)
         for k, (colour, row) in enumerate(zip(COLOURS, steps, strict=False), 1)
         for words in [dict.fromkeys(step.label for step in row if step)]
     ]
     handles += [
-        Line2D([], [], linestyle="--", label="exact, of the whole distribution", **looks),
-        Line2D([], [], linestyle=":", label="exact, of the set's own", **looks),
+        style.mark("exact, of the whole distribution", color="0.3", linestyle="--", linewidth=0.9),
+        style.mark("exact, of the set's own", color="0.3", linestyle=":", linewidth=0.9),
     ]
     handles += [
-        Line2D([], [], linestyle="", marker=marker, color="0.3", label=label)
+        style.mark(label, linestyle="", marker=marker, color="0.3")
         for label, marker in markers.items()
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
 
 
-def _draw_losses(axes, tables: Tables, panel: str, series: Series, name: str) -> None:
+def _draw_losses(
+    axes, tables: style.Tables, panel: str, series: known_truths.Series, name: str
+) -> None:
     """A curve for each run, dashed the exact loss, dotted the least that is possible."""
     for colour, step in zip(COLOURS, series.steps, strict=False):
         label = f"{name}, {series.label}: {step.label}"
@@ -294,12 +277,9 @@ def _draw_losses(axes, tables: Tables, panel: str, series: Series, name: str) ->
     style.plain_ticks(axes.xaxis, STEPS)
 
 
-def _bar(value: float, error: float) -> list[list[float]]:
-    """Below and above a value whose logarithm has this standard error."""
-    return [[value * (1 - math.exp(-error))], [value * (math.exp(error) - 1)]]
-
-
-def _draw_times(axes, tables: Tables, student: Student, markers: dict[str, str]) -> None:
+def _draw_times(
+    axes, tables: style.Tables, student: known_truths.Student, markers: dict[str, str]
+) -> None:
     """The time of each step against the half-time of M_k, by series."""
     halves = style.series(tables.drawn, "half-times", f"{student.name}, M_k")
     shown = []
@@ -308,16 +288,26 @@ def _draw_times(axes, tables: Tables, student: Student, markers: dict[str, str])
             label = f"{student.name}, {series.label}: {step.label}"
             (row,) = style.series(tables.drawn, "times", label).itertuples()
             if math.isfinite(row.x * row.y):
-                looks = dict(color=colour, marker=markers[series.label], elinewidth=0.7)
-                looks["markerfacecolor"] = colour if series.known else "white"
-                bars = dict(xerr=_bar(row.x, beside), yerr=_bar(row.y, row.y_err))
-                axes.errorbar(row.x, row.y, **bars, **looks)
+                style.dots(
+                    axes,
+                    row.x,
+                    row.y,
+                    xerr=style.factors(row.x, beside),
+                    yerr=style.factors(row.y, row.y_err),
+                    color=colour,
+                    marker=markers[series.label],
+                    markerfacecolor=colour if series.known else "white",
+                )
                 shown += [row.x, row.y]
     if shown:
         ends = [min(shown) / 1.5, max(shown) * 1.5]
         axes.plot(ends, ends, color="0.8", linewidth=0.8, zorder=0)
-    axes.set(xscale="log", yscale="log", xlabel="half-time of $M_k$ (steps)")
-    axes.set_ylabel("loss stops falling (steps)")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="half-time of $M_k$ (steps)",
+        ylabel="loss stops falling (steps)",
+    )
     for axis in (axes.xaxis, axes.yaxis):
         style.plain_ticks(axis, TIMES)
 

@@ -59,7 +59,7 @@ def tables_of(models: list[Spectra]) -> Tables:
     there = {"growth": followed, "shares": models, "reach": models, "losses": measured}
     panels = dict(zip((kind for kind, found in there.items() if found), PANELS, strict=False))
     parts = [part for one in followed for part in spectra.growth(panels["growth"], one)]
-    parts += spectra.shares(panels["shares"], models) + _reach(panels["reach"], models)
+    parts += [*spectra.shares(panels["shares"], models), *_reach(panels["reach"], models)]
     parts += spectra.excesses(panels.get("losses", ""), models)
     return Tables(style.gathered(parts), models, panels)
 
