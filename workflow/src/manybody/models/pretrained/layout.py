@@ -4,7 +4,7 @@ Nothing pickled is opened and no code beside the weights runs.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,15 @@ from manybody.io.atomic import ArtifactError, read_json
 from manybody.io.refusal import Refusal
 
 CONFIG, WHOLE, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
-PICKLED = re.compile(r".*\.(bin|pt|pth|ckpt|pkl|pickle|msgpack|h5)$")
+ADAPTER = "adapter_config.json"
+# Files of weights, and not those of an optimizer, a scheduler or a random generator beside them.
+WEIGHTS = re.compile(
+    r"(?!training_args|optimizer|scheduler|rng_state|random_states|scaler)"
+    r".*\.(safetensors|bin|pt|pth|ckpt|pkl|pickle|msgpack|h5|gguf)$"
+)
+# What torch.compile and the wrappers of parallel training put into the names of tensors.
+WRAPPERS = r"\b(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|module)\."
+DISCRIMINATORS = {"ElectraForPreTraining", "FunnelForPreTraining"}
 CLASSES = {"masked": "AutoModelForMaskedLM", "next-token": "AutoModelForCausalLM"}
 # Keys of config.json that say how a file was made or read, not what the model is.
 BOOKKEEPING = {"_name_or_path", "transformers_version", "torch_dtype", "dtype", "use_cache"}
@@ -38,6 +46,14 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
     called.
     """
     names = set(names)
+    if ADAPTER in names:
+        raise Refusal(
+            f"found {origin}, which is an adapter (LoRA or the like) of another model; expected "
+            f"the weights of both in one; add it to them: peft.AutoPeftModelForCausalLM"
+            f".from_pretrained({origin!r}).merge_and_unload().save_pretrained(other), and name "
+            f"that folder",
+            "weights",
+        )
     if CONFIG not in names:
         raise Refusal(
             f"found {origin}, which has no config.json; expected a checkpoint in save_pretrained "
@@ -46,13 +62,13 @@ def small_files(names: Iterable[str], origin: str) -> list[str]:
         )
     if names & {WHOLE, INDEX}:
         return [CONFIG] if WHOLE in names else [CONFIG, INDEX]
-    pickled = sorted(name for name in names if PICKLED.match(name))
-    held = f"but only {', '.join(pickled[:3])}" if pickled else "and no other weights"
+    others = sorted(filter(WEIGHTS.match, names))
+    held = f"but only {', '.join(others[:3])}" if others else "and no other weights"
     raise Refusal(
         f"found {origin}, which has no model.safetensors {held}; expected safetensors, as reading "
         f"pickled weights can run code; convert them elsewhere, in a container without network: "
-        f"transformers.AutoModel...from_pretrained(folder).save_pretrained(other, "
-        f"safe_serialization=True); and name that folder",
+        f"transformers.AutoModelForCausalLM (or AutoModelForMaskedLM).from_pretrained({origin!r})"
+        f".save_pretrained(other), and name that folder",
         "weights",
     )
 
@@ -90,7 +106,11 @@ def read(folder: str | Path, origin: str) -> Layout:
         )
     names = [path.name for path in folder.iterdir() if path.is_file()]
     small = small_files(names, origin)
-    index = read_json(folder / INDEX) if INDEX in small else None
+    try:
+        config, *index = (read_json(folder / name) for name in small)
+    except ArtifactError as error:
+        raise CheckpointError(f"{origin}: {error}") from error
+    index = index[0] if index else None
     found: dict[str, tuple[str, list[int], str]] = {}
     for shard in shards(names, index, origin):
         try:
@@ -105,30 +125,25 @@ def read(folder: str | Path, origin: str) -> Layout:
     for name, shard in sorted(index["weight_map"].items()) if index else ():
         if name not in found or found[name][2] != shard:
             raise CheckpointError(f"{origin}: {shard} lacks the tensor {name}, which {INDEX} lists")
-    config = read_json(folder / CONFIG)
     if not isinstance(config, dict):
-        raise ArtifactError(f"{folder / CONFIG} holds no mapping")
+        raise CheckpointError(f"{folder / CONFIG} holds no mapping")
     return Layout(config, found)
 
 
-def check_class(config: dict, objective: str, origin: str) -> None:
-    """`Refusal` unless transformers itself has a class for this config and objective."""
-    from transformers.models.auto import modeling_auto
+def unwrapped(names: Iterable[str]) -> Iterator[dict[str, str]]:
+    """The names of tensors without marks of wrappers, then also without the parts that all begin
+    with, one part after another."""
+    short = {name: re.sub(WRAPPERS, "", name) for name in names}
+    yield short
+    while len({name.partition(".")[0] for name in short.values()}) == 1 and short:
+        short = {name: left.partition(".")[2] for name, left in short.items()}
+        yield short
 
-    kind = config.get("model_type")
-    remote = config.get("auto_map") or {}
-    if asked := sorted(set(remote) & {"AutoConfig", "AutoModel", CLASSES[objective]}):
-        raise Refusal(
-            f"found {origin}, whose config.json asks for code of its own ({asked[0]}: "
-            f"{remote[asked[0]]}), which is never run; expected a class of transformers; where "
-            f"transformers has one for model_type {kind}, take auto_map out of config.json of a "
-            f"copy on your disk and name that folder",
-            "weights",
-        )
-    tables = {
-        "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-        "next-token": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    }
+
+def check_class(config: dict, objective: str, origin: str) -> None:
+    """`Refusal` unless transformers itself has a class for this config and objective, and the
+    weights are those of such a class."""
+    tables, kind = _check_code(config, [objective], origin), config.get("model_type")
     if kind not in tables[objective]:
         other = next((name for name, table in tables.items() if kind in table), None)
         hint = f"objective: {other}, which it has" if other else "another model"
@@ -138,7 +153,7 @@ def check_class(config: dict, objective: str, origin: str) -> None:
             "objective",
         )
     # Some types have both classes, BERT for one: what was saved says which one was trained.
-    fit, saved = _trained_for(config)
+    fit, saved = _trained_for(config, origin)
     if fit not in (None, objective):
         raise Refusal(
             f"found {objective} for {origin}, which was saved as {saved}; expected {fit}, as it "
@@ -149,24 +164,81 @@ def check_class(config: dict, objective: str, origin: str) -> None:
 
 def objective(config: dict, origin: str) -> str:
     """The objective of a model, `masked` or `next-token`; `Refusal` where its files do not say."""
-    fit, saved = _trained_for(config)
+    tables = _check_code(config, list(CLASSES), origin)
+    fit, saved = _trained_for(config, origin)
     if fit is None:
+        kind = config.get("model_type")
+        classes = [table[kind] for table in tables.values() if kind in table]
+        way = f'write "architectures": ["{classes[0]}"] or ["{classes[-1]}"] into its config.json'
         raise Refusal(
-            f"found {origin}, which was saved as {saved or 'nothing'}; expected a masked or causal "
-            f"language model; say which it is",
-            "objective",
+            f"found {origin}, of model_type {kind}, which was saved as {saved or 'nothing'}; "
+            f"expected a masked or causal language model of transformers' own classes; "
+            f"{way if classes else 'take another model'}",
+            "weights",
         )
     return fit
 
 
-def _trained_for(config: dict) -> tuple[str | None, str]:
-    """The objective of the class that a model was saved as, if it shows, and that class."""
-    saved = " ".join(config.get("architectures") or [])
-    if "ForMaskedLM" in saved or "ForPreTraining" in saved:
-        return "masked", saved
-    if "ForCausalLM" in saved or "LMHeadModel" in saved:
+def _check_code(config: dict, objectives: list[str], origin: str) -> dict[str, dict[str, str]]:
+    """By objective, the class that transformers has for each model_type. `Refusal` for what none of
+    them reads: code beside the weights, and weights that are no plain numbers."""
+    from transformers.models.auto import modeling_auto
+
+    kind, remote = config.get("model_type"), config.get("auto_map") or {}
+    classes = {"AutoConfig", "AutoModel", *(CLASSES[name] for name in objectives)}
+    if asked := sorted(set(remote) & classes):
+        raise Refusal(
+            f"found {origin}, whose config.json asks for code of its own ({asked[0]}: "
+            f"{remote[asked[0]]}), which is never run; expected a class of transformers; where "
+            f"transformers has one for model_type {kind}, take auto_map out of config.json of a "
+            f"copy on your disk and name that folder",
+            "weights",
+        )
+    if quantised := config.get("quantization_config"):
+        raise Refusal(
+            f"found {origin}, whose weights are quantised ({quantised.get('quant_method')}); "
+            f"expected plain numbers; name the model that they were made of, or write them where "
+            f"that method is installed: transformers.{CLASSES[objectives[-1]]}.from_pretrained("
+            f"{origin!r}).dequantize().save_pretrained(other), and name that folder",
+            "weights",
+        )
+    return {
+        "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+        "next-token": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    }
+
+
+def _trained_for(config: dict, origin: str) -> tuple[str | None, str]:
+    """The objective of the class that a model was saved as, if it shows, and that class; `Refusal`
+    where the class is for something else."""
+    tables = _check_code(config, [], origin)
+    saved, kind = " ".join(config.get("architectures") or []), config.get("model_type")
+    has = [name for name, table in tables.items() if kind in table]
+    # XLM has one class for both.
+    fits = [name for name in has if tables[name][kind] == saved][
+        : None if config.get("causal") else 1
+    ]
+    what, way = None, "take another model"
+    if config.get("is_encoder_decoder") and "ForCausalLM" not in saved:
+        what = "an encoder-decoder, which reads one sequence and writes another"
+    elif fits:
+        return fits[-1], saved
+    elif "ForCausalLM" in saved or "LMHeadModel" in saved:
         return "next-token", saved
-    return None, saved
+    elif saved in DISCRIMINATORS:
+        what, way = "a discriminator, which has no logits of tokens", "take its generator"
+    elif "ForMaskedLM" in saved or ("ForPreTraining" in saved and "masked" in has):
+        return "masked", saved
+    elif "For" in saved:
+        what = "which predicts no tokens of a vocabulary"
+        way = "take the language model that it was made of"
+    if what:
+        raise Refusal(
+            f"found {origin}, which was saved as {saved}, {what}; expected a masked or causal "
+            f"language model; {way}",
+            "weights",
+        )
+    return has[0] if len(has) == 1 else None, saved
 
 
 def essential(config: dict) -> dict:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 import transformers
+from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
 
@@ -19,7 +20,6 @@ from manybody.io.refusal import Refusal
 from manybody.models.base import Model
 from manybody.models.pretrained import layout, series
 
-PADDING, MULTIPLE = 512, 64  # output rows beyond |V| that are padding: fewer, up to a multiple
 TOLERANCE = 1e-4  # relative difference of logits by two ways through the library
 WIDTH, HIDDEN = ("hidden_size", "n_embd", "dim", "d_model"), ("intermediate_size", "n_inner")
 
@@ -69,6 +69,11 @@ class Pretrained(Model):
     @property
     def work_size(self) -> int:
         return 10 * self.length * max(self.feature_size, self.activation_size // self.length)
+
+    @property
+    def rows(self) -> int:
+        """Output rows, of which those beyond |V| are padding."""
+        return self.output.weight.shape[0]
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         """Logits (B, T, |V|): of masked positions, or of the token after each; T <= L if causal."""
@@ -122,16 +127,14 @@ class Pretrained(Model):
 
     def _check_sizes(self) -> None:
         """`Refusal` where sequences of L tokens of a vocabulary of |V| do not fit."""
-        rows = self.output.weight.shape[0]
         inputs = self.library.get_input_embeddings().weight.shape[0]
-        most = max([self.vocabulary - 1, *self.special, self.mask or 0])
-        padded = rows % MULTIPLE == 0 and 0 < rows - self.vocabulary < PADDING
-        if most >= inputs or not (rows == self.vocabulary or padded):
+        most = max([self.vocabulary - 1, *self.special, 0 if self.about.causal else self.mask or 0])
+        if self.vocabulary > self.rows or most >= inputs:
             raise Refusal(
-                f"found a model of {rows} tokens, but the sequences are of |V| = "
-                f"{self.vocabulary}; expected the same, or up to {PADDING - 1} more to fill a "
-                f"multiple of {MULTIPLE}; make the sequences with the model's own "
-                f"tokenizer, as the key `tokenizer` of a source names it",
+                f"found a model of {min(self.rows, inputs)} tokens, but the sequences are of |V| = "
+                f"{self.vocabulary}, and the special tokens go up to {most}; expected no token "
+                f"beyond the model's; make the sequences with the tokenizer that it was trained "
+                f"with",
                 "weights",
             )
         most = getattr(self.library.config, "max_position_embeddings", None)
@@ -173,6 +176,42 @@ class Pretrained(Model):
         if not self.direct:
             del self.output.forward
 
+    @torch.no_grad()
+    def check_objective(self, tokens: Tensor, origin: str) -> None:
+        """`Refusal` unless what comes later acts as the objective says, seen on tokens (B, L): not
+        on a causal model's logits, and on those of a masked token where what comes before does."""
+        tokens = tokens[:4]
+        half, other = max(1, self.length // 2), tokens.roll((1, 1), (0, 1))
+        later, earlier = tokens.clone(), tokens.clone()
+        later[:, half + (not self.about.causal) :] = other[:, half + (not self.about.causal) :]
+        earlier[:, :half] = other[:, :half]
+        rows = torch.arange(len(tokens), device=tokens.device)
+
+        def asked(given: Tensor) -> Tensor:
+            if self.about.causal:
+                return self.features(given)[:, :half]
+            return self.masked_logits(given, rows, torch.full_like(rows, half))
+
+        logits = asked(tokens)
+        least = TOLERANCE * (1 + logits.abs().max())
+        moved = (asked(later) - logits).abs().max()
+        if self.about.causal and moved > least:
+            raise Refusal(
+                f"found {origin}, whose logits change by {moved:.2g} with later tokens, so that its "
+                f"losses of next tokens mean nothing; expected a causal one; if it should be, set "
+                f"what makes its type causal in config.json (is_decoder: true for a BERT), else "
+                f"name the class that it was trained as in its architectures",
+                "weights",
+            )
+        if not self.about.causal and moved <= least < (asked(earlier) - logits).abs().max():
+            raise Refusal(
+                f"found {origin}, whose logits of a masked token do not change with later tokens; "
+                "expected a masked one, which sees both sides; if it was trained so, take "
+                "is_decoder out of its config.json, else name the causal class that it was "
+                "trained as in its architectures",
+                "weights",
+            )
+
     @classmethod
     def read_step(cls, run: dict, step: int) -> "Pretrained":
         """A checkpoint of the run whose manifest says `run`, its files compared with it."""
@@ -187,16 +226,13 @@ class Pretrained(Model):
         `next-token`; by default what config.json says.
         """
         config = layout.read(folder, str(folder)).config
+        objective = objective or layout.objective(config, str(folder))
         said = own_tokenizer.described(folder) or {}
-        description = {
-            "vocabulary": said.get("vocabulary", config.get("vocab_size")),
-            "length": length,
-            "objective": objective or layout.objective(config, str(folder)),
-            "config": layout.essential(config),
-            "special": said.get("special", []),
-            "mask": said.get("mask", config.get("mask_token_id")),
-        }
-        return cls.read(folder, str(folder), description)
+        model = cls.read(folder, str(folder), describe(config, length, objective, said))
+        generator = torch.Generator().manual_seed(0)
+        drawn = torch.randint(model.vocabulary, (4, length), generator=generator)
+        model.check_objective(drawn, str(folder))
+        return model
 
     @classmethod
     def read(cls, folder: str | Path, origin: str, description: dict) -> "Pretrained":
@@ -206,30 +242,81 @@ class Pretrained(Model):
         is called. Weights are widened to single precision.
         """
         settings = {key: value for key, value in description.items() if key != "architecture"}
-        layout.check_class(layout.read(folder, origin).config, settings["objective"], origin)
+        whole = layout.read(folder, origin)
+        layout.check_class(whole.config, settings["objective"], origin)
         kind = getattr(transformers, layout.CLASSES[settings["objective"]])
-        with _quiet():
-            library, found = kind.from_pretrained(
-                Path(folder),
-                dtype=torch.float32,
-                trust_remote_code=False,
-                use_safetensors=True,
-                local_files_only=True,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,
-            )
-        wrong = [*found["missing_keys"], *(str(part) for part in found["mismatched_keys"])]
-        if wrong:
-            raise ArtifactError(
-                f"{origin}: {len(wrong)} tensors of {type(library).__name__} are missing or have "
-                f"another shape, such as {sorted(wrong)[0]}; expected all of them in the "
-                f"checkpoint; save it from the class that it was trained as"
-            )
-        library.eval()
         try:
-            return cls(**settings, library=library)
+            with _quiet():
+                library, wrong = _loaded(kind, Path(folder), trust_remote_code=False)
+                names = layout.unwrapped(whole.tensors) if wrong else ()
+                for short in names:
+                    tensors = {}
+                    for shard in {part[2] for part in whole.tensors.values()}:
+                        tensors |= load_file(Path(folder) / shard)
+                    tensors = {short[name]: value for name, value in tensors.items()}
+                    given = {"config": library.config, "state_dict": tensors}
+                    other, missing = _loaded(type(library), None, **given)
+                    if not missing:
+                        library, wrong = other, []
+                        break
+            if wrong:
+                raise ArtifactError(
+                    f"{origin}: {len(wrong)} tensors of {type(library).__name__} are missing or "
+                    f"have another shape, such as {sorted(wrong)[0]}, where the checkpoint has "
+                    f"{sorted(whole.tensors)[0]}; expected all of them; save it from the class "
+                    f"that it was trained as"
+                )
+            return cls(**settings, library=library.eval())
         except Refusal as error:
             raise Refusal(f"{origin}: {error}") from error
+        except (
+            ImportError,
+            OSError,
+            ValueError,
+            TypeError,
+            LookupError,
+            AttributeError,
+            RuntimeError,
+        ) as error:
+            raise Refusal(
+                f"found {origin}, which transformers {transformers.__version__} cannot read "
+                f"({type(error).__name__}: {str(error).strip()}); expected a model that "
+                f"transformers.{kind.__name__}.from_pretrained({str(folder)!r}) reads here; "
+                f"install what it asks for, or save the model again with this version",
+                "weights",
+            ) from error
+
+
+def describe(config: dict, length: int, objective: str, said: dict) -> dict:
+    """The settings of the model of transformers' `config`, for sequences of `length` tokens.
+
+    said: |V|, special tokens and mask token of the tokenizer, as `own_tokenizer.describe` has them.
+    Tokens beyond the model's rows are no tokens of the model, and |V| is without them.
+    """
+    rows = config.get("vocab_size", (config.get("text_config") or {}).get("vocab_size"))
+    size = min(part for part in (said.get("vocabulary"), rows) if part is not None)
+    return {
+        "vocabulary": size,
+        "length": length,
+        "objective": objective,
+        "config": layout.essential(config),
+        "special": [token for token in said.get("special", []) if token < size],
+        "mask": said.get("mask", config.get("mask_token_id")),
+    }
+
+
+def _loaded(kind, folder: Path | None, **given) -> tuple:
+    """A model of transformers, and the names of its tensors that are missing or of other shapes."""
+    library, found = kind.from_pretrained(
+        folder,
+        dtype=torch.float32,
+        use_safetensors=True,
+        local_files_only=True,
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,
+        **given,
+    )
+    return library, [*found["missing_keys"], *map(str, found["mismatched_keys"])]
 
 
 def _random(config: dict, objective: str):
