@@ -97,7 +97,7 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     for folder in folders:
         layout.small_files([path.name for path in folder.iterdir()], str(folder))
     last, whole = folders[-1], Path(model).expanduser()
-    objective = layout.objective(read_json(last / layout.CONFIG), str(last))
+    objective = layout.objective(read_json(folders[0] / layout.CONFIG), str(folders[0]))
     beside = (last, whole, *reversed(folders))
     own = next((folder for folder in beside if own_tokenizer.described(folder)), last)
     files = {str(path): path.stat().st_mtime_ns for path in given.text_files([text], "--text")}

@@ -4,6 +4,7 @@ Only JSON and a list of tokens are read, so that no code of the model's author r
 """
 
 import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from manybody.io.atomic import read_json, to_json, write_json
 from manybody.io.lease import lease
 
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
-LETTERS = "vocab.txt"
+LIST, LETTERS = "vocab.txt", re.compile(r"[A-Z*.-]+|<.*>|\[.*\]")
 ROLES = ("eos_token", "sep_token")  # of tokens that may end a document, in this order
 
 
@@ -76,7 +77,7 @@ def _read(folder: Path, origin: str) -> Tokenizer | None:
     """The tokenizer in a folder, of its tokenizer.json or its list of letters; None without."""
     path = folder / FILES[0]
     if not path.is_file():
-        return _of_letters(folder)
+        return _of_letters(folder / LIST, _roles(folder))
     try:
         return Tokenizer.from_str(path.read_text(encoding="utf-8"))
     except Exception as error:  # the library raises Exception itself
@@ -87,29 +88,20 @@ def _read(folder: Path, origin: str) -> Tokenizer | None:
         ) from error
 
 
-def _of_letters(folder: Path) -> Tokenizer | None:
+def _of_letters(path: Path, roles: dict[str, str]) -> Tokenizer | None:
     """The tokenizer of a list of tokens, one a line, as transformers' EsmTokenizer reads it: the
-    longest token first, and nothing for white space. None for a list of words and their pieces,
-    which holds more than letters."""
-    if not (folder / LETTERS).is_file():
+    longest token first, and nothing for white space. None for words and pieces of words."""
+    given = path.read_text(encoding="utf-8", errors="replace").split() if path.is_file() else [""]
+    if not all(map(LETTERS.fullmatch, given)):
         return None
-    given = (folder / LETTERS).read_text(encoding="utf-8", errors="replace").split()
-    named = read_json(folder / FILES[1]) if (folder / FILES[1]).is_file() else {}
-    roles = {f"{name}_token": f"<{name}>" for name in ("unk", "cls", "eos")} | _roles(folder)
-    marks = [token for token in given if token[0] + token[-1] in ("<>", "[]")]
-    letters = [token for token in given if token not in marks]
-    if "Esm" not in named.get("tokenizer_class", "") and max(map(len, letters), default=2) > 1:
-        return None
-    numbers = {token: number for number, token in enumerate(given)}
-    made = Tokenizer(models.WordLevel(numbers, roles["unk_token"]))
+    roles = {"unk_token": "<unk>", "cls_token": "<cls>", "eos_token": "<eos>"} | roles
+    made = Tokenizer(models.WordLevel({t: n for n, t in enumerate(given)}, roles["unk_token"]))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    made.add_tokens([AddedToken(token, normalized=False) for token in letters])
-    made.add_special_tokens(marks)
-    around = roles["cls_token"], roles.get("sep_token", roles["eos_token"])
-    first, last = ([token] if token in numbers else [] for token in around)
-    made.post_processor = processors.TemplateProcessing(
-        single=[*first, "$A", *last], special_tokens=[(t, numbers[t]) for t in first + last]
-    )
+    made.add_tokens([AddedToken(t, normalized=False, special=t[0] in "<[") for t in given])
+    first, last = roles["cls_token"], roles.get("sep_token", roles["eos_token"])
+    around = [first] * (first in given) + ["$A"] + [last] * (last in given)
+    named = [(token, given.index(token)) for token in around if token in given]
+    made.post_processor = processors.TemplateProcessing(single=around, special_tokens=named)
     return made
 
 
@@ -143,7 +135,7 @@ def fetched(given: str | dict, downloads: Path) -> Iterator[tuple[Path, str]]:
             write_json(known, {"commit": commit})
         there = download.listing(repository, commit)
         folder = place / f"tokenizer-{commit}"
-        names = FILES if FILES[0] in there else (*FILES, LETTERS)
+        names = FILES if FILES[0] in there else (*FILES, LIST)
         digests = {name: there[name].sha256 for name in names if name in there}
         download.take(repository, commit, digests, folder, digests)
         yield folder, f"{repository}@{revision}"

@@ -98,13 +98,6 @@ def adopt(
         write_json(out / "model.json", description)
         write_history(out / "history.parquet", rows)
         last = next(row for row in rows if row["step"] == steps[-1])
-        guess = math.log(description["vocabulary"])
-        if last["loss"] > guess:
-            print(
-                f"the loss of step {steps[-1]}, {last['loss']:.3f} nats, is above that of "
-                f"guessing, {guess:.3f}: the model is not trained, or not on text like this",
-                flush=True,
-            )
         told = {
             **about,
             "description": description,
@@ -148,14 +141,12 @@ def _description(model, config, sequences, special, folder, origin) -> dict:
 def _check_rows(rows: int, sequences, folder: Path, found: dict, origin: str) -> None:
     """`Refusal` of output rows beyond |V|, unless the tokenizer of the sequences lies beside
     weights of the series, or they are few and fill a multiple."""
-    size = sequences.vocabulary
-    if rows <= size or (rows - size < PADDING and rows % MULTIPLE == 0):
-        return
-    beside = [folder, *(Path(said["folder"]) for said in found.values() if "folder" in said)]
-    beside += [folder.parent, *folder.parent.glob("tokenizer-*")]
-    own = (own_tokenizer.described(path) for path in beside)
-    tokens = sequences.about.get("special", {}).get("tokens")
-    if not any(said and said["tokens"] == tokens for said in own):
+    size, beside = sequences.vocabulary, [folder, folder.parent, *folder.parent.glob("tokenizer-*")]
+    beside += [Path(said["folder"]) for said in found.values() if "folder" in said]
+    own = (own_tokenizer.described(path) or {"tokens": None} for path in beside)
+    theirs = sequences.about.get("special", {}).get("tokens", "")
+    few = rows - size < PADDING and rows % MULTIPLE == 0
+    if rows > size and not few and not any(said["tokens"] == theirs for said in own):
         raise Refusal(
             f"found {origin}, of {rows} tokens, but the sequences are of |V| = {size}; expected "
             f"the same, or the tokenizer of the sequences beside the weights, which shows that it "

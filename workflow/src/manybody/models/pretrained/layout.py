@@ -4,7 +4,8 @@ Nothing pickled is opened and no code beside the weights runs.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,16 @@ WEIGHTS = re.compile(
 )
 # What torch.compile and the wrappers of parallel training put into the names of tensors.
 WRAPPERS = r"\b(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|module)\."
-DISCRIMINATORS = {"ElectraForPreTraining", "FunnelForPreTraining"}
+# Parts of the names of classes, and the objective that such a class was trained for. XLM's is both.
+FITS = {"ForMaskedLM": "masked", "ForPreTraining": "masked", "WithLMHeadModel": "masked"}
+FITS |= {"ForCausalLM": "next-token", "LMHeadModel": "next-token"}
+DISCRIMINATOR = "a discriminator, which has no logits of tokens", "its generator"
+NOT_ONE = {
+    "ElectraForPreTraining": DISCRIMINATOR,
+    "FunnelForPreTraining": DISCRIMINATOR,
+    "For": ("which predicts no tokens of a vocabulary", "the language model that it was made of"),
+    "encoder-decoder": ("an encoder-decoder, which reads two sequences", "another model"),
+}
 CLASSES = {"masked": "AutoModelForMaskedLM", "next-token": "AutoModelForCausalLM"}
 # Keys of config.json that say how a file was made or read, not what the model is.
 BOOKKEEPING = {"_name_or_path", "transformers_version", "torch_dtype", "dtype", "use_cache"}
@@ -109,7 +119,7 @@ def read(folder: str | Path, origin: str) -> Layout:
     try:
         config, *index = (read_json(folder / name) for name in small)
     except ArtifactError as error:
-        raise CheckpointError(f"{origin}: {error}") from error
+        raise CheckpointError(f"{origin}: {error}; save or copy it again") from error
     index = index[0] if index else None
     found: dict[str, tuple[str, list[int], str]] = {}
     for shard in shards(names, index, origin):
@@ -120,7 +130,8 @@ def read(folder: str | Path, origin: str) -> Layout:
                     found[name] = (part.get_dtype(), list(part.get_shape()), shard)
         except (OSError, ValueError, TypeError, SafetensorError) as error:
             raise CheckpointError(
-                f"{origin}: {shard} is cut short or no safetensors file ({error})"
+                f"{origin}: {shard} is cut short or no safetensors file ({error}); expected "
+                f"a whole one; save or copy it again"
             ) from error
     for name, shard in sorted(index["weight_map"].items()) if index else ():
         if name not in found or found[name][2] != shard:
@@ -130,20 +141,20 @@ def read(folder: str | Path, origin: str) -> Layout:
     return Layout(config, found)
 
 
-def unwrapped(names: Iterable[str]) -> Iterator[dict[str, str]]:
-    """The names of tensors without marks of wrappers, then also without the parts that all begin
-    with, one part after another."""
+def unwrapped(names: Iterable[str]) -> dict[str, str]:
+    """The names of tensors without marks of wrappers and without what all begin with."""
     short = {name: re.sub(WRAPPERS, "", name) for name in names}
-    yield short
-    while len({name.partition(".")[0] for name in short.values()}) == 1 and short:
-        short = {name: left.partition(".")[2] for name, left in short.items()}
-        yield short
+    parts = zip(*(left.split(".") for left in short.values()), strict=False)
+    lead = "".join(f"{part[0]}." for part in takewhile(lambda part: len(set(part)) == 1, parts))
+    return {name: left.removeprefix(lead) for name, left in short.items()}
 
 
 def check_class(config: dict, objective: str, origin: str) -> None:
     """`Refusal` unless transformers itself has a class for this config and objective, and the
     weights are those of such a class."""
-    tables, kind = _check_code(config, [objective], origin), config.get("model_type")
+    # Some types have both classes, BERT for one: what was saved says which one was trained.
+    fit, saved, tables = _trained_for(config, origin, CLASSES[objective])
+    kind = config.get("model_type")
     if kind not in tables[objective]:
         other = next((name for name, table in tables.items() if kind in table), None)
         hint = f"objective: {other}, which it has" if other else "another model"
@@ -152,8 +163,6 @@ def check_class(config: dict, objective: str, origin: str) -> None:
             f"transformers has a class for with {CLASSES[objective]}; take {hint}",
             "objective",
         )
-    # Some types have both classes, BERT for one: what was saved says which one was trained.
-    fit, saved = _trained_for(config, origin)
     if fit not in (None, objective):
         raise Refusal(
             f"found {objective} for {origin}, which was saved as {saved}; expected {fit}, as it "
@@ -164,8 +173,7 @@ def check_class(config: dict, objective: str, origin: str) -> None:
 
 def objective(config: dict, origin: str) -> str:
     """The objective of a model, `masked` or `next-token`; `Refusal` where its files do not say."""
-    tables = _check_code(config, list(CLASSES), origin)
-    fit, saved = _trained_for(config, origin)
+    fit, saved, tables = _trained_for(config, origin, *CLASSES.values())
     if fit is None:
         kind = config.get("model_type")
         classes = [table[kind] for table in tables.values() if kind in table]
@@ -179,14 +187,21 @@ def objective(config: dict, origin: str) -> str:
     return fit
 
 
-def _check_code(config: dict, objectives: list[str], origin: str) -> dict[str, dict[str, str]]:
-    """By objective, the class that transformers has for each model_type. `Refusal` for what none of
-    them reads: code beside the weights, and weights that are no plain numbers."""
+def _trained_for(config: dict, origin: str, *classes: str) -> tuple[str | None, str, dict]:
+    """The objective of the class that a model was saved as, if it shows, that class, and by
+    objective the class that transformers has for each model_type.
+
+    `Refusal` where the class is for something else, and for what none of `classes` reads: code
+    beside the weights, and weights that are no plain numbers.
+    """
     from transformers.models.auto import modeling_auto
 
+    tables = {
+        "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+        "next-token": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    }
     kind, remote = config.get("model_type"), config.get("auto_map") or {}
-    classes = {"AutoConfig", "AutoModel", *(CLASSES[name] for name in objectives)}
-    if asked := sorted(set(remote) & classes):
+    if asked := sorted(set(remote) & {"AutoConfig", "AutoModel", *classes}):
         raise Refusal(
             f"found {origin}, whose config.json asks for code of its own ({asked[0]}: "
             f"{remote[asked[0]]}), which is never run; expected a class of transformers; where "
@@ -198,47 +213,24 @@ def _check_code(config: dict, objectives: list[str], origin: str) -> dict[str, d
         raise Refusal(
             f"found {origin}, whose weights are quantised ({quantised.get('quant_method')}); "
             f"expected plain numbers; name the model that they were made of, or write them where "
-            f"that method is installed: transformers.{CLASSES[objectives[-1]]}.from_pretrained("
-            f"{origin!r}).dequantize().save_pretrained(other), and name that folder",
+            f"that method is installed: transformers.{classes[-1]}.from_pretrained({origin!r})"
+            f".dequantize().save_pretrained(other), and name that folder",
             "weights",
         )
-    return {
-        "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-        "next-token": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    }
-
-
-def _trained_for(config: dict, origin: str) -> tuple[str | None, str]:
-    """The objective of the class that a model was saved as, if it shows, and that class; `Refusal`
-    where the class is for something else."""
-    tables = _check_code(config, [], origin)
-    saved, kind = " ".join(config.get("architectures") or []), config.get("model_type")
+    saved = " ".join(config.get("architectures") or [])
     has = [name for name, table in tables.items() if kind in table]
-    # XLM has one class for both.
-    fits = [name for name in has if tables[name][kind] == saved][
-        : None if config.get("causal") else 1
-    ]
-    what, way = None, "take another model"
+    own = [name for name in has if tables[name][kind] == saved]
+    fit = next((name for part, name in FITS.items() if part in saved), *own[:1] or [None])
+    what = NOT_ONE.get(saved, None if fit or "For" not in saved else NOT_ONE["For"])
     if config.get("is_encoder_decoder") and "ForCausalLM" not in saved:
-        what = "an encoder-decoder, which reads one sequence and writes another"
-    elif fits:
-        return fits[-1], saved
-    elif "ForCausalLM" in saved or "LMHeadModel" in saved:
-        return "next-token", saved
-    elif saved in DISCRIMINATORS:
-        what, way = "a discriminator, which has no logits of tokens", "take its generator"
-    elif "ForMaskedLM" in saved or ("ForPreTraining" in saved and "masked" in has):
-        return "masked", saved
-    elif "For" in saved:
-        what = "which predicts no tokens of a vocabulary"
-        way = "take the language model that it was made of"
+        what = NOT_ONE["encoder-decoder"]
     if what:
         raise Refusal(
-            f"found {origin}, which was saved as {saved}, {what}; expected a masked or causal "
-            f"language model; {way}",
+            f"found {origin}, which was saved as {saved}, {what[0]}; expected a masked or causal "
+            f"language model; take {what[1]}",
             "weights",
         )
-    return has[0] if len(has) == 1 else None, saved
+    return fit or (has[0] if len(has) == 1 else None), saved, tables
 
 
 def essential(config: dict) -> dict:

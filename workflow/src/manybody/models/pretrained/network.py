@@ -138,7 +138,7 @@ class Pretrained(Model):
                 "weights",
             )
         most = getattr(self.library.config, "max_position_embeddings", None)
-        if most is not None and self.length > most:
+        if most is not None and self.length > most > 0:
             raise Refusal(
                 f"found a model of at most {most} positions, but the sequences have length "
                 f"{self.length}; expected at most {most}; lower the length of the source",
@@ -180,35 +180,30 @@ class Pretrained(Model):
     def check_objective(self, tokens: Tensor, origin: str) -> None:
         """`Refusal` unless what comes later acts as the objective says, seen on tokens (B, L): not
         on a causal model's logits, and on those of a masked token where what comes before does."""
-        tokens = tokens[:4]
-        half, other = max(1, self.length // 2), tokens.roll((1, 1), (0, 1))
-        later, earlier = tokens.clone(), tokens.clone()
-        later[:, half + (not self.about.causal) :] = other[:, half + (not self.about.causal) :]
-        earlier[:, :half] = other[:, :half]
-        rows = torch.arange(len(tokens), device=tokens.device)
-
-        def asked(given: Tensor) -> Tensor:
-            if self.about.causal:
-                return self.features(given)[:, :half]
-            return self.masked_logits(given, rows, torch.full_like(rows, half))
-
-        logits = asked(tokens)
-        least = TOLERANCE * (1 + logits.abs().max())
-        moved = (asked(later) - logits).abs().max()
-        if self.about.causal and moved > least:
+        causal, (count, length) = self.about.causal, tokens[:4].shape
+        at = slice(0, max(1, length // 2)) if causal else slice(length // 2, length // 2 + 1)
+        tokens, other = tokens[:4], tokens.roll((1, 1), (0, 1))[:4]
+        later = torch.hstack([tokens[:, : at.stop], other[:, at.stop :]])
+        earlier = torch.hstack([other[:, : at.start], tokens[:, at.start :]])
+        mask = torch.arange(length, device=tokens.device).eq(at.start).expand(count, -1)
+        read = (self.features(part, None if causal else mask) for part in (tokens, later, earlier))
+        seen, *others = (part[:, at] for part in read)
+        least = TOLERANCE * (1 + seen.abs().max())
+        follows, precedes = ((part - seen).abs().max() > least for part in others)
+        if causal and follows:
             raise Refusal(
-                f"found {origin}, whose logits change by {moved:.2g} with later tokens, so that its "
-                f"losses of next tokens mean nothing; expected a causal one; if it should be, set "
-                f"what makes its type causal in config.json (is_decoder: true for a BERT), else "
+                f"found {origin}, whose logits change with later tokens, so that its losses of "
+                f"next tokens mean nothing; expected a causal model; set what makes its type "
+                f"causal in config.json if it was trained so (is_decoder: true for a BERT), else "
                 f"name the class that it was trained as in its architectures",
                 "weights",
             )
-        if not self.about.causal and moved <= least < (asked(earlier) - logits).abs().max():
+        if not causal and precedes and not follows:
             raise Refusal(
                 f"found {origin}, whose logits of a masked token do not change with later tokens; "
-                "expected a masked one, which sees both sides; if it was trained so, take "
-                "is_decoder out of its config.json, else name the causal class that it was "
-                "trained as in its architectures",
+                f"expected a masked model, which sees both sides; take is_decoder out of its "
+                f"config.json if it was trained so, else name the causal class that it was "
+                f"trained as in its architectures",
                 "weights",
             )
 
@@ -245,20 +240,27 @@ class Pretrained(Model):
         whole = layout.read(folder, origin)
         layout.check_class(whole.config, settings["objective"], origin)
         kind = getattr(transformers, layout.CLASSES[settings["objective"]])
+        library = None
         try:
-            with _quiet():
-                library, wrong = _loaded(kind, Path(folder), trust_remote_code=False)
-                names = layout.unwrapped(whole.tensors) if wrong else ()
-                for short in names:
-                    tensors = {}
-                    for shard in {part[2] for part in whole.tensors.values()}:
-                        tensors |= load_file(Path(folder) / shard)
-                    tensors = {short[name]: value for name, value in tensors.items()}
-                    given = {"config": library.config, "state_dict": tensors}
-                    other, missing = _loaded(type(library), None, **given)
-                    if not missing:
-                        library, wrong = other, []
-                        break
+            for short in ({}, layout.unwrapped(whole.tensors)):
+                from_file = {"pretrained_model_name_or_path": Path(folder)}
+                if short:  # with other names than in the files
+                    files = {Path(folder) / part[2] for part in whole.tensors.values()}
+                    held = (pair for file in files for pair in load_file(file).items())
+                    from_file = {"pretrained_model_name_or_path": None, "config": library.config}
+                    from_file["state_dict"] = {short[name]: value for name, value in held}
+                with _quiet():
+                    library, found = (type(library) if short else kind).from_pretrained(
+                        **from_file,
+                        dtype=torch.float32,
+                        use_safetensors=True,
+                        local_files_only=True,
+                        output_loading_info=True,
+                        ignore_mismatched_sizes=True,
+                    )
+                wrong = [*found["missing_keys"], *map(str, found["mismatched_keys"])]
+                if not wrong:
+                    break
             if wrong:
                 raise ArtifactError(
                     f"{origin}: {len(wrong)} tensors of {type(library).__name__} are missing or "
@@ -269,18 +271,10 @@ class Pretrained(Model):
             return cls(**settings, library=library.eval())
         except Refusal as error:
             raise Refusal(f"{origin}: {error}") from error
-        except (
-            ImportError,
-            OSError,
-            ValueError,
-            TypeError,
-            LookupError,
-            AttributeError,
-            RuntimeError,
-        ) as error:
+        except Exception as error:  # packages that a class asks for raise what they will
             raise Refusal(
                 f"found {origin}, which transformers {transformers.__version__} cannot read "
-                f"({type(error).__name__}: {str(error).strip()}); expected a model that "
+                f"({type(error).__name__}: {' '.join(str(error).split())}); expected a model that "
                 f"transformers.{kind.__name__}.from_pretrained({str(folder)!r}) reads here; "
                 f"install what it asks for, or save the model again with this version",
                 "weights",
@@ -303,20 +297,6 @@ def describe(config: dict, length: int, objective: str, said: dict) -> dict:
         "special": [token for token in said.get("special", []) if token < size],
         "mask": said.get("mask", config.get("mask_token_id")),
     }
-
-
-def _loaded(kind, folder: Path | None, **given) -> tuple:
-    """A model of transformers, and the names of its tensors that are missing or of other shapes."""
-    library, found = kind.from_pretrained(
-        folder,
-        dtype=torch.float32,
-        use_safetensors=True,
-        local_files_only=True,
-        output_loading_info=True,
-        ignore_mismatched_sizes=True,
-        **given,
-    )
-    return library, [*found["missing_keys"], *map(str, found["mismatched_keys"])]
 
 
 def _random(config: dict, objective: str):

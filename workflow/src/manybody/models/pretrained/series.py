@@ -15,6 +15,7 @@ change what is read.
 import os
 import re
 import shutil
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,24 +84,24 @@ def found(
     if isinstance(weights, str):
         inner, passed = checkpoints(folders[0])
         if not inner and not {layout.CONFIG, layout.ADAPTER} & set(os.listdir(folders[0])):
-            nested = sorted(folders[0].glob("*/**/config.json"))
-            there = [f"{path.parent} is one" for path in nested[:1]]
+            there = [f"{path.parent} is one" for path in folders[0].glob("*/**/config.json")]
             raise Refusal(
-                f"found {folders[0]}, which has no config.json and no whole checkpoints"
-                f"{''.join(f'; {said}' for said in passed)}; expected a model in save_pretrained "
+                f"found {folders[0]}, which has no config.json and no whole checkpoints "
+                f"({'; '.join(passed) or 'nor parts'}); expected a model in save_pretrained "
                 f"layout, or folders such as checkpoint-100 of such; "
-                f"{', '.join(there) or 'save it with model.save_pretrained(folder)'}",
+                f"{', '.join(there[:1]) or 'save it with model.save_pretrained(folder)'}",
                 "weights",
             )
         folders = inner or folders
     at = steps or _steps([folder.name for folder in folders])
     named = dict(zip(at, folders, strict=True))
     if len(named) < len(folders):
-        twice = [folder for folder in folders if folder not in named.values()]
-        twice += [named[at[folders.index(folder)]] for folder in twice[:1]]
+        twice = [
+            folder.name for step, folder in zip(at, folders, strict=True) if at.count(step) > 1
+        ]
         raise Refusal(
             f"found {len(folders)} checkpoints of {len(named)} steps, of one step "
-            f"{' and '.join(sorted(folder.name for folder in twice))}; expected one of each step; "
+            f"{' and '.join(sorted(twice))}; expected one of each step; "
             f"take one of them away",
             "weights",
         )
@@ -118,28 +119,22 @@ def checkpoints(folder: Path) -> tuple[list[Path], list[str]]:
     """The checkpoints in a folder of them, none where it is a model itself, and what is passed over
     there with what speaks against it. A run that is stopped while it saves leaves temporary folders
     and some without weights."""
-    inner = sorted(path for path in folder.iterdir() if path.is_dir())
-    if _holds(folder):
-        inner = [path.name for path in inner if NAMED.search(path.name)]
-        way = f"{folder} holds a model itself; to read them, take its config.json elsewhere"
-        return [], [f"{', '.join(inner)}: {way}"] if inner else []
-    found, passed = [], []
-    for path in inner:
+    held, groups = os.listdir(folder), defaultdict(list)
+    itself = layout.CONFIG in held and any(map(layout.WEIGHTS.match, held))
+    for path in sorted(path for path in folder.iterdir() if path.is_dir()):
+        names, why = os.listdir(path), ""
         if not NAMED.search(path.name):
-            if (path / layout.CONFIG).is_file():
-                passed.append(f"{path.name}: its name does not end in a step")
+            why = "no step at the end of the name"
+        elif itself:
+            why = f"{folder} holds a model itself; to read these, take its config.json elsewhere"
         elif path.name.startswith(("tmp", ".")):
-            passed.append(f"{path.name}: it is temporary, and renamed by the trainer when whole")
-        elif not any(layout.WEIGHTS.match(part.name) for part in path.iterdir()):
-            passed.append(f"{path.name}: it holds no weights")
-        else:
-            found.append(path)
-    return found, passed
-
-
-def _holds(folder: Path) -> bool:
-    names = [path.name for path in folder.iterdir()]
-    return layout.CONFIG in names and any(map(layout.WEIGHTS.match, names))
+            why = "temporary, and renamed by the trainer when whole"
+        elif not any(map(layout.WEIGHTS.match, names)):
+            why = "without weights"
+        if NAMED.search(path.name) or layout.CONFIG in names:
+            groups[why].append(path)
+    found = groups.pop("", [])
+    return found, [f"{', '.join(p.name for p in group)}: {why}" for why, group in groups.items()]
 
 
 def _revisions(weights: dict, steps: list[int] | None, known: dict[str, str]) -> dict[int, dict]:
