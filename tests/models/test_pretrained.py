@@ -387,7 +387,7 @@ def test_tokens_beyond_the_rows_are_refused_if_the_text_has_them(tmp_path, adopt
 
 @pytest.mark.parametrize("more", [[], ["AA", "LAG"]])
 def test_a_list_of_letters_is_a_tokenizer_as_the_library_reads_it(tmp_path, more):
-    letters = [*"<cls> <pad> <eos> <unk> L A G V . -".split(), *more, "<mask>"]
+    letters = [*["<cls>", "<pad>", "<eos>", "<unk>", "L", "A", "G", "V", ".", "-"], *more, "<mask>"]
     (tmp_path / "vocab.txt").write_text("\n".join(letters))
     library = transformers.EsmTokenizer(str(tmp_path / "vocab.txt"))
     own_tokenizer.take(tmp_path, "esm", tmp_path / "made.json", tmp_path / "special.json")

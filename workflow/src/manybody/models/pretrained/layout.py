@@ -24,8 +24,13 @@ WEIGHTS = re.compile(
 # What torch.compile and the wrappers of parallel training put into the names of tensors.
 WRAPPERS = r"\b(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|module)\."
 # Parts of the names of classes, and the objective that such a class was trained for. XLM's is both.
-FITS = {"ForMaskedLM": "masked", "ForPreTraining": "masked", "WithLMHeadModel": "masked"}
-FITS |= {"ForCausalLM": "next-token", "LMHeadModel": "next-token"}
+FITS = {
+    "ForMaskedLM": "masked",
+    "ForPreTraining": "masked",
+    "WithLMHeadModel": "masked",
+    "ForCausalLM": "next-token",
+    "LMHeadModel": "next-token",
+}
 DISCRIMINATOR = "a discriminator, which has no logits of tokens", "its generator"
 NOT_ONE = {
     "ElectraForPreTraining": DISCRIMINATOR,
