@@ -338,6 +338,15 @@ def test_a_model_that_sees_later_tokens_is_no_causal_one(bert, adopted):
     assert Pretrained.open(bert, LENGTH).about.causal
 
 
+def test_a_masked_model_before_training_may_ignore_the_context(tmp_path):
+    library = own_models.model()
+    for value in library.parameters():
+        value.data.zero_()
+    library.config.mask_token_id = 4
+    library.save_pretrained(tmp_path)
+    assert not Pretrained.open(tmp_path, LENGTH).about.causal
+
+
 @pytest.mark.parametrize(
     "wrapped",
     [
