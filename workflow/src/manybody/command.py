@@ -76,7 +76,7 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     import torch
 
     from manybody.config.spectra import FEWEST
-    from manybody.data import given, own_text, tokenizer
+    from manybody.data import given, own_text, own_tokenizer, tokenizer
     from manybody.io.atomic import read_json, to_json
     from manybody.io.code_digest import code_digest
     from manybody.io.devices import pick
@@ -97,8 +97,9 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     for folder in folders:
         layout.small_files([path.name for path in folder.iterdir()], str(folder))
     last, whole = folders[-1], Path(model).expanduser()
-    objective = layout.objective(read_json(last / layout.CONFIG), str(last))
-    own = next((f for f in (last, whole) if (f / "tokenizer.json").is_file()), last)
+    objective = layout.objective(read_json(folders[0] / layout.CONFIG), str(folders[0]))
+    beside = (last, whole, *reversed(folders))
+    own = next((folder for folder in beside if own_tokenizer.described(folder)), last)
     files = {str(path): path.stat().st_mtime_ns for path in given.text_files([text], "--text")}
     asked = [list(map(str, folders)), files, length, orders, forwards]
     asked += [code_digest(Path(__file__), ("manybody.models.pretrained.network",))]
@@ -144,6 +145,8 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
         shutil.rmtree(parts)
     for step, reasons in about.get("suspects", {}).items():
         print(f"step {step} is left out: {'; '.join(reasons)}")
+    for said in series.checkpoints(whole)[1]:
+        print(f"passed over: {said}")
     print(f"{found.label}, step {table['step'].max()}, on {about['source']}:")
     for k in found.orders:
         end = found.end(0, "M", k)

@@ -8,6 +8,7 @@ digest of no other.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from manybody.data import STATES
@@ -87,7 +88,9 @@ class TextSource(SourceOptions):
     def given_files(self) -> Iterator[tuple[str, str, str]]:
         if isinstance(self.tokenizer, str):
             expected = "a tokenizer.json in a folder, as save_pretrained writes it"
-            yield "tokenizer", f"{self.tokenizer}/tokenizer.json", expected
+            names = "tokenizer.json", "vocab.txt"
+            there = (name for name in names if Path(self.tokenizer, name).expanduser().is_file())
+            yield "tokenizer", f"{self.tokenizer}/{next(there, names[0])}", expected
 
     def problems(self):
         if (self.vocabulary is None) == (self.tokenizer is None):
