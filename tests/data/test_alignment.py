@@ -9,7 +9,7 @@ import torch
 
 from manybody import models
 from manybody.data import SourceError, alignment, sequence_weights
-from manybody.data.alignment import SPLITS, encode, make, read, reference
+from manybody.data.alignment import SPLITS, encode, make, read, records, reference
 from manybody.io.atomic import ArtifactError
 from manybody.io.manifest import Manifest
 from manybody.io.seeds import run_settings
@@ -50,7 +50,8 @@ def run(folder, text: str, **changes) -> dict:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     out = {split: folder / f"{split}.parquet" for split in SPLITS}
     source = {**SOURCE, "file": str(path), **changes}
-    make(source, "toy", out, folder / "weights.parquet", source.pop("threads", 1))
+    beside = folder / "weights.parquet", folder / "card.md"
+    make(source, "toy", out, *beside, source.pop("threads", 1))
     return {**out, "sequence_weights": folder / "weights.parquet"}
 
 
@@ -80,7 +81,7 @@ def test_all_formats_give_the_same_tokens(form, packed, tmp_path):
     names, rows = read(path, form)
     tokens, ambiguous = encode(path, names, rows, "protein")
     assert tokens.tolist() == [[1, 2, 0, 3, 4], [1, 2, 0, 3, 4], [19, 2, 0, 3, 4]]
-    assert ambiguous == 1
+    assert ambiguous == {"X": 1}
     assert names[0] == ("a/1-5" if form == "stockholm" else "a")
 
 
@@ -128,7 +129,8 @@ def test_writes_splits_weights_and_what_they_are_of(tmp_path):
 def test_the_reference_names_columns(form, text, name, expected, tmp_path):
     text = text or ">a/1-5\nAC-DE\n>X/24-27 title\nA.cDE\n>r/9-6\n-ACDE\n"
     (tmp_path / "given").write_text(text)
-    assert reference(tmp_path / "given", form, name) == expected
+    names, letters, _ = records(tmp_path / "given", form)
+    assert reference(tmp_path / "given", names, letters, form, name)[:3] == expected
 
 
 REFUSED = {
@@ -175,11 +177,11 @@ def test_refuses_by_name_and_writes_nothing(case, tmp_path):
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
     def changing(path, form):
-        names, rows = read(path, form)
+        found = records(path, form)
         path.write_text(fasta(family(seed=1)))
-        return names, rows
+        return found
 
-    monkeypatch.setattr(alignment, "read", changing)
+    monkeypatch.setattr(alignment, "records", changing)
     with pytest.raises(SourceError, match="changed while it was read") as caught:
         run(tmp_path, gzip.compress(fasta(family()).encode()))
     assert str(tmp_path / "given") in str(caught.value)

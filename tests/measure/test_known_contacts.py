@@ -18,7 +18,7 @@ from manybody.measure.known_contacts import ContactsError, make, read_contacts, 
 @pytest.mark.parametrize("text", ["i,j\n1,2\n# none\n\n4,2\n", "1\t2\n2 4 # far\n", "1, 2\n4, 2"])
 def test_a_list_of_contacts_knows_all_pairs(text, tmp_path):
     (tmp_path / "list").write_text(text)
-    contacts, known, _ = read_contacts(tmp_path / "list", 4)
+    contacts, known, *_ = read_contacts(tmp_path / "list", 4)
     assert np.argwhere(np.triu(contacts)).tolist() == [[0, 1], [1, 3]]
     np.testing.assert_array_equal(contacts, contacts.T)
     np.testing.assert_array_equal(known, ~np.eye(4, dtype=bool))
@@ -26,7 +26,7 @@ def test_a_list_of_contacts_knows_all_pairs(text, tmp_path):
 
 def test_a_table_of_distances_knows_its_own_pairs(tmp_path):
     (tmp_path / "d.tsv").write_text("i\tj\tdistance\n1\t2\t7.9\n1\t3\t8.0\n4\t2\t3e1\n2\t3\t0\n")
-    contacts, known, distances = read_contacts(tmp_path / "d.tsv", 4)
+    contacts, known, distances, _ = read_contacts(tmp_path / "d.tsv", 4)
     assert np.argwhere(np.triu(contacts)).tolist() == [[0, 1], [1, 2]]
     assert np.argwhere(np.triu(known)).tolist() == [[0, 1], [0, 2], [1, 2], [1, 3]]
     assert distances[3, 1] == distances[1, 3] == 30
@@ -128,6 +128,9 @@ def test_distances_of_a_protein_are_those_of_its_beta_carbons(name, tmp_path):
     expected[np.ix_(columns, columns)] = cdist(atoms, atoms)
     np.fill_diagonal(expected, np.nan)
     np.testing.assert_allclose(found, expected, atol=2e-3)
+    (sentence,) = said.pop("said")
+    assert "A, one of 2, has 32 residues; 28 of the 33 " in sentence
+    assert "not those of columns 14, 15, 16, 17, 18" in sentence
     assert said == {"chain": "A", "record": "mine", "residues": 28, "identical": 27}
 
 
