@@ -14,8 +14,7 @@ import logging
 import math
 import re
 import zlib
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -32,7 +31,7 @@ from manybody.data import (
     sequence_weights,
 )
 from manybody.io import sequences
-from manybody.io.atomic import atomic, sha256
+from manybody.io.atomic import sha256
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +46,7 @@ ALPHABETS = {
 AMBIGUOUS, UNKNOWN = 254, 255
 ANNOTATION = ("ss_pred", "ss_conf", "ss_dssp", "sa_dssp")  # rows of an A3M, not sequences
 INSERTIONS = dict.fromkeys(map(ord, "abcdefghijklmnopqrstuvwxyz."))
-# How a file of each format begins, and the way out where another one is expected.
+# How a file of each format begins, and what to do where another one is expected.
 BEGINS = {
     "stockholm": r"# STOCKHOLM",
     "nexus": r"#NEXUS",
@@ -55,35 +54,37 @@ BEGINS = {
     "clustal": r"(?i).*(clustal|multiple sequence alignment|MUSCLE \()",
     "phylip-relaxed": r"\d+ +\d+ *\n",
     "msf": r"(!!|PileUp|MSF:)",
+    "packed": r"BZh|PK\x03\x04|.7zXZ",
     "lines": r"([A-Za-z*.~-]+[ \t]*\n\s*)+\Z",
 }
+WAYS = {
+    None: "Is `file` an alignment, and `format` right?",
+    "packed": "It looks packed: unpack it",
+    "fasta": "It looks like FASTA: `format: fasta`, or `a3m` if lower-case letters are inserts",
+    "clustal": "It looks like Clustal: `format: clustal`",
+    "stockholm": "It looks like Stockholm: `format: stockholm`",
+    "lines": "It looks like one sequence a line, as of PSICOV and CCMpred: `format: lines`",
+}
+CONVERT = (
+    "It looks like {0}: convert it by python -c \"from Bio import AlignIO; AlignIO.convert('{1}', "
+    "'{0}', '{1}.fasta', 'fasta')\", then `file: {1}.fasta` and `format: fasta`"
+)
 EXPECTED = {
     **dict.fromkeys(("fasta", "a3m"), "a line that starts with '>'"),
     "stockholm": "the line '# STOCKHOLM 1.0'",
     "clustal": "a line that starts with 'CLUSTAL'",
     "lines": "a sequence in each line and nothing else",
 }
-PACKERS = {
-    b"BZh": "bunzip2",
-    b"\xfd7zXZ": "unxz",
-    b"PK\3\4": "unzip",
-    b"\x28\xb5\x2f\xfd": "unzstd",
-}
 EXPLAINED = 0.95  # least share of the letters that an alphabet must explain
-BASES = 0.9  # share of A, C, G, T and U from which letters are no protein's
+BASES = 0.8  # share of A, C, G, T and U from which letters are no protein's
 ENOUGH = 0.5  # least part of its share that clusters must give a held-out split
 
 
 def make(
-    source: dict,
-    name: str,
-    out: dict[str, str | Path],
-    weights_file: str | Path,
-    card: str | Path,
-    threads: int = 1,
+    source: dict, name: str, out: dict[str, str | Path], weights_file: str | Path, threads: int = 1
 ) -> list[str]:
-    """Writes the splits of the source (its entry in the config) called `name`, the weights of the
-    training sequences, and the card, whose sentences it returns.
+    """Writes the splits of the source (its entry in the config) called `name`, and the weights of
+    the training sequences; returns sentences on what was read and what was passed over.
 
     `SourceError` names what cannot be read; nothing is written then.
     """
@@ -110,6 +111,7 @@ def make(
         "letters read as gaps: " + (listed(as_gaps) or "none"),
         *_doubtful_columns(rows, form),
         numbered,
+        f"{len(train)} are for training and count as {each.sum():.1f} (`identity`)",
     ]
     about = dict(
         source=name, seed=source["seed"], identity=source["identity"],
@@ -126,24 +128,16 @@ def make(
         document = {**about, "split": key}
         sequences.write(out[key], tokens[parts[key]], vocabulary, document)
     sequence_weights.write(weights_file, each, out["train"], about)
-    sizes = ", ".join(f"{key} {count}" for key, count in about["sequences"].items())
-    counted = (
-        f"{sizes}; those of train count as {each.sum():.1f} at identity {source['identity']:g}"
-    )
-    with atomic(card) as temporary:
-        lines = "".join(f"- {sentence}\n" for sentence in [*said, counted])
-        temporary.write_text(f"# {name}: {path}\n\n{lines}", encoding="utf-8")
     return said
 
 
 # --- Reading -------------------------------------------------------------------------------------
 
 
-def listed(counts: dict[str, int], most: int = 5) -> str:
-    """Names and how often each comes, the most frequent first, the first `most` of them."""
-    ordered = Counter(counts).most_common()
-    more = f" and {len(ordered) - most} more" if len(ordered) > most else ""
-    return ", ".join(f"{name} ({count})" for name, count in ordered[:most]) + more
+def listed(counts: dict[str, int]) -> str:
+    """Names and how often each comes, the five most frequent first."""
+    names = ", ".join(f"{name} ({count})" for name, count in Counter(counts).most_common(5))
+    return names + f" and {len(counts) - 5} more" * (len(counts) > 5)
 
 
 def read(path: Path, form: str) -> tuple[list[str], list[str]]:
@@ -166,13 +160,12 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     nuls, text = text.count("\0"), text.replace("\0", "")
     if not text.strip():
         raise SourceError(f"{path} is empty: expected an alignment in {form} format")
-    found = _records(text, form, path)
-    annotated = [name for name, _ in found if form == "a3m" and name.startswith(ANNOTATION)]
-    empty = sum(not name and not letters for name, letters in found)
+    read = _records(text, form, path)
+    # Rows of annotation of an A3M, and a '>' that nothing follows.
     found = [
-        (name or "without a name", letters)
-        for name, letters in found
-        if (name or letters) and name not in annotated
+        (name or "without a name", row)
+        for name, row in read
+        if (name or row) and not (form == "a3m" and name.startswith(ANNOTATION))
     ]
     if len(found) < 2:
         raise SourceError(
@@ -182,11 +175,9 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     names, letters = map(list, zip(*found, strict=True))
     # A translation ends in the `*` of its stop codon, beyond the last column or in one more.
     ends = [row.rstrip("*") for row in letters]
-    stops = sum(map(len, letters)) - sum(map(len, ends))
-    if stops and len(set(map(len, columns(ends, form)))) == 1:
-        letters = ends
-    else:
-        stops = 0
+    even = len(set(map(len, columns(ends, form)))) == 1
+    stops = sum(len(row) for row in letters) - sum(len(row) for row in ends) if even else 0
+    letters = ends if even else letters
     rows = columns(letters, form)
     length = len(rows[0])
     if not length:
@@ -195,16 +186,15 @@ def records(path: Path, form: str) -> tuple[list[str], list[str], list[str]]:
         if len(row) != length:
             raise SourceError(_ragged(path, form, name, len(row), length))
     twice = {name: count for name, count in Counter(names).items() if count > 1}
-    inserts = sum(map(len, letters)) - sum(map(len, rows)) - sum(row.count(".") for row in letters)
-    passed = [
-        (nuls, "NUL bytes passed over"),
-        (empty, "records without name and letters passed over"),
-        (len(annotated), f"rows of annotation passed over: {', '.join(annotated)}"),
-        (stops, "* of stop codons at the ends of rows left out"),
-        (max(inserts, 0), "letters of inserts dropped, which are no columns (lower case in A3M)"),
-        (len(twice), f"names come more than once, and all their records are kept: {listed(twice)}"),
-    ]
-    return names, letters, [f"{count} {what}" for count, what in passed if count]
+    inserts = sum(len(row) - row.count(".") for row in letters) - sum(map(len, rows))
+    passed = {
+        "NUL bytes passed over": nuls,
+        "records passed over that are empty or annotation": len(read) - len(found),
+        "* of stop codons left out at the ends of rows": stops,
+        "letters of inserts (lower case in A3M) dropped, which are no columns": max(inserts, 0),
+        "names that come more than once, all their records kept": listed(twice),
+    }
+    return names, letters, [f"{what}: {count}" for what, count in passed.items() if count]
 
 
 def reference(
@@ -236,35 +226,26 @@ def reference(
 def _counts_from(name: str, residues: int) -> tuple[int, int, str]:
     """The number of the first residue, 1 or -1, as names of Pfam and Rfam end, and a sentence."""
     ends = re.search(r"/(\d+)-(\d+)$", name)
-    if not ends:
-        return 1, 1, f"sites are numbered by the residues of {name}, from 1"
-    first, last = map(int, ends.groups())
-    if abs(last - first) + 1 == residues:
-        step = 1 if last >= first else -1
-        return first, step, f"sites are numbered by the residues of {name}, from {first}"
-    return (
-        1,
-        1,
-        (
-            f"sites are numbered by the residues of {name}, from 1: its range has "
-            f"{abs(last - first) + 1} numbers and does not fit its {residues} residues (were "
-            "columns trimmed?)"
-        ),
-    )
+    first, last = map(int, ends.groups()) if ends else (1, residues)
+    numbers, said = abs(last - first) + 1, f"sites are numbered by the residues of {name}, from"
+    if numbers == residues:
+        return first, 1 if last >= first else -1, f"{said} {first}"
+    why = f"has {numbers} numbers and does not fit its {residues} residues (were columns trimmed?)"
+    return 1, 1, f"{said} 1: its range {first}-{last} {why}"
 
 
-def _doubtful_columns(rows: list[str], form: str) -> Iterable[str]:
+def _doubtful_columns(rows: list[str], form: str) -> list[str]:
     """A sentence on columns that look like the inserts of A2M, where these are read as columns."""
     looks = [
-        form != "a3m" and "." in letters and re.fullmatch(r"[a-z.]+", letters) is not None
-        for letters in map("".join, zip(*rows, strict=True))
+        re.fullmatch(r"[a-z]*\.[a-z.]*", "".join(letters)) is not None
+        for letters in zip(*rows, strict=True)
     ]
-    if 0 < sum(looks) < len(looks):
-        yield (
-            f"{sum(looks)} columns, the first of them {looks.index(True) + 1}, hold lower-case "
-            "letters and dots alone, as the inserts of A2M, and are read as columns; if they are "
-            "inserts, `format: a3m` of a FASTA file drops them"
-        )
+    first = [*looks, True].index(True) + 1
+    return [
+        f"{sum(looks)} columns, the first of them {first}, hold lower-case letters and dots alone, "
+        "as the inserts of A2M, and are read as columns; if they are inserts, `format: a3m` of a "
+        "FASTA file drops them"
+    ] * (form != "a3m" and any(looks) and not all(looks))
 
 
 def read_text(path: Path) -> str:
@@ -284,9 +265,6 @@ def read_text(path: Path) -> str:
         ) from error
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"{path} cannot be read: {error}") from error
-    for start, tool in PACKERS.items():
-        if raw.startswith(start):
-            raise SourceError(f"{path} is packed: expected text or gzip; unpack it ({tool})")
     code = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     return raw.decode(code, errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
@@ -298,7 +276,8 @@ def _records(text: str, form: str, path: Path) -> list[tuple[str, str]]:
     if looks != ("fasta" if form == "a3m" else form):
         raise SourceError(
             f"{path} is not an alignment in {form} format: expected "
-            f"{EXPECTED[form]}, found {text.splitlines()[0][:40]!r}. {_way_out(looks, path)}"
+            f"{EXPECTED[form]}, found {text.splitlines()[0][:40]!r}. "
+            + WAYS.get(looks, CONVERT).format(looks, path)
         )
     if looks == "fasta":
         # Names are the first words of titles. The library's other parsers of FASTA accept less
@@ -308,23 +287,6 @@ def _records(text: str, form: str, path: Path) -> list[tuple[str, str]]:
     if looks == "lines":
         return [(f"line-{number}", row) for number, row in enumerate(text.split(), 1)]
     return _blocks(text, looks, path)
-
-
-def _way_out(looks: str | None, path: Path) -> str:
-    """What to do with a file that looks like one of another format."""
-    if looks is None:
-        return "Is `file` an alignment, and `format` right?"
-    if looks == "fasta":
-        return (
-            "It looks like FASTA: give `format: fasta`, or `a3m` if lower-case letters are inserts"
-        )
-    if looks in ("stockholm", "clustal", "lines"):
-        return f"It looks like {looks}: give `format: {looks}`"
-    return (
-        f'It looks like {looks.partition("-")[0]}: convert it with python -c "from Bio import '
-        f"AlignIO; AlignIO.convert('{path}', '{looks}', '{path}.fasta', 'fasta')\", and give "
-        f"`file: {path}.fasta` and `format: fasta`"
-    )
 
 
 def _blocks(text: str, form: str, path: Path) -> list[tuple[str, str]]:
@@ -344,23 +306,19 @@ def _blocks(text: str, form: str, path: Path) -> list[tuple[str, str]]:
         )
     found, block = [], Counter()
     for line in "".join(parts).splitlines()[form == "clustal" :]:
-        name, *pieces = line.split() or [""]
-        letters = "".join(piece for piece in pieces if not piece.isdigit())
         if not line.strip("*:. \t"):
             block.clear()
-        elif name[0] != "#":
-            if not letters:
-                raise SourceError(f"{path}: found {line[:60]!r}, expected a name and letters")
-            found.append((name, block[name], letters))
+        elif line[0] != "#":
+            name, *pieces = line.split()
+            found.append((name, block[name], "".join(p for p in pieces if not p.isdigit())))
             block[name] += 1
     # Blocks may follow each other without an empty line: the same names in the same order.
     order = [name for name, *_ in found]
     distinct = list(dict.fromkeys(order))
-    if len(distinct) > 1 and order == distinct * (len(order) // len(distinct)):
-        found = [(name, 0, letters) for name, _, letters in found]
-    rows: dict[tuple[str, int], str] = {}
+    joined = len(distinct) > 1 and order == distinct * (len(order) // len(distinct))
+    rows = defaultdict(str)
     for name, number, letters in found:
-        rows[name, number] = rows.get((name, number), "") + letters
+        rows[name, 0 if joined else number] += letters
     return [(name, letters) for (name, _), letters in rows.items()]
 
 
@@ -414,11 +372,13 @@ def _fitting(raw: np.ndarray, kind: str, confirmed: bool) -> str:
     counts[[ord(letter) for letter in GAPS]] = 0
     total = max(counts.sum(), 1)
     shares = {name: counts[_colours(name) != UNKNOWN].sum() / total for name in ALPHABETS}
-    nucleic = counts[[ord(letter) for letter in "ACGTU"]].sum() >= BASES * total
-    uracil = counts[ord("U")] > counts[ord("T")]
-    best = ("rna" if uracil else "dna") if nucleic else max(shares, key=shares.get)
-    sure = kind != "protein" or (confirmed and not counts[ord("U")])
-    if (nucleic and sure) or (not nucleic and shares[best] <= shares[kind]):
+    bases = {letter: counts[ord(letter)] for letter in "ACGTU"}
+    nucleic = sum(bases.values()) >= BASES * total
+    best = max(shares, key=shares.get)
+    if nucleic:
+        best = "rna" if bases["U"] > bases["T"] else "dna"
+    sure = kind != "protein" or (confirmed and not bases["U"])
+    if sure if nucleic else shares[best] <= shares[kind]:
         return ""
     explained = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
     if shares[best] < EXPLAINED:
@@ -426,7 +386,7 @@ def _fitting(raw: np.ndarray, kind: str, confirmed: bool) -> str:
     why = f"{BASES:.0%} or more are A, C, G, T or U" if nucleic else f"explained: {explained}"
     proteins = "; if they are proteins, give `alphabet_confirmed: true` as well"
     return f"the letters are those of {best} ({why}): give `alphabet: {best}`" + proteins * bool(
-        nucleic and not counts[ord("U")]
+        nucleic and not bases["U"]
     )
 
 

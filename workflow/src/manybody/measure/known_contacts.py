@@ -8,10 +8,9 @@ are. Its chain is aligned with the reference record of the alignment, whose colu
 import io
 import math
 import re
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from Bio.Align import PairwiseAligner, substitution_matrices
@@ -58,6 +57,12 @@ BACKBONE = {
     "nucleic": ({"C4'", "C1'"}, {"C4'", "C1'", "P", "O3'"}),
 }
 ANY = {"protein": "X", "nucleic": "N"}
+# Columns of _atom_site in mmCIF, and those that stand in for them; programs leave many out.
+CIF = (
+    "pdbx_PDB_model_num", "auth_asym_id label_asym_id", "auth_seq_id label_seq_id",
+    "pdbx_PDB_ins_code", "label_comp_id auth_comp_id", "group_PDB", "label_atom_id auth_atom_id",
+    "label_alt_id", "occupancy", "type_symbol",
+)  # fmt: skip
 WATER = ("HOH", "WAT", "DOD", "H2O", "SOL", "TIP", "TIP3", "TP3", "T3P", "SPC")
 
 
@@ -157,27 +162,11 @@ def structure_distances(
     )
 
 
-class Atom(NamedTuple):
-    """An atom as the file has it; `site` is the number and insertion code of its residue, `other`
-    its alternative location, '' without."""
-
-    model: str
-    chain: str
-    site: str
-    residue: str
-    ligand: bool
-    name: str
-    other: str
-    occupancy: str
-    element: str
-    place: np.ndarray
-
-
-class Residue(NamedTuple):
-    """Atoms of highest occupancy by name, and the residue's names, the first of them theirs."""
-
-    names: list[str]
-    atoms: dict[str, Atom]
+# An atom as the file has it: its residue's number with insertion code (`site`) and name, whether it
+# is HETATM (`ligand`), its alternative location ('' without).
+Atom = namedtuple("Atom", "model chain site residue ligand name other occupancy element place")
+# The names of a residue, the likeliest first, and the atoms of that one by name.
+Residue = namedtuple("Residue", "names atoms")
 
 
 def _pdb_atoms(text: str) -> Iterator[Atom]:
@@ -197,24 +186,15 @@ def _cif_atoms(text: str) -> Iterator[Atom]:
     """Atoms of an mmCIF file; programs leave out columns, of which only places are needed."""
     table = MMCIF2Dict(io.StringIO(text))
     places = [table.get(f"_atom_site.Cartn_{axis}", []) for axis in "xyz"]
-    given = [
-        next(
-            (table[f"_atom_site.{name}"] for name in names if f"_atom_site.{name}" in table),
-            ["."] * len(places[0]),
-        )
-        for names in (
-            ("pdbx_PDB_model_num",), ("auth_asym_id", "label_asym_id"),
-            ("auth_seq_id", "label_seq_id"), ("pdbx_PDB_ins_code",),
-            ("label_comp_id", "auth_comp_id"), ("group_PDB",), ("label_atom_id", "auth_atom_id"),
-            ("label_alt_id",), ("occupancy",), ("type_symbol",),
-        )
-    ]  # fmt: skip
-    for values, place in zip(zip(*given, strict=True), zip(*places, strict=True), strict=True):
+    columns = [
+        next((table[name] for name in names if name in table), ["."] * len(places[0]))
+        for names in ([f"_atom_site.{name}" for name in one.split()] for one in CIF)
+    ]
+    for values, place in zip(zip(*columns, strict=True), zip(*places, strict=True), strict=True):
         model, chain, number, code, residue, group, name, other, occupancy, element = values
         yield Atom(
-            model, chain, number + code, residue, group == "HETATM", name,
-            "" if other in (".", "?") else other, occupancy, element.strip(".?"),
-            np.array([float(one) for one in place], np.float32),
+            model, chain, number + code, residue, group == "HETATM", name, other.strip(".?"),
+            occupancy, element.strip(".?"), np.array([float(one) for one in place], np.float32),
         )  # fmt: skip
 
 
@@ -258,49 +238,42 @@ def _chains(path: str | Path, kind: str) -> tuple[dict[str, list[Residue]], list
 
 
 def _residue(atoms: list[Atom]) -> Residue:
-    ordered = sorted(atoms, key=lambda atom: -np.nan_to_num(_value(atom.occupancy), nan=1))
-    names = list(dict.fromkeys(atom.residue for atom in ordered))
-    kept = {}
-    for atom in ordered:
-        if atom.residue == names[0]:
-            kept.setdefault(atom.name.replace("*", "'"), atom)
-    return Residue(names, kept)
+    ordered = sorted(atoms[::-1], key=lambda atom: np.nan_to_num(_value(atom.occupancy), nan=1))
+    names = list(dict.fromkeys(atom.residue for atom in atoms))
+    names.sort(key=ordered[-1].residue.__ne__)
+    return Residue(names, {a.name.replace("*", "'"): a for a in ordered if a.residue == names[0]})
 
 
 def _letter(residue: Residue, kind: str) -> str | None:
     """The residue's letter, X or N of one whose name is unknown and that has a backbone."""
     kind = "protein" if kind == "protein" else "nucleic"
     name, ligand = residue.names[0], next(iter(residue.atoms.values())).ligand
-    if name in LETTERS[kind]:
-        return LETTERS[kind][name]
-    if not ligand and name in SIMULATED[kind]:
-        return SIMULATED[kind][name]
-    return ANY[kind] if BACKBONE[kind][ligand] <= residue.atoms.keys() else None
+    known = LETTERS[kind] if ligand else SIMULATED[kind] | LETTERS[kind]
+    other = ANY[kind] if BACKBONE[kind][ligand] <= residue.atoms.keys() else None
+    return known.get(name, other)
 
 
 def _of_kind(residues: list[Residue], kind: str) -> list[Residue]:
     return [residue for residue in residues if _letter(residue, kind)]
 
 
-def _passed(residues: list[Residue], kind: str) -> Iterator[str]:
+def _passed(residues: list[Residue], kind: str) -> list[str]:
     """Sentences on what is not as it seems in a chain, and on what is left out of it."""
-    letters = [_letter(residue, kind) for residue in residues]
-    unknown = Counter(
-        r.names[0] for r, one in zip(residues, letters, strict=True) if one in ("X", "N")
-    )
-    left = Counter(
-        residue.names[0]
-        for residue, letter in zip(residues, letters, strict=True)
-        if not letter and residue.names[0] not in WATER
-    )
-    two = Counter("/".join(residue.names) for residue in residues if len(residue.names) > 1)
-    for found, what in (
-        (two, "residues have several names, and the one of highest occupancy counts"),
-        (unknown, "residues of unknown names count as any residue"),
-        (left, "ligands, ions and the like were passed over"),
-    ):
-        if found:
-            yield f"{found.total()} {what}: {listed(found)}"
+    letters = [(residue.names, _letter(residue, kind)) for residue in residues]
+    found = {
+        "residues of several names, of which that of highest occupancy counts": [
+            "/".join(names) for names, _ in letters if len(names) > 1
+        ],
+        "residues of unknown names, which count as any residue": [
+            names[0]
+            for names, letter in letters
+            if letter == ANY["protein" if kind == "protein" else "nucleic"]
+        ],
+        "passed over (ligands, ions and the like)": [
+            names[0] for names, letter in letters if not letter and names[0] not in WATER
+        ],
+    }
+    return [f"{what}: {listed(Counter(names))}" for what, names in found.items() if names]
 
 
 def _sequence(residues: list[Residue], kind: str) -> str:
@@ -362,18 +335,11 @@ def _heavy(residue: Residue) -> np.ndarray:
 # --- Lists ---------------------------------------------------------------------------------------
 
 
-class Known(NamedTuple):
-    """Contacts and known pairs (L, L, bool), distances (L, L) in angstrom, nan where there is
-    none, all symmetric, and sentences on what was read."""
-
-    contacts: np.ndarray
-    known: np.ndarray
-    distances: np.ndarray
-    said: list[str]
-
-
-def read_contacts(path: str | Path, length: int) -> Known:
-    """What a text file says of pairs of sites.
+def read_contacts(
+    path: str | Path, length: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str]]:
+    """Contacts and known pairs (L, L, bool), distances (L, L) in angstrom, nan where there is none,
+    and sentences on what was read, of a text file.
 
     Two columns i, j list the contacts, and all pairs are known. Three columns i, j, distance (in
     angstrom, of a PDB structure) make contacts of pairs nearer than 8; pairs without a row are
@@ -385,10 +351,13 @@ def read_contacts(path: str | Path, length: int) -> Known:
     `ContactsError` names the line that is not like this.
     """
     lines = enumerate(_text(path).splitlines(), start=1)
-    split = ((n, line, re.split(r"\s*[,;]\s*|\s+", _bare(line))) for n, line in lines)
+    split = (
+        (n, line, re.split(r"\s*[,;]\s*|\s+", line.partition("#")[0].strip(" \t").rstrip(",;")))
+        for n, line in lines
+    )
     rows = [row for row in split if row[2] != [""]]
     if len(rows) == length > 5 and all(len(fields) == length for *_, fields in rows):
-        return _matrix(path, [fields for *_, fields in rows])
+        rows = _pairs_of_matrix(rows)
     # Of CASP's RR some programs write no header, only the sequence and five columns.
     casp = any(fields[:2] == ["PFRMAT", "RR"] or len(fields) == 5 for *_, fields in rows)
     of_casp = [row for row in rows if casp and CASP.fullmatch(" ".join(row[2]))]
@@ -399,23 +368,17 @@ def read_contacts(path: str | Path, length: int) -> Known:
             "columns of the alignment, which its sites would be; renumber the sites by them"
         )
     rows = [row for row in rows if row not in of_casp]
+    names = [name.strip("\"'").lower() for name in (rows or [(0, "", [""])])[0][2]]
+    wanted = [name for name in names if name in DISTANCE][:1]
+    taken = [names.index(name) for name in ("i", "j", *wanted)] if {"i", "j"} <= {*names} else []
+    named = taken or (len(names) in (2, 3) and not re.match(r"[\d+-]", names[0]))
     contacts, known = np.zeros((2, length, length), dtype=bool)
     distances = np.full((length, length), np.nan)
-    width, taken, names = None, None, []
-    for number, line, fields in rows:
-        if width is None:
-            width = len(fields)
-            if not (fields[0][:1].isdigit() or fields[0][:1] in ("+", "-")) or not fields[0]:
-                names = [field.strip("\"'").lower() for field in fields]
-                if {"i", "j"} <= set(names):
-                    distance = [name for name in names if name in DISTANCE][:1]
-                    taken = [names.index(name) for name in ("i", "j", *distance)]
-                if taken or width in (2, 3):
-                    continue
+    for number, line, fields in rows[bool(named) :]:
         try:
-            if len(fields) != width:
-                raise ValueError(f"{width} columns as in the lines before")
-            given = [fields[place] for place in taken] if taken else fields
+            if len(fields) != len(names):
+                raise ValueError(f"{len(names)} columns as in the lines before")
+            given = [fields[place] for place in taken] or fields
             i, j, contact, distance = _pair(given, casp and not taken, length)
         except ValueError as error:
             shown = f"{line.strip()[:60]!r}, expected {error}"
@@ -427,40 +390,26 @@ def read_contacts(path: str | Path, length: int) -> Known:
     if not known.any():
         raise ContactsError(f"{path} lists no pair of sites: expected lines 'i, j' or 'i, j, d'")
     said = [f"{known.sum() // 2} pairs listed, {contacts.sum() // 2} of them in contact"]
-    if np.isnan(distances[known]).all():
-        known = ~np.eye(length, dtype=bool)
-        said += ["all pairs that are not listed count as not in contact"]
-    else:
-        said += ["pairs that are not listed are unknown"]
-    if of_casp:
-        said += [f"{len(of_casp)} lines of CASP's header and sequence were passed over"]
-    if taken and len(names) > len(taken):
-        left = [name for place, name in enumerate(names) if place not in taken]
-        said += [f"columns passed over: {', '.join(left)}"]
-    return Known(contacts, known, distances, said)
+    listing = np.isnan(distances).all()
+    said += [f"pairs that are not listed: {'not in contact' if listing else 'unknown'}"]
+    said += [f"lines passed over of CASP's header and sequence: {len(of_casp)}"] * bool(of_casp)
+    left = [name for place, name in enumerate(names) if taken and place not in taken]
+    said += [f"columns passed over: {', '.join(left)}"] * bool(left)
+    return contacts, ~np.eye(length, dtype=bool) if listing else known, distances, said
 
 
-def _bare(line: str) -> str:
-    return line.partition("#")[0].rstrip(",; \t").lstrip(" \t")
-
-
-def _matrix(path: str | Path, rows: list[list[str]]) -> Known:
-    """Distances of all pairs, or contacts as 1 and 0."""
-    try:
-        matrix = np.array([[float(field) for field in fields] for fields in rows])
-    except ValueError as error:
-        raise ContactsError(f"{path}: expected a matrix of numbers: {error}") from error
-    if not np.allclose(matrix, matrix.T, rtol=0.01, atol=0.1, equal_nan=True):
-        raise ContactsError(f"{path}: expected distances of all pairs, the same for i, j and j, i")
-    if (matrix < 0).any():
-        raise ContactsError(f"{path}: found {np.nanmin(matrix):g}, expected distances, 0 or more")
-    known = ~np.isnan(matrix) & ~np.eye(len(matrix), dtype=bool)
-    zeros = np.isin(matrix[known], (0, 1)).all()
-    contacts = known & (matrix == 1 if zeros else np.nan_to_num(matrix, nan=np.inf) < TOUCH)
-    distances = np.where(known & (not zeros), matrix, np.nan)
-    said = f"a matrix of {'contacts, 1 or 0' if zeros else 'distances'}: {known.sum() // 2} pairs "
-    said += f"are known, {contacts.sum() // 2} of them in contact"
-    return Known(contacts, known, distances, [said])
+def _pairs_of_matrix(rows: list[tuple[int, str, list[str]]]) -> list[tuple[int, str, list[str]]]:
+    """The rows of a table of distances, or those of a list of the pairs with 1 where all are 1 or
+    0, that a matrix (L, L) stands for; what is not known is nan there."""
+    pairs = [
+        (number, line, [str(i), str(j), field])
+        for i, (number, line, fields) in enumerate(rows, start=1)
+        for j, field in enumerate(fields, start=1)
+        if i != j and field.lower() != "nan"
+    ]
+    if {_value(fields[2]) for *_, fields in pairs} <= {0, 1}:
+        return [(n, line, fields[:2]) for n, line, fields in pairs if _value(fields[2])]
+    return pairs
 
 
 def _pair(fields: list[str], casp: bool, length: int) -> tuple[int, int, bool, float]:
