@@ -76,7 +76,7 @@ EXPECTED = {
     "lines": "a sequence in each line and nothing else",
 }
 EXPLAINED = 0.95  # least share of the letters that an alphabet must explain
-BASES = 0.8  # share of A, C, G, T and U from which letters are no protein's
+BASES = 0.8  # share of A, C, G, T and U from which letters that RNA explains are no protein's
 ENOUGH = 0.5  # least part of its share that clusters must give a held-out split
 
 
@@ -373,7 +373,7 @@ def _fitting(raw: np.ndarray, kind: str, confirmed: bool) -> str:
     total = max(counts.sum(), 1)
     shares = {name: counts[_colours(name) != UNKNOWN].sum() / total for name in ALPHABETS}
     bases = {letter: counts[ord(letter)] for letter in "ACGTU"}
-    nucleic = sum(bases.values()) >= BASES * total
+    nucleic = sum(bases.values()) >= BASES * total and shares["rna"] >= EXPLAINED
     best = max(shares, key=shares.get)
     if nucleic:
         best = "rna" if bases["U"] > bases["T"] else "dna"
