@@ -259,7 +259,11 @@ SERINE = PROTEIN.index("S")
 WHOLE = as_pdb(NAMES, PLACES)
 OTHER = [
     line(SERINE + 9, residue, atom, PLACES[SERINE] + shift, other=other, occupancy=share)
-    for residue, other, share, far in (("SER", "A", "0.60", 0), ("THR", "B", "0.40", 9))
+    for residue, other, share, far in (
+        ("VAL", "C", "0.20", 5),
+        ("SER", "A", "0.40", 0),
+        ("THR", "B", "0.40", 9),
+    )
     for atom, shift in (("CA", far), ("C", far), ("CB", far + 0.25))
 ]
 AT_SERINE = next(n for n, text in enumerate(WHOLE) if text[22:26] == f"{SERINE + 9:>4}")
@@ -271,9 +275,9 @@ STRUCTURES = {
     "remarks": (["REMARK 4 \xb0C", "CRYST1 ***", *WHOLE], "33 of the 33"),
     "models": (["MODEL 1", *WHOLE, "ENDMDL", "MODEL 2", *as_pdb(NAMES, PLACES * 2)], "first of 2"),
     "other locations": (
-        WHOLE[:AT_SERINE] + OTHER + WHOLE[AT_SERINE + 3 :], r"several names.*: SER/THR \(1\)"
+        WHOLE[:AT_SERINE] + OTHER + WHOLE[AT_SERINE + 3 :], r"several names.*: SER/VAL/THR \(1\)"
     ),
-    "numbers again": ([*WHOLE, *as_pdb(NAMES[:9], PLACES[:9] + 80)], "has 42 residues; 33 of the"),
+    "numbers again": ([*WHOLE, *as_pdb(NAMES[1:10], PLACES[:9] + 80)], "has 42 residues; 33 of the"),
     "insertion codes": ([f"{t[:22]}  52{chr(56 + int(t[22:26]))}{t[27:]}" for t in WHOLE], "33 of"),
     "ligands": ([*WHOLE, *IONS], r"passed over \(ligands.*\): CA \(1\); chain"),
 }  # fmt: skip
