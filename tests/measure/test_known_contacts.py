@@ -277,7 +277,7 @@ STRUCTURES = {
     "other locations": (
         WHOLE[:AT_SERINE] + OTHER + WHOLE[AT_SERINE + 3 :], r"several names.*: SER/VAL/THR \(1\)"
     ),
-    "numbers again": ([*WHOLE, *as_pdb(NAMES[1:10], PLACES[:9] + 80)], "has 42 residues; 33 of the"),
+    "numbers again": ([*WHOLE, *as_pdb(NAMES[1:10], PLACES[:9] + 80)], "42 residues; 33 of"),
     "insertion codes": ([f"{t[:22]}  52{chr(56 + int(t[22:26]))}{t[27:]}" for t in WHOLE], "33 of"),
     "ligands": ([*WHOLE, *IONS], r"passed over \(ligands.*\): CA \(1\); chain"),
 }  # fmt: skip
