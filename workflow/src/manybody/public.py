@@ -106,12 +106,16 @@ def write_sequences(
 
 
 def read_alignment(
-    path: str | Path, format: str = "fasta", alphabet: str = "protein"
+    path: str | Path,
+    format: str = "fasta",
+    alphabet: str = "protein",
+    alphabet_confirmed: bool = False,
 ) -> tuple[list[str], np.ndarray]:
-    """Names, and tokens (N, L) uint8, of an alignment in FASTA, A3M or Stockholm, gzipped or not.
+    """Names, and tokens (N, L) uint8, of an alignment in a format of the config, gzipped or not.
 
     The gap is 0; residues count from 1 in the order of their letters: 20 of `protein`, 4 of `rna`
-    (ACGU) and of `dna`. A letter that stands for several is a gap. Raises
+    (ACGU) and of `dna`. A letter that stands for several is a gap. Letters of DNA are
+    taken as proteins only if that is `alphabet_confirmed`. Raises
     `manybody.data.SourceError` for a file that is not such an alignment.
 
     >>> _ = Path("three.fasta").write_text(">a\\nACGU\\n>b\\nAC-U\\n>c\\nGCNU\\n")
@@ -126,7 +130,7 @@ def read_alignment(
     from manybody.data import alignment
 
     names, rows = alignment.read(Path(path), format)
-    tokens, _ = alignment.encode(Path(path), names, rows, alphabet)
+    tokens, _ = alignment.encode(Path(path), names, rows, alphabet, alphabet_confirmed)
     return names, tokens
 
 

@@ -222,13 +222,18 @@ class AlignmentSource(SourceOptions):
 
     module = "manybody.data.alignment"
     made_by = "read_alignment"
-    beside = ("weights.parquet",)
+    beside = ("weights.parquet", "card.md")
     vocabulary: ClassVar[None] = None
     length: ClassVar[None] = None
     kind: Literal["alignment"]
     file: Text = key("The alignment, plain or gzip.")
-    format: Literal["fasta", "a3m", "stockholm"] = key("Its format.")
+    format: Literal["fasta", "a3m", "stockholm", "clustal", "lines"] = key(
+        "Its format; A2M is read as a3m, and lines has one sequence a line, as PSICOV and CCMpred."
+    )
     alphabet: Literal["protein", "rna", "dna"] = key("Letters; the gap is one more colour.")
+    alphabet_confirmed: bool = key(
+        "true: they are proteins, although their letters are those of DNA (A, C, G and T).", None
+    )
     identity: number(gt=0, le=1) = key(
         "Share of equal columns, gaps included, from which two sequences count as similar."
     )
