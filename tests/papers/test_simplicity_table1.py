@@ -1,6 +1,7 @@
 """Table 1: passages of test text, and what chains have made of them."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -88,7 +89,8 @@ def test_clones_that_start_from_other_passages_are_refused(read, tmp_path):
 def test_characters_that_the_font_lacks_are_told_once(tmp_path, caplog):
     figure = style.new(1, 1.0)
     figure.text(0, 0, "可 привет 读可")
-    figure.canvas.mpl_connect("draw_event", lambda event: warnings.warn("of another kind"))
+    warned = partial(warnings.warn, "of another kind", stacklevel=2)
+    figure.canvas.mpl_connect("draw_event", lambda event: warned())
     style.save(figure, tmp_path / "words")
     messages = [record.getMessage() for record in caplog.records]
     (told,) = [message for message in messages if "boxes" in message]

@@ -134,15 +134,16 @@ def _check_start(path: Path, key: str) -> None:
         what, fix = f"no {ENDINGS[ending][0]} file", "rename it"
         expected = f"the ending {ending} for such a file alone"
     if not what and ending in WRITTEN and not table(path):
-        head, name = _start(path, 2**16).decode(errors="replace"), str(path)
-        between = max(",;\t", key=head.count)
-        how = f"csv({name!r}, sep={between!r})"
-        if "j" in ending:
-            how = f"json({name!r}, lines={not head.startswith('[')})"
-        column = "[['COLUMN']].dropna().set_axis(['text'], axis=1).to_parquet('texts.parquet')"
-        fix = f'write its texts with python -c "import pandas as p; p.read_{how}{column}" and name '
-        fix += "that file, or rename it to .txt if its lines as they are should be the text"
-        what = f"a table as {ending[1:]}"
+        head = _start(path, 2**16).decode(errors="replace")
+        between, lines = max(",;\t", key=head.count), not head.startswith("[")
+        how = f"csv({str(path)!r}, sep={between!r})"
+        how = f"json({str(path)!r}, lines={lines})" if "j" in ending else how
+        how += "[['COLUMN']].dropna().set_axis(['text'], axis=1).to_parquet('texts.parquet')"
+        what, fix = (
+            f"a table as {ending[1:]}",
+            f'write its texts (python -c "import pandas as p; p.read_{how}") and name that file, '
+            "or rename it to .txt if its lines as they are should be the text",
+        )
     if what:
         _refuse(key, str(path), what, expected, fix)
 

@@ -215,8 +215,8 @@ def _about_text(text: Text) -> str:
         )
     tokens = (
         f"Of |V| = {text.vocabulary} tokens {text.tokens['unseen']} are not seen in training; "
-        f"{text.tokens['fragments']:.1%} of the training tokens are parts of a character, which "
-        "has no token of its own."
+        f"{text.tokens['fragments']:.1%} of the training tokens are parts of a character: a larger "
+        "`vocabulary` has tokens for more characters."
     )
     parts = filter(None, [said, text.passed_over, sentence(text.leaks), tokens])
     return "\n".join(["## The text\n", table(head, rows), *parts, ""])
