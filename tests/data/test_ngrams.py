@@ -61,12 +61,13 @@ def textbook(rows, order):
 def test_the_formula_as_it_is_written(order, shape):
     """No run goes from one sequence into the next."""
     rows, windows = text().reshape(shape), all_states(VOCABULARY, order)
+    rows[..., 0] = 3  # which stands after no token of its own sequence
     model, expected = KneserNey(rows, VOCABULARY, order), textbook(rows, order)
     found = model.probability(windows)
     np.testing.assert_allclose(found, [expected(w) for w in windows.tolist()], rtol=1e-12)
     sums = found.reshape(-1, VOCABULARY).sum(axis=1)
     np.testing.assert_allclose(sums, 1, rtol=1e-12)
-    assert found.min() > 0, "a token that the text does not have"
+    assert found.min() > 0, "runs that the text does not have"
 
 
 def test_sequences_sum_to_1_and_give_the_masked_conditionals():

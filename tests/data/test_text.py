@@ -59,7 +59,9 @@ def test_a_line_longer_than_memory_should_hold_comes_in_pieces(tmp_path):
     content = "wörter " * 40_000
     path.write_text(f"{content}\n##\nshort\n", encoding="utf-8")
     with Progress(0, "bytes", "test") as progress:
-        found = list(text.split_lines(text.read_lines(path, progress), "marker", "##"))
+        lines = list(text.read_lines(path, progress))
+    assert max(map(len, lines)) < 2 * text.LINE
+    found = list(text.split_lines(lines, "marker", "##"))
     assert max(len(piece.text) for piece in found) <= PIECE
     assert joined(found) == [content.rstrip(), "short"]
 
@@ -86,6 +88,7 @@ LINES = "één\r\n\r\ntwo\r\n"
     "content",
     [
         b"\xef\xbb\xbf" + LINES.encode() + b"\xef\xbb\xbfthree",
+        LINES.replace("two", "\ufefftwo").encode() + b"three",
         *(
             f"\ufeff{LINES}three".encode(f"utf-{n}-{order}")
             for n in (16, 32)
@@ -198,10 +201,12 @@ def test_a_folder_that_datasets_has_saved(tmp_path):
             (folder / split / name).write_text("{}")
     (folder / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
     (folder / "README.md").write_text("what it is")
+    (folder / "test" / "state.json").write_text("")
     passed = []
     found = list(text_files([str(folder)], "files", passed))
     assert found == [folder / "test/stream.arrow", folder / "train/stream.arrow"]
     assert len(passed) == 8
+    assert f"{folder}/test/state.json (empty)" in passed
     assert f"{folder}/README.md (no table of the data set)" in passed
 
 
