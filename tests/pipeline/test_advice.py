@@ -20,12 +20,13 @@ def text(**changes):
     counts |= {"new": 0.02, "markers": 0, "headings": 0}
     found = advice.Text(
         words={split: counts for split in SPLITS},
-        tokens={"rare": 40, "unseen": 140},
+        tokens={"rare": 40, "unseen": 140, "fragments": 0.312},
         blocks={"train": 120000, "validation": 7000, "test": 7000},
         vocabulary=400,
         length=16,
         deduplicated=None,
-        leaks={"verbatim": 0.005, "runs": 0.06, "run": 12},
+        passed_over="",
+        leaks={"verbatim": 0.005, "near": 0.02, "changed": 2, "runs": 0.06, "run": 12},
         verbatim={16: 0.005},
         ngrams=[{"order": 1, "next": 5.0, "masked": 4.9, "error": 0.01}],
     )
@@ -102,7 +103,7 @@ def test_lines_that_look_like_boundaries(config):
 
 def test_the_shortest_blocks_that_are_new(config):
     shares = {16: 0.03, 24: 0.008, 32: 0.002, 48: 0.0}
-    found = text(leaks={"verbatim": 0.03, "runs": 0.1, "run": 12}, verbatim=shares)
+    found = text(leaks=text().leaks | {"verbatim": 0.03}, verbatim=shares)
     assert changes(config, found)["sources"]["docs"] == {"length": 24}
 
 
@@ -113,9 +114,13 @@ def test_a_vocabulary_that_the_text_cannot_fill(config):
 
 def test_the_page_has_a_config_that_is_accepted_and_a_time_for_each_stage(config):
     shares = {16: 0.03, 24: 0.008}
-    found = text(leaks={"verbatim": 0.03, "runs": 0.1, "run": 12}, verbatim=shares)
+    found = text(leaks=text().leaks | {"verbatim": 0.03}, verbatim=shares)
     advised = advice.suggestions(found, "docs", config, RUNS, CLONES)
+    found = found._replace(passed_over="Passed over: notes.")
     page = advice.page("docs", found, advised, {"train_model": [90.0, 30.0]})
+    assert "\nPassed over: notes.\n" in page
+    assert " 3.00% stand verbatim in the training text, 2.00% but for at most 2 tokens, " in page
+    assert "; 31.2% of the training tokens are parts of a character" in page
     lines = page.partition("```yaml\n")[2].partition("```")[0]
     update_config(config, yaml.safe_load(lines))
     assert config["sources"]["docs"]["length"] == 24

@@ -49,6 +49,9 @@ rule write_advice:
             sources.file_beside(source, "overlap.json") for source in figures.advised_sources()
         ],
         ngrams=[sources.file_beside(source, "ngrams.json") for source in figures.advised_sources()],
+        tokenizer=[
+            sources.file_beside(source, "tokenizer.json") for source in figures.advised_sources()
+        ],
     output:
         advice=f"{RESULTS}/advice.md",
     log:

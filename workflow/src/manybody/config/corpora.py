@@ -68,7 +68,7 @@ class Published(Block):
 
 
 class OwnFiles(Block):
-    """Text or Parquet files of one's own."""
+    """Text, Parquet or Arrow files of one's own."""
 
     kind: Literal["file"]
     split: Shares = key("Shares of the documents; they sum to 1.", SHARES)
@@ -76,7 +76,7 @@ class OwnFiles(Block):
     deduplicate: bool = key(
         "Whether repeated lines are kept once and near-duplicate documents in one split.", True
     )
-    files: list[str] = key("UTF-8 text files, Parquet files, and folders of them.", min_length=1)
+    files: list[str] = key("Text, Parquet and Arrow files, and folders of them.", min_length=1)
     boundary: Literal["blank-line", "line", "marker", "file", "heading"] = key(
         "What separates documents in a text file; marker is a line of its own.", "blank-line"
     )
@@ -84,7 +84,9 @@ class OwnFiles(Block):
         "The line that separates documents where boundary is marker; <|endoftext|> by default.",
         None,
     )
-    column: Text = key("Column of a Parquet file that holds a document a row.", None)
+    column: Text = key(
+        "Column of a Parquet or Arrow file that holds a document a row; text by default.", None
+    )
 
     def problems(self):
         if self.marker is not None and self.boundary != "marker":
