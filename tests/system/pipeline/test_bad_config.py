@@ -60,9 +60,13 @@ CASES = {
 }
 
 
-# What is no YAML, or names no file, is told by who reads it.
+# What no block of the config is to blame for.
 UNREADABLE = {
-    "no YAML": ("corpora: {pydocs: [unclosed", ["Config file is not valid JSON or YAML"]),
+    "no YAML": ("corpora: {pydocs: [unclosed", ["mine.yaml, line 2, column 1: ", "close the brace"]),
+    "a key that comes twice": (
+        "models: {n2: {layers: 3}}\n\nmodels: {n4: {layers: 3}}",
+        ["mine.yaml, line 3: found the key models again, after line 1"],
+    ),
     "no file": (
         "corpora: {letters: {kind: file, files: [nowhere.txt], boundary: line, "
         "split: {train: 0.8, validation: 0.1, test: 0.1}}}\n"
