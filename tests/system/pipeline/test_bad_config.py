@@ -62,7 +62,10 @@ CASES = {
 
 # What no block of the config is to blame for.
 UNREADABLE = {
-    "no YAML": ("corpora: {pydocs: [unclosed", ["mine.yaml, line 2, column 1: ", "close the brace"]),
+    "no YAML": (
+        "corpora: {pydocs: [unclosed",
+        ["mine.yaml, line 2, column 1: ", "close the brace"],
+    ),
     "a key that comes twice": (
         "models: {n2: {layers: 3}}\n\nmodels: {n4: {layers: 3}}",
         ["mine.yaml, line 3: found the key models again, after line 1"],
