@@ -22,7 +22,7 @@ help: ## this list
 	@echo '  ARGS="..."      more arguments for snakemake (figures, resume) or pytest (tests)'
 	@echo
 	@echo '  One figure: . .venv/bin/activate'
-	@echo '              snakemake --cores all -- results/figures/simplicity/fig4.pdf'
+	@echo '              snakemake --cores all -- fig4'
 
 env: ## the virtual environment, from the hash-locked list
 	@command -v $(PYTHON) > /dev/null || { \

@@ -7,6 +7,7 @@ last. So the profiles run this file, with the arguments of snakemake, before tha
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -23,26 +24,22 @@ def problems(names: Iterable[str | Path]) -> list[str]:
     return [said for path in map(Path, names) for said in _problems(path)]
 
 
-def _problems(path: Path) -> Iterator[str]:
+def _problems(path: Path) -> Iterable[str]:
     if not path.is_file():
-        yield _missing(path)
-        return
+        return [_missing(path)]
     content = path.read_bytes()
     try:
         node = yaml.compose(content.decode(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (ValueError, yaml.YAMLError) as error:
         with suppress(ValueError):
             json.loads(content)  # which may be indented with tabs
-            return
-        yield f"{path}{_unreadable(content, error)}"
-        return
+            return []
+        return [f"{path}{_unreadable(content, error)}"]
     if isinstance(node, yaml.MappingNode):
-        yield from _twice(path, node)
-    else:
-        yield (
-            f"{path}: found {'no mapping' if node else 'nothing'}; expected keys, such as "
-            f"`results: results/mine`; write {{}} for none"
-        )
+        return _twice(path, "", node)
+    found = "no mapping" if node else "nothing"
+    example = "`results: results/mine`; write {} for none"
+    return [f"{path}: found {found}; expected keys, such as {example}"]
 
 
 def _missing(path: Path) -> str:
@@ -58,37 +55,33 @@ def _unreadable(content: bytes, error: ValueError | yaml.YAMLError) -> str:
     mark, around = (getattr(error, f"{name}_mark", None) for name in ("problem", "context"))
     if mark is None:
         return f": {' '.join(str(error).split())}; expected YAML in UTF-8; mend it there"
-    found, fix = error.problem, "mend it there"
     line = "".join(content.decode().splitlines()[mark.line : mark.line + 1])  # or behind the end
+    found, fix = error.problem, "mend it there"
     if line[mark.column :].startswith("\t"):
         found, fix = "found a tab", "indent with spaces"
-    elif around and ("flow" in error.context or "quoted" in error.context):
+    elif around and re.search("flow|quoted", error.context):
         fix = f"close the brace, bracket or quote that opens in line {around.line + 1}"
     return f", line {mark.line + 1}, column {mark.column + 1}: {found}; expected YAML; {fix}"
 
 
-def _twice(path: Path, root: yaml.Node) -> Iterator[str]:
-    """The keys that come twice in a mapping, which aliases may repeat."""
-    found, seen = [("", root)], set()
-    for place, node in found:  # which grows
-        if node in seen or isinstance(node, yaml.ScalarNode):
-            continue
-        seen.add(node)
+def _twice(path: Path, place: str, node: yaml.Node) -> Iterator[str]:
+    """The keys that come twice in a mapping, or in one that lies in it."""
+    lines: dict[tuple[str, str], int] = {}
+    for part in () if isinstance(node, yaml.ScalarNode) else node.value:
         if isinstance(node, yaml.SequenceNode):
-            found += [(place, part) for part in node.value]
+            yield from _twice(path, place, part)
             continue
-        lines: dict[tuple[str, str], int] = {}
-        for key, value in node.value:
-            name, line = (key.tag, str(key.value)), key.start_mark.line + 1
-            where = f"{place}.{key.value}".lstrip(".")
-            if name in lines and key.tag != MERGE:
-                yield (
-                    f"{path}, line {line}: found the key {where} again, after line {lines[name]}; "
-                    f"expected it once, as YAML keeps the last alone; write what both hold under "
-                    f"one, or one of them into a further file behind --configfile"
-                )
-            lines[name] = line
-            found.append((where, value))
+        key, value = part
+        name, line = (key.tag, str(key.value)), key.start_mark.line + 1
+        where = f"{place}.{key.value}".lstrip(".")
+        if name in lines and key.tag != MERGE:
+            yield (
+                f"{path}, line {line}: found the key {where} again, after line {lines[name]}; "
+                f"expected it once, as YAML keeps the last alone; write what both hold under one, "
+                f"or one of them into a further file behind --configfile"
+            )
+        lines[name] = line
+        yield from _twice(path, where, value)
 
 
 if __name__ == "__main__":
@@ -96,11 +89,9 @@ if __name__ == "__main__":
     parser.add_argument("--configfile", "--configfiles", nargs="+", action="append", default=[])
     given = parser.parse_known_args()[0].configfile
     names = [name for part in given for name in part]
-    said = problems(names)
-    if len(given) > 1:
-        said.append(
-            f"--configfile: found {len(given)} times, of which snakemake takes the last; expected "
-            f"it once; name all files behind one: --configfile {' '.join(names)}"
-        )
-    if said:
+    again = (
+        f"--configfile: found {len(given)} times, of which snakemake takes the last; expected it "
+        f"once; name all files behind one: --configfile {' '.join(names)}"
+    )
+    if said := [*problems(names), *[again] * (len(given) > 1)]:
         sys.exit("\n".join(said))

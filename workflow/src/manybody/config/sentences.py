@@ -65,12 +65,8 @@ def _may_go(path: tuple, model: type[BaseModel], config) -> bool:
     schema, _ = _schema(path[:-1], model, config)
     if path[-1] in _parts(schema):
         return path[-1] not in schema.get("required", [])
-    return bool(schema.get("additionalProperties")) or _of_another_kind(path, model, config)
-
-
-def _of_another_kind(path: tuple, model: type[BaseModel], config) -> bool:
     kinds = alternatives(_schema(path[:-1], model, config, meant=False)[0])
-    return any(path[-1] in _parts(kind) for kind in kinds)
+    return any(kind.get("additionalProperties") or path[-1] in _parts(kind) for kind in kinds)
 
 
 def _place(found: dict, config) -> tuple[tuple, str]:
@@ -97,7 +93,7 @@ def _unknown(path: tuple, model: type[BaseModel], config) -> str:
     name, allowed = path[-1], sorted(_parts(_schema(path[:-1], model, config)[0]))
     near = nearest(name, allowed)
     fix = f"did you mean {near}?" if near else "remove it"
-    if _of_another_kind(path, model, config):
+    if _may_go(path, model, config):
         fix = "leave it out"
     known = ", ".join(allowed)
     return f"{_written_path(path)}: this key is not known; expected one of {known}; {fix}"

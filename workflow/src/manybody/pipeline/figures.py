@@ -37,6 +37,11 @@ class Figures:
         """Figures that have targets and a page of their own."""
         return [name for name in OWN if name in self.names()]
 
+    def short(self) -> list[Name]:
+        """Figures whose name alone tells them, and no rule has: those of `own` have rules."""
+        named = [figure for _, figure in self.names()]
+        return [name for name in self.names() if named.count(name[1]) == 1 and name not in OWN]
+
     def files(self, paper: str | None = None) -> list[str]:
         """The files of all figures, or of one paper's."""
         return [path for name in self.names(paper) for path in self.files_of(*name)]
