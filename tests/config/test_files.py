@@ -1,6 +1,7 @@
 """Config files that cannot be read, and keys that come twice: file, line and way out."""
 
 import runpy
+import shlex
 import sys
 
 import pytest
@@ -97,3 +98,19 @@ def test_the_command_line_is_refused_before_snakemake_reads_it(
     except SystemExit as end:
         stopped = end.code
     assert stopped is None if expected is None else expected in stopped
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("--cores all --configfile a b -- advise", "--cores all --configfile a b {}"),
+        ("--configfile=a advise --cores 2", "--cores 2 --configfile a {}"),
+        ("advise -c 2 --config x=1", "-c 2 --config x=1 --configfile {}"),
+        ("--configfile a {} -- advise", "--configfile a {}"),
+    ],
+)
+def test_a_config_file_is_added_to_a_command(typed, expected):
+    added = "my results/advised.yaml"
+    arguments = [added if word == "{}" else word for word in typed.split()]
+    said = files.command(arguments, added, "advise")
+    assert said == f"snakemake {expected.format(shlex.quote(added))}"

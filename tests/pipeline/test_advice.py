@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import yaml
 from configs import load
 from snakemake.utils import update_config
 
@@ -44,7 +43,7 @@ RUNS, CLONES = [("own-bert", 0), ("own-n2", 0)], ["n2", "n4"]
 
 
 def changes(config, found):
-    return advice.overlay(advice.suggestions(found, "docs", config, RUNS, CLONES))
+    return advice.overlay(advice.suggestions(found, "docs", config, RUNS, CLONES), {})
 
 
 def test_what_is_well_is_left_alone(config):
@@ -111,15 +110,22 @@ def test_a_vocabulary_that_the_text_cannot_fill(config):
     assert changes(config, small)["sources"]["docs"] == {"vocabulary": 300}
 
 
-def test_the_page_has_a_config_that_is_accepted_and_a_time_for_each_stage(config):
+def test_what_is_suggested_is_a_config_that_repeats_what_it_holds_and_the_page_has_times(config):
     shares = {16: 0.03, 24: 0.008}
     found = text(leaks={"verbatim": 0.03, "runs": 0.1, "run": 12}, verbatim=shares)
     advised = advice.suggestions(found, "docs", config, RUNS, CLONES)
-    page = advice.page("docs", found, advised, {"train_model": [90.0, 30.0]})
-    lines = page.partition("```yaml\n")[2].partition("```")[0]
-    update_config(config, yaml.safe_load(lines))
-    assert config["sources"]["docs"]["length"] == 24
+    given = {"sources": {"docs": {"vocabulary": 300}}}
+    made = advice.overlay(advised, given)
+    assert made["sources"] == {"docs": {"vocabulary": 300, "length": 24}}
+    assert given == {"sources": {"docs": {"vocabulary": 300}}}
+    update_config(config, made)
     check(config, take_away(config))
+    again = advice.suggestions(
+        found._replace(length=24, verbatim={24: 0.0}), "docs", config, [], []
+    )
+    assert advice.overlay(again, made) == made
+    page = advice.page("docs", found, advised, {"train_model": [90.0, 30.0]})
+    assert "| `sources.docs.length` | 16 | 24 |" in page
     assert "| train_model | 2 | 2.0 |" in page
 
 

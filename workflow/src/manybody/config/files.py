@@ -8,6 +8,7 @@ last. So the profiles run this file, with the arguments of snakemake, before tha
 import argparse
 import json
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -84,10 +85,25 @@ def _twice(path: Path, place: str, node: yaml.Node) -> Iterator[str]:
         yield from _twice(path, where, value)
 
 
-if __name__ == "__main__":
+def asked(arguments: list[str]) -> tuple[list[list[str]], list[str]]:
+    """The config files that snakemake is given, of each time that its option is; other words."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--configfile", "--configfiles", nargs="+", action="append", default=[])
-    given = parser.parse_known_args()[0].configfile
+    given, others = parser.parse_known_args(arguments)
+    return given.configfile, others
+
+
+def command(arguments: list[str], added: str, target: str) -> str:
+    """The call of snakemake with these arguments and one more config file, without `target`."""
+    words = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    given, others = asked(words)
+    names = dict.fromkeys([*(given or [[]])[-1], added])
+    others = [word for word in others if word != target]
+    return shlex.join(["snakemake", *others, "--configfile", *names])
+
+
+if __name__ == "__main__":
+    given, _ = asked(sys.argv[1:])
     names = [name for part in given for name in part]
     again = (
         f"--configfile: found {len(given)} times, of which snakemake takes the last; expected it "
