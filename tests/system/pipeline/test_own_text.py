@@ -138,7 +138,16 @@ def test_the_figures_are_those_of_the_text(followed):
     folder, _ = followed
     made = {path.name for path in (folder / "results/letters/figures").rglob("*.pdf")}
     assert made == {"fig3.pdf", "fig4.pdf", "spectrum.pdf", "table1.pdf"}
-    assert (folder / "results/letters/scorecard.md").is_file()
+    results = folder / "results/letters"
+    assert "on letters: |V| = 400" in (results / "figures/simplicity/fig4.claims.csv").read_text()
+    assert (
+        "Text letters: ``letters.txt``"
+        in (results / "figures/simplicity/fig4.caption.rst").read_text()
+    )
+    assert (
+        "<title>manybody: results/letters, letters (letters.txt)<"
+        in (results / "index.html").read_text()
+    )
 
 
 def test_the_crossed_design_is_one_of_the_text(followed):

@@ -10,6 +10,7 @@ from manybody.data.options import Shares
 from manybody.io.options import Block, Commit, Digest, Seed, Text, key
 
 Split = Literal["train", "validation", "test"]
+FILES = 3  # that are named of a corpus of many
 PUBLISHED = {"tinystories": ("train", "validation"), "wikitext103": SPLITS}
 
 
@@ -93,6 +94,17 @@ class OwnFiles(Block):
                 f"found {shown(self.marker)} with boundary {self.boundary}, which does not look "
                 f"for it; expected boundary marker; change it, or leave marker out",
             )
+
+
+def own_texts(config: dict) -> dict[str, str]:
+    """The files of each corpus of one's own files that a source is made of, in words."""
+    used = {source.get("corpus") for source in config.get("sources", {}).values()}
+    found = {}
+    for name, corpus in config.get("corpora", {}).items():
+        if name in used and corpus["kind"] == "file":
+            more = f" and {len(corpus['files']) - FILES} more" if corpus["files"][FILES:] else ""
+            found[name] = ", ".join(corpus["files"][:FILES]) + more
+    return found
 
 
 Corpus = Annotated[Docstrings | Published | OwnFiles, Field(discriminator="kind")]

@@ -4,7 +4,9 @@ import hashlib
 from functools import cache, cached_property
 from pathlib import Path
 
+from manybody.config.corpora import own_texts
 from manybody.io.atomic import sha256, to_json
+from manybody.io.options import inside
 from manybody.papers import figure_module
 from manybody.papers import inputs as needed
 from manybody.papers.inputs import Inputs, Key, distinct
@@ -101,9 +103,15 @@ class Figures:
         return self.asked(paper, figure).model_dump()
 
     def caption(self, paper: str, figure: str) -> str:
-        """The caption of a figure, in reStructuredText."""
+        """The caption of a figure, in reStructuredText, with the user's files it is made from."""
         module = figure_module(paper, figure)
-        return module.caption(self.asked(paper, figure), self._block(paper, figure))
+        made_from = list(inside("", self.plain_inputs(paper, figure)))
+        said = "".join(
+            f"\nText {name}: ``{files}``.\n"
+            for name, files in own_texts(self.config).items()
+            if any(path.endswith(".corpus") and value == name for path, value in made_from)
+        )
+        return module.caption(self.asked(paper, figure), self._block(paper, figure)) + said
 
     def _file(self, kind: str, key: Key, paper: str, figure: str) -> str:
         """The file of one kind that a key of a figure names."""
