@@ -92,6 +92,13 @@ def test_a_bad_config_is_refused_before_any_job(tmp_path, case):
     assert not (tmp_path / "results").exists()
 
 
+def test_a_key_that_comes_twice_is_refused_without_a_profile_too(tmp_path):
+    pipeline = Pipeline(tmp_path, "models: {}\nmodels: {}", scale="config")
+    assert pipeline.run("-n", "--workflow-profile", "none", check=False) == 1
+    assert "mine.yaml, line 2: found the key models again, after line 1" in pipeline.output
+    assert "Traceback" not in pipeline.output
+
+
 @pytest.mark.slow
 def test_file_names_are_not_executed_by_jobs(tmp_path):
     """A whole job on files whose names a shell would act on."""

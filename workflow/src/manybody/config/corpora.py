@@ -99,12 +99,13 @@ class OwnFiles(Block):
 def own_texts(config: dict) -> dict[str, str]:
     """The files of each corpus of one's own files that a source is made of, in words."""
     used = {source.get("corpus") for source in config.get("sources", {}).values()}
-    found = {}
-    for name, corpus in config.get("corpora", {}).items():
-        if name in used and corpus["kind"] == "file":
-            more = f" and {len(corpus['files']) - FILES} more" if corpus["files"][FILES:] else ""
-            found[name] = ", ".join(corpus["files"][:FILES]) + more
-    return found
+    own = {name: one for name, one in config.get("corpora", {}).items() if one["kind"] == "file"}
+    return {
+        name: ", ".join(one["files"][:FILES])
+        + (f" and {len(one['files']) - FILES} more" if one["files"][FILES:] else "")
+        for name, one in own.items()
+        if name in used
+    }
 
 
 Corpus = Annotated[Docstrings | Published | OwnFiles, Field(discriminator="kind")]

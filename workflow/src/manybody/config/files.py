@@ -38,9 +38,10 @@ def _problems(path: Path) -> Iterable[str]:
         return [f"{path}{_unreadable(content, error)}"]
     if isinstance(node, yaml.MappingNode):
         return _twice(path, "", node)
-    found = "no mapping" if node else "nothing"
-    example = "`results: results/mine`; write {} for none"
-    return [f"{path}: found {found}; expected keys, such as {example}"]
+    return [
+        f"{path}: found {'no mapping' if node else 'nothing'}; expected keys, such as `results: "
+        f"results/mine`; write {{}} for none"
+    ]
 
 
 def _missing(path: Path) -> str:
@@ -85,29 +86,28 @@ def _twice(path: Path, place: str, node: yaml.Node) -> Iterator[str]:
         yield from _twice(path, where, value)
 
 
-def asked(arguments: list[str]) -> tuple[list[list[str]], list[str]]:
-    """The config files that snakemake is given, of each time that its option is; other words."""
+def asked(arguments: list[str]) -> tuple[list[str], int, list[str]]:
+    """The config files that snakemake is given, how often their option is, and other words."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--configfile", "--configfiles", nargs="+", action="append", default=[])
-    given, others = parser.parse_known_args(arguments)
-    return given.configfile, others
+    found, others = parser.parse_known_args(arguments)
+    return [name for given in found.configfile for name in given], len(found.configfile), others
 
 
 def command(arguments: list[str], added: str, target: str) -> str:
     """The call of snakemake with these arguments and one more config file, without `target`."""
     words = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    given, others = asked(words)
-    names = dict.fromkeys([*(given or [[]])[-1], added])
-    others = [word for word in others if word != target]
-    return shlex.join(["snakemake", *others, "--configfile", *names])
+    names, _, others = asked([word for word in words if word != target])
+    return shlex.join(["snakemake", *others, "--configfile", *dict.fromkeys([*names, added])])
 
 
 if __name__ == "__main__":
-    given, _ = asked(sys.argv[1:])
-    names = [name for part in given for name in part]
-    again = (
-        f"--configfile: found {len(given)} times, of which snakemake takes the last; expected it "
-        f"once; name all files behind one: --configfile {' '.join(names)}"
-    )
-    if said := [*problems(names), *[again] * (len(given) > 1)]:
+    names, times, _ = asked(sys.argv[1:])
+    said = problems(names)
+    if times > 1:
+        said.append(
+            f"--configfile: found {times} times, of which snakemake takes the last; expected it "
+            f"once; name all files behind one: --configfile {' '.join(names)}"
+        )
+    if said:
         sys.exit("\n".join(said))

@@ -4,8 +4,7 @@ import json
 import math
 from collections.abc import Iterator
 from difflib import get_close_matches
-from functools import cache, reduce
-from operator import getitem
+from functools import cache
 
 from pydantic import BaseModel, ValidationError
 
@@ -52,12 +51,11 @@ def take_back(error: ValidationError, model: type[BaseModel], config: dict) -> b
     Snakemake lays mappings over one another, so that an overlay can leave nothing out. An entry's
     key of another kind than its own goes too. False where there is none of either.
     """
-    refused = error.errors(include_url=False)
-    null = {_place(found, config)[0] for found in refused if found["input"] is None}
-    found = [path for path in null if path and _may_go(path, model, config)]
-    for path in found:
-        del reduce(getitem, path[:-1], config)[path[-1]]
-    return bool(found)
+    null = {_place(found, config)[0] for found in error.errors() if found["input"] is None}
+    gone = [path for path in null if path and _may_go(path, model, config)]
+    for *parents, name in gone:
+        del _schema(parents, model, config)[1][name]
+    return bool(gone)
 
 
 def _may_go(path: tuple, model: type[BaseModel], config) -> bool:
