@@ -153,3 +153,8 @@ def test_of_many_files_some_are_named_and_a_text_that_is_not_used_is_not():
     config["sources"]["docs"]["corpus"] = "many"
     assert own_texts(config) == {"many": "a_.txt, b.txt, c.txt and 2 more"}
     assert not any(map(faults, captions(of_config(config=config)).values()))
+    # A corpus that no figure is made of, although its name is that of another source.
+    config = load()
+    config["corpora"]["docs"] = OWN
+    config["sources"]["aside"] = config["sources"]["docs"] | {"corpus": "docs"}
+    assert not [text for text in captions(of_config(config=config)).values() if "Text " in text]
