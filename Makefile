@@ -22,7 +22,7 @@ help: ## this list
 	@echo '  ARGS="..."      more arguments for snakemake (figures, resume) or pytest (tests)'
 	@echo
 	@echo '  One figure: . .venv/bin/activate'
-	@echo '              snakemake --cores all -- results/figures/simplicity/fig4.pdf'
+	@echo '              snakemake --cores all -- fig4'
 
 env: ## the virtual environment, from the hash-locked list
 	@command -v $(PYTHON) > /dev/null || { \
@@ -31,12 +31,10 @@ env: ## the virtual environment, from the hash-locked list
 	@$(PYTHON) envs/install.py '$(VENV)' '$(LOCKS)' $(TORCH)
 
 figures: env ## every figure of the default configuration (minutes)
-	$(named)
 	$(INSIDE) snakemake --cores all $(ARGS)
 
 resume: env ## go on after kill -9 or a power cut, unless something still runs
 	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.io.running '$(RESULTS)'
-	$(named)
 	$(INSIDE) snakemake --cores 1 --unlock $(ARGS)
 	$(INSIDE) snakemake --cores all $(ARGS)
 
@@ -71,9 +69,6 @@ audit: env ## licences and known vulnerabilities of the locked packages
 	'$(VENV)/audit/bin/pip-licenses' --python='$(VENV)/bin/python' --order=license
 	sed 's/===/==/' envs/requirements-cuda.txt > '$(VENV)/audit/requirements.txt'
 	'$(VENV)/audit/bin/pip-audit' --no-deps --disable-pip -r '$(VENV)/audit/requirements.txt'
-
-# Of a config file that is not there snakemake would only show a traceback.
-named = @$(INSIDE) PYTHONPATH=workflow/src python -m manybody.pipeline.named $(ARGS)
 
 define check
 $(INSIDE) ruff check

@@ -23,14 +23,18 @@ if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method and 
     )
 
 
+# Scripts import the package and the benchmarks from here: Snakemake hands its import path on to them.
+sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("src", "")]
+
+from manybody.config.files import problems
+
 DEFAULT = Path(workflow.basedir) / "config" / "config.yaml"
+if said := problems([DEFAULT, *workflow.config_settings.configfiles]):
+    refuse("\n".join(said))
 
 
 configfile: DEFAULT
 
-
-# Scripts import the package and the benchmarks from here: Snakemake hands its import path on to them.
-sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("src", "")]
 
 refuse_missing_packages()
 

@@ -82,15 +82,18 @@ def explain_unknown_targets(record):
     asked = re.search(r"No rule to produce (.+) \(if you", str(record.msg))
     if asked and getattr(record, "exception", "") == "MissingRuleException":
         names = [rule.name for rule in workflow.rules]
-        near = get_close_matches(asked[1], [*figures.files(), *names], 1)
+        papers = [paper for paper, figure in figures.names() if figure == asked[1]]
+        near = [f"{RESULTS}/figures/{paper}/{asked[1]}.pdf" for paper in papers]
+        near = near or get_close_matches(asked[1], [*figures.files(), *names], 1)
         manifest = str(Path(asked[1]).with_name("manifest.json"))
         if any(known.is_producer(manifest) for known in workflow.rules):
             near = [f"{manifest}, which comes with all that it lists"]
         known = ", ".join("{}/{}".format(*pair) for pair in figures.names()) or "none"
+        fix = f"did you mean {' or '.join(near)}?" if near else "name one of them"
         record.msg = (
-            f"{asked[1]}: no rule makes it; expected the name of a rule, such as scorecard, or a "
-            f"file of {RESULTS}; its figures, in {RESULTS}/figures as .pdf, .png and .csv, are "
-            f"{known}; {f'did you mean {near[0]}?' if near else 'name one of them'}"
+            f"{asked[1]}: no rule makes it; expected the name of a rule, such as scorecard, of a "
+            f"figure that one paper has, or a file of {RESULTS}; its figures, in "
+            f"{RESULTS}/figures as .pdf, .png and .csv, are {known}; {fix}"
         )
     return True
 

@@ -98,7 +98,8 @@ class TextSource(SourceOptions):
             yield (
                 "vocabulary",
                 f"found {found} of vocabulary and tokenizer; expected one of them: the size of a "
-                f"tokenizer to be trained, or one that comes with a model; give it",
+                f"tokenizer to be trained, or one that comes with a model; "
+                + ("give it" if found == "neither" else "leave one out"),
             )
         if self.end_of_document == "kept" and (self.vocabulary or 257) < 257:
             yield (

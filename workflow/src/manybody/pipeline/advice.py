@@ -4,11 +4,10 @@ A suggestion rests on a count of this text, on a measurement on the demo's (whic
 certain of another text), or on a rule of thumb, which was not measured; its reason says which.
 """
 
+import copy
 import csv
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import yaml
 
 from manybody.data import SHARES, inspection
 from manybody.data.documents import Documents
@@ -172,9 +171,9 @@ def recipes() -> list[dict[str, float]]:
         return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(opened)]
 
 
-def overlay(found: list[Advice]) -> dict:
-    """The suggestions that differ from the config, to be laid over it."""
-    made: dict = {}
+def overlay(found: list[Advice], given: dict) -> dict:
+    """The suggestions that differ from the config, laid over those that it holds by `given`."""
+    made = copy.deepcopy(given)
     for advice in found:
         if advice.suggested != advice.now:
             place = made
@@ -238,11 +237,9 @@ def _about_ngrams(text: Text) -> str:
 
 def _about_keys(found: list[Advice]) -> str:
     rows = [[f"`{'.'.join(a.path)}`", a.now, a.suggested, a.reason] for a in found]
-    lines = ["## What to set\n", table(["key", "now", "suggested", "reason"], rows)]
-    if changes := overlay(found):
-        written = yaml.safe_dump(changes, sort_keys=False, default_flow_style=None, width=100)
-        lines += ["What differs, as lines of a config:\n", f"```yaml\n{written}```\n"]
-    return "\n".join(lines)
+    head = ["key", "now", "suggested", "reason"]
+    said = "What differs is in the config file `advised.yaml` beside this page."
+    return "\n".join(["## What to set\n", table(head, rows), said, ""])
 
 
 def _about_time(seconds: dict[str, list[float]]) -> str:
