@@ -78,7 +78,8 @@ def by_name(found) -> dict:
 def test_what_is_planted_is_found(tmp_path):
     found = by_name(tables(tmp_path))
     assert {name: claim.verdict for name, claim in found.items()} == {
-        "half-times": "yes", "half-times-by-distribution": "yes", "pairs": "yes", "triples": "yes"
+        "additive": "yes", "half-times": "yes", "half-times-by-distribution": "yes",
+        "pairs": "yes", "triples": "yes",
     }  # fmt: skip
     ratios = [np.exp(part.value) for part in found["half-times"].parts]
     assert ratios == pytest.approx([1100 / 600, 1300 / 1100], rel=0.02)

@@ -145,6 +145,9 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     for step, reasons in about.get("suspects", {}).items():
         print(f"step {step} is left out: {'; '.join(reasons)}")
     print(f"{found.label}, step {table['step'].max()}, on {about['source']}:")
+    for claim in orders_drawn.claims(drawings[out][1]):
+        if claim.sentence:
+            print(f"  {claim.sentence}")
     for k in found.orders:
         end = found.end(0, "M", k)
         print(f"  M_{k} / Var g = {end['share']:.3g} ± {end['share_se']:.1g} ({end['state']})")

@@ -3,17 +3,19 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import pandas as pd
 
 from manybody.io import tables as files
 from manybody.io.options import Block as Options
 from manybody.io.options import key, refers
 from manybody.measure.chains import FORGOTTEN, RHAT, rhat_of
+from manybody.measure.intervals import ERRORS
 from manybody.models import labels
 from manybody.papers import claims as records
 from manybody.papers import style
 from manybody.papers.claims import Comparison
-from manybody.papers.simplicity import learning
+from manybody.papers.simplicity import answers, learning
 from manybody.papers.simplicity.students import (
     DRIFT,
     Chains,
@@ -82,7 +84,11 @@ Curve = tuple[pd.DataFrame, dict]  # rows of what is drawn; legend, colour, line
 
 @dataclass(frozen=True)
 class Tables:
-    """The rows that are drawn, also by panel and curve; comparisons by the name of their claim."""
+    """The rows that are drawn, also by panel and curve; comparisons by the name of their claim.
+
+    said: of the test losses a sentence, and what it names. falling: generators whose loss on test
+    text still falls.
+    """
 
     drawn: pd.DataFrame
     panels: dict[str, list[Curve]]
@@ -90,6 +96,8 @@ class Tables:
     network: str
     scope: str
     parts: dict[str, list[Comparison]]
+    said: tuple[str, list[str]]
+    falling: list[str]
 
 
 def tables(inputs: Inputs, block: Block) -> Tables:
@@ -110,6 +118,9 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
         "b": [_score(one) for one in shown],
         "c": _sweeps(student, block),
     }
+    generators = [
+        (labels.generator(run.about["description"]), run) for run in map(runs.get, block.generators)
+    ]
     judged = [(one, sweep) for one in shown for sweep in sorted({min(20, _end(one)), _end(one)})]
     return Tables(
         style.gathered([rows for curves in panels.values() for rows, _ in curves]),
@@ -124,6 +135,8 @@ def tables_of(runs: dict[str, Evaluated], chains: dict[str, Chains], block: Bloc
             "samples": _samples(runs, chains, block, judged),
             "new-text": _verbatim(chains),
         },
+        _apart(generators, block.test),
+        [name for name, run in generators if _falls(run, block.test)],
     )
 
 
@@ -190,6 +203,25 @@ def _better(generators: list[Evaluated], test: str) -> list[Comparison]:
         label = f"test loss of {' less that of '.join(names)}"
         found.append(records.above(label, *difference, deviations=records.STRICT))
     return found
+
+
+def _apart(generators: list[tuple[str, Evaluated]], test: str) -> tuple[str, list[str]]:
+    """A sentence on the losses on test text above that of the last generator, and its numbers."""
+    *others, (best, run) = generators
+    last = _last(run, test)
+    apart = [
+        (name, records.above("", *files.paired_difference(last, _last(one, test))))
+        for name, one in others
+    ]
+    return f"The test loss above that of {best}, in nats a token, is {{}}.", answers.in_words(apart)
+
+
+def _falls(run: Evaluated, test: str) -> bool:
+    """Whether the loss on test text falls by more than its error between the last checkpoints."""
+    curve = run.curves[run.curves["target"] == test].sort_values("step")
+    before, last = curve.iloc[-2:].to_dict("records") if len(curve) > 1 else 2 * [curve.iloc[0]]
+    fall, error = before["loss"] - last["loss"], np.hypot(before["loss_se"], last["loss_se"])
+    return fall > ERRORS * error
 
 
 def _last(run: Evaluated, target: str) -> pd.DataFrame:
@@ -261,7 +293,7 @@ BEYOND = ("samples", "new-text")  # what the paper does not state
 
 def claims(tables: Tables) -> list[records.Claim]:
     """The generators' quality, their chains, and a student's losses on them."""
-    return [
+    found = [
         records.judged(
             f"simplicity/fig3/{name}",
             statement,
@@ -272,6 +304,7 @@ def claims(tables: Tables) -> list[records.Claim]:
         )
         for name, (statement, rule) in STATEMENTS.items()
     ]
+    return [found[0].says(*tables.said), *found[1:]]
 
 
 @style.in_house_style
@@ -288,7 +321,10 @@ def draw(tables: Tables):
         style.legend_below(axes)
     panels["b"].set(xscale="linear", xlabel="sweep")
     panels["b"].set_ylabel(r"mean score $-E/L$ (nats per position)")
-    panels["a"].set_title("(a) the generators on test text")
+    title = "(a) the generators on test text"
+    if tables.falling:
+        title += f"\ngenerators still falling:\n{'; '.join(tables.falling)}"
+    panels["a"].set_title(title)
     panels["b"].set_title(f"(b) the chains, {tables.energy} score")
     panels["c"].set_title(f"(c) student ({tables.network})")
     return figure
