@@ -38,7 +38,7 @@ configfile: DEFAULT
 
 refuse_missing_packages()
 
-from display import Display
+from display import Display, found_by
 from manybody.pipeline.check import check, take_away
 from manybody.config.merge import in_order, typed
 
@@ -65,9 +65,11 @@ onerror:
     display.end()
 
 
-# What there is to look at, by the paths that a person opens.
+# What was found, and what there is to look at, by the paths that a person opens.
 onsuccess:
     display.end()
+    for sentence in found_by(workflow.dag):
+        print(sentence, file=sys.stderr)
     for name in ("index.html", "scorecard.html", "figures"):
         if Path(RESULTS, name).exists():
             print(Path(RESULTS, name), file=sys.stderr)

@@ -39,6 +39,16 @@ def planned(workflow) -> tuple[Plan, dict]:
     return plan(results, jobs, after, cores, workflow.nodes), jobs
 
 
+def found_by(dag) -> list[str]:
+    """Three sentences of what the figures of a run found, from the records of their claims."""
+    from manybody.report import scorecard
+
+    paths = {file for job in dag.jobs for file in job.output if file.endswith(scorecard.ENDING)}
+    return scorecard.answers(
+        claim for claims in scorecard.gathered(sorted(paths)).values() for claim in claims
+    )
+
+
 class Block:
     """A terminal whose last lines are a block, which moves down as others write above it."""
 

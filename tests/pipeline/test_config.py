@@ -38,6 +38,11 @@ def put(config, path, value):
         (["truths.yaml"], None),
         (["lab.yaml"], {"fig1", "fig3", "fig4", "fig4_paper", "fig5", "headline"}),
         (["lab.yaml", "lab-wikitext.yaml"], {"fig1", "headline"}),
+        (["own-text.yaml", "quick.yaml"], {"fig1", "fig3", "fig4", "fig5", "table1"}),
+        (
+            ["own-text.yaml", "own-spectrum.yaml", "quick.yaml"],
+            {"fig1", "fig3", "fig4", "fig5", "table1", "spectrum"},
+        ),
     ],
 )
 def test_shipped_configs_pass_and_draw_their_figures(overlays, figures):
@@ -53,6 +58,21 @@ def test_shipped_configs_pass_and_draw_their_figures(overlays, figures):
 )
 def test_scales_never_mix(overlay):
     assert load(overlay)["results"] != load()["results"]
+
+
+def test_a_quick_look_scales_all_that_an_own_text_runs():
+    slow, quick = load("own-text.yaml"), load("own-text.yaml", "quick.yaml")
+    trained = {evaluation["model"] for evaluation in slow["evaluations"].values()} - {"n2-wide"}
+    for name in trained:
+        before, after = (config["models"][name]["training"] for config in (slow, quick))
+        assert after["steps"] < before["steps"] / 2
+        kept = [sum(len(x) if isinstance(x, list) else x for x in one["checkpoints"].values())
+                for one in (before, after)]  # fmt: skip
+        assert kept[1] < kept[0]
+    for name in ("n2", "n4", "bert"):
+        assert quick["clones"][name]["chains"] < slow["clones"][name]["chains"]
+    for name in ("own-bert", "own-gpt"):
+        assert len(quick["evaluations"][name]["seeds"]) < len(slow["evaluations"][name]["seeds"])
 
 
 def test_the_second_corpus_is_given_by_path():

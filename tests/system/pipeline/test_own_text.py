@@ -134,6 +134,15 @@ def test_the_command_that_is_printed_adds_what_is_suggested(followed):
     assert yaml.safe_load((folder / "results/letters/advised.yaml").read_text()) == suggested
 
 
+def test_a_run_ends_with_sentences_that_the_page_begins_with(followed):
+    folder, (advised, said, *_) = followed
+    end = said.splitlines()[-6:]
+    (found,) = [line for line in end if line.startswith("The test loss above that of BERT")]
+    assert re.search(r"is -?\d\.\d+ \(-?\d\.\d+ to -?\d\.\d+\) for n = 2, order 3 and", found)
+    assert "The test loss above" not in advised
+    assert found in (folder / "results/letters/index.html").read_text()
+
+
 def test_the_figures_are_those_of_the_text(followed):
     folder, _ = followed
     made = {path.name for path in (folder / "results/letters/figures").rglob("*.pdf")}

@@ -148,6 +148,9 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     for said in series.checkpoints(whole)[1]:
         print(f"passed over: {said}")
     print(f"{found.label}, step {table['step'].max()}, on {about['source']}:")
+    for claim in orders_drawn.claims(drawings[out][1]):
+        if claim.sentence:
+            print(f"  {claim.sentence}")
     for k in found.orders:
         end = found.end(0, "M", k)
         print(f"  M_{k} / Var g = {end['share']:.3g} ± {end['share_se']:.1g} ({end['state']})")

@@ -86,6 +86,7 @@ def write(
         verdicts=VERDICTS,
         figures=shown,
         number=scorecard.number,
+        answers=scorecard.answers(claim for claims in judged.values() for claim in claims),
         cards=[(card, measured.drawing(card, carded)) for card in carded],
         carded={card.name: card for card in carded},
         rounded=measured.rounded,
