@@ -1,5 +1,6 @@
 """manybody: which orders of interaction has a sequence model learned, and when?"""
 
+import shlex
 import sys
 from pathlib import Path
 from shutil import which
@@ -23,6 +24,8 @@ if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method and 
     )
 
 
+# Snakemake writes this path into the shell command of a script as it is, spaces and all.
+sys.executable = shlex.quote(sys.executable)
 DEFAULT = Path(workflow.basedir) / "config" / "config.yaml"
 
 
