@@ -24,6 +24,7 @@ if DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method and 
     )
 
 
+refuse_braces()
 # Snakemake writes this path into the shell command of a script as it is, spaces and all.
 sys.executable = shlex.quote(sys.executable)
 DEFAULT = Path(workflow.basedir) / "config" / "config.yaml"

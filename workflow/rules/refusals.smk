@@ -42,6 +42,13 @@ class Asked:
         return refusing(found) if callable(found) else found
 
 
+def refuse_braces():
+    """Snakemake takes braces in the path of a file or of python for a name."""
+    for path in (workflow.basedir, str(Path.cwd()), sys.executable):
+        if {*"{}"} & {*path}:
+            refuse(f"found {path}; expected a path without braces; move or rename the folder")
+
+
 def refuse_missing_packages():
     """Jobs run in this Python unless Snakemake makes them environments."""
     elsewhere = workflow.deployment_settings.deployment_method or workflow.output_settings.dryrun
