@@ -36,7 +36,8 @@ def planned(workflow) -> tuple[Plan, dict]:
     }
     # Snakemake refuses to say how many cores there are where jobs go to a cluster.
     cores = None if workflow.nodes else workflow.cores
-    return plan(results, jobs, after, cores, workflow.nodes), jobs
+    changed = {name for name, job in jobs.items() if dag.reason(job).params_changed}
+    return plan(results, jobs, after, cores, workflow.nodes, changed), jobs
 
 
 class Block:
@@ -148,7 +149,8 @@ class Display:
             first += f", {len(self.failed)} failed"
         else:
             left = self.plan.left(running, reports, self.took)
-            end = f"{datetime.now() + timedelta(seconds=left):%H:%M}"
+            end = datetime.now() + timedelta(seconds=left)
+            end = f"{end:%H:%M}" if left < 12 * 3600 else f"{end:%a %d %b %H:%M}"
             first += f", about {span(left)} left, until {end}"
             if never := self.plan.rough(self.took):
                 first += f" (a rough estimate: {never} of the jobs left never ran here)"
@@ -162,4 +164,7 @@ def span(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24} d {hours % 24} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
