@@ -39,6 +39,7 @@ sys.path[:0] = [str(Path(workflow.basedir) / "workflow" / name) for name in ("sr
 refuse_missing_packages()
 
 from display import Display
+from gone import watch
 from manybody.pipeline.check import check, take_away
 from manybody.config.merge import in_order, typed
 
@@ -46,6 +47,8 @@ update_config(config, typed(workflow.config_settings.config_args))
 config = in_order(config, load_configfile(DEFAULT))
 checked = refusing(check)(config, take_away(config))
 refuse_read_only(config["results"])
+if workflow.is_main_process:
+    watch(workflow)
 
 
 report: "workflow/report/workflow.rst"
