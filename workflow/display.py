@@ -5,6 +5,7 @@ After a failure the log's path and its last lines, once. `--no-hooks` switches i
 """
 
 import time
+from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from shutil import get_terminal_size
@@ -13,6 +14,7 @@ from threading import Event, RLock, Thread
 from snakemake.logging import logger
 
 from manybody.io.progress import last_lines, last_progress
+from manybody.io.running import run_into
 from manybody.pipeline.time_left import Plan, plan
 
 EACH = 30.0  # seconds between two lines where there is no terminal
@@ -81,10 +83,13 @@ class Display:
         # Jobs by name: when each running one started, and what each finished one took.
         self.started, self.took, self.failed = {}, {}, set()
         self.over, self.block, self.thread = Event(), None, None
+        self.held = ExitStack()
 
     def start(self) -> None:
         """To be called when the jobs are known and none has started."""
         self.begin = self.last = time.monotonic()
+        with suppress(OSError):  # where no file can be written, the first job says so
+            self.held.enter_context(run_into(self.workflow.globals["config"]["results"]))
         self.plan, self.job = planned(self.workflow)
         self.names = {job: name for name, job in self.job.items()}
         quiet = {kind.name for kind in self.workflow.output_settings.quiet or ()}
@@ -97,6 +102,7 @@ class Display:
 
     def end(self) -> None:
         """To be called when no job runs any more."""
+        self.held.close()
         if self.thread:
             self.over.set()
             self.thread.join()

@@ -102,4 +102,14 @@ def explain_unknown_targets(record):
     return True
 
 
+def explain_lock(record):
+    """A filter of Snakemake's log: who holds the lock, and whether it lives."""
+    if "Directory cannot be locked" in str(record.msg):
+        from manybody.io.running import explained
+
+        record.msg = explained(RESULTS)
+    return True
+
+
 logger.addFilter(explain_unknown_targets)
+logger.addFilter(explain_lock)

@@ -3,12 +3,15 @@
 import os
 import shutil
 import subprocess
+import sys
 import time
 
 import pytest
 from pipeline import RESULTS, Tiny
 from pipelines import Pipeline
+from repository import ROOT
 
+from manybody.io import running
 from manybody.io.lease import lease
 
 MODEL = "models/text/tiny/seed-0"
@@ -124,7 +127,8 @@ def test_a_second_snakemake_is_refused_and_the_first_one_finishes(whole, folder)
     second = Tiny(folder)
     second.printed = folder / "second"
     assert second.run(cores=1, check=False) != 0
-    assert "cannot be locked" in second.output
+    assert f"is locked: snakemake runs in {folder} as process {call.pid}." in second.output
+    assert f"`make resume RESULTS={RESULTS}`" in second.output
     resumed = second.resume()
     assert resumed.returncode == 1
     assert f"snakemake runs in {folder} as process {call.pid}" in resumed.stderr
@@ -155,6 +159,46 @@ def test_a_corpus_that_changes_in_mid_run_is_read_again(folder):
     (fresh.folder / "text.txt").write_text(old + "And one more line.\n")
     fresh.run()
     assert changed.artifacts() == fresh.artifacts()
+
+
+RUN = """
+import sys, time
+from manybody.io.running import run_into
+with run_into(sys.argv[1]):
+    print("runs", flush=True)
+    time.sleep(1000)
+"""
+
+
+def test_runs_into_several_folders_of_results_are_told_apart_alive_and_dead(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "snakemake").write_text(RUN)
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "workflow" / "src")}
+    places = ("results", "results/smoke")
+    calls = [
+        subprocess.Popen([sys.executable, "snakemake", name], stdout=subprocess.PIPE, env=env)
+        for name in places
+    ]
+    try:
+        for call, name in zip(calls, places, strict=True):
+            assert call.stdout.readline() == b"runs\n"
+            (line,) = running.alive(name)
+            assert line == f"snakemake runs in {tmp_path} as process {call.pid}."
+            assert f"locked: {line} Wait for it" in running.explained(name)
+        assert running.alive("results/mine") == []
+        calls[1].kill()
+        calls[1].wait()
+        said = running.explained("results/smoke")
+        assert f"process {calls[1].pid} on" in said
+        assert "That process is dead. `make resume RESULTS=results/smoke`" in said
+        assert len(running.alive("results")) == 1
+        with running.run_into("results/smoke"):
+            assert "dead" not in running.explained("results/smoke")
+        assert not list((tmp_path / "results/smoke").rglob(".lease"))
+    finally:
+        for call in calls:
+            call.kill()
+            call.communicate()
 
 
 def test_unlocking_waits_for_a_lease_and_names_its_holder(tmp_path):

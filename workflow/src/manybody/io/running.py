@@ -1,39 +1,89 @@
-"""Lists what still runs: `python -m manybody.io.running FOLDER`, before a folder is unlocked.
+"""Lists what still runs: `python -m manybody.io.running RESULTS`, before a folder is unlocked.
 
 Snakemake leaves its lock behind when it is killed, and jobs may outlive it. The lock may go when
-no writer under FOLDER holds a lease and no other Snakemake works in the current folder.
+no writer under RESULTS holds a lease and no process that works for RESULTS runs in the current
+folder. Of several folders of results each has runs of its own, also where one lies in another.
 """
 
+import os
+import re
+import shutil
+import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from manybody.io.lease import holders
+from manybody.io.lease import held, holder, lease
+
+RUNS = ".runs"  # of a folder of results: a folder with a lease for each snakemake that makes some
+OPEN = re.compile(rf"(.+?)/(?:{re.escape(RUNS)}|logs)/")  # what such a process has open
 
 
-def running(folder: str | Path) -> list[str]:
-    """Snakemake and its jobs that work in `folder` on this host, a sentence for each."""
-    found = []
+@contextmanager
+def run_into(results: str | Path) -> Iterator[None]:
+    """Says in a folder of results that this process makes some of them."""
+    runs = Path(results) / RUNS
+    mine = runs / f"{socket.gethostname()}.{os.getpid()}"
+    with lease(mine), (mine / "open").open("w"):
+        for dead in held(runs, alive=False):
+            shutil.rmtree(dead, ignore_errors=True)
+        yield
+    shutil.rmtree(mine, ignore_errors=True)
+
+
+def running(folder: str | Path, results: str | Path) -> dict[str, str]:
+    """Snakemake and its jobs that work in `folder` for `results` here, a sentence of each."""
+    found = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
             here = (process / "cwd").resolve(strict=True) == Path(folder).resolve()
+            links = [os.readlink(link) for link in (process / "fd").iterdir()] if here else []
         except OSError:  # it has ended, or belongs to another user
             continue
         snakemake = any(Path(word).name == "snakemake" for word in words[:3])
         job = any("/.snakemake/scripts/" in word for word in words[:3])
-        if here and (snakemake or job):
-            found.append(
-                f"{'snakemake' if snakemake else 'a job'} runs in {folder} as process "
-                f"{process.name}. Wait for it or end it, then run again."
-            )
+        owners = {match[1] for match in map(OPEN.match, links) if match}
+        # One that has nothing open has only begun.
+        ours = not owners or str(Path(folder, results).resolve()) in owners
+        if here and (snakemake or job) and ours:
+            what = "snakemake" if snakemake else "a job"
+            found[process.name] = f"{what} runs in {folder} as process {process.name}."
     return found
 
 
+def alive(results: str | Path) -> list[str]:
+    """Who works for `results`, a sentence for each."""
+    here, results = running(Path.cwd(), results), Path(results)
+    if not results.is_dir():
+        return list(here.values())
+    inner = {runs.parent for runs in results.rglob(RUNS)} - {results}
+    writers = [path for path in held(results) if not inner & {path, *path.parents}]
+    return [*here.values(), *(holder(p) for p in writers if p.suffix[1:] not in here)]
+
+
+def explained(results: str | Path) -> str:
+    """Why snakemake finds `results` locked, and what to do."""
+    again = f"`make resume RESULTS={results}`, with the same ARGS, goes on"
+    runs = Path(results) / RUNS
+    if living := alive(results):
+        return (
+            f"{results} is locked: {' '.join(living)} Wait for it or end it; after a kill {again}"
+        )
+    dead = held(runs, alive=False) if runs.is_dir() else []
+    said = " ".join(f"{holder(path)} That process is dead." for path in dead)
+    return (
+        f"{results} is locked, but nothing that works for it lives here. {said} {again} (without "
+        "make: --unlock, then the same command)"
+    )
+
+
 def main(results: str) -> int:
-    """Prints who holds what under `results`; 1 if anybody does."""
-    found = running(Path.cwd()) + (holders(results) if Path(results).is_dir() else [])
+    """Prints who works for `results`; 1 if anybody does."""
+    found = alive(results)
     for sentence in found:
-        print(sentence, file=sys.stderr)
+        print(f"{sentence} Wait for it or end it, then run again.", file=sys.stderr)
     return 1 if found else 0
 
 
