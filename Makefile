@@ -22,6 +22,7 @@ help: ## this list
 	@echo '  TORCH=cpu|cuda  the build of torch, where it should not be the one that pip finds'
 	@echo '  PYTHON=python3  the Python (3.11 to 3.13) that a new environment is made with'
 	@echo '  VENV=.venv      where the environment lies'
+	@echo '  RESULTS=results the folder of results that resume and prune look at'
 	@echo '  ARGS="..."      more arguments for snakemake (figures, resume) or pytest (tests)'
 	@echo
 	@echo '  One figure: . .venv/bin/activate'

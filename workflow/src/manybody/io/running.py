@@ -47,7 +47,8 @@ def running(folder: str | Path, results: str | Path) -> dict[str, str]:
         owners = {match[1] for match in map(OPEN.match, links) if match}
         # One that has nothing open has only begun.
         ours = not owners or str(Path(folder, results).resolve()) in owners
-        if here and (snakemake or job) and ours:
+        asks = int(process.name) in (os.getpid(), os.getppid())  # the latter as in `timeout 9 ...`
+        if here and (snakemake or job) and ours and not asks:
             what = "snakemake" if snakemake else "a job"
             found[process.name] = f"{what} runs in {folder} as process {process.name}."
     return found
