@@ -180,8 +180,8 @@ def test_runs_into_several_folders_of_results_are_told_apart_alive_and_dead(tmp_
         for name in places
     ]
     try:
+        assert [call.stdout.readline() for call in calls] == [b"runs\n", b"runs\n"]
         for call, name in zip(calls, places, strict=True):
-            assert call.stdout.readline() == b"runs\n"
             (line,) = running.alive(name)
             assert line == f"snakemake runs in {tmp_path} as process {call.pid}."
             assert f"locked: {line} Wait for it" in running.explained(name)
