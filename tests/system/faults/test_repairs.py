@@ -17,13 +17,6 @@ def copy(whole, folder):
     return Tiny(folder, NUMBA_CACHE_DIR=whole.environment["NUMBA_CACHE_DIR"])
 
 
-def damage(path):
-    """A bit of the middle, so that size and name stay."""
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
 def test_damaged_files_are_deleted_as_the_messages_say_and_made_again(copy, whole):
     shutil.rmtree(copy.results / "store")
     for name in (
@@ -34,7 +27,9 @@ def test_damaged_files_are_deleted_as_the_messages_say_and_made_again(copy, whol
         f"{MODEL}/step-20.safetensors",
         "clones/text/tiny/manifest.json",
     ):
-        damage(copy.results / name)
+        content = bytearray((copy.results / name).read_bytes())
+        content[len(content) // 2] ^= 1  # size and name stay
+        (copy.results / name).write_bytes(content)
     for read in ("losses/tiny/seed-0.parquet", "curves/tiny.parquet", f"{MODEL}/manifest.json"):
         (copy.results / read).unlink()
     advised = set()
