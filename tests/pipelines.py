@@ -15,7 +15,7 @@ from manybody.io.atomic import sha256
 PATIENCE = 4 * 3600.0  # seconds after which a call hangs, on however busy a machine
 # Logs, resources and times are outside the promise of equal bytes; saved states go.
 FREE = {"logs", "usage", "store", "resume", "timing.jsonl"}
-UNFINISHED = ("*.tmp", ".lease*", "resume", "*.resume", "*.part", ".deduplicating")
+UNFINISHED = ("*.tmp", ".lease*", "resume", "*.resume", "*.part", ".*.parts", ".deduplicating")
 
 
 class Pipeline:

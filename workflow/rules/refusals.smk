@@ -43,10 +43,11 @@ class Asked:
 
 
 def refuse_braces():
-    """Snakemake takes braces in the path of a file or of python for a name."""
-    for path in (workflow.basedir, str(Path.cwd()), sys.executable):
-        if {*"{}"} & {*path}:
-            refuse(f"found {path}; expected a path without braces; move or rename the folder")
+    """Snakemake takes braces in the path of the clone for names that it is to fill in."""
+    if {*"{}"} & {*str(workflow.basedir)}:
+        refuse(
+            f"found the clone in {workflow.basedir}; expected a path without braces; rename the folder"
+        )
 
 
 def refuse_missing_packages():
