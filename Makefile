@@ -39,7 +39,7 @@ figures: env ## every figure of the default configuration (minutes)
 	$(INSIDE) snakemake --cores all $(ARGS)
 
 resume: env ## go on after kill -9 or a power cut, unless something still runs
-	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.io.running "$$RESULTS"
+	@$(INSIDE) PYTHONPATH=workflow/src python -m manybody.io.running "$$RESULTS" $(ARGS)
 	$(named)
 	$(INSIDE) snakemake --cores 1 --unlock $(ARGS)
 	$(INSIDE) snakemake --cores all $(ARGS)

@@ -98,8 +98,9 @@ class Pipeline:
 
     def resume(self) -> subprocess.CompletedProcess:
         """What `make resume` asks before it unlocks."""
+        config = ["--configfile", str(self.root / "config" / f"{self.scale}.yaml")]
         return subprocess.run(
-            [sys.executable, "-m", "manybody.io.running", "results"],
+            [sys.executable, "-m", "manybody.io.running", "results", *config],
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": str(self.root / "workflow" / "src")},
             capture_output=True,

@@ -179,12 +179,13 @@ def test_runs_into_several_folders_of_results_are_told_apart_alive_and_dead(tmp_
 
 
 def test_unlocking_waits_for_a_lease_and_names_its_holder(tmp_path):
-    run, pipeline = tmp_path / "results" / MODEL, Pipeline(tmp_path)
+    run, pipeline = tmp_path / RESULTS / MODEL, Pipeline(tmp_path)
     with lease(run):
         asked = pipeline.resume()
         assert asked.returncode == 1
         assert f"{MODEL} is being written by process {os.getpid()} on" in asked.stderr
     assert pipeline.resume().returncode == 0
+    assert running.asked("results", ["--config", "results=mine"]) == "mine"
     (run / ".lease").write_text('{"host": "elsewhere", "boot": "", "process": 1, "job": "7"}')
     assert "elsewhere, job 7" in pipeline.resume().stderr
     os.utime(run / ".lease", (0, 0))

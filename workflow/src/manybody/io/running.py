@@ -1,8 +1,11 @@
-"""Lists what still runs: `python -m manybody.io.running RESULTS`, before a folder is unlocked.
+"""Lists what still runs, before a folder is unlocked.
+
+    python -m manybody.io.running RESULTS [arguments for snakemake]
 
 Snakemake leaves its lock behind when it is killed, and jobs may outlive it. The lock may go when
-no writer under RESULTS holds a lease and no process that works for RESULTS runs in the current
-folder. Of several folders of results each has runs of its own, also where one lies in another.
+no writer under RESULTS, or what the arguments' config names, holds a lease and no process that
+works for it runs in the current folder. Of several folders of results each has runs of its own,
+also where one lies in another.
 """
 
 import os
@@ -13,6 +16,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import yaml
 
 from manybody.io.lease import held, holder, lease
 
@@ -80,15 +85,24 @@ def explained(results: str | Path) -> str:
     )
 
 
-def main(results: str) -> int:
-    """Prints who works for `results`; 1 if anybody does."""
-    found = alive(results)
+def asked(results: str, arguments: list[str]) -> str:
+    """The folder of results that snakemake's arguments name; else `results`."""
+    for word in arguments:
+        if word.endswith((".yaml", ".yml")) and Path(word).is_file():
+            config = yaml.safe_load(Path(word).read_text(encoding="utf-8"))
+            results = config.get("results", results) if isinstance(config, dict) else results
+        elif word.startswith("results="):
+            results = word.removeprefix("results=")
+    return results
+
+
+def main(results: str, *arguments: str) -> int:
+    """Prints who works for the results of a call of snakemake; 1 if anybody does."""
+    found = alive(asked(results, list(arguments)))
     for sentence in found:
         print(f"{sentence} Wait for it or end it, then run again.", file=sys.stderr)
     return 1 if found else 0
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m manybody.io.running FOLDER")
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))
