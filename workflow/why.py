@@ -24,7 +24,7 @@ CAUSES = {
     "Missing output files": "not made yet",
     "Updated input files": "files it is made from are newer",
     "Set of input files has changed": "made from other files",
-    "Forced execution": "asked for by --force, or something of what it made is gone",
+    "Forced execution": "not made yet or gone, or asked for by --force",
     "Software environment": "its environment has changed",
 }
 ABSENT = "(absent)"
