@@ -58,7 +58,15 @@ def test_no_line_is_longer_than_the_terminal_is_wide(terminal):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(3.2, "3 s"), (100, "2 min"), (5000, "83 min"), (7500, "2 h 5 min")]
+    ("seconds", "words"),
+    [
+        (3.2, "3 s"),
+        (100, "2 min"),
+        (3599, "1 h 0 min"),
+        (5000, "1 h 23 min"),
+        (172_700, "47 h 58 min"),
+        (172_800, "2 d 0 h"),
+    ],
 )
 def test_times_in_words(seconds, words):
     assert span(seconds) == words

@@ -42,6 +42,14 @@ class Asked:
         return refusing(found) if callable(found) else found
 
 
+def refuse_braces():
+    """Snakemake takes braces in the path of the clone for names that it is to fill in."""
+    if {*"{}"} & {*str(workflow.basedir)}:
+        refuse(
+            f"found the clone in {workflow.basedir}; expected a path without braces; rename the folder"
+        )
+
+
 def refuse_missing_packages():
     """Jobs run in this Python unless Snakemake makes them environments."""
     elsewhere = workflow.deployment_settings.deployment_method or workflow.output_settings.dryrun
@@ -98,4 +106,14 @@ def explain_unknown_targets(record):
     return True
 
 
+def explain_lock(record):
+    """A filter of Snakemake's log: who holds the lock, and whether it lives."""
+    if "Directory cannot be locked" in str(record.msg):
+        from manybody.io.running import explained
+
+        record.msg = explained(RESULTS)
+    return True
+
+
 logger.addFilter(explain_unknown_targets)
+logger.addFilter(explain_lock)

@@ -245,10 +245,10 @@ def limited(tmp_path):
     return path
 
 
-def elsewhere(folder: Path, python: Path | str, *arguments, **variables):
+def elsewhere(folder: Path, python: Path | str, *arguments, root=ROOT, **variables):
     """Status and words of a call from `folder`, with `python`."""
     begin = processor()
-    command = [python, "-m", "snakemake", "--snakefile", ROOT / "Snakefile", "--cores", "1"]
+    command = [python, "-m", "snakemake", "--snakefile", root / "Snakefile", "--cores", "1"]
     done = subprocess.run(
         [*command, "--configfile", ROOT / "config" / "tiny.yaml", *arguments, "--", LOSSES],
         cwd=folder,
@@ -281,6 +281,13 @@ def test_a_call_from_elsewhere_says_where_results_go(tmp_path):
     assert status == 0
     assert f"Results go to {tmp_path}/results/tiny" in output
     assert f"cd {ROOT}, or --directory {ROOT}" in output
+
+
+def test_a_clone_whose_path_has_braces_is_refused_by_name(tmp_path):
+    (tmp_path / "a{b}").symlink_to(ROOT)
+    status, output = elsewhere(tmp_path, sys.executable, root=tmp_path / "a{b}")
+    assert status == 1
+    assert f"found the clone in {tmp_path}/a{{b}}; expected a path without braces" in output
 
 
 @pytest.mark.parametrize("package", ["pydantic", "torch"])

@@ -70,8 +70,8 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     """Writes the figure of a model's order spectrum, and what is drawn: `out`.pdf, .png, .csv; of
     one passage which token acts on which as `out`-map.
 
-    A hidden folder beside them keeps sequences, the audit and draws until all is done. `Refusal`
-    says what of the model or the text cannot be used.
+    A hidden folder beside them keeps sequences, the audit, draws and spectra until all is done.
+    `Refusal` says what of the model or the text cannot be used.
     """
     import torch
 
@@ -84,7 +84,7 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
     from manybody.io.progress import Progress
     from manybody.io.refusal import Refusal
     from manybody.io.sequences import Sequences
-    from manybody.io.tables import write_csv
+    from manybody.io.tables import read_spectra, write_csv, write_spectra
     from manybody.measure import spectra
     from manybody.models.pretrained import layout, series
     from manybody.papers import style
@@ -128,12 +128,14 @@ def spectrum(model: str, text: str, length: int, orders: int, forwards: int, out
         targets = forwards // 2 // 2 ** ANCHORED["size"]
         if targets >= ANCHORED["least"] and length > ANCHORED["size"]:
             entry["anchored"] = {"size": ANCHORED["size"], "targets": targets}
-        cost = sum(map(len, spectra.measured(run, "all"))) * forwards
-        with Progress(cost, "forwards", f"spectrum of {whole.name}") as progress:
-            threads = torch.get_num_threads()
-            words = tokenizer.decoder(work / "text.json")
-            measured = run, sequences, entry, work / "draws", job, device, progress, threads, words
-            table, about = spectra.measure(*measured)
+        kept = work / "spectra.parquet"
+        if not kept.is_file():
+            cost = sum(map(len, spectra.measured(run, "all"))) * forwards
+            threads, words = torch.get_num_threads(), tokenizer.decoder(work / "text.json")
+            with Progress(cost, "forwards", f"spectrum of {whole.name}") as progress:
+                measured = run, sequences, entry, work / "draws", job, device, progress
+                write_spectra(kept, *spectra.measure(*measured, threads, words))
+        table, about = read_spectra(kept)
         found = Spectra({0: (table, about | {"spectrum": whole.name, "entry": entry})})
         drawings = {
             out: (orders_drawn, orders_drawn.tables_of([found])),
