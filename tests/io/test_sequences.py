@@ -140,12 +140,12 @@ def test_metadata_is_one_document_under_one_key(path):
     ("tokens", "reason"),
     [
         ([[1, 2], [3]], "different lengths"),
-        ([1, 2, 3], r"shape \(N, L\), got \(3,\)"),
-        ([[0.5, 1.0]], "integers, got float64"),
-        ([[1, None]], "integers, got object"),
-        ([[0, 300]], "from 0 to 300, expected 0 to 299"),
+        ([1, 2, 3], r"found shape \(3,\); expected \(N, L\)"),
+        ([[0.5, 1.0]], "found float64; expected integers"),
+        ([[1, None]], "found object; expected integers"),
+        ([[0, 300]], "from 0 to 300; expected 0 to 299"),
         ([[-1, 0]], "from -1 to 0"),
-        (np.empty((3, 0), int), r"got \(3, 0\)"),
+        (np.empty((3, 0), int), r"found shape \(3, 0\)"),
     ],
 )
 def test_what_is_no_sequence_is_not_written(path, tokens, reason):

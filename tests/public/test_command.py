@@ -46,7 +46,7 @@ CASES = {
     "no tokenizer": (lambda f: (f / "bert/tokenizer.json").unlink(), "no tokenizer.json"),
     "another tokenizer": (
         lambda f: own_models.byte_level(300).save_pretrained(f / "bert"),
-        "tokens, but the sequences are of |V| = ",
+        "expected no token beyond the model's",
     ),
     "no mask token": (without_mask, "whose tokenizer has no mask token"),
     "short text": (

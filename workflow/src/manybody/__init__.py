@@ -13,8 +13,10 @@ docs/science/potts.md; many-body, nlp-clones, controls and multi-index are the o
 def __getattr__(name: str):
     """A function of `manybody.public`, which is imported when the first one is asked for."""
     from importlib import import_module
+    from importlib.util import find_spec
 
-    if name.startswith("_"):
+    # `from manybody import models` asks here before it looks for the room of that name.
+    if name.startswith("_") or find_spec(f"manybody.{name}"):
         raise AttributeError(f"module 'manybody' has no attribute {name!r}")
     public = import_module("manybody.public")
     if name not in public.__all__:

@@ -16,6 +16,7 @@ from pydantic import ValidationError, create_model
 from manybody.config.sentences import sentences
 from manybody.config.spectra import DrawnSpectrum
 from manybody.config.theory import Activation
+from manybody.data.kinds import AlignmentSource
 from manybody.io.options import Block, Count, NotNegative, Positive, Seed, nested, number
 from manybody.io.refusal import Refusal
 from manybody.io.sequences import rows_of
@@ -24,9 +25,9 @@ TOKENS = ("tokens", "initial", "train", "validation")
 KINDS = {"int": Count, "float": number()}  # by annotation
 NAMED = {
     "activation": Activation,
-    "alphabet": Literal["protein", "rna", "dna"],
+    "alphabet": AlignmentSource.model_fields["alphabet"].annotation,
     "energy": Literal["raw", "norm"],
-    "format": Literal["fasta", "a3m", "stockholm"],
+    "format": AlignmentSource.model_fields["format"].annotation,
     "gamma": number(gt=2),
     "identity": number(gt=0, le=1),
     "law": DrawnSpectrum.model_fields["law"].annotation,
