@@ -137,7 +137,7 @@ class MoreOften(Comparison):
         return "yes" if self.more < rare else "no" if self.fewer < rare else "undecided"
 
     def __str__(self):
-        return f"{super().__str__()}, p = {self.more:.2g} (Fisher, one-sided, largest)"
+        return f"{super().__str__()}, largest p = {self.more:.2g} (Fisher, one-sided)"
 
 
 def layer_order(found: Staircase) -> list[Comparison]:

@@ -410,9 +410,9 @@ def share(group: Group, what: str, count: int, unusable: str = "") -> Share:
 def closed(group: Group, lines: Lines) -> Closed:
     """How much of the last gap the runs of a group have closed."""
     each = tuple(lines.fraction(run.end) for run in group.runs.values())
-    done = ", ".join(f"{least:.0%} by {sum(one >= least for one in each)}" for least in CLOSED)
+    done = ", ".join(f"{sum(one >= least for one in each)} close {least:.0%}" for least in CLOSED)
     return Closed(
-        f"{group.label}: share of the gap closed, median ({done} of {len(each)} runs)",
+        f"{group.label}: share of the gap closed, median (of {len(each)} runs {done})",
         float(np.median(each)),
         region=(CLOSED[-1], math.inf),
         unusable="the lines leave no gap" if math.isnan(each[0]) else "",
