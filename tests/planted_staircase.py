@@ -39,8 +39,11 @@ SEEDS = {
     7: ((70, 130), (70, 130, 3)),
 }
 # Of two layers one run never leaves the 2-body line, and another does not rest there.
-TWO = {seed: ((21 + seed,), (21 + seed, 2)) for seed in range(8)}
-TWO |= {8: ((NEVER,), (NEVER, 2)), 9: ((3,), (3, 2))}
+TWO = {
+    **{seed: ((21 + seed,), (21 + seed, 2)) for seed in range(8)},
+    8: ((NEVER,), (NEVER, 2)),
+    9: ((3,), (3, 2)),
+}
 PROTOCOL = {seed: ((20 + 3 * seed, 45 + 6 * seed), (45, 20, 2)) for seed in range(12)}
 
 

@@ -252,8 +252,10 @@ def draw(tables: Tables):
     for axes, group in zip(places, groups, strict=False):
         draw_losses(axes, [group], lines, by_end=True)
         share = closed(group, lines).value
-        title = f"{group.label}: median closes {share:.0%} of the last gap"
-        axes.set(title=title, xlabel="training epoch")
+        axes.set(
+            title=f"{group.label}: median closes {share:.0%} of the last gap",
+            xlabel="training epoch",
+        )
     for axes in places[len(groups) :]:
         axes.axis("off")
     for axes in places[::columns]:
