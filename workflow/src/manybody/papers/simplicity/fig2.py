@@ -235,7 +235,7 @@ def caption(inputs: Inputs, block: Block) -> str:
         "single sites, and the best conditionals of each order; dotted: the true conditionals. "
         "**(c)** Mean square displacement of the layers of the thick run; above the grey line a "
         "layer has moved. **(d)** Where every run ended; the last gap is that above the dotted "
-        "line, from the order below.\n\n"
+        "line.\n\n"
         f"{source['sequences']['train']} sequences of a Hamiltonian with interactions of order "
         f"{source['order']}, L = {source['length']}, \\|V\\| = {source['vocabulary']}; the deepest "
         f"network by {deepest.recipe}. The shares are those of the logits' variance that orders 1, "
